@@ -1,0 +1,1 @@
+"""jitml: a compiler for NumPy code."""

@@ -1,0 +1,83 @@
+"""Every exception that users see, and the one way to word it.
+
+A message is: what went wrong with its values (the first line stands alone), where in the user's code, what to do.
+Each type is a built-in exception too, so that `except ValueError` around a NumPy program keeps working under `jit`.
+"""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A place in the user's code: the innermost frame outside jitml when a node was recorded."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} in {self.function}"
+
+    @property
+    def text(self) -> str:
+        """The line's text, stripped; empty if the file cannot be read."""
+        return linecache.getline(self.file, self.line).strip()
+
+
+class JitmlError(Exception):
+    """Base of all errors that jitml raises on purpose.
+
+    Args:
+        message: what went wrong, with its values, in one line.
+        source: where in the user's code, if known.
+        remedy: what to do about it, if that follows from what is known.
+    """
+
+    def __init__(self, message: str, *, source: Source | None = None, remedy: str = "") -> None:
+        self.message, self.source, self.remedy = message, source, remedy
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.source is not None:
+            lines.append(f"  {self.source}")
+            if self.source.text:
+                lines.append(f"    {self.source.text}")
+        if self.remedy:
+            lines.append(self.remedy)
+        return "\n".join(lines)
+
+
+class UnsupportedError(JitmlError, NotImplementedError):
+    """The program uses something that jitml cannot compile (yet); nothing has been changed."""
+
+
+class ShapeError(JitmlError, ValueError):
+    """Shapes do not fit together."""
+
+
+class DTypeError(JitmlError, TypeError):
+    """Dtypes do not fit the operation."""
+
+
+class TraceError(JitmlError, TypeError):
+    """A traced value was used where Python needs a concrete one, or after its trace had ended."""
+
+
+class DerivativeError(JitmlError, TypeError):
+    """A derivative was asked of something that has none: an integer input, a non-scalar output."""
+
+
+class LoweringError(JitmlError, RuntimeError):
+    """An op has no rule in a layer that needs one: a gap in jitml itself."""
+
+
+class VerificationError(JitmlError, AssertionError):
+    """A layer's data breaks that layer's own rules: a bug in jitml."""
+
+
+class ParseError(JitmlError, ValueError):
+    """The text form of a layer could not be read back."""

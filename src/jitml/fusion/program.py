@@ -1,0 +1,62 @@
+"""What fusion hands down: kernels and library calls in order, over named buffers that have no addresses yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from jitml.errors import Source
+from jitml.fusion.loops import Buffer, Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call into a library: `gemm`, `copy`.
+
+    `gemm`: writes[0][b, m, n] = sum_k reads[0][b, m, k] * reads[1][b, k, n]; params are the integers `batch m n k` and,
+    for each of `a b c`, the element strides `a_batch a_row a_col` ... (so a transposed operand is a swap of strides),
+    and element offsets `a_offset b_offset c_offset`. f32 and f64 only, one of row/col strides is 1 (or that extent is 1).
+    `copy`: writes[0] = reads[0], whole buffers of one dtype and shape, each with its own strides.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    params: Mapping[str, Any]
+    sources: tuple[Source, ...] = field(default=(), compare=False)
+
+
+Step: TypeAlias = Kernel | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One thing fusion decided, and why: printed by `explain`."""
+
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelProgram:
+    """A whole program after fusion.
+
+    buffers: every buffer that outlives a kernel, by name, with its true shape and strides.
+    inputs, outputs: names, in the order of the graph's signature; no buffer is both, and none stands twice.
+    constants: literal arrays, by buffer name; read-only.
+    aliases: output name -> input name: the caller's array that this output must end up in (a mutated argument).
+    """
+
+    buffers: Mapping[str, Buffer]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    constants: Mapping[str, np.ndarray[Any, Any]]
+    aliases: Mapping[str, str]
+    steps: tuple[Step, ...]
+    decisions: tuple[Decision, ...] = field(default=(), compare=False)

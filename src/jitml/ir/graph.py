@@ -1,0 +1,243 @@
+"""What does a program compute?  A `Graph`: typed values in SSA form, its nodes in topological order.
+
+Graphs are immutable. They are made by a `GraphBuilder`, which is what ops record into: tracing, transforms and passes
+all build graphs by calling ops. Nodes carry the user's source line and every transform hands it on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import JitmlError, Source, TraceError
+from jitml.ir.op import OPS, Op
+from jitml.ir.printer import show
+from jitml.ir.types import Aval, aval_of
+
+
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
+class Value:
+    """One result: an identity with an aval. Operators record strict ops: equal avals, or a Python number."""
+
+    aval: Aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    def __repr__(self) -> str:
+        return f"Value({self.aval})"
+
+    def __add__(self, other: Any) -> Any:
+        return OPS["add"](self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return OPS["add"](other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return OPS["sub"](self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return OPS["sub"](other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return OPS["mul"](self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return OPS["mul"](other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return OPS["div"](self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return OPS["div"](other, self)
+
+    def __neg__(self) -> Any:
+        return OPS["neg"](self)
+
+    __array_ufunc__ = None  # a NumPy scalar on the left must leave the operator to us
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Node:
+    """One use of an op."""
+
+    op: Op
+    inputs: tuple[Value, ...]
+    params: Mapping[str, Any]
+    outputs: tuple[Value, ...]
+    source: Source | None = None
+
+    @property
+    def output(self) -> Value:
+        """The result of a node that has exactly one."""
+        (out,) = self.outputs
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """inputs -> outputs. `names` are the user's names of inputs, for reports and messages only."""
+
+    inputs: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Value, ...]
+    names: tuple[str, ...] = field(default=())
+
+    @property
+    def in_avals(self) -> tuple[Aval, ...]:
+        return tuple(v.aval for v in self.inputs)
+
+    @property
+    def out_avals(self) -> tuple[Aval, ...]:
+        return tuple(v.aval for v in self.outputs)
+
+    def producers(self) -> dict[Value, Node]:
+        """The node that makes each value; inputs are absent."""
+        return {out: node for node in self.nodes for out in node.outputs}
+
+    def users(self) -> dict[Value, list[Node]]:
+        """The nodes that read each value, in order, once per node."""
+        users: dict[Value, list[Node]] = {v: [] for v in self.inputs}
+        for node in self.nodes:
+            for out in node.outputs:
+                users[out] = []
+            for v in dict.fromkeys(node.inputs):
+                users[v].append(node)
+        return users
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+class GraphBuilder:
+    """Grows a graph, node by node. Activate it with `jitml.ir.op.recording(builder)` and call ops on its values.
+
+    A value of an enclosing builder (a closure over an outer trace) becomes an extra input here, remembered in
+    `captured`; whoever inlines the graph into the outer builder passes those values on.
+    """
+
+    def __init__(self, parent: GraphBuilder | None = None) -> None:
+        self.parent = parent
+        self.inputs: list[Value] = []
+        self.names: list[str] = []
+        self.nodes: list[Node] = []
+        self.captured: dict[Value, Value] = {}
+        self.locate: Callable[[], Source | None] = lambda: None
+        self._defined: set[Value] = set()
+
+    def add_input(self, aval: Aval, name: str = "") -> Value:
+        value = Value(aval)
+        self.inputs.append(value)
+        self.names.append(name)
+        self._defined.add(value)
+        return value
+
+    def defines(self, value: Value) -> bool:
+        return value in self._defined
+
+    def capture(self, value: Value) -> Value:
+        """The value here that stands for `value`: itself, or an extra input for one of an enclosing builder."""
+        if value in self._defined:
+            return value
+        known = self.captured.get(value)
+        if known is None:
+            if not self._is_outer(value):
+                raise TraceError(
+                    f"a traced value {value.aval} is used after its trace has ended, or in another thread's trace",
+                    source=self.locate(),
+                    remedy="Return the value from the jitted function instead of keeping it in a global, an attribute or a list.",
+                )
+            known = self.captured[value] = self.add_input(value.aval)
+        return known
+
+    def _is_outer(self, value: Value) -> bool:
+        builder = self.parent
+        while builder is not None:
+            if builder.defines(value):
+                return True
+            builder = builder.parent
+        return False
+
+    def record(self, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Add a node (`Recorder`). Arrays and numbers beside values become constants; all-concrete calls evaluate."""
+        if args and not any(isinstance(a, Value) for a in args):
+            return op.run(args, params)
+        inputs = self._lift(op, args)
+        try:
+            avals = op.aval(*(v.aval for v in inputs), **params)
+        except JitmlError as error:
+            if error.source is None:
+                error.source = self.locate()
+            raise
+        return self.emit(op, inputs, params, avals, self.locate())
+
+    def emit(
+        self, op: Op, inputs: tuple[Value, ...], params: Mapping[str, Any], avals: Aval | tuple[Aval, ...], source: Source | None
+    ) -> Any:
+        outputs = tuple(Value(aval) for aval in (avals if isinstance(avals, tuple) else (avals,)))
+        self.nodes.append(Node(op, inputs, params, outputs, source))
+        self._defined.update(outputs)
+        return outputs if isinstance(avals, tuple) else outputs[0]
+
+    def _lift(self, op: Op, args: tuple[Any, ...]) -> tuple[Value, ...]:
+        like = next((a.aval for a in args if isinstance(a, Value)), None)
+        lifted: list[Value] = []
+        for a in args:
+            if isinstance(a, Value):
+                lifted.append(self.capture(a))
+            elif isinstance(a, (bool, int, float)) and op.is_pointwise and like is not None:
+                lifted.append(self.record(OPS["full"], (), {"value": a, "shape": like.shape, "dtype": like.dtype}))
+            else:
+                lifted.append(self.constant(a))
+        return tuple(lifted)
+
+    def constant(self, x: Any) -> Value:
+        """A value known now: `full` if all its elements are one number, else a literal `array`."""
+        array = np.asarray(x)
+        if array.ndim == 0:
+            params = {"value": array.item(), "shape": (), "dtype": array.dtype}
+            return self.record(OPS["full"], (), params)  # type: ignore[no-any-return]  # one-result ops return a Value
+        params = {"value": np.array(array, order="C"), "shape": array.shape, "dtype": array.dtype}
+        aval_of(array)
+        return self.record(OPS["array"], (), params)  # type: ignore[no-any-return]  # as above
+
+    def inline(self, graph: Graph, args: Sequence[Value]) -> tuple[Value, ...]:
+        """Copy another graph's nodes into this one, its inputs replaced by `args`; returns its outputs here."""
+        env: dict[Value, Value] = dict(zip(graph.inputs, (self.capture(a) for a in args), strict=True))
+        for node in graph.nodes:
+            outputs = tuple(Value(v.aval) for v in node.outputs)
+            self.nodes.append(Node(node.op, tuple(env[v] for v in node.inputs), node.params, outputs, node.source))
+            self._defined.update(outputs)
+            env.update(zip(node.outputs, outputs, strict=True))
+        return tuple(env[v] for v in graph.outputs)
+
+    @contextmanager
+    def at(self, source: Source | None) -> Iterator[None]:
+        """Give nodes recorded inside the block this source line."""
+        before, self.locate = self.locate, lambda: source
+        try:
+            yield
+        finally:
+            self.locate = before
+
+    def build(self, outputs: Sequence[Value]) -> Graph:
+        """Freeze. Outputs may be inputs, or values of enclosing builders (captured now)."""
+        outs = tuple(self.capture(v) for v in outputs)
+        return Graph(tuple(self.inputs), tuple(self.nodes), outs, tuple(self.names))

@@ -1,0 +1,160 @@
+"""Pointwise ops: strict in shape and dtype. Broadcasting and promotion are `jitml.numpy`'s business.
+
+Conventions are NumPy's: `maximum` and `minimum` hand NaN on; integer division by zero is 0; shifts by the width or
+more give 0 (or -1 for a negative left side shifted right); `pow` of integers wraps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import DTypeError, ShapeError
+from jitml.ir.op import Op
+from jitml.ir.types import BOOL, Aval, DType, dtype_name
+
+FLOAT, INT, BOOLEAN = "f", "iu", "b"
+NUMBER, BITS, ANY = FLOAT + INT, INT + BOOLEAN, FLOAT + INT + BOOLEAN
+
+
+def _check(name: str, kinds: str, avals: tuple[Aval, ...]) -> None:
+    first = avals[0]
+    for aval in avals[1:]:
+        if aval.shape != first.shape:
+            raise ShapeError(f"{name}: {first} and {aval} differ in shape")
+        if aval.dtype != first.dtype:
+            raise DTypeError(f"{name}: {first} and {aval} differ in dtype")
+    if first.dtype.kind not in kinds:
+        raise DTypeError(f"{name} is not defined for {dtype_name(first.dtype)}")
+
+
+def _pointwise(
+    name: str, evaluate: Callable[..., Any], arity: int, kinds: str, *, result: DType | None = None, commutative: bool = False
+) -> Op:
+    def aval(*avals: Aval) -> Aval:
+        if len(avals) != arity:
+            raise ShapeError(f"{name} takes {arity} operands, not {len(avals)}")
+        _check(name, kinds, avals)
+        return avals[0] if result is None else avals[0].with_dtype(result)
+
+    return Op(name, "pointwise", aval, evaluate, is_commutative=commutative)
+
+
+def _unary(name: str, evaluate: Callable[..., Any], kinds: str = FLOAT, result: DType | None = None) -> Op:
+    return _pointwise(name, evaluate, 1, kinds, result=result)
+
+
+def _binary(name: str, evaluate: Callable[..., Any], kinds: str, *, commutative: bool = False, result: DType | None = None) -> Op:
+    return _pointwise(name, evaluate, 2, kinds, result=result, commutative=commutative)
+
+
+add = _binary("add", np.add, ANY, commutative=True)  # of bools: or, as in NumPy
+sub = _binary("sub", np.subtract, NUMBER)
+mul = _binary("mul", np.multiply, ANY, commutative=True)  # of bools: and
+div = _binary("div", np.true_divide, FLOAT)
+floor_divide = _binary("floor_divide", np.floor_divide, NUMBER)
+remainder = _binary("remainder", np.remainder, NUMBER)  # sign of the divisor, Python's %
+fmod = _binary("fmod", np.fmod, NUMBER)  # sign of the dividend, C's %
+
+
+def _evaluate_pow(x: Any, y: Any) -> Any:
+    if np.issubdtype(np.asarray(x).dtype, np.integer):
+        # Negative integer powers are refused by jitml.numpy before they get here; the op itself wraps like C.
+        return np.power(x, np.maximum(y, 0))
+    return np.power(x, y)
+
+
+pow = _binary("pow", _evaluate_pow, NUMBER)
+maximum = _binary("maximum", np.maximum, ANY, commutative=True)
+minimum = _binary("minimum", np.minimum, ANY, commutative=True)
+fmax = _binary("fmax", np.fmax, NUMBER)
+fmin = _binary("fmin", np.fmin, NUMBER)
+arctan2 = _binary("arctan2", np.arctan2, FLOAT)
+hypot = _binary("hypot", np.hypot, FLOAT, commutative=True)
+copysign = _binary("copysign", np.copysign, FLOAT)
+
+neg = _unary("neg", np.negative, NUMBER)
+abs = _unary("abs", np.absolute, NUMBER)
+sign = _unary("sign", np.sign, NUMBER)  # nan stays nan
+floor = _unary("floor", np.floor)
+ceil = _unary("ceil", np.ceil)
+trunc = _unary("trunc", np.trunc)
+rint = _unary("rint", np.rint)  # ties to even
+sqrt = _unary("sqrt", np.sqrt)
+cbrt = _unary("cbrt", np.cbrt)
+exp = _unary("exp", np.exp)
+exp2 = _unary("exp2", np.exp2)
+expm1 = _unary("expm1", np.expm1)
+log = _unary("log", np.log)
+log2 = _unary("log2", np.log2)
+log10 = _unary("log10", np.log10)
+log1p = _unary("log1p", np.log1p)
+sin = _unary("sin", np.sin)
+cos = _unary("cos", np.cos)
+tan = _unary("tan", np.tan)
+arcsin = _unary("arcsin", np.arcsin)
+arccos = _unary("arccos", np.arccos)
+arctan = _unary("arctan", np.arctan)
+sinh = _unary("sinh", np.sinh)
+cosh = _unary("cosh", np.cosh)
+tanh = _unary("tanh", np.tanh)
+arcsinh = _unary("arcsinh", np.arcsinh)
+arccosh = _unary("arccosh", np.arccosh)
+arctanh = _unary("arctanh", np.arctanh)
+
+
+def _special(name: str) -> Callable[..., Any]:
+    """SciPy's function, imported at its first use: `import jitml` must stay cheap."""
+
+    def evaluate(x: Any) -> Any:
+        from scipy import special
+
+        return getattr(special, name)(x)
+
+    return evaluate
+
+
+erf = _unary("erf", _special("erf"))
+logistic = _unary("logistic", _special("expit"))
+
+isnan = _unary("isnan", np.isnan, FLOAT, BOOL)
+isinf = _unary("isinf", np.isinf, FLOAT, BOOL)
+isfinite = _unary("isfinite", np.isfinite, FLOAT, BOOL)
+signbit = _unary("signbit", np.signbit, FLOAT, BOOL)
+
+eq = _binary("eq", np.equal, ANY, result=BOOL, commutative=True)
+ne = _binary("ne", np.not_equal, ANY, result=BOOL, commutative=True)
+lt = _binary("lt", np.less, ANY, result=BOOL)
+le = _binary("le", np.less_equal, ANY, result=BOOL)
+gt = _binary("gt", np.greater, ANY, result=BOOL)
+ge = _binary("ge", np.greater_equal, ANY, result=BOOL)
+
+bit_and = _binary("bit_and", np.bitwise_and, BITS, commutative=True)  # of bools: logical
+bit_or = _binary("bit_or", np.bitwise_or, BITS, commutative=True)
+bit_xor = _binary("bit_xor", np.bitwise_xor, BITS, commutative=True)
+bit_not = _unary("bit_not", np.invert, BITS)
+shift_left = _binary("shift_left", np.left_shift, INT)
+shift_right = _binary("shift_right", np.right_shift, INT)
+
+
+def _select_aval(condition: Aval, x: Aval, y: Aval) -> Aval:
+    if condition.dtype != BOOL:
+        raise DTypeError(f"select: the condition is {condition}, not bool")
+    _check("select", ANY, (x, y))
+    if condition.shape != x.shape:
+        raise ShapeError(f"select: condition {condition} and {x} differ in shape")
+    return x
+
+
+select = Op("select", "pointwise", _select_aval, np.where)
+
+
+def _convert_aval(x: Aval, *, dtype: DType) -> Aval:
+    dtype_name(dtype)
+    return x.with_dtype(dtype)
+
+
+convert = Op("convert", "pointwise", _convert_aval, lambda x, *, dtype: np.asarray(x).astype(dtype))
+stop_gradient = Op("stop_gradient", "pointwise", lambda x: x, lambda x: x)

@@ -1,0 +1,125 @@
+"""What is a value's type?  An `Aval`: a shape and a dtype.
+
+Every layer below tracing speaks of values by their aval and never by their data. Dimensions are integers here; a
+dimension that is itself a value is a later extension of this one module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from jitml.errors import UnsupportedError
+
+DType = np.dtype[np.generic]
+
+# The text form's names, as in LLVM's IR and Rust: one letter for the kind, then bits.
+DTYPES: dict[str, DType] = {
+    "bool": np.dtype(np.bool_),
+    **{f"i{8 * n}": np.dtype(f"i{n}") for n in (1, 2, 4, 8)},
+    **{f"u{8 * n}": np.dtype(f"u{n}") for n in (1, 2, 4, 8)},
+    **{f"f{8 * n}": np.dtype(f"f{n}") for n in (2, 4, 8)},
+}
+_NAMES: dict[DType, str] = {dtype: name for name, dtype in DTYPES.items()}
+
+BOOL, I32, I64, F32, F64 = (DTYPES[name] for name in ("bool", "i32", "i64", "f32", "f64"))
+
+
+def dtype_name(dtype: DType) -> str:
+    """The text form's name of a dtype: `f32` for float32, `bool` for bool.
+
+    Raises:
+        UnsupportedError: the dtype is none of bool, i8..i64, u8..u64, f16..f64.
+
+    >>> dtype_name(np.dtype("float32"))
+    'f32'
+    """
+    name = _NAMES.get(dtype)
+    if name is None:
+        raise UnsupportedError(
+            f"dtype {dtype} is not supported: jitml compiles bool, int8..int64, uint8..uint64 and float16..float64",
+            remedy="Convert the array with .astype(...) before the jitted call, or leave this part outside jit.",
+        )
+    return name
+
+
+def is_supported(dtype: DType) -> bool:
+    """Whether arrays of this dtype (native byte order) can be compiled."""
+    return dtype in _NAMES
+
+
+def is_float(dtype: DType) -> bool:
+    return dtype.kind == "f"
+
+
+def is_integer(dtype: DType) -> bool:
+    """Signed or unsigned integer; bool is neither."""
+    return dtype.kind in "iu"
+
+
+@dataclass(frozen=True, slots=True)
+class Aval:
+    """An abstract value: shape and dtype of an array that is not there yet.
+
+    >>> str(Aval((32, 128), F32))
+    'f32[32,128]'
+    """
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        return f"{dtype_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+    __repr__ = __str__
+
+    def with_shape(self, shape: Iterable[int]) -> Aval:
+        return Aval(tuple(shape), self.dtype)
+
+    def with_dtype(self, dtype: DType) -> Aval:
+        return Aval(self.shape, dtype)
+
+
+def aval_of(x: object) -> Aval:
+    """The aval of an array, a NumPy scalar or a Python number (64-bit, as NumPy would make of it)."""
+    array = np.asarray(x)
+    return Aval(array.shape, array.dtype)
+
+
+_AVAL = re.compile(r"([a-z]+\d*)\[([\d,]*)\]")
+
+
+def parse_aval(text: str) -> Aval:
+    """Read the text form of an aval back.
+
+    >>> parse_aval("f32[32,128]").shape
+    (32, 128)
+    """
+    match = _AVAL.fullmatch(text.strip())
+    if match is None or match[1] not in DTYPES:
+        raise ValueError(f"not an aval: {text!r} (expected, for instance, f32[2,3])")
+    return Aval(tuple(int(n) for n in match[2].split(",") if n), DTYPES[match[1]])
+
+
+def normalize_axis(axis: int, ndim: int) -> int:
+    """A negative axis counted from the end; AxisError as NumPy raises it."""
+    if not -ndim <= axis < ndim:
+        raise np.exceptions.AxisError(axis, ndim)
+    return axis % ndim
