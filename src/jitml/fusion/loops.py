@@ -82,8 +82,8 @@ def as_expr(x: Any) -> Expr:
     return expr
 
 
-def add(x: Any, y: Any) -> Expr:
-    x, y = as_expr(x), as_expr(y)
+def add(left: Any, right: Any) -> Expr:
+    x, y = as_expr(left), as_expr(right)
     if isinstance(x, Const) and isinstance(y, Const):
         return Const(x.value + y.value)
     if isinstance(x, Const):
@@ -100,15 +100,15 @@ def add(x: Any, y: Any) -> Expr:
     return Apply("add", (x, y))
 
 
-def sub(x: Any, y: Any) -> Expr:
-    x, y = as_expr(x), as_expr(y)
+def sub(left: Any, right: Any) -> Expr:
+    x, y = as_expr(left), as_expr(right)
     if isinstance(y, Const):
         return add(x, -y.value)
     return Apply("sub", (x, y))
 
 
-def mul(x: Any, y: Any) -> Expr:
-    x, y = as_expr(x), as_expr(y)
+def mul(left: Any, right: Any) -> Expr:
+    x, y = as_expr(left), as_expr(right)
     if isinstance(x, Const) and isinstance(y, Const):
         return Const(x.value * y.value)
     if isinstance(x, Const):

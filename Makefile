@@ -1,0 +1,53 @@
+# Everything here starts from nothing: a Python 3.11 or newer, and the package registry.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint types bench docs examples fuzz clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jitml needs Python 3.11 or newer; try make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.demo: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[demo]'
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	@touch $@
+
+$(VENV)/.bench: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[bench]'
+	@touch $@
+
+demo: $(VENV)/.demo  ## train a network, filter a photograph, price options: NumPy beside jitml
+	$(BIN)/python -m jitml demo
+
+test: $(VENV)/.dev  ## the tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-all:  ## the tests on every Python from 3.11 to 3.13 on this machine
+	@for v in 3.11 3.12 3.13; do \
+	  if python$$v -c '' 2>/dev/null; then echo "== Python $$v"; $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; \
+	  else echo "== Python $$v is not on this machine"; fi; done
+
+lint: $(VENV)/.dev  ## style, types and import direction
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_architecture.py
+
+bench: $(VENV)/.bench  ## the benchmarks, beside NumPy, Numba and JAX; writes bench/results/
+	$(BIN)/python -m bench.suite
+
+docs: $(VENV)/.dev  ## write docs/supported.md from the code
+	$(BIN)/python -m jitml.numpy.supported > docs/supported.md
+
+clean:  ## remove what the targets above made
+	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis out

@@ -1,0 +1,40 @@
+"""Common subexpression elimination."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.rewrite import Producers, sweep
+
+
+def _param_key(value: Any) -> Hashable:
+    if isinstance(value, np.ndarray):
+        return (value.dtype.str, value.shape, value.tobytes())
+    # 0.0 equals -0.0 and 1 equals True, but they are different numbers to a program; nan is one number here.
+    key: Hashable = (type(value), repr(value)) if isinstance(value, (bool, int, float)) else value
+    return key
+
+
+def params_key(params: Mapping[str, Any]) -> Hashable:
+    """Equal exactly for parameters that mean the same."""
+    return tuple((name, _param_key(params[name])) for name in sorted(params))
+
+
+def share_common(graph: Graph) -> Graph:
+    """Compute equal expressions once: same op, parameters and operands (in either order where the op commutes)."""
+    seen: dict[Hashable, Value | tuple[Value, ...]] = {}
+
+    def visit(node: Node, producers: Producers) -> Value | tuple[Value, ...] | None:
+        if node.op.has_effect:
+            return None
+        operands = tuple(sorted(node.inputs, key=id)) if node.op.is_commutative else node.inputs
+        key = (node.op, params_key(node.params), operands)
+        if key not in seen:
+            seen[key] = node.op(*node.inputs, **node.params)
+        return seen[key]
+
+    return sweep(graph, visit)

@@ -1,0 +1,42 @@
+"""Constant folding."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.rewrite import Producers, sweep
+
+# A folded literal travels in the program; above this many elements computing it again is better than keeping it.
+MAX_ELEMENTS = 1024
+_REARRANGING = {ops.broadcast, ops.transpose, ops.reshape, ops.slice, ops.flip}
+
+
+def fold_constants(graph: Graph) -> Graph:
+    """Evaluate nodes whose operands are known.
+
+    Of `full` operands, pointwise ops fold to one `full` and rearrangements keep the number at any size; small literal
+    arrays fold by evaluation.
+    """
+
+    def visit(node: Node, producers: Producers) -> Value | None:
+        makers = [producers.get(v) for v in node.inputs]
+        if not makers or node.op.has_effect or any(m is None or m.op not in (ops.full, ops.array) for m in makers):
+            return None
+        known = [m for m in makers if m is not None]
+        aval = node.output.aval
+        if all(m.op is ops.full for m in known):
+            if node.op.is_pointwise:
+                scalars = tuple(np.asarray(m.params["value"]).astype(m.params["dtype"]) for m in known)
+                number = np.asarray(node.op.run(scalars, dict(node.params)), aval.dtype).item()
+                return ops.full(value=number, shape=aval.shape, dtype=aval.dtype)  # type: ignore[no-any-return]  # one result
+            if node.op in _REARRANGING:
+                return ops.full(value=known[0].params["value"], shape=aval.shape, dtype=aval.dtype)  # type: ignore[no-any-return]  # one result
+        if aval.size > MAX_ELEMENTS or any(v.size > MAX_ELEMENTS for v in node.inputs):
+            return None
+        arrays = tuple(m.op.run((), dict(m.params)) for m in known)
+        result = np.asarray(node.op.run(arrays, dict(node.params)), aval.dtype)
+        return ops.array(value=result, shape=aval.shape, dtype=aval.dtype)  # type: ignore[no-any-return]  # one result
+
+    return sweep(graph, visit)

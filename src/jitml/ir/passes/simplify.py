@@ -1,0 +1,229 @@
+"""Local algebra that changes no bit of any result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.op import Op
+from jitml.ir.rewrite import Producers, Rule, sweep
+
+RULES = (
+    Rule("negate twice", "neg(neg(x))", "x"),
+    Rule("multiply by one", "mul(x, 1)", "x", kinds="fiu"),
+    Rule("multiply by minus one", "mul(x, -1)", "neg(x)", kinds="fi"),
+    Rule("divide by one", "div(x, 1)", "x"),
+    Rule("subtract zero", "sub(x, 0)", "x", kinds="iu"),
+    Rule("add zero to an integer", "add(x, 0)", "x", kinds="iu"),
+    Rule("add a negation", "add(x, neg(y))", "sub(x, y)"),
+    Rule("subtract a negation", "sub(x, neg(y))", "add(x, y)"),
+    Rule("multiply negations", "mul(neg(x), neg(y))", "mul(x, y)"),
+    Rule("divide negations", "div(neg(x), neg(y))", "div(x, y)"),
+    Rule("invert twice", "bit_not(bit_not(x))", "x"),
+    Rule("select alike", "select(c, x, x)", "x"),
+    Rule("select by a negation", "select(bit_not(c), x, y)", "select(c, y, x)"),
+    Rule("maximum of one value", "maximum(x, x)", "x"),
+    Rule("minimum of one value", "minimum(x, x)", "x"),
+    Rule("and of one value", "bit_and(x, x)", "x"),
+    Rule("or of one value", "bit_or(x, x)", "x"),
+    Rule("magnitude of a negation", "abs(neg(x))", "abs(x)", kinds="f"),
+    Rule("magnitude twice", "abs(abs(x))", "abs(x)", kinds="f"),
+    Rule("no derivative is asked any more", "stop_gradient(x)", "x"),
+    # Absent on purpose: x + 0.0 -> x and x - 0.0 -> x for floats: the first loses the sign of -0.0, the second is safe
+    # only for +0.0 and numbers compare equal here; x * 0 -> 0 is wrong for nan and inf; x - x -> 0 as well;
+    # exp(log x) -> x changes bits; (a + b) + c is never reassociated.
+)
+
+Shortcut = Callable[[Node, Producers], "Value | None"]
+_SHORTCUTS: dict[Op, list[Shortcut]] = {}
+
+
+def _shortcut(*on: Op) -> Callable[[Shortcut], Shortcut]:
+    def register(function: Shortcut) -> Shortcut:
+        for op in on:
+            _SHORTCUTS.setdefault(op, []).append(function)
+        return function
+
+    return register
+
+
+def simplify(graph: Graph) -> Graph:
+    """Apply the rules above, and the shortcuts below for ops with parameters, once to each node in order.
+
+    Operands are simplified before their users, so chains collapse in one sweep; a replacement is tried again until
+    nothing fires, which ends since every rule makes the expression smaller or cheaper.
+    """
+    by_op: dict[Op, list[Rule]] = {}
+    for rule in RULES:
+        by_op.setdefault(rule.terms[0].op, []).append(rule)
+
+    def visit(node: Node, producers: Producers) -> Value | None:
+        for rule in by_op.get(node.op, ()):
+            result = rule.apply(node, producers)
+            if result is not None:
+                return result
+        for shortcut in _SHORTCUTS.get(node.op, ()):
+            result = shortcut(node, producers)
+            if result is not None:
+                return result
+        return None
+
+    return sweep(graph, visit)
+
+
+@_shortcut(ops.broadcast, ops.transpose, ops.reshape, ops.slice, ops.convert, ops.pad)
+def _nothing_moves(node: Node, producers: Producers) -> Value | None:
+    """An index map or conversion onto the same aval that keeps every element where it is."""
+    (x, *_) = node.inputs
+    if x.aval != node.output.aval:
+        return None
+    if node.op is ops.transpose and node.params["perm"] != tuple(range(x.ndim)):
+        return None
+    return x
+
+
+@_shortcut(ops.reduce_sum, ops.reduce_prod, ops.reduce_max, ops.reduce_min, ops.reduce_all, ops.reduce_any)
+def _reduce_nothing(node: Node, producers: Producers) -> Value | None:
+    """Reducing axes of length one is a reshape."""
+    (x,) = node.inputs
+    if any(x.shape[a] != 1 for a in node.params["axes"]):
+        return None
+    return _made(ops.reshape(x, shape=node.output.shape))
+
+
+@_shortcut(ops.flip)
+def _flip(node: Node, producers: Producers) -> Value | None:
+    """A flip of nothing, or of axes of length one, or twice."""
+    (x,) = node.inputs
+    axes = [a for a in node.params["axes"] if x.shape[a] > 1]
+    maker = producers.get(x)
+    if maker is not None and maker.op is ops.flip:
+        axes = sorted(set(axes) ^ set(maker.params["axes"]))
+        x = maker.inputs[0]
+    elif len(axes) == len(node.params["axes"]):
+        return None
+    return _made(ops.flip(x, axes=tuple(axes))) if axes else x
+
+
+@_shortcut(ops.transpose)
+def _transpose_twice(node: Node, producers: Producers) -> Value | None:
+    maker = producers.get(node.inputs[0])
+    if maker is None or maker.op is not ops.transpose:
+        return None
+    inner = maker.params["perm"]
+    perm = tuple(inner[p] for p in node.params["perm"])
+    x = maker.inputs[0]
+    return x if perm == tuple(range(len(perm))) else _made(ops.transpose(x, perm=perm))
+
+
+@_shortcut(ops.reshape)
+def _reshape_twice(node: Node, producers: Producers) -> Value | None:
+    maker = producers.get(node.inputs[0])
+    if maker is None or maker.op is not ops.reshape:
+        return None
+    x = maker.inputs[0]
+    return x if x.aval == node.output.aval else _made(ops.reshape(x, shape=node.output.shape))
+
+
+@_shortcut(ops.broadcast)
+def _broadcast_twice(node: Node, producers: Producers) -> Value | None:
+    maker = producers.get(node.inputs[0])
+    if maker is None or maker.op is not ops.broadcast:
+        return None
+    axes = tuple(node.params["axes"][a] for a in maker.params["axes"])
+    return _made(ops.broadcast(maker.inputs[0], shape=node.output.shape, axes=axes))
+
+
+@_shortcut(ops.slice)
+def _slice_twice(node: Node, producers: Producers) -> Value | None:
+    maker = producers.get(node.inputs[0])
+    if maker is None or maker.op is not ops.slice:
+        return None
+    (x,), inner, outer = maker.inputs, maker.params, node.params
+    start = tuple(a + b * s for a, s, b in zip(inner["start"], inner["step"], outer["start"]))
+    step = tuple(s * t for s, t in zip(inner["step"], outer["step"]))
+    stop = tuple(min(n, a + max(0, m - 1) * s + 1) if m else a for n, a, s, m in zip(x.shape, start, step, node.output.shape))
+    if any(not 0 <= a <= n for a, n in zip(start, x.shape)):
+        return None  # an empty slice past the end
+    return _made(ops.slice(x, start=start, stop=stop, step=step))
+
+
+@_shortcut(ops.slice)
+def _slice_of_update(node: Node, producers: Producers) -> Value | None:
+    """Reading back exactly the part that was just written."""
+    maker = producers.get(node.inputs[0])
+    if maker is None or maker.op is not ops.update_slice:
+        return None
+    same = maker.params["start"] == node.params["start"] and maker.params["step"] == node.params["step"]
+    return maker.inputs[1] if same and maker.inputs[1].aval == node.output.aval else None
+
+
+@_shortcut(ops.update_slice)
+def _update_everything(node: Node, producers: Producers) -> Value | None:
+    """A write that covers the whole array, and one that an equal later write hides."""
+    x, v = node.inputs
+    if v.aval == x.aval:
+        return v
+    maker = producers.get(x)
+    if maker is not None and maker.op is ops.update_slice and maker.params == node.params and maker.inputs[1].aval == v.aval:
+        return _made(ops.update_slice(maker.inputs[0], v, **node.params))
+    return None
+
+
+@_shortcut(ops.convert)
+def _convert_twice(node: Node, producers: Producers) -> Value | None:
+    """A conversion whose first step loses nothing."""
+    maker = producers.get(node.inputs[0])
+    if maker is None or maker.op is not ops.convert:
+        return None
+    (x,), middle = maker.inputs, maker.output.dtype
+    first, last = x.dtype, node.output.dtype
+    exact = (first.kind == middle.kind or first.kind == "b") and first.itemsize <= middle.itemsize
+    if not exact or (first.kind == "f" and last.kind != "f") or (first.kind != "f" and last.kind == "f" and middle.kind == "f"):
+        return None
+    return x if first == last else _made(ops.convert(x, dtype=last))
+
+
+@_shortcut(ops.div)
+def _divide_by_power_of_two(node: Node, producers: Producers) -> Value | None:
+    """x / 4 -> x * 0.25, exact for powers of two whose inverse is a normal number."""
+    x, y = node.inputs
+    maker = producers.get(y)
+    if maker is None or maker.op is not ops.full or node.output.dtype.itemsize < 4:
+        return None
+    mantissa, exponent = math.frexp(float(maker.params["value"]))
+    if abs(mantissa) != 0.5 or not -100 < exponent < 100:
+        return None
+    return _made(ops.mul(x, 1.0 / maker.params["value"]))
+
+
+@_shortcut(ops.reduce_sum)
+def _sum_of_repeats(node: Node, producers: Producers) -> Value | None:
+    """A sum over axes that a broadcast made is a multiplication, and more accurate than the sum."""
+    maker = producers.get(node.inputs[0])
+    if maker is None or maker.op is not ops.broadcast:
+        return None
+    (x,), placed, axes = maker.inputs, maker.params["axes"], node.params["axes"]
+    sizes = dict(zip(placed, x.shape))
+    if any(sizes.get(a, 1) != 1 for a in axes):
+        return None
+    times = math.prod(node.inputs[0].shape[a] for a in axes)
+    if x.dtype.kind == "b" or np.asarray(times).astype(x.dtype) != times:
+        return None
+    kept = [a for a in range(node.inputs[0].ndim) if a not in axes]
+    shape = tuple(n for a, n in zip(placed, x.shape) if a not in axes)
+    if shape != x.shape:
+        x = _made(ops.reshape(x, shape=shape))
+    if shape != node.output.shape:
+        x = _made(ops.broadcast(x, shape=node.output.shape, axes=tuple(kept.index(a) for a in placed if a not in axes)))
+    return _made(ops.mul(x, times))
+
+
+def _made(value: Any) -> Value:
+    assert isinstance(value, Value)
+    return value

@@ -1,0 +1,165 @@
+"""How a pass rewrites a graph: one forward sweep that copies it, and local algebra as named rules.
+
+`sweep` copies nodes in order and lets `visit` put something better in a node's place; what it records may be rewritten
+again by later passes, never by the same visit, so a sweep ends. `Rule` is a pair of patterns in the text
+`neg(neg(x))`: names stand for any value (the same name twice: the same value), numbers for `full` of that number.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from jitml.ir.graph import Graph, GraphBuilder, Node, Value
+from jitml.ir.op import OPS, Op, recording
+
+Producers: TypeAlias = Mapping[Value, Node]
+Visit = Callable[[Node, Producers], tuple[Value, ...] | Value | None]
+
+
+def sweep(graph: Graph, visit: Visit) -> Graph:
+    """Copy a graph node by node; where `visit(node, producers)` gives values, they stand for the node's results.
+
+    The node handed to `visit` has its inputs replaced already, and `producers` knows the nodes of the new graph. Ops
+    called inside `visit` record into the new graph, with the node's own source line.
+    """
+    builder = GraphBuilder()
+    env: dict[Value, Value] = {}
+    for value, name in zip(graph.inputs, graph.names or ("",) * len(graph.inputs), strict=True):
+        env[value] = builder.add_input(value.aval, name)
+    producers: dict[Value, Node] = {}
+    with recording(builder):
+        for node in graph.nodes:
+            seen = len(builder.nodes)
+            current = replace(node, inputs=tuple(env[v] for v in node.inputs))
+            with builder.at(node.source):
+                results = visit(current, producers)
+            if results is None:
+                results = builder.emit(node.op, current.inputs, node.params, tuple(v.aval for v in node.outputs), node.source)
+            results = results if isinstance(results, tuple) else (results,)
+            env.update(zip(node.outputs, results, strict=True))
+            for new in builder.nodes[seen:]:
+                producers.update((out, new) for out in new.outputs)
+    return replace(builder.build([env[v] for v in graph.outputs]), names=graph.names)
+
+
+# ------------------------------------------------------------------------------------------------------- patterns
+
+Pattern: TypeAlias = "Variable | Number | Term"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    value: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    op: Op
+    args: tuple[Pattern, ...]
+
+
+def parse_pattern(text: str) -> Pattern:
+    """`add(x, neg(y))` as a pattern."""
+
+    def convert(node: ast.expr) -> Pattern:
+        match node:
+            case ast.Name(id=name):
+                return Variable(name)
+            case ast.Call(func=ast.Name(id=name), args=args):
+                return Term(OPS[name], tuple(convert(a) for a in args))
+        return Number(ast.literal_eval(node))
+
+    return convert(ast.parse(text, mode="eval").body)
+
+
+def match(pattern: Pattern, value: Value, producers: Producers, env: dict[str, Value]) -> dict[str, Value] | None:
+    """The binding of the pattern's names that makes it `value`, or None."""
+    if isinstance(pattern, Variable):
+        bound = env.get(pattern.name)
+        return env if bound is value else None if bound is not None else {**env, pattern.name: value}
+    node = producers.get(value)
+    if node is None:
+        return None
+    if isinstance(pattern, Number):
+        return env if node.op is OPS["full"] and node.params["value"] == pattern.value else None
+    if node.op is not pattern.op or node.params:
+        return None
+    return _match_operands(pattern, node, producers, env)
+
+
+def _match_operands(pattern: Term, node: Node, producers: Producers, env: dict[str, Value]) -> dict[str, Value] | None:
+    orders: Iterable[tuple[Value, ...]] = (node.inputs,)
+    if node.op.is_commutative:
+        orders = (node.inputs, node.inputs[::-1])
+    for operands in orders:
+        bound = _match_in_order(pattern.args, operands, producers, env)
+        if bound is not None:
+            return bound
+    return None
+
+
+def _match_in_order(
+    parts: tuple[Pattern, ...], operands: tuple[Value, ...], producers: Producers, env: dict[str, Value]
+) -> dict[str, Value] | None:
+    for part, operand in zip(parts, operands, strict=True):
+        bound = match(part, operand, producers, env)
+        if bound is None:
+            return None
+        env = bound
+    return env
+
+
+def build(pattern: Pattern, env: Mapping[str, Value]) -> Any:
+    """Record a pattern with its names bound; a number stays a number, for the op around it to lift."""
+    match pattern:
+        case Variable(name):
+            return env[name]
+        case Number(value):
+            return value
+        case Term(op, args):
+            return op(*(build(a, env) for a in args))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Replace what `left` matches by `right`, where both have one aval and `when` (of the node's dtype kind) holds.
+
+    >>> str(Rule("negate twice", "neg(neg(x))", "x"))
+    'negate twice: neg(neg(x)) -> x'
+    """
+
+    name: str
+    left: str
+    right: str
+    kinds: str = "fiub"
+    terms: tuple[Term, Pattern] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        left = parse_pattern(self.left)
+        assert isinstance(left, Term)
+        object.__setattr__(self, "terms", (left, parse_pattern(self.right)))
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.left} -> {self.right}"
+
+    def apply(self, node: Node, producers: Producers) -> Value | None:
+        """The replacement of the node's result, or None where the rule does not fire."""
+        left, right = self.terms
+        if node.op is not left.op or node.params or node.output.dtype.kind not in self.kinds:
+            return None
+        env = _match_operands(left, node, producers, {})
+        if env is None:
+            return None
+        if isinstance(right, Variable):
+            return env[right.name] if env[right.name].aval == node.output.aval else None
+        result = build(right, env)
+        assert isinstance(result, Value)
+        return result

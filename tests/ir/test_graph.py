@@ -1,0 +1,113 @@
+"""Avals, graphs and their companions: show, parse, verify, interpret."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jitml.errors import DTypeError, ParseError, ShapeError, Source, TraceError, UnsupportedError, VerificationError
+from jitml.ir import ops
+from jitml.ir.graph import Graph, GraphBuilder, Node, Value
+from jitml.ir.interpret import interpret
+from jitml.ir.op import recording
+from jitml.ir.parser import parse
+from jitml.ir.printer import show
+from jitml.ir.types import DTYPES, F32, F64, Aval, dtype_name, parse_aval
+from jitml.ir.verify import verify
+
+TEXT = """\
+graph(a: f32[3,4], b: f32[4]) {
+  c: f32[3,4] = broadcast b {axes=(1,), shape=(3, 4)}
+  d: f32[3,4] = mul a c
+  e: f32[3] = reduce_sum d {axes=(1,)}
+  f: f32[] = full {dtype=f32, shape=(), value=nan}
+  g: i64[2,2] = array {dtype=i64, shape=(2, 2), value=[[1, 2], [3, 4]]}
+  h: f32[] = full {dtype=f32, shape=(), value=-inf}
+  return e f g a h
+}"""
+
+
+def test_text_round_trip() -> None:
+    graph = verify(parse(TEXT))
+    assert show(graph) == TEXT
+    assert show(parse(show(graph))) == TEXT
+
+
+def test_a_builder_records_what_is_called_on_its_values() -> None:
+    builder = GraphBuilder()
+    x = builder.add_input(Aval((2,), F32), "x")
+    with recording(builder):
+        y = 1 - x * x
+    graph = verify(builder.build([y]))
+    assert [n.op for n in graph.nodes] == [ops.mul, ops.full, ops.sub]
+    (result,) = interpret(graph, [np.array([2, 3], np.float32)])
+    np.testing.assert_array_equal(result, np.array([-3, -8], np.float32))
+
+
+def test_an_inner_builder_captures_outer_values_and_inlines() -> None:
+    outer = GraphBuilder()
+    x, y = outer.add_input(Aval((2,), F64)), outer.add_input(Aval((2,), F64))
+    inner = GraphBuilder(parent=outer)
+    z = inner.add_input(Aval((2,), F64))
+    with recording(inner):
+        w = z * y
+    body = inner.build([w])
+    assert list(inner.captured) == [y]
+    (out,) = outer.inline(body, [x, *inner.captured])
+    (result,) = interpret(verify(outer.build([out])), [np.array([1.0, 2]), np.array([3.0, 4])])
+    np.testing.assert_array_equal(result, [3, 8])
+
+
+def test_a_foreign_value_is_a_leak() -> None:
+    builder = GraphBuilder()
+    with recording(builder), pytest.raises(TraceError, match="after its trace has ended"):
+        ops.neg(Value(Aval((), F32)))
+
+
+def test_ops_evaluate_outside_any_recording() -> None:
+    np.testing.assert_array_equal(ops.add(np.arange(3), np.arange(3)), [0, 2, 4])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("graph(a: f32[2], b: f32[3]) { c: f32[2] = add a b; return c }", "differ in shape"),
+        ("graph(a: f32[2]) { b: f32[3] = neg a; return b }", "yields"),
+        ("graph(a: i32[2]) { b: i32[2] = exp a; return b }", "not defined for i32"),
+    ],
+)
+def test_verify_refuses(text: str, message: str) -> None:
+    with pytest.raises(VerificationError, match=message):
+        verify(parse(text))
+
+
+def test_verify_refuses_use_before_definition() -> None:
+    a, b, c = (Value(Aval((2,), F32)) for _ in range(3))
+    nodes = (Node(ops.neg, (b,), {}, (c,), Source("model.py", 41, "layer")),)
+    with pytest.raises(VerificationError, match=r"not defined before it\n  model.py:41 in layer"):
+        verify(Graph((a,), nodes, (c,)))
+
+
+@pytest.mark.parametrize("text", ["grap(a) {}", "graph() { a: f32[] = nosuch; return a }", "graph() { return b }", "graph() { }"])
+def test_parse_refuses(text: str) -> None:
+    with pytest.raises(ParseError):
+        parse(text)
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_dtype_names_round_trip(name: str) -> None:
+    aval = Aval((2, 3), DTYPES[name])
+    assert dtype_name(aval.dtype) == name
+    assert parse_aval(str(aval)) == aval
+
+
+def test_an_unsupported_dtype_says_what_to_do() -> None:
+    with pytest.raises(UnsupportedError, match=r"complex128 is not supported.*\n.*astype"):
+        dtype_name(np.dtype("complex128"))
+
+
+def test_ops_refuse_bad_operands() -> None:
+    with pytest.raises(ShapeError, match="cannot reshape array of size 6"):
+        ops.reshape.aval(Aval((2, 3), F32), shape=(4,))
+    with pytest.raises(DTypeError, match="f32 and f64|differ in dtype"):
+        ops.add.aval(Aval((2,), F32), Aval((2,), F64))

@@ -1,0 +1,100 @@
+"""Each pass as text: titled before/after pairs, `pass: what it shows`; and that a pass changes no value."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jitml.errors import JitmlError
+from jitml.ir.graph import Graph
+from jitml.ir.interpret import interpret
+from jitml.ir.parser import parse
+from jitml.ir.passes import PASSES, run_passes
+from jitml.ir.passes.cse import share_common
+from jitml.ir.passes.dce import eliminate_dead
+from jitml.ir.passes.fold import fold_constants
+from jitml.ir.passes.hoist import hoist_broadcasts
+from jitml.ir.passes.simplify import RULES, simplify
+from jitml.ir.passes.sink import sink_into_contractions
+from jitml.ir.printer import show
+from jitml.ir.verify import verify
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "ir" / "passes.txt"
+NAMES = {
+    "simplify": simplify,
+    "fold": fold_constants,
+    "share": share_common,
+    "hoist": hoist_broadcasts,
+    "sink": sink_into_contractions,
+    "dce": eliminate_dead,
+}
+CASES = re.findall(r"^## (\w+): (.+)\n(graph.+)\n=> (graph.+)$", GOLDEN.read_text(), re.MULTILINE)
+
+
+def sample_inputs(graph: Graph) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [np.asarray(rng.normal(size=a.shape) * 3).astype(a.dtype) for a in graph.in_avals]
+
+
+@pytest.mark.parametrize(("name", "title", "before", "after"), CASES, ids=lambda text: text[:40])
+def test_golden(name: str, title: str, before: str, after: str) -> None:
+    graph = parse(before)
+    result = verify(eliminate_dead(NAMES[name](verify(graph))))
+    assert show(result) == show(parse(after)), title
+    for x, y in zip(interpret(graph, sample_inputs(graph)), interpret(result, sample_inputs(graph))):
+        np.testing.assert_array_max_ulp(x, y, maxulp=4) if x.dtype.kind == "f" else np.testing.assert_array_equal(x, y)
+
+
+def test_every_pass_has_a_golden_case() -> None:
+    assert {NAMES[case[0]] for case in CASES} == set(PASSES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_rule_keeps_every_bit(rule) -> None:
+    """Both sides of each rule on special values, in each kind of dtype that it claims."""
+    specials = [0.0, -0.0, 1.0, -1.0, 3.5, np.inf, -np.inf, np.nan, 1e-310, 2.0]
+    names = sorted(set(re.findall(r"\b([a-z])\b", rule.left)))
+    for kind in rule.kinds:
+        dtype = {"f": "f64", "i": "i64", "u": "u8", "b": "bool"}[kind]
+        head = ", ".join(f"{n}: {'bool' if n == 'c' else dtype}[1000]" for n in names)
+        graph = left_side(rule.left, head, dtype)
+        if graph is None:
+            continue  # the left side is not defined for this dtype
+        column = np.array(specials if kind == "f" else [0, 1, -1, 5, 7, 100, -100, 2, 3, 9])
+        rng = np.random.default_rng(0)
+        args = [rng.choice(column, 1000).astype(a.dtype) for a in graph.in_avals]
+        (before,), (after,) = interpret(graph, args), interpret(run_passes(graph, (simplify,)), args)
+        assert show(simplify(graph)) != show(graph), "the rule did not fire"
+        np.testing.assert_array_equal(before, after)
+        if kind == "f":
+            keep = ~np.isnan(before)
+            np.testing.assert_array_equal(np.signbit(before[keep]), np.signbit(after[keep]))
+
+
+def left_side(text: str, head: str, dtype: str) -> Graph | None:
+    """The left side of a rule as a graph over arrays of 100, or None where an op refuses the dtype."""
+    lines: list[str] = []
+
+    def emit(node: ast.expr) -> str:
+        if isinstance(node, ast.Name):
+            return node.id
+        name = f"v{len(lines)}"
+        if isinstance(node, ast.Call):
+            args = [emit(a) for a in node.args]
+            name = f"v{len(lines)}"
+            kind = "bool" if node.func.id == "bit_not" and args == ["c"] else dtype
+            lines.append(f"{name}: {kind}[1000] = {node.func.id} {' '.join(args)}")
+        else:
+            lines.append(f"{name}: {dtype}[1000] = full {{value={ast.unparse(node)}, shape=(1000,), dtype={dtype}}}")
+        return name
+
+    out = emit(ast.parse(text, mode="eval").body)
+    graph = parse(f"graph({head}) {{\n" + "\n".join(lines) + f"\nreturn {out} }}")
+    try:
+        return verify(graph)
+    except JitmlError:
+        return None
