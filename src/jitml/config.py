@@ -1,0 +1,75 @@
+"""The environment variables of jitml: this file is their manual. Each is read once, when jitml is imported.
+
+JITML_NUM_THREADS   threads a compiled program may use; default: the cores this process may run on.
+                    `jit(threads=...)` wins over it.
+JITML_DUMP          stages printed to stderr as programs are compiled: a comma-separated list of `graph`, `kernels`,
+                    `memory`, `llvm`, `asm`, or `all`. Default: none.
+JITML_CHECK         `1`: verify each layer's data after each stage (slower to compile; always on in jitml's tests).
+JITML_CPU           compile for this LLVM CPU name (`x86-64-v3`, `znver4`) in place of the one found, with the features
+                    that its name implies. For tests and for reproducing another machine's code: code for a CPU that
+                    has more than this one dies with SIGILL.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jitml.errors import JitmlError
+
+STAGES = ("graph", "kernels", "memory", "llvm", "asm")
+
+
+class ConfigError(JitmlError, ValueError):
+    """An environment variable of jitml has a value that means nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the environment asks for; None or empty where it is silent."""
+
+    num_threads: int | None = None
+    dump: frozenset[str] = frozenset()
+    check: bool = False
+    cpu: str | None = None
+
+
+def read(environment: Mapping[str, str]) -> Config:
+    """The configuration that these variables ask for.
+
+    Raises:
+        ConfigError: a value cannot be understood; the message names the variable.
+
+    >>> read({"JITML_NUM_THREADS": "2", "JITML_DUMP": "graph,llvm"}).num_threads
+    2
+    """
+    return Config(
+        num_threads=_threads(environment.get("JITML_NUM_THREADS", "")),
+        dump=_stages(environment.get("JITML_DUMP", "")),
+        check=environment.get("JITML_CHECK", "") not in ("", "0"),
+        cpu=environment.get("JITML_CPU") or None,
+    )
+
+
+def _threads(text: str) -> int | None:
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigError(f"JITML_NUM_THREADS={text!r} is not a number of threads", remedy="Set it to 1 or more, or unset it.")
+    return int(text)
+
+
+def _stages(text: str) -> frozenset[str]:
+    names = frozenset(name.strip() for name in text.split(",") if name.strip())
+    if "all" in names:
+        return frozenset(STAGES)
+    if unknown := names.difference(STAGES):
+        raise ConfigError(
+            f"JITML_DUMP names no such stage: {', '.join(sorted(unknown))}",
+            remedy=f"The stages are {', '.join(STAGES)}, and all.",
+        )
+    return names
+
+
+CONFIG = read(os.environ)

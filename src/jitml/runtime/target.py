@@ -1,0 +1,96 @@
+"""What is this machine?  The host as a `Target`, its caches and usable cores, and LLVM's target machines for it.
+
+The processor's name alone can mislead (a virtual machine may report an older model than its features), so that the
+feature string always goes with it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jitml.codegen.target import Target
+from jitml.config import CONFIG
+
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm
+
+
+@cache
+def llvm_binding() -> Any:
+    """llvmlite's binding, with all targets ready; imported at the first compilation, for it takes 30 ms."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm
+
+
+@cache
+def host_target() -> Target:
+    """The CPU this process runs on, or the one that JITML_CPU names."""
+    llvm = llvm_binding()
+    triple = llvm.get_process_triple()
+    if CONFIG.cpu is not None:
+        return Target(triple, CONFIG.cpu, "", thread_limit())
+    return Target(triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), thread_limit())
+
+
+def usable_cores() -> int:
+    """Cores this process may run on: what the scheduler grants, not what the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def thread_limit() -> int:
+    """The most threads a program uses unless `threads=` says otherwise."""
+    return CONFIG.num_threads or usable_cores()
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """Bytes of the data caches that one core sees."""
+
+    l1: int = 32 << 10
+    l2: int = 1 << 20
+    l3: int = 8 << 20
+
+
+@cache
+def host_caches() -> Caches:
+    """Cache sizes as Linux reports them; a modest guess elsewhere."""
+    sizes: dict[str, int] = {}
+    for entry in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            kind, level, size = ((entry / name).read_text().strip() for name in ("type", "level", "size"))
+        except OSError:
+            continue
+        if kind != "Instruction" and size.endswith("K"):
+            sizes[f"l{level}"] = int(size[:-1]) << 10
+    known = {name: size for name, size in sizes.items() if name in ("l1", "l2", "l3")}
+    return Caches(**known)
+
+
+@cache
+def target_machine(target: Target, opt: int) -> llvm.TargetMachine:
+    """LLVM's target machine; kept, because the first code made with one costs 2 ms of tables."""
+    binding = llvm_binding()
+    return binding.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=opt, jit=True
+    )
+
+
+def processor_name() -> str:
+    """The processor as its maker calls it, for reports."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
