@@ -109,5 +109,5 @@ def test_an_unsupported_dtype_says_what_to_do() -> None:
 def test_ops_refuse_bad_operands() -> None:
     with pytest.raises(ShapeError, match="cannot reshape array of size 6"):
         ops.reshape.aval(Aval((2, 3), F32), shape=(4,))
-    with pytest.raises(DTypeError, match="f32 and f64|differ in dtype"):
+    with pytest.raises(DTypeError, match="differ in dtype"):
         ops.add.aval(Aval((2,), F32), Aval((2,), F64))
