@@ -1,0 +1,163 @@
+"""Which recording is going on?  `Trace`: one recording with what it has refused, and the current one of this thread."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+import jitml
+from jitml.errors import JitmlError, Source, TraceError, UnsupportedError
+from jitml.ir.graph import GraphBuilder, Value
+from jitml.ir.op import recording
+from jitml.ir.types import Aval
+from jitml.trace.host import Host, Slot
+
+_LIBRARIES = tuple(os.path.dirname(os.path.abspath(package)) + os.sep for package in (jitml.__file__, np.__file__))
+
+
+def user_source() -> Source | None:
+    """The innermost frame that is neither jitml's nor NumPy's."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_LIBRARIES) and not code.co_filename.startswith("<frozen"):
+            return Source(code.co_filename, frame.f_lineno, code.co_name)
+        frame = frame.f_back  # type: ignore[assignment]  # None at the outermost frame ends the loop
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A graph input that is a Python number, computed before the call by the host program."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """A graph input that is the array at `position` among the flattened arguments."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hidden:
+    """A graph input that is an array the function reached by itself: a global, a closure variable, an attribute."""
+
+    array: np.ndarray[Any, Any]
+
+
+Origin = Number | Leaf | Hidden
+
+
+class Trace:
+    """One recording. An inner trace (a function being differentiated) has a parent, whose values it may read.
+
+    `root` is the outermost trace: it owns what belongs to the call as a whole, that is, the inputs (`origins`, parallel
+    to the builder's inputs) and the host program of Python numbers and guards.
+    """
+
+    def __init__(self, parent: Trace | None = None) -> None:
+        self.parent = parent
+        self.root: Trace = parent.root if parent else self
+        self.builder: GraphBuilder = GraphBuilder(parent.builder if parent else None)
+        self.builder.locate = user_source
+        self.refusal: JitmlError | None = None
+        self.closed = False
+        self.host: Host = parent.host if parent else Host()
+        self.origins: list[Origin] = []
+        self.lifted: dict[int, Any] = {}  # id of a concrete array -> its TracedArray; `origins` keeps the array alive
+        self._numbers: dict[tuple[Slot, np.dtype[Any]], Value] = {}
+
+    def add_input(self, aval: Aval, origin: Origin, name: str = "") -> Value:
+        """A new input of the root trace; inner traces capture it."""
+        root = self.root
+        root.origins.append(origin)
+        return root.builder.add_input(aval, name)
+
+    def number_input(self, slot: Slot, dtype: np.dtype[Any]) -> Value:
+        """The graph input, of shape (), that carries a Python number; one per number and dtype."""
+        known = self.root._numbers
+        if (slot, dtype) not in known:
+            known[slot, dtype] = self.add_input(Aval((), dtype), Number(slot), name=self.host.name(slot))
+        return known[slot, dtype]
+
+    def encloses(self, other: Trace) -> bool:
+        """Whether `other` is this trace or inside it."""
+        inner: Trace | None = other
+        while inner is not None and inner is not self:
+            inner = inner.parent
+        return inner is self
+
+
+_current: ContextVar[Trace | None] = ContextVar("jitml_trace", default=None)
+
+
+def current_trace() -> Trace | None:
+    """The innermost trace of this thread, or None outside any."""
+    return _current.get()
+
+
+def active_trace() -> Trace:
+    """The innermost trace; a traced value met outside any has leaked."""
+    trace = _current.get()
+    if trace is None:
+        raise leaked()
+    return trace
+
+
+@contextmanager
+def activate(trace: Trace) -> Iterator[Trace]:
+    """Record into `trace` inside the block; at the end it is closed and a refusal that was swallowed comes back."""
+    token = _current.set(trace)
+    try:
+        with recording(trace.builder):
+            yield trace
+    finally:
+        trace.closed = True
+        _current.reset(token)
+    if trace.refusal is not None:
+        raise trace.refusal
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Plain Python inside the block: nothing records."""
+    token = _current.set(None)
+    try:
+        with recording(None):
+            yield
+    finally:
+        _current.reset(token)
+
+
+def refuse(error: JitmlError) -> NoReturn:
+    """Raise `error`, and again when the trace ends: an `except` in between must not compile the wrong branch."""
+    if error.source is None:
+        error.source = user_source()
+    trace = _current.get()
+    while trace is not None:
+        trace.refusal = trace.refusal or error
+        trace = trace.parent
+    raise error
+
+
+def unsupported(message: str, remedy: str = "") -> NoReturn:
+    """Refuse with an `UnsupportedError` at the user's line."""
+    refuse(UnsupportedError(message, remedy=remedy))
+
+
+def leaked() -> TraceError:
+    """The error for a traced value used outside its trace."""
+    return TraceError(
+        "a traced value is used after its trace has ended",
+        source=user_source(),
+        remedy="Return the value from the jitted function instead of keeping it in a global, an attribute or a list.",
+    )

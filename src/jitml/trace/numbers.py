@@ -1,0 +1,248 @@
+"""How do Python's ints, floats and bools behave in a trace?  `TracedNumber`: as Python numbers do, and weakly typed.
+
+It knows its concrete value and the place (`Slot`) in the host program that computes it before each call. Operators among
+numbers stay numbers; beside an array a number enters the graph. Where Python must know the value (`if`, a shape, a list
+index, a dict key, a format), it takes the concrete one and the host program checks that exactly.
+
+A number that is differentiated has no concrete value, only an SSA `value`; it computes in 64 bits, in the graph.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import TraceError
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import BOOL, F64, I64
+from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
+from jitml.trace.host import Const, Slot
+from jitml.trace.registry import call
+
+_DTYPES: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64}
+
+
+class TracedNumber:
+    """A Python number in a trace."""
+
+    __slots__ = ("concrete", "slot", "trace", "value")
+
+    def __init__(self, trace: Trace, slot: Slot, concrete: bool | int | float) -> None:
+        self.trace = trace
+        self.slot: Slot | None = slot
+        self.concrete: Any = concrete
+        self.value: Value | None = None
+
+    @classmethod
+    def of_value(cls, trace: Trace, value: Value) -> TracedNumber:
+        """A weak number that exists only in the graph: f64, i64 or bool of shape ()."""
+        kind = {dtype: kind for kind, dtype in _DTYPES.items()}[value.dtype]
+        number = cls(trace, -1, kind())
+        number.slot, number.value = None, value
+        return number
+
+    @property
+    def kind(self) -> type:
+        """int, float or bool."""
+        return type(self.concrete)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype NumPy gives such a number where nothing else decides: int64, float64 or bool."""
+        return _DTYPES[self.kind]
+
+    def as_value(self, dtype: np.dtype[Any] | None = None) -> Value:
+        """The number in the graph, as `dtype` (default: its own), with NumPy's checks for weak numbers.
+
+        Raises:
+            OverflowError: a Python int that does not fit the integer dtype, as NumPy says it.
+        """
+        self._check_alive()
+        dtype = self.dtype if dtype is None else dtype
+        if self.slot is None:
+            assert self.value is not None
+            return self.value if dtype == self.dtype else ops.convert(self.value, dtype=dtype)
+        trace = self.trace
+        if self.kind is int and dtype.kind in "iu":
+            limits = np.iinfo(dtype)
+            if not limits.min <= self.concrete <= limits.max:
+                raise OverflowError(f"Python integer {self.concrete} out of bounds for {dtype}")
+            trace.host.require_range(self.slot, int(limits.min), int(limits.max))
+            entry = dtype if dtype == np.uint64 else I64
+            value = trace.number_input(self.slot, entry)
+        elif self.kind is int and dtype.kind == "f":
+            # Python makes the double: exact rounding and OverflowError for huge ints are then NumPy's.
+            value = trace.number_input(trace.host.compute(float, (self.slot,)), F64)
+        else:
+            value = trace.number_input(self.slot, self.dtype)
+        return value if value.dtype == dtype else ops.convert(value, dtype=dtype)
+
+    def known(self) -> Any:
+        """The concrete value, from now on guarded."""
+        self._check_alive()
+        if self.slot is None:
+            refuse(
+                TraceError(
+                    f"a differentiated or loop-carried Python {self.kind.__name__} has no concrete value here",
+                    remedy="Keep it out of shapes, list indices and `if`; np.where chooses between two values.",
+                )
+            )
+        self.trace.host.require(self.slot, self.concrete)
+        return self.concrete
+
+    def _check_alive(self) -> None:
+        if self.trace.closed or not self.trace.encloses(active_trace()):
+            raise leaked()
+
+    def __bool__(self) -> bool:
+        if self.kind is bool or self.slot is None:
+            return bool(self.known())
+        # Only the truth is needed: 2.5 and 3.5 take the same branch.
+        return bool(apply(bool, self).known())
+
+    def __int__(self) -> int:
+        return int(self.known())
+
+    def __index__(self) -> int:
+        if self.kind is float:
+            raise TypeError("'float' object cannot be interpreted as an integer")
+        return int(self.known())
+
+    def __float__(self) -> float:
+        return float(self.known())
+
+    def __complex__(self) -> complex:
+        return complex(self.known())
+
+    def __hash__(self) -> int:
+        return hash(self.known())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.known(), spec)
+
+    def __str__(self) -> str:
+        return str(self.known())
+
+    def __repr__(self) -> str:
+        return f"TracedNumber({self.kind.__name__})"
+
+    def __reduce__(self) -> Any:
+        return (self.kind, (self.known(),))
+
+    def __getattr__(self, name: str) -> Any:
+        # is_integer, bit_length, real, ... : whatever Python's own numbers have.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.known(), name)
+
+    @property  # type: ignore[misc]  # isinstance(n, int) asks for __class__; NumPy's C code asks for the type and is not fooled
+    def __class__(self) -> type:
+        return self.kind
+
+    def __pow__(self, other: Any, mod: Any = None) -> Any:
+        return combine(operator.pow, self, other)
+
+    def __rpow__(self, other: Any, mod: Any = None) -> Any:
+        return combine(operator.pow, other, self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return combine(operator.floordiv, self, other), combine(operator.mod, self, other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return combine(operator.floordiv, other, self), combine(operator.mod, other, self)
+
+    def __round__(self, *digits: Any) -> Any:
+        return combine(round, self, *digits)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        function = getattr(ufunc, method) if method != "__call__" else ufunc
+        return call(function, *inputs, **kwargs)
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        return call(function, *args, **kwargs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        unsupported(f"a traced Python {self.kind.__name__} cannot become a NumPy array here")
+
+
+def apply(function: Callable[..., Any], *operands: Any) -> Any:
+    """A Python function of numbers (`operator.mul`, `math.sqrt`, `round`) computed on the host, before each call.
+
+    Operands are TracedNumbers with a slot, or plain numbers. Python's own exceptions come out.
+    """
+    first = next(o for o in operands if type(o) is TracedNumber)
+    for o in operands:
+        if type(o) is TracedNumber:
+            o._check_alive()
+    result = function(*(o.concrete if type(o) is TracedNumber else o for o in operands))
+    if type(result) not in _DTYPES:
+        # A tuple (divmod, math.frexp), a complex, a big rational: Python needs the values.
+        return function(*(o.known() if type(o) is TracedNumber else o for o in operands))
+    host = first.trace.host
+    slot = host.compute(function, tuple(_operand(o) for o in operands))
+    if function is operator.pow:
+        host.require_type(slot, type(result))
+    return TracedNumber(first.trace, slot, result)
+
+
+def _operand(x: Any) -> Slot | Const:
+    return x.slot if type(x) is TracedNumber and x.slot is not None else Const(x)
+
+
+_IN_GRAPH: dict[Callable[..., Any], np.ufunc] = {
+    operator.add: np.add, operator.sub: np.subtract, operator.mul: np.multiply, operator.truediv: np.true_divide,
+    operator.floordiv: np.floor_divide, operator.mod: np.remainder, operator.pow: np.power, operator.lshift: np.left_shift,
+    operator.rshift: np.right_shift, operator.and_: np.bitwise_and, operator.or_: np.bitwise_or, operator.xor: np.bitwise_xor,
+    operator.lt: np.less, operator.le: np.less_equal, operator.gt: np.greater, operator.ge: np.greater_equal,
+    operator.eq: np.equal, operator.ne: np.not_equal, operator.matmul: np.matmul,
+    operator.neg: np.negative, operator.pos: np.positive, operator.abs: np.absolute, operator.invert: np.invert,
+    math.sqrt: np.sqrt, math.exp: np.exp, math.log: np.log, math.log2: np.log2, math.log10: np.log10, math.sin: np.sin,
+    math.cos: np.cos, math.tan: np.tan, math.tanh: np.tanh, math.sinh: np.sinh, math.cosh: np.cosh, math.atan: np.arctan,
+    math.asin: np.arcsin, math.acos: np.arccos, math.atan2: np.arctan2, math.hypot: np.hypot, math.expm1: np.expm1,
+    math.log1p: np.log1p, math.fabs: np.fabs, math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
+}  # fmt: skip
+
+
+def combine(function: Callable[..., Any], *operands: Any) -> Any:
+    """An operator or `math` function with at least one TracedNumber: on the host if it can, else in the graph."""
+    if all((type(o) is TracedNumber and o.slot is not None) or type(o) in _DTYPES for o in operands):
+        return apply(function, *operands)
+    if all(type(o) is TracedNumber or type(o) in _DTYPES for o in operands):
+        trace = next(o for o in operands if type(o) is TracedNumber).trace
+        if function not in _IN_GRAPH:
+            return function(*(o.known() if type(o) is TracedNumber else o for o in operands))
+        result = call(_IN_GRAPH[function], *operands)
+        return TracedNumber.of_value(trace, result.value)
+    if not all(type(o) in _DTYPES or hasattr(type(o), "__array_ufunc__") for o in operands):
+        return NotImplemented  # None, a string; or a list repeated n times, for which Python asks __index__
+    return call(_IN_GRAPH[function], *operands)
+
+
+def _install() -> None:
+    def binary(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda self, other: combine(function, self, other)
+
+    def reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda self, other: combine(function, other, self)
+
+    def unary(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda self: combine(function, self)
+
+    for name in ["add", "sub", "mul", "truediv", "floordiv", "mod", "lshift", "rshift", "and", "or", "xor", "matmul"]:
+        function = getattr(operator, name if name not in ("and", "or") else name + "_")
+        setattr(TracedNumber, f"__{name}__", binary(function))
+        setattr(TracedNumber, f"__r{name}__", reflected(function))
+    for name in ["lt", "le", "gt", "ge", "eq", "ne"]:
+        setattr(TracedNumber, f"__{name}__", binary(getattr(operator, name)))
+    for name in ["neg", "pos", "abs", "invert"]:
+        setattr(TracedNumber, f"__{name}__", unary(getattr(operator, name)))
+    for function in (math.floor, math.ceil, math.trunc):
+        setattr(TracedNumber, f"__{function.__name__}__", unary(function))
+
+
+_install()

@@ -1,0 +1,64 @@
+"""What does a NumPy function mean for traced values?  `FUNCTIONS`: the implementation of each, by the function itself.
+
+`jitml.numpy` fills the table; the tracers' methods, operators and protocols look up here, and so does the call
+converter. A ufunc's methods have their own keys (`np.add.reduce`), methods of arrays without a function of the same
+meaning are keyed by `np.ndarray.name`, and indexing by `operator.getitem` and `operator.setitem`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from jitml.trace.context import unsupported
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+
+def implements(*functions: Callable[..., Any]) -> Callable[[F], F]:
+    """Register the decorated function as the traced meaning of each given one; a second one is refused."""
+
+    def register(implementation: F) -> F:
+        for function in functions:
+            if function in FUNCTIONS:
+                raise ValueError(f"{function!r} has an implementation already")
+            FUNCTIONS[function] = implementation
+        return implementation
+
+    return register
+
+
+def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The traced meaning of a NumPy function, applied; refused if it has none."""
+    implementation = FUNCTIONS.get(function)
+    if implementation is None:
+        unsupported(
+            f"{full_name(function)} is not supported in jitted code",
+            "Move this call out of the jitted function, or write it with functions that are supported (docs/supported.md).",
+        )
+    return implementation(*args, **kwargs)
+
+
+def full_name(function: Any) -> str:
+    """How users write a function: `np.linalg.norm`, `math.sin`, `ndarray.choose`.
+
+    >>> import numpy as np
+    >>> full_name(np.add), full_name(np.add.reduce), full_name(np.linalg.norm)
+    ('np.add', 'np.add.reduce', 'np.linalg.norm')
+    """
+    owner = getattr(function, "__self__", None)
+    name = getattr(function, "__name__", None) or type(function).__name__
+    if isinstance(owner, np.ufunc):
+        return f"np.{owner.__name__}.{name}"
+    home = getattr(function, "__objclass__", None)
+    if home is not None:
+        return f"{home.__name__}.{name}"
+    module = getattr(function, "__module__", None) or "numpy"
+    if module == "builtins":
+        return str(name)
+    public = [part for part in module.split(".") if not part.startswith("_")]
+    return ".".join(["np" if part == "numpy" else part for part in public] + [name])

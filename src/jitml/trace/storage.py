@@ -1,0 +1,180 @@
+"""What is mutation, once programs are values?  A `Storage` holds the current value of one base array, a view is a
+chain of index maps (`Step`) over it.
+
+Reading a view applies its steps to the storage's value; writing goes back through them (each index map has an exact
+inverse, or `update_slice` for a slice) and gives the storage a new value. Thus all views of one storage see all writes.
+Strides, counted in elements, are followed only because NumPy's answer to "is this reshape a view?" depends on them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.op import Op
+from jitml.ir.types import Aval
+from jitml.trace.context import Trace, active_trace, leaked, unsupported
+
+Ints = tuple[int, ...]
+
+
+class Storage:
+    """The memory of one base array: what it holds now, and whose argument it is, if any."""
+
+    __slots__ = ("argument", "mutated", "strides", "trace", "value")
+
+    def __init__(self, trace: Trace, value: Value, *, strides: Ints | None = None, argument: int | None = None) -> None:
+        self.trace = trace
+        self.value = value
+        self.strides = c_strides(value.shape) if strides is None else strides
+        self.argument = argument  # position among the trace's arguments
+        self.mutated = False
+
+    def load(self) -> Value:
+        """The current value; refused outside the trace that the storage belongs to."""
+        if self.trace.closed or not self.trace.encloses(active_trace()):
+            raise leaked()
+        return self.value
+
+    def store(self, value: Value) -> None:
+        """Replace the whole value."""
+        trace = active_trace()
+        if self.trace.closed or not self.trace.encloses(trace):
+            raise leaked()
+        if trace is not self.trace:
+            unsupported(
+                f"an array {value.aval} from outside is written inside a function that is being transformed",
+                "Return the new value from the function instead, or write to a copy made inside it.",
+            )
+        self.value = value
+        self.mutated = True
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One index map of a view's chain."""
+
+    op: Op
+    params: dict[str, Any]
+    before: Aval
+
+    def read(self, base: Value) -> Value:
+        return self.op(base, **self.params)  # type: ignore[no-any-return]  # index maps have one result
+
+    def write(self, base: Value, value: Value) -> Value:
+        """The base with the part that `read` shows replaced by `value`."""
+        params = self.params
+        if self.op is ops.slice:
+            if value.shape == base.shape:
+                return value
+            return ops.update_slice(base, value, start=params["start"], step=params["step"])  # type: ignore[no-any-return]
+        if self.op is ops.flip:
+            return ops.flip(value, axes=params["axes"])  # type: ignore[no-any-return]  # as in read
+        if self.op is ops.transpose:
+            return ops.transpose(value, perm=invert(params["perm"]))  # type: ignore[no-any-return]  # as in read
+        assert self.op is ops.reshape, f"a view through {self.op} cannot be written"
+        return ops.reshape(value, shape=self.before.shape)  # type: ignore[no-any-return]  # as in read
+
+
+def read_through(storage: Storage, steps: tuple[Step, ...]) -> Value:
+    """What a view shows now."""
+    value = storage.load()
+    for step in steps:
+        value = step.read(value)
+    return value
+
+
+def write_through(storage: Storage, steps: tuple[Step, ...], value: Value) -> None:
+    """Give a view new contents."""
+    bases = [storage.load()]
+    for position, step in enumerate(steps):
+        # Only a slice needs to know what surrounds it, so the chain is read no further than the last one.
+        if not any(later.op is ops.slice for later in steps[position + 1 :]):
+            break
+        bases.append(step.read(bases[-1]))
+    for position in reversed(range(len(steps))):
+        base = bases[position] if position < len(bases) else value
+        value = steps[position].write(base, value)
+    storage.store(value)
+
+
+def invert(perm: Ints) -> Ints:
+    """The permutation that undoes `perm`.
+
+    >>> invert((2, 0, 1))
+    (1, 2, 0)
+    """
+    return tuple(sorted(range(len(perm)), key=perm.__getitem__))
+
+
+def c_strides(shape: Ints) -> Ints:
+    """Strides in elements of a C-contiguous array.
+
+    >>> c_strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def view_strides(op: Op, params: dict[str, Any], shape: Ints, strides: Ints) -> Ints | None:
+    """Strides of an index map's result; None if NumPy has to copy (a reshape of memory that is not regular enough)."""
+    if op is ops.slice:
+        return tuple(a * s for a, s in zip(strides, params["step"]))
+    if op is ops.flip:
+        return tuple(-s if axis in params["axes"] else s for axis, s in enumerate(strides))
+    if op is ops.transpose:
+        return tuple(strides[p] for p in params["perm"])
+    if op is ops.broadcast:
+        moved = {axis: (0 if n != params["shape"][axis] else s) for axis, n, s in zip(params["axes"], shape, strides)}
+        return tuple(moved.get(axis, 0) for axis in range(len(params["shape"])))
+    return reshape_strides(shape, strides, params["shape"])
+
+
+def reshape_strides(shape: Ints, strides: Ints, new: Ints) -> Ints | None:
+    """Strides after a reshape without a copy, or None where NumPy copies.
+
+    Both shapes are cut into the shortest runs of axes of equal size; a run can be re-cut only if its old axes step
+    through memory as one axis would.
+
+    >>> reshape_strides((4, 6), (6, 1), (24,)), reshape_strides((6, 4), (1, 6), (24,)), reshape_strides((4, 6), (12, 2), (2, 12))
+    ((1,), None, (24, 2))
+    """
+    if prod(shape) == 0:
+        return c_strides(new)
+    old = [(n, s) for n, s in zip(shape, strides) if n != 1]
+    result: list[int] = []
+    position = at = 0
+    while at < len(new):
+        if new[at] == 1:
+            result.append(result[-1] * 1 if result else 1)
+            at += 1
+            continue
+        sizes, taken, end = [new[at]], 1, position + 1
+        total = old[position][0]
+        size = new[at]
+        while size != total:
+            if size < total:
+                size *= new[at + taken]
+                sizes.append(new[at + taken])
+                taken += 1
+            else:
+                total *= old[end][0]
+                end += 1
+        run = old[position:end]
+        if any(left[1] != right[0] * right[1] for left, right in itertools.pairwise(run)):
+            return None
+        inner = run[-1][1]
+        result.extend(inner * s for s in c_strides(tuple(sizes)))
+        at, position = at + taken, end
+    return tuple(result)
+
+
+def is_contiguous(shape: Ints, strides: Ints) -> bool:
+    """C-contiguous as NumPy says it: axes of length 1 may have any stride, empty arrays always are."""
+    if prod(shape) == 0:
+        return True
+    return all(n == 1 or s == c for n, s, c in zip(shape, strides, c_strides(shape)))
