@@ -1,0 +1,183 @@
+"""Arithmetic, order, rounding and predicates, on every dtype that has them: NumPy's bits, signed zeros and nans included."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import inf
+
+from jitml.codegen.llvm.builder import Builder, Operand, signed
+from jitml.codegen.llvm.math.integers import floor_divide_integers, fmod_integers, remainder_integers
+from jitml.codegen.llvm.math.table import rule
+from jitml.ir.types import BOOL
+
+
+def _is_float(x: Operand) -> bool:
+    return x.dtype.kind == "f"
+
+
+@rule("add")
+def add(b: Builder, x: Operand, y: Operand) -> Operand:
+    if x.dtype == BOOL:
+        return b.or_(x, y)
+    return b.fadd(x, y) if _is_float(x) else b.add(x, y)
+
+
+@rule("sub")
+def sub(b: Builder, x: Operand, y: Operand) -> Operand:
+    return b.fsub(x, y) if _is_float(x) else b.sub(x, y)
+
+
+@rule("mul")
+def mul(b: Builder, x: Operand, y: Operand) -> Operand:
+    if x.dtype == BOOL:
+        return b.and_(x, y)
+    return b.fmul(x, y) if _is_float(x) else b.mul(x, y)
+
+
+@rule("div")
+def div(b: Builder, x: Operand, y: Operand) -> Operand:
+    return b.fdiv(x, y)
+
+
+@rule("neg")
+def neg(b: Builder, x: Operand) -> Operand:
+    return b.fneg(x) if _is_float(x) else b.sub(0, x)
+
+
+@rule("abs")
+def absolute(b: Builder, x: Operand) -> Operand:
+    if _is_float(x):
+        return b.fabs(x)
+    return b.select(b.icmp("lt", x, 0), b.sub(0, x), x) if x.dtype.kind == "i" else x
+
+
+@rule("sign")
+def sign(b: Builder, x: Operand) -> Operand:
+    below = b.select(b.compare("lt", x, 0), b.const(-1, x.dtype), b.const(0, x.dtype)) if x.dtype.kind != "u" else 0
+    result = b.select(b.compare("gt", x, 0), b.const(1, x.dtype), below)
+    return b.select(b.fcmp("uno", x, x), x, result) if _is_float(x) else result
+
+
+# --------------------------------------------------------------------------------------------------------- division
+
+
+@rule("fmod")
+def fmod(b: Builder, x: Operand, y: Operand) -> Operand:
+    return fmod_floats(b, x, y) if _is_float(x) else fmod_integers(b, x, y)
+
+
+def fmod_floats(b: Builder, x: Operand, y: Operand) -> Operand:
+    """The exact rest of x / y with the sign of x.
+
+    q = trunc(x / y) is the true quotient or one more, and x - q y, rounded once, is exact while q is; from 2**(bits - 1)
+    on the library divides digit by digit.
+    """
+    if not b.has_fma:
+        return b.call_libm("fmod", x, y)
+    dividend, divisor = b.fabs(x), b.fabs(y)
+    quotient = b.trunc(b.fdiv(dividend, divisor))
+    rest = b.fma(b.fneg(quotient), divisor, dividend)
+    rest = b.select(b.fcmp("olt", rest, 0.0), b.fadd(rest, divisor), rest)
+    is_whole = b.and_(b.fcmp("oeq", divisor, inf), b.fcmp("olt", dividend, inf))
+    rest = b.copysign(b.select(is_whole, dividend, rest), x)
+    limit = 2.0 ** (52 if x.dtype.itemsize == 8 else 23)
+    return b.where_rare(b.fcmp("oge", quotient, limit), rest, "fmod", x, y)
+
+
+def divmod_floats(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
+    """Python's quotient and remainder as NumPy's npy_divmod rounds them (for y = 0: x / y and nan)."""
+    rest = fmod_floats(b, x, y)
+    quotient = b.fdiv(b.fsub(x, rest), y)
+    is_rest = b.fcmp("une", rest, 0.0)
+    is_off = b.and_(is_rest, b.xor(b.fcmp("olt", y, 0.0), b.fcmp("olt", rest, 0.0)))
+    quotient = b.select(is_off, b.fsub(quotient, 1.0), quotient)
+    remainder = b.select(is_off, b.fadd(rest, y), rest)
+    remainder = b.select(is_rest, remainder, b.copysign(0.0, y))
+    snapped = b.floor(quotient)
+    snapped = b.select(b.fcmp("ogt", b.fsub(quotient, snapped), 0.5), b.fadd(snapped, 1.0), snapped)
+    ratio = b.fdiv(x, y)
+    snapped = b.select(b.fcmp("une", quotient, 0.0), snapped, b.copysign(0.0, ratio))
+    return b.select(b.fcmp("oeq", y, 0.0), ratio, snapped), remainder
+
+
+@rule("floor_divide")
+def floor_divide(b: Builder, x: Operand, y: Operand) -> Operand:
+    if not _is_float(x):
+        return floor_divide_integers(b, x, y)
+    with b.strict():
+        return divmod_floats(b, x, y)[0]
+
+
+@rule("remainder")
+def remainder(b: Builder, x: Operand, y: Operand) -> Operand:
+    if not _is_float(x):
+        return remainder_integers(b, x, y)
+    with b.strict():
+        return divmod_floats(b, x, y)[1]
+
+
+# ------------------------------------------------------------------------------------------------------------ order
+
+
+def _extremum(b: Builder, x: Operand, y: Operand, *, predicate: str, keeps_nan: bool) -> Operand:
+    """The larger or smaller; a nan wins (`keeps_nan`) or loses. The plain select hands on y if either is nan."""
+    if x.dtype == BOOL:
+        return b.or_(x, y) if predicate == "gt" else b.and_(x, y)
+    best = b.select(b.compare(predicate, x, y), x, y)
+    if not _is_float(x):
+        return best
+    return b.select(b.fcmp("uno", x, x), x, best) if keeps_nan else b.select(b.fcmp("uno", y, y), x, best)
+
+
+for _name, _predicate, _keeps_nan in (
+    ("maximum", "gt", True),
+    ("minimum", "lt", True),
+    ("fmax", "gt", False),
+    ("fmin", "lt", False),
+):
+    rule(_name)(partial(_extremum, predicate=_predicate, keeps_nan=_keeps_nan))
+
+
+def _compare(b: Builder, x: Operand, y: Operand, *, predicate: str) -> Operand:
+    return b.compare(predicate, x, y)
+
+
+for _predicate in ("eq", "ne", "lt", "le", "gt", "ge"):
+    rule(_predicate)(partial(_compare, predicate=_predicate))
+
+
+# ------------------------------------------------------------------------------------- rounding, predicates, choice
+
+
+def _method(b: Builder, *args: Operand, name: str) -> Operand:
+    result: Operand = getattr(b, name)(*args)
+    return result
+
+
+for _name in ("floor", "ceil", "trunc", "rint", "sqrt", "copysign", "select"):
+    rule(_name)(partial(_method, name=_name))
+
+
+@rule("stop_gradient")
+def identity(b: Builder, x: Operand) -> Operand:
+    return x
+
+
+@rule("isnan")
+def isnan(b: Builder, x: Operand) -> Operand:
+    return b.fcmp("uno", x, x)
+
+
+@rule("isinf")
+def isinf(b: Builder, x: Operand) -> Operand:
+    return b.fcmp("oeq", b.fabs(x), inf)
+
+
+@rule("isfinite")
+def isfinite(b: Builder, x: Operand) -> Operand:
+    return b.fcmp("olt", b.fabs(x), inf)
+
+
+@rule("signbit")
+def signbit(b: Builder, x: Operand) -> Operand:
+    return b.icmp("lt", b.bitcast(x, signed(x.dtype)), 0)

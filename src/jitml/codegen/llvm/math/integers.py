@@ -1,0 +1,143 @@
+"""Integer division, powers, bits and shifts as NumPy defines them: nothing traps, nothing is undefined."""
+
+from __future__ import annotations
+
+from jitml.codegen.llvm.builder import Builder, Operand, unsigned
+from jitml.codegen.llvm.math.table import rule
+from jitml.ir.types import F64
+
+
+def _constant(x: Operand) -> int | None:
+    return int(x.names[0]) if x.is_constant else None
+
+
+def _truncated(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
+    """Quotient and rest towards zero, for any divisor: by 0 both are 0, by -1 the quotient wraps."""
+    divisor = _constant(y)
+    if divisor is not None and divisor > 0:
+        quotient = b.divide(x, y)
+        return quotient, b.sub(x, b.mul(quotient, y))
+    is_zero = b.icmp("eq", y, 0)
+    is_minus_one = b.icmp("eq", y, -1) if x.dtype.kind == "i" else None
+    safe = b.select(is_zero if is_minus_one is None else b.or_(is_zero, is_minus_one), b.const(1, y.dtype), y)
+    quotient = _quotient(b, x, safe)
+    rest = b.sub(x, b.mul(quotient, safe))
+    if is_minus_one is not None:
+        quotient = b.select(is_minus_one, b.sub(0, x), quotient)
+    return b.select(is_zero, 0, quotient), b.select(is_zero, 0, rest)
+
+
+def _quotient(b: Builder, x: Operand, y: Operand) -> Operand:
+    """Vectors of up to 32 bits divide in float64: 1/x exceeds its rounding, so that truncation is exact."""
+    if x.dtype.itemsize == 8 or max(x.lanes, y.lanes) == 1:
+        return b.divide(x, y)
+    ratio = b.fdiv(b.convert(x, F64), b.convert(y, F64))
+    return Operand(x.dtype, ratio.lanes, b.convert(ratio, x.dtype).names)
+
+
+def floor_divide_integers(b: Builder, x: Operand, y: Operand) -> Operand:
+    divisor = _constant(y)
+    if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
+        shift = b.ashr if x.dtype.kind == "i" else b.lshr
+        return shift(x, divisor.bit_length() - 1)
+    quotient, rest = _truncated(b, x, y)
+    if x.dtype.kind == "u":
+        return quotient
+    return b.sub(quotient, b.convert(_is_off(b, rest, y), x.dtype))
+
+
+def remainder_integers(b: Builder, x: Operand, y: Operand) -> Operand:
+    divisor = _constant(y)
+    if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
+        return b.and_(x, divisor - 1)
+    _, rest = _truncated(b, x, y)
+    if x.dtype.kind == "u":
+        return rest
+    return b.select(_is_off(b, rest, y), b.add(rest, y), rest)
+
+
+def _is_off(b: Builder, rest: Operand, y: Operand) -> Operand:
+    """Whether truncation rounded up: a rest is left, and its sign is not the divisor's."""
+    return b.and_(b.icmp("ne", rest, 0), b.icmp("lt", b.xor(rest, y), 0))
+
+
+def fmod_integers(b: Builder, x: Operand, y: Operand) -> Operand:
+    return _truncated(b, x, y)[1]
+
+
+def pow_integers(b: Builder, x: Operand, y: Operand) -> Operand:
+    """Wrapping powers by repeated squaring, until no lane has an exponent left; negative exponents count as 0."""
+    x, y = b.operands(x, y)
+    if y.dtype.kind == "i":
+        y = b.select(b.icmp("lt", y, 0), 0, y)
+    copies = max(len(x.names), len(y.names))
+    start, head, body, done = b.label, b.fresh("power"), b.fresh("square"), b.fresh("powered")
+    kind = x.type
+    bases, exponents, products, squares, halves, scaled = ([f"%{b.fresh()}" for _ in range(copies)] for _ in range(6))
+    one = b.splat(b.const(1, x.dtype), x.lanes).names[0]
+    b.emit(f"br label %{head}")
+    b.start_block(head)
+    for k in range(copies):
+        for name, first, following in (
+            (bases[k], x.names[k % len(x.names)], squares[k]),
+            (exponents[k], y.names[k % len(y.names)], halves[k]),
+            (products[k], one, scaled[k]),
+        ):
+            b.emit(f"{name} = phi {kind} [ {first}, %{start} ], [ {following}, %{body} ]")
+    base, exponent, product = (Operand(x.dtype, x.lanes, tuple(names)) for names in (bases, exponents, products))
+    more = b.any(b.icmp("ne", exponent, 0)).names[0]
+    b.emit(f"br i1 {more}, label %{body}, label %{done}")
+    b.start_block(body)
+    is_odd = b.icmp("ne", b.and_(exponent, 1), 0)
+    for names, value in (
+        (scaled, b.select(is_odd, b.mul(product, base), product)),
+        (squares, b.mul(base, base)),
+        (halves, b.lshr(exponent, 1)),
+    ):
+        for name, result in zip(names, value.names, strict=True):
+            b.emit(f"{name} = or {kind} {result}, {result}")
+    b.emit(f"br label %{head}")
+    b.start_block(done)
+    return product
+
+
+# ------------------------------------------------------------------------------------------------------------- bits
+
+
+@rule("bit_and")
+def bit_and(b: Builder, x: Operand, y: Operand) -> Operand:
+    return b.and_(x, y)
+
+
+@rule("bit_or")
+def bit_or(b: Builder, x: Operand, y: Operand) -> Operand:
+    return b.or_(x, y)
+
+
+@rule("bit_xor")
+def bit_xor(b: Builder, x: Operand, y: Operand) -> Operand:
+    return b.xor(x, y)
+
+
+@rule("bit_not")
+def bit_not(b: Builder, x: Operand) -> Operand:
+    return b.not_(x)
+
+
+def _is_shift(b: Builder, count: Operand) -> Operand:
+    """Whether 0 <= count < width: a negative count is a huge unsigned one."""
+    return b.icmp("lt", b.bitcast(count, unsigned(count.dtype)), 8 * count.dtype.itemsize)
+
+
+@rule("shift_left")
+def shift_left(b: Builder, x: Operand, count: Operand) -> Operand:
+    inside = _is_shift(b, count)
+    return b.select(inside, b.shl(x, b.select(inside, count, 0)), 0)
+
+
+@rule("shift_right")
+def shift_right(b: Builder, x: Operand, count: Operand) -> Operand:
+    inside = _is_shift(b, count)
+    if x.dtype.kind == "i":
+        return b.ashr(x, b.select(inside, count, 8 * x.dtype.itemsize - 1))
+    return b.select(inside, b.lshr(x, b.select(inside, count, 0)), 0)

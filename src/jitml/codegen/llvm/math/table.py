@@ -1,0 +1,29 @@
+"""The rules of scalar functions: name of the pointwise op -> what writes it for a block of lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jitml.codegen.llvm.builder import Builder, Operand
+
+Rule = Callable[..., Operand]  # (builder, *operands) -> result
+
+RULES: dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Register the decorated function for each name. It sees equal dtypes, never float16, and numbers or bools as declared."""
+
+    def register(function: Rule) -> Rule:
+        for name in names:
+            if name in RULES:
+                raise ValueError(f"{name} has a vector math rule already")
+            RULES[name] = function
+        return function
+
+    return register
+
+
+def unary(name: str, b: Builder, x: Operand) -> Operand:
+    """Another function's rule, for use in a rule."""
+    return RULES[name](b, x)

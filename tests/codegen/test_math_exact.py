@@ -1,0 +1,94 @@
+"""Functions that must give NumPy's bits: arithmetic, order, rounding, division, shifts, integer powers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jitml.ir.ops  # noqa: F401  (declares them)
+from codegen.vectors import compile_vector
+from jitml.codegen.llvm.math import RULES, emit
+from jitml.ir.op import OPS
+from jitml.ir.types import BOOL, DTYPES, F32, F64, Aval
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+UNARY = words("neg abs sign floor ceil trunc rint sqrt isnan isinf isfinite signbit bit_not stop_gradient")
+BINARY = words("add sub mul div floor_divide remainder fmod pow maximum minimum fmax fmin copysign")
+BINARY += words("eq ne lt le gt ge bit_and bit_or bit_xor shift_left shift_right")
+PREDICATES = words("isnan isinf isfinite signbit eq ne lt le gt ge")
+
+
+def samples(dtype: np.dtype, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    if dtype == np.bool_:
+        return np.array([False, True])
+    if dtype.kind == "f":
+        tiny, top = np.finfo(dtype).tiny, np.finfo(dtype).max
+        special = [0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3, 7, -7, np.inf, -np.inf, np.nan, top, -top, tiny, -tiny]
+        special += [np.finfo(dtype).smallest_subnormal, 2.0**11, 1e4, 0.1, -0.3]
+        return np.concatenate([special, rng.normal(size=9), rng.normal(size=9) * 1e3]).astype(dtype)
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    special = [
+        v for v in (-65, -64, -33, -9, -8, -7, -3, -2, -1, 0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 32, 33, 63, 64, 65) if v >= low
+    ]
+    return np.concatenate([np.array([low, low + 1, high - 1, high, *special], dtype), rng.integers(low, high, 12, dtype)])
+
+
+def is_defined(name: str, dtype: np.dtype) -> bool:
+    try:
+        OPS[name].aval(*[Aval((), dtype)] * (1 if name in UNARY else 2))
+    except TypeError:
+        return False
+    return not (name == "pow" and dtype.kind == "f")
+
+
+CASES = [(n, d) for n in UNARY + BINARY for d in DTYPES if is_defined(n, DTYPES[d])]
+
+
+def assert_same_bits(got: np.ndarray, want: np.ndarray, note: str) -> None:
+    np.testing.assert_array_equal(got, want, err_msg=note)
+    if want.dtype.kind == "f":
+        known = ~np.isnan(want)
+        np.testing.assert_array_equal(np.signbit(got[known]), np.signbit(want[known]), err_msg=note)
+
+
+@pytest.mark.parametrize(("name", "dtype_name"), CASES)
+def test_numpys_bits(name: str, dtype_name: str) -> None:
+    dtype = DTYPES[dtype_name]
+    result = BOOL if name in PREDICATES else dtype
+    xs = [samples(dtype)] if name in UNARY else [a.ravel() for a in np.meshgrid(samples(dtype), samples(dtype, 1))]
+    want = np.asarray(OPS[name].run(tuple(xs), {}))
+    if name in ("maximum", "minimum", "fmax", "fmin") and dtype.kind == "f":
+        # The sign of max(0.0, -0.0) is not the same in NumPy's vector and scalar loops.
+        keep = (xs[0] != 0) | (xs[1] != 0)
+        xs, want = [x[keep] for x in xs], want[keep]
+    for lanes, copies in ((8, 2), (1, 1)):
+        f = compile_vector(lambda b, *args: emit(b, name, args, result), (dtype,) * len(xs), result, lanes, copies)
+        assert_same_bits(f(*xs), want, f"{name} {dtype_name} {lanes}")
+
+
+@pytest.mark.parametrize("divisor", [1, 2, 3, 7, 8, 1024])
+@pytest.mark.parametrize("name", ["floor_divide", "remainder"])
+def test_division_by_a_constant(name: str, divisor: int) -> None:
+    x = samples(np.dtype(np.int64))
+    f = compile_vector(lambda b, v: emit(b, name, (v, b.const(divisor, v.dtype)), v.dtype), (np.int64,), np.int64, 1)
+    np.testing.assert_array_equal(f(x), OPS[name].run((x, np.int64(divisor)), {}))
+
+
+@pytest.mark.parametrize("dtype", [F32, F64])
+def test_fmod_is_exact_for_any_quotient(dtype: np.dtype) -> None:
+    rng = np.random.default_rng(2)
+    x, y = (np.exp(rng.uniform(-60, 60, 3000)).astype(dtype) for _ in range(2))
+    y[::2] = (x / rng.integers(1, 1000, x.size)).astype(dtype)[::2]
+    for name in ("fmod", "remainder", "floor_divide"):
+        f = compile_vector(lambda b, *args, name=name: emit(b, name, args, dtype), (dtype, dtype), dtype, 8, 2)
+        assert_same_bits(f(x, -y), OPS[name].run((x, -y), {}), name)
+
+
+def test_every_pointwise_op_has_a_rule() -> None:
+    names = {op.name for op in OPS.values() if op.is_pointwise}
+    assert names - set(RULES) - {"convert"} == set()
