@@ -1,0 +1,132 @@
+"""The pool: every iteration exactly once, from many threads, at any count, across fork and exit."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from functools import cache
+
+import numpy as np
+import pytest
+
+from jitml.codegen.target import AARCH64
+from jitml.runtime.jit import Code, generate, link, parse
+from jitml.runtime.target import host_target
+from jitml.runtime.threads import pool, pool_ir
+
+# A body that adds 1 to each of its cells, and one that runs the first as a parallel loop of its own.
+BODIES = """
+declare void @jitml_pool_run(ptr, ptr, i64, i64, i64, i32)
+
+define void @count(ptr %cells, i64 %from, i64 %to) {
+  br label %loop
+loop:
+  %i = phi i64 [ %from, %0 ], [ %i1, %loop ]
+  %p = getelementptr i64, ptr %cells, i64 %i
+  %x = load i64, ptr %p
+  %y = add i64 %x, 1
+  store i64 %y, ptr %p
+  %i1 = add i64 %i, 1
+  %more = icmp slt i64 %i1, %to
+  br i1 %more, label %loop, label %out
+out:
+  ret void
+}
+
+define void @nested(ptr %cells, i64 %from, i64 %to) {
+  call void @jitml_pool_run(ptr @count, ptr %cells, i64 %from, i64 %to, i64 1, i32 4)
+  ret void
+}
+"""
+
+
+@cache
+def bodies() -> Code:
+    imports = {"jitml_pool_run": pool()["jitml_pool_run"]}
+    return link([generate(parse(BODIES), host_target(), level=1)], imports=imports, exports=("count", "nested"))
+
+
+def run(cells: np.ndarray, *, threads: int, grain: int = 1, body: str = "count", begin: int = 0) -> None:
+    signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3, ctypes.c_int32)
+    signature(pool()["jitml_pool_run"])(bodies()[body], cells.ctypes.data, begin, len(cells), grain, threads)
+
+
+@pytest.mark.parametrize("body", ["count", "nested"])
+@pytest.mark.parametrize("threads", [1, 2, 3, 8, 2])
+def test_each_iteration_runs_once(threads: int, body: str) -> None:
+    for n in (0, 1, 2, 7, 1000, 4097):
+        for grain in (1, 3, 64, 10_000):
+            cells = np.zeros(n, np.int64)
+            run(cells, threads=threads, grain=grain, body=body)
+            assert (cells == 1).all()
+
+
+def test_a_range_need_not_start_at_zero() -> None:
+    cells = np.zeros(100, np.int64)
+    run(cells, threads=3, begin=40)
+    assert (cells[:40] == 0).all() and (cells[40:] == 1).all()
+
+
+def test_many_python_threads() -> None:
+    wrong = []
+
+    def work() -> None:
+        for _ in range(300):
+            cells = np.zeros(2000, np.int64)
+            run(cells, threads=4, grain=16)
+            if not (cells == 1).all():
+                wrong.append(cells)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in threads)
+    assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_fork_while_others_compute() -> None:
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            run(np.zeros(5000, np.int64), threads=3, grain=8)
+
+    busy = threading.Thread(target=work)
+    busy.start()
+    try:
+        for _ in range(10):
+            child = os.fork()
+            if child == 0:
+                cells = np.zeros(3000, np.int64)
+                for _ in range(20):
+                    run(cells, threads=3, grain=4)
+                os._exit(0 if (cells == 20).all() else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        busy.join()
+
+
+def test_exit_with_idle_and_with_fresh_workers() -> None:
+    program = textwrap.dedent(f"""
+        import sys; sys.path[:0] = {sys.path!r}
+        import numpy as np
+        from runtime.test_threads import run
+        run(np.zeros(5000, np.int64), threads=8, grain=1)
+    """)
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", program], timeout=60, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_other_machines() -> None:
+    assert b"ELF" in generate(parse(pool_ir(AARCH64, linux=True)), AARCH64, level=2)[:4]
+    assert "pthread" not in pool_ir(AARCH64, linux=False)
