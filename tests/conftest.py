@@ -1,0 +1,15 @@
+"""Options that all tests share."""
+
+from __future__ import annotations
+
+import pytest
+
+import golden_files
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files; review the diff")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    golden_files.updating = config.getoption("--update-golden")
