@@ -1,0 +1,68 @@
+"""The text form of kernels: canonical, and the same after a round trip."""
+
+from __future__ import annotations
+
+import pytest
+
+from jitml.errors import ParseError
+from jitml.fusion.loops import Apply, Const, Kernel, Load, Var
+from jitml.fusion.parser import parse, parse_program
+from jitml.fusion.printer import show, show_expr, show_program
+from jitml.ir.types import F32, F64, I32
+from kernel_texts import KERNELS, PROGRAM
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_canonical_text_survives_a_round_trip(name: str) -> None:
+    kernel = parse(KERNELS[name])
+    assert show(kernel) == KERNELS[name]
+    assert parse(show(kernel)) == kernel
+
+
+def test_program_survives_a_round_trip() -> None:
+    program = parse_program(PROGRAM)
+    assert show_program(program) == PROGRAM
+    assert isinstance(program.steps[0], Kernel)
+    assert program.constants["c"].tolist() == [1.0, -2.5, 3.0]
+
+
+def test_notes_are_comments_and_do_not_change_what_is_read() -> None:
+    program = parse_program(PROGRAM)
+    text = show_program(program, notes={"t": "arena 64"})
+    assert "buffer t: f64[3]  # arena 64" in text
+    assert show_program(parse_program(text)) == PROGRAM
+
+
+def test_parentheses_only_where_the_order_needs_them() -> None:
+    x, y, z = (Var(n, F64) for n in "xyz")
+    add = Apply("add", (x, y), F64)
+    assert show_expr(Apply("mul", (add, z), F64)) == "(x + y) * z"
+    assert show_expr(Apply("add", (add, z), F64)) == "x + y + z"
+    assert show_expr(Apply("add", (z, add), F64)) == "z + (x + y)"
+    assert show_expr(Apply("sub", (z, Apply("neg", (Const(-0.0, F64),), F64)), F64)) == "z - neg(-0.0)"
+
+
+def test_constants_carry_their_dtype() -> None:
+    assert [show_expr(Const(v, t)) for v, t in ((1, F32), (float("-inf"), F32), (-3, I32), (0, F64))] == [
+        "1.0_f32",
+        "-inf_f32",
+        "-3_i32",
+        "0.0",
+    ]
+    assert show_expr(Load("s", (), F64)) == "s[]"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kernel k(y: f64[2]) { y[0] = q }", "q is not defined"),
+        ("kernel k(y: f64[2]) { y[0] = exp(1) }", "exp is not defined for i64"),
+        ("kernel k(y: f64[2]) { z[0] = y[0] } }", "expected the end, found '}'"),
+        ("kernel k(y: f64[2]) { y[0] = z[0] }", "no buffer is named z"),
+        ("kernel k(y: f64[2]) { y[0] = 1.0 ? }", "not a token: '? }'"),
+    ],
+)
+def test_errors_quote_the_place(text: str, message: str) -> None:
+    with pytest.raises(ParseError) as error:
+        parse(text)
+    assert str(error.value) == message
