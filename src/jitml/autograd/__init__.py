@@ -1,0 +1,3 @@
+"""Derivatives: graphs to graphs, and the functions that users call."""
+
+from jitml.autograd import rules as rules

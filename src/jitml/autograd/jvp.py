@@ -1,0 +1,102 @@
+"""Forward mode: a graph in, a graph out that computes tangents beside the values.
+
+Each nonlinear op has a rule here, filled by `rules/<family>.py`; a linear op has none and is its own: it is applied to
+the tangents of its float operands, which are the ones it is linear in. A tangent that is zero by structure is `None` and
+never becomes an array. Reverse mode is this transform again, transposed (`transpose.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jitml.autograd.transpose import transpose
+from jitml.ir import ops
+from jitml.ir.graph import Graph, GraphBuilder, Node, Value
+from jitml.ir.op import Op, RuleTable, recording
+from jitml.ir.types import is_float
+
+Tangent = Value | None
+# (out, primals, tangents, **params) -> the result's tangent; at least one tangent is not None.
+JvpRule = Callable[..., Tangent]
+
+jvp: RuleTable[JvpRule] = RuleTable("jvp", "autograd/rules")
+
+
+def zeros_like(x: Value) -> Value:
+    """Zeros as a `full`, which fuses into whatever reads it."""
+    return ops.full(value=0.0, shape=x.shape, dtype=x.dtype)  # type: ignore[no-any-return]  # one result
+
+
+def not_differentiable(*steps: Op) -> None:
+    """State that these ops hand no derivative on: steps, whose slope is zero, and results that are no floats."""
+
+    @jvp.rule(*steps)
+    def no_tangent(out: Value, primals: Sequence[Value], tangents: Sequence[Tangent], **params: Any) -> Tangent:
+        return None
+
+
+def jvp_graph(graph: Graph, wrt: Sequence[int]) -> Graph:
+    """The graph of `(primals, tangents) -> (values, their tangents)`.
+
+    Args:
+        graph: what to differentiate.
+        wrt: positions of the inputs that vary; float.
+
+    Returns:
+        Inputs: those of `graph`, then one tangent for each of `wrt`. Outputs: those of `graph`, then one tangent for
+        each float output, zeros where it does not depend on `wrt`.
+
+    >>> from jitml.ir.parser import parse
+    >>> print(jvp_graph(parse("graph(a: f32[4]) { b: f32[4] = exp a; return b }"), [0]))
+    graph(a: f32[4], b: f32[4]) {
+      c: f32[4] = exp a
+      d: f32[4] = mul b c
+      return c d
+    }
+    """
+    b = GraphBuilder()
+    values, tangents = push(b, graph, wrt)
+    with recording(b):
+        dense = [t if t is not None else zeros_like(v) for v, t in zip(values, tangents) if is_float(v.dtype)]
+    return b.build([*values, *dense])
+
+
+def push(b: GraphBuilder, graph: Graph, wrt: Sequence[int]) -> tuple[list[Value], list[Tangent]]:
+    """Record the values and tangents of a graph's outputs into a fresh builder, whose inputs become `jvp_graph`'s."""
+    names = graph.names or ("",) * len(graph.inputs)
+    primal = {v: b.add_input(v.aval, name) for v, name in zip(graph.inputs, names)}
+    tangent: dict[Value, Value] = {}
+    for i in wrt:
+        tangent[graph.inputs[i]] = b.add_input(graph.inputs[i].aval, names[i] and f"d{names[i]}")
+    with recording(b):
+        for node in graph.nodes:
+            with b.at(node.source):
+                _push_node(b, node, primal, tangent)
+    return [primal[v] for v in graph.outputs], [tangent.get(v) for v in graph.outputs]
+
+
+def _push_node(b: GraphBuilder, node: Node, primal: dict[Value, Value], tangent: dict[Value, Value]) -> None:
+    primals = tuple(primal[v] for v in node.inputs)
+    tangents = tuple(tangent.get(v) for v in node.inputs)
+    avals = tuple(v.aval for v in node.outputs)
+    outs = b.emit(node.op, primals, node.params, avals, node.source)
+    primal.update(zip(node.outputs, outs, strict=True))
+    if all(t is None for t in tangents) or not any(is_float(v.dtype) for v in node.outputs):
+        return
+    # All ops have one result today; an op with more would hand a tuple to its rule.
+    (out,) = outs
+    if node.op in jvp or node.op not in transpose:
+        moved = jvp[node.op](out, primals, tangents, **node.params)
+    else:
+        moved = _apply_linear(node, primals, tangents)
+    if moved is not None:
+        tangent[node.output] = moved
+
+
+def _apply_linear(node: Node, primals: tuple[Value, ...], tangents: tuple[Tangent, ...]) -> Value:
+    """The op itself on the tangents; operands it is not linear in (indices, conditions) stay as they are."""
+    operands = [
+        x if not is_float(x.dtype) else dx if dx is not None else zeros_like(x) for x, dx in zip(primals, tangents, strict=True)
+    ]
+    return node.op(*operands, **node.params)  # type: ignore[no-any-return]  # one result

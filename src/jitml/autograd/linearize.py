@@ -1,0 +1,116 @@
+"""Reverse mode, put together: `jvp`, split into what depends on tangents and what does not, the former transposed.
+
+The split is what makes a pullback reusable: the forward graph runs once and hands over its residuals, the pullback graph
+runs as often as there are cotangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from jitml.autograd.jvp import push
+from jitml.autograd.transpose import transpose_graph
+from jitml.ir.graph import Graph, GraphBuilder, Node, Value
+from jitml.ir.passes.dce import eliminate_dead
+
+
+@dataclass(frozen=True)
+class Linearized:
+    """A function near one point.
+
+    Args:
+        forward: inputs -> outputs, then the residuals that `pull` needs.
+        pull: residuals, a cotangent for each of `moving` -> a cotangent for each input it was linearized in.
+        moving: positions of the outputs that depend on those inputs; the others have no tangent.
+    """
+
+    forward: Graph
+    pull: Graph
+    moving: tuple[int, ...]
+
+    @property
+    def outputs(self) -> int:
+        """Number of the function's own outputs."""
+        return len(self.forward.outputs) - self.residuals
+
+    @property
+    def residuals(self) -> int:
+        return len(self.pull.inputs) - len(self.moving)
+
+
+def linearize(graph: Graph, wrt: Sequence[int]) -> Linearized:
+    """Split a graph's derivative with respect to the inputs at `wrt` into forward and pullback."""
+    b = GraphBuilder()
+    values, tangents = push(b, graph, wrt)
+    primal_inputs, tangent_inputs = b.inputs[: len(graph.inputs)], b.inputs[len(graph.inputs) :]
+    forward, backward = _split(b.nodes, tangent_inputs)
+    moving = tuple(i for i, t in enumerate(tangents) if t is not None)
+    tangent_outputs = tuple(t for t in tangents if t is not None)
+    backward = list(eliminate_dead(Graph((), tuple(backward), tangent_outputs)).nodes)
+    made = {v: node for node in forward for v in node.outputs}
+    constants, residuals = _residuals(backward, made, set(tangent_inputs))
+    tangent = Graph((*residuals, *tangent_inputs), (*constants, *backward), tangent_outputs)
+    outputs = Graph(tuple(primal_inputs), tuple(forward), (*values, *residuals), graph.names)
+    pull = eliminate_dead(transpose_graph(tangent, len(residuals)))
+    return _without_unread(Linearized(eliminate_dead(outputs), pull, moving))
+
+
+def vjp_graph(graph: Graph, wrt: Sequence[int]) -> Graph:
+    """The graph of `(inputs, cotangents) -> (outputs, cotangents of the inputs at wrt)`.
+
+    Inputs: those of `graph`, then a cotangent for each output that depends on `wrt`. Outputs: those of `graph`, then a
+    cotangent for each of `wrt`.
+
+    >>> from jitml.ir.parser import parse
+    >>> print(vjp_graph(parse("graph(a: f32[4]) { b: f32[4] = tanh a; return b }"), [0]))
+    graph(a: f32[4], b: f32[4]) {
+      c: f32[4] = tanh a
+      d: f32[4] = mul c c
+      e: f32[4] = full {dtype=f32, shape=(4,), value=1.0}
+      f: f32[4] = sub e d
+      g: f32[4] = mul b f
+      return c g
+    }
+    """
+    derivative = linearize(graph, wrt)
+    b = GraphBuilder()
+    inputs = [b.add_input(v.aval, name) for v, name in zip(graph.inputs, graph.names or ("",) * len(graph.inputs))]
+    cotangents = [b.add_input(graph.outputs[i].aval) for i in derivative.moving]
+    results = b.inline(derivative.forward, inputs)
+    n = derivative.outputs
+    return b.build([*results[:n], *b.inline(derivative.pull, [*results[n:], *cotangents])])
+
+
+def _split(nodes: Sequence[Node], tangents: Sequence[Value]) -> tuple[list[Node], list[Node]]:
+    """The nodes that no tangent reaches, and the others; both in order."""
+    reached = set(tangents)
+    forward: list[Node] = []
+    backward: list[Node] = []
+    for node in nodes:
+        if reached.isdisjoint(node.inputs):
+            forward.append(node)
+        else:
+            reached.update(node.outputs)
+            backward.append(node)
+    return forward, backward
+
+
+def _residuals(backward: Sequence[Node], made: dict[Value, Node], tangents: set[Value]) -> tuple[list[Node], list[Value]]:
+    """What the backward part reads of the forward part: constants to make again, and values to keep."""
+    own = tangents | {v for node in backward for v in node.outputs}
+    read = dict.fromkeys(v for node in backward for v in node.inputs if v not in own)
+    constants = [made[v] for v in read if v in made and not made[v].inputs]
+    remade = {v for node in constants for v in node.outputs}
+    return constants, [v for v in read if v not in remade]
+
+
+def _without_unread(derivative: Linearized) -> Linearized:
+    """Drop residuals that the linear part read but its transpose does not."""
+    read = {v for node in derivative.pull.nodes for v in node.inputs} | set(derivative.pull.outputs)
+    n, residuals = derivative.outputs, derivative.pull.inputs[: derivative.residuals]
+    keep = [v in read for v in residuals]
+    inputs = [v for v, kept in zip(residuals, keep) if kept] + list(derivative.pull.inputs[len(residuals) :])
+    outputs = list(derivative.forward.outputs[:n]) + [v for v, kept in zip(derivative.forward.outputs[n:], keep) if kept]
+    forward = eliminate_dead(replace(derivative.forward, outputs=tuple(outputs)))
+    return Linearized(forward, replace(derivative.pull, inputs=tuple(inputs), names=()), derivative.moving)

@@ -1,0 +1,80 @@
+"""Transposes of the index maps: each is another index map, or a sum where elements were repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jitml.autograd.jvp import not_differentiable
+from jitml.autograd.transpose import Cotangent, Linear, Operand, transpose, zeros
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import Aval
+
+Ints = tuple[int, ...]
+
+not_differentiable(ops.full, ops.array, ops.iota)
+
+
+@transpose.rule(ops.broadcast)
+def broadcast_transpose(ct: Value, x: Operand, *, shape: Ints, axes: Ints) -> tuple[Cotangent, ...]:
+    sizes = dict(zip(axes, x.shape))
+    repeated = tuple(a for a, n in enumerate(shape) if a not in sizes or (sizes[a] == 1 and n != 1))
+    total = ops.reduce_sum(ct, axes=repeated) if repeated else ct
+    return (ops.reshape(total, shape=x.shape) if total.shape != x.shape else total,)
+
+
+@transpose.rule(ops.transpose)
+def transpose_transpose(ct: Value, x: Operand, *, perm: Ints) -> tuple[Cotangent, ...]:
+    return (ops.transpose(ct, perm=tuple(perm.index(a) for a in range(len(perm)))),)
+
+
+@transpose.rule(ops.reshape)
+def reshape_transpose(ct: Value, x: Operand, *, shape: Ints) -> tuple[Cotangent, ...]:
+    return (ops.reshape(ct, shape=x.shape),)
+
+
+@transpose.rule(ops.flip)
+def flip_transpose(ct: Value, x: Operand, *, axes: Ints) -> tuple[Cotangent, ...]:
+    return (ops.flip(ct, axes=axes),)
+
+
+@transpose.rule(ops.slice)
+def slice_transpose(ct: Value, x: Operand, *, start: Ints, stop: Ints, step: Ints) -> tuple[Cotangent, ...]:
+    # A slice of no elements is padded from the front alone.
+    low = tuple(a if m else n for a, m, n in zip(start, ct.shape, x.shape))
+    high = tuple(n - (a + (m - 1) * s + 1) if m else 0 for a, m, n, s in zip(start, ct.shape, x.shape, step))
+    interior = tuple(s - 1 for s in step)
+    return (ops.pad(ct, zeros(Aval((), ct.dtype)), low=low, high=high, interior=interior),)
+
+
+@transpose.rule(ops.pad)
+def pad_transpose(ct: Value, x: Operand, value: Operand, *, low: Ints, high: Ints, interior: Ints) -> tuple[Cotangent, ...]:
+    step = tuple(i + 1 for i in interior)
+    ct_x = _part(ct, low, x.shape, step) if isinstance(x, Linear) else None
+    if not isinstance(value, Linear):
+        return ct_x, None
+    border = ops.update_slice(ct, zeros(Aval(x.shape, ct.dtype)), start=low, step=step)
+    return ct_x, ops.reduce_sum(border, axes=tuple(range(ct.ndim)))
+
+
+@transpose.rule(ops.concat)
+def concat_transpose(ct: Value, *xs: Operand, axis: int) -> tuple[Cotangent, ...]:
+    cotangents: list[Cotangent] = []
+    begin = 0
+    for x in xs:
+        start = tuple(begin if a == axis else 0 for a in range(ct.ndim))
+        cotangents.append(_part(ct, start, x.shape, (1,) * ct.ndim) if isinstance(x, Linear) else None)
+        begin += x.shape[axis]
+    return tuple(cotangents)
+
+
+@transpose.rule(ops.update_slice)
+def update_slice_transpose(ct: Value, x: Operand, v: Operand, *, start: Ints, step: Ints) -> tuple[Cotangent, ...]:
+    kept = ops.update_slice(ct, zeros(Aval(v.shape, ct.dtype)), start=start, step=step) if isinstance(x, Linear) else None
+    return kept, _part(ct, start, v.shape, step) if isinstance(v, Linear) else None
+
+
+def _part(ct: Value, start: Sequence[int], shape: Sequence[int], step: Sequence[int]) -> Value:
+    """The slice of `ct` that begins at `start` and has this shape."""
+    stop = tuple(a + (n - 1) * s + 1 if n else a for a, n, s in zip(start, shape, step))
+    return ops.slice(ct, start=tuple(start), stop=stop, step=tuple(step))  # type: ignore[no-any-return]  # one result

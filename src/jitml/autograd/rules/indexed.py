@@ -1,0 +1,70 @@
+"""Derivatives of gather and scatter, which are each other's transposes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jitml.autograd.jvp import Tangent, jvp, zeros_like
+from jitml.autograd.transpose import Cotangent, Linear, Operand, transpose, zeros
+from jitml.errors import DerivativeError
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import I64, Aval
+
+
+@transpose.rule(ops.gather)
+def gather_transpose(ct: Value, x: Operand, *indices: Operand, axis: int) -> tuple[Cotangent, ...]:
+    into = zeros(Aval(x.shape, ct.dtype))
+    return ops.scatter(into, ct, *indices, axis=axis, combine="add"), *(None for _ in indices)
+
+
+@jvp.rule(ops.scatter)
+def scatter_jvp(out: Value, primals: Sequence[Value], tangents: Sequence[Tangent], *, axis: int, combine: str) -> Tangent:
+    x, v, *indices = primals
+    dx, dv = tangents[0], tangents[1]
+    if combine == "add" and dv is None:
+        return dx
+    dx = dx if dx is not None else zeros_like(x)
+    dv = dv if dv is not None else zeros_like(v)
+    if combine in ("add", "set"):
+        return ops.scatter(dx, dv, *indices, axis=axis, combine=combine)  # type: ignore[no-any-return]  # one result
+    if combine == "mul":
+        raise DerivativeError(
+            "np.multiply.at has no derivative in jitml",
+            remedy="Sum logarithms with np.add.at, or write the product with arrays of one factor per place.",
+        )
+    # min and max: all that equal the result share its tangent equally.
+    one, nothing = ops.full(value=1.0, shape=out.shape, dtype=out.dtype), zeros_like(out)
+    one_v, nothing_v = ops.full(value=1.0, shape=v.shape, dtype=v.dtype), zeros_like(v)
+    x_wins, v_wins = ops.eq(x, out), ops.eq(v, ops.gather(out, *indices, axis=axis))
+
+    def collected(of_x: Value, of_v: Value) -> Value:
+        chosen = ops.select(x_wins, of_x, nothing), ops.select(v_wins, of_v, nothing_v)
+        return ops.scatter(*chosen, *indices, axis=axis, combine="add")  # type: ignore[no-any-return]  # one result
+
+    return ops.div(collected(dx, dv), collected(one, one_v))  # type: ignore[no-any-return]  # one result
+
+
+@transpose.rule(ops.scatter)
+def scatter_transpose(ct: Value, x: Operand, v: Operand, *indices: Value, axis: int, combine: str) -> tuple[Cotangent, ...]:
+    ct_x: Cotangent = None
+    ct_v: Cotangent = None
+    if isinstance(x, Linear):
+        hidden = zeros(Aval(v.shape, ct.dtype))
+        ct_x = ct if combine == "add" else ops.scatter(ct, hidden, *indices, axis=axis, combine="set")
+    if isinstance(v, Linear):
+        ct_v = ops.gather(ct, *indices, axis=axis)
+        if combine == "set" and indices[0].size > 1:
+            last = _is_last(x.shape[axis : axis + len(indices)], indices)
+            placed = tuple(range(axis, axis + last.ndim))
+            ct_v = ops.select(ops.broadcast(last, shape=v.shape, axes=placed), ct_v, zeros(Aval(v.shape, ct.dtype)))
+    return ct_x, ct_v, *(None for _ in indices)
+
+
+def _is_last(shape: tuple[int, ...], indices: Sequence[Value]) -> Value:
+    """Which writes of a `set` are the last to their place: those that read back their own number."""
+    where = indices[0].shape
+    number = ops.reshape(ops.iota(shape=(indices[0].size,), axis=0, dtype=I64), shape=where)
+    board = ops.full(value=-1, shape=shape, dtype=I64)
+    written = ops.scatter(board, number, *indices, axis=0, combine="set")
+    return ops.eq(ops.gather(written, *indices, axis=0), number)  # type: ignore[no-any-return]  # one result
