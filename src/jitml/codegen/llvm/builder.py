@@ -8,6 +8,7 @@ class; it knows nothing of loops or memory. Text, because LLVM parses it faster 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -102,6 +103,12 @@ class Declarations:
         return f"!{self.nodes.setdefault(text, len(self.nodes))}"
 
     @property
+    def symbols(self) -> tuple[str, ...]:
+        """The declared functions that are not LLVM's own: somebody must supply them."""
+        names = (re.search(r"@([\w.]+)\(", line) for line in self.externals)
+        return tuple(name[1] for name in names if name and not name[1].startswith("llvm."))
+
+    @property
     def text(self) -> str:
         return "\n".join([*self.externals, *(f"!{n} = {text}" for text, n in self.nodes.items())])
 
@@ -131,7 +138,7 @@ class Builder:
     def fresh(self, stem: str = "v") -> str:
         """A name that is unused in this function, without its `%`."""
         self._count += 1
-        return f"{stem}{self._count}"
+        return f"{stem}.{self._count}"
 
     def emit(self, line: str) -> None:
         self.lines.append(f"  {line}")

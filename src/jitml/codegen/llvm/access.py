@@ -1,0 +1,231 @@
+"""How are elements read and written?  Addresses from index expressions, and the instruction that suits their stride.
+
+From lane to lane an address moves by a constant number of elements or by none: that is a plain, splat, reversed or
+strided access. Where an index is itself a vector (`x[i // 3]`, `x[idx[i]]`) lanes are gathered. Row pointers are built
+outermost loop first, so that an inner loop only adds what changes in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jitml.codegen.llvm.builder import Operand, literal, llvm_type
+from jitml.codegen.llvm.function import Function
+from jitml.codegen.llvm.linear import Linear
+from jitml.codegen.llvm.math import emit
+from jitml.codegen.llvm.values import Values
+from jitml.fusion.loops import Buffer, Expr, Load, Store
+from jitml.ir.types import BOOL, I64, DType
+
+COMBINES = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum", "or": "bit_or", "and": "bit_and"}
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A buffer at run time.
+
+    Args:
+        pointer: to element 0, as an operand of the buffer's dtype.
+        group: names the storage; buffers that share bytes are in one group.
+        is_streamed: it is too large for the caches and not read again soon: store past them.
+    """
+
+    buffer: Buffer
+    pointer: Operand
+    group: str
+    is_streamed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the lanes of an access lie.
+
+    Args:
+        pointer: the element of lane 0 (scalar accesses: of all lanes).
+        stride: elements from one lane to the next; 0 for a scalar access.
+        offsets: elements from `pointer`, one per lane, where there is no constant stride.
+    """
+
+    memory: Memory
+    pointer: Operand
+    stride: int
+    offsets: Operand | None = None
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.stride == 0 and self.offsets is None
+
+
+class Accesses(Values):
+    """Loads and stores of one function."""
+
+    def __init__(self, function: Function, buffers: dict[str, Memory]) -> None:
+        super().__init__(function)
+        self.buffers = buffers
+
+    # ----------------------------------------------------------------------------------------------- addresses
+
+    def address(self, buffer: str, at: tuple[Expr, ...]) -> Address:
+        memory = self.buffers[buffer]
+        form = Linear()
+        for index, stride in zip(at, memory.buffer.element_strides, strict=True):
+            form += self.linear(index) * stride
+        count = 1 if self.lanes is None else self.lanes.count
+        per_lane = {name: c for name, c in form.terms.items() if self.atoms[name].lanes > 1}
+        shared = Linear({name: c for name, c in form.terms.items() if name not in per_lane}, form.constant)
+        stride = 0 if self.lanes is None or count == 1 else form.terms.get(self.lanes.counter.names[0], 0)
+        if not per_lane:
+            return Address(memory, self._pointer(memory, shared), stride)
+        if stride:
+            assert self.lanes is not None
+            per_lane[self.lanes.counter.names[0]] = stride
+            shared = shared - Linear({self.lanes.counter.names[0]: stride})
+        return Address(memory, self._pointer(memory, shared), 0, self.evaluate(Linear(per_lane)))
+
+    def _pointer(self, memory: Memory, form: Linear) -> Operand:
+        """Base plus a uniform linear form; each partial sum is formed where its last term becomes known."""
+        itemsize = memory.buffer.dtype.itemsize
+        pointer = memory.pointer
+        for name, coefficient in self._by_depth(form):
+            step, unit = self.atoms[name], coefficient * itemsize
+            if unit not in (1, 2, 4, 8):  # what an address can scale by for nothing
+                step, unit = self.apply("mul", (step, self.builder.const(unit, I64)), I64), 1
+            pointer = self._advance(pointer, step, unit)
+        if form.constant:
+            pointer = self._advance(pointer, self.builder.const(form.constant * itemsize, I64), 1)
+        return pointer
+
+    def _advance(self, pointer: Operand, step: Operand, unit: int) -> Operand:
+        b = self.builder
+        floor = self.function.here.depth if step.is_constant else 0  # a constant folds into the access itself
+
+        def step_by() -> Operand:
+            name = b.define(f"getelementptr i{8 * unit}, ptr {pointer.names[0]}, i64 {step.names[0]}")
+            return Operand(pointer.dtype, 1, (name,))
+
+        return self.function.compute(("pointer", unit), (pointer, step), step_by, floor=floor)
+
+    # --------------------------------------------------------------------------------------------------- loads
+
+    def load(self, expr: Load) -> Operand:
+        address = self.address(expr.buffer, expr.at)
+        mask = None if self.lanes is None or address.is_scalar else self.lanes.mask
+        operands = tuple(x for x in (address.pointer, address.offsets, mask) if x is not None)
+        group = address.memory.group
+        key = ("load", group, expr.dtype, address.stride, 1 if address.is_scalar else self._count, mask is not None)
+        return self.function.compute(key, operands, lambda: self._read(address, mask), floor=self.function.load_floor(group))
+
+    @property
+    def _count(self) -> int:
+        return 1 if self.lanes is None else self.lanes.count
+
+    def _read(self, address: Address, mask: Operand | None) -> Operand:
+        """The loaded value; a bool is one byte in memory and one bit in a register."""
+        dtype = address.memory.buffer.dtype
+        lanes = 1 if address.is_scalar else self._count
+        kind = memory_type(dtype, lanes)
+        if address.is_scalar or (address.stride in (1, -1) and mask is None):
+            start = self._lowest(address)
+            raw = self.builder.define(f"load {kind}, ptr {start}, align {dtype.itemsize}")
+        else:
+            raw = self._masked_read(address, mask, kind)
+        if address.stride == -1:
+            raw = self._reverse(raw, kind, lanes)
+        if dtype == BOOL:
+            zero = "0" if lanes == 1 else "zeroinitializer"
+            raw = self.builder.define(f"icmp ne {kind} {raw}, {zero}")
+        return Operand(dtype, lanes, (raw,))
+
+    def _masked_read(self, address: Address, mask: Operand | None, kind: str) -> str:
+        """Inactive lanes read 1, which no function finds difficult."""
+        b, dtype, lanes = self.builder, address.memory.buffer.dtype, self._count
+        element = memory_type(dtype)
+        ones = f"splat ({element} {literal(1, dtype) if dtype != BOOL else 1})"
+        bits = self._bits(mask)
+        suffix = f"v{lanes}{mangled(dtype)}"
+        if address.stride in (1, -1):
+            symbol = f"@llvm.masked.load.{suffix}.p0"
+            b.module.declare(f"{kind} {symbol}(ptr, i32, <{lanes} x i1>, {kind})")
+            if address.stride == -1:
+                bits = self._reverse(bits, f"<{lanes} x i1>", lanes)
+            where = f"ptr {self._lowest(address)}"
+        else:
+            symbol = f"@llvm.masked.gather.{suffix}.v{lanes}p0"
+            b.module.declare(f"{kind} {symbol}(<{lanes} x ptr>, i32, <{lanes} x i1>, {kind})")
+            where = f"<{lanes} x ptr> {self._pointers(address)}"
+        return b.define(f"call {kind} {symbol}({where}, i32 {dtype.itemsize}, <{lanes} x i1> {bits}, {kind} {ones})")
+
+    def _lowest(self, address: Address) -> str:
+        """Pointer to the lowest of consecutive elements."""
+        if address.stride != -1:
+            return address.pointer.names[0]
+        back = -(self._count - 1) * address.memory.buffer.dtype.itemsize
+        return self.builder.define(f"getelementptr i8, ptr {address.pointer.names[0]}, i64 {back}")
+
+    def _pointers(self, address: Address) -> str:
+        """One pointer per lane."""
+        lanes, element = self._count, memory_type(address.memory.buffer.dtype)
+        if address.offsets is not None:
+            offsets = self.widen(address.offsets, lanes).names[0]
+        else:
+            offsets = f"<{', '.join(f'i64 {n * address.stride}' for n in range(lanes))}>"
+        return self.builder.define(f"getelementptr {element}, ptr {address.pointer.names[0]}, <{lanes} x i64> {offsets}")
+
+    def _bits(self, mask: Operand | None) -> str:
+        return "splat (i1 true)" if mask is None else mask.names[0]
+
+    def _reverse(self, value: str, kind: str, lanes: int) -> str:
+        order = ", ".join(f"i32 {n}" for n in reversed(range(lanes)))
+        return self.builder.define(f"shufflevector {kind} {value}, {kind} poison, <{lanes} x i32> <{order}>")
+
+    # -------------------------------------------------------------------------------------------------- stores
+
+    def store(self, stmt: Store) -> None:
+        value = self.value(stmt.value)
+        address = self.address(stmt.buffer, stmt.at)
+        mask = None if self.lanes is None or address.is_scalar else self.lanes.mask
+        if not address.is_scalar:
+            value = self.widen(value, self._count)
+        if stmt.combine is not None:
+            current = self._read(address, mask)
+            value = emit(self.builder, COMBINES[stmt.combine], (current, value), value.dtype)
+        self._write(address, value, mask)
+        self.function.forget_loads(frozenset({address.memory.group}))
+
+    def _write(self, address: Address, value: Operand, mask: Operand | None) -> None:
+        b, dtype, lanes = self.builder, value.dtype, value.lanes
+        kind, raw = memory_type(dtype, lanes), value.names[0]
+        if dtype == BOOL:
+            raw = b.define(f"zext {value.type} {raw} to {kind}")
+        bits = self._bits(mask)
+        if address.stride == -1:
+            raw = self._reverse(raw, kind, lanes)
+            bits = bits if mask is None else self._reverse(bits, f"<{lanes} x i1>", lanes)
+        if address.is_scalar or (address.stride in (1, -1) and mask is None):
+            b.emit(f"store {kind} {raw}, ptr {self._lowest(address)}, align {dtype.itemsize}")
+            return
+        suffix = f"v{lanes}{mangled(dtype)}"
+        if address.stride in (1, -1):
+            symbol, pointers = f"@llvm.masked.store.{suffix}.p0", "ptr"
+            where = self._lowest(address)
+        else:
+            symbol, pointers = f"@llvm.masked.scatter.{suffix}.v{lanes}p0", f"<{lanes} x ptr>"
+            where = self._pointers(address)
+        b.module.declare(f"void {symbol}({kind}, {pointers}, i32, <{lanes} x i1>)")
+        b.emit(f"call void {symbol}({kind} {raw}, {pointers} {where}, i32 {dtype.itemsize}, <{lanes} x i1> {bits})")
+
+
+def memory_type(dtype: DType, lanes: int = 1) -> str:
+    """As `llvm_type`, but with the byte that a bool takes in memory.
+
+    >>> memory_type(BOOL, 4)
+    '<4 x i8>'
+    """
+    if dtype != BOOL:
+        return llvm_type(dtype, lanes)
+    return "i8" if lanes == 1 else f"<{lanes} x i8>"
+
+
+def mangled(dtype: DType) -> str:
+    """A dtype as it stands in the names of intrinsics: f64, i8."""
+    return f"{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"

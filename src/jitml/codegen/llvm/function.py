@@ -1,0 +1,211 @@
+"""Where does an instruction go?  Functions as nested regions of straight-line text that stay open for hoisting.
+
+A `Region` is a stretch of code that runs from its first line to its last: a function's body, a loop's body, an arm of
+a branch. Regions form a stack while statements are emitted. An instruction is appended to the outermost region in which all of
+its operands are known, so whatever is invariant in a loop lands before it, and equal instructions are written once.
+No optimiser has to find this again, which is what makes compiling fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from jitml.codegen.llvm.builder import Builder, Operand
+from jitml.ir.types import I64
+
+
+@dataclass(eq=False)
+class Region:
+    """Straight-line code at one depth of nesting.
+
+    Args:
+        depth: number of regions around it.
+        kind: what its first line is reached by.
+        entry: label of its first block.
+        stored: buffer groups that the loop stores to; a load of one of them must not leave the loop.
+        is_certain: the code runs at least once whenever the region around it runs.
+    """
+
+    depth: int
+    kind: Literal["function", "loop", "branch"]
+    entry: str
+    stored: frozenset[str] = frozenset()
+    is_certain: bool = True
+    lines: list[str] = field(default_factory=list)
+    memo: dict[Hashable, Operand] = field(default_factory=dict)
+    label: str = ""  # of the block that the next line belongs to
+
+    def __post_init__(self) -> None:
+        self.label = self.label or self.entry
+
+
+class Function:
+    """One LLVM function under construction."""
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.regions = [Region(0, "function", "entry", lines=builder.lines)]
+        self.depths: dict[str, int] = {}
+
+    # ---------------------------------------------------------------------------------------------- placement
+
+    @property
+    def here(self) -> Region:
+        return self.regions[-1]
+
+    def depth(self, x: Operand) -> int:
+        """Depth of the region that a value is computed in; constants and parameters are known everywhere."""
+        return self.depths.get(x.names[0], 0)
+
+    def pin(self, x: Operand, depth: int) -> Operand:
+        self.depths[x.names[0]] = depth
+        return x
+
+    @contextmanager
+    def at(self, region: Region) -> Iterator[None]:
+        """Inside, the builder appends to `region`, which must be on the stack."""
+        b, current = self.builder, self.here
+        current.label = b.label
+        b.lines, b.label = region.lines, region.label
+        try:
+            yield
+        finally:
+            region.label = b.label
+            b.lines, b.label = current.lines, current.label
+
+    def compute(self, key: Hashable, operands: tuple[Operand, ...], emit: Callable[[], Operand], *, floor: int = 0) -> Operand:
+        """The value of `emit()`, written once, in the outermost region that knows its operands (not above `floor`).
+
+        `key` names the operation apart from its operands.
+        """
+        full = (key, tuple((x.names, x.dtype, x.lanes) for x in operands))
+        for region in self.regions:
+            if (known := region.memo.get(full)) is not None:
+                return known
+        region = self.regions[max([floor, *map(self.depth, operands)])]
+        with self.at(region):
+            result = emit()
+        region.memo[full] = result
+        if result.names[0] not in self.depths:
+            self.pin(result, region.depth)
+        return result
+
+    def branch_floor(self) -> int:
+        """Depth of the innermost branch: costly work must not be hoisted out of the test that guards it."""
+        return max((region.depth for region in self.regions if region.kind == "branch"), default=0)
+
+    def load_floor(self, group: str) -> int:
+        """Depth that a load of a buffer in `group` may be hoisted to."""
+        for region in reversed(self.regions):
+            if region.kind != "loop" or not region.is_certain or group in region.stored:
+                return region.depth
+        return 0
+
+    def forget_loads(self, groups: frozenset[str]) -> None:
+        """Loads of these buffers seen so far must not be reused: they have been, or will be, stored to."""
+        for region in self.regions:
+            stale = [key for key in region.memo if isinstance(key, tuple) and key[0][0] == "load" and key[0][1] in groups]
+            for key in stale:
+                del region.memo[key]
+
+    # -------------------------------------------------------------------------------------------------- nesting
+
+    @contextmanager
+    def _nested(self, child: Region) -> Iterator[None]:
+        b, parent = self.builder, self.here
+        parent.label = b.label
+        self.regions.append(child)
+        b.lines, b.label = child.lines, child.label
+        try:
+            yield
+        finally:
+            child.label = b.label
+            self.regions.pop()
+            b.lines, b.label = parent.lines, parent.label
+
+    def merge(self, stem: str, edges: list[tuple[str, Operand]]) -> Operand:
+        """The value that arrives at the current block, by the label of the block that it comes from."""
+        first = edges[0][1]
+        if all(x.names == first.names for _, x in edges):
+            return self._surface(first)
+        name = f"%{self.builder.fresh(stem)}"
+        self.builder.emit(f"{name} = phi {first.type} {', '.join(f'[ {x.names[0]}, %{label} ]' for label, x in edges)}")
+        return self.pin(Operand(first.dtype, first.lanes, (name,)), self.here.depth)
+
+    def _surface(self, x: Operand) -> Operand:
+        """A value from a region that has just ended, as one of the current region."""
+        return self.pin(x, min(self.depth(x), self.here.depth))
+
+    def loop(
+        self,
+        start: Operand,
+        stop: Operand,
+        step: int,
+        carried: Mapping[str, Operand],
+        body: Callable[[Operand, dict[str, Operand]], Mapping[str, Operand]],
+        *,
+        stored: frozenset[str] = frozenset(),
+        is_certain: bool = False,
+        stem: str = "i",
+    ) -> dict[str, Operand]:
+        """`for index in start:stop:step`, tested at the end; returns the carried values after it.
+
+        Args:
+            carried: values that change from one iteration to the next, by name, before the first.
+            body: emits one iteration, given the index and the carried values; returns the new ones.
+            stored: buffer groups that the body stores to.
+            is_certain: there is at least one iteration.
+        """
+        b, parent = self.builder, self.here
+        self.forget_loads(stored)
+        header, done = b.fresh(f"{stem}.loop"), b.fresh(f"{stem}.done")
+        child = Region(parent.depth + 1, "loop", header, stored, is_certain)
+        index = self.pin(Operand(I64, 1, (f"%{b.fresh(stem)}",)), child.depth)
+        inside = {name: self.pin(Operand(x.dtype, x.lanes, (f"%{b.fresh(name)}",)), child.depth) for name, x in carried.items()}
+        with self._nested(child):
+            after = body(index, dict(inside))
+            following = b.define(f"add i64 {index.names[0]}, {step}")
+            again = b.define(f"icmp {'slt' if step > 0 else 'sgt'} i64 {following}, {stop.names[0]}")
+        before = b.label
+        if is_certain:
+            b.emit(f"br label %{header}")
+        else:
+            enter = b.define(f"icmp {'slt' if step > 0 else 'sgt'} i64 {start.names[0]}, {stop.names[0]}")
+            b.emit(f"br i1 {enter}, label %{header}, label %{done}")
+        b.start_block(header)
+        b.emit(f"{index.names[0]} = phi i64 [ {start.names[0]}, %{before} ], [ {following}, %{child.label} ]")
+        for name, x in inside.items():
+            edges = f"[ {carried[name].names[0]}, %{before} ], [ {after[name].names[0]}, %{child.label} ]"
+            b.emit(f"{x.names[0]} = phi {x.type} {edges}")
+        b.lines += child.lines
+        b.emit(f"br i1 {again}, label %{header}, label %{done}")
+        b.start_block(done)
+        self.forget_loads(stored)
+        if is_certain:
+            return {name: self._surface(after[name]) for name in carried}
+        return {name: self.merge(name, [(before, carried[name]), (child.label, after[name])]) for name in carried}
+
+    def branch(
+        self, condition: Operand, arms: tuple[Callable[[], Mapping[str, Operand]], Callable[[], Mapping[str, Operand]]]
+    ) -> dict[str, Operand]:
+        """`if condition: arms[0]() else: arms[1]()`; the values that both return, merged."""
+        b, parent = self.builder, self.here
+        done = b.fresh("joined")
+        children = [Region(parent.depth + 1, "branch", b.fresh(stem)) for stem in ("then", "else")]
+        results = []
+        for child, arm in zip(children, arms, strict=True):
+            with self._nested(child):
+                results.append(dict(arm()))
+                b.emit(f"br label %{done}")
+        b.emit(f"br i1 {condition.names[0]}, label %{children[0].entry}, label %{children[1].entry}")
+        for child in children:
+            b.start_block(child.entry)
+            b.lines += child.lines
+        b.start_block(done)
+        return {
+            name: self.merge(name, [(child.label, result[name]) for child, result in zip(children, results, strict=True)])
+            for name in results[0]
+        }

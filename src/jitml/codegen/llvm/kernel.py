@@ -1,0 +1,244 @@
+"""How does a kernel become functions?  One for the kernel, one per parallel loop in it, with scratch and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from jitml.codegen.llvm.access import Memory
+from jitml.codegen.llvm.builder import Builder, Declarations, Operand
+from jitml.codegen.llvm.function import Function
+from jitml.codegen.llvm.nest import identifier
+from jitml.codegen.llvm.vectorize import VectorNest
+from jitml.codegen.target import Target
+from jitml.fusion.loops import Alloc, Buffer, Check, Kernel, Load, Loop, Store, Var, walk, walk_expressions
+from jitml.ir.types import BOOL, I64
+
+STACK_LIMIT = 16 * 1024  # bytes of scratch on the stack of one function; beyond that it is allocated
+
+
+@dataclass
+class Unit:
+    """What all functions of a module share."""
+
+    target: Target
+    fastmath: str = ""
+    declarations: Declarations = field(default_factory=Declarations)
+    checks: list[Check] = field(default_factory=list)
+    functions: list[str] = field(default_factory=list)
+
+    def builder(self) -> Builder:
+        return Builder(self.declarations, has_fma=self.target.has_fma, fastmath=self.fastmath)
+
+
+def emit_kernel(unit: Unit, kernel: Kernel, symbol: str, groups: Mapping[str, str]) -> None:
+    """Append the functions of a kernel to the unit.
+
+    `i64 @symbol(ptr error, ptr buffer...)`, with the buffers in the order of `kernel.params`, returns 0, or 1 + the index
+    of the check that failed, whose values are then in `error`.
+
+    Args:
+        groups: of each parameter, the name of its storage; parameters that share bytes have one group.
+    """
+    body = KernelBody(unit, symbol, {b.name: Memory(b, pointer(b), groups[b.name]) for b in kernel.params})
+    body.block(kernel.body)
+    body.leave("0")
+    shared = [groups[b.name] for b in kernel.params]
+    params = ["ptr noalias %error"]
+    for b in kernel.params:
+        attribute = "noalias " if shared.count(groups[b.name]) == 1 else ""
+        params.append(f"ptr {attribute}{pointer(b).names[0]}")
+    sources = [f"; {source}: {source.text}" for source in kernel.sources]
+    unit.functions.append("\n".join([*sources, f"define internal i64 @{symbol}({', '.join(params)}) #0 {{", *body.text(), "}"]))
+
+
+def pointer(buffer: Buffer) -> Operand:
+    """The parameter that holds a buffer's address."""
+    return Operand(buffer.dtype, 1, (f"%{identifier(buffer.name)}",))
+
+
+class KernelBody(VectorNest):
+    """The body of a kernel, or of a parallel loop in it: statements that need the function around them."""
+
+    def __init__(self, unit: Unit, symbol: str, buffers: dict[str, Memory]) -> None:
+        super().__init__(Function(unit.builder()), buffers, unit.target)
+        self.unit, self.symbol = unit, symbol
+        self.prologue: list[str] = []
+        self.failures: list[str] = []
+        self.allocated: list[str] = []
+        self.parallel_loops = 0
+
+    def text(self) -> list[str]:
+        return ["entry:", *self.prologue, *self.function.regions[0].lines, *self.failures]
+
+    def leave(self, code: str) -> None:
+        self.builder.lines += [*self._frees(), f"  ret i64 {code}"]
+
+    def claim_error(self, code: int) -> None:
+        """Called before a failed check writes its values; in a kernel's own function nobody else can be writing."""
+
+    def _frees(self) -> list[str]:
+        return [f"  call void @free(ptr {name})" for name in self.allocated]
+
+    # ------------------------------------------------------------------------------------------------- scratch
+
+    def alloc(self, stmt: Alloc) -> None:
+        """Scratch belongs to the function, so to a thread: it is taken once, before all loops."""
+        name = f"%{self.builder.fresh(identifier(stmt.buffer.name))}"
+        size = max(64, -(-stmt.buffer.nbytes // 64) * 64)
+        if size <= STACK_LIMIT:
+            self.prologue.append(f"  {name} = alloca [{size} x i8], align 64")
+        else:
+            self.unit.declarations.declare("noalias ptr @aligned_alloc(i64, i64)")
+            self.unit.declarations.declare("void @free(ptr)")
+            self.prologue.append(f"  {name} = call ptr @aligned_alloc(i64 64, i64 {size})")
+            self.allocated.append(name)
+        saved = self.buffers.get(stmt.buffer.name)
+        self.buffers[stmt.buffer.name] = Memory(stmt.buffer, Operand(stmt.buffer.dtype, 1, (name,)), name)
+        self.block(stmt.body)
+        if saved is not None:
+            self.buffers[stmt.buffer.name] = saved
+
+    # -------------------------------------------------------------------------------------------------- checks
+
+    def check(self, stmt: Check) -> None:
+        """Go on if the condition holds in every active lane; else note the values of the first that fails, and return."""
+        b = self.builder
+        condition = self.value(stmt.condition)
+        failed = self.apply("bit_not", (condition,), BOOL)
+        if failed.lanes > 1 and self.lanes is not None and self.lanes.mask is not None:
+            failed = self.apply("bit_and", (failed, self.lanes.mask), BOOL)
+        values = [self.value(x) for x in stmt.values]
+        fail, good = b.fresh("fail"), b.fresh("good")
+        weights = self.unit.declarations.metadata('!{!"branch_weights", i32 1, i32 100000}')
+        b.emit(f"br i1 {b.any(failed).names[0]}, label %{fail}, label %{good}, !prof {weights}")
+        b.start_block(good)
+        self.failures += self._failure(fail, failed, values, len(self.unit.checks))
+        self.unit.checks.append(stmt)
+
+    def _failure(self, label: str, failed: Operand, values: list[Operand], index: int) -> list[str]:
+        b = self.builder
+        lines, place = b.lines, b.label
+        b.lines = []
+        b.start_block(label)
+        lane = ""
+        if failed.lanes > 1:
+            bits = f"i{failed.lanes}"
+            b.module.declare(f"{bits} @llvm.cttz.{bits}({bits}, i1)")
+            packed = b.define(f"bitcast {failed.type} {failed.names[0]} to {bits}")
+            lane = b.define(f"call {bits} @llvm.cttz.{bits}({bits} {packed}, i1 true)")
+        self.claim_error(index + 1)
+        for n, x in enumerate(values):
+            name = x.names[0]
+            if x.lanes > 1:
+                name = b.define(f"extractelement {x.type} {name}, i{failed.lanes} {lane}")
+            slot = b.define(f"getelementptr i64, ptr %error, i64 {n}")
+            b.emit(f"store i64 {name}, ptr {slot}")
+        self.leave(str(index + 1))
+        written, b.lines, b.label = b.lines, lines, place
+        return written
+
+    # ----------------------------------------------------------------------------------------------- parallel
+
+    def parallel_loop(self, loop: Loop) -> None:
+        """Outline the body, and hand it to the pool with what it needs from here.
+
+        Few iterations are not worth that. Cells of the enclosing function cannot be updated from several threads:
+        such a loop runs here, in order.
+        """
+        trips = self.trips(loop)
+        if (trips is not None and trips <= loop.grain) or self.carried(loop.body):
+            self.serial_loop(loop)
+            return
+        b, unit = self.builder, self.unit
+        symbol = f"{self.symbol}.body{self.parallel_loops}"
+        self.parallel_loops += 1
+        used = {part.name for part in walk_expressions((loop,)) if isinstance(part, Var)}
+        touched = {x.buffer for x in (*walk((loop,)), *walk_expressions((loop,))) if isinstance(x, (Load, Store))}
+        values = {name: self.value(Var(name)) for name in sorted(used) if name in self.scope or name in self.linears}
+        buffers = {name: self.buffers[name] for name in sorted(touched) if name in self.buffers}
+        body = ParallelBody(unit, symbol, values, buffers)
+        body.run(loop)
+        context = f"%{b.fresh('context')}"
+        self.prologue.append(f"  {context} = alloca [{FIRST_CAPTURE + len(body.captures)} x i64], align 16")
+        b.emit(f"store i64 0, ptr {context}, align 16")
+        for slot, (kind, name) in enumerate([("ptr", "%error"), *body.captures], 1):
+            place = b.define(f"getelementptr i64, ptr {context}, i64 {slot}")
+            b.emit(f"store {kind} {name}, ptr {place}")
+        unit.declarations.declare("void @jitml_parallel_for(ptr, ptr, i64, i64, i64)")
+        count = self._count_of(loop).names[0]
+        b.emit(f"call void @jitml_parallel_for(ptr @{symbol}, ptr {context}, i64 0, i64 {count}, i64 {loop.grain})")
+        self.function.forget_loads(self.stored(loop.body))
+        if any(isinstance(stmt, Check) for stmt in walk(loop.body)):
+            self._leave_if_failed(context)
+
+    def _leave_if_failed(self, context: str) -> None:
+        b = self.builder
+        code = b.define(f"load i64, ptr {context}")
+        fail, good = b.fresh("fail"), b.fresh("good")
+        b.emit(f"br i1 {b.define(f'icmp eq i64 {code}, 0')}, label %{good}, label %{fail}")
+        b.start_block(fail)
+        self.leave(code)
+        b.start_block(good)
+
+
+# Slots of a parallel body's context: the code of the first check that failed (0: none), the error record, captures.
+FIRST_CAPTURE = 2
+
+
+class ParallelBody(KernelBody):
+    """`void body(ptr ctx, i64 begin, i64 end)`: iterations begin..end of a parallel loop, numbered from 0.
+
+    Captured values and pointers are read from the context once per call. Nothing here depends on the thread.
+    """
+
+    def __init__(self, unit: Unit, symbol: str, values: Mapping[str, Operand], buffers: Mapping[str, Memory]) -> None:
+        super().__init__(unit, symbol, {})
+        self.captures: list[tuple[str, str]] = []
+        self.builder.emit("%place = getelementptr i64, ptr %ctx, i64 1")
+        self.builder.emit("%error = load ptr, ptr %place")
+        for name, x in values.items():
+            local = x if x.is_constant else replace(x, names=(self._capture(x.type, x.names[0], name),))
+            if x.dtype == I64:
+                self.bind(name, self.atom(local))
+            else:
+                self.scope[name] = local
+        for name, memory in buffers.items():
+            address = self._capture("ptr", memory.pointer.names[0], name)
+            self.buffers[name] = replace(memory, pointer=replace(memory.pointer, names=(address,)))
+
+    def _capture(self, kind: str, outside: str, stem: str) -> str:
+        """Note a value of the enclosing function, and read it here; returns its name here."""
+        slot = FIRST_CAPTURE + len(self.captures)
+        self.captures.append((kind, outside))
+        place = self.builder.define(f"getelementptr i64, ptr %ctx, i64 {slot}")
+        name = f"%{self.builder.fresh(identifier(stem))}"
+        self.builder.emit(f"{name} = load {kind}, ptr {place}")
+        return name
+
+    def run(self, loop: Loop) -> None:
+        """Write the function of a loop's iterations."""
+        begin, end = Operand(I64, 1, ("%begin",)), Operand(I64, 1, ("%end",))
+        start = self.linear(loop.start)
+
+        def body(number: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
+            self.iteration(loop, start + self.atom(number) * loop.step)
+            return {}
+
+        self.function.loop(begin, end, 1, {}, body, stored=self.stored(loop.body), is_certain=True, stem=identifier(loop.index))
+        self.leave("0")
+        head = f"define internal void @{self.symbol}(ptr %ctx, i64 %begin, i64 %end) #0 {{"
+        self.unit.functions.append("\n".join([head, *self.text(), "}"]))
+
+    def leave(self, code: str) -> None:
+        self.builder.lines += [*self._frees(), "  ret void"]
+
+    def claim_error(self, code: int) -> None:
+        """Only the first failure of all threads is kept."""
+        b = self.builder
+        pair = b.define(f"cmpxchg ptr %ctx, i64 0, i64 {code} monotonic monotonic")
+        is_first, mine, lost = b.define(f"extractvalue {{ i64, i1 }} {pair}, 1"), b.fresh("first"), b.fresh("later")
+        b.emit(f"br i1 {is_first}, label %{mine}, label %{lost}")
+        b.start_block(lost)
+        self.leave("0")
+        b.start_block(mine)

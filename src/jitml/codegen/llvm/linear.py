@@ -1,0 +1,32 @@
+"""What does an index depend on, and how strongly?  Index expressions as integer combinations of SSA values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """`constant + sum(coefficient * name)`, where a name is an i64 (scalar or vector) SSA value.
+
+    >>> Linear({"%i": 2}, 1) + Linear({"%i": -2, "%j": 1})
+    Linear(terms={'%j': 1}, constant=1)
+    """
+
+    terms: Mapping[str, int] = field(default_factory=dict)
+    constant: int = 0
+
+    def __add__(self, other: Linear) -> Linear:
+        terms = dict(self.terms)
+        for name, coefficient in other.terms.items():
+            terms[name] = terms.get(name, 0) + coefficient
+        return Linear({name: c for name, c in terms.items() if c}, self.constant + other.constant)
+
+    def __mul__(self, factor: int) -> Linear:
+        if factor == 0:
+            return Linear()
+        return Linear({name: c * factor for name, c in self.terms.items()}, self.constant * factor)
+
+    def __sub__(self, other: Linear) -> Linear:
+        return self + other * -1

@@ -1,0 +1,117 @@
+"""How does a program become one LLVM module?  A function per kernel and library call, and an entry that runs them.
+
+The entry is `i64 @jitml_run(ptr table, ptr arena, ptr error)`. `table` holds the data pointers of inputs, outputs and
+constants, in this order; a buffer of the arena lies at its offset. It returns 0, or 1 + an index into `Module.checks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from jitml.codegen.llvm.kernel import Unit, emit_kernel
+from jitml.codegen.llvm.nest import identifier
+from jitml.codegen.target import Target
+from jitml.errors import LoweringError
+from jitml.fusion.loops import Buffer, Check, Kernel
+from jitml.memory.program import Place, Program
+
+ENTRY = "jitml_run"
+FLAGS = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """LLVM IR of a whole program.
+
+    Args:
+        text: the IR.
+        checks: what the entry's non-zero results stand for.
+        externals: functions that the runtime must supply.
+    """
+
+    text: str
+    checks: tuple[Check, ...]
+    externals: tuple[str, ...]
+
+
+def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = frozenset()) -> Module:
+    """Write a program as LLVM IR.
+
+    Args:
+        cpu: the processor to write for; nothing of the running one is used.
+        fastmath: LLVM's flags for floating-point arithmetic, of `FLAGS`; none for IEEE results.
+
+    Raises:
+        ValueError: a flag that LLVM does not know.
+    """
+    if unknown := fastmath - set(FLAGS):
+        raise ValueError(f"fastmath: {', '.join(sorted(unknown))} is not one of {', '.join(FLAGS)}")
+    unit = Unit(cpu, " ".join(flag for flag in FLAGS if flag in fastmath))
+    calls = []
+    for number, step in enumerate(program.kernels.steps):
+        if not isinstance(step, Kernel):
+            raise LoweringError(f"the LLVM emitter cannot call {step.name}")
+        symbol = f"{identifier(step.name)}.{number}"
+        emit_kernel(unit, step, symbol, storage_groups(program, step.params))
+        calls.append((symbol, [b.name for b in step.params]))
+    unit.functions.append(_entry(program, calls))
+    text = "\n\n".join(
+        [f'target triple = "{cpu.triple}"', *unit.functions, f"attributes #0 = {{ {attributes(cpu)} }}", unit.declarations.text]
+    )
+    return Module(text + "\n", tuple(unit.checks), unit.declarations.symbols)
+
+
+def attributes(cpu: Target) -> str:
+    """The attribute group of every function."""
+    parts = ["nounwind", f'"target-cpu"="{cpu.cpu}"', f'"prefer-vector-width"="{8 * cpu.vector_bytes}"']
+    if cpu.features:
+        parts.append(f'"target-features"="{cpu.features}"')
+    return " ".join(parts)
+
+
+def storage_groups(program: Program, buffers: Iterable[Buffer]) -> dict[str, str]:
+    """Of each buffer, the first one that it shares bytes with: itself, or the one that it updates in place."""
+    groups: dict[str, str] = {}
+    seen: list[tuple[Place, int, str]] = []
+    for buffer in buffers:
+        place = program.places[buffer.name]
+        size = program.kernels.buffers[buffer.name].nbytes
+        group = next((name for other, length, name in seen if _overlap(place, size, other, length)), buffer.name)
+        groups[buffer.name] = group
+        seen.append((place, size, group))
+    return groups
+
+
+def _overlap(a: Place, size: int, b: Place, length: int) -> bool:
+    if a.space != b.space or a.space != "arena":
+        return (a.space, a.index) == (b.space, b.index)
+    return a.offset < b.offset + length and b.offset < a.offset + size
+
+
+def _entry(program: Program, calls: list[tuple[str, list[str]]]) -> str:
+    """Fetch every pointer, run the steps, leave after the first that reports a failed check."""
+    lines = [f"define i64 @{ENTRY}(ptr %table, ptr %arena, ptr %error) #0 {{", "entry:"]
+    pointers: dict[str, str] = {}
+    for name in dict.fromkeys(name for _, names in calls for name in names):
+        pointers[name] = f"%{identifier(name)}.p"
+        lines += _fetch(pointers[name], program.places[name], _table_starts(program))
+    for number, (symbol, names) in enumerate(calls):
+        args = ", ".join(["ptr %error", *(f"ptr {pointers[name]}" for name in names)])
+        lines.append(f"  %code{number} = call i64 @{symbol}({args})")
+        lines.append(f"  %failed{number} = icmp ne i64 %code{number}, 0")
+        lines.append(f"  br i1 %failed{number}, label %fail{number}, label %step{number}")
+        lines += [f"fail{number}:", f"  ret i64 %code{number}", f"step{number}:"]
+    return "\n".join([*lines, "  ret i64 0", "}"])
+
+
+def _table_starts(program: Program) -> Mapping[str, int]:
+    inputs, outputs = len(program.kernels.inputs), len(program.kernels.outputs)
+    return {"input": 0, "output": inputs, "constant": inputs + outputs}
+
+
+def _fetch(pointer: str, place: Place, starts: Mapping[str, int]) -> list[str]:
+    if place.space == "arena":
+        return [f"  {pointer} = getelementptr i8, ptr %arena, i64 {place.offset}"]
+    slot = starts[place.space] + place.index
+    return [f"  {pointer}.slot = getelementptr ptr, ptr %table, i64 {slot}", f"  {pointer} = load ptr, ptr {pointer}.slot"]

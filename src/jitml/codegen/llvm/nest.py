@@ -1,0 +1,209 @@
+"""How is a loop nest written?  Statements, one after the other; vector loops stand in `vectorize.py`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from jitml.codegen.llvm.access import COMBINES, Accesses, Memory
+from jitml.codegen.llvm.builder import Operand
+from jitml.codegen.llvm.function import Function
+from jitml.codegen.llvm.linear import Linear
+from jitml.codegen.llvm.math import emit
+from jitml.errors import LoweringError
+from jitml.fusion.loops import Alloc, Cell, Check, If, Let, Loop, Stmt, Store, Update, walk
+from jitml.ir.types import I64
+
+
+def identifier(name: str) -> str:
+    """A name that LLVM takes without quotes.
+
+    >>> identifier("%3")
+    '_3'
+    """
+    return re.sub(r"\W", "_", name)
+
+
+class Nest(Accesses):
+    """Statements of one function. Cells are ordinary SSA values: `scope` always holds their current one."""
+
+    def __init__(self, function: Function, buffers: dict[str, Memory]) -> None:
+        super().__init__(function, buffers)
+        self.accumulators: frozenset[str] = frozenset()  # cells that lanes of the current vector loop share
+
+    # -------------------------------------------------------------------------------------------------- blocks
+
+    def block(self, body: Sequence[Stmt]) -> None:
+        """Statements in a scope of their own: cells declared outside keep what is assigned to them."""
+        names, indices, buffers = dict(self.scope), dict(self.linears), dict(self.buffers)
+        for stmt in body:
+            self.statement(stmt)
+        self.scope = {name: self.scope.get(name, x) for name, x in names.items()}
+        self.linears, self.buffers = indices, buffers
+
+    def statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case Store():
+                self.store(stmt)
+            case Let():
+                self._let(stmt)
+            case Cell(name, init):
+                value = self.value(init)
+                self.scope[name] = value if self.lanes is None else self.widen(value, self.lanes.count)
+            case Update():
+                self._update(stmt)
+            case If():
+                self._if(stmt)
+            case Loop():
+                self._loop(stmt)
+            case Alloc():
+                self.alloc(stmt)
+            case Check():
+                self.check(stmt)
+
+    def _let(self, stmt: Let) -> None:
+        self.scope.pop(stmt.name, None)
+        self.linears.pop(stmt.name, None)
+        if getattr(stmt.value, "dtype", None) == I64:
+            self.bind(stmt.name, self.linear(stmt.value))
+        else:
+            self.scope[stmt.name] = self.value(stmt.value)
+
+    def _update(self, stmt: Update) -> None:
+        old, new = self.scope[stmt.cell], self.value(stmt.value)
+        lanes = max(old.lanes, new.lanes)
+        old, new = self.widen(old, lanes), self.widen(new, lanes)
+        if stmt.combine is not None:
+            operands = (old, new)
+            fn = COMBINES[stmt.combine]
+            floor = self.function.here.depth
+            new = self.function.compute(
+                (fn, old.dtype), operands, lambda: emit(self.builder, fn, operands, old.dtype), floor=floor
+            )
+        if self.lanes is not None:
+            # Lanes past the end matter only in what outlives the loop.
+            mask = self.lanes.mask if stmt.cell in self.accumulators else self.lanes.branch_mask
+            if mask is not None and mask.lanes == lanes:
+                new = self.apply("select", (mask, new, old), old.dtype)
+        self.scope[stmt.cell] = new
+
+    def carried(self, body: Iterable[Stmt]) -> list[str]:
+        """Cells declared outside `body` that it updates, in order."""
+        return [name for name in dict.fromkeys(s.cell for s in walk(tuple(body)) if isinstance(s, Update)) if name in self.scope]
+
+    def stored(self, body: Iterable[Stmt]) -> frozenset[str]:
+        """Groups of the buffers that `body` stores to (scratch declared inside has none yet, and needs none)."""
+        names = {s.buffer for s in walk(tuple(body)) if isinstance(s, Store)}
+        return frozenset(self.buffers[name].group for name in names if name in self.buffers)
+
+    # ------------------------------------------------------------------------------------------------ branches
+
+    def _if(self, stmt: If) -> None:
+        condition = self.value(stmt.condition)
+        if condition.lanes > 1:
+            self._masked(condition, stmt.then)
+            if stmt.orelse:
+                self._masked(self.apply("bit_not", (condition,), condition.dtype), stmt.orelse)
+            return
+        cells = self.carried(stmt.then + stmt.orelse)
+        before = {name: self.scope[name] for name in cells}
+
+        def arm(body: Sequence[Stmt]) -> Callable[[], dict[str, Operand]]:
+            def run() -> dict[str, Operand]:
+                self.scope.update(before)
+                self.block(body)
+                return {name: self.scope[name] for name in cells}
+
+            return run
+
+        self.scope.update(self.function.branch(condition, (arm(stmt.then), arm(stmt.orelse))))
+
+    def _masked(self, condition: Operand, body: Sequence[Stmt]) -> None:
+        """Run `body` for the lanes where `condition` holds, and not at all where none does."""
+        assert self.lanes is not None
+        outside = self.lanes
+        active = condition if outside.mask is None else self.apply("bit_and", (outside.mask, condition), condition.dtype)
+        branch = (
+            condition if outside.branch_mask is None else self.apply("bit_and", (outside.branch_mask, condition), condition.dtype)
+        )
+        cells = self.carried(body)
+        before = {name: self.scope[name] for name in cells}
+
+        def then() -> dict[str, Operand]:
+            self.lanes = outside.within(branch, active)
+            self.block(body)
+            self.lanes = outside
+            return {name: self.scope[name] for name in cells}
+
+        def orelse() -> dict[str, Operand]:
+            return before
+
+        self.scope.update(self.function.branch(self.builder.any(active), (then, orelse)))
+
+    # --------------------------------------------------------------------------------------------------- loops
+
+    def _loop(self, loop: Loop) -> None:
+        match loop.kind:
+            case "vector" if self.lanes is None and self.is_vectorizable(loop):
+                self.vector_loop(loop)
+            case "parallel" if self.lanes is None:
+                self.parallel_loop(loop)
+            case "unroll" if (trips := self.trips(loop)) is not None and trips * len(list(walk(loop.body))) <= 4096:
+                for n in range(trips):
+                    self.iteration(loop, self.linear(loop.start) + Linear(constant=n * loop.step))
+            case _:
+                self.serial_loop(loop)
+
+    def trips(self, loop: Loop) -> int | None:
+        """Number of iterations, if known."""
+        distance = self.linear(loop.stop) - self.linear(loop.start)
+        return None if distance.terms else max(0, -(-distance.constant // loop.step))
+
+    def iteration(self, loop: Loop, index: Linear) -> None:
+        self.bind(loop.index, index)
+        self.block(loop.body)
+        del self.linears[loop.index]
+
+    def serial_loop(self, loop: Loop) -> None:
+        trips = self.trips(loop)
+        if trips == 0:
+            return
+        start, stop = self.linear(loop.start), self.linear(loop.stop)
+        if trips == 1:
+            self.iteration(loop, start)
+            return
+        cells = self.carried(loop.body)
+
+        def body(index: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
+            self.scope.update(current)
+            self.iteration(loop, self.atom(index))
+            return {name: self.scope[name] for name in cells}
+
+        after = self.function.loop(
+            self.evaluate(start, is_lane_zero=True),
+            self.evaluate(stop, is_lane_zero=True),
+            loop.step,
+            {name: self.scope[name] for name in cells},
+            body,
+            stored=self.stored(loop.body),
+            is_certain=trips is not None,
+            stem=identifier(loop.index),
+        )
+        self.scope.update(after)
+
+    # Overridden by the layers that know how.
+
+    def is_vectorizable(self, loop: Loop) -> bool:
+        return False
+
+    def vector_loop(self, loop: Loop) -> None:
+        raise LoweringError("vector loops need the vectorizer")
+
+    def parallel_loop(self, loop: Loop) -> None:
+        self.serial_loop(loop)
+
+    def alloc(self, stmt: Alloc) -> None:
+        raise LoweringError("scratch needs a kernel")
+
+    def check(self, stmt: Check) -> None:
+        raise LoweringError("checks need a kernel")

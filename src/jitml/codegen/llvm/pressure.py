@@ -1,0 +1,52 @@
+"""How many vectors side by side?  An estimate of the registers that a loop body needs.
+
+Working on several vectors at once hides the latency of a chain of operations, as long as all of them stay in registers
+(measured: a 1000-op chain runs 3.5 times faster with four vectors than with one; with spills it gains nothing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jitml.fusion.loops import Apply, Cell, Const, Expr, Let, Load, Stmt, Update, Var, expressions, walk, walk_expression
+
+# Functions that are one instruction or a few on values that die at once.
+_PLAIN = frozenset(("add", "sub", "mul", "div", "neg", "abs", "sqrt", "floor", "ceil", "trunc", "rint", "convert", "select"))
+_PLAIN |= {"eq", "ne", "lt", "le", "gt", "ge", "bit_and", "bit_or", "bit_xor", "bit_not", "maximum", "minimum"}
+# What an inlined polynomial holds beyond its argument.
+_TEMPORARIES = 4
+
+
+def registers_needed(body: Sequence[Stmt]) -> int:
+    """Vector registers that one lane group of the body holds at its busiest point."""
+    statements = list(walk(body))
+    last_use: dict[str, int] = {}
+    for position, stmt in enumerate(statements):
+        for expr in expressions(stmt):
+            for part in walk_expression(expr):
+                if isinstance(part, Var):
+                    last_use[part.name] = position
+        if isinstance(stmt, Update):
+            last_use[stmt.cell] = len(statements)  # carried round the loop
+    alive: set[str] = set()
+    busiest = 1
+    for position, stmt in enumerate(statements):
+        busiest = max(busiest, len(alive) + max(map(_need, expressions(stmt)), default=0))
+        if isinstance(stmt, (Let, Cell)):
+            alive.add(stmt.name)
+        alive = {name for name in alive if last_use.get(name, -1) > position}
+    return busiest
+
+
+def _need(expr: Expr) -> int:
+    """Registers to evaluate an expression, the neediest operand first (Sethi and Ullman 1970)."""
+    match expr:
+        case Const() | Var():
+            return 0
+        case Load():
+            return 1
+        case Apply(fn, args):
+            needs = sorted((_need(x) for x in args), reverse=True)
+            own = max((need + held for held, need in enumerate(needs) if need), default=0)
+            return max(own, 1) + (_TEMPORARIES if fn not in _PLAIN else 0)
+    raise TypeError(type(expr).__name__)

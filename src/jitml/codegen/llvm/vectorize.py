@@ -1,0 +1,216 @@
+"""How does a loop become SIMD?  A main loop over several vectors, then a tail of single vectors under a mask.
+
+Both run the same code with another number of lanes: a main iteration works on values of `vectors * width` lanes, which
+LLVM splits into registers operation by operation, so that independent chains overlap. A target without masked memory
+has a scalar tail instead (one lane). Reductions keep one accumulator per lane and are folded by halves at the end, in
+an order that depends on the shape only.
+"""
+
+from __future__ import annotations
+
+from jitml.codegen.llvm.access import COMBINES, Memory
+from jitml.codegen.llvm.builder import Builder, Operand
+from jitml.codegen.llvm.function import Function
+from jitml.codegen.llvm.math import emit
+from jitml.codegen.llvm.nest import Nest, identifier
+from jitml.codegen.llvm.pressure import registers_needed
+from jitml.codegen.llvm.values import Lanes
+from jitml.codegen.target import Target
+from jitml.fusion.loops import Combine, Expr, If, Let, Load, Loop, Store, Update, Var, affine, expressions, walk, walk_expression
+from jitml.ir.types import BOOL, DTYPES, I64, DType
+
+
+class VectorNest(Nest):
+    """`Nest` with vector loops."""
+
+    def __init__(self, function: Function, buffers: dict[str, Memory], target: Target) -> None:
+        super().__init__(function, buffers)
+        self.target = target
+
+    # --------------------------------------------------------------------------------------------- may we
+
+    def is_vectorizable(self, loop: Loop) -> bool:
+        """Whether lanes may run side by side; if not, the loop runs in order."""
+        shared = set(self.carried(loop.body))
+        combines: dict[str, Combine] = {}
+        for stmt in walk(loop.body):
+            own = None
+            if isinstance(stmt, Update) and stmt.cell in shared:
+                if stmt.combine is None or combines.setdefault(stmt.cell, stmt.combine) != stmt.combine:
+                    return False
+                own = stmt.cell
+            if isinstance(stmt, Store) and not self._is_injective(stmt, loop):
+                return False
+            for expr in expressions(stmt):
+                if any(isinstance(e, Var) and e.name in shared and e.name != own for e in walk_expression(expr)):
+                    return False  # a scan: the running value is read
+                if own is not None and any(isinstance(e, Var) and e.name == own for e in walk_expression(expr)):
+                    return False
+        return True
+
+    def _is_injective(self, stmt: Store, loop: Loop) -> bool:
+        """Whether no two lanes store to one element. An indirect store without `combine` was proved so by its author."""
+        if stmt.combine is None:
+            return True
+        forms = [affine(index) for index in stmt.at]
+        return all(form is not None for form in forms) and any(form and form.get(loop.index) for form in forms)
+
+    # --------------------------------------------------------------------------------------------- how wide
+
+    def widths(self, loop: Loop, trips: int | None) -> tuple[int, int]:
+        """Lanes of one vector, and vectors side by side in the main loop."""
+        width = self.target.vector_bytes // _widest(loop)
+        needed = registers_needed(loop.body)
+        most = 8 if self.carried(loop.body) else 4
+        vectors = 1
+        while vectors < most and 2 * vectors * needed <= self.target.vector_registers:
+            vectors *= 2
+        if trips is not None:
+            while width > 1 and (trips < width if not self.target.has_avx512 else trips <= width // 2):
+                width //= 2
+            while vectors > 1 and vectors * width > trips:
+                vectors //= 2
+        return width, vectors
+
+    # --------------------------------------------------------------------------------------------- how
+
+    def vector_loop(self, loop: Loop) -> None:
+        trips = self.trips(loop)
+        if trips == 0:
+            return
+        width, vectors = self.widths(loop, trips)
+        lanes = width * vectors
+        count = self._count_of(loop)
+        main = (
+            self.builder.const(trips // lanes * lanes, I64)
+            if trips is not None
+            else self.apply("bit_and", (count, self.builder.const(-lanes, I64)), I64)
+        )
+        combines = {s.cell: s.combine for s in walk(loop.body) if isinstance(s, Update) and s.cell in self.scope and s.combine}
+        outer = {name: self.scope[name] for name in combines}
+        partial = {name: identity(self.builder, combine, outer[name].dtype, lanes) for name, combine in combines.items()}
+        zero = self.builder.const(0, I64)
+        if trips is None or trips >= lanes:
+            partial = self._strip(loop, zero, main, lanes, partial, is_masked=False)
+        tail = width if self.target.has_avx512 else 1
+        partial = {name: self._fold(x, tail, combines[name]) for name, x in partial.items()}
+        if trips is None or trips % lanes:
+            partial = self._strip(loop, main, count, tail, partial, is_masked=tail > 1)
+        for name, combine in combines.items():
+            total = self._fold(partial[name], 1, combine)
+            self.scope[name] = self.apply(COMBINES[combine], (outer[name], total), total.dtype)
+
+    def _count_of(self, loop: Loop) -> Operand:
+        """Number of iterations, at least 0."""
+        b = self.builder
+        distance = self.evaluate(self.linear(loop.stop) - self.linear(loop.start), is_lane_zero=True)
+        if distance.is_constant:
+            return b.const(max(0, -(-int(distance.names[0]) // loop.step)), I64)
+        step = b.const(loop.step, I64)
+        if loop.step != 1:
+            shifted = self.apply("add", (distance, b.const(loop.step - 1 if loop.step > 0 else loop.step + 1, I64)), I64)
+            # Truncation is as good as rounding down here: a distance of no iteration is clamped below.
+            distance = self.function.compute(("quotient",), (shifted, step), lambda: b.divide(shifted, step))
+        return self.apply("maximum", (distance, b.const(0, I64)), I64)
+
+    def _strip(
+        self, loop: Loop, low: Operand, high: Operand, lanes: int, partial: dict[str, Operand], *, is_masked: bool
+    ) -> dict[str, Operand]:
+        """Iterations low:high of the loop, `lanes` at a time; `partial` holds the accumulators."""
+        start, outside = self.linear(loop.start), self.accumulators
+        is_known = low.is_constant and high.is_constant
+        self.accumulators = frozenset(partial)
+
+        def body(counter: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
+            mask = self._tail_mask(counter, high, lanes, _widest(loop)) if is_masked else None
+            self.lanes = Lanes(lanes, counter, mask)
+            self.scope.update(current)
+            self.iteration(loop, start + self.atom(counter) * loop.step)
+            self.lanes = None
+            return {name: self.scope[name] for name in partial}
+
+        if is_known and int(low.names[0]) + lanes >= int(high.names[0]):
+            # One iteration: no loop, but the counter must be a name for strides to be seen.
+            name = self.builder.define(f"add i64 {low.names[0]}, 0")
+            after = body(self.function.pin(Operand(I64, 1, (name,)), self.function.here.depth), partial)
+        else:
+            after = self.function.loop(
+                low, high, lanes, partial, body,
+                stored=self.stored(loop.body), is_certain=is_known, stem=identifier(loop.index),
+            )  # fmt: skip
+        self.accumulators = outside
+        return after
+
+    def _tail_mask(self, counter: Operand, high: Operand, lanes: int, itemsize: int) -> Operand:
+        """Lanes below `high`, compared at the width of the data so that the mask needs no shuffling."""
+        b = self.builder
+        left = b.sub(high, counter)
+        dtype = DTYPES[f"i{8 * itemsize}"]
+        steps = ", ".join(f"i{8 * itemsize} {n}" for n in range(lanes))
+        numbers = Operand(dtype, lanes, (f"<{steps}>",))
+        mask = b.icmp("lt", numbers, b.convert(b.min(left, lanes), dtype))
+        return self.function.pin(mask, self.function.here.depth)
+
+    def _fold(self, x: Operand, lanes: int, combine: Combine) -> Operand:
+        """Combine the upper half of the lanes with the lower one until `lanes` are left."""
+        b = self.builder
+        while x.lanes > lanes:
+            half = x.lanes // 2
+            parts = []
+            for first in (0, half):
+                order = ", ".join(f"i32 {first + n}" for n in range(half))
+                name = b.define(f"shufflevector {x.type} {x.names[0]}, {x.type} poison, <{half} x i32> <{order}>")
+                if half == 1:
+                    name = b.define(f"extractelement <1 x {Operand(x.dtype, 1, ('',)).type}> {name}, i64 0")
+                parts.append(Operand(x.dtype, half, (name,)))
+            x = emit(b, COMBINES[combine], tuple(parts), x.dtype)
+        return self.function.pin(x, self.function.here.depth)
+
+
+def identity(b: Builder, combine: Combine, dtype: DType, lanes: int) -> Operand:
+    """What a reduction starts from in every lane: combining it changes nothing, not even the sign of -0.0."""
+    value: bool | int | float
+    match combine:
+        case "add" | "or":
+            value = -0.0 if dtype.kind == "f" else 0
+        case "mul":
+            value = 1
+        case "and":
+            value = True if dtype == BOOL else -1
+        case "max" | "min":
+            value = _extreme(dtype, is_low=combine == "max")
+    return b.splat(b.const(value, dtype), lanes)
+
+
+def _extreme(dtype: DType, *, is_low: bool) -> bool | int | float:
+    if dtype == BOOL:
+        return not is_low
+    if dtype.kind == "f":
+        return float("-inf" if is_low else "inf")
+    bits: int = 8 * dtype.itemsize
+    if dtype.kind == "u":
+        return 0 if is_low else (1 << bits) - 1
+    return -(1 << bits - 1) if is_low else (1 << bits - 1) - 1
+
+
+def _widest(loop: Loop) -> int:
+    """Bytes of the widest element that the lanes compute with; indices do not count, float16 is computed as float32."""
+    sizes = {1}
+    for stmt in walk(loop.body):
+        if isinstance(stmt, Loop) or (isinstance(stmt, Let) and getattr(stmt.value, "dtype", None) == I64):
+            continue
+        roots: list[Expr] = [stmt.condition] if isinstance(stmt, If) else []
+        roots += [value for field in ("value", "init") if (value := getattr(stmt, field, None)) is not None]
+        for root in roots:
+            sizes |= {_size(e.dtype) for e in _computed(root)}
+    return max(sizes)
+
+
+def _size(dtype: DType) -> int:
+    return 4 if dtype.kind == "f" and dtype.itemsize == 2 else dtype.itemsize
+
+
+def _computed(expr: Expr) -> list[Expr]:
+    if isinstance(expr, Load):
+        return [expr]
+    return [expr, *(part for x in getattr(expr, "args", ()) for part in _computed(x))]

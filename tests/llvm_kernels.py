@@ -1,0 +1,69 @@
+"""Compile one kernel for this machine and run it on arrays: what tests of the LLVM back end share."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitml.codegen.llvm.module import Module, emit_program
+from jitml.codegen.target import Target
+from jitml.fusion.loops import Kernel
+from jitml.fusion.parser import parse
+from jitml.fusion.program import KernelProgram
+from jitml.memory.program import MemoryReport, Place, Program
+from jitml.runtime.jit import generate, link
+from jitml.runtime.jit import parse as parse_ir
+from jitml.runtime.target import host_target
+from jitml.runtime.threads import parallel_for_ir, pool
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+def program_of(kernels: Sequence[Kernel], shared: Mapping[str, str] = {}) -> Program:
+    """A program of these kernels with every parameter an input; `shared` names buffers that lie where another one does."""
+    buffers = {b.name: b for kernel in kernels for b in kernel.params}
+    own = tuple(name for name in buffers if name not in shared)
+    places = {name: Place("input", own.index(shared.get(name, name))) for name in buffers}
+    program = KernelProgram(buffers, own, (), {}, {}, tuple(kernels))
+    return Program(program, places, 0, MemoryReport(0, 0, 0))
+
+
+def emit_kernel_text(text: str, target: Target, fastmath: frozenset[str] = frozenset()) -> Module:
+    return emit_program(program_of([parse(text)]), cpu=target, fastmath=fastmath)
+
+
+def run_program(program: Program, arrays: Arrays, *, target: Target | None = None, threads: int = 2) -> tuple[int, list[int]]:
+    """Run on `arrays` in place; returns the entry's result and the four words of the error record."""
+    target = target or host_target()
+    module = emit_program(program, cpu=target)
+    ir = parse_ir(module.text)
+    ir.verify()
+    pooled = pool()
+    helper = parse_ir(parallel_for_ir(threads))
+    imports = {name: _address(name) for name in module.externals if name != "jitml_parallel_for"}
+    imports["jitml_pool_run"] = pooled["jitml_pool_run"]
+    objects = [generate(ir, target, level=1), generate(helper, target, level=1)]
+    code = link(objects, imports=imports, exports=["jitml_run"])
+    pointers = [arrays[name].ctypes.data for name in program.kernels.inputs]
+    error = (ctypes.c_int64 * 4)()
+    entry = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(code["jitml_run"])
+    return entry((ctypes.c_void_p * max(1, len(pointers)))(*pointers), None, error), list(error)
+
+
+def run_kernel(text: str, arrays: Arrays, shared: Mapping[str, str] = {}, **options: Any) -> tuple[int, list[int]]:
+    return run_program(program_of([parse(text)], shared), arrays, **options)
+
+
+def _address(name: str) -> int:
+    """Of a function of the C library."""
+    function = getattr(ctypes.CDLL("libm.so.6" if name not in ("aligned_alloc", "free", "memcpy") else None), name)
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+def copies(arrays: Arrays) -> Arrays:
+    return {name: np.array(x) for name, x in arrays.items()}
