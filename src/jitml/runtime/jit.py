@@ -73,13 +73,13 @@ def link(objects: Sequence[bytes], *, imports: Mapping[str, int], exports: Seque
 
     Args:
         objects: from `generate` for the host.
-        imports: the address of each external symbol.
+        imports: addresses of external symbols; others are looked for in the process (libc, libm).
         exports: symbols whose addresses are wanted.
 
     Raises:
         RuntimeError: a symbol is missing.
     """
-    builder = llvm_binding().JITLibraryBuilder()
+    builder = llvm_binding().JITLibraryBuilder().add_current_process()
     for code in objects:
         builder.add_object_img(code)
     for name, address in imports.items():

@@ -1,0 +1,142 @@
+"""Whose scratch memory does a call use?  One arena per thread, which only grows, and is shared by all programs.
+
+Native code asks `jitml_arena(bytes)`. A program holds the arena for one call only and runs no Python meanwhile, so that
+the thread that called it cannot ask again. Blocks are aligned to 64 bytes, and from 2 MiB up they stand on huge pages.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+
+from jitml.runtime.jit import Code, generate, link, parse
+from jitml.runtime.target import host_target
+
+HUGE_PAGE = 2 << 20
+MADV_HUGEPAGE = 14
+
+_ARENA = """
+@key = internal global i64 0
+
+declare i32 @pthread_key_create(ptr, ptr)
+declare ptr @pthread_getspecific({key})
+declare i32 @pthread_setspecific({key}, ptr)
+declare i32 @posix_memalign(ptr, i64, i64)
+declare ptr @malloc(i64)
+declare void @free(ptr)
+declare i32 @madvise(ptr, i64, i32)
+
+define internal void @destroy(ptr %record) {{
+  %block = load ptr, ptr %record
+  call void @free(ptr %block)
+  call void @free(ptr %record)
+  ret void
+}}
+
+define void @jitml_arena_start() {{
+  %r = call i32 @pthread_key_create(ptr @key, ptr @destroy)
+  ret void
+}}
+
+; The thread's record {{ block, bytes }}; null if there is no memory even for that.
+define internal ptr @record() {{
+  %key = load {key}, ptr @key
+  %known = call ptr @pthread_getspecific({key} %key)
+  %old = icmp ne ptr %known, null
+  br i1 %old, label %have, label %make
+have:
+  ret ptr %known
+make:
+  %new = call ptr @malloc(i64 16)
+  %none = icmp eq ptr %new, null
+  br i1 %none, label %out, label %fill
+fill:
+  store ptr null, ptr %new
+  %size = getelementptr i64, ptr %new, i64 1
+  store i64 0, ptr %size
+  %r = call i32 @pthread_setspecific({key} %key, ptr %new)
+  br label %out
+out:
+  ret ptr %new
+}}
+
+; At least that many bytes, aligned to 64; null if there are none.
+define ptr @jitml_arena(i64 %bytes) {{
+  %record = call ptr @record()
+  %none = icmp eq ptr %record, null
+  br i1 %none, label %fail, label %look
+look:
+  %sizep = getelementptr i64, ptr %record, i64 1
+  %size = load i64, ptr %sizep
+  %block = load ptr, ptr %record
+  %enough = icmp uge i64 %size, %bytes
+  br i1 %enough, label %reuse, label %grow
+reuse:
+  ret ptr %block
+grow:
+  call void @free(ptr %block)
+  store ptr null, ptr %record
+  store i64 0, ptr %sizep
+  %huge = icmp uge i64 %bytes, {huge_page}
+  %align = select i1 %huge, i64 {huge_page}, i64 64
+  %failed = call i32 @posix_memalign(ptr %record, i64 %align, i64 %bytes)
+  %bad = icmp ne i32 %failed, 0
+  br i1 %bad, label %clear, label %got
+got:
+  store i64 %bytes, ptr %sizep
+  %fresh = load ptr, ptr %record
+  br i1 %huge, label %advise, label %out
+advise:
+  {advise}
+  br label %out
+out:
+  ret ptr %fresh
+clear:
+  store ptr null, ptr %record
+  br label %fail
+fail:
+  ret ptr null
+}}
+
+; Give the calling thread's arena back.
+define void @jitml_arena_release() {{
+  %record = call ptr @record()
+  %none = icmp eq ptr %record, null
+  br i1 %none, label %out, label %drop
+drop:
+  %block = load ptr, ptr %record
+  call void @free(ptr %block)
+  store ptr null, ptr %record
+  %size = getelementptr i64, ptr %record, i64 1
+  store i64 0, ptr %size
+  br label %out
+out:
+  ret void
+}}
+"""
+
+_LIBC = ("pthread_key_create", "pthread_getspecific", "pthread_setspecific", "posix_memalign", "malloc", "free", "madvise")
+
+
+@cache
+def arenas() -> Code:
+    """The process's arenas, compiled at the first need: `jitml_arena` is the address of the function above."""
+    linux = sys.platform == "linux"
+    advise = f"%a = call i32 @madvise(ptr %fresh, i64 %bytes, i32 {MADV_HUGEPAGE})" if linux else ""
+    # pthread_key_t is an unsigned int with glibc and musl, an unsigned long on macOS.
+    text = _ARENA.format(key="i32" if linux else "i64", huge_page=HUGE_PAGE, advise=advise)
+    libc = ctypes.CDLL(None)
+    imports = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in _LIBC}
+    exports = ("jitml_arena_start", "jitml_arena", "jitml_arena_release")
+    target = host_target()
+    loaded = link([generate(parse(text), target, level=1)], imports=imports, exports=exports)
+    # Threads free their arenas as they end, which may be after Python has.
+    loaded.keep_forever()
+    ctypes.CFUNCTYPE(None)(loaded["jitml_arena_start"])()
+    return loaded
+
+
+def release_arena() -> None:
+    """Give the calling thread's arena back to the system."""
+    ctypes.CFUNCTYPE(None)(arenas()["jitml_arena_release"])()

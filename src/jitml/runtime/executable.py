@@ -1,0 +1,170 @@
+"""What does a caller hold once a program is compiled?  An `Executable`: call it with arrays, get arrays.
+
+Here emitted code is made native, bound to what it calls (the thread pool, BLAS, the arena) and given a way in. Guards,
+conversions and containers of arguments are dispatch's business: an executable takes exactly the arrays it was compiled for.
+"""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import weakref
+from collections.abc import Mapping
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+
+from jitml.codegen.llvm.module import ENTRY, Module, emit_program
+from jitml.errors import JitmlError
+from jitml.fusion.loops import Buffer, Check
+from jitml.fusion.program import Call
+from jitml.memory.program import Program
+from jitml.runtime import jit
+from jitml.runtime.arena import arenas, release_arena
+from jitml.runtime.blas import blas_address
+from jitml.runtime.stub import builtin, native_calls, stub_imports, stub_ir
+from jitml.runtime.target import host_target, thread_limit
+from jitml.runtime.threads import parallel_for_ir, pool
+
+Array = np.ndarray[Any, Any]
+
+# An arena above this size is given back when the program that needed it goes.
+_LARGE_ARENA = 64 << 20
+# Work below some 10 us is not worth the release of the GIL: bytes touched, and multiply-adds of products.
+_SMALL_BYTES, _SMALL_FLOPS = 1 << 16, 1 << 17
+
+
+def compile_program(program: Program, *, threads: int | None = None, fastmath: frozenset[str] = frozenset()) -> Executable:
+    """Native code for a program on this machine.
+
+    Args:
+        program: from `memory.plan`.
+        threads: the most threads it may use; default: JITML_NUM_THREADS, or the cores this process may run on.
+        fastmath: LLVM's fast-math flags to allow; none means IEEE arithmetic.
+    """
+    return Executable(program, emit_program(program, cpu=host_target(), fastmath=fastmath), threads or thread_limit())
+
+
+class Executable:
+    """A compiled program.
+
+    `executable(*inputs)` takes one ndarray per input, of exactly its dtype, shape and strides, or a Python number for a 0-d
+    input; it returns the outputs as a list of new arrays, with the caller's own array for an aliased output.
+    """
+
+    def __init__(self, program: Program, module: Module, threads: int) -> None:
+        kernels = program.kernels
+        self.program, self.module, self.threads = program, module, threads
+        self._inputs = [kernels.buffers[name] for name in kernels.inputs]
+        self._outputs = [kernels.buffers[name] for name in kernels.outputs]
+        self._constants = [kernels.constants[name] for name in kernels.constants]
+        self._aliases = {kernels.outputs.index(out): kernels.inputs.index(source) for out, source in kernels.aliases.items()}
+        self._target = host_target()
+        self._run = self._link_native() if native_calls() else self._link_portable()
+        if program.arena_size > _LARGE_ARENA:
+            weakref.finalize(self, release_arena).atexit = False
+
+    def __call__(self, *args: Any) -> list[Array]:
+        result = self._run(*args)
+        if type(result) is list:
+            return result
+        if result is not None:
+            raise self._error(*result)
+        # Something was no plain array: a subclass, a NumPy scalar.
+        arrays = [np.array(x, b.dtype, copy=None, ndmin=0) for x, b in zip(args, self._inputs, strict=True)]
+        return self(*[x if type(x) is np.ndarray else x.view(np.ndarray) for x in arrays])
+
+    @property
+    def llvm(self) -> str:
+        """The LLVM IR of the program, as emitted."""
+        return self.module.text
+
+    @cached_property
+    def asm(self) -> str:
+        """The machine code, as text."""
+        return jit.assembly(jit.parse(self.module.text), self._target, level=_LEVEL)
+
+    def _link_native(self) -> Any:
+        """The program with a stub that reads and makes arrays itself."""
+        addresses = [array.ctypes.data for array in self._constants]
+        stub = stub_ir(
+            self._inputs,
+            self._outputs,
+            aliases=self._aliases,
+            constants=addresses,
+            arena=self.program.arena_size,
+            release_gil=_is_long(self.program),
+        )
+        imports = stub_imports() | {"jitml_arena": arenas()["jitml_arena"]}
+        code = self._link(self.module.text + stub, entry="jitml_call", imports=imports)
+        return builtin(code["jitml_call"], code, self._constants, [b.dtype for b in self._outputs])
+
+    def _link_portable(self) -> Any:
+        """The same in Python, for interpreters whose arrays we cannot read in place."""
+        code = self._link(self.module.text, entry=ENTRY, imports={})
+        entry = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)(code[ENTRY])
+        get_arena = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(arenas()["jitml_arena"])
+
+        def run(*args: Any) -> list[Array] | tuple[int, ...]:
+            inputs = [np.asarray(x, b.dtype) for x, b in zip(args, self._inputs, strict=True)]
+            outputs = [inputs[self._aliases[i]] if i in self._aliases else _empty(b) for i, b in enumerate(self._outputs)]
+            pointers = [array.ctypes.data for array in (*inputs, *outputs, *self._constants)]
+            table, error = (ctypes.c_void_p * (len(pointers) + 1))(*pointers), (ctypes.c_int64 * 4)()
+            arena = get_arena(self.program.arena_size) if self.program.arena_size else None
+            if self.program.arena_size and arena is None:
+                raise MemoryError(f"no memory for {self.program.arena_size} bytes of intermediate arrays")
+            status = entry(table, arena, error)
+            return (status, *error) if status else outputs
+
+        run.code = code  # type: ignore[attr-defined]  # the entry's code lives as long as the closure
+        return run
+
+    def _link(self, text: str, *, entry: str, imports: Mapping[str, int]) -> jit.Code:
+        """Compile the program's text and bind what it calls."""
+        objects, addresses = [jit.generate(jit.parse(text), self._target, level=_LEVEL)], dict(imports)
+        for name in self.module.externals:
+            if name == "jitml_parallel_for":
+                objects.append(_parallel_for(self.threads))
+                addresses["jitml_pool_run"] = pool()["jitml_pool_run"]
+            elif name.endswith("_"):  # a Fortran name
+                addresses[name] = blas_address(name)
+            # Anything else is libm's: the linker finds it in the process, and says so if it does not.
+        return jit.link(objects, imports=addresses, exports=(entry,))
+
+    def _error(self, status: int, *values: int) -> BaseException:
+        """The exception of a failed check, worded by it and pointing at the user's line."""
+        check: Check = self.module.checks[status - 1]
+        message = check.message.format(*values[: len(check.values)])
+        kind = getattr(builtins, check.error, RuntimeError)
+        return _located(kind)(message, source=check.source)
+
+
+def _located(kind: type[Exception]) -> type[JitmlError]:
+    """A jitml error that is also `kind`, so that `except IndexError` works as in NumPy."""
+    if kind not in _LOCATED:
+        _LOCATED[kind] = type(kind.__name__, (JitmlError, kind), {"__module__": "jitml.errors"})
+    return _LOCATED[kind]
+
+
+_LOCATED: dict[type[Exception], type[JitmlError]] = {}
+_LEVEL = 2  # LLVM's effort in code generation
+
+
+@cache
+def _parallel_for(threads: int) -> bytes:
+    return jit.generate(jit.parse(parallel_for_ir(threads)), host_target(), level=1)
+
+
+def _empty(buffer: Buffer) -> Array:
+    """New memory of a buffer's shape and strides."""
+    strides = tuple(step * buffer.dtype.itemsize for step in buffer.element_strides)
+    return np.ndarray(buffer.shape, buffer.dtype, strides=strides)
+
+
+def _is_long(program: Program) -> bool:
+    """Whether the work is worth letting other Python threads run: a guess by the memory and the products."""
+    kernels = program.kernels
+    touched = sum(kernels.buffers[name].nbytes for name in (*kernels.inputs, *kernels.outputs)) + program.arena_size
+    calls = [step.params for step in kernels.steps if isinstance(step, Call) and step.name == "gemm"]
+    return touched > _SMALL_BYTES or sum(p["batch"] * p["m"] * p["n"] * p["k"] for p in calls) > _SMALL_FLOPS
