@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -33,35 +32,11 @@ def user_source() -> Source | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A graph input that is a Python number, computed before the call by the host program."""
-
-    slot: Slot
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Leaf:
-    """A graph input that is the array at `position` among the flattened arguments."""
-
-    position: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Hidden:
-    """A graph input that is an array the function reached by itself: a global, a closure variable, an attribute."""
-
-    array: np.ndarray[Any, Any]
-
-
-Origin = Number | Leaf | Hidden
-
-
 class Trace:
     """One recording. An inner trace (a function being differentiated) has a parent, whose values it may read.
 
-    `root` is the outermost trace: it owns what belongs to the call as a whole, that is, the inputs (`origins`, parallel
-    to the builder's inputs) and the host program of Python numbers and guards.
+    `root` is the outermost trace: it owns what belongs to the call as a whole, that is, the inputs (`origins` are their
+    slots in the host program, parallel to the builder's inputs) and the host program itself.
     """
 
     def __init__(self, parent: Trace | None = None) -> None:
@@ -72,21 +47,23 @@ class Trace:
         self.refusal: JitmlError | None = None
         self.closed = False
         self.host: Host = parent.host if parent else Host()
-        self.origins: list[Origin] = []
-        self.lifted: dict[int, Any] = {}  # id of a concrete array -> its TracedArray; `origins` keeps the array alive
+        self.origins: list[Slot] = []
+        self.lifted: dict[int, Any] = {}  # id of a concrete array -> its TracedArray; the host program keeps it alive
+        self.arrays: dict[Slot, Any] = {}  # the array inputs: slot -> (concrete array, TracedArray)
+        self.objects: dict[Slot, Any] = {}  # other things from outside: instances, functions
         self._numbers: dict[tuple[Slot, np.dtype[Any]], Value] = {}
 
-    def add_input(self, aval: Aval, origin: Origin, name: str = "") -> Value:
-        """A new input of the root trace; inner traces capture it."""
+    def add_input(self, aval: Aval, slot: Slot) -> Value:
+        """A new input of the root trace, filled from a slot of the host program; inner traces capture it."""
         root = self.root
-        root.origins.append(origin)
-        return root.builder.add_input(aval, name)
+        root.origins.append(slot)
+        return root.builder.add_input(aval, self.host.name(slot))
 
     def number_input(self, slot: Slot, dtype: np.dtype[Any]) -> Value:
         """The graph input, of shape (), that carries a Python number; one per number and dtype."""
         known = self.root._numbers
         if (slot, dtype) not in known:
-            known[slot, dtype] = self.add_input(Aval((), dtype), Number(slot), name=self.host.name(slot))
+            known[slot, dtype] = self.add_input(Aval((), dtype), slot)
         return known[slot, dtype]
 
     def encloses(self, other: Trace) -> bool:

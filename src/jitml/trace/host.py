@@ -1,23 +1,32 @@
-"""What happens to Python numbers?  Python computes them, before each call: a `Host` program of plain Python steps.
+"""What has to be done in Python before a compiled call?  A `Host` program: a few plain steps over numbered slots.
 
-A function's Python ints, floats and bools stay Python: `n * 2 + 1` in a traced function becomes a step here, run with
-Python's own rules (unbounded ints, ZeroDivisionError), and its result enters the graph where it meets an array. When the trace
-needs to know a number (a shape, a list index, an `if`), a `Check` on exactly that is put at that place of the program.
-The steps run in order, so that a step which was safe behind a check stays so; one that raises is a guard that failed.
+Arguments come first, then what the function loads by itself (`slot = globals["W"]`), arithmetic on Python numbers
+(`slot = n * 2`: Python computes them, with Python's rules, and the result enters the graph where it meets an array), and
+checks: everything that the compiled code takes for granted about dtypes, shapes and values. Steps run in order, so a step that
+was safe behind a check stays so. A step that raises counts as a failed check: the call is traced anew, and the exception then
+comes from the user's own line.
+
+`render` writes the program as Python source, for `runtime/dispatch.py` to compile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
+
+import numpy as np
 
 Slot = int
+Array = np.ndarray[Any, Any]
+
+ALIGNED, WRITEABLE = 0x100, 0x400  # bits of ndarray.flags.num
 
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A concrete operand of a step."""
+    """An operand, or the value of a slot, that never changes."""
 
     value: Any
 
@@ -33,26 +42,37 @@ class Compute:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A claim about a number that the compiled code relies on; `text` says it to people."""
+    """A claim that the compiled code relies on: `code`, with `{0}`, `{1}` for the slots and `{k}` for the constant."""
 
-    slot: Slot
-    kind: Literal["is", "range", "type"]  # the same type, value and sign as low; low <= slot <= high; type(slot) is low
-    low: Any
-    high: Any
+    slots: tuple[Slot, ...]
+    code: str
+    constant: Any
     text: str
+
+    def holds(self, *values: Any) -> bool:
+        names = {f"v{n}": value for n, value in enumerate(values)} | {"k": self.constant}
+        return bool(eval(self.code.format(*(f"v{n}" for n in range(len(values))), k="k"), names))
+
+
+_SYMBOLS: dict[Callable[..., Any], str] = {
+    operator.add: "({} + {})", operator.sub: "({} - {})", operator.mul: "({} * {})", operator.truediv: "({} / {})",
+    operator.floordiv: "({} // {})", operator.mod: "({} % {})", operator.lt: "({} < {})", operator.le: "({} <= {})",
+    operator.gt: "({} > {})", operator.ge: "({} >= {})", operator.eq: "({} == {})", operator.ne: "({} != {})",
+    operator.neg: "(-{})", operator.getitem: "{}[{}]",
+}  # fmt: skip
 
 
 @dataclass(slots=True)
 class Host:
-    """The program, grown while tracing. Number arguments take slots first, by `argument`."""
+    """The program, grown while tracing."""
 
     steps: list[Compute | Check] = field(default_factory=list)
     arguments: dict[Slot, int] = field(default_factory=dict)  # slot -> position among the flattened arguments
     names: list[str] = field(default_factory=list)
-    _checked: set[tuple[Slot, str, str, str]] = field(default_factory=set)
+    _known: set[Any] = field(default_factory=set)
 
     def name(self, slot: Slot) -> str:
-        """The user's name or expression of a number, for reports."""
+        """The user's name or expression for a slot, for reports."""
         return self.names[slot]
 
     def argument(self, position: int, name: str) -> Slot:
@@ -60,30 +80,138 @@ class Host:
         self.arguments[slot] = position
         return slot
 
-    def compute(self, function: Callable[..., Any], operands: tuple[Slot | Const, ...]) -> Slot:
-        texts = ", ".join(repr(o.value) if isinstance(o, Const) else self.names[o] for o in operands)
-        slot = self._slot(f"{getattr(function, '__name__', function)}({texts})")
+    def compute(self, function: Callable[..., Any], operands: tuple[Slot | Const, ...], name: str = "") -> Slot:
+        texts = [repr(o.value) if isinstance(o, Const) else self.names[o] for o in operands]
+        slot = self._slot(name or _SYMBOLS.get(function, f"{function.__name__}({', '.join('{}' for _ in texts)})").format(*texts))
         self.steps.append(Compute(slot, function, operands))
         return slot
 
+    def hold(self, value: object, name: str) -> Slot:
+        """A slot that is always this very object."""
+        return self.compute(_identity, (Const(value),), name)
+
     def require(self, slot: Slot, value: object) -> None:
-        """Guard on a number being exactly this: type, value and the sign of zero."""
-        self._check(Check(slot, "is", value, value, f"{self.names[slot]} is {value!r}"))
+        """A number or other plain value is exactly this: type, value and the sign of zero."""
+        kind = type(value)
+        text = f"{self.names[slot]} is {value!r}"
+        self.require_type(slot, kind)
+        if value is None:
+            return
+        if kind is float and (value != value or value == 0.0):
+            self._check(Check((slot,), "repr({0}) == {k}", repr(value), text))
+        elif kind is bool:
+            self._check(Check((slot,), "{0} is {k}", value, text))
+        else:
+            self._check(Check((slot,), "{0} == {k}", value, text))
 
     def require_range(self, slot: Slot, low: int, high: int) -> None:
-        """Guard on low <= number <= high."""
-        self._check(Check(slot, "range", low, high, f"{low} <= {self.names[slot]} <= {high}"))
+        """low <= number <= high."""
+        text = f"{low} <= {self.names[slot]} <= {high}"
+        self._check(Check((slot,), "{k}[0] <= {0} <= {k}[1]", (low, high), text))
 
     def require_type(self, slot: Slot, kind: type) -> None:
-        """Guard on a number's type, where Python lets the value decide it: `2 ** n` is a float for n < 0."""
-        self._check(Check(slot, "type", kind, kind, f"{self.names[slot]} is a {kind.__name__}"))
+        """The exact type."""
+        self._check(Check((slot,), "type({0}) is {k}", kind, f"type of {self.names[slot]} is {kind.__name__}"))
+
+    def require_same(self, slot: Slot, value: object) -> None:
+        """The very same object."""
+        self._check(Check((slot,), "{0} is {k}", value, f"{self.names[slot]} is the same {type(value).__name__}"))
+
+    def require_array(self, slot: Slot, array: Array) -> None:
+        """An array of this class, dtype, shape, strides and alignment."""
+        name = self.names[slot]
+        self.require_type(slot, type(array))
+        text = f"{name} is {array.dtype}{list(array.shape)}"
+        self._check(Check((slot,), "({0}.dtype is {k} or {0}.dtype == {k})", array.dtype, text))
+        self._check(Check((slot,), "{0}.shape == {k}", array.shape, f"{name} has the shape {array.shape}"))
+        self._check(Check((slot,), "{0}.strides == {k}", array.strides, f"{name} has the strides {array.strides}"))
+        aligned = array.flags.num & ALIGNED
+        if array.size and array.dtype.itemsize > 1:
+            text = f"{name} is {'' if aligned else 'not '}aligned"
+            self._check(Check((slot,), f"{{0}}.flags.num & {ALIGNED} == {{k}}", aligned, text))
+
+    def require_writeable(self, slot: Slot) -> None:
+        """An array that may be written."""
+        text = f"{self.names[slot]} is writeable"
+        self._check(Check((slot,), f"{{0}}.flags.num & {WRITEABLE} == {{k}}", WRITEABLE, text))
+
+    def require_relation(self, first: Slot, second: Slot, relation: Callable[[Array, Array], bool], text: str) -> None:
+        """A relation of two arrays' memory."""
+        self._check(Check((first, second), "{k}({0}, {1})", relation, f"{self.names[first]} {text} {self.names[second]}"))
 
     def _check(self, check: Check) -> None:
-        key = (check.slot, check.kind, repr(check.low), repr(check.high))
-        if key not in self._checked:
-            self._checked.add(key)
+        key = (
+            check.slots,
+            check.code,
+            type(check.constant),
+            repr(check.constant),
+            id(check.constant) if "is" in check.code else 0,
+        )
+        if key not in self._known:
+            self._known.add(key)
             self.steps.append(check)
 
     def _slot(self, name: str) -> Slot:
         self.names.append(name)
         return len(self.names) - 1
+
+    def checks(self) -> tuple[Check, ...]:
+        return tuple(step for step in self.steps if isinstance(step, Check))
+
+    def first_failure(self, leaves: Sequence[Any]) -> str:
+        """The claim that does not hold for these arguments, or the step that raises; empty if all is well."""
+        slots: dict[Slot, Any] = {slot: leaves[position] for slot, position in self.arguments.items()}
+        for step in self.steps:
+            try:
+                if isinstance(step, Compute):
+                    slots[step.slot] = step.function(*(o.value if isinstance(o, Const) else slots[o] for o in step.operands))
+                elif not step.holds(*(slots[s] for s in step.slots)):
+                    return f"not so any more: {step.text}"
+            except Exception as error:
+                name = self.names[step.slot] if isinstance(step, Compute) else step.text
+                return f"{name} raises {type(error).__name__}"
+        return ""
+
+    def render(self, miss: str) -> tuple[list[str], dict[str, Any]]:
+        """The steps as Python lines over variables `s0`, `s1`, ...; a failed check runs the statement `miss`.
+
+        Returns the lines and the names that they refer to.
+        """
+        lines: list[str] = []
+        names: dict[str, Any] = {}
+
+        def constant(value: object) -> str:
+            if value is None or type(value) in (bool, int, str):
+                return repr(value)
+            names[f"k{len(names)}"] = value
+            return f"k{len(names) - 1}"
+
+        def operand(o: Slot | Const) -> str:
+            return constant(o.value) if isinstance(o, Const) else f"s{o}"
+
+        waiting: list[str] = []
+
+        def flush() -> None:
+            if waiting:
+                lines.append(f"if not ({' and '.join(waiting)}): {miss}")
+                waiting.clear()
+
+        for step in self.steps:
+            if isinstance(step, Check):
+                waiting.append(step.code.format(*(f"s{s}" for s in step.slots), k=constant(step.constant)))
+                continue
+            flush()
+            operands = [operand(o) for o in step.operands]
+            if step.function is _identity:
+                expression = operands[0]
+            elif step.function in _SYMBOLS:
+                expression = _SYMBOLS[step.function].format(*operands)
+            else:
+                expression = f"{constant(step.function)}({', '.join(operands)})"
+            lines.append(f"s{step.slot} = {expression}")
+        flush()
+        return lines, names
+
+
+def _identity(value: Any) -> Any:
+    return value

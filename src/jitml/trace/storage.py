@@ -18,21 +18,31 @@ from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import Aval
 from jitml.trace.context import Trace, active_trace, leaked, unsupported
+from jitml.trace.host import Slot
 
 Ints = tuple[int, ...]
 
 
 class Storage:
-    """The memory of one base array: what it holds now, and whose argument it is, if any."""
+    """The memory of one base array: what it holds now and, for an array from outside, where it comes from.
 
-    __slots__ = ("argument", "mutated", "strides", "trace", "value")
+    `slot` is the array itself in the host program, `entry` what the graph is given: the same, or a copy in native layout.
+    """
 
-    def __init__(self, trace: Trace, value: Value, *, strides: Ints | None = None, argument: int | None = None) -> None:
+    __slots__ = ("entry", "mutated", "slot", "strides", "trace", "value")
+
+    def __init__(self, trace: Trace, value: Value, *, strides: Ints | None = None, slot: Slot = -1, entry: Slot = -1) -> None:
         self.trace = trace
         self.value = value
         self.strides = c_strides(value.shape) if strides is None else strides
-        self.argument = argument  # position among the trace's arguments
+        self.slot = slot
+        self.entry = entry
         self.mutated = False
+
+    @property
+    def is_external(self) -> bool:
+        """Whether the caller, or a later call, can see what is written here."""
+        return self.slot >= 0
 
     def load(self) -> Value:
         """The current value; refused outside the trace that the storage belongs to."""

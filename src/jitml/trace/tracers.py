@@ -21,13 +21,11 @@ from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.interpret import interpret
 from jitml.ir.op import Op, active_recorder, recording
 from jitml.ir.types import Aval, is_supported
-from jitml.trace.context import Hidden, Trace, active_trace, current_trace, leaked, refuse, unsupported
+from jitml.trace.context import Trace, active_trace, current_trace, leaked, refuse, unsupported
+from jitml.trace.host import Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.registry import FUNCTIONS, call
 from jitml.trace.storage import Ints, Step, Storage, c_strides, is_contiguous, read_through, view_strides, write_through
-
-# Literal constants up to this size are part of the graph; larger arrays are inputs of it.
-LITERAL_SIZE = 64
 
 
 class Traced:
@@ -408,23 +406,70 @@ def constant(x: Any) -> Value:
     return recorder.constant(array)
 
 
-def lift(array: np.ndarray[Any, Any]) -> TracedArray:
-    """The TracedArray of a concrete array met in a trace: one storage per array object, its contents read at every call.
+def lift(array: np.ndarray[Any, Any], slot: Slot | None = None) -> TracedArray:
+    """The TracedArray of a concrete array met in a trace; its contents are read anew at every call.
 
-    Two such arrays that share memory are refused when either is written (see `trace.py`).
+    One storage per piece of memory: the same view met twice is one array. `slot` is where the host program finds
+    the array; without one it is always this very object.
     """
-    trace = active_trace()
-    root = trace.root
-    known = root.lifted.get(id(array))
-    if known is None:
-        if type(array) not in (np.ndarray, np.memmap) or not is_supported(array.dtype.newbyteorder("=")):
-            refuse_dtype(array)
-        aval = Aval(array.shape, array.dtype.newbyteorder("="))
-        value = root.add_input(aval, Hidden(array))
-        layout = tuple(s // array.itemsize for s in array.strides)
-        storage = Storage(root, value, strides=layout)
-        known = root.lifted[id(array)] = TracedArray(storage, (), aval, layout, array.flags.writeable)
+    root = active_trace().root
+    known: TracedArray | None = root.lifted.get(id(array))
+    host = root.host
+    if known is not None:
+        if slot is not None and slot != known.storage.slot:
+            host.require_relation(slot, known.storage.slot, same_view, "is the same memory as")
+        return known
+    if type(array) not in (np.ndarray, np.memmap) or not is_supported(array.dtype.newbyteorder("=")):
+        refuse_dtype(array)
+    if slot is None:
+        slot = host.hold(array, "an array")
+    host.require_array(slot, array)
+    for other, (concrete, tracer) in root.arrays.items():
+        if same_view(array, concrete):
+            host.require_relation(slot, other, same_view, "is the same memory as")
+            twin = TracedArray(tracer.storage, (), tracer.aval, tracer.layout, array.flags.writeable)
+            root.lifted[id(array)] = twin
+            return twin
+    entry = slot
+    aval = Aval(array.shape, array.dtype.newbyteorder("="))
+    layout = tuple(s // array.itemsize for s in array.strides)
+    if not is_native(array):
+        entry = host.compute(native_copy, (slot,), host.name(slot))
+        layout = c_strides(array.shape)
+    storage = Storage(root, root.add_input(aval, entry), strides=layout, slot=slot, entry=entry)
+    known = root.lifted[id(array)] = TracedArray(storage, (), aval, layout, array.flags.writeable)
+    root.arrays[slot] = (array, known)
     return known
+
+
+def is_native(array: np.ndarray[Any, Any]) -> bool:
+    """Whether compiled code can read the array's memory as it is: byte order, alignment, whole-element strides."""
+    whole = all(s % array.itemsize == 0 for s in array.strides)
+    return array.dtype.isnative and whole and (array.flags.aligned or not array.size)
+
+
+def same_view(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
+    """Whether two arrays are one: the same memory seen in the same way."""
+    return x is y or (
+        x.shape == y.shape
+        and x.dtype == y.dtype
+        and x.strides == y.strides
+        and x.__array_interface__["data"][0] == y.__array_interface__["data"][0]
+    )
+
+
+def disjoint(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
+    """Whether no byte belongs to both arrays; where that is too hard to tell, False."""
+    if not np.may_share_memory(x, y):
+        return True
+    try:
+        return not np.shares_memory(x, y, max_work=10_000)  # type: ignore[arg-type]  # NumPy's stubs know only -1 and 0
+    except np.exceptions.TooHardError:
+        return False
+
+
+def native_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C", subok=False)
 
 
 def refuse_dtype(x: Any) -> NoReturn:

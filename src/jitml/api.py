@@ -1,0 +1,223 @@
+"""`jitml.jit`: the decorator, where all layers meet: trace, compile, dispatch."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jitml.errors import Source, UnsupportedError
+from jitml.runtime.dispatch import Variant, Variants
+from jitml.trace.context import current_trace
+from jitml.trace.convert import convert
+from jitml.trace.entry import MISS, bind
+from jitml.trace.trace import Static, Traced, trace
+from jitml.trace.tree import flatten
+
+FASTMATH_FLAGS = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a function is compiled; see `jit`."""
+
+    static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
+    fastmath: frozenset[str] = frozenset()
+    threads: int | None = None
+
+
+class Jit:
+    """A function that is compiled for the kinds of arguments it is called with.
+
+    It keeps the function's name, signature and docstring, works as a method, pickles by name and may be called from
+    many threads at once.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: Options) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.options = options
+        self._variants = Variants(MISS)
+        self._statics = _static_names(function, options)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if current_trace() is not None:  # called inside another trace: part of that one
+            return convert(self.function)(*args, **kwargs)
+        if self._statics:
+            args, kwargs = self._mark_static(args, kwargs)
+        key: Hashable = len(args)
+        leaves: Sequence[Any] = args
+        if kwargs:
+            names = sorted(kwargs)
+            key, leaves = (key, *names), (*args, *[kwargs[name] for name in names])
+        result = self._variants.call(key, leaves)
+        return result if result is not MISS else self._call_slowly(key, args, kwargs)
+
+    def _call_slowly(self, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        leaves, spec = flatten((args, kwargs))
+        if spec.num_nodes - spec.num_leaves > 3:  # more than the tuple of (args, kwargs) and those two
+            key = spec
+            result = self._variants.call(key, leaves)
+            if result is not MISS:
+                return result
+        return self._variants.compile(key, leaves, lambda others: self._make(args, kwargs, leaves, others))
+
+    def _make(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any], others: tuple[Variant, ...]) -> Variant:
+        traced = trace(self.function, args, kwargs)
+        executable = self._compile(traced)
+        return Variant(
+            bind(traced, executable),
+            self._reason(leaves, others),
+            traced,
+            executable,
+            tuple(check.text for check in traced.host.checks()),
+        )
+
+    def _compile(self, traced: Traced) -> Callable[..., Any]:
+        from jitml import pipeline  # brings llvmlite, which `import jitml` must not
+
+        options = self.options
+        return pipeline.compile_graph(
+            traced.graph, aliases=traced.aliases, strides=traced.strides, threads=options.threads, fastmath=options.fastmath
+        )
+
+    def _reason(self, leaves: Sequence[Any], others: tuple[Variant, ...]) -> str:
+        if others:
+            return str(others[0].traced.host.first_failure(leaves))
+        return "arguments of another structure" if self.variants else "first call"
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """Every stage of this function for these arguments, as text and data; nothing is run and nothing is cached."""
+        from jitml import pipeline  # as in _compile
+
+        if self._statics:
+            args, kwargs = self._mark_static(args, kwargs)
+        traced = trace(self.function, args, kwargs)
+        return pipeline.lower(traced.graph, aliases=traced.aliases, strides=traced.strides)
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The compiled specialisations, each with the reason for its compilation."""
+        return tuple(self._variants)
+
+    def clear_cache(self) -> None:
+        """Forget every specialisation."""
+        self._variants.clear()
+
+    def _mark_static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        positions, names = self._statics or ((), ())
+        args = tuple(Static(a) if n in positions else a for n, a in enumerate(args))
+        return args, {name: Static(value) if name in names else value for name, value in kwargs.items()}
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        found: Any = sys.modules.get(self.function.__module__)
+        for part in self.function.__qualname__.split("."):
+            found = getattr(found, part, None)
+        return self.function.__qualname__ if found is self else (Jit, (self.function, self.options))
+
+    def __repr__(self) -> str:
+        return f"<jit {self.function.__qualname__}, {len(self.variants)} variants>"
+
+
+def _static_names(function: Callable[..., Any], options: Options) -> tuple[frozenset[int], frozenset[str]] | None:
+    if not (options.static_argnums or options.static_argnames):
+        return None
+    parameters = list(inspect.signature(function).parameters)
+    for name in options.static_argnames:
+        if name not in parameters:
+            raise ValueError(f"static_argnames: {function.__qualname__} has no parameter {name!r}")
+    for number in options.static_argnums:
+        if not -len(parameters) <= number < len(parameters):
+            raise ValueError(f"static_argnums: {function.__qualname__} has {len(parameters)} parameters, not one at {number}")
+    positions = {n % len(parameters) for n in options.static_argnums} | {parameters.index(n) for n in options.static_argnames}
+    return frozenset(positions), frozenset(parameters[n] for n in positions)
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    device: str | None = None,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    dynamic: bool | None = None,
+    fastmath: bool | Iterable[str] = False,
+    threads: int | None = None,
+    cache: bool = True,
+) -> Any:
+    """Compile a function that is written with NumPy. The answer stays NumPy's; see docs/architecture.md for the promises.
+
+    Args:
+        static_argnums: positions of arguments that the compiled code may depend on as Python values; hashable.
+        static_argnames: the same, by name.
+        fastmath: False keeps IEEE arithmetic; True allows all of LLVM's fast-math flags; or some of them by name.
+        threads: the most threads a call may use; default JITML_NUM_THREADS, else the cores of this process.
+        device, dynamic, cache: have only their default value yet.
+
+    Raises:
+        UnsupportedError: a generator, a coroutine, or an option that has no effect yet.
+
+    >>> import numpy as np
+    >>> @jit
+    ... def scale(x, factor=2.0):
+    ...     return x * factor
+    >>> scale(np.arange(3.0))
+    array([0., 2., 4.])
+    """
+    for name, value, default in (("device", device, None), ("dynamic", dynamic, None), ("cache", cache, True)):
+        if value is not default and not (name == "device" and value == "cpu"):
+            raise UnsupportedError(f"jit({name}={value!r}) is not supported yet", remedy=f"Leave {name} out.")
+    options = Options(
+        (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums),
+        (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames),
+        _fastmath(fastmath),
+        _threads(threads),
+    )
+    if function is None:
+        return lambda f: _wrap(f, options)
+    return _wrap(function, options)
+
+
+def _wrap(function: Callable[..., Any], options: Options) -> Jit:
+    if not callable(function) or isinstance(function, type):
+        raise TypeError(f"jit compiles functions, not {function!r}")
+    inspected: dict[str, Callable[[object], bool]] = {
+        "a generator": inspect.isgeneratorfunction,
+        "a coroutine": inspect.iscoroutinefunction,
+        "an async generator": inspect.isasyncgenfunction,
+    }
+    for what, holds in inspected.items():
+        if holds(function):
+            code = inspect.unwrap(function).__code__
+            raise UnsupportedError(
+                f"{getattr(function, '__qualname__', function)} is {what}, which cannot be compiled",
+                source=Source(code.co_filename, code.co_firstlineno, code.co_name),
+                remedy="Compile the numeric part as a plain function and call it from there.",
+            )
+    return Jit(function, options)
+
+
+def _fastmath(flags: bool | Iterable[str]) -> frozenset[str]:
+    chosen = frozenset(
+        FASTMATH_FLAGS if flags is True else () if flags is False else [flags] if isinstance(flags, str) else flags
+    )
+    if unknown := chosen.difference(FASTMATH_FLAGS):
+        raise ValueError(f"fastmath: no such flag: {', '.join(sorted(unknown))}; there are {', '.join(FASTMATH_FLAGS)}")
+    return chosen
+
+
+def _threads(threads: int | None) -> int | None:
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise ValueError(f"threads={threads!r} is not a number of threads")
+    return threads
+
+
+__all__ = ["Jit", "jit"]

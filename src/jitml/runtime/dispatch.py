@@ -1,0 +1,89 @@
+"""Which compiled variant answers a call?  `Variants`: the specialisations of one function, tried most recent first.
+
+A variant's `enter` takes the flattened arguments and checks its own guards; it answers `miss` where they do not hold,
+having changed nothing. Reading is lock-free (tuples are replaced, never changed); compiling takes the lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+# A function with more specialisations than this forgets the one that was not used for longest.
+MOST_VARIANTS = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variant:
+    """One specialisation. `reason` says why it was compiled; `traced` and `executable` are for reports."""
+
+    enter: Callable[[Sequence[Any]], Any] = field(repr=False)
+    reason: str
+    traced: Any = field(repr=False)
+    executable: Any = field(repr=False)
+    checks: tuple[str, ...] = field(default=(), repr=False)
+
+
+class Variants:
+    """The variants of one function, grouped by the structure (`key`) of its arguments.
+
+    Args:
+        miss: what `Variant.enter` answers where a guard fails.
+    """
+
+    def __init__(self, miss: object) -> None:
+        self._miss = miss
+        self._lock = threading.RLock()
+        self._groups: dict[Hashable, tuple[Variant, ...]] = {}
+
+    def call(self, key: Hashable, leaves: Sequence[Any]) -> Any:
+        """The result of the first variant whose guards hold, or `miss`."""
+        group = self._groups.get(key, ())
+        for position, variant in enumerate(group):
+            result = variant.enter(leaves)
+            if result is not self._miss:
+                if position:
+                    self._bring_forward(key, variant)
+                return result
+        return self._miss
+
+    def compile(self, key: Hashable, leaves: Sequence[Any], make: Callable[[tuple[Variant, ...]], Variant]) -> Any:
+        """Call with a new variant, unless another thread has made a fitting one in the meantime.
+
+        Args:
+            make: makes the variant, given those of the same argument structure, most recent first.
+        """
+        with self._lock:
+            result = self.call(key, leaves)
+            if result is not self._miss:
+                return result
+            variant = make(self._groups.get(key, ()))
+            self._add(key, variant)
+        result = variant.enter(leaves)
+        assert result is not self._miss, "a new variant refuses the very arguments it was made for"
+        return result
+
+    def _add(self, key: Hashable, variant: Variant) -> None:
+        groups = {k: v for k, v in self._groups.items() if k != key}
+        groups[key] = (variant, *self._groups.get(key, ()))
+        if sum(map(len, groups.values())) > MOST_VARIANTS:
+            oldest = next(iter(groups))
+            groups[oldest] = groups[oldest][:-1]
+            if not groups[oldest]:
+                del groups[oldest]
+        self._groups = groups
+
+    def _bring_forward(self, key: Hashable, variant: Variant) -> None:
+        with self._lock:
+            group = self._groups.get(key, ())
+            if variant in group:
+                self._groups = {**self._groups, key: (variant, *(v for v in group if v is not variant))}
+
+    def clear(self) -> None:
+        with self._lock:
+            self._groups = {}
+
+    def __iter__(self) -> Any:
+        return (variant for group in self._groups.values() for variant in group)

@@ -1,0 +1,100 @@
+"""How is a compiled call made?  `bind` joins a `Traced` and the code that executes its graph into one Python function.
+
+The function takes the flattened arguments, runs the host program (guards, loads, numbers), executes, and builds the result;
+it answers `MISS`, before anything has been changed, where a check fails. It is written as source and compiled once per
+variant: plain `is` and `==` on locals is the cheapest guard that Python has. A native entry would replace this one function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitml.ir.interpret import interpret
+from jitml.trace.context import current_trace
+from jitml.trace.storage import Step
+from jitml.trace.trace import Fixed, FromGraph, FromHost, Result, Traced, trace
+from jitml.trace.tree import flatten, unflatten
+
+MISS = object()
+Execute = Callable[..., Sequence[np.ndarray[Any, Any]]]  # one argument per graph input: arrays, or numbers for shape ()
+
+
+def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
+    """The function `(leaves) -> result or MISS` of one variant."""
+    lines, names = traced.host.render("return MISS")
+    arguments = sorted(traced.host.arguments, key=traced.host.arguments.__getitem__)
+    body = [f"({', '.join(f's{s}' for s in arguments)},) = leaves"] if arguments else []
+    if any(" = " in line for line in lines):
+        body += ["try:", *(f"    {line}" for line in lines), "except Exception: return MISS"]
+    else:
+        body += lines
+    inputs = ", ".join(f"s{s}" for s in traced.entries)
+    body.append(f"r = execute({inputs})")
+    names |= {"MISS": MISS, "execute": execute, "spec": traced.out_spec, "unflatten": unflatten, "see": see, "copyto": np.copyto}
+    body += [f"copyto(s{array}, s{copy})" for array, copy in traced.copied]
+    body.append(f"return {_result(traced, names)}")
+    source = "def enter(leaves):\n" + "".join(f"    {line}\n" for line in body)
+    exec(compile(source, "<jitml entry>", "exec"), names)
+    return names["enter"]  # type: ignore[no-any-return]  # defined by the source above
+
+
+def _result(traced: Traced, names: dict[str, Any]) -> str:
+    leaves = [_leaf(result, f"f{n}", names) for n, result in enumerate(traced.results)]
+    if traced.out_spec.is_leaf() and len(leaves) == 1:
+        return leaves[0]
+    if traced.out_spec.type is tuple and all(child.is_leaf() for child in traced.out_spec.children()) and leaves:
+        return f"({', '.join(leaves)},)"
+    return f"unflatten(spec, [{', '.join(leaves)}])"
+
+
+def _leaf(result: Result, name: str, names: dict[str, Any]) -> str:
+    match result:
+        case Fixed(value):
+            names[name] = value
+            return name
+        case FromHost(slot, steps, writeable):
+            base = f"s{slot}"
+        case FromGraph(position, kind, steps, writeable):
+            base = f"r[{position}]"
+            if kind is np.generic:
+                return f"{base}[()]"
+            if kind is not np.ndarray:
+                return f"{base}.item()"
+    if not steps and (writeable or isinstance(result, FromHost)):
+        return base
+    names[name] = steps
+    return f"see({base}, {name}, {writeable})"
+
+
+def see(array: np.ndarray[Any, Any], steps: Sequence[Step], writeable: bool) -> np.ndarray[Any, Any]:
+    """NumPy's view of an array through the steps that a traced view took."""
+    for step in steps:
+        array = step.op.run((array,), step.params)
+    if not writeable and array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+def interpreted(traced: Traced) -> Execute:
+    """Execute by the graph interpreter, writing into the caller's arrays at the end."""
+
+    def execute(*inputs: Any) -> Sequence[np.ndarray[Any, Any]]:
+        outputs = interpret(traced.graph, [np.asarray(x, v.dtype) for x, v in zip(inputs, traced.graph.inputs)])
+        for output in traced.aliases:
+            outputs[output] = np.array(outputs[output])
+        for output, entry in traced.aliases.items():
+            np.copyto(inputs[entry], outputs[output])
+        return outputs
+
+    return execute
+
+
+def evaluate(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Call a function that works only inside a trace (a transformed one) on concrete arguments: trace it and interpret."""
+    assert current_trace() is None, "inside a trace, call the function itself"
+    traced = trace(function, args, kwargs)
+    return bind(traced, interpreted(traced))(flatten((args, dict(kwargs)))[0])

@@ -1,0 +1,364 @@
+"""What does a function compute for arguments like these?  `trace` runs it once on tracers and hands back a `Traced`.
+
+A `Traced` is all that the layers below and the dispatcher need: the graph, the host program that feeds it, which
+outputs land in the caller's arrays, and a recipe for what the call returns. `trace_subgraph` traces a function inside a
+trace, for transforms; `entry.evaluate` runs a function once, for transforms that are called outside any trace.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import optree
+
+from jitml.errors import UnsupportedError
+from jitml.ir.graph import Graph, Value
+from jitml.ir.types import BOOL, F64, I64, Aval, dtype_name
+from jitml.trace.context import Trace, activate, active_trace, user_source
+from jitml.trace.convert import convert
+from jitml.trace.host import Host, Slot
+from jitml.trace.numbers import TracedNumber
+from jitml.trace.storage import Step, Storage, is_contiguous
+from jitml.trace.tracers import (
+    TracedArray,
+    TracedScalar,
+    disjoint,
+    fresh,
+    is_traced,
+    lift,
+    read,
+    refuse_dtype,
+    scalar,
+)
+from jitml.trace.tree import flatten, leaf_names, unflatten
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """An argument that the user declared static: known to the trace, a variant for each value (by `==` and type)."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and type(self.value) is type(other.value) and bool(self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class FromGraph:
+    """A returned leaf that is the graph's output at `position`: an array, a NumPy scalar, or a Python number."""
+
+    position: int
+    kind: type  # np.ndarray, np.generic, or a number's Python type
+    steps: tuple[Step, ...] = ()  # views that NumPy takes of it, where several results share memory
+    writeable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FromHost:
+    """A returned leaf that the host program holds: a Python number, or a caller's array, seen through `steps`."""
+
+    slot: Slot
+    steps: tuple[Step, ...] = ()
+    writeable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A returned leaf that is the same at every call."""
+
+    value: Any
+
+
+Result = FromGraph | FromHost | Fixed
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A function, specialised.
+
+    graph: inputs are fed from the host slots `entries`, in order.
+    aliases: output position -> input position, for outputs that end in the caller's array.
+    strides: input position -> strides in elements, where not C-contiguous.
+    copied: slots of caller's arrays that were copied into native layout and must be copied back: (array, copy).
+    in_spec, out_spec: structure of `(args, kwargs)` and of the result, whose leaves are made by `results`.
+    """
+
+    graph: Graph
+    host: Host
+    entries: tuple[Slot, ...]
+    aliases: Mapping[int, int]
+    strides: Mapping[int, tuple[int, ...]]
+    copied: tuple[tuple[Slot, Slot], ...]
+    in_spec: optree.PyTreeSpec
+    out_spec: optree.PyTreeSpec
+    results: tuple[Result, ...]
+
+
+def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Traced:
+    """Run `function` on tracers standing for the arguments.
+
+    Exceptions of the user's code come out as they are; nothing of the caller's has been changed then.
+
+    Raises:
+        UnsupportedError: the function does something that cannot be compiled.
+    """
+    leaves, spec = flatten((args, dict(kwargs)))
+    names = leaf_names(spec, _parameters(function))
+    recording = Trace()
+    with activate(recording), _bounded_recursion():
+        tracers = [_enter(recording, position, leaf, name) for position, (leaf, name) in enumerate(zip(leaves, names))]
+        traced_args, traced_kwargs = unflatten(spec, tracers)
+        result = convert(function)(*traced_args, **traced_kwargs)
+        _check_containers(traced_args, traced_kwargs, tracers, spec)
+        return _finish(recording, spec, result)
+
+
+@contextmanager
+def _bounded_recursion() -> Iterator[None]:
+    try:
+        yield
+    except RecursionError as error:
+        raise UnsupportedError(
+            "the function recurses without end while it is traced: the recursion stops on a traced value, or not at all",
+            remedy="Recursion on Python numbers and shapes works; on array values write a loop, or keep it outside jit.",
+        ) from error
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _enter(recording: Trace, position: int, leaf: Any, name: str) -> Any:
+    """The stand-in for one argument leaf, with the checks that make it valid for later calls."""
+    host = recording.host
+    slot = host.argument(position, name)
+    kind = type(leaf)
+    if is_traced(leaf):
+        raise UnsupportedError(f"argument {name} is a traced value of another trace", source=user_source())
+    if isinstance(leaf, np.ndarray):
+        return lift(leaf, slot)
+    if isinstance(leaf, np.generic):
+        if not _is_number(leaf):
+            refuse_dtype(leaf)
+        host.require_type(slot, kind)
+        number = host.compute(np.generic.item, (slot,), name)
+        return scalar(recording.add_input(_aval(leaf), number))
+    if kind in (bool, int, float):
+        host.require_type(slot, kind)
+        return TracedNumber(recording, slot, leaf)
+    if kind is Static:
+        host.require(slot, leaf)
+        return leaf.value
+    if kind in (str, bytes, type(...)) or isinstance(leaf, (np.dtype, Enum, range)):
+        host.require(slot, leaf)
+        return leaf
+    if kind in (set, bytearray, complex, memoryview) or hasattr(leaf, "__array__"):
+        raise UnsupportedError(
+            f"argument {name} is a {kind.__qualname__}, which is not supported",
+            source=user_source(),
+            remedy="Arguments are NumPy arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
+        )
+    host.require_same(slot, leaf)
+    recording.objects[slot] = leaf
+    return leaf
+
+
+def _is_number(x: np.generic) -> bool:
+    return x.dtype.kind in "biuf" and x.dtype.itemsize <= 8
+
+
+def _aval(x: np.generic) -> Aval:
+    dtype_name(x.dtype)
+    return Aval((), x.dtype)
+
+
+def _check_containers(args: Any, kwargs: Any, tracers: Sequence[Any], spec: optree.PyTreeSpec) -> None:
+    """The function got copies of the caller's lists and dicts: what it did to them would be lost."""
+    leaves, after = flatten((args, kwargs))
+    if after != spec or any(a is not b for a, b in zip(leaves, tracers)):
+        raise UnsupportedError(
+            "the function changes a list, dict or dataclass argument (an item is added, removed or replaced)",
+            source=user_source(),
+            remedy="Return the new container instead. Writing into an array it holds, as in params['w'] -= g, is fine.",
+        )
+
+
+def _finish(recording: Trace, in_spec: optree.PyTreeSpec, result: Any) -> Traced:
+    leaves, out_spec = flatten(result)
+    leaves = [lift(leaf) if isinstance(leaf, np.ndarray) and not is_traced(leaf) else leaf for leaf in leaves]
+    outputs: list[Value] = []
+    results = _describe(recording, leaves, outputs)
+    host = recording.host
+    mutated = [(slot, tracer.storage) for slot, (_, tracer) in recording.arrays.items() if tracer.storage.mutated]
+    aliases: dict[int, int] = {}
+    for slot, storage in mutated:
+        host.require_writeable(slot)
+        _check_disjoint(recording, slot, storage)
+        aliases[len(outputs)] = recording.origins.index(storage.entry)
+        outputs.append(storage.value)
+    strides = {
+        recording.origins.index(tracer.storage.entry): tracer.storage.strides
+        for _, tracer in recording.arrays.values()
+        if not is_contiguous(tracer.shape, tracer.storage.strides)
+    }
+    return Traced(
+        recording.builder.build(outputs), host, tuple(recording.origins), aliases, strides,
+        tuple((slot, storage.entry) for slot, storage in mutated if storage.entry != slot), in_spec, out_spec, results,
+    )  # fmt: skip
+
+
+def _check_disjoint(recording: Trace, slot: Slot, storage: Storage) -> None:
+    """A written array must not overlap another: partial overlap would need NumPy's order of writes."""
+    mine, _ = recording.arrays[slot]
+    for other, (array, tracer) in recording.arrays.items():
+        if tracer.storage is storage:
+            continue
+        if not disjoint(mine, array):
+            first, second = recording.host.name(slot), recording.host.name(other)
+            raise UnsupportedError(
+                f"{first} is written and overlaps {second} in memory",
+                source=user_source(),
+                remedy=f"Pass {second}.copy(), or one array of which the function takes both parts.",
+            )
+        recording.host.require_relation(slot, other, disjoint, "does not overlap")
+
+
+def _describe(recording: Trace, leaves: Sequence[Any], outputs: list[Value]) -> tuple[Result, ...]:
+    """How each returned leaf is made; fills the graph's outputs."""
+    uses: dict[int, int] = {}
+    for leaf in leaves:
+        if type(leaf) is TracedArray:
+            uses[id(leaf.storage)] = uses.get(id(leaf.storage), 0) + 1
+    placed: dict[int, int] = {}
+    return tuple(_describe_one(recording, leaf, outputs, uses, placed) for leaf in leaves)
+
+
+def _describe_one(recording: Trace, leaf: Any, outputs: list[Value], uses: dict[int, int], placed: dict[int, int]) -> Result:
+    kind = type(leaf)
+    if kind is TracedNumber and leaf.slot is not None:
+        leaf._check_alive()
+        return FromHost(leaf.slot)
+    if kind is TracedNumber or kind is TracedScalar:
+        outputs.append(read(leaf))
+        return FromGraph(len(outputs) - 1, leaf.kind if kind is TracedNumber else np.generic)
+    if kind is not TracedArray:
+        return _describe_object(recording, leaf)
+    storage = leaf.storage
+    storage.load()  # refuses a tracer that has leaked
+    if storage.is_external:
+        # The array itself or a view of it: NumPy takes the view of the caller's array after the call.
+        known = recording.lifted.values()
+        slot = next((s for s, (_, tracer) in recording.arrays.items() if tracer is leaf), storage.slot)
+        assert any(tracer.storage is storage for tracer in known)
+        return FromHost(slot, leaf.steps, leaf.writeable)
+    if uses[id(storage)] == 1:
+        outputs.append(read(leaf))
+        return FromGraph(len(outputs) - 1, np.ndarray, (), leaf.writeable)
+    if id(storage) not in placed:
+        placed[id(storage)] = len(outputs)
+        outputs.append(storage.value)
+    return FromGraph(placed[id(storage)], np.ndarray, leaf.steps, leaf.writeable)
+
+
+_CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, Enum, range, slice, type(...))
+
+
+def _describe_object(recording: Trace, leaf: Any) -> Result:
+    for slot, argument in recording.objects.items():
+        if argument is leaf:
+            return FromHost(slot)
+    if isinstance(leaf, _CONSTANTS):
+        return Fixed(leaf)
+    raise UnsupportedError(
+        f"the function returns a {type(leaf).__module__}.{type(leaf).__qualname__}, which cannot be compiled",
+        source=user_source(),
+        remedy="Return arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
+    )
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """A function traced inside a trace.
+
+    graph: its inputs are the given leaves first, then one for each value of `captured`, in order.
+    captured: values of the enclosing trace that the function uses.
+    rebuild: makes the function's result from the values of the graph's outputs (in the enclosing trace).
+    """
+
+    graph: Graph
+    captured: tuple[Value, ...]
+    rebuild: Callable[[Sequence[Value]], Any]
+
+
+def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], call: Callable[..., Any] | None = None) -> Subgraph:
+    """Trace `function(*leaves)` in an inner trace of the current one; every leaf becomes an input of the graph.
+
+    Transforms use it so: flatten the arguments, pass the leaves to be differentiated here with a `function` that puts
+    the argument structure together again, transform `graph`, and inline the outcome into the enclosing trace with
+    `GraphBuilder.inline(transformed, [*map(read, leaves), *captured])`; `rebuild(values)` gives what the function
+    returned, with those values in place of the graph's outputs. All of it happens inside a trace; called outside one,
+    a transform runs itself through `entry.evaluate`.
+
+    Args:
+        leaves: tracers, arrays, NumPy scalars or Python numbers. Inside, each is a new tracer of the same kind (an array
+            is a storage of its own, a number is weak and lives in the graph); writing into one is refused.
+
+    Raises:
+        UnsupportedError: the function writes an array from outside, or one of the leaves.
+    """
+    outer = active_trace()
+    inner = Trace(outer)
+    values = [(leaf, read(leaf)) for leaf in leaves]
+    with activate(inner):
+        tracers: list[Any] = []
+        for leaf, outside in values:
+            value = inner.builder.add_input(outside.aval)
+            if type(leaf) in (bool, int, float, TracedNumber):
+                tracers.append(TracedNumber.of_value(inner, value))
+            elif outside.shape == () and not isinstance(leaf, np.ndarray):
+                tracers.append(scalar(value))
+            else:
+                tracers.append(fresh(value))
+        result = convert(function)(*tracers)
+        for tracer in tracers:
+            if type(tracer) is TracedArray and tracer.storage.mutated:
+                raise UnsupportedError(
+                    f"a function that is differentiated writes into its argument {tracer.aval}",
+                    source=user_source(),
+                    remedy="Copy it first: x = x.copy().",
+                )
+        out_leaves, spec = flatten(result)
+        kinds = [_wrapper(leaf) for leaf in out_leaves]
+        outputs = [read(leaf) for leaf, kind in zip(out_leaves, kinds) if kind is not None]
+        graph = inner.builder.build(outputs)
+    captured = tuple(inner.builder.captured)
+
+    def rebuild(results: Sequence[Value]) -> Any:
+        remaining = iter(results)
+        return unflatten(spec, [leaf if kind is None else kind(next(remaining)) for leaf, kind in zip(out_leaves, kinds)])
+
+    return Subgraph(graph, captured, rebuild)
+
+
+def _wrapper(leaf: Any) -> Callable[[Value], Any] | None:
+    """How a value is shown as the kind of tracer that `leaf` is; None for what is not a value."""
+    kind = type(leaf)
+    if kind is TracedArray or isinstance(leaf, np.ndarray):
+        return fresh
+    if kind is TracedScalar or isinstance(leaf, np.generic):
+        return scalar
+    if kind in (TracedNumber, float, int, bool):
+        return lambda value: TracedNumber.of_value(active_trace(), value) if value.dtype in (BOOL, I64, F64) else scalar(value)
+    return None

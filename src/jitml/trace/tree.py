@@ -1,0 +1,51 @@
+"""Nested arguments and results: optree's flattening, with dataclasses as containers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import optree
+
+NAMESPACE = "jitml"
+
+
+def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
+    """Leaves and structure. None is structure; an instance of a dataclass is a container of its fields."""
+    while True:
+        leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+        classes = {type(leaf) for leaf in leaves if dataclasses.is_dataclass(type(leaf))}
+        if not classes:
+            return leaves, spec
+        for cls in classes:
+            _register(cls)
+
+
+def unflatten(spec: optree.PyTreeSpec, leaves: Sequence[Any]) -> Any:
+    return optree.tree_unflatten(spec, leaves)
+
+
+def leaf_names(spec: optree.PyTreeSpec, parameters: Sequence[str]) -> list[str]:
+    """What users would call each leaf of a flattened `(args, kwargs)`: `x`, `params['w']`, `layers[0]`."""
+    names: list[str] = []
+    for which, first, *rest in spec.paths():
+        base = first if which == 1 else (parameters[first] if first < len(parameters) else f"args[{first}]")
+        names.append(str(base) + "".join(f"[{key!r}]" for key in rest))
+    return names
+
+
+def _register(cls: type) -> None:
+    names = tuple(f.name for f in dataclasses.fields(cls))
+
+    def split(instance: Any) -> tuple[list[Any], None, tuple[str, ...]]:
+        return [getattr(instance, name) for name in names], None, names
+
+    def join(_: None, values: Sequence[Any]) -> Any:
+        instance: Any = object.__new__(cls)
+        for name, value in zip(names, values):
+            object.__setattr__(instance, name, value)
+        return instance
+
+    unflatten_one: Callable[..., Any] = join
+    optree.register_pytree_node(cls, split, unflatten_one, namespace=NAMESPACE)
