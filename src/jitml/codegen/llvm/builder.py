@@ -90,13 +90,18 @@ def unsigned(dtype: DType) -> DType:
 
 @dataclass
 class Declarations:
-    """What the functions of one module share: external declarations and numbered metadata, each written once."""
+    """What the functions of one module share: declarations, constants in memory and numbered metadata, each written once."""
 
     externals: dict[str, None] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
+    constants: dict[str, str] = field(default_factory=dict)
 
     def declare(self, text: str) -> None:
         self.externals[f"declare {text}"] = None
+
+    def constant(self, text: str) -> str:
+        """The name of a constant in memory, for instance of `i32 5`."""
+        return self.constants.setdefault(text, f"@constant.{len(self.constants)}")
 
     def metadata(self, text: str) -> str:
         """The reference (`!3`) of a metadata node, for instance of `!{i32 1}`."""
@@ -110,7 +115,13 @@ class Declarations:
 
     @property
     def text(self) -> str:
-        return "\n".join([*self.externals, *(f"!{n} = {text}" for text, n in self.nodes.items())])
+        return "\n".join(
+            [
+                *self.externals,
+                *(f"{name} = private unnamed_addr constant {text}" for text, name in self.constants.items()),
+                *(f"!{n} = {text}" for text, n in self.nodes.items()),
+            ]
+        )
 
 
 class Builder:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from jitml.codegen.llvm.calls import emit_call
 from jitml.codegen.llvm.kernel import Unit, emit_kernel
 from jitml.codegen.llvm.nest import identifier
 from jitml.codegen.target import Target
-from jitml.errors import LoweringError
-from jitml.fusion.loops import Buffer, Check, Kernel
+from jitml.fusion.loops import Check, Kernel
 from jitml.memory.program import Place, Program
 
 ENTRY = "jitml_run"
@@ -50,11 +50,13 @@ def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = fr
     unit = Unit(cpu, " ".join(flag for flag in FLAGS if flag in fastmath))
     calls = []
     for number, step in enumerate(program.kernels.steps):
-        if not isinstance(step, Kernel):
-            raise LoweringError(f"the LLVM emitter cannot call {step.name}")
         symbol = f"{identifier(step.name)}.{number}"
-        emit_kernel(unit, step, symbol, storage_groups(program, step.params))
-        calls.append((symbol, [b.name for b in step.params]))
+        if isinstance(step, Kernel):
+            emit_kernel(unit, step, symbol, storage_groups(program, [b.name for b in step.params]))
+            calls.append((symbol, [b.name for b in step.params]))
+        else:
+            names = dict.fromkeys((*step.reads, *step.writes))
+            calls.append((symbol, emit_call(unit, step, symbol, program.kernels.buffers, storage_groups(program, names))))
     unit.functions.append(_entry(program, calls))
     text = "\n\n".join(
         [f'target triple = "{cpu.triple}"', *unit.functions, f"attributes #0 = {{ {attributes(cpu)} }}", unit.declarations.text]
@@ -70,15 +72,14 @@ def attributes(cpu: Target) -> str:
     return " ".join(parts)
 
 
-def storage_groups(program: Program, buffers: Iterable[Buffer]) -> dict[str, str]:
+def storage_groups(program: Program, names: Iterable[str]) -> dict[str, str]:
     """Of each buffer, the first one that it shares bytes with: itself, or the one that it updates in place."""
     groups: dict[str, str] = {}
     seen: list[tuple[Place, int, str]] = []
-    for buffer in buffers:
-        place = program.places[buffer.name]
-        size = program.kernels.buffers[buffer.name].nbytes
-        group = next((name for other, length, name in seen if _overlap(place, size, other, length)), buffer.name)
-        groups[buffer.name] = group
+    for name in names:
+        place, size = program.places[name], program.kernels.buffers[name].nbytes
+        group = next((owner for other, length, owner in seen if _overlap(place, size, other, length)), name)
+        groups[name] = group
         seen.append((place, size, group))
     return groups
 

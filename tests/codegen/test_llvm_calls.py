@@ -1,0 +1,91 @@
+"""Library calls: every orientation of a product against NumPy, and copies between layouts."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jitml.codegen.llvm.module import emit_program
+from jitml.errors import UnsupportedError
+from jitml.fusion.loops import Buffer
+from jitml.fusion.program import Call, KernelProgram
+from jitml.ir.types import F32, F64, DType
+from jitml.memory.program import MemoryReport, Place, Program
+from jitml.runtime.target import host_target
+from llvm_kernels import run_program
+
+Array = np.ndarray[Any, Any]
+
+
+def call_program(call: Call, buffers: dict[str, Buffer]) -> Program:
+    names = tuple(dict.fromkeys((*call.reads, *call.writes)))
+    places = {name: Place("input", n) for n, name in enumerate(names)}
+    return Program(KernelProgram(buffers, names, (), {}, {}, (call,)), places, 0, MemoryReport(0, 0, 0))
+
+
+def layout(rows: int, columns: int, order: str) -> tuple[int, int]:
+    """Row and column strides of a matrix with some slack between its lines."""
+    return (columns + 3, 1) if order == "C" else (1, rows + 3)
+
+
+def gemm(m: int, n: int, k: int, orders: str, batch: int, dtype: DType) -> None:
+    rng = np.random.default_rng(m * 100 + n * 10 + k)
+    shapes = {"a": (m, k), "b": (k, n), "c": (m, n)}
+    params, arrays, buffers = {"batch": batch, "m": m, "n": n, "k": k}, {}, {}
+    for (name, (rows, columns)), order in zip(shapes.items(), orders):
+        row, col = layout(rows, columns, order)
+        step = (rows + 3) * (columns + 3)
+        arrays[name] = rng.integers(-4, 5, 2 + batch * step).astype(dtype)
+        buffers[name] = Buffer(name, dtype, arrays[name].shape)
+        params |= {f"{name}_offset": 2, f"{name}_batch": step, f"{name}_row": row, f"{name}_col": col}
+
+    def matrices(name: str) -> Array:
+        strides = tuple(params[f"{name}_{s}"] * dtype.itemsize for s in ("batch", "row", "col"))
+        return np.ndarray((batch, *shapes[name]), dtype, arrays[name], 2 * dtype.itemsize, strides)
+
+    expected = matrices("a") @ matrices("b")
+    outside = arrays["c"].copy()
+    program = call_program(Call("gemm", ("a", "b"), ("c",), params), buffers)
+    assert run_program(program, arrays)[0] == 0
+    np.testing.assert_array_equal(matrices("c"), expected)
+    matrices("c")[:] = np.ndarray(matrices("c").shape, dtype, outside, 2 * dtype.itemsize, matrices("c").strides)
+    np.testing.assert_array_equal(arrays["c"], outside, err_msg="written outside the result")
+
+
+@pytest.mark.parametrize("orders", ["".join(o) for o in product("CF", repeat=3)])
+def test_gemm_in_every_layout(orders: str) -> None:
+    gemm(13, 17, 19, orders, 2, F64)
+    gemm(3, 5, 4, orders, 3, F32)
+
+
+@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(1, 1, 40), (1, 30, 20), (30, 1, 20), (30, 20, 1), (1, 1, 1), (20, 30, 0), (1, 30, 2), (9, 1, 3)]
+)
+def test_degenerate_products(m: int, n: int, k: int, dtype: DType) -> None:
+    for orders in ("CCC", "FFC", "CFF"):
+        gemm(m, n, k, orders, 2, dtype)
+
+
+def test_sizes_beyond_32_bits_are_refused() -> None:
+    n = 2**31
+    params = {"batch": 1, "m": 2, "n": 2, "k": n} | {f"{x}_{s}": 0 for x in "abc" for s in ("offset", "batch")}
+    params |= {"a_row": n, "a_col": 1, "b_row": 2, "b_col": 1, "c_row": 2, "c_col": 1}
+    buffers = {name: Buffer(name, F64, (4,)) for name in "abc"}
+    with pytest.raises(UnsupportedError, match="does not fit BLAS"):
+        emit_program(call_program(Call("gemm", ("a", "b"), ("c",), params), buffers), cpu=host_target())
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (7,), (5, 6), (3, 4, 5), (400, 700)])
+def test_copies(shape: tuple[int, ...]) -> None:
+    buffers = {name: Buffer(name, F64, shape) for name in "xy"}
+    backwards = tuple(reversed(Buffer("", F64, shape[::-1]).element_strides))
+    for target in (buffers["y"], Buffer("y", F64, shape, backwards)):
+        arrays = {"x": np.arange(float(np.prod(shape))).reshape(shape), "y": np.zeros(int(np.prod(shape)))}
+        program = call_program(Call("copy", ("x",), ("y",), {}), {"x": buffers["x"], "y": target})
+        assert run_program(program, arrays)[0] == 0
+        strides = tuple(8 * s for s in target.element_strides)
+        np.testing.assert_array_equal(np.ndarray(shape, F64, arrays["y"], 0, strides), arrays["x"])
