@@ -1,0 +1,113 @@
+"""What should a planned program's answer be?  Run it in NumPy over real memory, laid out by the plan.
+
+The arena is one array of bytes, full of garbage before the run, and kernels see views of it: a plan that lets two live
+buffers overlap, or a kernel that reads what nobody wrote, gives a wrong answer here as it would in native code. The
+oracle of fusion, memory planning and the LLVM back end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from jitml.errors import LoweringError
+from jitml.fusion.interpret import interpret
+from jitml.fusion.loops import Buffer, Kernel
+from jitml.fusion.program import Call
+from jitml.memory.program import Place, Program
+
+Array = np.ndarray[Any, Any]
+_GARBAGE = 0xA5
+
+
+def run(program: Program, inputs: Sequence[Array]) -> list[Array]:
+    """The program's outputs; inputs that outputs alias are changed, as the program asks.
+
+    Args:
+        inputs: arrays of the program's input buffers' shapes, dtypes and strides. An output that aliases an input is
+            that very array.
+    """
+    memory = _Memory(program, inputs)
+    for step in program.kernels.steps:
+        if isinstance(step, Kernel):
+            interpret(step, {b.name: memory.view(b.name, b) for b in step.params})
+        else:
+            _call(step, memory)
+    aliases = program.kernels.aliases
+    return [
+        memory.inputs[program.kernels.inputs.index(aliases[o])] if o in aliases else memory.whole(o)
+        for o in program.kernels.outputs
+    ]
+
+
+class _Memory:
+    """Arena, inputs, outputs and constants, and the views of them that the steps ask for."""
+
+    def __init__(self, program: Program, inputs: Sequence[Array]) -> None:
+        kernels = program.kernels
+        self.places: Mapping[str, Place] = program.places
+        self.buffers = kernels.buffers
+        self.inputs = list(inputs)
+        self.arena = np.full(program.arena_size, _GARBAGE, np.uint8)
+        self.outputs = [garbage(kernels.buffers[name]) for name in kernels.outputs]
+        self.constants = [np.ascontiguousarray(c) for c in kernels.constants.values()]
+        for constant in self.constants:
+            constant.setflags(write=False)
+
+    def whole(self, name: str) -> Array:
+        """A buffer with its true shape and strides."""
+        return self.view(name, self.buffers[name])
+
+    def view(self, name: str, buffer: Buffer, offset: int = 0) -> Array:
+        """A buffer's memory, seen as a step sees it, from the element at `offset` on."""
+        place, dtype = self.places[name], buffer.dtype
+        strides = tuple(s * dtype.itemsize for s in buffer.element_strides)
+        if not buffer.size:
+            return np.empty(buffer.shape, dtype)
+        if place.space == "arena":  # ndarray refuses what does not fit
+            return np.ndarray(buffer.shape, dtype, self.arena, place.offset + offset * dtype.itemsize, strides)
+        base = {"input": self.inputs, "output": self.outputs, "constant": self.constants}[place.space][place.index]
+        if base.flags.c_contiguous and offset + _reach(buffer) > base.size:
+            raise ValueError(f"{name}: {buffer} from element {offset} does not fit into {base.size} elements")
+        start = as_strided(base, (offset + 1,), (dtype.itemsize,), writeable=base.flags.writeable)[offset:]
+        return as_strided(start.view(dtype), buffer.shape, strides, writeable=base.flags.writeable)
+
+
+def garbage(buffer: Buffer) -> Array:
+    """Memory for a buffer as an allocator would hand it out, but never zero."""
+    flat = np.full(buffer.nbytes, _GARBAGE, np.uint8).view(buffer.dtype)
+    return flat.reshape(buffer.shape)
+
+
+def _call(call: Call, memory: _Memory) -> None:
+    if call.name not in _CALLS:
+        raise LoweringError(f"the interpreter knows no library call {call.name}; add one in codegen/interpreter.py")
+    _CALLS[call.name](call, memory)
+
+
+def _gemm(call: Call, memory: _Memory) -> None:
+    p = call.params
+    batch, m, n, k = (p[name] for name in ("batch", "m", "n", "k"))
+
+    def operand(name: str, which: str, rows: int, columns: int) -> Array:
+        strides = tuple(p[f"{which}_{axis}"] for axis in ("batch", "row", "col"))
+        buffer = Buffer(name, memory.buffers[name].dtype, (batch, rows, columns), strides)
+        return memory.view(name, buffer, p[f"{which}_offset"])
+
+    a, b = operand(call.reads[0], "a", m, k), operand(call.reads[1], "b", k, n)
+    operand(call.writes[0], "c", m, n)[...] = np.matmul(a, b)
+
+
+def _reach(buffer: Buffer) -> int:
+    """Elements from a buffer's first to its last, both counted."""
+    return 1 + sum((n - 1) * s for n, s in zip(buffer.shape, buffer.element_strides))
+
+
+def _copy(call: Call, memory: _Memory) -> None:
+    memory.whole(call.writes[0])[...] = memory.whole(call.reads[0])
+
+
+_CALLS = {"gemm": _gemm, "copy": _copy}

@@ -1,0 +1,243 @@
+"""Can two accesses of a kernel touch the same element in different iterations?
+
+Addresses are sums over *counts*: the count of a loop is 0, 1, 2, ... whatever its start and step, so that a tile loop
+and the loop over its inside have ranges that do not depend on each other. Two addresses are compared by their
+difference, digit by digit: if every larger step exceeds all that the smaller ones can add up to, a difference of zero
+means that each digit is zero. Whatever does not fit this pattern counts as "may touch".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from jitml.fusion.loops import (
+    Alloc,
+    Apply,
+    Buffer,
+    Cell,
+    Const,
+    Expr,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Loop,
+    Stmt,
+    Store,
+    Var,
+    expressions,
+    walk_expression,
+)
+
+Path: TypeAlias = tuple[int, ...]  # position in each block from the outermost to a statement's own
+Form: TypeAlias = dict[Path, int]  # a sum over loop counts; () is the constant
+Range: TypeAlias = tuple[int, int]
+
+_CONSTANT: Path = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One load or store: where it stands, in which loops, and which element it means.
+
+    `axes` are the index of each axis, `address` the element's offset in memory; None where they are no sum over counts.
+    """
+
+    buffer: str
+    is_store: bool
+    path: Path
+    loops: tuple[Path, ...]
+    axes: tuple[Form | None, ...]
+    address: Form | None
+
+
+@dataclass(frozen=True, slots=True)
+class Accesses:
+    """All accesses of a kernel in textual order, and the largest count of each loop (None if unknown)."""
+
+    items: tuple[Access, ...]
+    last: Mapping[Path, int | None]
+    loops: Mapping[Path, Loop]
+
+    def of(self, buffer: str) -> list[Access]:
+        return [a for a in self.items if a.buffer == buffer]
+
+    def loads(self, buffer: str) -> list[Access]:
+        return [a for a in self.items if a.buffer == buffer and not a.is_store]
+
+    def stores(self, buffer: str) -> list[Access]:
+        return [a for a in self.items if a.buffer == buffer and a.is_store]
+
+
+def accesses(kernel: Kernel) -> Accesses:
+    """Every load and store of the kernel, its own scratch included."""
+    collector = _Collector({b.name: b for b in kernel.params})
+    items = tuple(collector.body(kernel.body, (), ()))
+    return Accesses(items, collector.last, collector.loops)
+
+
+def coincide_only_together(
+    a: Form | None, b: Form | None, shared: Sequence[Path], wanted: Sequence[Path], last: Mapping[Path, int | None]
+) -> bool:
+    """Whether a == b implies that both stand in the same iteration of each loop in `wanted`.
+
+    `shared` are the loops (outside the wanted ones, or among them) in which both stand; each access has counts of its
+    own in every loop that is wanted or not shared.
+    """
+    if a is None or b is None:
+        return False
+    low = high = a.get(_CONSTANT, 0) - b.get(_CONSTANT, 0)
+    digits: list[tuple[int, int, int, bool]] = []  # step, least and greatest digit, whether it must be zero
+    for path in {*a, *b} - {_CONSTANT}:
+        ca, cb, n = a.get(path, 0), b.get(path, 0), last.get(path)
+        if n == 0:
+            continue
+        if path in shared and path not in wanted:
+            if ca != cb:
+                return False
+            continue
+        if n is None:
+            return False
+        if ca == cb:
+            digits.append((abs(ca), -n, n, path in wanted))
+        elif path in wanted:
+            return False
+        else:
+            digits += [(abs(c), min(0, n if c > 0 else -n), max(0, n if c > 0 else -n), False) for c in (ca, -cb) if c]
+    missing = [p for p in wanted if p not in a and last.get(p) != 0]
+    if missing:
+        return False
+    return _digits_vanish(_merged(digits), low, high)
+
+
+def _merged(digits: list[tuple[int, int, int, bool]]) -> list[tuple[int, int, int, bool]]:
+    """Digits in ascending order, free ones of one step as a single digit with the sum of their ranges."""
+    free: dict[int, Range] = {}
+    for step, low, high, fixed in digits:
+        if not fixed:
+            before = free.get(step, (0, 0))
+            free[step] = (before[0] + low, before[1] + high)
+    merged = [d for d in digits if d[3]] + [(step, low, high, False) for step, (low, high) in free.items()]
+    return sorted(d for d in merged if d[1] or d[2])
+
+
+def _digits_vanish(digits: list[tuple[int, int, int, bool]], low: int, high: int) -> bool:
+    """Whether constant + sum of step * digit == 0 makes all digits from the first fixed one on zero."""
+    reached = False
+    for step, least, greatest, fixed in digits:
+        reached = reached or fixed
+        if reached and step <= max(-low, high, 0):
+            return False
+        low, high = low + step * least, high + step * greatest
+    return True
+
+
+class _Collector:
+    """Walks a kernel with the forms of the names in scope."""
+
+    def __init__(self, buffers: dict[str, Buffer]) -> None:
+        self.buffers = buffers
+        self.forms: dict[str, Form | None] = {}
+        self.last: dict[Path, int | None] = {}
+        self.loops: dict[Path, Loop] = {}
+        self.quotients: dict[tuple[Expr, int], int] = {}
+
+    def body(self, statements: Sequence[Stmt], outer: Path, loops: tuple[Path, ...]) -> Iterator[Access]:
+        for position, stmt in enumerate(statements):
+            path = (*outer, position)
+            for expr in expressions(stmt):
+                yield from self.loads(expr, path, loops)
+            match stmt:
+                case Store(buffer, at, _, combine):
+                    if combine is not None:
+                        yield self.access(buffer, at, False, path, loops)
+                    yield self.access(buffer, at, True, path, loops)
+                case Let(name, value):
+                    self.forms[name] = _settled(self.sum(value, 1))
+                case Cell(name):
+                    self.forms[name] = None
+                case Loop(index, start, _, step, _, body):
+                    self.enter(path, stmt)
+                    first = _settled(self.sum(start, 1))
+                    self.forms[index] = None if first is None else first | {path: step}
+                    yield from self.body(body, path, (*loops, path))
+                case Alloc(buffer, body):
+                    self.buffers[buffer.name] = buffer
+                    yield from self.body(body, path, loops)
+                case If(_, then, orelse):
+                    yield from self.body(then, (*path, 0), loops)
+                    yield from self.body(orelse, (*path, 1), loops)
+
+    def enter(self, path: Path, loop: Loop) -> None:
+        self.loops[path] = loop
+        start = _settled(self.sum(loop.start, 1))
+        most = None if start is None else self.distance(start, loop.stop)
+        self.last[path] = None if most is None else max(0, -(-most // loop.step) - 1)
+
+    def distance(self, start: Form, stop: Expr) -> int | None:
+        """The greatest value of stop - start."""
+        if isinstance(stop, Apply) and stop.fn == "minimum":
+            known = [d for d in (self.distance(start, arg) for arg in stop.args) if d is not None]
+            return min(known, default=None)
+        end = _settled(self.sum(stop, 1))
+        if end is None:
+            return None
+        total = 0
+        for path, c in _combined(end, start, -1).items():
+            last = 0 if path == _CONSTANT else self.last[path]
+            if last is None:
+                return None
+            total += c if path == _CONSTANT else max(0, c * last)
+        return total
+
+    def loads(self, expr: Expr, path: Path, loops: tuple[Path, ...]) -> Iterator[Access]:
+        for e in walk_expression(expr):
+            if isinstance(e, Load):
+                yield self.access(e.buffer, e.at, False, path, loops)
+
+    def access(self, name: str, at: Sequence[Expr], is_store: bool, path: Path, loops: tuple[Path, ...]) -> Access:
+        address: Form | None = {_CONSTANT: 0}
+        for expr, stride in zip(at, self.buffers[name].element_strides):
+            term = self.sum(expr, stride)
+            address = None if term is None or address is None else _combined(address, term, 1)
+        axes = tuple(_settled(self.sum(expr, 1)) for expr in at)
+        return Access(name, is_store, path, loops, axes, _settled(address))
+
+    def sum(self, expr: Expr, scale: int) -> Form | None:
+        match expr:
+            case Const(value):
+                return {_CONSTANT: int(value) * scale}
+            case Var(name):
+                known = self.forms.get(name)
+                return None if known is None else {p: c * scale for p, c in known.items()}
+            case Apply("add" | "sub" as fn, (x, y)):
+                a, b = self.sum(x, scale), self.sum(y, scale if fn == "add" else -scale)
+                return None if a is None or b is None else _combined(a, b, 1)
+            case Apply("mul", (x, Const(factor))) | Apply("mul", (Const(factor), x)):
+                return self.sum(x, scale * int(factor))
+            case Apply("floor_divide", (x, Const(divisor))):
+                return {self.quotient(x, int(divisor)): scale}
+            case Apply("remainder", (x, Const(divisor))):  # x - x // d * d, so that the pair cancels in an address
+                a = self.sum(x, scale)
+                return None if a is None else _combined(a, {self.quotient(x, int(divisor)): scale}, -int(divisor))
+        return None  # a product of two counts, or a value
+
+    def quotient(self, x: Expr, divisor: int) -> Path:
+        """The name of x // divisor: a path that no statement has."""
+        return (-1 - self.quotients.setdefault((x, divisor), len(self.quotients)),)
+
+
+def _combined(a: Form, b: Form, sign: int) -> Form:
+    total = dict(a)
+    for path, c in b.items():
+        total[path] = total.get(path, 0) + sign * c
+    return total
+
+
+def _settled(form: Form | None) -> Form | None:
+    """The form without zeros; None if a quotient is left that did not cancel with its remainder."""
+    if form is None or any(c and path and path[0] < 0 for path, c in form.items()):
+        return None
+    return {path: c for path, c in form.items() if c or not path}

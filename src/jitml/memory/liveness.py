@@ -1,0 +1,69 @@
+"""When must a buffer's contents be kept?  From its first write to its last use, in steps of the program.
+
+Reads of constants and of the caller's arrays cost nothing: only buffers that the program itself must store matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from jitml.fusion.loops import Check, Kernel, walk
+from jitml.fusion.program import KernelProgram, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """First and last step in which a buffer is needed, both inclusive; -1 is before the first step."""
+
+    first: int
+    last: int
+
+    def overlaps(self, other: Lifetime) -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+
+def step_reads(step: Step) -> tuple[str, ...]:
+    """The buffers whose contents a step needs when it starts, or loads while it runs."""
+    if isinstance(step, Kernel):
+        return tuple(dict.fromkeys((*step.reads, *step.updates.values())))
+    return step.reads
+
+
+def has_check(step: Step) -> bool:
+    """Whether the program may end with an error in this step."""
+    return isinstance(step, Kernel) and any(isinstance(s, Check) for s in walk(step.body))
+
+
+def lifetimes(program: KernelProgram) -> dict[str, Lifetime]:
+    """The lifetime of every buffer; outputs live to the end, one step after the last.
+
+    A buffer that no step touches is live at no step: its lifetime ends before it begins.
+    """
+    first = dict.fromkeys((*program.inputs, *program.constants), -1)
+    last = dict.fromkeys(first, -1)
+    for n, step in enumerate(program.steps):
+        for name in step.writes:
+            first.setdefault(name, n)
+        for name in (*step_reads(step), *step.writes):
+            last[name] = n
+    for name in program.outputs:
+        last[name] = len(program.steps)
+    end = len(program.steps)
+    return {name: Lifetime(first.get(name, end), last.get(name, -1)) for name in program.buffers}
+
+
+def peak(sizes: Mapping[str, int], lives: Mapping[str, Lifetime]) -> int:
+    """The largest sum of sizes live at one step: no arena can be smaller.
+
+    >>> peak({"a": 8, "b": 8, "c": 8}, {"a": Lifetime(0, 1), "b": Lifetime(1, 2), "c": Lifetime(2, 3)})
+    16
+    """
+    return max(
+        (sum(sizes[name] for name in sizes if lives[name].first <= n <= lives[name].last) for n in _starts(sizes, lives)),
+        default=0,
+    )
+
+
+def _starts(names: Iterable[str], lives: Mapping[str, Lifetime]) -> set[int]:
+    return {lives[name].first for name in names}

@@ -1,0 +1,147 @@
+"""Which buffers can live in the same storage although one is made from the other?  Updates in place and hand-overs.
+
+A written buffer may take the storage of one that the same step reads for the last time, if no element is overwritten
+before it has been read. This is decided from the kernel's accesses alone: `may_share`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from jitml.fusion.dependence import Access, Accesses, Path, accesses, coincide_only_together
+from jitml.fusion.loops import Buffer, Kernel
+from jitml.fusion.program import KernelProgram, Step
+from jitml.memory.liveness import Lifetime, has_check, step_reads
+
+
+def may_share(kernel: Kernel, read: str, written: str, known: Accesses | None = None) -> bool:
+    """Whether the kernel computes the same if `written` is the same memory as `read`.
+
+    True if every load of `read` stands before every store of `written`, and in each loop around both, the load and
+    the store of one element happen in the same iteration. A load in a later nest, of a neighbour, or of one element
+    for many forbids it.
+    """
+    if read in kernel.writes:
+        return False
+    known = known or accesses(kernel)
+    stores = known.stores(written)
+    return all(_comes_first(load, store, known) for load in known.loads(read) for store in stores)
+
+
+def _comes_first(load: Access, store: Access, known: Accesses) -> bool:
+    if load.path > store.path:
+        return False
+    common: list[Path] = [a for a, b in zip(load.loops, store.loops) if a == b]
+    return not common or coincide_only_together(load.address, store.address, common, common, known.last)
+
+
+def same_layout(a: Buffer, b: Buffer) -> bool:
+    """Whether element k of one lies at the same byte as element k of the other."""
+    if a.dtype.itemsize != b.dtype.itemsize or a.size != b.size:
+        return False
+    return (a.strides is None and b.strides is None) or (a.shape == b.shape and a.element_strides == b.element_strides)
+
+
+@dataclass
+class Sharing:
+    """Who lives in whose storage. `home` of a buffer is the buffer that its storage is named after."""
+
+    program: KernelProgram
+    lives: dict[str, Lifetime]
+    in_place: list[tuple[str, str, int]] = field(default_factory=list)
+    copies_before: dict[int, list[tuple[str, str]]] = field(default_factory=dict)  # step -> (from, to)
+    copies_after: list[tuple[str, str]] = field(default_factory=list)
+    dropped: set[int] = field(default_factory=set)  # copies that sharing has made needless
+
+    def __post_init__(self) -> None:
+        self._home = {name: name for name in self.program.buffers}
+        self._known: dict[int, Accesses] = {}
+        self._given: set[str] = set()
+        written_back = set(self.program.aliases)
+        self._own_memory = set(self.program.outputs) - written_back
+        self._callers = {*self.program.inputs, *self.program.constants}
+
+    def home(self, name: str) -> str:
+        while self._home[name] != name:
+            name = self._home[name]
+        return name
+
+    def may_share(self, n: int, read: str, written: str) -> bool:
+        """`may_share` for step n; a call into a library never runs in place, a copy always."""
+        step = self.program.steps[n]
+        if not isinstance(step, Kernel):
+            return step.name == "copy"
+        if n not in self._known:
+            self._known[n] = accesses(step)
+        return may_share(step, read, written, self._known[n])
+
+    def give(self, n: int, read: str, written: str) -> None:
+        """Let `written` live where `read` lived. Memory of the caller keeps its name."""
+        before, after = self.home(read), self.home(written)
+        if after in self._own_memory:
+            before, after = after, before
+        self._home[after] = before
+        self._given.add(read)
+        self.in_place.append((written, read, n))
+        step = self.program.steps[n]
+        if not isinstance(step, Kernel):
+            self.dropped.add(n)
+
+    def is_free(self, n: int, read: str, written: str) -> bool:
+        """Whether `read` ends and `written` begins in step n, and their storages could be one."""
+        if self.lives[read].last != n or self.lives[written].first != n or read in self._given:
+            return False
+        if not same_layout(self.program.buffers[read], self.program.buffers[written]):
+            return False
+        homes = {self.home(read), self.home(written)}
+        return len(homes) == 2 and homes.isdisjoint(self._callers) and not homes <= self._own_memory
+
+
+def share(program: KernelProgram, lives: dict[str, Lifetime]) -> Sharing:
+    """Decide every sharing and every copy that the program needs."""
+    sharing = Sharing(program, lives)
+    for output, source in program.aliases.items():
+        if can_write_back(sharing, output, source):
+            sharing.give(lives[output].first, source, output)
+        else:
+            sharing.copies_after.append((output, source))
+    for n, step in enumerate(program.steps):
+        _share_step(sharing, n, step)
+    return sharing
+
+
+def can_write_back(sharing: Sharing, output: str, source: str) -> bool:
+    """Whether an output may be computed right in the caller's array that it must end up in.
+
+    Not if a later step still reads the old contents, and not if a check could fail once they are half gone.
+    """
+    program, first = sharing.program, sharing.lives[output].first
+    if first >= len(program.steps) or not same_layout(program.buffers[output], program.buffers[source]):
+        return False
+    if any(has_check(step) for step in program.steps[first:]):
+        return False
+    if sharing.lives[source].last > first:
+        return False
+    return source not in step_reads(program.steps[first]) or sharing.may_share(first, source, output)
+
+
+def _share_step(sharing: Sharing, n: int, step: Step) -> None:
+    updates = dict(step.updates) if isinstance(step, Kernel) else {}
+    for written, read in updates.items():
+        if sharing.home(written) == sharing.home(read):
+            continue
+        if sharing.is_free(n, read, written) and sharing.may_share(n, read, written):
+            sharing.give(n, read, written)
+        else:
+            sharing.copies_before.setdefault(n, []).append((read, written))
+    for written in step.writes:
+        if written not in updates and sharing.lives[written].first == n:
+            _take_over(sharing, n, written, step_reads(step))
+
+
+def _take_over(sharing: Sharing, n: int, written: str, candidates: Iterable[str]) -> None:
+    for read in candidates:
+        if sharing.is_free(n, read, written) and sharing.may_share(n, read, written):
+            sharing.give(n, read, written)
+            return

@@ -1,0 +1,235 @@
+"""The memory plan: safe on drawn programs, by a checker of its own, and as small as can be on chains and trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jitml.codegen.interpreter import run
+from jitml.fusion.interpret import interpret
+from jitml.fusion.loops import Kernel
+from jitml.fusion.parser import parse_program
+from jitml.fusion.program import KernelProgram
+from jitml.memory.plan import plan
+from jitml.memory.program import Program
+from jitml.memory.report import describe, show
+
+N = 16
+
+# What a kernel of two operands may do to its result `o`; the sizes of `a` and `b` are N.
+BODIES = {
+    "pointwise": "for i in 0:16 vector { o[i] = a[i] + b[i] }",
+    "reverse": "for i in 0:16 { o[i] = a[15 - i] - b[i] }",
+    "sum": "cell s: f64 = 0.0; for i in 0:16 vector { s add= a[i] }; for i in 0:16 vector { o[i] = s * b[i] }",
+    "late": "for i in 0:16 { o[i] = b[i] }; for i in 0:16 { o[i] = o[i] + a[i] }",
+    "shift": "for i in 0:15 { o[i] = a[i + 1] }; o[15] = b[0]",
+    "first": "for i in 0:16 { o[i] = a[i] * b[0] }",
+    "checked": "for i in 0:16 { check a[i] == a[i], ValueError, 'nan' }; for i in 0:16 { o[i] = a[i] * b[i] }",
+}
+UPDATE = "for i in 2:5 {{ {o}[i] = {a}[i] * 3.0 }}"
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> KernelProgram:
+    """Kernels over vectors of one size: pointwise ones, and ones that read ahead, behind, all, or one for all."""
+    inputs = [f"x{k}" for k in range(draw(st.integers(1, 3)))]
+    known, steps = list(inputs), []
+    for n in range(draw(st.integers(1, 7))):
+        a, b, o = draw(st.sampled_from(known)), draw(st.sampled_from(known)), f"t{n}"
+        kind = draw(st.sampled_from([*BODIES, "update"]))
+        if kind == "update":
+            params, marks, body = [a, o], f" updates({o}={a})", UPDATE.format(o=o, a=a)
+        else:
+            params, marks, body = list(dict.fromkeys([a, b, o])), "", BODIES[kind]
+            for old, new in (("a[", f"{a}["), ("b[", f"{b}["), ("o[", f"{o}[")):
+                body = body.replace(f" {old}", f" {new}").replace(f"({old}", f"({new}")
+        steps.append(f"kernel k{n}({', '.join(f'{p}: f64[16]' for p in params)}){marks} {{ {body} }}")
+        known.append(o)
+    made = known[len(inputs) :]
+    outputs = draw(st.lists(st.sampled_from(made), min_size=1, max_size=3, unique=True))
+    targets = draw(st.permutations(inputs))
+    aliases = dict(zip(outputs, targets[: draw(st.integers(0, len(targets)))]))
+    buffers = "; ".join(f"buffer {name}: f64[16]" for name in known)
+    alias_text = "; ".join(f"alias {o} = {i}" for o, i in aliases.items())
+    return parse_program(
+        f"program({', '.join(inputs)}) -> ({', '.join(outputs)}) {{ {buffers}; {alias_text}; {'; '.join(steps)} }}"
+    )
+
+
+def run_with_memory_for_all(program: KernelProgram, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The program's outputs with an array of its own for every buffer."""
+    arrays = {name: np.full(b.shape, np.nan) for name, b in program.buffers.items()}
+    arrays |= {name: x.copy() for name, x in zip(program.inputs, inputs)}
+    for step in program.steps:
+        assert isinstance(step, Kernel)
+        for written, read in step.updates.items():
+            arrays[written][...] = arrays[read]
+        interpret(step, arrays)
+    return [arrays[name] for name in program.outputs]
+
+
+@settings(max_examples=120, deadline=None)
+@given(programs())
+def test_planned_memory_changes_no_result(program: KernelProgram) -> None:
+    inputs = [np.linspace(1, 2, N) * (k + 1) for k in range(len(program.inputs))]
+    expected = run_with_memory_for_all(program, inputs)
+    given_arrays = [x.copy() for x in inputs]
+    got = run(plan(program), given_arrays)
+    for e, g in zip(expected, got, strict=True):
+        np.testing.assert_array_equal(g, e)
+    changed = {
+        program.inputs.index(name): k for k, name in ((k, program.aliases.get(o)) for k, o in enumerate(program.outputs)) if name
+    }
+    for k, (before, after) in enumerate(zip(inputs, given_arrays)):
+        np.testing.assert_array_equal(after, expected[changed[k]] if k in changed else before)
+
+
+def occupied(program: Program, name: str) -> tuple[object, ...]:
+    place = program.places[name]
+    return (place.space, place.index, place.offset)
+
+
+@settings(max_examples=120, deadline=None)
+@given(programs())
+def test_no_two_live_buffers_overlap(program: KernelProgram) -> None:
+    """Backwards over the steps: what is live after a step, and what it reads, lies apart."""
+    planned = plan(program)
+    in_place = {(written, read) for written, read, _ in planned.report.in_place}
+    live = set(program.outputs) - set(program.aliases)
+    written_before: set[str] = set(program.inputs)
+    steps = planned.kernels.steps
+    first_writer: dict[str, int] = {}
+    for n, step in enumerate(steps):
+        for name in step.writes:
+            first_writer.setdefault(name, n)
+    live |= {o for o in program.aliases if not any(s.writes == (program.aliases[o],) for s in steps)}
+    for n in range(len(steps) - 1, -1, -1):
+        step = steps[n]
+        reads = set(step.reads) | (set(step.updates.values()) if isinstance(step, Kernel) else set())
+        after = live | set(step.writes)
+        live = {name for name in live | reads if first_writer.get(name, -1) < n or name in written_before}
+        for group in (after, live):
+            spots = [occupied(planned, name) for name in group]
+            assert len(set(spots)) == len(spots), f"step {n}: {group} overlap"
+        for written in step.writes:
+            for read in reads - {written}:
+                shared = occupied(planned, written) == occupied(planned, read)
+                assert not shared or (written, read) in in_place
+    # All buffers have one size here, so two places overlap exactly if they are equal.
+    assert all(p.offset % 128 == 0 for p in planned.places.values())
+
+
+@settings(max_examples=120, deadline=None)
+@given(programs())
+def test_arguments_change_only_after_the_last_check(program: KernelProgram) -> None:
+    planned = plan(program)
+    touched = False
+    for step in planned.kernels.steps:
+        if isinstance(step, Kernel) and "check" in step.name + str(step.body).lower():
+            assert not touched
+            assert not any(planned.places[name].space == "input" for name in step.writes)
+        touched = touched or any(planned.places[name].space == "input" for name in step.writes)
+
+
+def chain(length: int) -> str:
+    names = ["x", *(f"t{k}" for k in range(length)), "y"]
+    buffers = "; ".join(f"buffer {n}: f64[16]" for n in names)
+    steps = "; ".join(
+        f"kernel k{k}({a}: f64[16], {b}: f64[16]) {{ for i in 0:16 vector {{ {b}[i] = exp({a}[i]) }} }}"
+        for k, (a, b) in enumerate(pairwise(names))
+    )
+    return f"program(x) -> (y) {{ {buffers}; {steps} }}"
+
+
+def test_a_pointwise_chain_runs_in_the_output() -> None:
+    planned = plan(parse_program(chain(5)))
+    assert planned.arena_size == 0
+    assert {planned.places[f"t{k}"].space for k in range(5)} == {"output"}
+
+
+def test_a_chain_that_cannot_run_in_place_needs_two_buffers() -> None:
+    text = chain(6).replace("exp(", "exp(").replace("[i])", "[15 - i])")
+    planned = plan(parse_program(text))
+    assert planned.arena_size == planned.report.lower_bound == 2 * 128
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_arena_equals_the_peak_on_trees(depth: int) -> None:
+    """Sums of reversed leaves, evaluated depth first: sizes grow towards the leaves."""
+    buffers, steps = ["x: f64[64]", "out: f64[64]"], []
+
+    def build(level: int, name: str) -> None:
+        buffers.append(f"{name}: f64[{8 * (level + 1)}]")
+        n = 8 * (level + 1)
+        if level == depth:
+            steps.append(f"kernel k{name}(x: f64[64], {name}: f64[{n}]) {{ for i in 0:{n} {{ {name}[i] = x[{n - 1} - i] }} }}")
+            return
+        build(level + 1, f"{name}l")
+        build(level + 1, f"{name}r")
+        m = 8 * (level + 2)
+        steps.append(
+            f"kernel k{name}({name}l: f64[{m}], {name}r: f64[{m}], {name}: f64[{n}])"
+            f" {{ for i in 0:{n} {{ {name}[i] = {name}l[{m - 1} - i] + {name}r[i] }} }}"
+        )
+
+    build(0, "t")
+    steps.append("kernel last(t: f64[8], out: f64[64]) { for i in 0:64 { out[i] = t[i // 8] } }")
+    planned = plan(parse_program(f"program(x) -> (out) {{ {'; '.join('buffer ' + b for b in buffers)}; {'; '.join(steps)} }}"))
+    assert planned.arena_size == planned.report.lower_bound
+
+
+def test_a_mutated_argument_is_updated_where_it_lies() -> None:
+    text = """program(x) -> (y) { buffer x: f64[16]; buffer y: f64[16]; alias y = x
+      kernel k(x: f64[16], y: f64[16]) { for i in 0:16 vector { y[i] = x[i] + 1.0 } } }"""
+    planned = plan(parse_program(text))
+    assert occupied(planned, "y") == occupied(planned, "x")
+    assert planned.report.in_place == (("y", "x", 0),)
+    assert planned.report.copies == ()
+
+
+def test_a_check_keeps_the_result_out_of_the_callers_array_until_it_has_passed() -> None:
+    text = """program(x) -> (y) { buffer x: f64[16]; buffer y: f64[16]; alias y = x
+      kernel k(x: f64[16], y: f64[16]) { for i in 0:16 { check x[i] > 0.0, ValueError, 'sign'; y[i] = x[i] + 1.0 } } }"""
+    planned = plan(parse_program(text))
+    assert planned.places["y"].space == "arena"
+    assert planned.report.copies == ("y",)
+    x = np.array([1.0] * 15 + [-1.0])
+    with pytest.raises(ValueError, match="sign"):
+        run(planned, [x])
+    assert x.tolist() == [1.0] * 15 + [-1.0]
+    x = np.ones(16)
+    (y,) = run(planned, [x])
+    assert y is x
+    assert x.tolist() == [2.0] * 16
+
+
+def test_two_arguments_swapped() -> None:
+    text = """program(x, y) -> (p, q) { buffer x: f64[4]; buffer y: f64[4]; buffer p: f64[4]; buffer q: f64[4]
+      alias p = x; alias q = y
+      kernel a(y: f64[4], p: f64[4]) { for i in 0:4 { p[i] = y[i] } }
+      kernel b(x: f64[4], q: f64[4]) { for i in 0:4 { q[i] = x[i] } } }"""
+    x, y = np.arange(4.0), np.ones(4)
+    run(plan(parse_program(text)), [x, y])
+    assert (x.tolist(), y.tolist()) == ([1.0] * 4, [0.0, 1.0, 2.0, 3.0])
+
+
+def test_strided_and_reversed_inputs_are_written_through() -> None:
+    text = """program(x) -> (y) { buffer x: f64[4] strides(-2); buffer y: f64[4] strides(-2); alias y = x
+      kernel k(x: f64[4] strides(-2), y: f64[4] strides(-2)) { for i in 0:4 { y[i] = x[3 - i] } } }"""
+    planned = plan(parse_program(text))
+    memory = np.arange(8.0)
+    run(planned, [memory[::-2]])
+    assert memory.tolist() == [0, 7, 2, 5, 4, 3, 6, 1]
+    assert planned.report.copies == ("y",)
+
+
+def test_the_report_reads_well_and_the_text_parses() -> None:
+    planned = plan(parse_program(chain(1).replace("exp(t0[i])", "t0[15 - i]")))
+    assert describe(planned) == "arena 128 B; without reuse 128 B\n  that is the peak of live bytes: no plan could need less"
+    assert "buffer t0: f64[16]  # arena 0" in show(planned)
+    assert parse_program(show(planned)) == planned.kernels
