@@ -1,0 +1,323 @@
+"""`x[index]` and `x[index] = value`: basic indices are views, integer arrays gather and scatter, masks select.
+
+An index is first read into one `Axis` item per axis of x (`_parse`); the basic part of it is a view, and what is left are
+integer arrays on some axes of that view. Sizes that depend on data (`x[mask]` as a value) are refused.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import ShapeError
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import BOOL, is_integer
+from jitml.numpy.operands import (
+    Shape,
+    as_array,
+    astype,
+    broadcast_value,
+    common_shape,
+    constant,
+    not_compiled,
+    reshape_value,
+    value_of,
+)
+from jitml.numpy.shape import flipped, reshaped, same, transposed
+from jitml.trace.context import user_source
+from jitml.trace.registry import implements
+from jitml.trace.tracers import TracedArray, TracedNumber, assign, constant_of, fresh, is_traced, read, scalar, view
+
+_VALID_INDICES = (
+    "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """A view by the basic part of an index, and the integer arrays that are left.
+
+    Args:
+        base: the view; its indexed axes are neighbours, starting at `axis`.
+        indices: one Value of one common shape per indexed axis; empty for a basic index.
+        is_scalar: every axis has an integer, and NumPy gives a scalar.
+    """
+
+    base: TracedArray
+    indices: tuple[Value, ...]
+    axis: int
+    is_scalar: bool
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of what is indexed."""
+        if not self.indices:
+            return self.base.shape
+        after = self.base.shape[self.axis + len(self.indices) :]
+        return (*self.base.shape[: self.axis], *self.indices[0].shape, *after)
+
+
+@implements(operator.getitem)
+def getitem(x: Any, index: Any) -> Any:
+    """x[index]: a view, a new array, or a scalar, as in NumPy.
+
+    Raises:
+        IndexError: too many indices, or a concrete one out of bounds (NumPy's messages).
+        UnsupportedError: a traced boolean mask, whose result has a size that is not known.
+    """
+    if _single_mask(index) is not None:
+        not_compiled(
+            "ndarray.__getitem__",
+            "x[mask] has a size that depends on data",
+            "np.where(mask, x, 0) keeps the size; sums and means take where=mask; x[mask] = number is supported.",
+        )
+    found = _locate(as_array(x), index)
+    if found.indices:
+        return _wrap_gathered(ops.gather(read(found.base), *found.indices, axis=found.axis), found)
+    return scalar(read(found.base)) if found.is_scalar else found.base
+
+
+def _wrap_gathered(value: Value, found: Indexed) -> Any:
+    return scalar(value) if found.is_scalar else fresh(value)
+
+
+@implements(operator.setitem)
+def setitem(x: TracedArray, index: Any, value: Any) -> None:
+    """x[index] = value, through views into the storage that x looks at.
+
+    Raises:
+        IndexError, ValueError: as NumPy. OverflowError: a Python integer does not fit x's dtype.
+    """
+    mask = _single_mask(index)
+    if mask is not None:
+        _set_where(x, mask, value)
+        return
+    found = _locate(x, index)
+    new = _fit(value_for(value, x), found.shape)
+    if found.indices:
+        new = ops.scatter(read(found.base), new, *found.indices, axis=found.axis, combine="set")
+    assign(found.base, new)
+
+
+def value_for(value: Any, x: TracedArray) -> Value:
+    """A value that is stored in x: unsafe casts are allowed, as in NumPy, but Python integers must fit."""
+    if type(value) is float and x.dtype.kind in "iu":
+        value = np.float64(value)  # x[0] = 2.7 truncates
+    if isinstance(value, TracedNumber) and value.kind is float and x.dtype.kind in "iub":
+        return astype(value_of(value), x.dtype)
+    if isinstance(value, TracedNumber) and x.dtype == BOOL:
+        return astype(value_of(value), BOOL)
+    return value_of(value, x.dtype)
+
+
+def _fit(value: Value, shape: Shape) -> Value:
+    """A value broadcast into the place it is stored in; more leading axes of length one than the place has are dropped."""
+    extra = value.ndim - len(shape)
+    if extra > 0 and all(n == 1 for n in value.shape[:extra]):
+        value = reshape_value(value, value.shape[extra:])
+    if value.shape == shape:
+        return value
+    if common_shape("assignment", value.shape, shape) != shape:
+        message = f"could not broadcast input array from shape {value.shape} into shape {shape}"
+        raise ShapeError(message, source=user_source())
+    return broadcast_value(value, shape)
+
+
+def _single_mask(index: Any) -> Any:
+    """The traced boolean array that an index consists of (alone, or with a trailing `...`); None for other indices."""
+    if isinstance(index, tuple) and len(index) in (1, 2) and all(i is Ellipsis for i in index[1:]):
+        index = index[0]
+    is_mask = isinstance(index, (TracedArray, np.ndarray)) and index.dtype == BOOL
+    return index if is_mask and constant_of(read(index)) is None else None
+
+
+def _set_where(x: TracedArray, mask: Any, value: Any) -> None:
+    """x[mask] = value for one value per element of x: a number, or what broadcasts along the axes behind the mask's."""
+    if mask.shape != x.shape[: mask.ndim]:
+        axis = next((n for n, (m, k) in enumerate(zip(mask.shape, x.shape)) if m != k), x.ndim)
+        if mask.ndim > x.ndim:
+            raise IndexError(f"too many indices for array: array is {x.ndim}-dimensional, but {mask.ndim} were indexed")
+        raise IndexError(
+            f"boolean index did not match indexed array along axis {axis}; size of axis is {x.shape[axis]} "
+            f"but size of corresponding boolean axis is {mask.shape[axis]}"
+        )
+    new = value_for(value, x)
+    behind = x.ndim - mask.ndim
+    if new.ndim > behind and any(n != 1 for n in new.shape[: new.ndim - behind]):
+        not_compiled(
+            "ndarray.__setitem__",
+            f"x[mask] = v with a v of shape {new.shape}, one element per True",
+            "x[...] = np.where(mask, values, x) with values of x's shape does not depend on the number of True.",
+        )
+    new = reshape_value(new, new.shape[max(0, new.ndim - behind) :])
+    new = broadcast_value(_fit(new, x.shape[mask.ndim :]), x.shape)
+    where = reshape_value(value_of(mask), (*mask.shape, *(1,) * behind))
+    assign(x, ops.select(broadcast_value(where, x.shape), new, read(x)))
+
+
+def _locate(x: TracedArray, index: Any) -> Indexed:
+    items = _complete(index if isinstance(index, tuple) else (index,), x)
+    arrays = {n: i for n, i in enumerate(items) if _is_array(i)}
+    if arrays:
+        # Beside an array an integer is an array of shape (), which takes part in the broadcast.
+        arrays = {n: i for n, i in enumerate(items) if _is_array(i) or _is_int(i)}
+    base, places = _basic_view(x, items, arrays)
+    if not arrays:
+        is_scalar = all(map(_is_int, items))  # also for the () of a 0-d array
+        return Indexed(base, (), 0, is_scalar and Ellipsis not in _as_tuple(index))
+    return _with_arrays(base, arrays, places, _as_tuple(index))
+
+
+def _as_tuple(index: Any) -> Sequence[Any]:
+    """The items of an index whose ellipsis can be found by identity."""
+    items = index if isinstance(index, tuple) else (index,)
+    return [Ellipsis if i is Ellipsis else None for i in items]
+
+
+def _complete(index: tuple[Any, ...], x: TracedArray) -> list[Any]:
+    """The index without ellipsis, one item per axis of x, and None for each new axis."""
+    items = [j for i in index for j in _as_items(i)]
+    used = sum(i is not None and i is not Ellipsis for i in items)
+    if sum(i is Ellipsis for i in items) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if used > x.ndim:
+        raise IndexError(f"too many indices for array: array is {x.ndim}-dimensional, but {used} were indexed")
+    if not any(i is Ellipsis for i in items):
+        items.append(Ellipsis)
+    at = next(n for n, i in enumerate(items) if i is Ellipsis)
+    return [*items[:at], *[slice(None)] * (x.ndim - used), *items[at + 1 :]]
+
+
+def _as_items(i: Any) -> list[Any]:
+    """One part of an index, brought to a slice, None, `...`, a Python int, or a Value of integers; a concrete mask is several."""
+    if i is None or i is Ellipsis or isinstance(i, slice):
+        return [i]
+    if isinstance(i, TracedNumber) and i.kind is not bool:
+        return [_number_index(i)]
+    if type(i) is int or (isinstance(i, np.integer) and not is_traced(i)):
+        return [int(i)]
+    if isinstance(i, (bool, np.bool_)):
+        not_compiled("ndarray.__getitem__", "a single bool as an index", "np.where chooses by a condition.")
+    if not is_traced(i) and not isinstance(i, (np.ndarray, list, tuple)):
+        if hasattr(i, "__index__"):
+            return [operator.index(i)]
+        raise IndexError(_VALID_INDICES)
+    value = value_of(np.empty(0, np.int64)) if isinstance(i, (list, tuple)) and len(i) == 0 else value_of(i)
+    if value.dtype == BOOL:
+        return _mask_items(value)
+    if not is_integer(value.dtype):
+        raise IndexError("arrays used as indices must be of integer (or boolean) type" if is_traced(i) else _VALID_INDICES)
+    return [value]
+
+
+def _mask_items(mask: Value) -> list[Value]:
+    """A mask that depends on constants alone, as the positions of its True."""
+    known = constant_of(mask)
+    if known is None:
+        not_compiled(
+            "ndarray.__getitem__",
+            "a boolean mask beside other indices",
+            "Apply the mask alone: x[i][mask] = v, or use np.where.",
+        )
+    return [constant(positions) for positions in known.nonzero()]
+
+
+def _number_index(n: TracedNumber) -> Any:
+    """A traced Python integer as an index: read at run time, so that x[i] serves every i."""
+    if n.kind is float:
+        raise IndexError(_VALID_INDICES)
+    return n.known() if n.slot is not None else value_of(n)
+
+
+def _is_int(i: Any) -> bool:
+    return type(i) is int
+
+
+def _is_array(i: Any) -> bool:
+    return isinstance(i, Value)
+
+
+def _basic_view(x: TracedArray, items: list[Any], arrays: dict[int, Any]) -> tuple[TracedArray, dict[int, int]]:
+    """Slices, new axes and lone integers as a view; also the view's axis for each item that is an index array."""
+    starts, stops, steps, flips, shape = [], [], [], [], []
+    places: dict[int, int] = {}
+    axis = 0
+    for n, item in enumerate(items):
+        if item is None:
+            shape.append(1)
+            continue
+        size = x.shape[axis]
+        start, stop, step, flip = _range_of(item if n not in arrays else slice(None), size, axis)
+        starts.append(start)
+        stops.append(stop)
+        steps.append(step)
+        flips.extend([axis] if flip else [])
+        if n in arrays:
+            places[n] = len(shape)
+        if n in arrays or not _is_int(item):
+            shape.append(max(0, -(-(stop - start) // step)))
+        axis += 1
+    whole = (tuple(starts), tuple(stops), tuple(steps)) == ((0,) * x.ndim, x.shape, (1,) * x.ndim)
+    base = same(x) if whole else view(x, ops.slice, start=tuple(starts), stop=tuple(stops), step=tuple(steps))
+    return reshaped(flipped(base, flips), shape), places
+
+
+def _range_of(item: Any, size: int, axis: int) -> tuple[int, int, int, bool]:
+    """A slice or integer as start, stop, positive step, and whether the result is then flipped."""
+    if _is_int(item):
+        if not -size <= item < size:
+            raise IndexError(f"index {item} is out of bounds for axis {axis} with size {size}")
+        return item % size, item % size + 1, 1, False
+    start, stop, step = slice(*map(_bound, (item.start, item.stop, item.step))).indices(size)
+    length = len(range(start, stop, step))
+    if length == 0:
+        return 0, 0, 1, False
+    if step > 0:
+        return start, min(stop, size), step, False
+    last = start + (length - 1) * step
+    return last, start + 1, -step, True
+
+
+def _bound(n: Any) -> Any:
+    """A slice's bound as a concrete integer; a traced one is taken under a guard or refused."""
+    if n is None or type(n) is int:
+        return n
+    if not hasattr(n, "__index__"):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
+    return operator.index(n)
+
+
+def _with_arrays(base: TracedArray, arrays: dict[int, Any], places: dict[int, int], given: Sequence[Any]) -> Indexed:
+    """Broadcast the index arrays together and bring their axes side by side.
+
+    NumPy puts the axes of the indices where the indexed axes were if those are neighbours in the index, else first.
+    """
+    values = [value_of(arrays[n]) if _is_int(arrays[n]) else arrays[n] for n in arrays]
+    for n, value in arrays.items():
+        if _is_int(value):
+            _range_of(value, base.shape[places[n]], places[n])
+    try:
+        shape = np.broadcast_shapes(*(v.shape for v in values))
+    except ValueError:
+        listed = " ".join(str(v.shape) for v in values)
+        raise IndexError(f"shape mismatch: indexing arrays could not be broadcast together with shapes {listed}") from None
+    indices = tuple(broadcast_value(v, shape) for v in values)
+    axes = [places[n] for n in arrays]
+    is_scalar = not shape and len(axes) == base.ndim and Ellipsis not in given
+    if axes == list(range(axes[0], axes[0] + len(axes))) and not _split_by_empty_ellipsis(arrays, given):
+        return Indexed(base, indices, axes[0], is_scalar)
+    others = [a for a in range(base.ndim) if a not in axes]
+    return Indexed(transposed(base, (*axes, *others)), indices, 0, is_scalar)
+
+
+def _split_by_empty_ellipsis(arrays: dict[int, Any], given: Sequence[Any]) -> bool:
+    """Whether a `...` that stands for no axis lies between two index arrays, which NumPy counts as a separation."""
+    if Ellipsis not in given:
+        return False
+    at = given.index(Ellipsis)
+    return min(arrays) < at <= max(arrays) and len(arrays) > 1

@@ -1,0 +1,254 @@
+"""Joining, splitting and repeating arrays: concatenate and its relatives, split, tile, repeat, roll."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import ShapeError
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import normalize_axis
+from jitml.numpy.indexing import getitem
+from jitml.numpy.operands import Shape, as_array, as_int, astype, broadcast_value, constant, not_compiled, reshape_value, value_of
+from jitml.numpy.reductions import finish
+from jitml.numpy.shape import as_shape, atleast_1d, atleast_2d, atleast_3d, complete_shape, moveaxis, transposed
+from jitml.trace.context import user_source
+from jitml.trace.registry import implements
+from jitml.trace.tracers import TracedArray, fresh, read, view
+
+
+def _parts(arrays: Any) -> list[Any]:
+    """The arrays of a sequence argument; the rows of an array that is one."""
+    if isinstance(arrays, (list, tuple)):
+        return list(arrays)
+    return list(iter(as_array(arrays)))
+
+
+def concat_values(values: Sequence[Value], axis: int) -> Value:
+    """Join along one axis (non-negative); zero-size parts cost nothing."""
+    return values[0] if len(values) == 1 else ops.concat(*values, axis=axis)
+
+
+@implements(np.concatenate)
+def concatenate(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    parts = _parts(arrays)
+    if not parts:
+        raise ValueError("need at least one array to concatenate")
+    target = _joined_dtype(parts, dtype, casting)
+    values = [astype(value_of(p), target) for p in parts]
+    if axis is None:
+        values, axis = [reshape_value(v, (v.size,)) for v in values], 0
+    first = values[0]
+    if any(v.ndim == 0 for v in values):
+        raise ValueError("zero-dimensional arrays cannot be concatenated")
+    along = normalize_axis(as_int(axis), first.ndim)
+    for n, v in enumerate(values):
+        if v.ndim != first.ndim or any(p != q for a, (p, q) in enumerate(zip(v.shape, first.shape)) if a != along):
+            message = f"concatenate: arrays 0 and {n} have the shapes {first.shape} and {v.shape}, which differ off axis {along}"
+            raise ShapeError(message, source=user_source())
+    result = concat_values(values, along)
+    return fresh(result) if out is None else finish(result, None, out, first.ndim)
+
+
+def _joined_dtype(parts: Sequence[Any], dtype: Any, casting: Any) -> np.dtype[Any]:
+    # As elements of a sequence Python numbers are strong: np.array makes float64 and int64 of them.
+    found: np.dtype[Any] = np.result_type(*(value_of(p).dtype for p in parts))
+    if dtype is None:
+        return found
+    target: np.dtype[Any] = np.dtype(dtype)
+    if not np.can_cast(found, target, casting):
+        raise TypeError(f"Cannot cast array data from {found!r} to {target!r} according to the rule '{casting}'")
+    return target
+
+
+@implements(np.stack)
+def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    parts = [value_of(p) for p in _parts(arrays)]
+    if not parts:
+        raise ValueError("need at least one array to stack")
+    if len({p.shape for p in parts}) != 1:
+        shapes = [p.shape for p in parts]
+        raise ShapeError(f"all input arrays must have the same shape, not {shapes}", source=user_source())
+    along = normalize_axis(as_int(axis), parts[0].ndim + 1)
+    shape = parts[0].shape
+    raised = [reshape_value(p, (*shape[:along], 1, *shape[along:])) for p in parts]
+    return concatenate(raised, along, out, dtype=dtype, casting=casting)
+
+
+def _after_raising(raise_to: Callable[..., Any], axis: Callable[[int], int]) -> Callable[..., Any]:
+    def function(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+        parts = [raise_to(p) for p in _parts(tup)]
+        return concatenate(parts, axis(parts[0].ndim if parts else 1), dtype=dtype, casting=casting)
+
+    return function
+
+
+implements(np.hstack)(_after_raising(atleast_1d, lambda ndim: 0 if ndim == 1 else 1))
+vstack = implements(np.vstack)(_after_raising(atleast_2d, lambda ndim: 0))
+implements(np.dstack)(_after_raising(atleast_3d, lambda ndim: 2))
+
+
+@implements(np.column_stack)
+def column_stack(tup: Any) -> Any:
+    parts = [as_array(p) for p in _parts(tup)]
+    return concatenate([p if p.ndim >= 2 else transposed(atleast_2d(p), (1, 0)) for p in parts], 1)
+
+
+@implements(np.block)
+def block(arrays: Any) -> Any:
+    """Nested lists: the innermost are joined along the last axis, the next along the one before."""
+    depth = _depth(arrays)
+    ndim = max(depth, _largest_ndim(arrays))
+    return _block(arrays, depth, ndim) if depth else fresh(value_of(arrays))
+
+
+def _depth(x: Any) -> int:
+    return 1 + _depth(x[0]) if isinstance(x, list) and x else 0
+
+
+def _largest_ndim(x: Any) -> int:
+    return max(map(_largest_ndim, x)) if isinstance(x, list) else value_of(x).ndim
+
+
+def _block(x: Any, depth: int, ndim: int) -> Any:
+    if not isinstance(x, list):
+        value = value_of(x)
+        return fresh(reshape_value(value, (1,) * (ndim - value.ndim) + value.shape))
+    return concatenate([_block(part, depth - 1, ndim) for part in x], ndim - depth)
+
+
+@implements(np.append)
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    return concatenate([value_of(arr), value_of(values)], axis)
+
+
+def _along(x: TracedArray, axis: int, start: int, stop: int) -> TracedArray:
+    starts = tuple(start if a == axis else 0 for a in range(x.ndim))
+    stops = tuple(stop if a == axis else n for a, n in enumerate(x.shape))
+    return view(x, ops.slice, start=starts, stop=stops, step=(1,) * x.ndim)
+
+
+@implements(np.array_split)
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[TracedArray]:
+    x = as_array(ary)
+    along = normalize_axis(as_int(axis), x.ndim)
+    size = x.shape[along]
+    if hasattr(indices_or_sections, "__len__"):
+        cuts = [0, *map(as_int, indices_or_sections), size]
+    else:
+        count = as_int(indices_or_sections)
+        if count <= 0:
+            raise ValueError("number sections must be larger than 0.")
+        each, extra = divmod(size, count)
+        cuts = [n * each + min(n, extra) for n in range(count + 1)]
+    bounds = [slice(a, b).indices(size) for a, b in pairwise(cuts)]
+    return [_along(x, along, start, max(start, stop)) for start, stop, _ in bounds]
+
+
+@implements(np.split)
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[TracedArray]:
+    x = as_array(ary)
+    if not hasattr(indices_or_sections, "__len__"):
+        if x.shape[normalize_axis(as_int(axis), x.ndim)] % as_int(indices_or_sections):
+            raise ShapeError("array split does not result in an equal division", source=user_source())
+    return array_split(x, indices_or_sections, axis)
+
+
+def _split_along(axis: Callable[[int], int], least: int, name: str) -> Callable[..., list[TracedArray]]:
+    def function(ary: Any, indices_or_sections: Any) -> list[TracedArray]:
+        x = as_array(ary)
+        if x.ndim < least:
+            raise ValueError(f"{name} only works on arrays of {least} or more dimensions")
+        return split(x, indices_or_sections, axis(x.ndim))
+
+    return function
+
+
+implements(np.hsplit)(_split_along(lambda ndim: 0 if ndim == 1 else 1, 1, "hsplit"))
+implements(np.vsplit)(_split_along(lambda ndim: 0, 2, "vsplit"))
+implements(np.dsplit)(_split_along(lambda ndim: 2, 3, "dsplit"))
+
+
+@implements(np.unstack)
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    moved = moveaxis(x, axis, 0)
+    return tuple(getitem(moved, (n, ...)) for n in range(moved.shape[0]))
+
+
+@implements(np.tile)
+def tile(A: Any, reps: Any) -> TracedArray:
+    x = value_of(A)
+    times = as_shape(reps)
+    ndim = max(x.ndim, len(times))
+    times = (1,) * (ndim - len(times)) + times
+    shape = (1,) * (ndim - x.ndim) + x.shape
+    # Each axis becomes (times, size): repeating is a broadcast of the first of the two.
+    pairs = [n for t, s in zip(times, shape) for n in (t, s)]
+    spread = ops.broadcast(reshape_value(x, shape), shape=tuple(pairs), axes=tuple(range(1, 2 * ndim, 2)))
+    return fresh(reshape_value(spread, [t * s for t, s in zip(times, shape)]))
+
+
+@implements(np.repeat)
+def repeat(a: Any, repeats: Any, axis: int | None = None) -> TracedArray:
+    x = value_of(a)
+    if axis is None:
+        x, axis = reshape_value(x, (x.size,)), 0
+    along = normalize_axis(as_int(axis), x.ndim)
+    counts = _counts(repeats)
+    before, size, after = x.shape[:along], x.shape[along], x.shape[along + 1 :]
+    if len(counts) == 1:
+        each = (*before, size, counts[0], *after)
+        axes = tuple(n for n in range(len(each)) if n != along + 1)
+        return fresh(reshape_value(ops.broadcast(x, shape=each, axes=axes), (*before, size * counts[0], *after)))
+    if len(counts) != size:
+        raise ShapeError(f"repeat: {len(counts)} counts for an axis of {size}", source=user_source())
+    places = [n for n, count in enumerate(counts) for _ in range(count)]
+    return fresh(ops.gather(x, constant(np.array(places, np.int64)), axis=along))
+
+
+def _counts(repeats: Any) -> list[int]:
+    if isinstance(repeats, TracedArray):
+        not_compiled("repeat", "with traced counts, whose sum decides the size", "Give the counts as Python ints or a list.")
+    return [as_int(n) for n in repeats] if hasattr(repeats, "__len__") else [as_int(repeats)]
+
+
+@implements(np.roll)
+def roll(a: Any, shift: Any, axis: Any = None) -> TracedArray:
+    x = value_of(a)
+    if axis is None:
+        return fresh(reshape_value(_rolled(reshape_value(x, (x.size,)), as_int(shift), 0), x.shape))
+    shifts = list(as_shape(shift))
+    axes = [normalize_axis(n, x.ndim) for n in as_shape(axis)]
+    if len(shifts) != len(axes):
+        shifts, axes = (shifts * len(axes), axes) if len(shifts) == 1 else (shifts, axes * len(shifts))
+    if len(shifts) != len(axes):
+        raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
+    for by, along in zip(shifts, axes):
+        x = _rolled(x, by, along)
+    return fresh(x)
+
+
+def _rolled(x: Value, by: int, axis: int) -> Value:
+    size = x.shape[axis]
+    if size == 0 or by % size == 0:
+        return x
+    array = fresh(x)
+    cut = size - by % size
+    return concat_values([read(_along(array, axis, cut, size)), read(_along(array, axis, 0, cut))], axis)
+
+
+@implements(np.resize)
+def resize(a: Any, new_shape: Any) -> TracedArray:
+    x = value_of(a)
+    shape: Shape = as_shape(new_shape)
+    size = int(np.prod(shape, dtype=int))
+    if x.size == 0 or size == 0:
+        return fresh(ops.full(value=0, shape=shape, dtype=x.dtype))
+    copies = -(-size // x.size)
+    flat = broadcast_value(reshape_value(x, (x.size,)), (copies, x.size))
+    flat = ops.slice(reshape_value(flat, (copies * x.size,)), start=(0,), stop=(size,), step=(1,))
+    return fresh(reshape_value(flat, complete_shape(shape, size)))

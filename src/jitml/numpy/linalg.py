@@ -1,0 +1,418 @@
+"""Products of arrays: matmul, dot, inner, outer, tensordot and their kin, each a `dot_general`; norms and powers of matrices.
+
+float16 is multiplied in float32 and rounded once, as NumPy's loops do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import ShapeError
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import F32, F64, I64, DType, is_float, normalize_axis
+from jitml.numpy.operands import (
+    as_array,
+    as_int,
+    astype,
+    axes_of,
+    broadcast_value,
+    common_dtype,
+    kind_of,
+    not_compiled,
+    reshape_value,
+    result_of,
+    value_of,
+)
+from jitml.numpy.reductions import F16, accumulator, finish, reduce_values
+from jitml.numpy.shape import moveaxis, reshaped, swapaxes
+from jitml.numpy.ufuncs import call_ufunc, store
+from jitml.trace.context import user_source
+from jitml.trace.registry import implements
+from jitml.trace.tracers import TracedArray, fresh, read
+
+Ints = tuple[int, ...]
+
+
+def dot_values(x: Value, y: Value, contract: tuple[Ints, Ints], batch: tuple[Ints, Ints] = ((), ())) -> Value:
+    """`dot_general`; result axes are the batch's, then x's free ones, then y's."""
+    if x.dtype == F16:
+        return astype(ops.dot_general(astype(x, F32), astype(y, F32), batch=batch, contract=contract), F16)
+    return ops.dot_general(x, y, batch=batch, contract=contract)  # type: ignore[no-any-return]  # one-result ops return a Value
+
+
+def _operands(name: str, *args: Any) -> list[Value]:
+    """Operands of a product in their common dtype."""
+    dtype = (
+        np.result_type(*(value_of(a).dtype for a in args))
+        if all(isinstance(kind_of(a), type) for a in args)
+        else common_dtype(*args)
+    )
+    return [astype(value_of(a), dtype) if isinstance(kind_of(a), np.dtype) else value_of(a, dtype) for a in args]
+
+
+def _need_axes(name: str, *values: Value) -> None:
+    if any(v.ndim == 0 for v in values):
+        raise ShapeError(f"{name}: operands need at least one axis; use * for a product with a number", source=user_source())
+
+
+def _need_equal(name: str, x: Value, y: Value, m: int, n: int) -> None:
+    if m != n:
+        message = f"{name}: {x.aval} and {y.aval} do not fit: the contracted axes have the sizes {m} and {n}"
+        raise ShapeError(message, source=user_source())
+
+
+@implements(np.matmul)
+def matmul(
+    x1: Any,
+    x2: Any,
+    /,
+    out: Any = None,
+    *,
+    casting: Any = "same_kind",
+    order: str = "K",
+    dtype: Any = None,
+    subok: bool = True,
+    **axes: Any,
+) -> Any:
+    if axes:
+        not_compiled("matmul", f"with {', '.join(axes)}", "Move the axes with np.moveaxis first.")
+    x, y = _operands("matmul", x1, x2)
+    if dtype is not None:
+        x, y = astype(x, np.dtype(dtype)), astype(y, np.dtype(dtype))
+    _need_axes("matmul", x, y)
+    result = _matmul_values(x, y)
+    return result_of(result) if out is None else store(out, result, casting=casting)
+
+
+def _matmul_values(x: Value, y: Value) -> Value:
+    _need_equal("matmul", x, y, x.shape[-1], y.shape[-2 if y.ndim > 1 else 0])
+    if y.ndim <= 2:
+        # The batch of x consists of free axes like its rows.
+        return dot_values(x, y, ((x.ndim - 1,), (max(0, y.ndim - 2),)))
+    if x.ndim == 1:
+        return dot_values(y, x, ((y.ndim - 2,), (0,)))
+    try:
+        shape = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    except ValueError:
+        raise ShapeError(f"matmul: the batches of {x.aval} and {y.aval} do not broadcast", source=user_source()) from None
+    x, y = broadcast_value(x, (*shape, *x.shape[-2:])), broadcast_value(y, (*shape, *y.shape[-2:]))
+    batch = tuple(range(len(shape)))
+    return dot_values(x, y, ((x.ndim - 1,), (y.ndim - 2,)), (batch, batch))
+
+
+@implements(np.dot)
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return call_ufunc(np.multiply, a, b, out=out)
+    x, y = _operands("dot", a, b)
+    _need_equal("dot", x, y, x.shape[-1], y.shape[max(0, y.ndim - 2)])
+    return finish(dot_values(x, y, ((x.ndim - 1,), (max(0, y.ndim - 2),))), None, out, 0)
+
+
+@implements(np.inner)
+def inner(a: Any, b: Any, /) -> Any:
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return call_ufunc(np.multiply, a, b)
+    x, y = _operands("inner", a, b)
+    _need_equal("inner", x, y, x.shape[-1], y.shape[-1])
+    return result_of(dot_values(x, y, ((x.ndim - 1,), (y.ndim - 1,))))
+
+
+@implements(np.vdot)
+def vdot(a: Any, b: Any, /) -> Any:
+    x, y = (reshape_value(v, (v.size,)) for v in _operands("vdot", a, b))
+    _need_equal("vdot", x, y, x.size, y.size)
+    return result_of(dot_values(x, y, ((0,), (0,))))
+
+
+@implements(np.outer)
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    x, y = (reshaped(as_array(v), (np.size(v),)) for v in (a, b))
+    return call_ufunc(np.multiply, reshaped(x, (x.size, 1)), reshaped(y, (1, y.size)), out=out)
+
+
+@implements(np.linalg.outer)
+def linalg_outer(x1: Any, x2: Any, /) -> Any:
+    if np.ndim(x1) != 1 or np.ndim(x2) != 1:
+        raise ValueError(f"Input arrays must be one-dimensional, but they are x1.ndim={np.ndim(x1)} and x2.ndim={np.ndim(x2)}.")
+    return outer(x1, x2)
+
+
+@implements(np.vecdot)
+def vecdot(x1: Any, x2: Any, /, out: Any = None, *, axis: int = -1, **options: Any) -> Any:
+    return _vecdot(x1, x2, axis, out)
+
+
+@implements(np.linalg.vecdot)
+def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    return _vecdot(x1, x2, axis, None)
+
+
+def _vecdot(x1: Any, x2: Any, axis: int, out: Any) -> Any:
+    x, y = (read(moveaxis(fresh(v), axis, -1)) for v in _operands("vecdot", x1, x2))
+    _need_axes("vecdot", x, y)
+    _need_equal("vecdot", x, y, x.shape[-1], y.shape[-1])
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    batch = tuple(range(len(shape) - 1))
+    last = (len(shape) - 1,)
+    result = dot_values(broadcast_value(x, shape), broadcast_value(y, shape), (last, last), (batch, batch))
+    return finish(result, None, out, 0)
+
+
+@implements(np.matvec)
+def matvec(x1: Any, x2: Any, /, **options: Any) -> Any:
+    vector = as_array(x2)
+    product = matmul(x1, reshaped(vector, (*vector.shape, 1)), **options)
+    return reshaped(product, product.shape[:-1]) if product.ndim > 1 else result_of(reshape_value(read(product), ()))
+
+
+@implements(np.vecmat)
+def vecmat(x1: Any, x2: Any, /, **options: Any) -> Any:
+    return matvec(swapaxes(x2, -1, -2), x1, **options)
+
+
+@implements(np.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> TracedArray:
+    x, y = _operands("tensordot", a, b)
+    if isinstance(axes, (tuple, list)):
+        one, two = (tuple(n) if isinstance(n, (tuple, list)) else (n,) for n in axes)
+    else:
+        count = as_int(axes)
+        one, two = tuple(range(x.ndim - count, x.ndim)), tuple(range(count))
+    xs, ys = (tuple(normalize_axis(as_int(n), v.ndim) for n in chosen) for chosen, v in ((one, x), (two, y)))
+    if [x.shape[n] for n in xs] != [y.shape[n] for n in ys]:
+        raise ShapeError(f"tensordot: shape-mismatch for sum of {x.aval} over {xs} and {y.aval} over {ys}", source=user_source())
+    return fresh(dot_values(x, y, (xs, ys)))
+
+
+@implements(np.linalg.tensordot)
+def linalg_tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> TracedArray:
+    return tensordot(x1, x2, axes)
+
+
+@implements(np.linalg.matmul)
+def linalg_matmul(x1: Any, x2: Any, /) -> Any:
+    return matmul(x1, x2)
+
+
+@implements(np.kron)
+def kron(a: Any, b: Any) -> TracedArray:
+    x, y = as_array(a), as_array(b)
+    ndim = max(x.ndim, y.ndim)
+    xs, ys = (1,) * (ndim - x.ndim) + x.shape, (1,) * (ndim - y.ndim) + y.shape
+    left = reshaped(x, [n for size in xs for n in (size, 1)])
+    right = reshaped(y, [n for size in ys for n in (1, size)])
+    product = as_array(call_ufunc(np.multiply, left, right))
+    return reshaped(product, [m * n for m, n in zip(xs, ys)])
+
+
+@implements(np.cross)
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> TracedArray:
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
+    if x.shape[-1] != 3 or y.shape[-1] != 3:
+        not_compiled("cross", f"of vectors of {x.shape[-1]} and {y.shape[-1]} elements", "Only three-dimensional vectors are.")
+    x1, x2, x3 = (x[..., n] for n in range(3))
+    y1, y2, y3 = (y[..., n] for n in range(3))
+    parts = (x2 * y3 - x3 * y2, x3 * y1 - x1 * y3, x1 * y2 - x2 * y1)
+    columns = [reshape_value(read(p), (*p.shape, 1)) for p in parts]
+    return moveaxis(fresh(ops.concat(*columns, axis=columns[0].ndim - 1)), -1, axisc)
+
+
+@implements(np.linalg.cross)
+def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> TracedArray:
+    return cross(x1, x2, axis=axis)
+
+
+def diagonal_values(x: Value, offset: int, axis1: int, axis2: int) -> Value:
+    """The diagonal of two axes as the last axis of the result."""
+    one, two = normalize_axis(axis1, x.ndim), normalize_axis(axis2, x.ndim)
+    if one == two:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    rows, columns = x.shape[one], x.shape[two]
+    length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    index = ops.iota(shape=(length,), axis=0, dtype=I64)
+    others = tuple(n for n in range(x.ndim) if n not in (one, two))
+    ordered = ops.transpose(x, perm=(*others, one, two)) if (one, two) != (x.ndim - 2, x.ndim - 1) else x
+    down, right = max(-offset, 0), max(offset, 0)
+    return ops.gather(ordered, index + down if down else index, index + right if right else index, axis=len(others))  # type: ignore[no-any-return]
+
+
+@implements(np.diagonal)
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TracedArray:
+    x = value_of(a)
+    if x.ndim < 2:
+        raise ValueError("diag requires an array of at least two dimensions")
+    result = fresh(diagonal_values(x, as_int(offset), as_int(axis1), as_int(axis2)))
+    result.writeable = False
+    return result
+
+
+@implements(np.linalg.diagonal)
+def linalg_diagonal(x: Any, /, *, offset: int = 0) -> TracedArray:
+    return diagonal(x, offset, -2, -1)
+
+
+@implements(np.trace)
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
+    x = value_of(a)
+    x = astype(x, accumulator(x.dtype, dtype, out))
+    line = diagonal_values(x, as_int(offset), as_int(axis1), as_int(axis2))
+    return finish(reduce_values(ops.reduce_sum, line, (line.ndim - 1,)), None, out, line.ndim)
+
+
+@implements(np.linalg.trace)
+def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    return trace(x, offset, -2, -1, dtype)
+
+
+@implements(np.diag)
+def diag(v: Any, k: int = 0) -> TracedArray:
+    x, offset = value_of(v), as_int(k)
+    if x.ndim == 2:
+        return fresh(diagonal_values(x, offset, 0, 1))
+    if x.ndim != 1:
+        raise ValueError("Input must be 1- or 2-d.")
+    size = x.shape[0] + abs(offset)
+    # Rows of size + 1 elements shift by one column each: the padded vector, flattened, is the matrix from (0, offset) on.
+    shape = (size, size)
+    row, column = (ops.iota(shape=shape, axis=n, dtype=I64) for n in (0, 1))
+    padded = ops.pad(x, ops.full(value=0, shape=(), dtype=x.dtype), low=(max(-offset, 0),), high=(max(offset, 0),), interior=(0,))
+    spread = ops.broadcast(padded, shape=shape, axes=(0,))
+    return fresh(ops.select(ops.eq(column - row, offset), spread, ops.full(value=0, shape=shape, dtype=x.dtype)))
+
+
+@implements(np.diagflat)
+def diagflat(v: Any, k: int = 0) -> TracedArray:
+    x = as_array(v)
+    return diag(reshaped(x, (x.size,)), k)
+
+
+def _float_dtype(dtype: DType) -> DType:
+    return dtype if is_float(dtype) else F64
+
+
+@implements(np.linalg.norm)
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    value = value_of(x)
+    value = astype(value, _float_dtype(value.dtype))
+    ndim = value.ndim
+    axes = axes_of(axis, ndim)
+    given = axes if not isinstance(axis, (tuple, list)) else tuple(normalize_axis(as_int(n), ndim) for n in axis)
+    if (axis is None and ord is None) or len(axes) == 1 or (len(axes) == 2 and ord in (None, "fro", "f")):
+        if len(axes) == 2:
+            ord = 2
+        result = _vector_norm(value, 2 if ord is None else ord, axes)
+    elif len(axes) == 2:
+        result = _matrix_norm(value, ord, given)
+    else:
+        raise ValueError("Improper number of dimensions to norm.")
+    return finish(result, axes if keepdims else None, None, ndim)
+
+
+def _vector_norm(x: Value, ord: Any, axes: Sequence[int]) -> Any:
+    if isinstance(ord, str):
+        raise ValueError(f"Invalid norm order '{ord}' for vectors")
+    if ord == 2:
+        return ops.sqrt(reduce_values(ops.reduce_sum, x * x, axes))
+    size = ops.abs(x)
+    if ord in (inf, -inf):
+        return reduce_values(ops.reduce_max if ord > 0 else ops.reduce_min, size, axes)
+    if ord == 0:
+        return reduce_values(ops.reduce_sum, astype(ops.ne(x, 0.0), x.dtype), axes)
+    if ord == 1:
+        return reduce_values(ops.reduce_sum, size, axes)
+    total = reduce_values(ops.reduce_sum, ops.pow(size, float(ord)), axes)
+    return ops.pow(total, 1.0 / float(ord))
+
+
+def _matrix_norm(x: Value, ord: Any, axes: tuple[int, ...]) -> Any:
+    rows, columns = axes
+    if ord not in (1, -1, inf, -inf):
+        if ord in (2, -2, "nuc"):
+            not_compiled(
+                "linalg.norm", f"ord={ord!r} of a matrix needs singular values", "Compute it outside the jitted function."
+            )
+        raise ValueError("Invalid norm order for matrices.")
+    along, other = (rows, columns) if ord in (1, -1) else (columns, rows)
+    sums = reduce_values(ops.reduce_sum, ops.abs(x), (along,))
+    return reduce_values(ops.reduce_max if ord > 0 else ops.reduce_min, sums, (other - (along < other),))
+
+
+@implements(np.linalg.vector_norm)
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    value = value_of(x)
+    value = astype(value, _float_dtype(value.dtype))
+    axes = axes_of(axis, value.ndim)
+    return finish(_vector_norm(value, ord, axes), axes if keepdims else None, None, value.ndim)
+
+
+@implements(np.linalg.matrix_norm)
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+@implements(np.linalg.matrix_power)
+def matrix_power(a: Any, n: Any) -> Any:
+    """Repeated squaring, in NumPy's order."""
+    x, exponent = as_array(a), as_int(n)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+    if exponent < 0:
+        not_compiled("linalg.matrix_power", "with a negative power needs an inverse", "Compute it outside the jitted function.")
+    if exponent == 0:
+        rows, columns = (ops.iota(shape=x.shape, axis=x.ndim - k, dtype=I64) for k in (2, 1))
+        return fresh(astype(ops.eq(rows, columns), x.dtype))
+    if exponent <= 3:
+        return [x, x @ x, (x @ x) @ x][exponent - 1] if exponent > 1 else fresh(read(x))  # type: ignore[operator]
+    power: Any = None
+    result: Any = None
+    while exponent:
+        power = x if power is None else power @ power
+        exponent, bit = divmod(exponent, 2)
+        if bit:
+            result = power if result is None else result @ power
+    return result
+
+
+@implements(np.linalg.multi_dot)
+def multi_dot(arrays: Any, *, out: Any = None) -> Any:
+    """A chain of products, in the order that costs least (the textbook's dynamic programme)."""
+    chain = [as_array(a) for a in arrays]
+    if len(chain) < 2:
+        raise ValueError("Expecting at least two arrays.")
+    ends = (chain[0].ndim == 1, chain[-1].ndim == 1)
+    if ends[0]:
+        chain[0] = reshaped(chain[0], (1, chain[0].size))
+    if ends[1]:
+        chain[-1] = reshaped(chain[-1], (chain[-1].size, 1))
+    sizes = [x.shape[0] for x in chain] + [chain[-1].shape[-1]]
+    product = _multiply_chain(chain, _best_splits(sizes), 0, len(chain) - 1)
+    shape = [n for n, is_vector in zip(product.shape, ends) if not is_vector]
+    return finish(reshape_value(read(product), shape), None, out, 0)
+
+
+def _best_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Where to split the product of matrices i..j, for every i < j."""
+    count = len(sizes) - 1
+    cost = {(i, i): 0 for i in range(count)}
+    split: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            costs = [(cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)]
+            cost[i, j], split[i, j] = min(costs)
+    return split
+
+
+def _multiply_chain(chain: list[TracedArray], split: dict[tuple[int, int], int], i: int, j: int) -> Any:
+    if i == j:
+        return chain[i]
+    k = split[i, j]
+    return matmul(_multiply_chain(chain, split, i, k), _multiply_chain(chain, split, k + 1, j))

@@ -1,0 +1,173 @@
+"""What does an argument mean to NumPy?  Its part in dtype promotion, and its `Value` in the dtype that is computed in.
+
+Python numbers and `TracedNumber` are weak (NEP 50): they take the dtype of the arrays beside them. Everything else is
+strong. All other files of this package get their Values here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from jitml.errors import ShapeError
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import BOOL, DType, dtype_name, normalize_axis
+from jitml.trace.context import unsupported, user_source
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read, scalar
+
+Shape = tuple[int, ...]
+# A strong dtype, or the Python type of a weak number: what `np.ufunc.resolve_dtypes` takes.
+Kind = DType | type[int] | type[float]
+
+_SAMPLES: dict[type, int | float] = {int: 0, float: 0.0}
+
+
+def not_compiled(name: str, what: str, remedy: str = "") -> NoReturn:
+    """Refuse one way of calling a NumPy function, at the user's line."""
+    unsupported(f"np.{name}: {what}", remedy)
+
+
+def kind_of(x: Any) -> Kind:
+    """x's part in promotion.
+
+    Raises:
+        UnsupportedError: a complex, object, string or date dtype.
+    """
+    if type(x) is int or type(x) is float:
+        return type(x)
+    if isinstance(x, TracedNumber):
+        return BOOL if x.kind is bool else x.kind
+    dtype = x.dtype if is_traced(x) or isinstance(x, (Value, np.ndarray, np.generic)) else value_of(x).dtype
+    dtype_name(dtype)
+    return dtype
+
+
+def common_dtype(*xs: object) -> DType:
+    """The dtype that NumPy finds for several operands of one function, `np.result_type` with weak numbers."""
+    kinds = map(kind_of, xs)
+    return np.result_type(*(_SAMPLES[k] if isinstance(k, type) else k for k in kinds))
+
+
+def value_of(x: object, dtype: DType | None = None) -> Value:
+    """Anything array-like as a Value, converted to `dtype` if given.
+
+    Raises:
+        OverflowError: a Python integer does not fit the dtype (NumPy's message).
+    """
+    if isinstance(x, TracedNumber):
+        return x.as_value(dtype)
+    if isinstance(x, (Value, np.ndarray)) or is_traced(x):
+        return astype(read(x), dtype)
+    if isinstance(x, (list, tuple)) and holds_traced(x):
+        return astype(_stacked(x), dtype)
+    if type(x) in (bool, int, float):
+        return constant(np.asarray(x, dtype))
+    return astype(constant(np.asarray(x)), dtype)
+
+
+def constant(array: np.ndarray[Any, Any]) -> Value:
+    """A concrete array in the graph; one number repeated is a `full`."""
+    dtype_name(array.dtype)
+    if array.size == 0 or ((array == array.flat[0]).all() and not _mixed_zeros(array)):
+        return full(array.shape, array.flat[0].item() if array.size else 0, array.dtype)
+    return ops.array(value=np.array(array, order="C"), shape=array.shape, dtype=array.dtype)  # type: ignore[no-any-return]
+
+
+def _mixed_zeros(array: np.ndarray[Any, Any]) -> bool:
+    """Whether equal elements may differ in the sign of zero."""
+    return array.dtype.kind == "f" and array.flat[0] == 0 and np.signbit(array).any() and not np.signbit(array).all()
+
+
+def holds_traced(x: object) -> bool:
+    """Whether x is a tracer, or a nested list or tuple with one inside."""
+    if isinstance(x, (list, tuple)):
+        return any(map(holds_traced, x))
+    return is_traced(x) or isinstance(x, Value)
+
+
+def _stacked(items: Sequence[object]) -> Value:
+    """A nested sequence as `np.array` reads it: every number in it is strong."""
+    values = [value_of(item) for item in items]
+    dtype = np.result_type(*(v.dtype for v in values))
+    if any(v.shape != values[0].shape for v in values):
+        message = f"setting an array element with a sequence: the parts have the shapes {[v.shape for v in values]}"
+        raise ShapeError(message, source=user_source())
+    rows = [ops.reshape(astype(v, dtype), shape=(1, *v.shape)) for v in values]
+    return ops.concat(*rows, axis=0)  # type: ignore[no-any-return]  # one-result ops return a Value
+
+
+def as_array(x: object) -> TracedArray:
+    """x itself if it is a traced array, else a new one with its contents: what `np.asarray` gives."""
+    return x if isinstance(x, TracedArray) else fresh(value_of(x))
+
+
+def full(shape: Iterable[int], value: int | float | bool, dtype: DType) -> Value:
+    return ops.full(value=value, shape=tuple(shape), dtype=dtype)  # type: ignore[no-any-return]  # a Value, as above
+
+
+def astype(x: Value, dtype: DType | None) -> Value:
+    """x in another dtype (unchecked, as `casting="unsafe"`)."""
+    return x if dtype is None or x.dtype == dtype else ops.convert(x, dtype=dtype)
+
+
+def broadcast_value(x: Value, shape: Sequence[int]) -> Value:
+    """x stretched to `shape` by NumPy's rules; shapes that do not fit are refused by the op."""
+    shape = tuple(shape)
+    if x.shape == shape:
+        return x
+    return ops.broadcast(x, shape=shape, axes=tuple(range(len(shape) - x.ndim, len(shape))))  # type: ignore[no-any-return]
+
+
+def reshape_value(x: Value, shape: Iterable[int]) -> Value:
+    shape = tuple(shape)
+    return x if x.shape == shape else ops.reshape(x, shape=shape)
+
+
+def common_shape(name: str, *shapes: Shape) -> Shape:
+    """The shape that operands broadcast to.
+
+    Raises:
+        ShapeError: naming the shapes and the axis, counted from the last, where they differ.
+    """
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        listed = " and ".join(str(s) for s in shapes)
+        message = f"{name}: operands could not be broadcast together with shapes {listed}{_misfit(shapes)}"
+        raise ShapeError(message, source=user_source()) from None
+
+
+def _misfit(shapes: Sequence[Shape]) -> str:
+    for back in range(1, max(map(len, shapes)) + 1):
+        sizes = sorted({s[-back] for s in shapes if len(s) >= back} - {1})
+        if len(sizes) > 1:
+            return f" (axis {-back}: {' and '.join(map(str, sizes))})"
+    return ""
+
+
+def axes_of(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """An `axis=` argument as sorted non-negative axes; None means all.
+
+    Raises:
+        AxisError: an axis out of range. ValueError: an axis given twice.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    axes = tuple(normalize_axis(as_int(a), ndim) for a in given)
+    if len(set(axes)) != len(axes):
+        raise ValueError("duplicate value in 'axis'")
+    return tuple(sorted(axes))
+
+
+def as_int(x: Any) -> int:
+    """A concrete integer; of a traced one the trace takes the value under a guard, or refuses."""
+    return int(x.__index__())
+
+
+def result_of(x: Value) -> Any:
+    """What a ufunc or a reduction returns: a NumPy scalar where there are no axes, else a new array."""
+    return fresh(x) if x.ndim else scalar(x)

@@ -1,0 +1,240 @@
+"""Sums, products, extremes, truth, counts, cumulative scans: one value per row of axes.
+
+NumPy's conventions: small integers widen when they are summed, float16 is summed in float32, NaN is handed on by
+extremes, and results without axes are scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import ShapeError
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.op import Op
+from jitml.ir.types import BOOL, F32, I64, DType, is_float, normalize_axis
+from jitml.numpy.loops import truth
+from jitml.numpy.operands import as_int, astype, axes_of, broadcast_value, full, reshape_value, result_of, value_of
+from jitml.numpy.ufuncs import store
+from jitml.trace.context import user_source
+from jitml.trace.registry import implements
+from jitml.trace.tracers import TracedArray
+
+F16, U64 = np.dtype(np.float16), np.dtype(np.uint64)
+Axis = int | Sequence[int] | None
+_NO_VALUE: Any = np._NoValue  # what NumPy's own wrappers pass for "not given"
+
+
+def is_given(x: object) -> bool:
+    return x is not None and x is not _NO_VALUE
+
+
+def finish(x: Value, keep: Sequence[int] | None, out: Any, ndim: int) -> Any:
+    """A reduction's result as NumPy returns it.
+
+    Args:
+        keep: axes that stay with length one (`keepdims=True`), else None.
+        out: the array to write to, if any.
+        ndim: the operand's number of axes.
+    """
+    if keep is not None:
+        sizes = iter(x.shape)
+        x = reshape_value(x, (1 if axis in keep else next(sizes) for axis in range(ndim)))
+    if not is_given(out):
+        return result_of(x)
+    if out.shape != x.shape:
+        raise ShapeError(f"output array has the shape {out.shape}, the reduction gives {x.shape}", source=user_source())
+    return store(out, x, casting="unsafe")
+
+
+def accumulator(dtype: DType, chosen: Any, out: Any) -> DType:
+    """The dtype that sums and products are made in: small integers widen to 64 bits unless `dtype=` or `out=` decide."""
+    if is_given(chosen) or isinstance(out, TracedArray):
+        return np.result_type(chosen if is_given(chosen) else out.dtype)
+    if dtype.kind in "bi":
+        return I64
+    return U64 if dtype.kind == "u" else dtype
+
+
+def reduce_values(op: Op, x: Value, axes: Sequence[int]) -> Value:
+    """A reducing op with float16 computed in float32, as NumPy's loops do."""
+    if not axes:
+        return x
+    if x.dtype == F16 and op in (ops.reduce_sum, ops.reduce_prod):
+        return astype(op(astype(x, F32), axes=tuple(axes)), F16)
+    if x.dtype == BOOL:
+        op = {ops.reduce_sum: ops.reduce_any, ops.reduce_max: ops.reduce_any}.get(op, op)
+        op = {ops.reduce_prod: ops.reduce_all, ops.reduce_min: ops.reduce_all}.get(op, op)
+    return op(x, axes=tuple(axes))  # type: ignore[no-any-return]  # one-result ops return a Value
+
+
+def masked(x: Value, where: Any, identity: int | float | bool) -> Value:
+    """x with the identity in the places that `where=` leaves out."""
+    if where is True or where is _NO_VALUE:
+        return x
+    mask = value_of(where, BOOL)
+    shape = np.broadcast_shapes(mask.shape, x.shape)
+    x = broadcast_value(x, shape)
+    return ops.select(broadcast_value(mask, shape), x, full(shape, identity, x.dtype))  # type: ignore[no-any-return]
+
+
+def _sum_or_product(op: Op, combine: Op, identity: int) -> Callable[..., Any]:
+    def function(
+        a: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
+        x = value_of(a)
+        x = masked(astype(x, accumulator(x.dtype, dtype, out)), where, identity)
+        axes = axes_of(axis, x.ndim)
+        result = reduce_values(op, x, axes)
+        if is_given(initial):
+            result = combine(result, broadcast_value(value_of(initial, x.dtype), result.shape))
+        return finish(result, axes if keepdims is True else None, out, x.ndim)
+
+    return function
+
+
+sum_of = implements(np.sum)(_sum_or_product(ops.reduce_sum, ops.add, 0))
+product_of = implements(np.prod)(_sum_or_product(ops.reduce_prod, ops.mul, 1))
+
+
+def _extreme(op: Op, combine: Op, name: str) -> Callable[..., Any]:
+    def function(
+        a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+    ) -> Any:
+        x = value_of(a)
+        axes = axes_of(axis, x.ndim)
+        keep = axes if keepdims is True else None
+        if not is_given(initial):
+            if where is not True and where is not _NO_VALUE:
+                raise ValueError(
+                    f"reduction operation '{name}' does not have an identity, so to use a where mask one has to specify 'initial'"
+                )
+            if any(x.shape[n] == 0 for n in axes):
+                message = f"zero-size array to reduction operation {name} which has no identity"
+                raise ShapeError(message, source=user_source())
+            return finish(reduce_values(op, x, axes), keep, out, x.ndim)
+        start = value_of(initial, x.dtype)
+        if where is not True and where is not _NO_VALUE:
+            mask = broadcast_value(value_of(where, BOOL), x.shape)
+            x = ops.select(mask, x, broadcast_value(start, x.shape))
+        kept_shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
+        first = broadcast_value(start, kept_shape)
+        empty = any(x.shape[n] == 0 for n in axes)
+        return finish(first if empty else combine(reduce_values(op, x, axes), first), keep, out, x.ndim)
+
+    return function
+
+
+maximum_of = implements(np.max, np.amax)(_extreme(ops.reduce_max, ops.maximum, "maximum"))
+minimum_of = implements(np.min, np.amin)(_extreme(ops.reduce_min, ops.minimum, "minimum"))
+
+
+@implements(np.ptp)
+def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False) -> Any:
+    x = value_of(a)
+    axes = axes_of(axis, x.ndim)
+    spread = ops.sub(reduce_values(ops.reduce_max, x, axes), reduce_values(ops.reduce_min, x, axes))
+    return finish(spread, axes if keepdims is True else None, out, x.ndim)
+
+
+def _quantified(op: Op, identity: bool) -> Callable[..., Any]:
+    def function(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+        x = masked(truth(value_of(a)), where, identity)
+        axes = axes_of(axis, x.ndim)
+        return finish(reduce_values(op, x, axes), axes if keepdims is True else None, out, x.ndim)
+
+    return function
+
+
+all_of = implements(np.all)(_quantified(ops.reduce_all, True))
+any_of = implements(np.any)(_quantified(ops.reduce_any, False))
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
+    x = astype(truth(value_of(a)), I64)
+    axes = axes_of(axis, x.ndim)
+    return finish(reduce_values(ops.reduce_sum, x, axes), axes if keepdims else None, None, x.ndim)
+
+
+def _position(op: Op, name: str) -> Callable[..., Any]:
+    def function(a: Any, axis: int | None = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        x = value_of(a)
+        ndim = x.ndim
+        if axis is None:
+            x = reshape_value(x, (x.size,))
+        chosen = 0 if axis is None else normalize_axis(as_int(axis), ndim)
+        if x.shape[chosen] == 0:
+            raise ShapeError(f"attempt to get {name} of an empty sequence", source=user_source())
+        keep = (range(ndim) if axis is None else (chosen,)) if keepdims is True else None
+        return finish(op(x, axis=chosen), keep, out, ndim)
+
+    return function
+
+
+argmax = implements(np.argmax)(_position(ops.argmax, "argmax"))
+argmin = implements(np.argmin)(_position(ops.argmin, "argmin"))
+
+
+def _cumulative(op: Op) -> Callable[..., Any]:
+    def function(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+        x = value_of(a)
+        x = astype(x, accumulator(x.dtype, dtype, out))
+        if axis is None or x.ndim == 0:
+            x, axis = reshape_value(x, (x.size,)), 0
+        return finish(op(x, axis=normalize_axis(as_int(axis), x.ndim), reverse=False), None, out, x.ndim)
+
+    return function
+
+
+cumsum = implements(np.cumsum)(_cumulative(ops.cumsum))
+cumprod = implements(np.cumprod)(_cumulative(ops.cumprod))
+
+
+def without_nan(x: Value, instead: float) -> Value:
+    """x with every NaN replaced."""
+    if not is_float(x.dtype):
+        return x
+    return ops.select(ops.isnan(x), full(x.shape, instead, x.dtype), x)  # type: ignore[no-any-return]  # a Value
+
+
+def _ignoring_nan(function: Callable[..., Any], identity: float) -> Callable[..., Any]:
+    def ignoring(a: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(result_of(without_nan(value_of(a), identity)), *args, **kwargs)
+
+    return ignoring
+
+
+implements(np.nansum)(_ignoring_nan(sum_of, 0.0))
+implements(np.nanprod)(_ignoring_nan(product_of, 1.0))
+implements(np.nancumsum)(_ignoring_nan(cumsum, 0.0))
+implements(np.nancumprod)(_ignoring_nan(cumprod, 1.0))
+
+
+def _extreme_ignoring_nan(op: Op, worst: float, extreme: Callable[..., Any]) -> Callable[..., Any]:
+    def function(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        x = value_of(a)
+        if not is_float(x.dtype) or any(map(is_given, options.values())):
+            return extreme(result_of(without_nan(x, worst)), axis, out, keepdims, **options)
+        axes = axes_of(axis, x.ndim)
+        found = reduce_values(op, without_nan(x, worst), axes)
+        only_nan = reduce_values(ops.reduce_all, ops.isnan(x), axes)
+        result = ops.select(only_nan, full(found.shape, float("nan"), x.dtype), found)
+        return finish(result, axes if keepdims is True else None, out, x.ndim)
+
+    return function
+
+
+implements(np.nanmax)(_extreme_ignoring_nan(ops.reduce_max, float("-inf"), maximum_of))
+implements(np.nanmin)(_extreme_ignoring_nan(ops.reduce_min, float("inf"), minimum_of))
+implements(np.nanargmax)(_ignoring_nan(argmax, float("-inf")))
+implements(np.nanargmin)(_ignoring_nan(argmin, float("inf")))

@@ -1,0 +1,249 @@
+"""Reshaping, transposing, flipping, stretching: views wherever NumPy gives views, so that writes go through them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import ShapeError
+from jitml.ir import ops
+from jitml.ir.types import normalize_axis
+from jitml.numpy.operands import Shape, as_array, as_int, axes_of, common_shape, holds_traced, not_compiled
+from jitml.trace.context import user_source
+from jitml.trace.registry import implements
+from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_traced, read, scalar, view
+
+
+def as_shape(shape: Any) -> Shape:
+    """A `shape=` argument as concrete integers: an int, or a sequence of them."""
+    if isinstance(shape, (tuple, list)):
+        return tuple(map(as_int, shape))
+    return (as_int(shape),)
+
+
+def transposed(x: TracedArray, perm: Sequence[int]) -> TracedArray:
+    return view(x, ops.transpose, perm=tuple(perm)) if list(perm) != sorted(perm) else same(x)
+
+
+def reshaped(x: TracedArray, shape: Sequence[int]) -> TracedArray:
+    return view(x, ops.reshape, shape=tuple(shape)) if tuple(shape) != x.shape else same(x)
+
+
+def flipped(x: TracedArray, axes: Sequence[int]) -> TracedArray:
+    return view(x, ops.flip, axes=tuple(axes)) if axes else same(x)
+
+
+def broadcasted(x: TracedArray, shape: Sequence[int]) -> TracedArray:
+    """A read-only view stretched to `shape`."""
+    common = common_shape("broadcast_to", x.shape, tuple(shape))
+    if common != tuple(shape):
+        raise ShapeError(f"broadcast_to: {x.shape} cannot be stretched to {tuple(shape)}", source=user_source())
+    return view(x, ops.broadcast, shape=common, axes=tuple(range(len(common) - x.ndim, len(common))))
+
+
+def same(x: TracedArray) -> TracedArray:
+    """Another array object on the same elements."""
+    return TracedArray(x.storage, x.steps, x.aval, x.layout, x.writeable)
+
+
+def _of_scalar(a: object, result: TracedArray) -> Any:
+    """NumPy's shape methods give a scalar back for a scalar."""
+    return scalar(read(result)) if isinstance(a, TracedScalar) and result.ndim == 0 else result
+
+
+def complete_shape(shape: Any, size: int) -> Shape:
+    """A new shape with its -1 worked out.
+
+    Raises:
+        ShapeError: the sizes differ, or there are two unknown dimensions.
+    """
+    wanted = as_shape(shape)
+    known = prod(n for n in wanted if n >= 0)
+    unknown = sum(n < 0 for n in wanted)
+    if unknown > 1:
+        raise ShapeError("can only specify one unknown dimension", source=user_source())
+    if unknown and known and size % known == 0:
+        return tuple(size // known if n < 0 else n for n in wanted)
+    if unknown or known != size:
+        raise ShapeError(f"cannot reshape array of size {size} into shape {wanted}", source=user_source())
+    return wanted
+
+
+@implements(np.reshape)
+def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+    x = as_array(a)
+    target = complete_shape(shape, x.size)
+    if order == "F":
+        backwards = reshaped(transposed(x, range(x.ndim)[::-1]), target[::-1])
+        result = transposed(backwards, range(len(target))[::-1])
+    else:
+        result = reshaped(x, target)
+    return fresh(read(result)) if copy else _of_scalar(a, result)
+
+
+@implements(np.ravel)
+def ravel(a: Any, order: str = "C") -> Any:
+    return reshape(as_array(a), -1, "F" if order == "F" else "C")
+
+
+@implements(np.transpose)
+def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+    x = as_array(a)
+    if axes is None:
+        return _of_scalar(a, transposed(x, range(x.ndim)[::-1]))
+    if len(axes) != x.ndim:
+        raise ShapeError("axes don't match array", source=user_source())
+    perm = tuple(normalize_axis(as_int(axis), x.ndim) for axis in axes)
+    if len(set(perm)) != len(perm):
+        raise ValueError("repeated axis in transpose")
+    return _of_scalar(a, transposed(x, perm))
+
+
+@implements(np.swapaxes)
+def swapaxes(a: Any, axis1: int, axis2: int) -> TracedArray:
+    x = as_array(a)
+    perm = list(range(x.ndim))
+    one, two = normalize_axis(as_int(axis1), x.ndim), normalize_axis(as_int(axis2), x.ndim)
+    perm[one], perm[two] = two, one
+    return transposed(x, perm)
+
+
+@implements(np.matrix_transpose, np.linalg.matrix_transpose)
+def matrix_transpose(x: Any, /) -> TracedArray:
+    return swapaxes(x, -1, -2)
+
+
+@implements(np.moveaxis)
+def moveaxis(a: Any, source: Any, destination: Any) -> TracedArray:
+    x = as_array(a)
+    froms, tos = (
+        [normalize_axis(as_int(n), x.ndim) for n in (axes if isinstance(axes, (tuple, list)) else (axes,))]
+        for axes in (source, destination)
+    )
+    if len(froms) != len(tos):
+        raise ValueError("`source` and `destination` arguments must have the same number of elements")
+    if len(set(froms)) != len(froms) or len(set(tos)) != len(tos):
+        raise ValueError(
+            "repeated axis in `source` argument" if len(set(froms)) != len(froms) else "repeated axis in `destination` argument"
+        )
+    perm = [axis for axis in range(x.ndim) if axis not in froms]
+    for to, axis in sorted(zip(tos, froms)):
+        perm.insert(to, axis)
+    return transposed(x, perm)
+
+
+@implements(np.rollaxis)
+def rollaxis(a: Any, axis: int, start: int = 0) -> TracedArray:
+    x = as_array(a)
+    axis = normalize_axis(as_int(axis), x.ndim)
+    start = start + x.ndim if start < 0 else start
+    if not 0 <= start <= x.ndim:
+        raise np.exceptions.AxisError(start, x.ndim)
+    return moveaxis(x, axis, start - 1 if axis < start else start)
+
+
+@implements(np.squeeze)
+def squeeze(a: Any, axis: Any = None) -> Any:
+    x = as_array(a)
+    drop = [n for n, size in enumerate(x.shape) if size == 1] if axis is None else axes_of(axis, x.ndim)
+    if any(x.shape[n] != 1 for n in drop):
+        raise ShapeError("cannot select an axis to squeeze out which has size not equal to one", source=user_source())
+    return _of_scalar(a, reshaped(x, [size for n, size in enumerate(x.shape) if n not in drop]))
+
+
+@implements(np.expand_dims)
+def expand_dims(a: Any, axis: Any) -> TracedArray:
+    x = as_array(a)
+    ndim = x.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1)
+    new = axes_of(axis, ndim)
+    sizes = iter(x.shape)
+    return reshaped(x, [1 if n in new else next(sizes) for n in range(ndim)])
+
+
+@implements(np.broadcast_to)
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> TracedArray:
+    return broadcasted(as_array(array), as_shape(shape))
+
+
+@implements(np.broadcast_arrays)
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[TracedArray, ...]:
+    arrays = [as_array(a) for a in args]
+    shape = common_shape("broadcast_arrays", *(x.shape for x in arrays))
+    return tuple(x if x.shape == shape else broadcasted(x, shape) for x in arrays)
+
+
+def _at_least(ndim: int, place: Any) -> Any:
+    def function(*arys: Any) -> Any:
+        arrays = [as_array(a) for a in arys]
+        raised = tuple(x if x.ndim >= ndim else reshaped(x, place(x.shape)) for x in arrays)
+        return raised[0] if len(raised) == 1 else raised
+
+    return function
+
+
+atleast_1d = implements(np.atleast_1d)(_at_least(1, lambda shape: (1,)))
+atleast_2d = implements(np.atleast_2d)(_at_least(2, lambda shape: (1, *shape) if shape else (1, 1)))
+atleast_3d = implements(np.atleast_3d)(_at_least(3, lambda shape: {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}[len(shape)]))
+
+
+@implements(np.flip)
+def flip(m: Any, axis: Any = None) -> Any:
+    x = as_array(m)
+    return _of_scalar(m, flipped(x, axes_of(axis, x.ndim)))
+
+
+@implements(np.fliplr)
+def fliplr(m: Any) -> TracedArray:
+    if np.ndim(m) < 2:
+        raise ValueError("Input must be >= 2-d.")
+    return flipped(as_array(m), (1,))
+
+
+@implements(np.flipud)
+def flipud(m: Any) -> TracedArray:
+    if np.ndim(m) < 1:
+        raise ValueError("Input must be >= 1-d.")
+    return flipped(as_array(m), (0,))
+
+
+@implements(np.rot90)
+def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> TracedArray:
+    x = as_array(m)
+    first, second = (normalize_axis(as_int(axis), x.ndim) for axis in axes)
+    if first == second:
+        raise ValueError("Axes must be different.")
+    turns = as_int(k) % 4
+    if turns == 0:
+        return same(x)
+    if turns == 2:
+        return flipped(x, sorted((first, second)))
+    if turns == 1:
+        return swapaxes(flipped(x, (second,)), first, second)
+    return flipped(swapaxes(x, first, second), (second,))
+
+
+@implements(np.shape)
+def shape(a: Any) -> Shape:
+    return a.shape if hasattr(a, "shape") else _plain(a, "shape").shape  # type: ignore[no-any-return]  # a is anything
+
+
+@implements(np.ndim)
+def ndim(a: Any) -> int:
+    return len(shape(a))
+
+
+@implements(np.size)
+def size(a: Any, axis: Any = None) -> int:
+    sizes = shape(a)
+    return prod(sizes if axis is None else [sizes[n] for n in axes_of(axis, len(sizes))])
+
+
+def _plain(a: Any, name: str) -> Any:
+    if is_traced(a):
+        return np.empty(())
+    if not isinstance(a, (list, tuple)) or holds_traced(a):
+        not_compiled(name, "of a list with traced values in it", "Use np.array(list) first.")
+    return np.asarray(a)

@@ -1,0 +1,224 @@
+"""Every ufunc, by one driver: find the loop's dtypes as NumPy does, lift, broadcast, compute, convert, store.
+
+What is computed stands in `loops.py`. NumPy's own `resolve_dtypes` decides the dtypes, so that promotion (NEP 50 with
+weak Python numbers), casting errors and their messages are NumPy's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import ShapeError
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import BOOL, F64, DType, dtype_name
+from jitml.numpy.loops import COMPARISONS, LOOPS
+from jitml.numpy.operands import (
+    Shape,
+    astype,
+    broadcast_value,
+    common_shape,
+    full,
+    kind_of,
+    result_of,
+    value_of,
+)
+from jitml.trace.context import user_source
+from jitml.trace.registry import implements
+from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, is_traced, read
+
+
+def call_ufunc(
+    ufunc: np.ufunc,
+    *args: Any,
+    out: Any = None,
+    where: Any = True,
+    casting: Any = "same_kind",
+    order: str = "K",
+    dtype: Any = None,
+    subok: bool = True,
+    signature: Any = None,
+    sig: Any = None,
+) -> Any:
+    """What `ufunc(*args, ...)` returns: a scalar for 0-d operands, `out` if given, a tuple for several results.
+
+    Raises:
+        TypeError: a wrong number of arguments, no loop for the dtypes, or a cast that `casting` forbids.
+        ShapeError: the operands do not broadcast.
+        OverflowError: a Python integer does not fit the dtype of the arrays beside it.
+    """
+    args, outs = _split_out(ufunc, args, out)
+    if ufunc in COMPARISONS and dtype is None and signature is None:
+        folded = _out_of_range(ufunc, args)
+        args = args if folded is None else folded
+    if ufunc is np.power:
+        shortcut = _power_by_number(args)
+        if shortcut is not None:
+            return shortcut(out=out, where=where, casting=casting, dtype=dtype)
+    dtypes = _resolve(ufunc, args, outs, dtype, signature or sig, casting)
+    values = [value_of(a, d) for a, d in zip(args, dtypes)]
+    mask = None if where is True else value_of(where, BOOL)
+    return _store(ufunc, _compute(ufunc, values, outs, mask), dtypes[ufunc.nin :], outs, mask, casting)
+
+
+def _split_out(ufunc: np.ufunc, args: tuple[Any, ...], out: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    if not ufunc.nin <= len(args) <= ufunc.nargs:
+        takes = f"{ufunc.nin} to {ufunc.nargs}"
+        raise TypeError(f"{ufunc.__name__}() takes from {takes} positional arguments but {len(args)} were given")
+    if out is None:
+        out = args[ufunc.nin :]
+    elif len(args) > ufunc.nin:
+        raise TypeError("cannot specify 'out' as both a positional and keyword argument")
+    outs = out if isinstance(out, tuple) else (out,)
+    outs = (*outs, *[None] * (ufunc.nout - len(outs)))
+    for o in outs:
+        if o is not None and o is not Ellipsis and not isinstance(o, TracedArray):
+            raise TypeError("return arrays must be of ArrayType")
+    return args[: ufunc.nin], outs
+
+
+def _resolve(
+    ufunc: np.ufunc, args: tuple[Any, ...], outs: tuple[Any, ...], dtype: Any, signature: Any, casting: Any
+) -> tuple[DType, ...]:
+    if dtype is not None:
+        signature = (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
+    kinds = (*map(kind_of, args), *(o.dtype if isinstance(o, TracedArray) else None for o in outs))
+    options = {} if signature is None else {"signature": signature}
+    resolved = ufunc.resolve_dtypes(kinds, casting=casting, **options)
+    for d in resolved:
+        dtype_name(d)
+    return tuple(resolved)
+
+
+def _compute(ufunc: np.ufunc, values: list[Value], outs: tuple[Any, ...], mask: Value | None) -> tuple[Value, ...]:
+    arrays = [o for o in outs if isinstance(o, TracedArray)]
+    masks = [] if mask is None else [mask.shape]
+    shape = common_shape(ufunc.__name__, *(v.shape for v in values), *masks, *(o.shape for o in arrays))
+    if any(o.shape != shape for o in arrays):
+        message = f"non-broadcastable output operand with shape {arrays[0].shape} doesn't match the broadcast shape {shape}"
+        raise ShapeError(message, source=user_source())
+    results = LOOPS[ufunc](*(broadcast_value(v, shape) for v in values))
+    return results if isinstance(results, tuple) else (results,)
+
+
+def _store(
+    ufunc: np.ufunc,
+    results: tuple[Value, ...],
+    dtypes: tuple[DType, ...],
+    outs: tuple[Any, ...],
+    mask: Value | None,
+    casting: Any,
+) -> Any:
+    stored = []
+    for result, dtype, out in zip(results, dtypes, outs):
+        result = astype(result, dtype)
+        if isinstance(out, TracedArray):
+            store(out, result, mask, casting=casting)
+            stored.append(out)
+            continue
+        if mask is not None:
+            # NumPy leaves the masked places uninitialised: any value is right there.
+            result = ops.select(broadcast_value(mask, result.shape), result, full(result.shape, 0, dtype))
+        stored.append(fresh(result) if out is Ellipsis else result_of(result))
+    return stored[0] if ufunc.nout == 1 else tuple(stored)
+
+
+def store(out: TracedArray, result: Value, mask: Value | None = None, *, casting: Any = "same_kind") -> TracedArray:
+    """Write a result into an `out=` array, where the mask holds.
+
+    Raises:
+        TypeError: `casting` forbids the conversion to out's dtype.
+    """
+    if not np.can_cast(result.dtype, out.dtype, casting):
+        raise TypeError(f"Cannot cast output from {result.dtype!r} to {out.dtype!r} with casting rule {casting!r}")
+    value = broadcast_value(astype(result, out.dtype), out.shape)
+    if mask is not None:
+        value = ops.select(broadcast_value(mask, out.shape), value, read(out))
+    assign(out, value)
+    return out
+
+
+def _out_of_range(ufunc: np.ufunc, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Comparison operands with a Python integer replaced where it does not fit the integer array beside it.
+
+    NumPy compares these exactly instead of raising: any number beyond the range gives what ±infinity would.
+    """
+    x, y = args
+    if kind_of(x) is int and kind_of(y) is not int:
+        other, number, swap = y, x, True
+    elif kind_of(y) is int and kind_of(x) is not int:
+        other, number, swap = x, y, False
+    else:
+        return None
+    kind = kind_of(other)
+    if not isinstance(kind, np.dtype) or kind.kind not in "iu":
+        return None
+    bounds = np.iinfo(kind)  # type: ignore[type-var]  # an integer dtype, by its kind
+    if isinstance(number, TracedNumber) and (number.slot is None or bounds.min <= number.concrete <= bounds.max):
+        return None
+    n = int(number)
+    if bounds.min <= n <= bounds.max:
+        return None
+    beyond = value_of(float("inf") if n > 0 else float("-inf"), F64)
+    widened = value_of(other, F64)
+    return (beyond, widened) if swap else (widened, beyond)
+
+
+def _power_by_number(args: tuple[Any, ...]) -> Callable[..., Any] | None:
+    """NumPy's shortcuts for a Python exponent, which change bits: x**2 is x*x, x**0.5 is sqrt(x), x**-1 is 1/x."""
+    base, exponent = args
+    kind = kind_of(base)
+    if not isinstance(kind, np.dtype):
+        return None
+    if isinstance(exponent, TracedNumber) and exponent.slot is not None:
+        # Exponents hardly change between calls, and a known one is far cheaper than pow.
+        if exponent.kind is int or exponent.concrete in _FLOAT_POWERS:
+            exponent = exponent.known()
+    if type(exponent) not in (int, float) and not (isinstance(exponent, np.generic) and exponent.dtype.kind in "iuf"):
+        return None
+    return _shortcut(base, exponent, kind)
+
+
+_FLOAT_POWERS = {2.0: np.square, 0.5: np.sqrt, -1.0: np.reciprocal, 1.0: np.positive}
+
+
+def _shortcut(base: Any, exponent: Any, kind: DType) -> Callable[..., Any] | None:
+    result = np.power.resolve_dtypes((kind, type(exponent) if type(exponent) in (int, float) else exponent.dtype, None))[2]
+    if result.kind == "f":
+        ufunc = _FLOAT_POWERS.get(float(exponent))
+        return None if ufunc is None else partial(_in_dtype, ufunc, base, result)
+    if exponent < 0:
+        raise ValueError("Integers to negative integer powers are not allowed.")
+    if exponent == 2:
+        return partial(_in_dtype, np.square, base, result)
+    if result.kind == "i":
+        return partial(_static_integer_power, base, int(exponent), result)
+    return None
+
+
+def _in_dtype(ufunc: np.ufunc, base: Any, result: DType, *, dtype: Any, **options: Any) -> Any:
+    return call_ufunc(ufunc, fresh(value_of(base, result)), dtype=dtype, **options)
+
+
+def _static_integer_power(base: Any, exponent: int, result: DType, *, dtype: Any, **options: Any) -> Any:
+    x = value_of(base, result)
+    power = ops.pow(x, full(x.shape, np.asarray(exponent, result).item(), result))
+    return call_ufunc(np.positive, fresh(power), dtype=dtype, **options)
+
+
+for _ufunc in LOOPS:
+    implements(_ufunc)(partial(call_ufunc, _ufunc))
+
+
+def is_scalar_like(x: object) -> bool:
+    """A number or a NumPy scalar, traced or not: what has no axes and cannot be written to."""
+    return isinstance(x, (bool, int, float, np.generic)) or (is_traced(x) and not isinstance(x, TracedArray))
+
+
+def as_shape(shape: Any) -> Shape:
+    """A `shape=` argument as a tuple of concrete integers."""
+    return tuple(int(n.__index__()) for n in shape) if isinstance(shape, (tuple, list)) else (int(shape.__index__()),)

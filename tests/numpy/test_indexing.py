@@ -1,0 +1,138 @@
+"""x[index] and x[index] = v: views, gathers, scatters and masks, and NumPy's exceptions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from against_numpy import check, run_traced
+from jitml.errors import UnsupportedError
+
+X = np.arange(60.0).reshape(3, 4, 5)
+ROWS = np.array([0, 2, -1])
+COLUMNS = np.array([[1], [3]])
+
+INDICES: list[Any] = [
+    0, -1, (0, 1), (0, 1, 2), (0, ...), (0, 1, 2, ...), ..., (None, 0), (), slice(None, None, -1), slice(5, 0, -2),
+    slice(-100, 100), slice(2, 1), (slice(None), slice(1, None, 2)), (..., None, 2), [0, 2], (slice(None), [0, 1]),
+    ([0, 1], slice(None), [1, 2]), (slice(None), [0, 1], [1, 2]), (0, slice(None), [1, 2]), (slice(None), 0, [1, 2]),
+    ([[0], [1]], [0, 1]), ([0, 1], None, [1, 0]), ([0, 1], ..., [1, 0]), (slice(None), [0, 1], ..., [1, 0]),
+    (slice(0, 0), [0]), [], [True, False, True], (slice(None), [True, False, True, True]), ([0, 1], slice(1, 3), 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_reading(index: Any) -> None:
+    check(lambda x: x[index], X)
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+@pytest.mark.parametrize("dtype", ["f8", "i4"])
+def test_writing_a_number(index: Any, dtype: str) -> None:
+    def write(x: Any) -> None:
+        x[index] = 7
+
+    check(write, X.astype(dtype))
+
+
+@pytest.mark.parametrize("index", [0, (slice(None), 1), [0, 2], (slice(None), [0, 1]), slice(None, None, -2)], ids=str)
+def test_writing_an_array_of_another_dtype(index: Any) -> None:
+    def write(x: Any, v: Any) -> None:
+        x[index] = v
+
+    check(write, X.astype("i4"), X[index] * -1.5)
+
+
+def test_traced_indices() -> None:
+    check(lambda x, i: x[i], X, ROWS)
+    check(lambda x, i, j: x[i, j], X, ROWS, COLUMNS)
+    check(lambda x, i, j: x[i, :, j], X, ROWS, COLUMNS)
+    check(lambda x, i: x[:, i], X, ROWS)
+    check(lambda x, i: x[i], X, np.int64(1))
+    check(lambda x, i: x[i, 0, 0], X, np.int64(1))
+    check(lambda x, i: x[i], np.arange(4.0), np.array(1))
+    check(lambda x, n: (x[n], x[:n], x[n:, 0]), X, 1)
+
+
+def test_views_write_through() -> None:
+    def write(x: Any) -> Any:
+        x[:, 0][1] += 5
+        x.T[0] *= 2
+        x.reshape(-1)[3] = -1
+        x[...] = x[::-1]
+        x[0, 0, 0] = 2.7
+        x[1, :, ::-1][2] = x[0, 0]
+        return x[1]
+
+    check(write, X)
+    check(write, X.astype("i8"))
+    check(write, X[:, :, ::-1])
+
+
+def test_a_copy_is_not_a_view() -> None:
+    def write(x: Any) -> Any:
+        flat = x.T.reshape(-1)
+        flat[0] = 100
+        picked = x[[0, 1]]
+        picked[...] = 0
+        return flat, picked
+
+    check(write, X)
+
+
+def test_masks() -> None:
+    def write(x: Any, mask: Any) -> None:
+        x[mask] = 0
+
+    check(write, X, X > 30)
+    check(write, X, np.array([True, False, True]))
+    check(write, X, X[:, :, 0] > 20)
+
+    def write_rows(x: Any, mask: Any, row: Any) -> None:
+        x[mask] = row
+
+    check(write_rows, X, np.array([True, False, True]), X[1] * 2)
+    check(write_rows, X, X[:, :, 0] > 20, np.arange(5.0))
+
+
+def test_a_size_that_depends_on_data_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"np\.where\(mask, x, 0\)"):
+        run_traced(lambda x: x[x > 0], X)
+
+
+def test_duplicate_places_keep_the_last() -> None:
+    def write(x: Any, i: Any, v: Any) -> None:
+        x[i] = v
+
+    check(write, np.zeros(4), np.array([1, 1, 2]), np.array([1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize("index", [3, (0, 0, 0, 0), (0, 9), "a", 1.5, (..., ...), ([0, 1], [0, 1, 2]), [0.5]], ids=str)
+def test_bad_indices_raise_what_numpy_raises(index: Any) -> None:
+    with pytest.raises(IndexError) as expected:
+        X[index]
+    with pytest.raises(IndexError) as got:
+        run_traced(lambda x: x[index], X)
+    assert str(got.value).strip() == str(expected.value).strip()
+
+
+def test_bad_values_raise_what_numpy_raises() -> None:
+    def too_big(x: Any) -> None:
+        x[0] = 300
+
+    with pytest.raises(OverflowError, match="Python integer 300 out of bounds for int8"):
+        run_traced(too_big, np.zeros(3, "i1"))
+
+    def too_long(x: Any) -> None:
+        x[:2] = np.ones(3)
+
+    with pytest.raises(ValueError, match="shapes"):
+        run_traced(too_long, np.zeros(3))
+
+
+def test_zero_dimensional() -> None:
+    z = np.array(3.0)
+    check(lambda x: (x[()], x[...], x[None]), z)
+    check(lambda x: (x[0], x[0, ...], x[-1]), np.arange(4.0))
