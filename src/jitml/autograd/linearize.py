@@ -39,10 +39,15 @@ class Linearized:
         return len(self.pull.inputs) - len(self.moving)
 
 
-def linearize(graph: Graph, wrt: Sequence[int]) -> Linearized:
-    """Split a graph's derivative with respect to the inputs at `wrt` into forward and pullback."""
+def linearize(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Linearized:
+    """Split a graph's derivative with respect to the inputs at `wrt` into forward and pullback.
+
+    Args:
+        results: only the first so many outputs are differentiated (default: all); the others are merely computed.
+    """
     b = GraphBuilder()
     values, tangents = push(b, graph, wrt)
+    tangents = tangents[:results]
     primal_inputs, tangent_inputs = b.inputs[: len(graph.inputs)], b.inputs[len(graph.inputs) :]
     forward, backward = _split(b.nodes, tangent_inputs)
     moving = tuple(i for i, t in enumerate(tangents) if t is not None)

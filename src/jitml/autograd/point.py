@@ -1,0 +1,176 @@
+"""What graph is to be differentiated?  A user's function at some arguments, traced with respect to a few of them.
+
+Arguments and results are flattened here, checked to have derivatives at all, and put together again; the transforms in
+`api.py` see graphs on one side and containers of tracers on the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import optree
+
+from jitml.errors import DerivativeError
+from jitml.ir.graph import Graph, Value
+from jitml.ir.types import is_float
+from jitml.trace.context import user_source
+from jitml.trace.convert import convert
+from jitml.trace.trace import trace_subgraph
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read
+from jitml.trace.tree import flatten, unflatten
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A function at one point of its domain.
+
+    Args:
+        graph: inputs are the varying leaves, then `captured`; outputs the leaves of the result, then of aux.
+        inputs: the varying leaves in the enclosing trace, parallel to the first inputs of `graph`.
+        captured: what else the graph reads of the enclosing trace.
+        spec: structure of the varying arguments, as one tuple.
+        out_spec: structure of the result.
+        rebuild: values of all outputs -> (leaves of the result, aux).
+    """
+
+    graph: Graph
+    inputs: tuple[Value, ...]
+    captured: tuple[Value, ...]
+    spec: optree.PyTreeSpec
+    out_spec: optree.PyTreeSpec
+    rebuild: Callable[[Sequence[Value]], tuple[list[Any], Any]]
+
+    @property
+    def wrt(self) -> range:
+        return range(len(self.inputs))
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """The outputs that are differentiated: the result's leaves."""
+        return self.graph.outputs[: self.out_spec.num_leaves]
+
+
+def trace_point(
+    what: str,
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    argnums: Sequence[int],
+    *,
+    has_aux: bool,
+    scalar_result: bool = False,
+) -> Point:
+    """Trace `function(*args, **kwargs)` inside the current trace, its arguments at `argnums` varying.
+
+    The function gets copies of its array arguments: what it writes into them does not reach the caller's.
+
+    Args:
+        what: the transform's name, for messages.
+        scalar_result: the result has to be one float.
+
+    Raises:
+        DerivativeError: a varying leaf or a result is not made of floats.
+    """
+    leaves, spec = flatten(tuple(args[n] for n in argnums))
+    paths = [f"argument {argnums[first]}" + "".join(f"[{k!r}]" for k in rest) for first, *rest in spec.paths()]
+    for leaf, path in zip(leaves, paths):
+        _check_varying(what, leaf, path)
+    inputs = tuple(read(leaf) for leaf in leaves)
+    out_specs: list[optree.PyTreeSpec] = []
+
+    def program(*varying: Any) -> Any:
+        given = list(args)
+        for n, arg in zip(argnums, unflatten(spec, varying)):
+            given[n] = arg
+        result = convert(function)(*map(_copied, given), **{name: _copied(arg) for name, arg in kwargs.items()})
+        aux = None
+        if has_aux:
+            result, aux = _parted(what, result)
+        out_leaves, out_spec = flatten(result)
+        out_specs.append(out_spec)
+        for leaf in out_leaves:
+            _check_result(what, leaf)
+        if scalar_result:
+            _check_scalar(what, out_leaves, result)
+        return out_leaves, aux
+
+    subgraph = trace_subgraph(program, leaves)
+    return Point(subgraph.graph, inputs, subgraph.captured, spec, out_specs[0], subgraph.rebuild)
+
+
+def _copied(arg: Any) -> Any:
+    """The argument with a storage of its own for each array."""
+    leaves, spec = flatten(arg)
+    arrays = (TracedArray, np.ndarray)
+    return unflatten(spec, [fresh(read(leaf)) if type(leaf) in arrays else leaf for leaf in leaves])
+
+
+def _parted(what: str, result: Any) -> tuple[Any, Any]:
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise DerivativeError(
+            f"{what} with has_aux=True: the function has to return a pair (result, aux), not {_told(result)}",
+            source=user_source(),
+        )
+    return result
+
+
+def _check_varying(what: str, leaf: Any, path: str) -> None:
+    if not _is_number(leaf):
+        raise DerivativeError(
+            f"{what}: {path} is {_told(leaf)}, which has no derivative",
+            source=user_source(),
+            remedy="Leave it out of argnums, or keep it apart from the arrays that are differentiated.",
+        )
+    if not is_float(np.dtype(_dtype(leaf))):
+        remedy = "Write it with a decimal point" if isinstance(leaf, int) else "Convert it, with .astype(np.float64)"
+        raise DerivativeError(
+            f"{what}: {path} is {_told(leaf)}; derivatives are taken with respect to floats",
+            source=user_source(),
+            remedy=f"{remedy}, or name other arguments in argnums.",
+        )
+
+
+def _check_result(what: str, leaf: Any) -> None:
+    if not _is_number(leaf) or not is_float(np.dtype(_dtype(leaf))):
+        raise DerivativeError(
+            f"{what}: the function returns {_told(leaf)}, which has no derivative",
+            source=user_source(),
+            remedy="Return a float; other results go into the second place of a pair, with has_aux=True.",
+        )
+
+
+def _check_scalar(what: str, leaves: list[Any], result: Any) -> None:
+    if len(leaves) != 1 or leaves[0] is not result:
+        raise DerivativeError(
+            f"{what}: the function returns {_told(result)}; a gradient is that of one number",
+            source=user_source(),
+            remedy="Return the number alone, or (number, rest) with has_aux=True; jitml.vjp takes any result.",
+        )
+    if type(result) is not TracedNumber and np.shape(result):
+        raise DerivativeError(
+            f"{what}: the function returns {_told(result)}; a gradient is that of one number",
+            source=user_source(),
+            remedy="Reduce it, with .sum() or .mean(), or use jitml.vjp, which takes a cotangent of the result's shape.",
+        )
+
+
+def _is_number(leaf: Any) -> bool:
+    return is_traced(leaf) or isinstance(leaf, (np.ndarray, np.generic, bool, int, float))
+
+
+def _dtype(leaf: Any) -> Any:
+    return type(leaf) if type(leaf) in (bool, int, float) else leaf.dtype
+
+
+def _told(leaf: Any) -> str:
+    """A value as messages name it: `f64[3]`, `the Python int 3`, `a tuple`."""
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return f"{leaf.dtype}{list(leaf.shape)}" if leaf.shape else f"a {leaf.dtype} scalar"
+    if type(leaf) is TracedNumber or type(leaf) in (bool, int, float):
+        return f"a Python {leaf.__class__.__name__}"
+    return "None" if leaf is None else f"a {type(leaf).__name__}"
