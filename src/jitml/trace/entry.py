@@ -83,9 +83,9 @@ def interpreted(traced: Traced) -> Execute:
     """Execute by the graph interpreter, writing into the caller's arrays at the end."""
 
     def execute(*inputs: Any) -> Sequence[np.ndarray[Any, Any]]:
-        outputs = interpret(traced.graph, [np.asarray(x, v.dtype) for x, v in zip(inputs, traced.graph.inputs)])
-        for output in traced.aliases:
-            outputs[output] = np.array(outputs[output])
+        results = interpret(traced.graph, [np.asarray(x, v.dtype) for x, v in zip(inputs, traced.graph.inputs)])
+        # NumPy may have answered with an argument, or a view of one: each output has memory of its own.
+        outputs = [np.array(x, order="C") for x in results]
         for output, entry in traced.aliases.items():
             np.copyto(inputs[entry], outputs[output])
         return outputs
