@@ -116,8 +116,7 @@ class Nest(Accesses):
 
             return run
 
-        after = self.function.branch(condition, (arm(stmt.then), arm(stmt.orelse)))
-        self.scope.update(after)
+        self.scope.update(self.function.branch(condition, (arm(stmt.then), arm(stmt.orelse))))
 
     def _masked(self, condition: Operand, body: Sequence[Stmt]) -> None:
         """Run `body` for the lanes where `condition` holds, and not at all where none does."""
@@ -139,8 +138,7 @@ class Nest(Accesses):
         def orelse() -> dict[str, Operand]:
             return before
 
-        after = self.function.branch(self.builder.any(active), (then, orelse))
-        self.scope.update(after)
+        self.scope.update(self.function.branch(self.builder.any(active), (then, orelse)))
 
     # --------------------------------------------------------------------------------------------------- loops
 

@@ -1,1 +1,0 @@
-"""The other compilers: how each is given a workload."""
