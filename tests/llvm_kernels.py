@@ -70,3 +70,14 @@ def _address(name: str) -> int:
 
 def copies(arrays: Arrays) -> Arrays:
     return {name: np.array(x) for name, x in arrays.items()}
+
+
+def memory_for(kernel: Kernel, seed: int = 0) -> Arrays:
+    """Small numbers for every parameter: exact in each dtype, so that sums do not depend on their order."""
+    rng = np.random.default_rng(seed)
+    arrays = {}
+    for b in kernel.params:
+        span = sum((n - 1) * abs(s) for n, s in zip(b.shape, b.element_strides)) + 1 if b.size else 0
+        low = 0 if b.dtype.kind in "bu" else -8
+        arrays[b.name] = rng.integers(low, 2 if b.dtype.kind == "b" else 9, span).astype(b.dtype)
+    return arrays

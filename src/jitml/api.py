@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jitml.numpy  # noqa: F401  # fills the table of traced functions
 from jitml.errors import Source, UnsupportedError
 from jitml.runtime.dispatch import Variant, Variants
 from jitml.trace.context import current_trace

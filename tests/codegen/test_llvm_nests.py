@@ -8,22 +8,11 @@ import numpy as np
 import pytest
 
 from jitml.fusion.interpret import interpret
-from jitml.fusion.loops import Kernel
 from jitml.fusion.parser import parse
 from jitml.ir.types import DTYPES
 from kernel_texts import KERNELS
-from llvm_kernels import Arrays, copies, program_of, run_program
-
-
-def memory_for(kernel: Kernel, seed: int = 0) -> Arrays:
-    """Small numbers for every parameter: exact in each dtype, so that sums do not depend on their order."""
-    rng = np.random.default_rng(seed)
-    arrays = {}
-    for b in kernel.params:
-        span = sum((n - 1) * abs(s) for n, s in zip(b.shape, b.element_strides)) + 1 if b.size else 0
-        low = 0 if b.dtype.kind in "bu" else -8
-        arrays[b.name] = rng.integers(low, 2 if b.dtype.kind == "b" else 9, span).astype(b.dtype)
-    return arrays
+from llvm_kernels import Arrays, copies, memory_for, program_of, run_kernel, run_program
+from nest_texts import NESTS
 
 
 def check(text: str, arrays: Arrays | None = None, *, ulps: int = 0, **options: Any) -> None:
@@ -77,3 +66,55 @@ def test_reductions(combine: str, dtype: str) -> None:
         f"kernel k(x: {dtype}[77], s: {dtype}[]) {{"
         f" cell a: {dtype} = {start}; for i in 0:77 vector {{ a {combine}= x[i] }}; s[] = a }}"
     )
+
+
+@pytest.mark.parametrize("title", NESTS)
+def test_nest(title: str) -> None:
+    check(NESTS[title])
+
+
+def test_storage_shared_by_two_names() -> None:
+    """x is read, y written, both at the same bytes: a load of x after the store must see it."""
+    kernel = parse("kernel k(x: f64[70], y: f64[70]) { for i in 0:70 vector { y[i] = x[i] + 1.0; y[i] = x[i] * 2.0 } }")
+    data = np.arange(70.0)
+    assert run_program(program_of([kernel], {"y": "x"}), {"x": data})[0] == 0
+    np.testing.assert_array_equal(data, (np.arange(70.0) + 1) * 2)
+
+
+@pytest.mark.parametrize("dtype", [name for name in DTYPES if name[0] in "iu"])
+@pytest.mark.parametrize("fn", ["floor_divide", "remainder", "fmod"])
+def test_integer_division_never_traps(fn: str, dtype: str) -> None:
+    bits = DTYPES[dtype]
+    low, high = np.iinfo(str(bits)).min, np.iinfo(str(bits)).max
+    xs, ys = np.array([low, low + 1, 7, 0, 1, high], bits), np.array([0, low, 2, 5, high - 1, high], bits)
+    x, y = (v.ravel() for v in np.meshgrid(xs, ys))
+    if bits.kind == "i":
+        y = np.where(y == high - 1, bits.type(-1), y)
+    arrays = {"x": x, "y": y, "z": np.zeros_like(x)}
+    check(
+        f"kernel k(x: {dtype}[36], y: {dtype}[36], z: {dtype}[36]) {{ for i in 0:36 vector {{ z[i] = {fn}(x[i], y[i]) }} }}",
+        arrays,
+    )
+    check(f"kernel k(x: {dtype}[36], y: {dtype}[36], z: {dtype}[36]) {{ for i in 0:36 {{ z[i] = {fn}(x[i], y[i]) }} }}", arrays)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+def test_extremes_hand_nan_on(dtype: str) -> None:
+    for place in (None, 0, 20, 44):
+        x = np.arange(45).astype(dtype.replace("f", "float"))
+        if place is not None:
+            x[place] = np.nan
+        check(
+            f"kernel k(x: {dtype}[45], y: {dtype}[2]) {{ cell a: {dtype} = -inf_{dtype}; cell b: {dtype} = inf_{dtype}"
+            " ; for i in 0:45 vector { a max= x[i]; b min= x[i] }; y[0] = a; y[1] = b }".replace("_f64", ""),
+            {"x": x, "y": np.zeros(2, x.dtype)},
+        )
+
+
+def test_zero_keeps_its_sign_in_sums() -> None:
+    for start in (0.0, -0.0):
+        arrays = {"x": np.full(45, -0.0), "s": np.zeros(1)}
+        run_kernel(
+            f"kernel k(x: f64[45], s: f64[]) {{ cell a: f64 = {start}; for i in 0:45 vector {{ a add= x[i] }}; s[] = a }}", arrays
+        )
+        assert np.signbit(arrays["s"][0]) == np.signbit(start)

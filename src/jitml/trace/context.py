@@ -51,6 +51,12 @@ class Trace:
         self.lifted: dict[int, Any] = {}  # id of a concrete array -> its TracedArray; the host program keeps it alive
         self.arrays: dict[Slot, Any] = {}  # the array inputs: slot -> (concrete array, TracedArray)
         self.objects: dict[Slot, Any] = {}  # other things from outside: instances, functions
+        # For conversion: functions with hooks, slots of what was loaded, what is known to be from outside (id -> slot).
+        self.converted: dict[Any, Any] = {}
+        self.loaded: dict[Any, Slot] = {}
+        self.places: dict[int, Slot] = {}
+        self.containers: dict[Slot, Any] = {}
+        self.kept: list[Any] = []
         self._numbers: dict[tuple[Slot, np.dtype[Any]], Value] = {}
 
     def add_input(self, aval: Aval, slot: Slot) -> Value:

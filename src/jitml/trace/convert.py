@@ -1,11 +1,387 @@
-"""How does a function see its globals, closures and callees as tracers?  By conversion of its source."""
+"""How does a function see its globals, closures, attributes and callees as tracers?  `convert`, and the hooks it plants.
+
+`convert(function)` is the function with rewritten code (`rewrite.py`) and its own globals, cells and defaults; the hooks
+run while it is traced. What they load from outside is entered in the host program: arrays become hidden inputs, read
+anew at every call; numbers, strings and functions are guarded, element by element in containers. So nothing that the
+compiled code depends on goes stale. Library code is never rewritten; functions without source rely on NumPy's protocols alone.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
+import operator
+import os
+import sysconfig
 from collections.abc import Callable
+from enum import Enum
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+
+import numpy as np
+
+from jitml.trace.context import Trace, current_trace, unsupported
+from jitml.trace.host import Const, Slot
+from jitml.trace.numbers import TracedNumber, combine
+from jitml.trace.registry import FUNCTIONS, full_name
+from jitml.trace.rewrite import HOOKS, rewrite
+from jitml.trace.source import find
+from jitml.trace.tracers import TracedArray, is_traced, lift
+
+_LIBRARIES = (
+    *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
+)
+# Modules whose functions give another answer at each call: traced once, they would be frozen.
+_IMPURE = {"random", "time", "datetime", "secrets", "uuid", "os", "io", "_io", "numpy.random", "numpy.random.mtrand"}
+_FORBIDDEN = {print, input, open, exec, eval, globals, vars, id}
+_MUTATORS = {
+    "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add",
+    "discard", "appendleft", "popleft",
+}  # fmt: skip
+_GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, np.generic, np.dtype, Enum, slice, frozenset)
+_MOST_ITEMS = 1000
+
+_codes: dict[tuple[str, CodeType], CodeType | None] = {}
+_made: set[int] = set()  # ids of code objects that are converted already, all kept alive by `_codes`
 
 
 def convert(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function to call in its place while tracing."""
+    """What to call in place of `function` while tracing: the function itself where there is nothing to convert."""
+    kind = type(function)
+    if kind is FunctionType:
+        return _convert_function(function)  # type: ignore[arg-type]  # its type says so
+    if kind is MethodType:
+        return MethodType(convert(function.__func__), function.__self__)  # type: ignore[attr-defined]
+    if kind is functools.partial:
+        return functools.partial(convert(function.func), *function.args, **function.keywords)  # type: ignore[attr-defined]
+    if isinstance(function, type):
+        return _convert_class(function)
+    call = inspect.getattr_static(kind, "__call__", None)
+    if isinstance(call, FunctionType) and not _is_library(call):
+        return MethodType(convert(call), function)
     return function
+
+
+def _is_library(function: FunctionType) -> bool:
+    file = function.__code__.co_filename
+    return file.startswith(_LIBRARIES) or file.startswith("<frozen")
+
+
+def _convert_function(function: FunctionType) -> Callable[..., Any]:
+    trace = current_trace()
+    code = function.__code__
+    if trace is None or id(code) in _made or _is_library(function):
+        return function
+    if code.co_flags & _GENERATORS:
+        unsupported(f"{function.__qualname__} is a generator or a coroutine, which cannot be compiled", "Build a list instead.")
+    known = trace.root.converted
+    if function not in known:
+        known[function] = _with_hooks(trace.root, function)
+    return known[function]  # type: ignore[no-any-return]  # what the line above put there
+
+
+def _with_hooks(trace: Trace, function: FunctionType) -> FunctionType:
+    code = function.__code__
+    key = (code.co_filename, code)
+    if key not in _codes:
+        found = find(function)
+        _codes[key] = rewrite(found, code) if found is not None else None
+        _remember(_codes[key])
+    new = _codes[key]
+    hooks = Hooks(trace, function)
+    if new is None:
+        hooks.guard_all()
+        return function
+    cells = dict(zip(code.co_freevars, function.__closure__ or ()))
+    cells[HOOKS] = CellType(hooks)
+    closure = tuple(cells[name] for name in new.co_freevars)
+    made = FunctionType(new, function.__globals__, function.__name__, None, closure)
+    made.__defaults__ = hooks.part("__defaults__")
+    made.__kwdefaults__ = hooks.part("__kwdefaults__")
+    made.__qualname__, made.__doc__ = function.__qualname__, function.__doc__
+    return made
+
+
+def _remember(code: CodeType | None) -> None:
+    if code is not None:
+        _made.add(id(code))
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                _remember(constant)
+
+
+def _convert_class(cls: type) -> Callable[..., Any]:
+    """A class is called as ever, but its own `__init__` sees tracers as any helper does."""
+    init, new = inspect.getattr_static(cls, "__init__"), inspect.getattr_static(cls, "__new__")
+    if type(cls) is not type or new is not vars(object)["__new__"] or type(init) is not FunctionType or _is_library(init):
+        return cls
+
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        instance: Any = object.__new__(cls)
+        convert(init)(instance, *args, **kwargs)
+        return instance
+
+    return construct
+
+
+class Hooks:
+    """What converted code calls: `__jm`. One for each function and trace."""
+
+    __slots__ = ("function", "trace")
+    slice = staticmethod(slice)
+
+    def __init__(self, trace: Trace, function: FunctionType) -> None:
+        self.trace = trace  # the root
+        self.function = function
+
+    def name(self, value: Any, name: str) -> Any:
+        """A global or closure variable was loaded."""
+        if is_traced(value):
+            return value
+        slot = self._place(name)
+        return value if slot is None else observe(self.trace, value, slot, name)
+
+    def _place(self, name: str) -> Slot | None:
+        function = self.function
+        if name in function.__code__.co_freevars:
+            cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
+            return load(self.trace, getattr, Const(cell), "cell_contents", name)
+        if name in function.__globals__:
+            return load(self.trace, operator.getitem, Const(function.__globals__), name, name)
+        return None  # a builtin
+
+    def part(self, attribute: str) -> Any:
+        """The function's defaults, with arrays lifted."""
+        value = getattr(self.function, attribute)
+        if value is None:
+            return None
+        slot = load(self.trace, getattr, Const(self.function), attribute, f"{self.function.__name__}.{attribute}")
+        return observe(self.trace, value, slot, f"{self.function.__name__}.{attribute}")
+
+    def guard_all(self) -> None:
+        """No source: everything the function could load by name is guarded at once; its arrays stay what they are."""
+        function = self.function
+        for name in (*function.__code__.co_freevars, *function.__code__.co_names):
+            slot = self._place(name)
+            if slot is not None:
+                value = self._value_of(name)
+                if isinstance(value, np.ndarray):
+                    lift(value, slot)
+                    self.trace.host.require_same(slot, value)
+                else:
+                    observe(self.trace, value, slot, name)
+
+    def _value_of(self, name: str) -> Any:
+        function = self.function
+        if name in function.__code__.co_freevars:
+            return (function.__closure__ or ())[function.__code__.co_freevars.index(name)].cell_contents
+        return function.__globals__[name]
+
+    def attr(self, obj: Any, name: str) -> Any:
+        """`obj.name` was loaded."""
+        kind = type(obj)
+        if is_traced(obj) or kind is super:
+            return getattr(obj, name)
+        if kind is np.ndarray:
+            return getattr(lift(obj), name)
+        if kind is ModuleType:
+            return self._module_attr(obj, name)
+        descriptor = inspect.getattr_static(kind, name, None)
+        if isinstance(descriptor, property) and type(descriptor.fget) is FunctionType:
+            return convert(descriptor.fget)(obj)
+        if isinstance(descriptor, functools.cached_property) and name not in vars(obj):
+            return convert(descriptor.func)(obj)
+        value = getattr(obj, name)
+        slot = self.trace.places.get(id(obj))
+        if is_traced(value) or slot is None:
+            return lift(value) if type(value) is np.ndarray else value
+        if type(value) is MethodType or isinstance(value, BuiltinFunctionType):
+            if type(descriptor) is FunctionType and not _is_library(descriptor):
+                self.trace.host.require_same(load(self.trace, getattr, Const(kind), name, f"{kind.__name__}.{name}"), descriptor)
+            return value
+        text = f"{self.trace.host.name(slot)}.{name}"
+        place = load(self.trace, getattr, slot, name, text)
+        if type(value) is float:  # a hyper-parameter that changes between calls is no reason to compile again
+            self.trace.host.require_type(place, float)
+            return TracedNumber(self.trace, place, value)
+        return observe(self.trace, value, place, text)
+
+    def _module_attr(self, module: ModuleType, name: str) -> Any:
+        value = getattr(module, name)
+        file = getattr(module, "__file__", None) or ""
+        if file.startswith(_LIBRARIES) or not file:
+            return lift(value) if type(value) is np.ndarray else value
+        text = f"{module.__name__}.{name}"
+        return observe(self.trace, value, load(self.trace, getattr, Const(module), name, text), text)
+
+    def item(self, obj: Any, index: Any) -> Any:
+        """`obj[index]` was loaded."""
+        if type(obj) is np.ndarray:
+            obj = lift(obj)
+        if type(obj).__module__ == "numpy.lib._index_tricks_impl" and obj in FUNCTIONS:
+            return FUNCTIONS[obj](index)
+        value = obj[index]
+        return lift(value) if type(value) is np.ndarray else value
+
+    def own(self, obj: Any) -> Any:
+        """`obj.name = v` or `obj[index] = v` is about to happen."""
+        if type(obj) is np.ndarray:
+            return lift(obj)
+        if id(obj) in self.trace.places:
+            self._refuse_write(obj)
+        return obj
+
+    def _refuse_write(self, obj: Any) -> None:
+        name = self.trace.host.name(self.trace.places[id(obj)])
+        unsupported(
+            f"{name} ({type(obj).__name__}) is from outside the jitted function and is changed in it",
+            "Return the new value instead; writing into an array that it holds, as in obj.w -= g or obj.w[...] = v, is fine.",
+        )
+
+    def aug_attr(self, obj: Any, name: str, operation: str, value: Any) -> None:
+        """`obj.name += value`"""
+        before = self.attr(obj, name)
+        after = getattr(operator, operation)(before, value)
+        if after is not before or type(after) is not TracedArray:
+            setattr(self.own(obj), name, after)
+
+    def aug_item(self, obj: Any, index: Any, operation: str, value: Any) -> None:
+        """`obj[index] += value`"""
+        if type(obj) is np.ndarray:
+            obj = lift(obj)
+        before = self.item(obj, index)
+        after = getattr(operator, operation)(before, value)
+        if after is before and type(after) is TracedArray:
+            if type(obj) is not TracedArray or after.storage is obj.storage:
+                return  # written in place, through the view or in the container's own array
+        self.own(obj)[index] = after
+
+    def outer_write(self, name: str) -> None:
+        """A global or nonlocal name is about to be bound."""
+        unsupported(f"the jitted function assigns the global or nonlocal name {name!r}", "Return the value instead.")
+
+    def conv(self, function: Any) -> Any:
+        """A function is about to be called."""
+        owner = getattr(function, "__self__", None)
+        if is_traced(owner) or (isinstance(owner, np.ufunc) and function not in FUNCTIONS):
+            return function
+        try:
+            implementation = FUNCTIONS.get(function)
+        except TypeError:  # unhashable callables
+            implementation = None
+        if implementation is not None:
+            return implementation
+        if type(function) is FunctionType:
+            return convert(function)
+        module = getattr(function, "__module__", None) or ""
+        if module.startswith("numpy"):
+            return self._numpy(function)
+        if module == "math":
+            return functools.partial(_math, function)
+        if function in (float, int) and function is not bool:
+            return functools.partial(_number, function)
+        if isinstance(function, BuiltinFunctionType):
+            self._check_builtin(function, owner, module)
+            return function
+        return convert(function)
+
+    def _check_builtin(self, function: Any, owner: Any, module: str) -> None:
+        if function in _FORBIDDEN or module in _IMPURE or type(owner).__module__ in _IMPURE:
+            unsupported(
+                f"{full_name(function)}() would run only once, while the function is traced, and not at every call",
+                "Call it outside the jitted function and pass its result as an argument.",
+            )
+        if id(owner) in self.trace.places and function.__name__ in _MUTATORS:
+            self._refuse_write(owner)
+
+    def _numpy(self, function: Any) -> Any:
+        """A NumPy function with no traced meaning: on concrete arguments it is called as it is, its arrays are lifted."""
+        if (getattr(function, "__module__", None) or "").startswith("numpy.random"):
+            self._check_builtin(function, None, "numpy.random")
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            value = function(*args, **kwargs)
+            return lift(value) if type(value) is np.ndarray else value
+
+        return call
+
+
+def _math(function: Callable[..., Any], *args: Any) -> Any:
+    if any(type(a) is TracedNumber for a in args) and all(type(a) in (TracedNumber, int, float, bool) for a in args):
+        return combine(function, *args)
+    return function(*args)
+
+
+def _number(kind: Any, *args: Any) -> Any:
+    """`float(n)` and `int(n)` of a Python number stay traced."""
+    if len(args) == 1 and type(args[0]) is TracedNumber:
+        return args[0] if args[0].kind is kind else combine(kind, args[0])
+    return kind(*args)
+
+
+def load(trace: Trace, function: Callable[..., Any], base: Slot | Const, key: Any, name: str) -> Slot:
+    """The slot of `function(base, key)`: loaded once in the host program, however often the function asks."""
+    memo = (function, id(base.value) if isinstance(base, Const) else base, isinstance(base, Const), key)
+    if memo not in trace.loaded:
+        trace.loaded[memo] = trace.host.compute(function, (base, Const(key)), name)
+    return trace.loaded[memo]
+
+
+def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
+    """A value from outside, as the function shall see it; guarded so that no later call sees another one."""
+    host = trace.host
+    kind = type(value)
+    if is_traced(value):
+        return value
+    if isinstance(value, np.ndarray):
+        return lift(value, slot)
+    if kind in (list, tuple, dict):
+        return _observe_container(trace, value, slot, name)
+    if isinstance(value, _PLAIN):
+        host.require(slot, value)
+        return value
+    if kind in (set, bytearray):
+        copied = frozenset(value) if kind is set else bytes(value)
+        host.require(host.compute(type(copied), (slot,), name), copied)
+        trace.places[id(value)] = slot
+        return value
+    host.require_same(slot, value)
+    trace.places[id(value)] = slot
+    trace.objects[slot] = value
+    return value
+
+
+def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
+    """A list, tuple or dict with all its items observed: a copy, if there is anything in it to be lifted."""
+    host = trace.host
+    if slot in trace.containers:
+        return trace.containers[slot]
+    if len(value) > _MOST_ITEMS:
+        unsupported(f"{name} has {len(value)} items, too many to be checked at each call", "Make it an array.")
+    host.require_type(slot, type(value))
+    trace.containers[slot] = value  # a container that holds itself ends here
+    if type(value) is dict:
+        host.require(host.compute(tuple, (slot,), f"tuple({name})"), tuple(value))
+        items = {
+            k: observe(trace, v, load(trace, operator.getitem, slot, k, f"{name}[{k!r}]"), f"{name}[{k!r}]")
+            for k, v in value.items()
+        }
+        changed = any(items[k] is not v for k, v in value.items())
+        seen: Any = items
+    else:
+        host.require(host.compute(len, (slot,), f"len({name})"), len(value))
+        parts = [_observe_item(trace, slot, name, n, v) for n, v in enumerate(value)]
+        changed = any(a is not b for a, b in zip(parts, value))
+        seen = type(value)(parts)
+    result = seen if changed else value
+    trace.containers[slot] = result
+    trace.places[id(result)] = slot
+    trace.kept.append(result)
+    return result
+
+
+def _observe_item(trace: Trace, slot: Slot, name: str, key: Any, value: Any) -> Any:
+    text = f"{name}[{key!r}]"
+    return observe(trace, value, load(trace, operator.getitem, slot, key, text), text)

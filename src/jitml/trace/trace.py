@@ -172,6 +172,7 @@ def _enter(recording: Trace, position: int, leaf: Any, name: str) -> Any:
         )
     host.require_same(slot, leaf)
     recording.objects[slot] = leaf
+    recording.places[id(leaf)] = slot
     return leaf
 
 

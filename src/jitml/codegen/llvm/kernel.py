@@ -27,6 +27,14 @@ class Unit:
     checks: list[Check] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
 
+    def check_number(self, check: Check) -> int:
+        """Position among the module's checks; a statement that is written twice (main loop and tail) has one."""
+        for number, known in enumerate(self.checks):
+            if known is check:
+                return number
+        self.checks.append(check)
+        return len(self.checks) - 1
+
     def builder(self) -> Builder:
         return Builder(self.declarations, has_fma=self.target.has_fma, fastmath=self.fastmath)
 
@@ -113,8 +121,7 @@ class KernelBody(VectorNest):
         weights = self.unit.declarations.metadata('!{!"branch_weights", i32 1, i32 100000}')
         b.emit(f"br i1 {b.any(failed).names[0]}, label %{fail}, label %{good}, !prof {weights}")
         b.start_block(good)
-        self.failures += self._failure(fail, failed, values, len(self.unit.checks))
-        self.unit.checks.append(stmt)
+        self.failures += self._failure(fail, failed, values, self.unit.check_number(stmt))
 
     def _failure(self, label: str, failed: Operand, values: list[Operand], index: int) -> list[str]:
         b = self.builder

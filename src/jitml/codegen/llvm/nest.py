@@ -116,7 +116,8 @@ class Nest(Accesses):
 
             return run
 
-        self.scope.update(self.function.branch(condition, (arm(stmt.then), arm(stmt.orelse))))
+        after = self.function.branch(condition, (arm(stmt.then), arm(stmt.orelse)))
+        self.scope.update(after)
 
     def _masked(self, condition: Operand, body: Sequence[Stmt]) -> None:
         """Run `body` for the lanes where `condition` holds, and not at all where none does."""
@@ -138,7 +139,8 @@ class Nest(Accesses):
         def orelse() -> dict[str, Operand]:
             return before
 
-        self.scope.update(self.function.branch(self.builder.any(active), (then, orelse)))
+        after = self.function.branch(self.builder.any(active), (then, orelse))
+        self.scope.update(after)
 
     # --------------------------------------------------------------------------------------------------- loops
 

@@ -1,0 +1,73 @@
+"""Kernels that each try one thing the emitters must get right, by what it is."""
+
+NESTS = {
+    "a branch on lanes, with reads that only some lanes may do": """
+      kernel k(x: f64[20], y: f64[45]) { for i in 0:45 vector {
+        if i < 20 { y[i] = x[i] * 2.0 } else { y[i] = 1.0 } } }""",
+    "a cell per lane, changed under a branch": """
+      kernel k(x: f64[45], y: f64[45]) { for i in 0:45 vector {
+        cell c: f64 = x[i]
+        if x[i] < 0.0 { c = 0.0 - c; if c > 4.0 { c = 4.0 } } else { c add= 10.0 }
+        y[i] = c } }""",
+    "a sum of some lanes": """
+      kernel k(x: f64[75], s: f64[]) { cell c: f64 = 1.0
+        for i in 0:75 vector { if x[i] > 0.0 { c add= x[i] } }
+        s[] = c }""",
+    "a uniform branch inside a vector loop": """
+      kernel k(x: f64[5, 45], y: f64[5, 45]) { for r in 0:5 { for i in 0:45 vector {
+        if r > 2 { y[r, i] = x[r, i] } else { y[r, i] = x[4 - r, i] + 1.0 } } } }""",
+    "a triangle: limits that depend on an outer index": """
+      kernel k(x: f64[20, 20], y: f64[20]) { for i in 0:20 {
+        cell s: f64 = 0.0
+        for j in i:20 vector { s add= x[i, j] }
+        for j in 0:i:3 vector { s add= x[i, j] }
+        y[i] = s } }""",
+    "an invariant load stays inside a loop that stores to its buffer": """
+      kernel k(x: f64[4], y: f64[4]) { for i in 0:3 { y[i] = x[0] + y[3]; y[3] = y[3] * 2.0 + x[i] } }""",
+    "columns by vectors, rows inside": """
+      kernel k(x: f32[9, 70], y: f32[70]) { for j in 0:70 vector {
+        cell m: f32 = -inf_f32
+        for i in 0:9 { m max= x[i, j] }
+        cell s: f32 = 0.0_f32
+        for i in 0:9 unroll { s add= x[i, j] * m }
+        y[j] = s } }""",
+    "every third element, backwards and forwards": """
+      kernel k(x: f64[100], y: f64[100]) { for i in 0:33 vector { y[3 * i + 1] = x[99 - 3 * i] } }""",
+    "a step other than one": """
+      kernel k(x: f64[100], y: f64[100]) { for i in 5:97:4 vector { y[i] = x[i - 5] } }""",
+    "indices as values, in several widths": """
+      kernel k(y: f64[50], z: i32[50], w: f32[50]) { for i in 2:50 vector {
+        let n: i64 = i * 3 - 1
+        y[i] = f64(n); z[i] = i32(i * i); w[i] = f32(i % 7) } }""",
+    "gathered through an index array": """
+      kernel k(n: u8[40], x: f32[9], y: f32[40]) { for i in 0:40 vector { y[i] = x[i64(n[i])] } }""",
+    "scattered through an index expression": """
+      kernel k(x: i16[48], y: i16[48]) { for i in 0:48 vector { y[(i % 8) * 6 + i // 8] = x[i] } }""",
+    "colliding sums run in order": """
+      kernel k(n: u8[40], x: f64[40], h: f64[9]) { for i in 0:40 vector { h[i64(n[i])] add= x[i] } }""",
+    "sums into distinct elements run side by side": """
+      kernel k(x: f64[70], h: f64[70]) { for i in 0:70 vector { h[69 - i] add= x[i] } }""",
+    "an argmax by two cells": """
+      kernel k(x: f64[40], y: i64[]) { cell m: f64 = -inf; cell at: i64 = 0
+        for i in 0:40 { if x[i] > m { m = x[i]; at = i } }
+        y[] = at }""",
+    "scratch beyond the stack, in a parallel loop": """
+      kernel k(x: f64[6, 3000], y: f64[6, 3000]) { for r in 0:6 parallel { alloc t: f64[3000] {
+        for i in 0:3000 vector { t[i] = x[r, i] * 2.0 }
+        for i in 0:3000 vector { y[r, i] = t[2999 - i] } } } }""",
+    "a parallel loop that needs values from around it": """
+      kernel k(x: f64[4], y: f64[4, 30]) { let a: f64 = x[1]; let n: i64 = 3; cell b: f64 = x[2]; b = b * 2.0
+        for i in 0:4 parallel { for j in n:30 vector { y[i, j] = a * b + f64(j) } } }""",
+    "bools are bytes in memory and bits in registers": """
+      kernel k(x: f64[45], p: bool[45], q: bool[45]) { for i in 0:45 vector {
+        q[i] = select(p[44 - i], x[i] > 1.0, bit_not(p[i])) } }""",
+    "a mixed loop goes by its widest element": """
+      kernel k(a: u8[77], b: f32[77], c: i16[77], y: f64[77], z: u8[77]) { for i in 0:77 vector {
+        y[i] = f64(a[i]) * f64(b[i]) + f64(c[i]); z[i] = u8(c[i]) } }""",
+    "broadcasting: one load serves all lanes": """
+      kernel k(x: f64[3, 40] strides(1, 0), y: f64[3, 40]) { for r in 0:3 { for i in 0:40 vector { y[r, i] = x[r, i] } } }""",
+    "a loop that never runs": """
+      kernel k(x: f64[0], y: f64[3]) { for i in 0:3 { cell s: f64 = 1.0; for j in 0:0 vector { s add= x[j] }; y[i] = s } }""",
+    "in place through another name": """
+      kernel k(x: f64[70], y: f64[70]) { for i in 0:70 vector { y[i] = y[i] + x[i] } ; for i in 0:70 vector { y[i] = y[i] * y[i] } }""",
+}

@@ -1,0 +1,167 @@
+"""Hypothesis strategies: well-typed graphs over a few small shapes, and inputs for them.
+
+A graph is grown node by node from a pool of values: pick a kind of step, pick operands that fit, record the op. Shapes are
+few, so that values meet again; a failing graph prints as text and shrinks to few nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from jitml.ir import ops
+from jitml.ir.graph import Graph, GraphBuilder, Value
+from jitml.ir.op import Op, recording
+from jitml.ir.types import I64, Aval, DType
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+SHAPES = ((), (4,), (3, 4), (2, 3, 4), (3, 1), (0, 3))
+# Tame: results stay finite for ordinary operands.
+TAME_UNARY = (ops.neg, ops.abs, ops.sin, ops.cos, ops.tanh, ops.arctan, ops.logistic, ops.erf, ops.arcsinh, ops.floor, ops.sign)
+TAME_BINARY = (ops.add, ops.sub, ops.mul, ops.maximum, ops.minimum, ops.hypot, ops.arctan2, ops.copysign)
+COMPARISONS = (ops.lt, ops.le, ops.eq, ops.ne)
+REDUCTIONS = (ops.reduce_sum, ops.reduce_prod, ops.reduce_max, ops.reduce_min)
+CUMULATIVE = (ops.cumsum, ops.cumprod, ops.cummax, ops.cummin)
+
+
+def pick(draw: Draw, items: Any) -> Any:
+    return draw(st.sampled_from(list(items)))
+
+
+def step_unary(draw: Draw, pool: list[Value]) -> Value:
+    op: Op = pick(draw, TAME_UNARY)
+    return op(pick(draw, pool))
+
+
+def _mate(draw: Draw, pool: list[Value], x: Value) -> Value:
+    return pick(draw, [v for v in pool if v.aval == x.aval])
+
+
+def step_binary(draw: Draw, pool: list[Value]) -> Value:
+    op: Op = pick(draw, TAME_BINARY)
+    x = pick(draw, pool)
+    return op(x, _mate(draw, pool, x))
+
+
+def step_constant(draw: Draw, pool: list[Value]) -> Value:
+    op: Op = pick(draw, TAME_BINARY)
+    return op(pick(draw, pool), pick(draw, (0.0, 1.0, -2.0, 0.5)))
+
+
+def step_select(draw: Draw, pool: list[Value]) -> Value:
+    x = pick(draw, pool)
+    y = _mate(draw, pool, x)
+    op: Op = pick(draw, COMPARISONS)
+    return ops.select(op(_mate(draw, pool, x), y), x, _mate(draw, pool, x))
+
+
+def step_reduce(draw: Draw, pool: list[Value]) -> Value:
+    op: Op = pick(draw, REDUCTIONS)
+    x = pick(draw, [v for v in pool if v.size])
+    axes = tuple(a for a in range(x.ndim) if draw(st.booleans()))
+    return op(x, axes=axes)
+
+
+def step_cumulative(draw: Draw, pool: list[Value]) -> Value:
+    wide = [v for v in pool if v.ndim]
+    if not wide:
+        return step_unary(draw, pool)
+    x = pick(draw, wide)
+    op: Op = pick(draw, CUMULATIVE)
+    return op(x, axis=draw(st.integers(0, x.ndim - 1)), reverse=draw(st.booleans()))
+
+
+def step_broadcast(draw: Draw, pool: list[Value]) -> Value:
+    """A leading axis, or stretched axes of length one."""
+    x = pick(draw, [v for v in pool if v.ndim < 3] or pool)
+    shape = tuple(4 if n == 1 else n for n in x.shape)
+    if x.ndim < 3:
+        return ops.broadcast(x, shape=(2, *shape), axes=tuple(range(1, x.ndim + 1)))
+    return ops.broadcast(x, shape=shape, axes=tuple(range(x.ndim)))
+
+
+def step_rearrange(draw: Draw, pool: list[Value]) -> Value:
+    x = pick(draw, pool)
+    kind = pick(draw, ("transpose", "reshape", "flip", "slice", "pad"))
+    if kind == "transpose":
+        return ops.transpose(x, perm=tuple(draw(st.permutations(range(x.ndim)))))
+    if kind == "reshape":
+        return ops.reshape(x, shape=pick(draw, ((x.size,), (1, *x.shape), (x.size, 1))))
+    if kind == "flip":
+        return ops.flip(x, axes=tuple(a for a in range(x.ndim) if draw(st.booleans())))
+    if kind == "slice":
+        bounds = [sorted((draw(st.integers(0, n)), draw(st.integers(0, n)))) for n in x.shape]
+        step = tuple(draw(st.integers(1, 2)) for _ in x.shape)
+        return ops.slice(x, start=tuple(a for a, _ in bounds), stop=tuple(b for _, b in bounds), step=step)
+    amounts = [tuple(draw(st.integers(0, 2)) for _ in x.shape) for _ in range(3)]
+    zero = ops.full(value=0.0, shape=(), dtype=x.dtype)
+    return ops.pad(x, zero, low=amounts[0], high=amounts[1], interior=amounts[2])
+
+
+def step_concat(draw: Draw, pool: list[Value]) -> Value:
+    wide = [v for v in pool if v.ndim]
+    if not wide:
+        return step_unary(draw, pool)
+    x = pick(draw, wide)
+    return ops.concat(x, _mate(draw, pool, x), axis=draw(st.integers(0, x.ndim - 1)))
+
+
+def step_update(draw: Draw, pool: list[Value]) -> Value:
+    """A write through a view: a slice of one value replaced by that of another."""
+    x = pick(draw, pool)
+    bounds = [sorted((draw(st.integers(0, n)), draw(st.integers(0, n)))) for n in x.shape]
+    start, stop, ones = tuple(a for a, _ in bounds), tuple(b for _, b in bounds), (1,) * x.ndim
+    part = ops.slice(_mate(draw, pool, x), start=start, stop=stop, step=ones)
+    return ops.update_slice(x, part, start=start, step=ones)
+
+
+def step_gather(draw: Draw, pool: list[Value]) -> Value:
+    long = [v for v in pool if v.ndim and v.shape[0]]
+    if not long:
+        return step_unary(draw, pool)
+    x = pick(draw, long)
+    n = x.shape[0]
+    index = np.array(draw(st.lists(st.integers(-n, n - 1), min_size=1, max_size=4)))
+    rows = ops.array(value=index, shape=index.shape, dtype=I64)
+    if draw(st.booleans()):
+        return ops.gather(x, rows, axis=0)
+    return ops.scatter(x, ops.gather(x, rows, axis=0), rows, axis=0, combine=pick(draw, ("add", "set")))
+
+
+def step_dot(draw: Draw, pool: list[Value]) -> Value:
+    x = pick(draw, [v for v in pool if v.ndim <= 2])
+    y = _mate(draw, pool, x)
+    axes = tuple(a for a in range(x.ndim) if draw(st.booleans()))
+    return ops.dot_general(x, y, batch=((), ()), contract=(axes, axes))
+
+
+STEPS = (
+    step_unary, step_binary, step_constant, step_select, step_reduce, step_cumulative, step_broadcast, step_rearrange,
+    step_concat, step_update, step_gather, step_dot,
+)  # fmt: skip
+
+
+@st.composite
+def graphs(draw: Draw, dtype: DType = np.dtype(np.float64), max_nodes: int = 8, max_size: int = 400) -> Graph:  # noqa: B008
+    """A graph of one float dtype whose values have at most `max_size` elements and stay tame."""
+    b = GraphBuilder()
+    shapes = draw(st.lists(st.sampled_from(SHAPES), min_size=1, max_size=3))
+    # A scalar is always there: every step finds an operand.
+    pool = [b.add_input(Aval(shape, dtype)) for shape in [(), *shapes]]
+    with recording(b):
+        for _ in range(draw(st.integers(1, max_nodes))):
+            value = pick(draw, STEPS)(draw, pool)
+            if value.size <= max_size:
+                pool.append(value)
+    outputs = draw(st.lists(st.sampled_from(pool[-4:]), min_size=1, max_size=3, unique=True))
+    return b.build([pool[-1], *(v for v in outputs if v is not pool[-1])])
+
+
+def ordinary_inputs(graph: Graph, seed: int = 0) -> list[np.ndarray]:
+    """Normal numbers for every input."""
+    rng = np.random.default_rng(seed)
+    return [np.asarray(rng.normal(size=aval.shape)).astype(aval.dtype) for aval in graph.in_avals]
