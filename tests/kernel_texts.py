@@ -88,7 +88,7 @@ kernel pad(x: f64[3], y: f64[8]) {
 }"""
 
 SCRATCH = """\
-kernel scratch(x: f64[12], s: f64[]) updates(s=s) {
+kernel scratch(x: f64[12], s: f64[]) {
   s[] = 0.0
   for i in 0:12:4 {
     alloc t: f64[4] {
@@ -120,9 +120,16 @@ kernel lanes(x: f64[5, 8], y: f64[8]) {
   }
 }"""
 
+UPDATE = """\
+kernel update(x: f64[9], y: f64[9], v: f64[3]) updates(y=x) {
+  for i in 0:3 vector {
+    y[i * 2 + 1] = v[i]
+  }
+}"""
+
 KERNELS = {
     text.split("(")[0].removeprefix("kernel "): text
-    for text in (AXPY, SOFTMAX, CUMSUM, TILED, GATHER, HISTOGRAM, PAD, SCRATCH, FLAT, LANES)
+    for text in (AXPY, SOFTMAX, CUMSUM, TILED, GATHER, HISTOGRAM, PAD, SCRATCH, FLAT, LANES, UPDATE)
 }
 
 PROGRAM = """\

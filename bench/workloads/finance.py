@@ -38,12 +38,12 @@ def bond_prices(rates, face, years):
     return coupons + face * np.power(1 + rates, -years)
 
 
-@workload(lambda n, rng: (100 * np.exp(np.cumsum(0.01 * rng.standard_normal(n))),), small=60, full=1_000_000)
+@workload(lambda n, rng: (100 * np.exp(np.cumsum(0.01 * rng.standard_normal(n))),), small=60, full=1_000_000, rtol=1e-7)
 def moving_average_signal(prices):
     total = np.cumsum(prices)
     short = (total[20:] - total[:-20]) / 20
     deviation = prices[20:] - short
-    return np.sign(deviation) * np.sqrt(np.abs(deviation))
+    return np.sign(deviation) * np.log1p(np.abs(deviation))
 
 
 @workload(lambda n, rng: (rng.standard_normal((n, 100)) * 0.01, rng.uniform(0, 1, 100)), small=12, full=10_000)

@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.codegen.llvm.builder import F16, Builder, Operand
-from jitml.codegen.llvm.math import arithmetic, integers, library  # noqa: F401  (they fill RULES)
+from jitml.codegen.llvm.math import (  # noqa: F401  (they fill RULES)
+    arithmetic,
+    exponential,
+    integers,
+    inverse_trigonometric,
+    logarithm,
+    power,
+    special,
+    trigonometric,
+)
 from jitml.codegen.llvm.math.table import RULES
 from jitml.errors import LoweringError
 from jitml.ir.types import F32, DType

@@ -1,0 +1,1 @@
+"""The other compilers: how each is given a workload."""

@@ -1,0 +1,68 @@
+"""May the iterations of a parallel or vector loop run in any order?
+
+Yes if a cell from outside gets only combining updates and is not read otherwise, and if no element is written in one
+iteration and touched in another. A store that combines may meet another in a parallel loop, but not in a vector loop:
+lanes load, combine and store together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jitml.fusion.dependence import Access, Accesses, Form, Path, accesses, coincide_only_together
+from jitml.fusion.loops import Alloc, Cell, Kernel, Let, Load, Loop, Stmt, Store, Update, Var, expressions, walk, walk_expression
+
+
+def races(kernel: Kernel) -> Iterator[str]:
+    """Every reason why a loop marked parallel or vector must not be, in words."""
+    known = accesses(kernel)
+    for path, loop in known.loops.items():
+        if loop.kind in ("parallel", "vector"):
+            where = f"{loop.kind} loop over {loop.index}"
+            yield from (f"{where}: {reason}" for reason in _cell_races(loop))
+            yield from (f"{where}: {reason}" for reason in _memory_races(loop, path, known))
+
+
+def _cell_races(loop: Loop) -> Iterator[str]:
+    own = {s.name for s in walk(loop.body) if isinstance(s, (Cell, Let))}
+    own |= {s.index for s in walk(loop.body) if isinstance(s, Loop)}
+    updated = {s.cell for s in walk(loop.body) if isinstance(s, Update) and s.cell not in own}
+    for stmt in walk(loop.body):
+        if isinstance(stmt, Update) and stmt.cell in updated and stmt.combine is None:
+            yield f"the outer cell {stmt.cell} is set in order"
+        for name in sorted(_names(stmt) & updated):
+            yield f"the outer cell {name} is read while it is combined"
+
+
+def _names(stmt: Stmt) -> set[str]:
+    found: set[str] = set()
+    for expr in expressions(stmt):
+        found |= {e.name for e in walk_expression(expr) if isinstance(e, Var)}
+    return found
+
+
+def _memory_races(loop: Loop, path: Path, known: Accesses) -> Iterator[str]:
+    scratch = {s.buffer.name for s in walk(loop.body) if isinstance(s, Alloc)}
+    inside = [a for a in known.items if a.path[: len(path)] == path and a.path != path and a.buffer not in scratch]
+    combining = _combining(loop) if loop.kind == "parallel" else set()
+    for name in dict.fromkeys(a.buffer for a in inside if a.is_store and a.buffer not in combining):
+        here = [a for a in inside if a.buffer == name]
+        clashes = [other for store in here if store.is_store for other in here if not _apart(store, other, path, known)]
+        if clashes:
+            what = "written" if any(other.is_store for other in clashes) else "read"
+            yield f"{name} is written in one iteration and {what} in another"
+
+
+def _combining(loop: Loop) -> set[str]:
+    """Buffers that are only ever combined into, and never read."""
+    stores = [s for s in walk(loop.body) if isinstance(s, Store)]
+    plain = {s.buffer for s in stores if s.combine is None}
+    read = {e.buffer for s in walk(loop.body) for expr in expressions(s) for e in walk_expression(expr) if isinstance(e, Load)}
+    return {s.buffer for s in stores} - plain - read
+
+
+def _apart(store: Access, other: Access, path: Path, known: Accesses) -> bool:
+    """Whether two accesses can meet only within one iteration of the loop at `path`."""
+    shared = (*(p for p in known.loops if p == path[: len(p)]),)
+    forms: list[tuple[Form | None, Form | None]] = [(store.address, other.address), *zip(store.axes, other.axes)]
+    return any(coincide_only_together(a, b, shared, (path,), known.last) for a, b in forms)

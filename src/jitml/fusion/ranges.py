@@ -1,0 +1,239 @@
+"""What values can an index take?  Bounds of i64 expressions from the loops, branches and checks around them.
+
+Every expression is read as a sum of *atoms*: loop indices, quotients, minima, loaded values. Each atom has lower and
+upper bounds that are sums over older atoms. To bound a sum, its youngest atom is replaced by its bounds, until only a
+number is left; that is exact for the triangular limits and tiles that lowering and scheduling write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from jitml.fusion.loops import Apply, Const, Expr, Load, Loop, Var
+from jitml.ir.types import BOOL, I64, DType, is_integer
+
+Sum: TypeAlias = dict[Hashable, Fraction]  # atom -> coefficient; None -> the constant
+_NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
+
+
+def constant(value: int | Fraction) -> Sum:
+    return {None: Fraction(value)}
+
+
+def plus(a: Sum, b: Sum, factor: int | Fraction = 1) -> Sum:
+    """a + factor * b"""
+    total = dict(a)
+    for atom, c in b.items():
+        total[atom] = total.get(atom, Fraction(0)) + factor * c
+    return {atom: c for atom, c in total.items() if c or atom is None}
+
+
+def times(a: Sum, factor: int | Fraction) -> Sum:
+    return plus(constant(0), a, factor)
+
+
+class Ranges:
+    """The bounds known at one place of a kernel. `scope()` forgets, at its end, what was learned in it.
+
+    Loaded values are atoms by buffer and index: a store in between is not noticed, and is left to the interpreter's
+    own checks.
+
+    Args:
+        values: least and greatest element of buffers whose contents are known.
+    """
+
+    def __init__(self, values: Mapping[str, tuple[int, int]]) -> None:
+        self.values = values
+        self.names: dict[str, Sum] = {}
+        self.lower: dict[Hashable, tuple[Sum, ...]] = {}
+        self.upper: dict[Hashable, tuple[Sum, ...]] = {}
+        self.age: dict[Hashable, int] = {}
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        before = self.names, self.lower, self.upper
+        self.names, self.lower, self.upper = dict(self.names), dict(self.lower), dict(self.upper)
+        try:
+            yield
+        finally:
+            self.names, self.lower, self.upper = before
+
+    # -------------------------------------------------------------------------------------------------- learning
+
+    def define(self, name: str, value: Expr) -> None:
+        """A `Let`: from now on the name is that sum."""
+        self.names[name] = self.sum(value)
+
+    def forget(self, name: str) -> None:
+        """A name of which nothing is known: a cell."""
+        self.names[name] = {self.atom((name, len(self.age)), (), ()): Fraction(1), None: Fraction(0)}
+
+    def enter(self, loop: Loop) -> None:
+        """The loop's index: start + step * count, with 0 <= count <= (stop - start - 1) // step."""
+        start = self.sum(loop.start)
+        last = times(plus(plus(self.sum(loop.stop), start, -1), constant(-1)), Fraction(1, loop.step))
+        known = self.most(last)
+        upper = (last,) if known is None else (last, constant(known))
+        count = self.atom((loop.index, len(self.age)), (constant(0),), upper)
+        self.names[loop.index] = plus(start, {count: Fraction(loop.step)})
+
+    def is_empty(self, loop: Loop) -> bool:
+        """Whether the loop certainly runs no iteration."""
+        most = self.most(plus(self.sum(loop.stop), self.sum(loop.start), -1))
+        return most is not None and most <= 0
+
+    def assume(self, condition: Expr, holds: bool = True) -> None:
+        """A condition that holds (or does not) from here to the end of the scope."""
+        match condition:
+            case Apply("bit_and" | "mul", (a, b)) if holds and condition.dtype == BOOL:
+                self.assume(a)
+                self.assume(b)
+            case Apply("bit_or" | "add", (a, b)) if not holds and condition.dtype == BOOL:
+                self.assume(a, False)
+                self.assume(b, False)
+            case Apply("bit_not", (a,)):
+                self.assume(a, not holds)
+            case Apply(fn, (a, b)) if fn in _NEGATED and is_integer(a.dtype):
+                self.compare(fn if holds else _NEGATED[fn], self.sum(a), self.sum(b))
+
+    def compare(self, fn: str, a: Sum, b: Sum) -> None:
+        if fn in ("lt", "le", "eq"):
+            self.at_least_zero(plus(plus(b, a, -1), constant(-1 if fn == "lt" else 0)))
+        if fn in ("gt", "ge", "eq"):
+            self.at_least_zero(plus(plus(a, b, -1), constant(-1 if fn == "gt" else 0)))
+
+    def at_least_zero(self, total: Sum) -> None:
+        youngest = self.youngest(total)
+        if youngest is None:
+            return
+        c = total[youngest]
+        bound = times({atom: k for atom, k in total.items() if atom != youngest}, -1 / c)
+        table = self.lower if c > 0 else self.upper
+        table[youngest] = (*table.get(youngest, ()), bound)
+
+    # ----------------------------------------------------------------------------------------------------- asking
+
+    def bounds(self, expr: Expr) -> tuple[int | None, int | None]:
+        """Least and greatest value, None where there is no telling."""
+        total = self.sum(expr)
+        least = self.most(times(total, -1))
+        return None if least is None else -least, self.most(total)
+
+    def most(self, total: Sum) -> int | None:
+        bound = self._most(total)
+        return None if bound is None else bound.numerator // bound.denominator
+
+    def _most(self, total: Sum) -> Fraction | None:
+        youngest = self.youngest(total)
+        if youngest is None:
+            return total.get(None, Fraction(0))
+        c = total[youngest]
+        rest = {atom: k for atom, k in total.items() if atom != youngest}
+        candidates = (self.upper if c > 0 else self.lower).get(youngest, ())
+        found = [most for bound in candidates if (most := self._most(plus(rest, bound, c))) is not None]
+        return min(found, default=None)
+
+    def youngest(self, total: Sum) -> Hashable | None:
+        atoms = [atom for atom in total if atom is not None]
+        return max(atoms, key=self.age.__getitem__) if atoms else None
+
+    # ------------------------------------------------------------------------------------------------ expressions
+
+    def atom(self, key: Hashable, lower: tuple[Sum, ...], upper: tuple[Sum, ...]) -> Hashable:
+        self.age.setdefault(key, len(self.age))
+        self.lower.setdefault(key, lower)
+        self.upper.setdefault(key, upper)
+        return key
+
+    def sum(self, expr: Expr) -> Sum:
+        """An integer expression as a sum; whatever is not one becomes an atom."""
+        match expr:
+            case Const(value):
+                return constant(int(value))
+            case Var(name) if name in self.names:
+                return self.names[name]
+            case Apply("add" | "sub" as fn, (x, y)):
+                return plus(self.sum(x), self.sum(y), 1 if fn == "add" else -1)
+            case Apply("neg", (x,)):
+                return times(self.sum(x), -1)
+            case Apply("mul", (x, y)):
+                a, b = self.sum(x), self.sum(y)
+                if set(a) == {None}:
+                    a, b = b, a
+                if set(b) == {None}:
+                    return times(a, b[None])
+            case Apply("floor_divide", (x, Const(d))) if d > 0:
+                return self.quotient(self.sum(x), int(d))
+            case Apply("remainder", (x, Const(d))) if d > 0:
+                a = self.sum(x)
+                return plus(a, self.quotient(a, int(d)), -int(d))
+            case Apply("convert", (x,), dtype) if dtype == I64 and is_integer(x.dtype) and x.dtype != np.uint64:
+                return self.sum(x)
+        lower, upper = self.limits(expr)
+        return {self.atom(self.key(expr), lower, upper): Fraction(1), None: Fraction(0)}
+
+    def quotient(self, a: Sum, d: int) -> Sum:
+        key = ("//", frozenset(a.items()), d)
+        lower = times(plus(a, constant(1 - d)), Fraction(1, d))
+        return {self.atom(key, (lower,), (times(a, Fraction(1, d)),)): Fraction(1), None: Fraction(0)}
+
+    def key(self, expr: Expr) -> Hashable:
+        """Equal for expressions that are equal sums of equal things."""
+        match expr:
+            case Load(buffer, at):
+                return (buffer, *(frozenset(self.sum(e).items()) for e in at))
+            case Apply(fn, args, dtype):
+                parts = (frozenset(self.sum(e).items()) if is_integer(e.dtype) else self.key(e) for e in args)
+                return (fn, dtype, *parts)
+        return expr
+
+    def limits(self, expr: Expr) -> tuple[tuple[Sum, ...], tuple[Sum, ...]]:
+        """Lower and upper bounds of an expression that is no sum."""
+        match expr:
+            case Apply("minimum", (x, y)) if is_integer(expr.dtype):
+                return _least(self.bounds(x)[0], self.bounds(y)[0]), (self.sum(x), self.sum(y))
+            case Apply("maximum", (x, y)) if is_integer(expr.dtype):
+                return (self.sum(x), self.sum(y)), _greatest(self.bounds(x)[1], self.bounds(y)[1])
+            case Apply("select", (condition, x, y)) if is_integer(expr.dtype):
+                with self.scope():
+                    self.assume(condition)
+                    a = self.bounds(x)
+                with self.scope():
+                    self.assume(condition, False)
+                    b = self.bounds(y)
+                return _least(a[0], b[0]), _greatest(a[1], b[1])
+            case Load(buffer) if buffer in self.values:
+                low_value, high_value = self.values[buffer]
+                return (constant(low_value),), (constant(high_value),)
+        return _dtype_limits(_narrow(expr))
+
+
+def _least(a: int | None, b: int | None) -> tuple[Sum, ...]:
+    return () if a is None or b is None else (constant(min(a, b)),)
+
+
+def _greatest(a: int | None, b: int | None) -> tuple[Sum, ...]:
+    return () if a is None or b is None else (constant(max(a, b)),)
+
+
+def _narrow(expr: Expr) -> DType:
+    """The smallest integer dtype that an expression's value has passed through."""
+    if isinstance(expr, Apply) and expr.fn == "convert":
+        inner = expr.args[0].dtype
+        if inner == BOOL or (is_integer(inner) and inner.itemsize < expr.dtype.itemsize):
+            return inner
+    return expr.dtype
+
+
+def _dtype_limits(dtype: DType) -> tuple[tuple[Sum, ...], tuple[Sum, ...]]:
+    if dtype == BOOL:
+        return (constant(0),), (constant(1),)
+    if is_integer(dtype) and dtype.itemsize < 8:
+        info = np.iinfo(dtype.str)
+        return (constant(int(info.min)),), (constant(int(info.max)),)
+    return (), ()

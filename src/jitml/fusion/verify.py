@@ -1,0 +1,282 @@
+"""What makes a kernel valid: names, dtypes and ranks, every access inside its buffer, no races.
+
+Run after scheduling when `JITML_CHECK=1`, and always in tests. An index is inside if its bounds follow from loops,
+branches and checks (`ranges.py`). One that depends on data is trusted once a `Check` has looked at the buffers that it
+depends on; the check may stand in an earlier kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+import jitml.ir.ops  # noqa: F401  # fills OPS
+from jitml.errors import JitmlError, VerificationError
+from jitml.fusion.loops import (
+    Alloc,
+    Apply,
+    Buffer,
+    Cell,
+    Check,
+    Const,
+    Expr,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Loop,
+    Stmt,
+    Store,
+    Update,
+    Var,
+    expressions,
+    walk,
+    walk_expression,
+)
+from jitml.fusion.printer import show_expr
+from jitml.fusion.program import KernelProgram
+from jitml.fusion.races import races
+from jitml.fusion.ranges import Ranges
+from jitml.ir.op import OPS
+from jitml.ir.types import BOOL, I64, Aval, DType, dtype_name, is_integer
+
+
+def verify(
+    kernel: Kernel, *, checked: Collection[str] = (), values: Mapping[str, tuple[int, int]] | None = None
+) -> frozenset[str]:
+    """Check a kernel; returns the buffers whose contents are known to be good indices after it.
+
+    Args:
+        checked: buffers that an earlier kernel has checked.
+        values: least and greatest element of buffers whose contents are known.
+
+    Raises:
+        VerificationError: names the first thing that is wrong.
+    """
+    verifier = _Verifier(kernel, set(checked), values or {})
+    verifier.run()
+    for reason in races(kernel):
+        raise verifier.error(reason)
+    return frozenset(verifier.checked)
+
+
+def verify_program(program: KernelProgram) -> KernelProgram:
+    """Check every kernel of a program, and that its buffers are declared and written before they are read."""
+    values = {name: (int(c.min()), int(c.max())) for name, c in program.constants.items() if c.size and c.dtype.kind in "iub"}
+    checked: frozenset[str] = frozenset()
+    written = {*program.inputs, *program.constants}
+    for step in program.steps:
+        for name in (*step.reads, *step.writes):
+            if name not in program.buffers:
+                raise VerificationError(f"{step.name} uses {name}, which the program does not declare")
+        for name in step.reads:
+            if name not in written and not (isinstance(step, Kernel) and name in step.writes):
+                raise VerificationError(f"{step.name} reads {name} before anything is written there")
+        for name in step.writes:
+            if name in program.constants or (name in program.inputs):
+                raise VerificationError(f"{step.name} writes {name}, which belongs to the caller")
+        if isinstance(step, Kernel):
+            checked = verify(step, checked=checked, values=values)
+        written |= set(step.writes)
+    for name in program.outputs:
+        if name not in written:
+            raise VerificationError(f"nothing writes the output {name}")
+    return program
+
+
+class _Verifier:
+    def __init__(self, kernel: Kernel, checked: set[str], values: Mapping[str, tuple[int, int]]) -> None:
+        self.kernel = kernel
+        self.checked = checked
+        self.ranges = Ranges(values)
+        self.buffers: dict[str, Buffer] = {}
+        self.dtypes: dict[str, DType] = {}  # of every variable in scope
+        self.cells: set[str] = set()
+        self.origins: dict[str, frozenset[str]] = {}  # the buffers that a variable's value depends on
+
+    def error(self, message: str) -> VerificationError:
+        source = self.kernel.sources[0] if self.kernel.sources else None
+        return VerificationError(f"kernel {self.kernel.name}: {message}", source=source)
+
+    def run(self) -> None:
+        for buffer in self.kernel.params:
+            self.declare(buffer)
+        for written, read in self.kernel.updates.items():
+            if written not in self.buffers:
+                raise self.error(f"updates {written}, which is no parameter")
+            if written == read:
+                raise self.error(f"{written} updates itself")
+        self.body(self.kernel.body, ())
+
+    def declare(self, buffer: Buffer) -> None:
+        if buffer.name in self.buffers:
+            raise self.error(f"the buffer {buffer.name} is declared twice")
+        if buffer.strides is not None and len(buffer.strides) != len(buffer.shape):
+            raise self.error(f"{buffer.name} has {len(buffer.shape)} axes but {len(buffer.strides)} strides")
+        self.buffers[buffer.name] = buffer
+
+    def name(self, name: str, dtype: DType, origins: frozenset[str]) -> None:
+        if name in self.dtypes:
+            raise self.error(f"{name} is defined twice")
+        self.dtypes[name] = dtype
+        self.origins[name] = origins
+
+    # ------------------------------------------------------------------------------------------------- statements
+
+    def body(self, statements: Sequence[Stmt], around: tuple[Loop, ...]) -> None:
+        """A block: what is named or learned in it ends with it."""
+        dtypes, cells = dict(self.dtypes), set(self.cells)
+        with self.ranges.scope():
+            for stmt in statements:
+                for expr in expressions(stmt):
+                    self.expr(expr)
+                self.statement(stmt, around)
+        self.dtypes, self.cells = dtypes, cells
+
+    def statement(self, stmt: Stmt, around: tuple[Loop, ...]) -> None:
+        match stmt:
+            case Loop():
+                self.loop(stmt, around)
+            case Store(buffer, at, value):
+                self.access(buffer, at)
+                self.expect(value, self.buffers[buffer].dtype, f"the value stored to {buffer}")
+                if (origins := self.origin(value)) and origins <= self.checked:
+                    self.checked.add(buffer)
+            case Let(name, value):
+                self.name(name, value.dtype, self.origin(value))
+                self.ranges.define(name, value) if value.dtype == I64 else self.ranges.forget(name)
+            case Cell(name, init):
+                self.name(name, init.dtype, self.origin(init))
+                self.cells.add(name)
+                self.ranges.forget(name)
+            case Update(cell, value):
+                if cell not in self.cells:
+                    raise self.error(f"{cell} is updated but is no cell in scope")
+                self.expect(value, self.dtypes[cell], f"the update of {cell}")
+                self.origins[cell] |= self.origin(value)
+            case If(condition, then, orelse):
+                self.expect(condition, BOOL, "a condition")
+                for holds, branch in ((True, then), (False, orelse)):
+                    with self.ranges.scope():
+                        self.ranges.assume(condition, holds)
+                        self.body(branch, around)
+            case Alloc(buffer, body):
+                self.declare(buffer)
+                self.body(body, around)
+                del self.buffers[buffer.name]
+            case Check(condition, _, _, values):
+                self.expect(condition, BOOL, "a check")
+                for value in values:
+                    self.expect(value, I64, "a check's value")
+                self.checked |= self.origin(condition)
+                self.ranges.assume(condition)
+
+    def loop(self, loop: Loop, around: tuple[Loop, ...]) -> None:
+        self.expect(loop.start, I64, "a loop's start")
+        self.expect(loop.stop, I64, "a loop's stop")
+        if loop.step < 1:
+            raise self.error(f"the loop over {loop.index} has the step {loop.step}")
+        if loop.kind == "parallel" and around:
+            raise self.error(f"the parallel loop over {loop.index} stands inside the loop over {around[-1].index}")
+        for outer in around:
+            if outer.kind == "vector" and (loop.kind == "vector" or self.varies(loop, outer)):
+                raise self.error(f"the loop over {loop.index} cannot run in the lanes of {outer.index}")
+        if self.ranges.is_empty(loop):
+            return
+        dtypes = dict(self.dtypes)
+        with self.ranges.scope():
+            self.name(loop.index, I64, frozenset())
+            self.ranges.enter(loop)
+            self.body(loop.body, (*around, loop))
+        self.dtypes = dtypes
+
+    def varies(self, loop: Loop, outer: Loop) -> bool:
+        """Whether a loop's limits differ between the lanes of an outer one."""
+        varying = {outer.index}
+        for stmt in walk(outer.body):
+            match stmt:
+                case Let(name, value) if _names(value) & varying or _loads(value):
+                    varying.add(name)
+                case Cell(name):
+                    varying.add(name)
+        return bool((_names(loop.start) | _names(loop.stop)) & varying)
+
+    # ------------------------------------------------------------------------------------------------ expressions
+
+    def expect(self, expr: Expr, dtype: DType, what: str) -> None:
+        if expr.dtype != dtype:
+            raise self.error(f"{what}, {show_expr(expr)}, is {dtype_name(expr.dtype)}, not {dtype_name(dtype)}")
+
+    def expr(self, expr: Expr) -> None:
+        match expr:
+            case Var(name, dtype):
+                if name not in self.dtypes:
+                    raise self.error(f"{name} is not in scope")
+                if self.dtypes[name] != dtype:
+                    raise self.error(f"{name} is {dtype_name(self.dtypes[name])} but read as {dtype_name(dtype)}")
+            case Load(buffer, at, dtype):
+                for e in at:
+                    self.expr(e)
+                self.access(buffer, at)
+                if dtype != self.buffers[buffer].dtype:
+                    raise self.error(f"{buffer} is read as {dtype_name(dtype)}")
+            case Apply():
+                self.apply(expr)
+            case Const(value, dtype):
+                if is_integer(dtype) and not np.iinfo(dtype.str).min <= value <= np.iinfo(dtype.str).max:
+                    raise self.error(f"the constant {value} is no {dtype_name(dtype)}")
+
+    def apply(self, expr: Apply) -> None:
+        op = OPS.get(expr.fn)
+        if op is None or not op.is_pointwise:
+            raise self.error(f"there is no scalar function {expr.fn}")
+        for arg in expr.args:
+            self.expr(arg)  # both sides of a select: a load there must be inside whatever the condition says
+        params = {"dtype": expr.dtype} if expr.fn == "convert" else {}
+        try:
+            result = op.aval(*(Aval((), arg.dtype) for arg in expr.args), **params)
+        except (JitmlError, TypeError) as error:
+            raise self.error(f"{show_expr(expr)}: {error}") from error
+        if result != Aval((), expr.dtype):
+            raise self.error(f"{show_expr(expr)} is {result}, not {dtype_name(expr.dtype)}")
+
+    def access(self, name: str, at: Sequence[Expr]) -> None:
+        buffer = self.buffers.get(name)
+        if buffer is None:
+            raise self.error(f"no buffer is named {name}")
+        if len(at) != len(buffer.shape):
+            raise self.error(f"{name} has {len(buffer.shape)} axes but {len(at)} indices")
+        for axis, (index, n) in enumerate(zip(at, buffer.shape)):
+            self.expect(index, I64, f"an index of {name}")
+            least, greatest = self.ranges.bounds(index)
+            if least is not None and least >= 0 and greatest is not None and greatest < n:
+                continue
+            origins = self.origin(index)
+            if origins and origins <= self.checked:
+                continue
+            raise self.error(
+                f"{name}: the index {show_expr(index)} may be {_shown(least)}..{_shown(greatest)} on axis {axis} of {n}"
+            )
+
+    def origin(self, expr: Expr) -> frozenset[str]:
+        """The buffers that a value depends on."""
+        found: set[str] = set()
+        for e in walk_expression(expr):
+            if isinstance(e, Load):
+                found.add(e.buffer)
+            elif isinstance(e, Var):
+                found |= self.origins.get(e.name, frozenset())
+        return frozenset(found)
+
+
+def _names(expr: Expr) -> set[str]:
+    return {e.name for e in walk_expression(expr) if isinstance(e, Var)}
+
+
+def _loads(expr: Expr) -> bool:
+    return any(isinstance(e, Load) for e in walk_expression(expr))
+
+
+def _shown(bound: int | None) -> str:
+    return "anything" if bound is None else str(bound)

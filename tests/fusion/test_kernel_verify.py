@@ -1,0 +1,119 @@
+"""The kernel verifier: what it accepts, and each thing it refuses, with its message."""
+
+from __future__ import annotations
+
+import pytest
+
+from jitml.errors import VerificationError
+from jitml.fusion.loops import Apply, Const, Kernel, Let
+from jitml.fusion.parser import parse, parse_program
+from jitml.fusion.verify import verify, verify_program
+from jitml.ir.types import F64, I64
+from kernel_texts import KERNELS, PROGRAM
+
+XY = "kernel k(x: f64[8], y: f64[8]) "
+MATRIX = "kernel k(x: f64[4, 6], y: f64[4, 6]) "
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_valid(name: str) -> None:
+    verify(parse(KERNELS[name]))
+
+
+ACCEPTED = {
+    "triangular limits": MATRIX + "{ for i in 0:4 { for j in i:6 { y[i, j] = x[i, j - i] } } }",
+    "tile scratch": XY + "{ for t in 0:8:4 { alloc s: f64[4] { for i in t:minimum(t + 4, 8) { s[i - t] = x[i] } } } }",
+    "a clamped index": "kernel k(n: i64[], x: f64[8], y: f64[8]) { y[0] = x[minimum(maximum(n[], 0), 7)] }",
+    "a narrow index": "kernel k(n: u8[], x: f64[256], y: f64[8]) { y[0] = x[i64(n[])] }",
+    "an index by remainder": "kernel k(n: i64[], x: f64[8], y: f64[8]) { y[0] = x[n[] % 8] }",
+    "a branch": XY + "{ for i in 0:20 { if bit_and(i >= 5, i < 13) { y[i - 5] = 0.0 } else { } } }",
+    "the other branch": XY + "{ for i in 0:20 { if bit_or(i < 5, i >= 13) { } else { y[i - 5] = 0.0 } } }",
+    "an empty loop": "kernel k(x: f64[0], y: f64[1]) { for i in 0:0 { y[0] = x[3 - i] } }",
+    "rows in parallel, columns in vectors": MATRIX + "{ for i in 0:4 parallel { for j in 0:6 vector { y[i, j] = x[i, j] } } }",
+    "columns in vectors, rows inside": MATRIX + "{ for j in 0:6 vector { for i in 0:4 { y[i, j] = x[i, j] } } }",
+    "blocks of a flat array": "kernel k(y: f64[24]) { for i in 0:4 parallel { for j in 0:6 { y[i * 6 + j] = 0.0 } } }",
+    "a histogram in parallel": "kernel k(x: u8[9], h: i64[256]) { for i in 0:9 parallel { h[i64(x[i])] add= 1 } }",
+    "read and written at one place": XY + "{ for i in 0:8 vector { y[i] = y[i] + x[i] } }",
+    "a reduction": "kernel k(x: f64[8], y: f64[]) { cell s: f64 = 0.0; for i in 0:8 parallel { s add= x[i] }; y[] = s }",
+    "siblings may reuse a name": XY + "{ for i in 0:8 { y[i] = 0.0 }; for i in 0:8 { y[i] = x[i] } }",
+}
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_accepted(name: str) -> None:
+    verify(parse(ACCEPTED[name]))
+
+
+REFUSED = {
+    "y: the index i + 1 may be 1..8 on axis 0 of 8": XY + "{ for i in 0:8 { y[i + 1] = 0.0 } }",
+    "x: the index i - 1 may be -1..6 on axis 0 of 8": XY + "{ for i in 0:8 { y[i] = select(i > 0, x[i - 1], 0.0) } }",
+    "y: the index i may be 9..9 on axis 0 of 8": XY + "{ for i in 0:10 { if i < 9 { } else { y[i] = 0.0 } } }",
+    "x: the index n[] may be anything..anything on axis 0 of 8": "kernel k(n: i64[], x: f64[8], y: f64[8]) { y[0] = x[n[]] }",
+    "x has 1 axes but 2 indices": XY + "{ y[0] = x[0, 0] }",
+    "i is defined twice": XY + "{ for i in 0:8 { for i in 0:8 { y[i] = 0.0 } } }",
+    "the value stored to y, 1, is i64, not f64": XY + "{ y[0] = 1 }",
+    "a condition, 1, is i64, not bool": XY + "{ if 1 { y[0] = 1.0 } }",
+    "the update of s, 1, is i64, not f64": XY + "{ cell s: f64 = 0.0; s add= 1 }",
+    "q is updated but is no cell in scope": XY + "{ q add= 1 }",
+    "the parallel loop over j stands inside the loop over i": MATRIX
+    + "{ for i in 0:4 { for j in 0:6 parallel { y[i, j] = 0.0 } } }",
+    "the loop over j cannot run in the lanes of i": MATRIX + "{ for i in 0:4 vector { for j in i:6 { y[i, j] = 0.0 } } }",
+    "vector loop over i: the outer cell s is set in order": XY + "{ cell s: f64 = 0.0; for i in 0:8 vector { s = x[i] } }",
+    "parallel loop over i: the outer cell s is read while it is combined": XY
+    + "{ cell s: f64 = 0.0; for i in 0:8 parallel { s add= x[i]; y[i] = s } }",
+    "parallel loop over i: y is written in one iteration and written in another": XY
+    + "{ for i in 0:8 parallel { y[0] = x[i] } }",
+    "vector loop over i: y is written in one iteration and written in another": XY
+    + "{ for i in 0:8 vector { y[i // 2] = x[i] } }",
+    "vector loop over i: y is written in one iteration and read in another": XY + "{ for i in 0:7 vector { y[i] = y[i + 1] } }",
+    "parallel loop over i: y is written in one iteration and read in another": MATRIX
+    + "{ for i in 0:4 parallel { for j in 0:6 { y[i, j] = y[0, j] } } }",
+    "vector loop over j: y is written in one iteration and written in another": XY
+    + "{ for i in 0:8 { for j in 0:4 vector { y[i] add= x[j] } } }",
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refused(message: str) -> None:
+    with pytest.raises(VerificationError) as error:
+        verify(parse(REFUSED[message]))
+    assert str(error.value) == f"kernel k: {message}"
+
+
+def test_dtypes_are_confirmed_by_the_ops_own_rules() -> None:
+    kernel = Kernel("k", (), (Let("v", Apply("add", (Const(1.0, F64), Const(1.0, F64)), I64)),))
+    with pytest.raises(VerificationError, match=r"1\.0 \+ 1\.0 is f64\[\], not i64"):
+        verify(kernel)
+
+
+def test_a_check_in_an_earlier_kernel_covers_the_indices_it_looked_at() -> None:
+    text = """program(x, k) -> (y) { buffer x: f64[6]; buffer k: i64[4]; buffer y: f64[4]
+      kernel a(k: i64[4]) { for i in 0:4 { check bit_and(k[i] >= 0, k[i] < 6), IndexError, 'no' } }
+      kernel b(x: f64[6], k: i64[4], y: f64[4]) { for i in 0:4 { y[i] = x[k[i]] } } }"""
+    verify_program(parse_program(text))
+    with pytest.raises(VerificationError, match=r"the index k\[i\] may be anything"):
+        verify_program(parse_program(text.replace("check bit_and(k[i] >= 0, k[i] < 6), IndexError, 'no'", "")))
+
+
+def test_constants_bound_the_indices_they_hold() -> None:
+    text = """program(x) -> (y) { buffer x: f64[6]; constant k: i64[4] = [0, 5, 2, 2]; buffer y: f64[4]
+      kernel b(x: f64[6], k: i64[4], y: f64[4]) { for i in 0:4 { y[i] = x[k[i]] } } }"""
+    verify_program(parse_program(text))
+    with pytest.raises(VerificationError, match=r"may be 0\.\.6 on axis 0 of 6"):
+        verify_program(parse_program(text.replace("[0, 5, 2, 2]", "[0, 6, 2, 2]")))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("t[i] = x[i]", "x[i] = x[i]", "first writes x, which belongs to the caller"),
+        ("copy(t)", "copy(out)", "copy reads out before anything is written there"),
+        ("buffer t: f64[3]\n", "", "first uses t, which the program does not declare"),
+        ("-> (out) {rows=3}", "-> (t) {rows=3}", "nothing writes the output out"),
+    ],
+)
+def test_programs(old: str, new: str, message: str) -> None:
+    verify_program(parse_program(PROGRAM))
+    with pytest.raises(VerificationError) as error:
+        verify_program(parse_program(PROGRAM.replace(old, new)))
+    assert error.value.message == message
