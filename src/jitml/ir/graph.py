@@ -196,6 +196,11 @@ class GraphBuilder:
         self._defined.update(outputs)
         return outputs if isinstance(avals, tuple) else outputs[0]
 
+    def append(self, node: Node) -> None:
+        """Add a finished node whose operands are defined here: how a pass keeps what it does not change."""
+        self.nodes.append(node)
+        self._defined.update(node.outputs)
+
     def _lift(self, op: Op, args: tuple[Any, ...]) -> tuple[Value, ...]:
         like = next((a.aval for a in args if isinstance(a, Value)), None)
         lifted: list[Value] = []

@@ -1,0 +1,114 @@
+"""Should nodes run together?  What recomputing costs against what memory costs; and a program's bytes and flops.
+
+The unit of work is one simple vector operation on one element, so that `Machine.flops` turns it into time. The model
+need only rank choices; its numbers are throughputs of f64 vector code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jitml.fusion.loops import Alloc, Apply, If, Let, Loop, Stmt, Store, Update, affine, walk_expression
+from jitml.fusion.machine import Machine
+from jitml.fusion.program import Call, KernelProgram
+from jitml.ir.graph import Graph, Node, Value
+
+# Work of the functions that are not one instruction.
+WORK: dict[str, float] = {
+    **dict.fromkeys(("div", "sqrt"), 4.0),
+    **dict.fromkeys(("floor_divide", "remainder", "fmod", "hypot"), 8.0),
+    **dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tanh", "logistic"), 12.0),
+    **dict.fromkeys(("tan", "sinh", "cosh", "arctan", "arcsin", "arccos", "arctan2", "erf", "cbrt"), 20.0),
+    **dict.fromkeys(("pow", "arcsinh", "arccosh", "arctanh"), 30.0),
+}
+CHEAP = 3.0  # work that hides behind the loads it needs anyway
+MOST_WORK = 1e6
+
+
+def work(node: Node) -> float:
+    """Work of one element of a node's result, its operands given."""
+    if not node.op.is_pointwise:
+        return {"gather": 4.0, "pad": 1.0, "concat": 1.0}.get(node.op.name, 0.0)
+    return WORK.get(node.op.name, 1.0)
+
+
+def work_from_memory(graph: Graph, is_point: Mapping[Value, bool]) -> dict[Value, float]:
+    """Work of one element of each value if everything up to inputs and reductions is recomputed for it.
+
+    A value used twice counts twice, so this is a bound from above; it is capped.
+    """
+    total: dict[Value, float] = {}
+    for node in graph.nodes:
+        for out in node.outputs:
+            if is_point[out]:
+                inner = sum(total.get(v, 0.0) for v in node.inputs if is_point.get(v, False))
+                total[out] = min(MOST_WORK, work(node) + inner)
+    return total
+
+
+def recompute_pays(value: Value, element_work: float, evaluations: float, machine: Machine) -> bool:
+    """Whether `evaluations` (over all uses) beat computing the value once, writing it and reading it back."""
+    if element_work <= CHEAP and evaluations <= 4 * max(1, value.size):
+        return True
+    extra = max(0.0, evaluations - value.size) * element_work / machine.flops
+    nbytes = value.aval.nbytes
+    bandwidth = machine.cache_bandwidth if nbytes <= machine.l2 // 2 else machine.memory_bandwidth
+    return extra <= 2 * nbytes / bandwidth
+
+
+def bytes_moved(program: KernelProgram) -> int:
+    """Bytes that kernels and calls read and write, each buffer once per step that touches it.
+
+    A broadcast or sliced operand counts the elements that are there, not those that are read again from cache.
+    """
+    total = 0
+    for step in program.steps:
+        if isinstance(step, Call):
+            total += sum(program.buffers[name].nbytes for name in (*step.reads, *step.writes))
+        else:
+            sizes = {b.name: b.nbytes for b in step.params}
+            total += sum(sizes[name] for name in (*step.reads, *step.writes))
+    return total
+
+
+def flops(program: KernelProgram) -> int:
+    """Floating-point operations of a program: scalar functions once per element, `mul` and `add` of a contraction as two."""
+    total = 0
+    for step in program.steps:
+        if isinstance(step, Call):
+            if step.name == "gemm":
+                p = step.params
+                total += 2 * p["batch"] * p["m"] * p["n"] * p["k"]
+        else:
+            total += round(_flops(step.body, 1.0))
+    return total
+
+
+def _flops(body: tuple[Stmt, ...], times: float) -> float:
+    total = 0.0
+    for stmt in body:
+        match stmt:
+            case Loop():
+                total += _flops(stmt.body, times * trip_count(stmt))
+            case Alloc():
+                total += _flops(stmt.body, times)
+            case If():
+                total += _flops(stmt.then, times)
+            case Store() | Let() | Update():
+                value = stmt.value
+                count = sum(isinstance(e, Apply) and e.dtype.kind == "f" for e in walk_expression(value))
+                combines = not isinstance(stmt, Let) and stmt.combine is not None
+                total += times * (count + combines)
+    return total
+
+
+def trip_count(loop: Loop) -> float:
+    """Iterations of a loop; a chunk's own limits (`min(c + n, total)`) count as a whole chunk."""
+    span = affine(loop.stop - loop.start)
+    if span is None:  # start : minimum(start + n, total)
+        stop = loop.stop
+        if isinstance(stop, Apply) and stop.fn == "minimum":
+            span = affine(stop.args[0] - loop.start)
+    if span is None or len(span) > 1:
+        return 1.0
+    return max(0.0, -(-span[""] // loop.step))

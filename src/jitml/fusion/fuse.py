@@ -1,0 +1,198 @@
+"""From a graph to a kernel program: group the nodes, scalarise each group, write its loops, name its buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+
+from jitml.fusion.emit import Writer
+from jitml.fusion.grouping import Group, Grouping, group
+from jitml.fusion.loops import Buffer, Kernel
+from jitml.fusion.lower.expand import expand
+from jitml.fusion.lower.indexed import write_check
+from jitml.fusion.lower.nests import Site, nests
+from jitml.fusion.lower.scalars import Scalars
+from jitml.fusion.machine import Machine
+from jitml.fusion.program import Call, KernelProgram, Step
+from jitml.fusion.scalarize import Points, scalarize
+from jitml.fusion.schedule import Nest, all_scalars, write
+from jitml.fusion.views import Places, Views
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.printer import name_values
+from jitml.ir.types import DType
+
+DEFAULT = Machine()
+
+
+def fuse(
+    graph: Graph,
+    *,
+    aliases: Mapping[int, int] | None = None,
+    strides: Mapping[int, tuple[int, ...]] | None = None,
+    machine: Machine = DEFAULT,
+) -> KernelProgram:
+    """Decide which nodes run together, and write their loops.
+
+    Args:
+        aliases: output position -> position of the input whose memory that output must end up in.
+        strides: input position -> element strides, of inputs that are not C-contiguous; may be negative or 0.
+    """
+    return _Fusion(expand(graph), dict(aliases or {}), dict(strides or {}), machine).run()
+
+
+class _Fusion:
+    def __init__(self, graph: Graph, aliases: dict[int, int], strides: dict[int, tuple[int, ...]], machine: Machine) -> None:
+        self.graph, self.aliases, self.strides, self.machine = graph, aliases, strides, machine
+        self.names = name_values(graph)
+        self.order: dict[Node, int] = {node: k for k, node in enumerate(graph.nodes)}
+        self.buffers: dict[str, Buffer] = {}
+        self.constants: dict[str, np.ndarray[Any, Any]] = {}
+        self.steps: list[Step] = []
+        self.kernels = 0
+        self.temporaries = 0
+
+    def run(self) -> KernelProgram:
+        in_place = frozenset(self.graph.inputs[i] for i in self.aliases.values())
+        grouping = group(self.graph, self.machine, in_place=in_place)
+        for position, value in enumerate(self.graph.inputs):
+            self.add_buffer(self.names[value], value.dtype, value.shape, self.strides.get(position))
+        self.add_constants()
+        outputs, copies, alias_names = self.name_outputs(grouping)
+        for g in grouping.groups:
+            for value in (v for v, home in grouping.stored.items() if home is g):
+                if self.names[value] not in self.buffers:
+                    self.add_buffer(self.names[value], value.dtype, value.shape)
+        for g in grouping.groups:
+            if g.checks:
+                self.write_check(g)
+            elif g.node is not None and g.node.op is not ops.update_slice:
+                self.write_whole(g)
+            else:
+                self.write_loops(g)
+        self.steps += copies
+        inputs = tuple(self.names[v] for v in self.graph.inputs)
+        return KernelProgram(
+            self.buffers, inputs, outputs, self.constants, alias_names, tuple(self.steps), tuple(grouping.decisions)
+        )
+
+    # ------------------------------------------------------------------------------------------------- buffers
+
+    def add_buffer(self, name: str, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...] | None = None) -> Buffer:
+        buffer = Buffer(name, dtype, shape)
+        if strides is not None and strides != buffer.element_strides and buffer.size > 1:
+            buffer = Buffer(name, dtype, shape, strides)
+        self.buffers[name] = buffer
+        return buffer
+
+    def add_constants(self) -> None:
+        for node in self.graph.nodes:
+            if node.op is ops.array and node.output.size > 1:
+                name = self.names[node.output]
+                self.add_buffer(name, node.output.dtype, node.output.shape)
+                self.constants[name] = np.ascontiguousarray(node.params["value"], dtype=node.output.dtype)
+
+    def name_outputs(self, grouping: Grouping) -> tuple[tuple[str, ...], list[Call], dict[str, str]]:
+        """Each output its own buffer: what is an input, a constant or an output already is copied."""
+        names: list[str] = []
+        copies: list[Call] = []
+        alias_names: dict[str, str] = {}
+        for position, value in enumerate(self.graph.outputs):
+            strides = None
+            if position in self.aliases:
+                source = self.aliases[position]
+                strides = self.strides.get(source)
+            name = self.names[value]
+            if value not in grouping.stored or name in names:
+                name = f"out{position}"
+                copies.append(Call("copy", (self.names[value],), (name,), {}))
+            self.add_buffer(name, value.dtype, value.shape, strides)
+            if position in self.aliases:
+                alias_names[name] = self.names[self.graph.inputs[self.aliases[position]]]
+            names.append(name)
+        return tuple(names), copies, alias_names
+
+    def temporary(self, dtype: DType, shape: tuple[int, ...]) -> Buffer:
+        self.temporaries += 1
+        return self.add_buffer(f"p{self.temporaries - 1}", dtype, shape)
+
+    def kernel_name(self, what: str) -> str:
+        self.kernels += 1
+        return f"k{self.kernels - 1}_{what}"
+
+    # ------------------------------------------------------------------------------------------------- kernels
+
+    def write_check(self, g: Group) -> None:
+        assert g.node is not None
+        site = self.site(g.node, ())
+        write_check(site, 1 if g.node.op is ops.gather else 2)
+        self.steps += site.steps
+
+    def site(self, node: Node, outputs: tuple[Value, ...]) -> Site:
+        inputs = node.inputs
+        reads = tuple(self.buffers.get(self.names[v], Buffer(self.names[v], v.dtype, v.shape)) for v in inputs)
+        writes = tuple(self.buffers[self.names[v]] for v in outputs)
+        return Site(node, reads, writes, self.machine, self.temporary, self.kernel_name)
+
+    def write_whole(self, g: Group) -> None:
+        assert g.node is not None
+        site = self.site(g.node, g.node.outputs)
+        nests[g.node.op](site)
+        self.steps += site.steps
+
+    def write_loops(self, g: Group) -> None:
+        """The kernel of a group of point nodes and reductions, box by box."""
+        updates: dict[str, str] = {}
+        if g.node is not None:
+            updates[self.names[g.node.output]] = self.names[g.node.inputs[0]]
+        empty = any(self.buffers[self.names[v]].size == 0 for v in g.stores)
+        if empty or (g.node is not None and g.points == 0):
+            if updates:  # nothing changes, but the result must be there
+                ((out, source),) = updates.items()
+                self.steps.append(Call("copy", (source,), (out,), {}))
+            return
+        scalars = Scalars()
+        boxes = [scalarize(g, ranges, self.names, self.order, scalars) for ranges in boxes_of(g)]
+        views = self.views(g, boxes)
+        partial: list[Buffer] = []
+
+        def temporary(dtype: DType, shape: tuple[int, ...]) -> str:
+            partial.append(self.temporary(dtype, shape))
+            return partial[-1].name
+
+        writer = Writer(views)
+        rows = frozenset(g.axes) if g.rows is None else g.rows
+        for points in boxes:
+            write(Nest(points, views, rows, self.machine, writer, temporary))
+        assert views.buffers is not None
+        params = (*views.buffers.values(), *partial)
+        what = (g.node or max(g.members, key=self.order.__getitem__)).op.name
+        sources = tuple(dict.fromkeys(n.source for n in sorted(g.members, key=self.order.__getitem__) if n.source))
+        self.steps.append(Kernel(self.kernel_name(what), params, writer.finish(), updates, sources))
+
+    def views(self, g: Group, boxes: list[Points]) -> Views:
+        accesses: list[tuple[str, Places]] = []
+        fixed = set(g.cuts)
+        for points in boxes:
+            for s in all_scalars(points):
+                if s.kind == "load":
+                    accesses.append((s.value, s.places))
+                elif s.kind == "index":
+                    fixed |= s.variables
+            accesses += [(s.buffer, s.at) for s in points.stores]
+        barriers: frozenset[str] = frozenset()
+        if g.rows is not None:
+            barriers = frozenset(y for x, y in pairwise(g.axes) if (x in g.rows) != (y in g.rows))
+        return Views(g.axes, self.buffers, accesses, frozenset(fixed), barriers)
+
+
+def boxes_of(g: Group) -> list[dict[str, tuple[int, int]]]:
+    """The boxes that a group's loops are cut into, in order."""
+    pieces = []
+    for name, n in g.axes.items():
+        places = [0, *sorted(g.cuts.get(name, ())), n]
+        pieces.append([(name, limits) for limits in pairwise(places)])
+    return [dict(choice) for choice in product(*pieces)]

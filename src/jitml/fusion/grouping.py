@@ -1,0 +1,597 @@
+"""Which nodes run together?  May we: one sweep over the graph, from its outputs up.
+
+A *group* is one set of loops. When the sweep reaches a value, all its users have been placed, so it is known which
+groups want it and at which indices. It is then recomputed there, or stored by one of them, or gets a group of its own;
+`cost.py` says which is cheaper. Reductions join the group that uses them if that group's loops run over the
+reduction's rows. The groups that (transitively) need a group are kept as bit sets, so a merge that would close a cycle
+is seen at once; the sweep is near-linear in the number of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from jitml.fusion import cost
+from jitml.fusion.bounds import in_bounds, intervals
+from jitml.fusion.loops import Apply, Const, Expr, Load, Var, add, affine, mul
+from jitml.fusion.lower import Point, lowering
+from jitml.fusion.lower.index_maps import aligned_blocks
+from jitml.fusion.lower.points import Index, Ranges, divided
+from jitml.fusion.lower.reductions import REDUCTIONS
+from jitml.fusion.lower.scalars import Scalar, Scalars
+from jitml.fusion.machine import Machine
+from jitml.fusion.program import Decision
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.printer import name_values
+
+WHOLE = None  # wanted in memory, at indices that only the data knows
+MOST_BOXES = 32  # a loop nest is cut into at most so many boxes
+
+
+@dataclass(eq=False)
+class Group:
+    """Nodes that share one set of loops.
+
+    axes: loop index -> extent, outer first. rows: the indices that are not reduced over; None if nothing is reduced.
+    stores: values kept in memory, with the index each is stored at. reductions: node -> index of its result
+    and of its operand.
+    wanted: value -> index -> the loop indices that its use depends on; WHOLE for a use from memory.
+    cuts: loop index -> places where the loop is cut, so that a pad or concat needs no test inside.
+    target: for an update in place, the index in the whole array as a function of the index in the slice.
+    """
+
+    number: int
+    axes: dict[str, int] = field(default_factory=dict)
+    rows: frozenset[str] | None = None
+    stores: dict[Value, Index] = field(default_factory=dict)
+    reductions: dict[Node, tuple[Index, Index]] = field(default_factory=dict)
+    wanted: dict[Value, dict[Index | None, frozenset[str]]] = field(default_factory=dict)
+    cuts: dict[str, set[int]] = field(default_factory=dict)
+    members: list[Node] = field(default_factory=list)
+    node: Node | None = None  # the only one, of a group that is not loops over points
+    checks: bool = False  # only looks whether the node's indices are in bounds
+    bits: int = 0
+    after: int = 0
+
+    @property
+    def ranges(self) -> Ranges:
+        return {name: (0, n) for name, n in self.axes.items()}
+
+    @property
+    def points(self) -> int:
+        size = 1
+        for n in self.axes.values():
+            size *= n
+        return size
+
+    @property
+    def boxes(self) -> int:
+        count = 1
+        for places in self.cuts.values():
+            count *= len(places) + 1
+        return count
+
+    def want(self, value: Value, index: Index | None, reach: frozenset[str]) -> None:
+        uses = self.wanted.setdefault(value, {})
+        uses[index] = uses.get(index, frozenset()) | reach
+
+    def place(self, shape: Iterable[int], prefix: str) -> Index:
+        """New loop axes for a shape; axes of one element need none."""
+        index: list[Expr] = []
+        for k, n in enumerate(shape):
+            if n == 1:
+                index.append(Const(0))
+            else:
+                self.axes[f"{prefix}{k}"] = n
+                index.append(Var(f"{prefix}{k}"))
+        return tuple(index)
+
+    def covers(self, index: Index, shape: tuple[int, ...]) -> frozenset[str] | None:
+        """The loop indices of an index that visits each element of a shape once; None if it does not."""
+        names: list[str] = []
+        for e, n in zip(index, shape):
+            if n == 1:
+                continue
+            if not isinstance(e, Var) or self.axes.get(e.name) != n or e.name in names:
+                return None
+            names.append(e.name)
+        return frozenset(names)
+
+    def substitute(self, change: Callable[[Expr], Expr], names: Callable[[Iterable[str]], frozenset[str]]) -> None:
+        def at(index: Index | None) -> Index | None:
+            return None if index is None else tuple(change(e) for e in index)
+
+        self.wanted = {v: {at(i): names(r) for i, r in uses.items()} for v, uses in self.wanted.items()}
+        self.stores = {v: tuple(change(e) for e in i) for v, i in self.stores.items()}
+        self.reductions = {n: (tuple(change(e) for e in i), tuple(change(e) for e in j)) for n, (i, j) in self.reductions.items()}
+
+    def split(self, name: str, factors: tuple[int, ...]) -> None:
+        """Replace one loop by a nest of loops, the product of whose extents is its own."""
+        parts = [f"{name}_{k}" for k in range(len(factors))]
+        whole: Expr = Const(0)
+        for part, n in zip(parts, factors):
+            whole = add(mul(whole, n), Var(part))
+
+        def names(old: Iterable[str]) -> frozenset[str]:
+            return frozenset(p for n in old for p in (parts if n == name else (n,)))
+
+        new_axes: dict[str, int] = {}
+        for axis, extent in self.axes.items():
+            new_axes.update(zip(parts, factors) if axis == name else ((axis, extent),))
+        self.axes = new_axes
+        ranges = self.ranges
+        self.substitute(lambda e: substituted(e, {name: whole}, ranges), names)
+        if self.rows is not None:
+            self.rows = names(self.rows)
+
+
+def substituted(expr: Expr, values: Mapping[str, Expr], ranges: Ranges) -> Expr:
+    """An index expression with other expressions for its variables, simplified again."""
+    match expr:
+        case Const():
+            return expr
+        case Var(name):
+            return values.get(name, expr)
+        case Apply(fn, args, dtype):
+            x, y = (substituted(a, values, ranges) for a in args)
+            if fn == "add":
+                return add(x, y)
+            if fn == "mul":
+                return mul(x, y)
+            if fn == "sub":
+                return x - y
+            if fn in ("floor_divide", "remainder") and isinstance(y, Const):
+                return divided(x, int(y.value), ranges)[fn == "remainder"]
+            return Apply(fn, (x, y), dtype)
+        case Load():
+            raise AssertionError("index expressions hold no loads")
+
+
+class Recorder:
+    """Runs a lowering rule to see what it reads, once for each way its tests of position can come out."""
+
+    def __init__(self, group: Group, index: Index, reach: frozenset[str]) -> None:
+        self.b = Scalars()
+        self.ranges = group.ranges
+        self.reads: dict[tuple[Value, Index | None], None] = {}
+        self.cuts: list[tuple[Expr, int, int]] = []
+        self._script: list[bool] = []
+        self._asked = 0
+
+    def run(self, node: Node, index: Index) -> None:
+        rule = lowering[node.op]
+        while True:
+            self._asked = 0
+            rule(Point(self, node, index))
+            while self._script and not self._script[-1]:
+                self._script.pop()
+            if not self._script:
+                return
+            self._script[-1] = False
+
+    def read(self, node: Node, operand: int, index: Index) -> Scalar:
+        value = node.inputs[operand]
+        self.reads[value, index] = None
+        return self.b.load(str(operand), (), value.dtype)
+
+    def load(self, node: Node, operand: int, index: tuple[Expr | Scalar, ...]) -> Scalar:
+        value = node.inputs[operand]
+        self.reads[value, WHOLE] = None
+        return self.b.load(str(operand), (), value.dtype)
+
+    def inside(self, expr: Expr, low: int, high: int) -> bool | None:
+        if self._asked == len(self._script):
+            self._script.append(True)
+            self.cuts.append((expr, low, high))
+        self._asked += 1
+        return self._script[self._asked - 1]
+
+
+@dataclass
+class Grouping:
+    """The answer: groups in an order in which they can run, and which values lie in memory."""
+
+    groups: list[Group]
+    stored: dict[Value, Group]
+    decisions: list[Decision]
+
+
+def is_point(node: Node) -> bool:
+    """Whether a node's result can be computed at one index alone, anywhere."""
+    return node.op in lowering and not (node.op is ops.array and node.output.size > 1)
+
+
+def group(graph: Graph, machine: Machine, *, in_place: frozenset[Value] = frozenset()) -> Grouping:
+    """Partition a graph's live nodes into groups.
+
+    Args:
+        in_place: inputs whose memory an output is to end up in, so that a slice of them is updated where it is.
+    """
+    return _Sweep(graph, machine, in_place).run()
+
+
+class _Sweep:
+    def __init__(self, graph: Graph, machine: Machine, in_place: frozenset[Value]) -> None:
+        self.graph, self.machine, self.in_place = graph, machine, in_place
+        self.names = name_values(graph)
+        self.producers = graph.producers()
+        self.point = {v: is_point(n) for v, n in self.producers.items()}
+        self.intervals = intervals(graph)
+        self.work = cost.work_from_memory(graph, self.point)
+        self.groups: list[Group] = []
+        self.users: dict[Value, list[Group]] = {}
+        self.stored: dict[Value, Group] = {}
+        self.decisions: list[Decision] = []
+
+    def run(self) -> Grouping:
+        outputs = set(self.graph.outputs)
+        for node in reversed(self.graph.nodes):
+            value = node.output
+            users = self.users.get(value, [])
+            if (not users and value not in outputs) or (node.op is ops.array and not self.point[value]):
+                continue
+            if len(users) > 1:
+                users = self.merge(value, users)
+            if node.op in (ops.gather, ops.scatter) and not in_bounds(node, self.intervals):
+                self.place_check(node)
+            if node.op in REDUCTIONS:
+                self.place_reduction(node, users, value in outputs)
+            elif self.point[value]:
+                self.place_point(node, users, value in outputs)
+            else:
+                self.place_whole(node, users)
+        for value in self.graph.inputs:
+            if len(self.users.get(value, [])) > 1:
+                self.merge(value, self.users[value])
+        return Grouping(self.in_order(), self.stored, self.decisions)
+
+    # ------------------------------------------------------------------------------------------------ placing
+
+    def place_point(self, node: Node, users: list[Group], must: bool) -> None:
+        value = node.output
+        home = self.home(value, users)
+        uses = [(g, index) for g in users for index in g.wanted[value]]
+        whole = any(index is WHOLE for _, index in uses)
+        if not must and not whole and all(self.may_inline(node, g) for g in users):
+            evaluations = sum(self.evaluations(g, index) for g, index in uses if index is not None)
+            single = len(uses) == 1 and evaluations <= value.size
+            if single or cost.recompute_pays(value, self.work[value], evaluations, self.machine):
+                if not single and self.work[value] > 0:
+                    times = f"{len(uses)} uses" if len(uses) > 1 else f"{evaluations / max(1, value.size):.0f} times"
+                    self.decide(value, f"recompute for {times}", "cheaper than its memory traffic")
+                for g in users:
+                    self.inline(node, g)
+                return
+        if home is not None and self.may_inline(node, home) and self.connect(home, [g for g in users if g is not home]):
+            (index,) = home.wanted[value]
+            assert index is not None
+            home.stores[value] = index
+            self.stored[value] = home
+            self.inline(node, home)
+            return
+        if node.op is ops.update_slice and self.updates_in_place(node):
+            self.place_update(node, users)
+            return
+        fresh = self.new_group(users)
+        index = fresh.place(value.shape, "i")
+        fresh.stores[value] = index
+        fresh.want(value, index, frozenset(fresh.axes))
+        self.stored[value] = fresh
+        self.inline(node, fresh)
+
+    def may_inline(self, node: Node, g: Group) -> bool:
+        """A value with cases by position joins plain loops only, and only while the boxes stay few."""
+        if g.node is not None and g.node.op is not ops.update_slice:
+            return False
+        if node.op not in (ops.pad, ops.concat, ops.update_slice):
+            return True
+        if node.op is ops.pad and any(node.params["interior"]):
+            return False
+        if g.rows is not None or (g.node is not None):
+            return False
+        cuts: dict[str, set[int]] = {name: set(places) for name, places in g.cuts.items()}
+        for index, reach in list(g.wanted[node.output].items()):
+            assert index is not None
+            recorder = Recorder(g, index, reach)
+            recorder.run(node, index)
+            if not collect_cuts(recorder, cuts, g.axes):
+                return False
+        boxes = 1
+        for places in cuts.values():
+            boxes *= len(places) + 1
+        return boxes <= MOST_BOXES
+
+    def inline(self, node: Node, g: Group) -> None:
+        """Compute a point node inside a group: its operands are wanted there instead."""
+        if node.op is ops.reshape:
+            for index in [i for i in g.wanted[node.output] if i is not None]:
+                split_for_reshape(g, node, index)
+        g.members.append(node)
+        for index, reach in list(g.wanted[node.output].items()):
+            assert index is not None
+            recorder = Recorder(g, index, reach)
+            recorder.run(node, index)
+            collect_cuts(recorder, g.cuts, g.axes)
+            for value, at in recorder.reads:
+                self.want(g, value, at, reach)
+
+    def place_reduction(self, node: Node, users: list[Group], must: bool) -> None:
+        value = node.output
+        for g in users:
+            others = [h for h in users if h is not g]
+            joined = self.joins(node, g)
+            if joined is None or not self.connect(g, others):
+                continue
+            if must or others:
+                g.stores[value] = joined
+                self.stored[value] = g
+            self.reduce(node, g, joined)
+            return
+        g = self.new_group(users)
+        index = g.place(value.shape, "i")
+        g.stores[value] = index
+        g.want(value, index, frozenset(g.axes))
+        self.stored[value] = g
+        self.reduce(node, g, index)
+
+    def joins(self, node: Node, g: Group) -> Index | None:
+        """The index at which a group wants a reduction, if the group's loops can compute it on the way."""
+        value, operand, axes = node.output, node.inputs[0], node.params["axes"]
+        uses = g.wanted[value]
+        if len(uses) != 1 or g.cuts or g.node is not None:
+            return None
+        ((index, reach),) = uses.items()
+        rows = None if index is None else g.covers(index, value.shape)
+        if index is None or rows is None or (g.rows is not None and rows != g.rows):
+            return None
+        rest = [n for name, n in g.axes.items() if name not in rows]
+        if g.rows is None and not rest:
+            return index
+        if rest != [operand.shape[a] for a in axes if operand.shape[a] != 1]:
+            return None
+        if reach <= rows:
+            return index
+        # Used again along the row: the row is read twice, so it must lie in cache.
+        row = operand.size // max(1, value.size)
+        limit = self.machine.l2 // 2 if value.size >= 4 * self.machine.cores else self.machine.l2 // 8
+        trailing = axes == tuple(range(operand.ndim - len(axes), operand.ndim))
+        if not trailing or row * operand.dtype.itemsize > limit:
+            self.decide(value, "not fused with its users", "its rows do not stay in cache between two passes")
+            return None
+        return index
+
+    def reduce(self, node: Node, g: Group, index: Index) -> None:
+        rows = g.covers(index, node.output.shape)
+        assert rows is not None
+        operand, axes = node.inputs[0], node.params["axes"]
+        if g.rows is None and len(rows) == len(g.axes):
+            g.place([operand.shape[a] for a in axes], "r")
+        names = iter([name for name in g.axes if name not in rows])
+        outer = iter(index)
+        at: Index = tuple(
+            next(outer) if a not in axes else Const(0) if n == 1 else Var(next(names)) for a, n in enumerate(operand.shape)
+        )
+        g.rows = rows
+        g.reductions[node] = (index, at)
+        g.members.append(node)
+        self.want(g, operand, at, frozenset(g.axes))
+
+    def place_whole(self, node: Node, users: list[Group]) -> None:
+        g = self.new_group(users)
+        g.node = node
+        g.members.append(node)
+        for out in node.outputs:
+            self.stored[out] = g
+        for value in node.inputs:
+            self.want(g, value, WHOLE, frozenset())
+
+    def place_check(self, node: Node) -> None:
+        g = self.new_group([])
+        g.node, g.checks = node, True
+        for value in node.inputs[1 if node.op is ops.gather else 2 :]:
+            self.want(g, value, WHOLE, frozenset())
+
+    def updates_in_place(self, node: Node) -> bool:
+        """Writing a slice beats writing the whole if the rest is there already and need not be kept."""
+        x = node.inputs[0]
+        if x in self.producers:
+            return self.work.get(x, cost.MOST_WORK) > 0 or len(self.users.get(x, [])) > 0
+        return x in self.in_place
+
+    def place_update(self, node: Node, users: list[Group]) -> None:
+        g = self.new_group(users)
+        g.node = node
+        whole, part = node.inputs
+        index = g.place(part.shape, "i")
+        g.stores[node.output] = tuple(
+            add(mul(e, s), a) for e, s, a in zip(index, node.params["step"], node.params["start"], strict=True)
+        )
+        g.members.append(node)
+        self.stored[node.output] = g
+        self.want(g, whole, WHOLE, frozenset())
+        self.want(g, part, index, frozenset(g.axes))
+
+    # ------------------------------------------------------------------------------------------------ helpers
+
+    def want(self, g: Group, value: Value, index: Index | None, reach: frozenset[str]) -> None:
+        if value not in g.wanted:
+            self.users.setdefault(value, []).append(g)
+        g.want(value, index, reach)
+
+    def new_group(self, users: list[Group]) -> Group:
+        g = Group(len(self.groups))
+        g.bits = 1 << g.number
+        for h in users:
+            g.after |= h.after | h.bits
+        self.groups.append(g)
+        return g
+
+    def connect(self, g: Group, users: list[Group]) -> bool:
+        """Let other groups read what g stores; False if g needs one of them already."""
+        if any(h.after & g.bits for h in users):
+            return False
+        more = 0
+        for h in users:
+            more |= h.after | h.bits
+        if more & ~g.after:
+            for k in self.groups:
+                if k is g or k.after & g.bits:
+                    k.after |= more
+        return True
+
+    def is_home(self, g: Group, value: Value, index: Index) -> bool:
+        """Whether a use visits each element once, as often as the loops around it run: the place to store from."""
+        covered = g.covers(index, value.shape)
+        return covered is not None and (covered == g.axes.keys() or covered == g.rows)
+
+    def home(self, value: Value, users: list[Group]) -> Group | None:
+        for g in users:
+            if g.node is None and len(g.wanted[value]) == 1:
+                ((index, _),) = g.wanted[value].items()
+                if index is not None and self.is_home(g, value, index):
+                    return g
+        return None
+
+    def evaluations(self, g: Group, index: Index) -> float:
+        """How often an expression at an index runs: its loops, and those around them."""
+        used = {name for e in index for name in variables(e)}
+        if g.rows is not None and used <= g.rows:
+            names = [n for n in g.axes if n in g.rows]
+        else:
+            names = list(g.axes)
+        times, count = 1.0, 1.0
+        for name in names:
+            times *= g.axes[name]
+            if name in used:
+                count = times
+        return count
+
+    def merge(self, value: Value, users: list[Group]) -> list[Group]:
+        """Run groups that read one value in one set of loops, where their loops are alike."""
+        kept: list[Group] = []
+        for g in users:
+            for h in kept:
+                if self.alike(value, h, g):
+                    self.absorb(h, g)
+                    self.decide(value, "shared loops", f"{value.aval.nbytes:,} bytes are read once")
+                    break
+            else:
+                kept.append(g)
+        return kept
+
+    def alike(self, value: Value, g: Group, h: Group) -> bool:
+        if g is h or g.node is not None or h.node is not None or g.axes != h.axes or g.cuts != h.cuts:
+            return False
+        if g.rows is not None and h.rows is not None and g.rows != h.rows:
+            return False
+        if (g.rows is None) != (h.rows is None) and (g.cuts or not self.row_fits(g, h)):
+            return False
+        if g.after & h.bits or h.after & g.bits:
+            return False
+        return g.wanted[value].keys() == h.wanted[value].keys()
+
+    def row_fits(self, g: Group, h: Group) -> bool:
+        """Loops with and without a reduction go together if the reduction runs along the last axes."""
+        rows = g.rows if g.rows is not None else h.rows
+        assert rows is not None
+        return [name in rows for name in g.axes] == sorted((name in rows for name in g.axes), reverse=True)
+
+    def absorb(self, g: Group, h: Group) -> None:
+        g.bits |= h.bits
+        g.after |= h.after
+        for k in self.groups:
+            if k is not g and k.after & g.bits:
+                k.after |= g.after | g.bits
+        if g.rows is None:
+            g.rows = h.rows
+        g.stores |= h.stores
+        g.reductions |= h.reductions
+        g.members += h.members
+        for value, uses in h.wanted.items():
+            for index, reach in uses.items():
+                g.want(value, index, reach)
+            users = self.users[value]
+            users[:] = list(dict.fromkeys(g if u is h else u for u in users))
+        for value in h.stores:
+            self.stored[value] = g
+        self.groups.remove(h)
+
+    def decide(self, value: Value, what: str, why: str) -> None:
+        node = self.producers.get(value)
+        name = self.names[value]
+        self.decisions.append(Decision(f"{node.op.name} %{name}: {what}" if node else f"%{name}: {what}", why))
+
+    def in_order(self) -> list[Group]:
+        """Topological, and as in the graph where that leaves a choice: the sweep made the last group first."""
+        order: list[Group] = []
+        done: set[int] = set()
+        made_by = self.stored
+        # Checks first: they must run before anything that the caller can see is written.
+        for start in sorted(self.groups, key=lambda g: (not g.checks, -g.number)):
+            stack = [start]
+            while stack:
+                g = stack[-1]
+                if g.number in done:
+                    stack.pop()
+                    continue
+                waiting = [made_by[v] for v in g.wanted if v in made_by and made_by[v] is not g and made_by[v].number not in done]
+                if waiting:
+                    stack += waiting[:1]
+                else:
+                    done.add(g.number)
+                    order.append(g)
+                    stack.pop()
+        return order
+
+
+def variables(expr: Expr) -> frozenset[str]:
+    match expr:
+        case Var(name):
+            return frozenset((name,))
+        case Apply():
+            return frozenset().union(*(variables(a) for a in expr.args))
+    return frozenset()
+
+
+def collect_cuts(recorder: Recorder, cuts: dict[str, set[int]], axes: Mapping[str, int]) -> bool:
+    """Note where loops are to be cut for a rule's tests of position; False if a test is no limit of one loop."""
+    for expr, low, high in recorder.cuts:
+        terms = affine(expr)
+        if terms is None or len(terms) > 2:
+            return False
+        names = [name for name in terms if name]
+        if names and terms[names[0]] != 1:
+            return False
+        for name in names:
+            places = {p - terms[""] for p in (low, high) if 0 < p - terms[""] < axes[name]}
+            if places:
+                cuts.setdefault(name, set()).update(places)
+    return True
+
+
+def split_for_reshape(g: Group, node: Node, index: Index) -> None:
+    """Cut loops into factors so that a reshape's operand is read by whole loops instead of by quotients."""
+    operand, result = node.inputs[0].shape, node.output.shape
+    if 0 in operand:
+        return
+    for (x0, x1), (y0, y1) in aligned_blocks(operand, result):
+        inner = {product_from(operand, k, x1) for k in range(x0, x1)}
+        for k in range(y0, y1):
+            low = product_from(result, k + 1, y1)
+            high = low * result[k]
+            places = sorted({p for p in inner if low < p < high} | {low, high})
+            if len(places) == 2 or any(q % p for p, q in pairwise(places)):
+                continue
+            e = index[k]
+            if isinstance(e, Var) and g.axes.get(e.name) == result[k]:
+                g.split(e.name, tuple(q // p for p, q in pairwise(places))[::-1])
+
+
+def product_from(shape: tuple[int, ...], start: int, stop: int) -> int:
+    size = 1
+    for n in shape[start:stop]:
+        size *= n
+    return size

@@ -1,0 +1,185 @@
+"""Index maps: the operand's element at another index. Nothing moves."""
+
+from __future__ import annotations
+
+from math import prod
+
+from jitml.fusion.loops import Apply, Const, Expr, add, mul, sub
+from jitml.fusion.lower.points import Index, Point, lowering
+from jitml.fusion.lower.scalars import Scalar
+from jitml.ir import ops
+from jitml.ir.types import BOOL
+
+
+@lowering.rule(ops.full)
+def lower_full(p: Point) -> Scalar:
+    return p.b.const(p.node.params["value"], p.node.output.dtype)
+
+
+@lowering.rule(ops.array)
+def lower_array(p: Point) -> Scalar:
+    """Of one element only; longer literals are constants in memory."""
+    return p.b.const(p.node.params["value"].item(), p.node.output.dtype)
+
+
+@lowering.rule(ops.iota)
+def lower_iota(p: Point) -> Scalar:
+    return p.b.convert(p.b.index(p.index[p.node.params["axis"]]), p.node.output.dtype)
+
+
+@lowering.rule(ops.broadcast)
+def lower_broadcast(p: Point) -> Scalar:
+    places = zip(p.node.params["axes"], p.node.inputs[0].shape, strict=True)
+    return p.read(0, tuple(Const(0) if n == 1 else p.index[a] for a, n in places))
+
+
+@lowering.rule(ops.transpose)
+def lower_transpose(p: Point) -> Scalar:
+    places = dict(zip(p.node.params["perm"], p.index, strict=True))
+    return p.read(0, tuple(places[a] for a in range(len(p.index))))
+
+
+@lowering.rule(ops.reshape)
+def lower_reshape(p: Point) -> Scalar:
+    return p.read(0, reshaped(p, p.node.inputs[0].shape, p.node.output.shape))
+
+
+@lowering.rule(ops.slice)
+def lower_slice(p: Point) -> Scalar:
+    return p.read(0, tuple(add(mul(i, s), a) for i, a, s in zip(p.index, p.node.params["start"], p.node.params["step"])))
+
+
+@lowering.rule(ops.flip)
+def lower_flip(p: Point) -> Scalar:
+    axes, shape = p.node.params["axes"], p.node.output.shape
+    return p.read(0, tuple(sub(n - 1, i) if a in axes else i for a, (i, n) in enumerate(zip(p.index, shape))))
+
+
+@lowering.rule(ops.pad)
+def lower_pad(p: Point) -> Scalar:
+    """Inside the operand's box, its element; elsewhere the value. The loops are cut at the box's edges where they can be."""
+    low, interior, shape = p.node.params["low"], p.node.params["interior"], p.node.inputs[0].shape
+    condition: Scalar | None = None
+    at: list[Expr] = []
+    for i, a, gap, n in zip(p.index, low, interior, shape):
+        span = (n - 1) * (gap + 1) + 1 if n else 0
+        known = p.inside(i, a, a + span) if n else False
+        if known is False:
+            return p.read(1, ())
+        offset = sub(i, a)
+        if known is None:
+            condition = _both(p, condition, _between(p, i, a, a + span))
+            offset = clamped(offset, 0, span - 1)
+        if gap:
+            at.append(p.quotient(offset, gap + 1))
+            if p.remainder(offset, gap + 1) != Const(0):
+                hit = p.b.compare("eq", p.b.index(p.remainder(offset, gap + 1)), p.b.index(Const(0)))
+                condition = _both(p, condition, hit)
+        else:
+            at.append(offset)
+    value = p.read(0, tuple(at))
+    return value if condition is None else p.b.select(condition, value, p.read(1, ()))
+
+
+@lowering.rule(ops.concat)
+def lower_concat(p: Point) -> Scalar:
+    axis = p.node.params["axis"]
+    i, start, total = p.index[axis], 0, p.node.output.shape[axis]
+    pieces: list[tuple[Scalar, Scalar]] = []
+    for k, piece in enumerate(p.node.inputs):
+        n = piece.shape[axis]
+        stop = start + n
+        known = (stop == total and not pieces) or p.inside(i, start, stop) if n else False
+        if known is not False:
+            offset = sub(i, start) if known else clamped(sub(i, start), 0, n - 1)
+            value = p.read(k, (*p.index[:axis], offset, *p.index[axis + 1 :]))
+            if known:
+                return value
+            pieces.append((p.b.compare("lt", p.b.index(i), p.b.index(Const(stop))), value))
+        start = stop
+    if not pieces:  # an empty result: never stored
+        return p.b.const(0, p.node.output.dtype)
+    *others, (_, result) = pieces
+    for condition, value in reversed(others):
+        result = p.b.select(condition, value, result)
+    return result
+
+
+@lowering.rule(ops.update_slice)
+def lower_update_slice(p: Point) -> Scalar:
+    """The value inside the slice, the operand elsewhere."""
+    start, step, shape = p.node.params["start"], p.node.params["step"], p.node.inputs[1].shape
+    condition: Scalar | None = None
+    at: list[Expr] = []
+    for i, a, s, n in zip(p.index, start, step, shape):
+        span = (n - 1) * s + 1 if n else 0
+        known = p.inside(i, a, a + span) if n else False
+        if known is False:
+            return p.read(0, p.index)
+        offset = sub(i, a)
+        if known is None:
+            condition = _both(p, condition, _between(p, i, a, a + span))
+            offset = clamped(offset, 0, span - 1)
+        if p.remainder(offset, s) != Const(0):
+            hit = p.b.compare("eq", p.b.index(p.remainder(offset, s)), p.b.index(Const(0)))
+            condition = _both(p, condition, hit)
+        at.append(p.quotient(offset, s))
+    value = p.read(1, tuple(at))
+    return value if condition is None else p.b.select(condition, value, p.read(0, p.index))
+
+
+def _both(p: Point, x: Scalar | None, y: Scalar) -> Scalar:
+    return y if x is None else p.b.apply("bit_and", (x, y), BOOL)
+
+
+def _between(p: Point, i: Expr, low: int, high: int) -> Scalar:
+    lower = p.b.compare("ge", p.b.index(i), p.b.index(Const(low)))
+    return _both(p, lower, p.b.compare("lt", p.b.index(i), p.b.index(Const(high))))
+
+
+def clamped(expr: Expr, low: int, high: int) -> Expr:
+    """An index kept in bounds, for a load whose value a select then drops."""
+    if low == high:
+        return Const(low)
+    return Apply("minimum", (Apply("maximum", (expr, Const(low))), Const(high)))
+
+
+def reshaped(p: Point, operand: tuple[int, ...], result: tuple[int, ...]) -> Index:
+    """The operand's index where `p.index` is the result's. Divides only inside blocks of axes that do not align."""
+    at: list[Expr] = [Const(0)] * len(operand)
+    if 0 in operand:
+        return tuple(at)
+    for (x0, x1), (y0, y1) in aligned_blocks(operand, result):
+        flat: Expr = Const(0)
+        for k in range(y0, y1):
+            if result[k] != 1:
+                flat = add(mul(flat, result[k]), p.index[k])
+        for k in range(x1 - 1, x0 - 1, -1):
+            if operand[k] == 1:
+                continue
+            if prod(operand[x0:k]) == 1:
+                at[k] = flat
+                break
+            at[k], flat = p.remainder(flat, operand[k]), p.quotient(flat, operand[k])
+    return tuple(at)
+
+
+def aligned_blocks(xs: tuple[int, ...], ys: tuple[int, ...]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """The finest split of two shapes of one size into runs of axes with equal products.
+
+    >>> aligned_blocks((2, 3, 4), (6, 4))
+    [((0, 2), (0, 1)), ((2, 3), (1, 2))]
+    """
+    blocks: list[tuple[tuple[int, int], tuple[int, int]]] = []
+    a = b = 0
+    while a < len(xs) and b < len(ys):
+        a0, b0, m, n = a, b, xs[a], ys[b]
+        a, b = a + 1, b + 1
+        while m != n:
+            if m < n:
+                m, a = m * xs[a], a + 1
+            else:
+                n, b = n * ys[b], b + 1
+        blocks.append(((a0, a), (b0, b)))
+    # What is left over has size 1 on either side.
+    return blocks

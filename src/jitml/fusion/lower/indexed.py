@@ -1,0 +1,112 @@
+"""Gather: the operand in memory, read where index arrays say. Scatter: loops in index order. Both are checked before."""
+
+from __future__ import annotations
+
+from jitml.fusion.loops import (
+    Apply,
+    Cell,
+    Check,
+    Combine,
+    Const,
+    Expr,
+    If,
+    Kind,
+    Let,
+    Load,
+    Loop,
+    Stmt,
+    Store,
+    Update,
+    Var,
+    less,
+)
+from jitml.fusion.lower.nests import Site, nests
+from jitml.fusion.lower.points import Point, lowering
+from jitml.fusion.lower.scalars import Scalar
+from jitml.fusion.program import Call
+from jitml.ir import ops
+from jitml.ir.types import BOOL, I64
+
+
+@lowering.rule(ops.gather)
+def lower_gather(p: Point) -> Scalar:
+    axis, operand = p.node.params["axis"], p.node.inputs[0]
+    depth = p.node.inputs[1].ndim
+    place = p.index[axis : axis + depth]
+    wrapped: list[Expr | Scalar] = []
+    for k in range(1, len(p.node.inputs)):
+        wrapped.append(wrap(p, p.read(k, place), operand.shape[axis + k - 1]))
+    return p.load(0, (*p.index[:axis], *wrapped, *p.index[axis + depth :]))
+
+
+def wrap(p: Point, i: Scalar, n: int) -> Scalar:
+    """An index that may count from the end, as an offset from the start."""
+    i = p.b.convert(i, I64)
+    if i.kind == "const":
+        return p.b.const(int(i.value) % n, I64)
+    if i.kind == "index":  # from iota: never negative
+        return i
+    negative = p.b.compare("lt", i, p.b.index(Const(0)))
+    return p.b.select(negative, p.b.apply("add", (i, p.b.index(Const(n))), I64), i)
+
+
+@nests.rule(ops.scatter)
+def lower_scatter(site: Site) -> None:
+    """In the order of the indices, in place; leading and trailing axes run as plain loops around and inside."""
+    (x, v, *indices), out = site.reads, site.out
+    axis, depth = site.node.params["axis"], len(indices[0].shape)
+    place = tuple(Var(f"k{d}") for d in range(depth))
+    at: list[Expr] = [Var(f"i{a}") for a in range(len(x.shape))]
+    body: list[Stmt] = []
+    for k, index in enumerate(indices):
+        n = x.shape[axis + k]
+        raw = Load(index.name, place, index.dtype)
+        wide: Expr = raw if raw.dtype == I64 else Apply("convert", (raw,), I64)
+        negative = less(wide, 0)
+        body.append(Let(f"t{k}", Apply("select", (negative, wide + n, wide))))
+        at[axis + k] = Var(f"t{k}")
+    trailing = list(range(axis + len(indices), len(x.shape)))
+    source = (*(Var(f"i{a}") for a in range(axis)), *place, *(Var(f"i{a}") for a in trailing))
+    combine: dict[str, Combine | None] = {"set": None, "add": "add", "mul": "mul", "min": "min", "max": "max"}
+    store = Store(out.name, tuple(at), Load(v.name, source, v.dtype), combine[site.node.params["combine"]])
+    nest: tuple[Stmt, ...] = (*body, *site.loops(trailing, (store,), vector=True))
+    for d in reversed(range(depth)):
+        nest = (Loop(f"k{d}", Const(0), Const(indices[0].shape[d]), 1, "serial", nest),)
+    nest = site.loops(list(range(axis)), nest, parallel=True)
+    if v.size == 0:
+        site.steps.append(Call("copy", (x.name,), (out.name,), {}))
+    else:
+        site.emit(nest, out, v, *indices, updates={out.name: x.name})
+
+
+def write_check(site: Site, first: int) -> None:
+    """Raise NumPy's IndexError for the first index out of bounds, before anything is written.
+
+    One pass finds the extremes as vectors; only if they are out of bounds is the culprit looked for.
+    """
+    axis, x = site.node.params["axis"], site.reads[0]
+    for k, index in enumerate(site.reads[first:]):
+        n = x.shape[axis + k]
+        at = tuple(Var(f"i{d}") for d in range(len(index.shape)))
+        raw = Load(index.name, at, index.dtype)
+        value: Expr = raw if raw.dtype == I64 else Apply("convert", (raw,), I64)
+        both = (Update("s0", value, "min"), Update("s1", value, "max"))
+        low, high = Var("s0"), Var("s1")
+        outside = Apply("bit_or", (less(low, -n), Apply("ge", (high, Const(n)), BOOL)), BOOL)
+        inside = Apply("bit_and", (Apply("ge", (Var("t0"), Const(-n)), BOOL), less(Var("t0"), n)), BOOL)
+        message = "index {} is out of bounds for axis {} with size {}"
+        check = Check(inside, "IndexError", message, (Var("t0"), Const(axis + k), Const(n)), site.node.source)
+        body: tuple[Stmt, ...] = (
+            Cell("s0", Const(0)),
+            Cell("s1", Const(-1)),
+            *_over(index.shape, both, vector=True),
+            If(outside, _over(index.shape, (Let("t0", value), check), vector=False)),
+        )
+        site.emit(body, index)
+
+
+def _over(shape: tuple[int, ...], body: tuple[Stmt, ...], *, vector: bool) -> tuple[Stmt, ...]:
+    for d in reversed(range(len(shape))):
+        kind: Kind = "vector" if vector and d == len(shape) - 1 else "serial"
+        body = (Loop(f"i{d}", Const(0), Const(shape[d]), 1, kind, body),)
+    return body

@@ -1,0 +1,60 @@
+"""Ops that are not a value at a point: their own loops, or a call into a library. The table, and what a rule is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from jitml.fusion.loops import Buffer, Const, Kernel, Kind, Loop, Stmt
+from jitml.fusion.machine import Machine
+from jitml.fusion.program import Step
+from jitml.ir.graph import Node
+from jitml.ir.op import RuleTable
+from jitml.ir.types import DType
+
+SERIAL_NS = 1.0  # one element of a loop that carries a value along
+
+
+@dataclass
+class Site:
+    """Where a node's loops are written: its operands and results as buffers.
+
+    `emit` ends a kernel; a rule may emit several, and ask for temporaries that they share.
+    """
+
+    node: Node
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+    machine: Machine
+    new_buffer: Callable[[DType, tuple[int, ...]], Buffer]
+    new_name: Callable[[str], str]
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def out(self) -> Buffer:
+        (buffer,) = self.writes
+        return buffer
+
+    def loops(
+        self, axes: Sequence[int], body: tuple[Stmt, ...], *, vector: bool = False, parallel: bool = False
+    ) -> tuple[Stmt, ...]:
+        """Whole loops over some of the first operand's axes, named `i` and the axis, around a body."""
+        shape = self.reads[0].shape
+        for k, axis in reversed(list(enumerate(axes))):
+            kind: Kind = "vector" if vector and k == len(axes) - 1 else "serial"
+            grain = 1
+            if parallel and k == 0:
+                time = self.reads[0].size * SERIAL_NS
+                if time > self.machine.parallel_ns:
+                    kind, grain = "parallel", max(1, round(self.machine.grain_ns * shape[axis] / time))
+            body = (Loop(f"i{axis}", Const(0), Const(shape[axis]), 1, kind, body, grain),)
+        return body
+
+    def emit(self, body: tuple[Stmt, ...], *buffers: Buffer, updates: dict[str, str] | None = None) -> None:
+        source = self.node.source
+        name = self.new_name(self.node.op.name)
+        params = tuple({b.name: b for b in buffers}.values())
+        self.steps.append(Kernel(name, params, body, updates or {}, (source,) if source else ()))
+
+
+nests: RuleTable[Callable[[Site], None]] = RuleTable("lowering", "fusion/lower")

@@ -1,0 +1,114 @@
+"""How is an op lowered?  By a rule: which operand elements it reads for one element of the result, and what it makes of them.
+
+A rule is a function of a `Point` and returns a `Scalar`. It runs twice: while grouping, with a point that only records
+which operands are wanted where, and while lowering, with one that answers with their scalars. So there is one
+statement of each access pattern, and it cannot disagree with itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeAlias
+
+from jitml.fusion.loops import Const, Expr, Var, add, affine, floor_divide, mul, remainder
+from jitml.fusion.lower.scalars import Scalar, Scalars
+from jitml.ir.graph import Node
+from jitml.ir.op import RuleTable
+
+Index: TypeAlias = tuple[Expr, ...]
+Ranges: TypeAlias = Mapping[str, tuple[int, int]]  # loop index -> its limits [low, high)
+
+
+class Reader(Protocol):
+    """Who answers a rule's questions: the recorder of grouping, or the builder of lowering."""
+
+    b: Scalars
+    ranges: Ranges
+
+    def read(self, node: Node, operand: int, index: Index) -> Scalar: ...
+
+    def load(self, node: Node, operand: int, index: tuple[Expr | Scalar, ...]) -> Scalar: ...
+
+    def inside(self, expr: Expr, low: int, high: int) -> bool | None: ...
+
+
+class Point:
+    """One node at one index of its result."""
+
+    __slots__ = ("b", "index", "node", "reader")
+
+    def __init__(self, reader: Reader, node: Node, index: Index) -> None:
+        self.reader, self.node, self.index, self.b = reader, node, index, reader.b
+
+    def read(self, operand: int, index: Index) -> Scalar:
+        """The operand's element at an index, which may be recomputed here."""
+        return self.reader.read(self.node, operand, index)
+
+    def load(self, operand: int, index: tuple[Expr | Scalar, ...]) -> Scalar:
+        """The operand's element at an index that depends on data: the operand must lie in memory."""
+        return self.reader.load(self.node, operand, index)
+
+    def inside(self, expr: Expr, low: int, high: int) -> bool | None:
+        """Whether low <= expr < high all over the loops here; None if it depends on the iteration."""
+        return self.reader.inside(expr, low, high)
+
+    def quotient(self, expr: Expr, divisor: int) -> Expr:
+        return divided(expr, divisor, self.reader.ranges)[0]
+
+    def remainder(self, expr: Expr, divisor: int) -> Expr:
+        return divided(expr, divisor, self.reader.ranges)[1]
+
+
+lowering: RuleTable[Callable[[Point], Scalar]] = RuleTable("lowering", "fusion/lower")
+
+
+def limits(expr: Expr, ranges: Ranges) -> tuple[int, int] | None:
+    """The least and greatest value of an affine expression (inclusive); None if it is not affine or unknown.
+
+    >>> limits(Var("i") * 4 - 1, {"i": (0, 3)})
+    (-1, 7)
+    """
+    terms = affine(expr)
+    if terms is None:
+        return None
+    low = high = terms[""]
+    for name, c in terms.items():
+        if name == "":
+            continue
+        if name not in ranges:
+            return None
+        first, last = ranges[name][0], max(ranges[name][0], ranges[name][1] - 1)
+        low, high = low + min(c * first, c * last), high + max(c * first, c * last)
+    return low, high
+
+
+def divided(expr: Expr, divisor: int, ranges: Ranges) -> tuple[Expr, Expr]:
+    """Quotient and remainder by a positive number, simplified as far as the ranges of the indices allow.
+
+    >>> ranges = {"i": (0, 8), "j": (0, 4)}
+    >>> divided(Var("i") * 4 + Var("j"), 4, ranges) == (Var("i"), Var("j"))
+    True
+    """
+    terms = affine(expr)
+    if divisor == 1:
+        return expr, Const(0)
+    if terms is not None:
+        whole = {name: c for name, c in terms.items() if c % divisor == 0}
+        rest = {name: c for name, c in terms.items() if c % divisor}
+        rest[""] = terms[""] % divisor
+        whole[""] = terms[""] - rest[""]
+        remaining = sum_of(rest)
+        bounds = limits(remaining, ranges)
+        if bounds is not None and bounds[0] // divisor == bounds[1] // divisor:
+            offset = bounds[0] // divisor
+            return sum_of({name: c // divisor for name, c in whole.items()}) + offset, remaining - offset * divisor
+    return floor_divide(expr, divisor), remainder(expr, divisor)
+
+
+def sum_of(terms: Mapping[str, int]) -> Expr:
+    """The expression of an affine view, in the order of its terms."""
+    total: Expr = Const(0)
+    for name, c in terms.items():
+        if name:
+            total = add(total, mul(Var(name), c))
+    return add(total, terms.get("", 0))

@@ -1,0 +1,85 @@
+"""What is a value at one index?  A `Scalar`: an expression over loop indices and loads, shared where it repeats.
+
+Lowering rules build scalars; `fusion/emit.py` writes them down, with a `Let` wherever one is used twice or can stand
+outside a loop. Equal scalars are one object, so that "used twice" is a count and not a comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from jitml.fusion.loops import Const, Expr, Var, walk_expression
+from jitml.ir.types import BOOL, I64, DType
+
+_NONE: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Scalar:
+    """A node of the expression graph at one point of a kernel.
+
+    kind: "const" (value), "index" (an i64 expression over loop indices), "load" (value: buffer name; places: one
+    index expression per axis, or None where the next of args gives the index), "cell" (value: name of a reduction's
+    result), or "apply" (value: the pointwise op's name).
+    variables: the loop indices and cells it depends on.
+    """
+
+    kind: str
+    value: Any
+    args: tuple[Scalar, ...]
+    places: tuple[Expr | None, ...]
+    dtype: DType
+    variables: frozenset[str]
+
+
+def variables_of(expr: Expr) -> frozenset[str]:
+    return frozenset(e.name for e in walk_expression(expr) if isinstance(e, Var))
+
+
+class Scalars:
+    """Makes scalars, each distinct one once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], Scalar] = {}
+
+    def _make(
+        self, kind: str, value: Any, args: tuple[Scalar, ...], places: tuple[Expr | None, ...], dtype: DType, own: frozenset[str]
+    ) -> Scalar:
+        # repr tells 0.0 from -0.0 and True from 1; nan is one constant.
+        key = (kind, repr(value) if kind == "const" else value, tuple(map(id, args)), places, dtype)
+        known = self._known.get(key)
+        if known is None:
+            variables = own.union(*(a.variables for a in args)) if args else own
+            known = self._known[key] = Scalar(kind, value, args, places, dtype, variables)
+        return known
+
+    def const(self, value: bool | int | float, dtype: DType) -> Scalar:
+        return self._make("const", value, (), (), dtype, _NONE)
+
+    def index(self, expr: Expr) -> Scalar:
+        """An index expression as an i64 scalar."""
+        if isinstance(expr, Const):
+            return self.const(int(expr.value), I64)
+        return self._make("index", None, (), (expr,), I64, variables_of(expr))
+
+    def apply(self, fn: str, args: tuple[Scalar, ...], dtype: DType) -> Scalar:
+        return self._make("apply", fn, args, (), dtype, _NONE)
+
+    def convert(self, x: Scalar, dtype: DType) -> Scalar:
+        return x if x.dtype == dtype else self.apply("convert", (x,), dtype)
+
+    def select(self, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
+        return x if x is y else self.apply("select", (condition, x, y), x.dtype)
+
+    def compare(self, fn: str, x: Scalar, y: Scalar) -> Scalar:
+        return self.apply(fn, (x, y), BOOL)
+
+    def load(self, buffer: str, at: tuple[Expr | Scalar, ...], dtype: DType) -> Scalar:
+        args = tuple(e for e in at if isinstance(e, Scalar))
+        places = tuple(None if isinstance(e, Scalar) else e for e in at)
+        own = _NONE.union(*(variables_of(e) for e in places if e is not None))
+        return self._make("load", buffer, args, places, dtype, own)
+
+    def cell(self, name: str, dtype: DType) -> Scalar:
+        return self._make("cell", name, (), (), dtype, frozenset((name,)))

@@ -1,0 +1,150 @@
+"""What does a group compute at one point?  Runs the lowering rules over a group's nodes, in one box of its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jitml.fusion.grouping import Group
+from jitml.fusion.loops import Expr
+from jitml.fusion.lower import Point, lowering
+from jitml.fusion.lower.points import Index, Ranges, limits
+from jitml.fusion.lower.reductions import REDUCTIONS
+from jitml.fusion.lower.scalars import Scalar, Scalars
+from jitml.ir.graph import Node, Value
+from jitml.ir.types import DType
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """A reduction in a group: its node, the operand's scalar, and the cell that holds the result."""
+
+    node: Node
+    operand: Scalar
+    cell: str
+    dtype: DType  # the cell's
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A scalar kept in memory."""
+
+    value: Value
+    buffer: str
+    at: Index
+    scalar: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """All that happens at one point of a group's loops, in one box of them."""
+
+    ranges: Ranges
+    stores: tuple[Stored, ...]
+    reductions: tuple[Reduced, ...]
+
+
+class _Needs:
+    """Records which operand elements a rule reads in a box."""
+
+    def __init__(self, ranges: Ranges) -> None:
+        self.b = Scalars()
+        self.ranges = ranges
+        self.wanted: dict[Value, dict[Index, None]] = {}
+
+    def read(self, node: Node, operand: int, index: Index) -> Scalar:
+        value = node.inputs[operand]
+        self.wanted.setdefault(value, {})[index] = None
+        return self.b.load("", (), value.dtype)
+
+    def load(self, node: Node, operand: int, index: tuple[Expr | Scalar, ...]) -> Scalar:
+        return self.b.load("", (), node.inputs[operand].dtype)
+
+    def inside(self, expr: Expr, low: int, high: int) -> bool | None:
+        return decide(expr, low, high, self.ranges)
+
+
+class _Builder:
+    """Answers a rule with the scalars of its operands."""
+
+    def __init__(self, b: Scalars, ranges: Ranges, names: Mapping[Value, str]) -> None:
+        self.b, self.ranges, self.names = b, ranges, names
+        self.made: dict[tuple[Value, Index], Scalar] = {}
+        self.cells: dict[Value, Scalar] = {}
+
+    def at(self, value: Value, index: Index) -> Scalar:
+        if value in self.cells:
+            return self.cells[value]
+        made = self.made.get((value, index))
+        return self.b.load(self.names[value], index, value.dtype) if made is None else made
+
+    def read(self, node: Node, operand: int, index: Index) -> Scalar:
+        return self.at(node.inputs[operand], index)
+
+    def load(self, node: Node, operand: int, index: tuple[Expr | Scalar, ...]) -> Scalar:
+        value = node.inputs[operand]
+        return self.b.load(self.names[value], index, value.dtype)
+
+    def inside(self, expr: Expr, low: int, high: int) -> bool | None:
+        return decide(expr, low, high, self.ranges)
+
+
+def decide(expr: Expr, low: int, high: int, ranges: Ranges) -> bool | None:
+    """Whether low <= expr < high everywhere, nowhere, or (None) here and there."""
+    bounds = limits(expr, ranges)
+    if bounds is None:
+        return None
+    if low <= bounds[0] and bounds[1] < high:
+        return True
+    if bounds[1] < low or bounds[0] >= high:
+        return False
+    return None
+
+
+def scalarize(group: Group, ranges: Ranges, names: Mapping[Value, str], order: Mapping[Node, int], b: Scalars) -> Points:
+    """The scalars that a group stores and reduces, in one box.
+
+    Args:
+        names: the buffers' names.
+        order: the nodes' positions in the graph.
+    """
+    members = sorted(group.members, key=order.__getitem__)
+    updated = group.node.inputs[1] if group.node is not None else None
+    roots = {v: i for v, i in group.stores.items() if v not in reduced_values(group)} if updated is None else {}
+    needs = _Needs(ranges)
+    for value, index in roots.items():
+        needs.wanted.setdefault(value, {})[index] = None
+    if updated is not None:
+        needs.wanted[updated] = {i: None for i in group.wanted[updated] if i is not None}
+    for node in reversed(members):
+        if node in group.reductions:
+            needs.wanted.setdefault(node.inputs[0], {})[group.reductions[node][1]] = None
+        elif node is not group.node:
+            for index in needs.wanted.get(node.output, {}):
+                lowering[node.op](Point(needs, node, index))
+    builder = _Builder(b, ranges, names)
+    reductions: list[Reduced] = []
+    for node in members:
+        if node in group.reductions:
+            reduction = REDUCTIONS[node.op]
+            dtype = reduction.accumulator(node.output.dtype)
+            operand = b.convert(builder.at(node.inputs[0], group.reductions[node][1]), dtype)
+            cell = f"s{len(reductions)}"
+            reductions.append(Reduced(node, operand, cell, dtype))
+            builder.cells[node.output] = b.convert(b.cell(cell, dtype), node.output.dtype)
+        elif node is not group.node:
+            for index in needs.wanted.get(node.output, {}):
+                builder.made[node.output, index] = lowering[node.op](Point(builder, node, index))
+    stores = []
+    for value, index in group.stores.items():
+        if updated is None:
+            scalar = builder.at(value, roots.get(value, index))
+        else:
+            (source,) = needs.wanted[updated]
+            scalar = builder.at(updated, source)
+        stores.append(Stored(value, names[value], index, scalar))
+    return Points(ranges, tuple(stores), tuple(reductions))
+
+
+def reduced_values(group: Group) -> set[Value]:
+    return {node.output for node in group.reductions}

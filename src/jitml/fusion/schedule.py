@@ -1,0 +1,480 @@
+"""How do a group's loops run?  Order, chunks, tiles, vectors and threads, chosen by a few rules from the machine.
+
+Pointwise loops run in the order of what they store, the last loop as vectors; big ones are cut into chunks for threads.
+A reduction along contiguous rows keeps a row in cache and makes one pass per dependence (softmax: max, sum, quotient).
+One down columns keeps vectors of columns and walks blocks of rows, so that memory is read in order. Long sums are sums
+of block sums, with blocks of a fixed size: more accurate than a straight sum, and the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from math import prod
+
+from jitml.fusion import cost
+from jitml.fusion.emit import Writer
+from jitml.fusion.loops import Apply, Buffer, Const, Expr, Kind, Load, Store, Update, Var, add, as_expr, mul
+from jitml.fusion.lower.reductions import REDUCTIONS
+from jitml.fusion.lower.scalars import Scalar, variables_of
+from jitml.fusion.machine import Machine
+from jitml.fusion.scalarize import Points, Reduced, Stored
+from jitml.fusion.views import Axis, Views
+from jitml.ir.types import DType
+
+TILE = 32  # elements on each side of a tile through which a transposed array is read
+ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums
+
+
+@dataclass
+class Nest:
+    """One box of a group on its way to loops.
+
+    rows: the group's indices that are not reduced over. temporaries: partial results between two nests.
+    """
+
+    points: Points
+    views: Views
+    rows: frozenset[str]
+    machine: Machine
+    writer: Writer
+    temporary: Callable[[DType, tuple[int, ...]], str]
+
+    def __post_init__(self) -> None:
+        self.axes = self.views.axes
+        self.outer = [a for a in self.axes if self.rows.issuperset(a.members)]
+        self.inner = [a for a in self.axes if a not in self.outer]
+        self.time = self.size(self.axes) * point_time(self.points, self.machine)
+
+    def limits(self, axis: Axis) -> tuple[int, int]:
+        return self.points.ranges[axis.members[0]] if len(axis.members) == 1 else (0, axis.extent)
+
+    def extent(self, axis: Axis) -> int:
+        low, high = self.limits(axis)
+        return high - low
+
+    def size(self, axes: Iterable[Axis]) -> int:
+        return prod(map(self.extent, axes))
+
+    def grain(self, steps: int) -> int:
+        """Steps of a parallel loop that are worth handing to a thread."""
+        return max(1, min(steps, round(self.machine.grain_ns * steps / max(self.time, 1.0))))
+
+    def is_contiguous_along(self, axis: Axis) -> int:
+        """How many loads step by one element along an axis."""
+        return sum(steps is not None and steps.get(axis.name) == 1 for steps in self.load_steps())
+
+    def load_steps(self) -> list[dict[str, int] | None]:
+        return [self.views.steps(s.value, s.places) for s in all_scalars(self.points) if s.kind == "load"]
+
+    def all_loops(self, axes: Sequence[Axis], kind: Kind = "serial") -> ExitStack[bool | None]:
+        """Whole loops over some axes, the last one of the given kind."""
+        stack = ExitStack()
+        for axis in axes:
+            low, high = self.limits(axis)
+            stack.enter_context(
+                self.writer.loop(axis.name, low, high, kind if axis is axes[-1] else "serial", binds=axis.members)
+            )
+        return stack
+
+
+def write(nest: Nest) -> None:
+    """Write one box of a group."""
+    if not nest.points.reductions:
+        _write_points(nest)
+    elif _runs_down_columns(nest):
+        _write_columns(nest)
+    else:
+        _write_rows(nest)
+
+
+def all_scalars(points: Points) -> list[Scalar]:
+    """Every scalar of a box, each once."""
+    return reachable([s.scalar for s in points.stores] + [r.operand for r in points.reductions])
+
+
+def reachable(roots: Iterable[Scalar]) -> list[Scalar]:
+    seen: dict[Scalar, None] = {}
+    stack = list(roots)
+    while stack:
+        s = stack.pop()
+        if s not in seen:
+            seen[s] = None
+            stack += s.args
+    return list(seen)
+
+
+def point_time(points: Points, machine: Machine) -> float:
+    """Nanoseconds of one point: its work, or its memory traffic if that takes longer."""
+    scalars = all_scalars(points)
+    flops = sum(cost.WORK.get(s.value, 1.0) for s in scalars if s.kind == "apply") + len(points.reductions)
+    nbytes = sum(s.dtype.itemsize for s in scalars if s.kind == "load") + sum(s.scalar.dtype.itemsize for s in points.stores)
+    return max(flops / machine.flops, nbytes / machine.memory_bandwidth)
+
+
+def _least(x: Expr, y: int) -> Expr:
+    return Apply("minimum", (x, Const(y)))
+
+
+def _stop(start: Expr, step: int, low: int, high: int) -> Expr:
+    """The end of a chunk that begins at `start`."""
+    whole = (high - low) % step == 0
+    return add(start, step) if whole else _least(add(start, step), high)
+
+
+def _write_stores(nest: Nest, stores: Iterable[Stored]) -> None:
+    stores = list(stores)
+    for store, value in zip(stores, nest.writer.values([s.scalar for s in stores])):
+        nest.writer.store(store.buffer, store.at, value)
+
+
+# ------------------------------------------------------------------------------------------------------- pointwise
+
+
+def _write_points(nest: Nest) -> None:
+    axes = nest.axes
+    if not axes:
+        _write_stores(nest, nest.points.stores)
+        return
+    parallel = nest.time > nest.machine.parallel_ns
+    partner = _transposed_with(nest)
+    if partner is not None:
+        _write_tiles(nest, partner, parallel)
+    elif parallel and (len(axes) == 1 or nest.extent(axes[0]) < 4 * nest.machine.cores):
+        _write_chunks(nest)
+    else:
+        with ExitStack() as loops:
+            for axis in axes:
+                low, high = nest.limits(axis)
+                kind: Kind = "vector" if axis is axes[-1] else "parallel" if parallel and axis is axes[0] else "serial"
+                grain = nest.grain(high - low) if kind == "parallel" else 1
+                loops.enter_context(nest.writer.loop(axis.name, low, high, kind, grain=grain, binds=axis.members))
+            _write_stores(nest, nest.points.stores)
+
+
+def _write_chunks(nest: Nest) -> None:
+    """Threads take chunks of the longest axis, which comes first; the rest runs inside a chunk."""
+    w = nest.writer
+    longest = max(nest.axes, key=nest.extent)
+    low, high = nest.limits(longest)
+    rest = nest.size(nest.axes) // nest.extent(longest)
+    step = max(1, nest.machine.chunk // rest) if longest is not nest.axes[-1] else max(512, nest.machine.chunk // rest)
+    with w.loop("c0", low, high, "parallel", step=step, grain=nest.grain(-(-(high - low) // step))) as c, ExitStack() as loops:
+        for axis in nest.axes:
+            limits: tuple[Expr | int, Expr | int] = (c, _stop(c, step, low, high)) if axis is longest else nest.limits(axis)
+            kind: Kind = "vector" if axis is nest.axes[-1] else "serial"
+            loops.enter_context(w.loop(axis.name, *limits, kind, binds=axis.members))
+        _write_stores(nest, nest.points.stores)
+
+
+def _transposed_with(nest: Nest) -> Axis | None:
+    """The axis along which some load is contiguous while the last axis, along which is stored, jumps."""
+    last = nest.axes[-1]
+    if nest.extent(last) < TILE:
+        return None
+    for steps in nest.load_steps():
+        if steps is not None and steps.get(last.name, 0) not in (0, 1):
+            for axis in nest.axes[:-1]:
+                if steps.get(axis.name) == 1 and nest.extent(axis) >= TILE:
+                    return axis
+    return None
+
+
+def _write_tiles(nest: Nest, partner: Axis, parallel: bool) -> None:
+    w, last = nest.writer, nest.axes[-1]
+    others = [a for a in nest.axes if a not in (partner, last)]
+    low, high = nest.limits(partner)
+    kind: Kind = "parallel" if parallel else "serial"
+    grain = nest.grain(-(-(high - low) // TILE)) if parallel else 1
+    with w.loop(f"{partner.name}b", low, high, kind, step=TILE, grain=grain) as p, nest.all_loops(others):
+        first, end = nest.limits(last)
+        with w.loop(f"{last.name}b", first, end, "serial", step=TILE) as q:
+            stop = _stop(p, TILE, low, high)
+            with (
+                w.loop(partner.name, p, stop, "serial", binds=partner.members),
+                w.loop(last.name, q, _stop(q, TILE, first, end), "vector", binds=last.members),
+            ):
+                _write_stores(nest, nest.points.stores)
+
+
+# ------------------------------------------------------------------------------------------- reductions along rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One loop over a row: what can be done once the reductions of the passes before are known."""
+
+    reductions: tuple[Reduced, ...]
+    stores: tuple[Stored, ...]
+
+
+def _passes(nest: Nest) -> tuple[list[_Pass], tuple[Stored, ...]]:
+    """The passes over a row, in order, and the stores that happen once per row."""
+    inside = {name for axis in nest.inner for name in axis.members}
+    cells: dict[str, int] = {}
+    levels: dict[Scalar, int] = {}
+    for reduced in nest.points.reductions:
+        cells[reduced.cell] = 1 + _level(reduced.operand, cells, levels)
+    per_row = tuple(s for s in nest.points.stores if not s.scalar.variables & inside and not _visits(s, inside))
+    stores = [s for s in nest.points.stores if s not in per_row]
+    depth = max([*cells.values()] + [1 + _level(s.scalar, cells, levels) for s in stores])
+    passes = []
+    for k in range(depth):
+        reductions = tuple(r for r in nest.points.reductions if cells[r.cell] == k + 1)
+        at_k = tuple(s for s in stores if _level(s.scalar, cells, levels) == k)
+        if reductions or at_k:
+            passes.append(_Pass(reductions, at_k))
+    return passes, per_row
+
+
+def _visits(store: Stored, inside: set[str]) -> bool:
+    return any(variables_of(e) & inside for e in store.at)
+
+
+def _level(scalar: Scalar, cells: Mapping[str, int], levels: dict[Scalar, int]) -> int:
+    """How many passes must have run before a scalar can be computed."""
+    stack = [scalar]
+    while stack:
+        s = stack[-1]
+        missing = [a for a in s.args if a not in levels]
+        if missing:
+            stack += missing
+            continue
+        own = cells[s.value] if s.kind == "cell" else 0
+        levels[s] = max([own, *(levels[a] for a in s.args)])
+        stack.pop()
+    return levels[scalar]
+
+
+def _write_rows(nest: Nest) -> None:
+    w, machine = nest.writer, nest.machine
+    passes, per_row = _passes(nest)
+    rows = nest.size(nest.outer)
+    parallel = nest.time > machine.parallel_ns
+    if parallel and rows < 4 * machine.cores and len(passes) == 1 and not passes[0].stores:
+        _write_partial_rows(nest, per_row)
+        return
+    with ExitStack() as loops:
+        for axis in nest.outer:
+            low, high = nest.limits(axis)
+            kind: Kind = "parallel" if parallel and axis is nest.outer[0] and rows > 1 else "serial"
+            grain = nest.grain(high - low) if kind == "parallel" else 1
+            loops.enter_context(w.loop(axis.name, low, high, kind, grain=grain, binds=axis.members))
+        for k, step in enumerate(passes):
+            for r in step.reductions:
+                w.cell(r.cell, _identity(r))
+            staged = _to_stage(nest, step, passes[k + 1 :])
+            _write_pass(nest, step, staged, nest.inner, None)
+        _write_stores(nest, per_row)
+
+
+def _identity(r: Reduced) -> Const:
+    return Const(REDUCTIONS[r.node.op].identity(r.dtype), r.dtype)
+
+
+def _to_stage(nest: Nest, now: _Pass, later: Sequence[_Pass]) -> list[Scalar]:
+    """What a later pass over the row would compute again at a price: the topmost such scalars."""
+    if not later or not nest.inner:
+        return []
+    inside = {name for axis in nest.inner for name in axis.members}
+    here = set(reachable(_roots(now)))
+    again: dict[Scalar, None] = {}
+    for step in later:
+        roots = _roots(step)
+        for s in reachable(roots):
+            shared = [a for a in s.args if a in here and s not in here]
+            again.update(dict.fromkeys(shared))
+        again.update(dict.fromkeys(r for r in roots if r in here))
+    known = nest.writer.known
+    return [
+        s
+        for s in again
+        if s not in known
+        and s.variables & inside
+        and sum(cost.WORK.get(a.value, 1.0) for a in reachable([s]) if a.kind == "apply") >= 8.0
+    ]
+
+
+def _roots(step: _Pass) -> list[Scalar]:
+    return [r.operand for r in step.reductions] + [s.scalar for s in step.stores]
+
+
+def _write_pass(
+    nest: Nest, step: _Pass, staged: Sequence[Scalar], inner: Sequence[Axis], limits: tuple[Expr, Expr] | None
+) -> None:
+    """One loop over the row (or over `limits` of its first axis): the sums of blocks, then their sum."""
+    w = nest.writer
+    homes = [_stage_home(nest, s, step) for s in staged]
+    if not inner:
+        _write_point_of_pass(nest, step, staged, homes, [r.cell for r in step.reductions])
+    else:
+        *outer, last = inner
+        low, high = nest.limits(last)
+        block = nest.machine.reduction_block
+        with ExitStack() as loops:
+            for axis in outer:
+                bounds: tuple[Expr | int, Expr | int] = nest.limits(axis) if limits is None or axis is not inner[0] else limits
+                loops.enter_context(w.loop(axis.name, *bounds, "serial", binds=axis.members))
+            first, stop = (as_expr(low), as_expr(high)) if limits is None or outer else limits
+            blocked = bool(step.reductions) and high - low > 4 * block
+            if blocked:
+                b = loops.enter_context(w.loop(f"{last.name}b", first, stop, "serial", step=block))
+                first, stop = b, Apply("minimum", (add(b, block), stop))
+            cells = [r.cell for r in step.reductions]
+            if blocked or outer:
+                cells = [f"{c}b" for c in cells]
+                for r, c in zip(step.reductions, cells):
+                    w.cell(c, _identity(r))
+            with w.loop(last.name, first, stop, "vector", binds=last.members):
+                _write_point_of_pass(nest, step, staged, homes, cells)
+            if blocked or outer:
+                for r, c in zip(step.reductions, cells):
+                    w.add(Update(r.cell, Var(c, r.dtype), REDUCTIONS[r.node.op].combine))
+    for s, (buffer, at) in zip(staged, homes):
+        w.stage(s, Load(buffer, at, s.dtype))
+
+
+def _write_point_of_pass(
+    nest: Nest, step: _Pass, staged: Sequence[Scalar], homes: Sequence[tuple[str, tuple[Expr, ...]]], cells: Sequence[str]
+) -> None:
+    w = nest.writer
+    values = w.values([*staged, *(r.operand for r in step.reductions), *(s.scalar for s in step.stores)])
+    for (buffer, at), value in zip(homes, values):
+        w.add(Store(buffer, at, value))
+    values = values[len(staged) :]
+    for r, c, value in zip(step.reductions, cells, values):
+        w.add(Update(c, value, REDUCTIONS[r.node.op].combine))
+    for store, value in zip(step.stores, values[len(cells) :]):
+        w.store(store.buffer, store.at, value)
+
+
+def _stage_home(nest: Nest, s: Scalar, step: _Pass) -> tuple[str, tuple[Expr, ...]]:
+    """Where a staged scalar waits for the next pass: in the output that will replace it, or in a row of scratch."""
+    w = nest.writer
+    taken = {e.buffer for e, _ in w.known.values() if isinstance(e, Load)}
+    loaded = {t.value for t in all_scalars(nest.points) if t.kind == "load"}
+    inside = {name for axis in nest.inner for name in axis.members}
+    for store in nest.points.stores:
+        free = store not in step.stores and store.buffer not in taken | loaded | w.homes
+        if free and store.scalar.dtype == s.dtype and _visits(store, inside):
+            w.homes.add(store.buffer)
+            at = nest.views.at(store.buffer, store.at)
+            return store.buffer, tuple(e for e in at if e is not None)
+    name = w.fresh("row")
+    w.scratch(Buffer(name, s.dtype, tuple(axis.extent for axis in nest.inner)))
+    return name, tuple(Var(axis.name) for axis in nest.inner)
+
+
+def _write_partial_rows(nest: Nest, per_row: Sequence[Stored]) -> None:
+    """A few long rows: threads sum chunks of a fixed size, and a second nest sums their sums."""
+    w, first = nest.writer, nest.inner[0]
+    low, high = nest.limits(first)
+    row = nest.size(nest.inner) // (high - low)
+    chunk = max(1, 4 * nest.machine.chunk // row)
+    count = -(-(high - low) // chunk)
+    partial = [nest.temporary(r.dtype, (count, *map(nest.extent, nest.outer))) for r in nest.points.reductions]
+    at = tuple(Var(axis.name) - nest.limits(axis)[0] for axis in nest.outer)
+    with w.loop("c0", 0, count, "parallel", grain=nest.grain(count)) as c, nest.all_loops(nest.outer):
+        start = add(mul(c, chunk), low)
+        for r in nest.points.reductions:
+            w.cell(r.cell, _identity(r))
+        _write_pass(nest, _Pass(nest.points.reductions, ()), (), nest.inner, (start, _stop(start, chunk, low, high)))
+        for r, buffer in zip(nest.points.reductions, partial):
+            w.add(Store(buffer, (c, *at), Var(r.cell, r.dtype)))
+    with nest.all_loops(nest.outer):
+        _write_sum_of_partials(nest, partial, count, at, "vector")
+        _write_stores(nest, per_row)
+
+
+def _write_sum_of_partials(nest: Nest, partial: Sequence[str], count: int, at: tuple[Expr, ...], kind: Kind) -> None:
+    w = nest.writer
+    for r in nest.points.reductions:
+        w.cell(r.cell, _identity(r))
+    with w.loop("c0", 0, count, kind) as c:
+        for r, buffer in zip(nest.points.reductions, partial):
+            w.add(Update(r.cell, Load(buffer, (c, *at), r.dtype), REDUCTIONS[r.node.op].combine))
+
+
+# ------------------------------------------------------------------------------------------ reductions down columns
+
+
+def _runs_down_columns(nest: Nest) -> bool:
+    """Whether memory is contiguous across the results rather than along what is reduced."""
+    if not nest.outer or not nest.inner:
+        return False
+    passes, _ = _passes(nest)
+    if len(passes) > 1 or passes[0].stores:
+        return False
+    across, along = nest.is_contiguous_along(nest.outer[-1]), nest.is_contiguous_along(nest.inner[-1])
+    return across > along and nest.extent(nest.outer[-1]) >= 4
+
+
+def _write_columns(nest: Nest) -> None:
+    if nest.size(nest.inner) <= 4 * ROW_BLOCK:
+        _write_short_columns(nest)
+    else:
+        _write_long_columns(nest)
+
+
+def _write_short_columns(nest: Nest) -> None:
+    """A vector of columns at a time, each summed straight down."""
+    w, last = nest.writer, nest.outer[-1]
+    parallel = nest.time > nest.machine.parallel_ns
+    low, high = nest.limits(last)
+    with ExitStack() as loops:
+        for axis in nest.outer[:-1]:
+            first, end = nest.limits(axis)
+            kind: Kind = "parallel" if parallel and axis is nest.outer[0] else "serial"
+            grain = nest.grain(end - first) if kind == "parallel" else 1
+            loops.enter_context(w.loop(axis.name, first, end, kind, grain=grain, binds=axis.members))
+        limits: tuple[Expr | int, Expr | int] = (low, high)
+        if parallel and len(nest.outer) == 1 and high - low > 512:
+            c = loops.enter_context(w.loop("c0", low, high, "parallel", step=512, grain=nest.grain(-(-(high - low) // 512))))
+            limits = (c, _stop(c, 512, low, high))
+        loops.enter_context(w.loop(last.name, *limits, "vector", binds=last.members))
+        for r in nest.points.reductions:
+            w.cell(r.cell, _identity(r))
+        with nest.all_loops(nest.inner):
+            _write_updates(nest)
+        _write_stores(nest, nest.points.stores)
+
+
+def _write_updates(nest: Nest) -> None:
+    values = nest.writer.values([r.operand for r in nest.points.reductions])
+    for r, value in zip(nest.points.reductions, values):
+        nest.writer.add(Update(r.cell, value, REDUCTIONS[r.node.op].combine))
+
+
+def _write_long_columns(nest: Nest) -> None:
+    """Chunks of rows for threads, each with its own row of sums; blocks of rows in registers; then the sum of those rows."""
+    w, rows, columns = nest.writer, nest.inner[0], nest.outer[-1]
+    low, high = nest.limits(rows)
+    row = nest.size(nest.axes) // (high - low)
+    chunk = -(-max(ROW_BLOCK, 4 * nest.machine.chunk // row) // ROW_BLOCK) * ROW_BLOCK
+    count = -(-(high - low) // chunk)
+    parallel = nest.time > nest.machine.parallel_ns and count > 1
+    partial = [nest.temporary(r.dtype, (count, *map(nest.extent, nest.outer))) for r in nest.points.reductions]
+    at = tuple(Var(axis.name) - nest.limits(axis)[0] for axis in nest.outer)
+    kind: Kind = "parallel" if parallel else "serial"
+    first, end = nest.limits(columns)
+    with w.loop("c0", 0, count, kind, grain=nest.grain(count) if parallel else 1) as c, nest.all_loops(nest.outer[:-1]):
+        with w.loop(columns.name, first, end, "vector", binds=columns.members):
+            for r, buffer in zip(nest.points.reductions, partial):
+                w.add(Store(buffer, (c, *at), _identity(r)))
+        start = add(mul(c, chunk), low)
+        stop = _stop(start, chunk, low, high)
+        with (
+            w.loop(f"{rows.name}b", start, stop, "serial", step=ROW_BLOCK) as b,
+            w.loop(columns.name, first, end, "vector", binds=columns.members),
+        ):
+            for r in nest.points.reductions:
+                w.cell(r.cell, _identity(r))
+            upper = add(b, ROW_BLOCK) if (high - low) % ROW_BLOCK == 0 else _least(add(b, ROW_BLOCK), high)
+            with w.loop(rows.name, b, upper, "serial", binds=rows.members), nest.all_loops(nest.inner[1:]):
+                _write_updates(nest)
+            for r, buffer in zip(nest.points.reductions, partial):
+                w.add(Store(buffer, (c, *at), Var(r.cell, r.dtype), REDUCTIONS[r.node.op].combine))
+    with nest.all_loops(nest.outer, "vector"):
+        _write_sum_of_partials(nest, partial, count, at, "serial")
+        _write_stores(nest, nest.points.stores)

@@ -1,0 +1,25 @@
+"""Every op, alone, through fusion: its row's samples in the planned interpreter against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fused import fuse_and_check
+from jitml.ir.graph import GraphBuilder
+from jitml.ir.op import recording
+from jitml.ir.types import Aval
+from op_cases import CASES, OpCase
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_each_op_alone(case: OpCase) -> None:
+    for dtype in (d for d in case.dtypes if d.itemsize in (1, 2, 8)):
+        for sample in case.samples:
+            args = case.inputs(sample, dtype)
+            b = GraphBuilder()
+            values = [b.add_input(Aval(a.shape, a.dtype)) for a in args]
+            with recording(b):
+                graph = b.build([case.op(*values, **sample.params)])
+            tolerance = {2: 4e-3, 4: 1e-5}.get(graph.outputs[0].dtype.itemsize, 1e-12)
+            fuse_and_check(graph, args, rtol=tolerance if np.dtype(dtype).kind == "f" else 0)
