@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
-from jitml.ir.op import OPS, Op
+from jitml.ir.op import Op
 from jitml.ir.types import DTYPES, DType
 
 Shape = tuple[int, ...]
@@ -308,8 +308,3 @@ def _contraction() -> Iterator[OpCase]:
 
 FAMILIES = (_arithmetic, _functions, _logic, _index_maps, _indexed, _reductions, _contraction)
 CASES: dict[str, OpCase] = {case.op.name: case for family in FAMILIES for case in family()}
-
-
-def missing() -> list[str]:
-    """The ops without a row."""
-    return [name for name in OPS if name not in CASES]
