@@ -23,12 +23,13 @@ from jitml.runtime.threads import parallel_for_ir, pool
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
-def program_of(kernels: Sequence[Kernel], shared: Mapping[str, str] = {}) -> Program:
-    """A program of these kernels with every parameter an input; `shared` names buffers that lie where another one does."""
+def program_of(kernels: Sequence[Kernel], shared: Mapping[str, str] = {}, outputs: Sequence[str] = ()) -> Program:
+    """A program of these kernels: parameters are inputs but for `outputs`; `shared` names buffers that lie where another does."""
     buffers = {b.name: b for kernel in kernels for b in kernel.params}
-    own = tuple(name for name in buffers if name not in shared)
-    places = {name: Place("input", own.index(shared.get(name, name))) for name in buffers}
-    program = KernelProgram(buffers, own, (), {}, {}, tuple(kernels))
+    inputs = tuple(name for name in buffers if name not in shared and name not in outputs)
+    places = {name: Place("input", inputs.index(shared.get(name, name))) for name in buffers if name not in outputs}
+    places |= {name: Place("output", n) for n, name in enumerate(outputs)}
+    program = KernelProgram(buffers, inputs, tuple(outputs), {}, {}, tuple(kernels))
     return Program(program, places, 0, MemoryReport(0, 0, 0))
 
 
@@ -48,7 +49,7 @@ def run_program(program: Program, arrays: Arrays, *, target: Target | None = Non
     imports["jitml_pool_run"] = pooled["jitml_pool_run"]
     objects = [generate(ir, target, level=1), generate(helper, target, level=1)]
     code = link(objects, imports=imports, exports=["jitml_run"])
-    pointers = [arrays[name].ctypes.data for name in program.kernels.inputs]
+    pointers = [arrays[name].ctypes.data for name in program.kernels.inputs + program.kernels.outputs]
     error = (ctypes.c_int64 * 4)()
     entry = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(code["jitml_run"])
     return entry((ctypes.c_void_p * max(1, len(pointers)))(*pointers), None, error), list(error)

@@ -69,5 +69,6 @@ NESTS = {
     "a loop that never runs": """
       kernel k(x: f64[0], y: f64[3]) { for i in 0:3 { cell s: f64 = 1.0; for j in 0:0 vector { s add= x[j] }; y[i] = s } }""",
     "in place through another name": """
-      kernel k(x: f64[70], y: f64[70]) { for i in 0:70 vector { y[i] = y[i] + x[i] } ; for i in 0:70 vector { y[i] = y[i] * y[i] } }""",
+      kernel k(x: f64[70], y: f64[70]) { for i in 0:70 vector { y[i] = y[i] + x[i] }
+        for i in 0:70 vector { y[i] = y[i] * y[i] } }""",
 }

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jitml.codegen.llvm.module import emit_program
 from jitml.fusion.interpret import interpret
 from jitml.fusion.parser import parse
 from jitml.ir.types import DTYPES
+from jitml.runtime.target import host_target
 from kernel_texts import KERNELS
 from llvm_kernels import Arrays, copies, memory_for, program_of, run_kernel, run_program
 from nest_texts import NESTS
@@ -118,3 +120,17 @@ def test_zero_keeps_its_sign_in_sums() -> None:
             f"kernel k(x: f64[45], s: f64[]) {{ cell a: f64 = {start}; for i in 0:45 vector {{ a add= x[i] }}; s[] = a }}", arrays
         )
         assert np.signbit(arrays["s"][0]) == np.signbit(start)
+
+
+@pytest.mark.parametrize("offset", [0, 16, 40])
+def test_a_large_output_is_stored_past_the_caches_wherever_it_begins(offset: int) -> None:
+    n = 2_100_003
+    text = f"""kernel k(x: f64[{n}], y: f64[{n}]) {{
+      for c in 0:{n}:700001 parallel {{ for i in c:c + 700001 vector {{ y[i] = x[i] + 1.0 }} }} }}"""
+    program = program_of([parse(text)], outputs=["y"])
+    assert ("!nontemporal" in emit_program(program, cpu=host_target()).text) == host_target().is_x86
+    x, memory = np.arange(float(n)), np.zeros(n + 16)
+    start = (-memory.ctypes.data % 64 + offset) // 8
+    assert run_program(program, {"x": x, "y": memory[start : start + n]})[0] == 0
+    np.testing.assert_array_equal(memory[start : start + n], x + 1)
+    assert not memory[:start].any() and not memory[start + n :].any()

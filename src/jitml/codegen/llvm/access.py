@@ -14,6 +14,7 @@ from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
 from jitml.codegen.llvm.values import Values
+from jitml.codegen.target import Target
 from jitml.fusion.loops import Buffer, Expr, Load, Store
 from jitml.ir.types import BOOL, I64, DType
 
@@ -59,9 +60,10 @@ class Address:
 class Accesses(Values):
     """Loads and stores of one function."""
 
-    def __init__(self, function: Function, buffers: dict[str, Memory]) -> None:
+    def __init__(self, function: Function, buffers: dict[str, Memory], target: Target) -> None:
         super().__init__(function)
         self.buffers = buffers
+        self.target = target
 
     # ----------------------------------------------------------------------------------------------- addresses
 
@@ -189,10 +191,11 @@ class Accesses(Values):
         if stmt.combine is not None:
             current = self._read(address, mask)
             value = emit(self.builder, COMBINES[stmt.combine], (current, value), value.dtype)
-        self._write(address, value, mask)
+        is_streamed = self.lanes is not None and self.lanes.streamed is stmt
+        self._write(address, value, mask, is_streamed=is_streamed)
         self.function.forget_loads(frozenset({address.memory.group}))
 
-    def _write(self, address: Address, value: Operand, mask: Operand | None) -> None:
+    def _write(self, address: Address, value: Operand, mask: Operand | None, *, is_streamed: bool = False) -> None:
         b, dtype, lanes = self.builder, value.dtype, value.lanes
         kind, raw = memory_type(dtype, lanes), value.names[0]
         if dtype == BOOL:
@@ -202,7 +205,10 @@ class Accesses(Values):
             raw = self._reverse(raw, kind, lanes)
             bits = bits if mask is None else self._reverse(bits, f"<{lanes} x i1>", lanes)
         if address.is_scalar or (address.stride in (1, -1) and mask is None):
-            b.emit(f"store {kind} {raw}, ptr {self._lowest(address)}, align {dtype.itemsize}")
+            how = f"align {dtype.itemsize}"
+            if is_streamed:
+                how = f"align {self.target.vector_bytes}, !nontemporal {b.module.metadata('!{i32 1}')}"
+            b.emit(f"store {kind} {raw}, ptr {self._lowest(address)}, {how}")
             return
         suffix = f"v{lanes}{mangled(dtype)}"
         if address.stride in (1, -1):

@@ -39,7 +39,9 @@ class Unit:
         return Builder(self.declarations, has_fma=self.target.has_fma, fastmath=self.fastmath)
 
 
-def emit_kernel(unit: Unit, kernel: Kernel, symbol: str, groups: Mapping[str, str]) -> None:
+def emit_kernel(
+    unit: Unit, kernel: Kernel, symbol: str, groups: Mapping[str, str], streamed: frozenset[str] = frozenset()
+) -> None:
     """Append the functions of a kernel to the unit.
 
     `i64 @symbol(ptr error, ptr buffer...)`, with the buffers in the order of `kernel.params`, returns 0, or 1 + the index
@@ -47,8 +49,9 @@ def emit_kernel(unit: Unit, kernel: Kernel, symbol: str, groups: Mapping[str, st
 
     Args:
         groups: of each parameter, the name of its storage; parameters that share bytes have one group.
+        streamed: parameters whose stores may go past the caches.
     """
-    body = KernelBody(unit, symbol, {b.name: Memory(b, pointer(b), groups[b.name]) for b in kernel.params})
+    body = KernelBody(unit, symbol, {b.name: Memory(b, pointer(b), groups[b.name], b.name in streamed) for b in kernel.params})
     body.block(kernel.body)
     body.leave("0")
     shared = [groups[b.name] for b in kernel.params]
@@ -80,13 +83,18 @@ class KernelBody(VectorNest):
         return ["entry:", *self.prologue, *self.function.regions[0].lines, *self.failures]
 
     def leave(self, code: str) -> None:
-        self.builder.lines += [*self._frees(), f"  ret i64 {code}"]
+        self.builder.lines += [*self._finish(), f"  ret i64 {code}"]
 
     def claim_error(self, code: int) -> None:
         """Called before a failed check writes its values; in a kernel's own function nobody else can be writing."""
 
-    def _frees(self) -> list[str]:
-        return [f"  call void @free(ptr {name})" for name in self.allocated]
+    def _finish(self) -> list[str]:
+        lines = [f"  call void @free(ptr {name})" for name in self.allocated]
+        if self.target.is_x86 and any(memory.is_streamed for memory in self.buffers.values()):
+            # Streamed stores are ordered with nothing else, not even with what tells another thread that they are done.
+            self.unit.declarations.declare("void @llvm.x86.sse.sfence()")
+            lines.append("  call void @llvm.x86.sse.sfence()")
+        return lines
 
     # ------------------------------------------------------------------------------------------------- scratch
 
@@ -238,7 +246,7 @@ class ParallelBody(KernelBody):
         self.unit.functions.append("\n".join([head, *self.text(), "}"]))
 
     def leave(self, code: str) -> None:
-        self.builder.lines += [*self._frees(), "  ret void"]
+        self.builder.lines += [*self._finish(), "  ret void"]
 
     def claim_error(self, code: int) -> None:
         """Only the first failure of all threads is kept."""

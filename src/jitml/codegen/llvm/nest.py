@@ -10,6 +10,7 @@ from jitml.codegen.llvm.builder import Operand
 from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
+from jitml.codegen.target import Target
 from jitml.errors import LoweringError
 from jitml.fusion.loops import Alloc, Cell, Check, If, Let, Loop, Stmt, Store, Update, walk
 from jitml.ir.types import I64
@@ -27,8 +28,8 @@ def identifier(name: str) -> str:
 class Nest(Accesses):
     """Statements of one function. Cells are ordinary SSA values: `scope` always holds their current one."""
 
-    def __init__(self, function: Function, buffers: dict[str, Memory]) -> None:
-        super().__init__(function, buffers)
+    def __init__(self, function: Function, buffers: dict[str, Memory], target: Target) -> None:
+        super().__init__(function, buffers, target)
         self.accumulators: frozenset[str] = frozenset()  # cells that lanes of the current vector loop share
 
     # -------------------------------------------------------------------------------------------------- blocks

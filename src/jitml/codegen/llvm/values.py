@@ -13,7 +13,7 @@ from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
 from jitml.errors import LoweringError
-from jitml.fusion.loops import Apply, Const, Expr, Load, Var
+from jitml.fusion.loops import Apply, Const, Expr, Load, Store, Var
 from jitml.ir.types import I64, DType
 
 
@@ -26,15 +26,17 @@ class Lanes:
         counter: the scalar that counts iterations from 0; lane n runs iteration `counter + n`.
         mask: the lanes that run at all (None: all of them); at least one does.
         branch_mask: the part of `mask` that stems from `if` statements inside the loop.
+        streamed: the store that is aligned to a vector here and goes past the caches.
     """
 
     count: int
     counter: Operand
     mask: Operand | None = None
     branch_mask: Operand | None = None
+    streamed: Store | None = None
 
     def within(self, condition: Operand, both: Operand | None) -> Lanes:
-        return replace(self, mask=both, branch_mask=condition)
+        return replace(self, mask=both, branch_mask=condition, streamed=None)
 
 
 class Values:

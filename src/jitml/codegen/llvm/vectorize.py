@@ -8,24 +8,34 @@ an order that depends on the shape only.
 
 from __future__ import annotations
 
-from jitml.codegen.llvm.access import COMBINES, Memory
+from dataclasses import dataclass
+
+from jitml.codegen.llvm.access import COMBINES
 from jitml.codegen.llvm.builder import Builder, Operand
-from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.math import emit
 from jitml.codegen.llvm.nest import Nest, identifier
 from jitml.codegen.llvm.pressure import registers_needed
 from jitml.codegen.llvm.values import Lanes
-from jitml.codegen.target import Target
 from jitml.fusion.loops import Combine, Expr, If, Let, Load, Loop, Store, Update, Var, affine, expressions, walk, walk_expression
 from jitml.ir.types import BOOL, DTYPES, I64, DType
+
+# Fewer iterations than this are not worth aligning a streamed store for.
+STREAMED_LENGTH = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Iterations low:high of a vector loop (counted from 0), `lanes` at a time; masked: the last step may be a partial one."""
+
+    low: Operand
+    high: Operand
+    lanes: int
+    is_masked: bool = False
+    streamed: Store | None = None  # the store that goes past the caches
 
 
 class VectorNest(Nest):
     """`Nest` with vector loops."""
-
-    def __init__(self, function: Function, buffers: dict[str, Memory], target: Target) -> None:
-        super().__init__(function, buffers)
-        self.target = target
 
     # --------------------------------------------------------------------------------------------- may we
 
@@ -75,30 +85,49 @@ class VectorNest(Nest):
     # --------------------------------------------------------------------------------------------- how
 
     def vector_loop(self, loop: Loop) -> None:
-        trips = self.trips(loop)
-        if trips == 0:
+        if self.trips(loop) == 0:
             return
-        width, vectors = self.widths(loop, trips)
-        lanes = width * vectors
-        count = self._count_of(loop)
-        main = (
-            self.builder.const(trips // lanes * lanes, I64)
-            if trips is not None
-            else self.apply("bit_and", (count, self.builder.const(-lanes, I64)), I64)
-        )
         combines = {s.cell: s.combine for s in walk(loop.body) if isinstance(s, Update) and s.cell in self.scope and s.combine}
         outer = {name: self.scope[name] for name in combines}
-        partial = {name: identity(self.builder, combine, outer[name].dtype, lanes) for name, combine in combines.items()}
-        zero = self.builder.const(0, I64)
-        if trips is None or trips >= lanes:
-            partial = self._strip(loop, zero, main, lanes, partial, is_masked=False)
-        tail = width if self.target.has_avx512 else 1
-        partial = {name: self._fold(x, tail, combines[name]) for name, x in partial.items()}
-        if trips is None or trips % lanes:
-            partial = self._strip(loop, main, count, tail, partial, is_masked=tail > 1)
+        strips = self._strips(loop)
+        partial = {
+            name: identity(self.builder, combine, outer[name].dtype, strips[0].lanes) for name, combine in combines.items()
+        }
+        for strip in strips:
+            folded = {name: self._fold(x, strip.lanes, combines[name]) for name, x in partial.items()}
+            partial = self._run(loop, strip, folded)
         for name, combine in combines.items():
             total = self._fold(partial[name], 1, combine)
             self.scope[name] = self.apply(COMBINES[combine], (outer[name], total), total.dtype)
+
+    def _strips(self, loop: Loop) -> list[Strip]:
+        """The parts of a loop, in order: until a streamed store is aligned, several vectors a time, single ones, the rest."""
+        trips, count, zero = self.trips(loop), self._count_of(loop), self.builder.const(0, I64)
+        width, vectors = self.widths(loop, trips)
+        has_masks = self.target.has_avx512
+        rest = width if has_masks else 1
+        strips, low = [], zero
+        streamed = self._streamed(loop, trips, width)
+        if streamed is not None:
+            low = self._until_aligned(loop, streamed, width, count)
+            strips.append(Strip(zero, low, rest, is_masked=has_masks))
+        for lanes in (width * vectors, width) if vectors > 1 and not has_masks else (width * vectors,):
+            high = self._whole(low, count, lanes)
+            if high != low:
+                strips.append(Strip(low, high, lanes, streamed=streamed))
+                low = high
+        if low != count:
+            left = self._whole(low, count, rest)
+            strips.append(Strip(low, count, rest, is_masked=has_masks and left != count))
+        return strips
+
+    def _whole(self, low: Operand, high: Operand, lanes: int) -> Operand:
+        """The end of the last whole step of `lanes` from `low` that is not beyond `high`."""
+        if low.is_constant and high.is_constant:
+            start, stop = int(low.names[0]), int(high.names[0])
+            return self.builder.const(start + (stop - start) // lanes * lanes, I64)
+        length = self.apply("sub", (high, low), I64)
+        return self.apply("add", (low, self.apply("bit_and", (length, self.builder.const(-lanes, I64)), I64)), I64)
 
     def _count_of(self, loop: Loop) -> Operand:
         """Number of iterations, at least 0."""
@@ -113,33 +142,68 @@ class VectorNest(Nest):
             distance = self.function.compute(("quotient",), (shifted, step), lambda: b.divide(shifted, step))
         return self.apply("maximum", (distance, b.const(0, I64)), I64)
 
-    def _strip(
-        self, loop: Loop, low: Operand, high: Operand, lanes: int, partial: dict[str, Operand], *, is_masked: bool
-    ) -> dict[str, Operand]:
-        """Iterations low:high of the loop, `lanes` at a time; `partial` holds the accumulators."""
+    def _run(self, loop: Loop, strip: Strip, partial: dict[str, Operand]) -> dict[str, Operand]:
+        """One part of the loop; `partial` holds the accumulators."""
         start, outside = self.linear(loop.start), self.accumulators
+        low, high = strip.low, strip.high
         is_known = low.is_constant and high.is_constant
         self.accumulators = frozenset(partial)
 
         def body(counter: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
-            mask = self._tail_mask(counter, high, lanes, _widest(loop)) if is_masked else None
-            self.lanes = Lanes(lanes, counter, mask)
+            mask = self._tail_mask(counter, high, strip.lanes, _widest(loop)) if strip.is_masked else None
+            self.lanes = Lanes(strip.lanes, counter, mask, streamed=strip.streamed)
             self.scope.update(current)
             self.iteration(loop, start + self.atom(counter) * loop.step)
             self.lanes = None
             return {name: self.scope[name] for name in partial}
 
-        if is_known and int(low.names[0]) + lanes >= int(high.names[0]):
+        if is_known and int(low.names[0]) + strip.lanes >= int(high.names[0]):
             # One iteration: no loop, but the counter must be a name for strides to be seen.
-            name = self.builder.define(f"add i64 {low.names[0]}, 0")
-            after = body(self.function.pin(Operand(I64, 1, (name,)), self.function.here.depth), partial)
+            name = f"add i64 {low.names[0]}, 0"
+            define = self.builder.define
+            after = body(self.function.compute(("counter",), (low,), lambda: Operand(I64, 1, (define(name),))), partial)
         else:
             after = self.function.loop(
-                low, high, lanes, partial, body,
+                low, high, strip.lanes, partial, body,
                 stored=self.stored(loop.body), is_certain=is_known, stem=identifier(loop.index),
             )  # fmt: skip
         self.accumulators = outside
         return after
+
+    # ----------------------------------------------------------------------------------------- streamed stores
+
+    def _streamed(self, loop: Loop, trips: int | None, width: int) -> Store | None:
+        """The store of the loop that may go past the caches: dense, unconditional, into a buffer that is too large for them.
+
+        Such a store must be aligned to a vector. One per loop can be made so.
+        """
+        if (trips is not None and trips < STREAMED_LENGTH) or self.carried(loop.body) or loop.step != 1:
+            return None
+        for stmt in loop.body:
+            if isinstance(stmt, Store) and stmt.combine is None and self.buffers[stmt.buffer].is_streamed:
+                memory = self.buffers[stmt.buffer].buffer
+                forms = [affine(index) for index in stmt.at]
+                strides = [form.get(loop.index, 0) * n for form, n in zip(forms, memory.element_strides) if form is not None]
+                if None not in forms and sum(strides) == 1 and memory.dtype.itemsize == _widest(loop):
+                    return stmt
+        return None
+
+    def _until_aligned(self, loop: Loop, streamed: Store, width: int, count: Operand) -> Operand:
+        """Iterations before the streamed store meets a vector boundary."""
+        b = self.builder
+        self.bind(loop.index, self.linear(loop.start))
+        pointer = self.address(streamed.buffer, streamed.at).pointer
+        del self.linears[loop.index]
+        itemsize = self.buffers[streamed.buffer].buffer.dtype.itemsize
+
+        def emit_distance() -> Operand:
+            place = Operand(I64, 1, (b.define(f"ptrtoint ptr {pointer.names[0]} to i64"),))
+            elements = b.lshr(place, itemsize.bit_length() - 1)
+            return b.min(b.and_(b.sub(b.const(0, I64), elements), width - 1), count)
+
+        return self.function.compute(("distance", width), (pointer, count), emit_distance)
+
+    # ------------------------------------------------------------------------------------------------- details
 
     def _tail_mask(self, counter: Operand, high: Operand, lanes: int, itemsize: int) -> Operand:
         """Lanes below `high`, compared at the width of the data so that the mask needs no shuffling."""
