@@ -250,6 +250,10 @@ class Buffer:
         return tuple(reversed(strides))
 
     @property
+    def is_c_contiguous(self) -> bool:
+        return self.strides is None or self.strides == Buffer("", self.dtype, self.shape).element_strides
+
+    @property
     def size(self) -> int:
         size = 1
         for n in self.shape:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import ctypes
 import weakref
-from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import Any
 
@@ -23,7 +22,7 @@ from jitml.memory.program import Program
 from jitml.runtime import jit
 from jitml.runtime.arena import arenas, release_arena
 from jitml.runtime.blas import blas_address
-from jitml.runtime.stub import builtin, native_calls, stub_imports, stub_ir
+from jitml.runtime.stub import native_calls, native_function
 from jitml.runtime.target import host_target, thread_limit
 from jitml.runtime.threads import parallel_for_ir, pool
 
@@ -58,7 +57,7 @@ class Executable:
         self.program, self.module, self.threads = program, module, threads
         self._inputs = [kernels.buffers[name] for name in kernels.inputs]
         self._outputs = [kernels.buffers[name] for name in kernels.outputs]
-        self._constants = [kernels.constants[name] for name in kernels.constants]
+        self._constants = [np.require(x, requirements=("C", "A")) for x in kernels.constants.values()]
         self._aliases = {kernels.outputs.index(out): kernels.inputs.index(source) for out, source in kernels.aliases.items()}
         self._target = host_target()
         self._run = self._link_native() if native_calls() else self._link_portable()
@@ -86,23 +85,20 @@ class Executable:
         return jit.assembly(jit.parse(self.module.text), self._target, level=_LEVEL)
 
     def _link_native(self) -> Any:
-        """The program with a stub that reads and makes arrays itself."""
-        addresses = [array.ctypes.data for array in self._constants]
-        stub = stub_ir(
+        """The program behind the native call, which reads and makes arrays itself."""
+        return native_function(
+            self._link(),
             self._inputs,
             self._outputs,
             aliases=self._aliases,
-            constants=addresses,
+            constants=self._constants,
             arena=self.program.arena_size,
             release_gil=_is_long(self.program),
         )
-        imports = stub_imports() | {"jitml_arena": arenas()["jitml_arena"]}
-        code = self._link(self.module.text + stub, entry="jitml_call", imports=imports)
-        return builtin(code["jitml_call"], code, self._constants, [b.dtype for b in self._outputs])
 
     def _link_portable(self) -> Any:
         """The same in Python, for interpreters whose arrays we cannot read in place."""
-        code = self._link(self.module.text, entry=ENTRY, imports={})
+        code = self._link()
         entry = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)(code[ENTRY])
         get_arena = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(arenas()["jitml_arena"])
 
@@ -120,9 +116,10 @@ class Executable:
         run.code = code  # type: ignore[attr-defined]  # the entry's code lives as long as the closure
         return run
 
-    def _link(self, text: str, *, entry: str, imports: Mapping[str, int]) -> jit.Code:
+    def _link(self) -> jit.Code:
         """Compile the program's text and bind what it calls."""
-        objects, addresses = [jit.generate(jit.parse(text), self._target, level=_LEVEL)], dict(imports)
+        objects = [jit.generate(jit.parse(self.module.text), self._target, level=_LEVEL)]
+        addresses: dict[str, int] = {}
         for name in self.module.externals:
             if name == "jitml_parallel_for":
                 objects.append(_parallel_for(self.threads))
@@ -130,7 +127,7 @@ class Executable:
             elif name.endswith("_"):  # a Fortran name
                 addresses[name] = blas_address(name)
             # Anything else is libm's: the linker finds it in the process, and says so if it does not.
-        return jit.link(objects, imports=addresses, exports=(entry,))
+        return jit.link(objects, imports=addresses, exports=(ENTRY,))
 
     def _error(self, status: int, *values: int) -> BaseException:
         """The exception of a failed check, worded by it and pointing at the user's line."""

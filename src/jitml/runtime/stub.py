@@ -1,6 +1,7 @@
-"""How does Python call a program?  A native function per program that reads arrays, makes the results and runs it.
+"""How does Python call a program?  By one native function for all programs, which reads arrays and makes the results.
 
-The stub is LLVM IR text compiled together with the program. It is a METH_FASTCALL function: `stub(*inputs)` returns
+It is a METH_FASTCALL function in LLVM IR, compiled once per process. What differs from program to program stands in a
+descriptor, an int64 array that is the function's `self`. `call(*inputs)` returns
 
 * a list of the outputs: new arrays, or for an aliased output the caller's own array;
 * a tuple (1 + check, four values) if a check of the program failed;
@@ -24,8 +25,13 @@ from typing import Any
 import numpy as np
 
 from jitml.fusion.loops import Buffer
+from jitml.runtime.arena import arenas
+from jitml.runtime.jit import Code, generate, link, parse
+from jitml.runtime.target import host_target
 
-# Offsets of the data pointer in PyArrayObject, and of the value in PyFloatObject and PyObject's type: 64-bit CPython.
+Array = np.ndarray[Any, Any]
+
+# Offsets of the data pointer in PyArrayObject, of the value in PyFloatObject and of the type in PyObject: 64-bit CPython.
 DATA, FLOAT_VALUE, TYPE = 16, 16, 8
 _NUMPY_2_ABI = 0x2000000
 _NEW_FROM_DESCR = 94  # PyArray_NewFromDescr's slot in NumPy's C API table
@@ -61,21 +67,7 @@ def native_calls() -> bool:
     return data == probe.ctypes.data and kind == id(np.ndarray) and value == number
 
 
-def stub_imports() -> dict[str, int]:
-    """Addresses of what a stub refers to."""
-    names = (
-        "PyList_New PyList_SetItem PyLong_AsLongLong PyErr_Occurred PyErr_NoMemory Py_BuildValue Py_IncRef Py_DecRef"
-        " PyEval_SaveThread PyEval_RestoreThread"
-    )
-    python = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names.split()}
-    objects = {"PyFloat_Type": float, "PyLong_Type": int, "PyBool_Type": bool, "Py_True": True, "Py_None": None}
-    new_array = _numpy_api()[_NEW_FROM_DESCR]
-    return (
-        python | {name: id(x) for name, x in objects.items()} | {"PyArray_Type": id(np.ndarray), "new_array": int(new_array or 0)}
-    )
-
-
-_DECLARATIONS = """
+_CALL = """
 declare ptr @PyList_New(i64)
 declare i32 @PyList_SetItem(ptr, i64, ptr)
 declare i64 @PyLong_AsLongLong(ptr)
@@ -86,7 +78,7 @@ declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
-declare ptr @new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 declare ptr @jitml_arena(i64)
 @PyArray_Type = external global i8
 @PyFloat_Type = external global i8
@@ -94,208 +86,220 @@ declare ptr @jitml_arena(i64)
 @PyBool_Type = external global i8
 @Py_True = external global i8
 @Py_None = external global i8
-"""
+@report_format = private constant [8 x i8] c"(LLLLL)\\00"
 
-
-def stub_ir(
-    inputs: Sequence[Buffer],
-    outputs: Sequence[Buffer],
-    *,
-    aliases: Mapping[int, int],
-    constants: Sequence[int],
-    arena: int,
-    release_gil: bool,
-) -> str:
-    """The text of `@jitml_call`, to stand in one module with the program's `@jitml_run`.
-
-    Args:
-        inputs, outputs: in the order of the program's table.
-        aliases: output position -> position of the input whose memory it is.
-        constants: addresses of the constant arrays, which must outlive the code.
-        arena: bytes of scratch.
-        release_gil: let other Python threads run meanwhile; costs 30 ns, so for work of more than some 10 us.
-    """
-    w = _Stub(len(inputs) + len(outputs) + len(constants))
-    for position, buffer in enumerate(inputs):
-        w.read(position, buffer)
-    w.begin_results(len(outputs))
-    for position, buffer in enumerate(outputs):
-        at = len(inputs) + position
-        if position in aliases:
-            w.pass_on(position, aliases[position], at)
-        else:
-            w.make(position, buffer, at)
-    for position, address in enumerate(constants):
-        w.put(len(inputs) + len(outputs) + position, f"inttoptr (i64 {address} to ptr)")
-    w.run(arena, release_gil)
-    body, slots = "\n  ".join(w.lines), "\n  ".join(w.slots)
-    return _DECLARATIONS + "\n".join(w.globals) + _FUNCTION.format(count=len(inputs), body=body, slots=slots, table=w.size)
-
-
-_FUNCTION = """
-@tuple_format = private constant [8 x i8] c"(LLLLL)\\00"
+%Header = type {{ i64, i64, i64, i64, i64, ptr }}  ; inputs, outputs, constants, arena bytes, whether to release the GIL, entry
+%Output = type {{ i64, ptr, i64, ptr, ptr }}       ; input it is (or -1), dtype, rank, shape, strides (or null)
 
 define ptr @jitml_call(ptr %self, ptr %args, i64 %nargs) {{
-  %table = alloca ptr, i64 {table}
+  %descriptorp = getelementptr i8, ptr %self, i64 {DATA}
+  %descriptor = load ptr, ptr %descriptorp
+  %header = load %Header, ptr %descriptor
+  %inputs = extractvalue %Header %header, 0
+  %outputs = extractvalue %Header %header, 1
+  %constants = extractvalue %Header %header, 2
+  %as_many = icmp eq i64 %nargs, %inputs
+  br i1 %as_many, label %begin, label %slow
+begin:
+  %kinds = getelementptr %Header, ptr %descriptor, i64 1
+  %results = getelementptr i64, ptr %kinds, i64 %inputs
+  %literals = getelementptr %Output, ptr %results, i64 %outputs
+  %before = add i64 %inputs, %outputs
+  %entries = add i64 %before, %constants
+  %table = alloca ptr, i64 %entries
+  %numbers = alloca i64, i64 %inputs
   %error = alloca [4 x i64]
-  {slots}
-  %enough = icmp eq i64 %nargs, {count}
-  br i1 %enough, label %read, label %slow
-read:
-  {body}
+  br label %input
+
+; Each input's data pointer; of a Python number, the address of its value.
+input:
+  %i = phi i64 [ 0, %begin ], [ %i.next, %input.put ]
+  %more_inputs = icmp slt i64 %i, %inputs
+  br i1 %more_inputs, label %input.look, label %make
+input.look:
+  %argp = getelementptr ptr, ptr %args, i64 %i
+  %arg = load ptr, ptr %argp
+  %typep = getelementptr i8, ptr %arg, i64 {TYPE}
+  %type = load ptr, ptr %typep
+  %is_array = icmp eq ptr %type, @PyArray_Type
+  br i1 %is_array, label %array, label %number
+array:
+  %datap = getelementptr i8, ptr %arg, i64 {DATA}
+  %data = load ptr, ptr %datap
+  br label %input.put
+number:
+  %numberp = getelementptr i64, ptr %numbers, i64 %i
+  %kindp = getelementptr i64, ptr %kinds, i64 %i
+  %kind = load i64, ptr %kindp
+  switch i64 %kind, label %slow [ i64 {FLOAT}, label %float i64 {INT}, label %int i64 {BOOL}, label %bool ]
+float:
+  %is_float = icmp eq ptr %type, @PyFloat_Type
+  %floatp = getelementptr i8, ptr %arg, i64 {FLOAT_VALUE}
+  br i1 %is_float, label %input.put, label %slow
+int:
+  %is_int = icmp eq ptr %type, @PyLong_Type
+  br i1 %is_int, label %int.value, label %slow
+int.value:
+  %int64 = call i64 @PyLong_AsLongLong(ptr %arg)
+  store i64 %int64, ptr %numberp
+  %doubtful = icmp eq i64 %int64, -1
+  br i1 %doubtful, label %int.overflow, label %input.put
+int.overflow:
+  %exception = call ptr @PyErr_Occurred()
+  %minus_one = icmp eq ptr %exception, null
+  br i1 %minus_one, label %input.put, label %raise
+bool:
+  %is_bool = icmp eq ptr %type, @PyBool_Type
+  %true = icmp eq ptr %arg, @Py_True
+  %byte = zext i1 %true to i8
+  store i8 %byte, ptr %numberp
+  br i1 %is_bool, label %input.put, label %slow
+input.put:
+  %source = phi ptr [ %data, %array ], [ %floatp, %float ], [ %numberp, %int.value ], [ %numberp, %int.overflow ],
+                    [ %numberp, %bool ]
+  %inputp = getelementptr ptr, ptr %table, i64 %i
+  store ptr %source, ptr %inputp
+  %i.next = add i64 %i, 1
+  br label %input
+
+; The list of results: for an aliased one the caller's array, else a new one.
+make:
+  %list = call ptr @PyList_New(i64 %outputs)
+  %no_list = icmp eq ptr %list, null
+  br i1 %no_list, label %raise, label %output
+output:
+  %o = phi i64 [ 0, %make ], [ %o.next, %output.put ]
+  %more_outputs = icmp slt i64 %o, %outputs
+  br i1 %more_outputs, label %output.look, label %constant
+output.look:
+  %outputp = getelementptr %Output, ptr %results, i64 %o
+  %output.record = load %Output, ptr %outputp
+  %alias = extractvalue %Output %output.record, 0
+  %is_new = icmp slt i64 %alias, 0
+  br i1 %is_new, label %output.new, label %output.given
+output.given:
+  %givenp = getelementptr ptr, ptr %args, i64 %alias
+  %given = load ptr, ptr %givenp
+  call void @Py_IncRef(ptr %given)
+  br label %output.put
+output.new:
+  %dtype = extractvalue %Output %output.record, 1
+  %rank64 = extractvalue %Output %output.record, 2
+  %shape = extractvalue %Output %output.record, 3
+  %strides = extractvalue %Output %output.record, 4
+  %rank = trunc i64 %rank64 to i32
+  call void @Py_IncRef(ptr %dtype)  ; PyArray_NewFromDescr takes a reference over
+  %new = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %rank, ptr %shape, ptr %strides,
+                                        ptr null, i32 0, ptr null)
+  %no_array = icmp eq ptr %new, null
+  br i1 %no_array, label %drop, label %output.put
+output.put:
+  %result = phi ptr [ %given, %output.given ], [ %new, %output.new ]
+  %set = call i32 @PyList_SetItem(ptr %list, i64 %o, ptr %result)
+  %memoryp = getelementptr i8, ptr %result, i64 {DATA}
+  %memory = load ptr, ptr %memoryp
+  %at_output = add i64 %inputs, %o
+  %entryp = getelementptr ptr, ptr %table, i64 %at_output
+  store ptr %memory, ptr %entryp
+  %o.next = add i64 %o, 1
+  br label %output
+
+constant:
+  %c = phi i64 [ 0, %output ], [ %c.next, %constant.put ]
+  %more_constants = icmp slt i64 %c, %constants
+  br i1 %more_constants, label %constant.put, label %scratch
+constant.put:
+  %literalp = getelementptr ptr, ptr %literals, i64 %c
+  %literal = load ptr, ptr %literalp
+  %at_constant = add i64 %before, %c
+  %constantp = getelementptr ptr, ptr %table, i64 %at_constant
+  store ptr %literal, ptr %constantp
+  %c.next = add i64 %c, 1
+  br label %constant
+
+scratch:
+  %bytes = extractvalue %Header %header, 3
+  %needs_arena = icmp sgt i64 %bytes, 0
+  br i1 %needs_arena, label %scratch.take, label %run
+scratch.take:
+  %block = call ptr @jitml_arena(i64 %bytes)
+  %no_arena = icmp eq ptr %block, null
+  br i1 %no_arena, label %no_memory, label %run
+run:
+  %arena = phi ptr [ null, %scratch ], [ %block, %scratch.take ]
+  %long = extractvalue %Header %header, 4
+  %entry = extractvalue %Header %header, 5
+  %is_long = icmp ne i64 %long, 0
+  br i1 %is_long, label %run.apart, label %run.here
+run.here:
+  %status.here = call i64 %entry(ptr %table, ptr %arena, ptr %error)
+  br label %finish
+run.apart:
+  %thread = call ptr @PyEval_SaveThread()
+  %status.apart = call i64 %entry(ptr %table, ptr %arena, ptr %error)
+  call void @PyEval_RestoreThread(ptr %thread)
+  br label %finish
+finish:
+  %status = phi i64 [ %status.here, %run.here ], [ %status.apart, %run.apart ]
+  %failed = icmp ne i64 %status, 0
+  br i1 %failed, label %report, label %done
+done:
+  ret ptr %list
+report:
+  call void @Py_DecRef(ptr %list)
+  %values = load [4 x i64], ptr %error
+  %v0 = extractvalue [4 x i64] %values, 0
+  %v1 = extractvalue [4 x i64] %values, 1
+  %v2 = extractvalue [4 x i64] %values, 2
+  %v3 = extractvalue [4 x i64] %values, 3
+  %tuple = call ptr (ptr, ...) @Py_BuildValue(ptr @report_format, i64 %status, i64 %v0, i64 %v1, i64 %v2, i64 %v3)
+  ret ptr %tuple
+no_memory:
+  call void @Py_DecRef(ptr %list)
+  %error_set = call ptr @PyErr_NoMemory()
+  ret ptr null
+drop:
+  call void @Py_DecRef(ptr %list)
+  br label %raise
+raise:
+  ret ptr null
 slow:
   call void @Py_IncRef(ptr @Py_None)
   ret ptr @Py_None
 }}
 """
 
+_FUNCTIONS = (
+    "PyList_New PyList_SetItem PyLong_AsLongLong PyErr_Occurred PyErr_NoMemory Py_BuildValue Py_IncRef Py_DecRef"
+    " PyEval_SaveThread PyEval_RestoreThread"
+)
+_OBJECTS = {
+    "PyArray_Type": np.ndarray,
+    "PyFloat_Type": float,
+    "PyLong_Type": int,
+    "PyBool_Type": bool,
+    "Py_True": True,
+    "Py_None": None,
+}
+# How a Python number is read for a 0-d input of a dtype; others must come as arrays.
+_KINDS = {"float64": 1, "int64": 2, "bool": 3}
 
-class _Stub:
-    """The lines of one stub. Every label is met once, in order, so that names need only a number."""
 
-    def __init__(self, table: int) -> None:
-        self.size = max(table, 1)
-        self.lines: list[str] = []
-        self.slots: list[str] = []
-        self.globals: list[str] = []
+@cache
+def _native_call() -> Code:
+    imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS.split()}
+    imports |= {name: id(x) for name, x in _OBJECTS.items()}
+    imports |= {"PyArray_NewFromDescr": int(_numpy_api()[_NEW_FROM_DESCR] or 0), "jitml_arena": arenas()["jitml_arena"]}
+    text = _CALL.format(DATA=DATA, TYPE=TYPE, FLOAT_VALUE=FLOAT_VALUE, FLOAT=1, INT=2, BOOL=3)
+    loaded = link([generate(parse(text), host_target(), level=2)], imports=imports, exports=("jitml_call",))
+    loaded.keep_forever()
+    return loaded
 
-    def line(self, text: str) -> None:
-        self.lines.append(text)
 
-    def put(self, at: int, pointer: str) -> None:
-        self.line(f"%entry{at} = getelementptr ptr, ptr %table, i64 {at}")
-        self.line(f"store ptr {pointer}, ptr %entry{at}")
+class _Descriptor(np.ndarray[Any, Any]):
+    """The numbers that the native call reads, and what must live as long as they do."""
 
-    def read(self, i: int, buffer: Buffer) -> None:
-        """The data pointer of argument i; of a Python number, the address of a copy of its value."""
-        self.line(f"%slot{i} = getelementptr ptr, ptr %args, i64 {i}")
-        self.line(f"%arg{i} = load ptr, ptr %slot{i}")
-        self.line(f"%typep{i} = getelementptr i8, ptr %arg{i}, i64 {TYPE}")
-        self.line(f"%type{i} = load ptr, ptr %typep{i}")
-        self.line(f"%is{i} = icmp eq ptr %type{i}, @PyArray_Type")
-        number = {"float64": "float", "int64": "int", "bool": "bool"}.get(buffer.dtype.name) if not buffer.shape else None
-        self.line(f"br i1 %is{i}, label %array{i}, label %{f'number{i}' if number else 'slow'}")
-        if number:
-            getattr(self, f"_{number}")(i)
-        self.line(f"array{i}:")
-        self.line(f"%datap{i} = getelementptr i8, ptr %arg{i}, i64 {DATA}")
-        self.line(f"%data{i} = load ptr, ptr %datap{i}")
-        if not number:
-            self.put(i, f"%data{i}")
-            return
-        self.line(f"br label %have{i}")
-        self.line(f"have{i}:")
-        doubt = f", [ %value{i}, %doubt{i} ]" if number == "int" else ""
-        self.line(f"%at{i} = phi ptr [ %data{i}, %array{i} ], [ %value{i}, %known{i} ]{doubt}")
-        self.put(i, f"%at{i}")
-
-    def _of_type(self, i: int, kind: str) -> None:
-        self.line(f"number{i}:")
-        self.line(f"%is_number{i} = icmp eq ptr %type{i}, @{kind}")
-        self.line(f"br i1 %is_number{i}, label %known{i}, label %slow")
-
-    def _float(self, i: int) -> None:
-        self._of_type(i, "PyFloat_Type")
-        self.line(f"known{i}:")
-        self.line(f"%value{i} = getelementptr i8, ptr %arg{i}, i64 {FLOAT_VALUE}")
-        self.line(f"br label %have{i}")
-
-    def _int(self, i: int) -> None:
-        self._of_type(i, "PyLong_Type")
-        self.line(f"known{i}:")
-        self.slots.append(f"%value{i} = alloca i64")
-        self.line(f"%integer{i} = call i64 @PyLong_AsLongLong(ptr %arg{i})")
-        self.line(f"store i64 %integer{i}, ptr %value{i}")
-        # -1 may be the number or an overflow; only the latter has set an exception, which the slow path meets again.
-        self.line(f"%odd{i} = icmp eq i64 %integer{i}, -1")
-        self.line(f"br i1 %odd{i}, label %doubt{i}, label %have{i}")
-        self.line(f"doubt{i}:")
-        self.line(f"%exception{i} = call ptr @PyErr_Occurred()")
-        self.line(f"%fine{i} = icmp eq ptr %exception{i}, null")
-        self.line(f"br i1 %fine{i}, label %have{i}, label %raise{i}")
-        self.line(f"raise{i}:")
-        self.line("ret ptr null")
-
-    def _bool(self, i: int) -> None:
-        self._of_type(i, "PyBool_Type")
-        self.line(f"known{i}:")
-        self.slots.append(f"%value{i} = alloca i8")
-        self.line(f"%true{i} = icmp eq ptr %arg{i}, @Py_True")
-        self.line(f"%byte{i} = zext i1 %true{i} to i8")
-        self.line(f"store i8 %byte{i}, ptr %value{i}")
-        self.line(f"br label %have{i}")
-
-    def begin_results(self, count: int) -> None:
-        self.line(f"%results = call ptr @PyList_New(i64 {count})")
-        self.line("%no_list = icmp eq ptr %results, null")
-        self.line("br i1 %no_list, label %broken, label %make")
-        self.line("broken:")
-        self.line("ret ptr null")
-        self.line("make:")
-
-    def pass_on(self, position: int, source: int, at: int) -> None:
-        """An aliased output: the caller's array."""
-        self.line(f"call void @Py_IncRef(ptr %arg{source})")
-        self.line(f"%set{position} = call i32 @PyList_SetItem(ptr %results, i64 {position}, ptr %arg{source})")
-        self.line(f"%same{position} = load ptr, ptr %entry{source}")
-        self.put(at, f"%same{position}")
-
-    def make(self, position: int, buffer: Buffer, at: int) -> None:
-        """A new array of the output's shape and strides."""
-        rank, size = len(buffer.shape), buffer.dtype.itemsize
-        dims, strides = buffer.shape, tuple(s * size for s in buffer.element_strides)
-        in_order = buffer.strides is None or buffer.element_strides == Buffer("", buffer.dtype, buffer.shape).element_strides
-        for name, numbers in (("dims", dims), ("strides", strides)):
-            numbers = numbers or (0,)
-            text = ", ".join(f"i64 {n}" for n in numbers)
-            self.globals.append(f"@{name}{position} = private constant [{len(numbers)} x i64] [{text}]")
-        descr = f"inttoptr (i64 {id(buffer.dtype)} to ptr)"
-        steps = "ptr null" if in_order else f"ptr @strides{position}"
-        self.line(f"call void @Py_IncRef(ptr {descr})  ; PyArray_NewFromDescr takes a reference")
-        self.line(
-            f"%out{position} = call ptr @new_array(ptr @PyArray_Type, ptr {descr}, i32 {rank}, ptr @dims{position},"
-            f" {steps}, ptr null, i32 0, ptr null)"
-        )
-        self.line(f"%none{position} = icmp eq ptr %out{position}, null")
-        self.line(f"br i1 %none{position}, label %give_up{position}, label %made{position}")
-        self.line(f"give_up{position}:")
-        self.line("call void @Py_DecRef(ptr %results)")
-        self.line("ret ptr null")
-        self.line(f"made{position}:")
-        self.line(f"%set{position} = call i32 @PyList_SetItem(ptr %results, i64 {position}, ptr %out{position})")
-        self.line(f"%memp{position} = getelementptr i8, ptr %out{position}, i64 {DATA}")
-        self.line(f"%mem{position} = load ptr, ptr %memp{position}")
-        self.put(at, f"%mem{position}")
-
-    def run(self, arena: int, release_gil: bool) -> None:
-        scratch = "null"
-        if arena:
-            scratch = "%arena"
-            self.line(f"%arena = call ptr @jitml_arena(i64 {arena})")
-            self.line("%no_arena = icmp eq ptr %arena, null")
-            self.line("br i1 %no_arena, label %no_memory, label %go")
-            self.line("no_memory:")
-            self.line("call void @Py_DecRef(ptr %results)")
-            self.line("%raised = call ptr @PyErr_NoMemory()")
-            self.line("ret ptr null")
-            self.line("go:")
-        if release_gil:
-            self.line("%thread = call ptr @PyEval_SaveThread()")
-        self.line(f"%status = call i64 @jitml_run(ptr %table, ptr {scratch}, ptr %error)")
-        if release_gil:
-            self.line("call void @PyEval_RestoreThread(ptr %thread)")
-        self.line("%ok = icmp eq i64 %status, 0")
-        self.line("br i1 %ok, label %done, label %failed")
-        self.line("done:")
-        self.line("ret ptr %results")
-        self.line("failed:")
-        self.line("call void @Py_DecRef(ptr %results)")
-        for n in range(4):
-            self.line(f"%valuep{n} = getelementptr i64, ptr %error, i64 {n}")
-            self.line(f"%error{n} = load i64, ptr %valuep{n}")
-        values = ", ".join(f"i64 %error{n}" for n in range(4))
-        self.line(f"%report = call ptr (ptr, ...) @Py_BuildValue(ptr @tuple_format, i64 %status, {values})")
-        self.line("ret ptr %report")
+    owners: tuple[object, ...]
 
 
 class _MethodDef(ctypes.Structure):
@@ -305,9 +309,37 @@ class _MethodDef(ctypes.Structure):
 _FASTCALL = 0x80
 
 
-def builtin(address: int, *owners: object) -> Any:
-    """A Python function made of a stub, which keeps what the stub needs (its code, the constants) alive."""
-    definition = _MethodDef(b"program", address, _FASTCALL, b"A compiled program.")
+def native_function(
+    code: Code,
+    inputs: Sequence[Buffer],
+    outputs: Sequence[Buffer],
+    *,
+    aliases: Mapping[int, int],
+    constants: Sequence[Array],
+    arena: int,
+    release_gil: bool,
+) -> Any:
+    """A Python function that runs a program, and keeps alive all that it needs.
+
+    Args:
+        code: the program's, with its entry `jitml_run`.
+        inputs, outputs: in the order of the program's table.
+        aliases: output position -> position of the input whose memory it is.
+        constants: C-contiguous.
+        arena: bytes of scratch.
+        release_gil: let other Python threads run meanwhile; costs 30 ns, so for work of more than some 10 us.
+    """
+    shapes = [np.array(b.shape, np.int64) for b in outputs]
+    strides = [np.array(b.element_strides, np.int64) * b.dtype.itemsize for b in outputs]
+    words = [len(inputs), len(outputs), len(constants), arena, int(release_gil), code["jitml_run"]]
+    words += [_KINDS.get(b.dtype.name, 0) if not b.shape else 0 for b in inputs]
+    for position, (buffer, shape, steps) in enumerate(zip(outputs, shapes, strides)):
+        steps_address = 0 if buffer.is_c_contiguous else steps.ctypes.data
+        words += [aliases.get(position, -1), id(buffer.dtype), len(buffer.shape), shape.ctypes.data, steps_address]
+    words += [array.ctypes.data for array in constants]
+    descriptor = np.array(words, np.int64).view(_Descriptor)
+    definition = _MethodDef(b"program", _native_call()["jitml_call"], _FASTCALL, b"A compiled program.")
+    descriptor.owners = (code, shapes, strides, [b.dtype for b in outputs], list(constants), definition)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    return new(ctypes.addressof(definition), (definition, *owners), None)
+    return new(ctypes.addressof(definition), descriptor, None)
