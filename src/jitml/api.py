@@ -8,7 +8,7 @@ import sys
 import types
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jitml.numpy  # noqa: F401  # fills the table of traced functions
 from jitml.errors import Source, UnsupportedError
@@ -18,6 +18,9 @@ from jitml.trace.convert import convert
 from jitml.trace.entry import MISS, bind
 from jitml.trace.trace import Static, Traced, trace
 from jitml.trace.tree import flatten
+
+if TYPE_CHECKING:
+    from jitml.pipeline import Lowered
 
 FASTMATH_FLAGS = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
 
@@ -92,14 +95,28 @@ class Jit:
             return str(others[0].traced.host.first_failure(leaves))
         return "arguments of another structure" if self.variants else "first call"
 
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Every stage of this function for these arguments, as text and data; nothing is run and nothing is cached."""
         from jitml import pipeline  # as in _compile
 
+        traced = self._trace(args, kwargs)
+        options = self.options
+        return pipeline.lower(
+            traced.graph, aliases=traced.aliases, strides=traced.strides, threads=options.threads, fastmath=options.fastmath
+        )
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """See `jitml.explain`."""
+        from jitml import report  # as in _compile
+
+        checks = (check.text for check in self._trace(args, kwargs).host.checks())
+        variants = (f"{n}: {variant.reason}" for n, variant in enumerate(self.variants, 1))
+        return report.explain_program(repr(self), self.lower(*args, **kwargs), checks, variants)
+
+    def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
         if self._statics:
             args, kwargs = self._mark_static(args, kwargs)
-        traced = trace(self.function, args, kwargs)
-        return pipeline.lower(traced.graph, aliases=traced.aliases, strides=traced.strides)
+        return trace(self.function, args, kwargs)
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -221,4 +238,23 @@ def _threads(threads: int | None) -> int | None:
     return threads
 
 
-__all__ = ["Jit", "jit"]
+def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:
+    """What the compiler does with `function(*args, **kwargs)`, as a report; nothing is run.
+
+    The graph's size, the kernels and library calls with the user's lines and the bytes they move, the decisions of fusion and
+    their reasons, bytes and flops beside the least possible, the memory plan, the guards, and the variants compiled so far
+    with the reason for each.
+
+    Args:
+        function: a jitted function, or one that `jit` accepts.
+
+    >>> import numpy as np
+    >>> print(explain(lambda x: np.exp(x) + 1, np.ones(1000)).splitlines()[2])
+      2 nodes traced, 3 after the passes
+    """
+    jitted = function if isinstance(function, Jit) else jit(function)
+    text: str = jitted.explain(*args, **kwargs)
+    return text
+
+
+__all__ = ["Jit", "explain", "jit"]

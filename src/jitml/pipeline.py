@@ -1,14 +1,110 @@
-"""The way down from a graph to something that can be called; here by the graph's interpreter."""
+"""The way down, in order: graph -> passes -> kernels -> program -> machine code.
+
+Each stage takes the data of the one before and returns its own. `lower` keeps every stage for a reader; `compile_graph`
+gives only what can be called. With JITML_CHECK=1 each stage's verifier runs; JITML_DUMP prints stages on their way.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 
-import numpy as np
-
+from jitml.codegen.llvm.module import Module, emit_program
+from jitml.config import CONFIG
+from jitml.errors import UnsupportedError
+from jitml.fusion.fuse import fuse
+from jitml.fusion.printer import show_program
+from jitml.fusion.verify import verify_program
 from jitml.ir.graph import Graph
-from jitml.ir.interpret import interpret
+from jitml.ir.passes import run_passes
+from jitml.memory.plan import plan
+from jitml.memory.program import Program
+from jitml.memory.report import describe
+from jitml.runtime.executable import Executable, compile_program
+from jitml.runtime.target import host_machine, host_target
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """Every stage of one program: `print(lowered.graph)`, `print(lowered.kernels)` and so on.
+
+    Attributes:
+        traced: the graph as tracing recorded it.
+        graph: the graph after the passes.
+        program: kernels and library calls in order, with a place for every buffer, as data.
+    """
+
+    traced: Graph
+    graph: Graph
+    program: Program
+    threads: int | None = None
+    fastmath: frozenset[str] = field(default=frozenset())
+
+    @property
+    def kernels(self) -> str:
+        """Fusion groups as loop nests, and library calls, in order."""
+        return show_program(self.program.kernels)
+
+    @property
+    def memory(self) -> str:
+        """The memory plan: arena, lower bound, what was done in place."""
+        return describe(self.program)
+
+    @cached_property
+    def module(self) -> Module:
+        return emit_program(self.program, cpu=host_target(), fastmath=self.fastmath)
+
+    @property
+    def llvm(self) -> str:
+        """The LLVM IR of the whole program."""
+        return self.module.text
+
+    @property
+    def asm(self) -> str:
+        """The machine code, disassembled."""
+        return self.compile().asm
+
+    @property
+    def cuda(self) -> str:
+        raise UnsupportedError("there is no CUDA back end yet", remedy="`.llvm` and `.asm` show the CPU's code.")
+
+    def compile(self) -> Executable:
+        """Machine code for the program."""
+        executable = compile_program(self.program, threads=self.threads, fastmath=self.fastmath)
+        self._dump(executable)
+        return executable
+
+    def _dump(self, executable: Executable) -> None:
+        for stage in ("graph", "kernels", "memory", "llvm", "asm"):
+            if stage in CONFIG.dump:
+                text = getattr(executable if stage == "asm" else self, stage)
+                print(f"--- {stage}\n{text}", file=sys.stderr)
+
+
+def lower(
+    graph: Graph,
+    *,
+    aliases: Mapping[int, int] | None = None,
+    strides: Mapping[int, tuple[int, ...]] | None = None,
+    threads: int | None = None,
+    fastmath: frozenset[str] = frozenset(),
+) -> Lowered:
+    """Take a graph down to a program with a memory plan.
+
+    Args:
+        graph: as traced.
+        aliases: output position -> input position, for outputs that must end up in the caller's array.
+        strides: input position -> element strides, for inputs that are not C-contiguous.
+        threads: the most threads the program may use.
+        fastmath: LLVM fast-math flags to allow.
+    """
+    optimized = run_passes(graph, check=CONFIG.check)
+    kernels = fuse(optimized, aliases=aliases or {}, strides=strides or {}, machine=host_machine())
+    if CONFIG.check:
+        verify_program(kernels)
+    return Lowered(graph, optimized, plan(kernels), threads, fastmath)
 
 
 def compile_graph(
@@ -18,22 +114,6 @@ def compile_graph(
     strides: Mapping[int, tuple[int, ...]] | None = None,
     threads: int | None = None,
     fastmath: frozenset[str] = frozenset(),
-) -> Callable[..., list[np.ndarray[Any, Any]]]:
-    """A callable of the graph's inputs; outputs in `aliases` are written into the input given for them."""
-
-    def execute(*inputs: Any) -> list[np.ndarray[Any, Any]]:
-        outputs = interpret(graph, [np.asarray(x, v.dtype) for x, v in zip(inputs, graph.inputs)])
-        finished = {output: np.array(outputs[output]) for output in aliases or {}}
-        for output, entry in (aliases or {}).items():
-            np.copyto(inputs[entry], finished[output])
-            outputs[output] = inputs[entry]
-        return outputs
-
-    return execute
-
-
-def lower(
-    graph: Graph, *, aliases: Mapping[int, int] | None = None, strides: Mapping[int, tuple[int, ...]] | None = None
-) -> Graph:
-    """The stages of a program; here the graph itself."""
-    return graph
+) -> Executable:
+    """All the way down, in one step; the arguments are `lower`'s."""
+    return lower(graph, aliases=aliases, strides=strides, threads=threads, fastmath=fastmath).compile()

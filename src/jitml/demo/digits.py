@@ -38,7 +38,7 @@ def init(seed: int = 0) -> Params:
     return [rng.normal(size=(64, HIDDEN)) / 8, np.zeros(HIDDEN), rng.normal(size=(HIDDEN, 10)) / 11, np.zeros(10)]
 
 
-def logits(params: Params, x: Array) -> Array:
+def logits(params: Params, x: Array) -> Any:
     w1, b1, w2, b2 = params
     return np.tanh(x @ w1 + b1) @ w2 + b2
 

@@ -23,7 +23,7 @@ def market(n: int = 1_000_000, seed: int = 0) -> tuple[Array, ...]:
     )
 
 
-def normal_cdf(x: Array) -> Array:
+def normal_cdf(x: Array) -> Any:
     """The cumulative normal distribution, as NumPy users write it: Abramowitz and Stegun 26.2.17, to 7.5e-8."""
     k = 1.0 / (1.0 + 0.2316419 * np.abs(x))
     poly = k * (0.319381530 + k * (-0.356563782 + k * (1.781477937 + k * (-1.821255978 + k * 1.330274429))))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitml.codegen.target import Target
 from jitml.config import CONFIG
+from jitml.fusion.machine import Machine
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
@@ -74,6 +75,13 @@ def host_caches() -> Caches:
             sizes[f"l{level}"] = int(size[:-1]) << 10
     known = {name: size for name, size in sizes.items() if name in ("l1", "l2", "l3")}
     return Caches(**known)
+
+
+@cache
+def host_machine() -> Machine:
+    """The host as fusion's cost model sees it."""
+    caches, target = host_caches(), host_target()
+    return Machine(cores=target.threads, vector_bytes=target.vector_bytes, l1=caches.l1, l2=caches.l2, l3=caches.l3)
 
 
 @cache

@@ -1,0 +1,72 @@
+"""What did the compiler do with this call, and why?  A report for people, from the stages of one program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jitml.fusion.cost import bytes_moved, flops
+from jitml.fusion.loops import Kernel
+from jitml.fusion.machine import Machine
+from jitml.fusion.program import Call, KernelProgram, Step
+from jitml.memory.report import bytes_text
+from jitml.pipeline import Lowered
+from jitml.runtime.target import host_machine
+
+
+def least_bytes(program: KernelProgram) -> int:
+    """Bytes that any program with these inputs and outputs must move: each input once, each output once."""
+    read = {name for step in program.steps for name in step.reads} & set(program.inputs)
+    return sum(program.buffers[name].nbytes for name in (*read, *program.outputs))
+
+
+def _lines(step: Step) -> str:
+    """The user's lines that a step comes from: `model.py:12-15`."""
+    lines = sorted({s.line for s in step.sources})
+    if not lines:
+        return ""
+    name = step.sources[0].file.rsplit("/", 1)[-1]
+    return f"{name}:{lines[0]}" + (f"-{lines[-1]}" if lines[-1] > lines[0] else "")
+
+
+def _describe(program: KernelProgram, step: Step) -> str:
+    moved = sum(program.buffers[n].nbytes for n in (*step.reads, *step.writes) if n in program.buffers)
+    if isinstance(step, Call):
+        size = " x ".join(str(step.params[p]) for p in ("batch", "m", "n", "k") if p in step.params)
+        what = f"{step.name} {size}".rstrip()
+    else:
+        what = f"kernel {step.name}"
+    reads, writes = ", ".join(step.reads) or "nothing", ", ".join(step.writes)
+    return f"{what:<28} {reads} -> {writes}; {bytes_text(moved)}  {_lines(step)}".rstrip()
+
+
+def _roofline(moved: int, work: int, machine: Machine) -> str:
+    memory, compute = moved / machine.memory_bandwidth, work / machine.flops
+    if max(memory, compute) == 0:
+        return "nothing to do"
+    bound = "memory" if memory >= compute else "arithmetic"
+    return f"bound by {bound}: about {max(memory, compute) / 1e3:,.1f} us on one core"
+
+
+def explain_program(title: str, lowered: Lowered, guards: Iterable[str], variants: Iterable[str]) -> str:
+    """The report: graph, kernels and calls, decisions, bytes and flops, memory, guards, variants."""
+    program = lowered.program.kernels
+    kernels = sum(isinstance(step, Kernel) for step in program.steps)
+    moved, least, work = bytes_moved(program), least_bytes(program), flops(program)
+    ratio = f" ({moved / least:.2f} times)" if least else ""
+    sections = [
+        (title, []),
+        ("graph", [f"{len(lowered.traced.nodes)} nodes traced, {len(lowered.graph.nodes)} after the passes"]),
+        (f"{kernels} kernels, {len(program.steps) - kernels} library calls", [_describe(program, s) for s in program.steps]),
+        ("decisions", [str(d) for d in program.decisions] or ["none: there was nothing to choose"]),
+        (
+            "work",
+            [
+                f"{bytes_text(moved)} moved, {bytes_text(least)} at the least{ratio}",
+                f"{work:,} flops, {work / moved if moved else 0:.2f} a byte; {_roofline(moved, work, host_machine())}",
+            ],
+        ),
+        ("memory", lowered.memory.splitlines()),
+        ("guards", list(guards)),
+        ("variants", list(variants)),
+    ]
+    return "\n".join(line for head, lines in sections for line in (head, *(f"  {text}" for text in lines)))
