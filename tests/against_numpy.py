@@ -2,75 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import optree
 
 import jitml.numpy
-from jitml.ir.interpret import interpret
-from jitml.ir.types import aval_of
 from jitml.ir.verify import verify
-from jitml.trace.context import Leaf, Trace, activate
-from jitml.trace.host import Const
-from jitml.trace.numbers import TracedNumber
-from jitml.trace.storage import Storage
-from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, read
+from jitml.trace.entry import bind, interpreted
+from jitml.trace.trace import trace
+from jitml.trace.tree import flatten
 
 assert jitml.numpy
 
 
-def run_traced(function: Callable[..., Any], *args: Any) -> tuple[Any, list[Any]]:
-    """The result of a function traced and interpreted, and its arguments afterwards.
-
-    Arrays become traced arrays, NumPy scalars traced scalars, Python numbers traced numbers.
-    """
-    trace = Trace()
-    tracers = [_tracer(trace, position, x) for position, x in enumerate(args)]
-    with activate(trace):
-        result = function(*tracers)
-        leaves, tree = optree.tree_flatten(result, none_is_leaf=True)
-        traced = [x for x in leaves if is_traced(x)]
-        mutated = [t for t in tracers if type(t) is TracedArray]
-        values = [read(x) for x in (*traced, *mutated)]
-    graph = verify(trace.builder.build(values))
-    arrays = interpret(graph, [_input(trace, origin, args) for origin in trace.origins])
-    contents = iter(arrays)
-    filled = [_concrete(x, next(contents)) if is_traced(x) else x for x in leaves]
-    after = [np.asarray(next(contents)) if type(t) is TracedArray else x for t, x in zip(tracers, args)]
-    return optree.tree_unflatten(tree, filled), after
-
-
-def _tracer(trace: Trace, position: int, x: Any) -> Any:
-    if type(x) in (bool, int, float):
-        return TracedNumber(trace, trace.host.argument(position, f"a{position}"), x)
-    if isinstance(x, (np.ndarray, np.generic)):
-        value = trace.add_input(aval_of(x), Leaf(position), f"a{position}")
-        if isinstance(x, np.generic):
-            return TracedScalar(trace, value)
-        layout = tuple(s // x.itemsize for s in x.strides)
-        return TracedArray(Storage(trace, value, strides=layout), (), value.aval, layout, x.flags.writeable)
-    return x
-
-
-def _input(trace: Trace, origin: Any, args: tuple[Any, ...]) -> Any:
-    if isinstance(origin, Leaf):
-        return args[origin.position]
-    if not hasattr(origin, "slot"):
-        return origin.array
-    slots: dict[int, Any] = {slot: args[position] for slot, position in trace.host.arguments.items()}
-    for step in trace.host.steps:
-        if hasattr(step, "function"):
-            slots[step.slot] = step.function(*(o.value if isinstance(o, Const) else slots[o] for o in step.operands))
-    dtype = next(d for (slot, d) in trace._numbers if slot == origin.slot)
-    return np.asarray(slots[origin.slot], dtype)
-
-
-def _concrete(tracer: Any, array: np.ndarray[Any, Any]) -> Any:
-    if type(tracer) is TracedArray:
-        return np.array(array)
-    return array[()] if type(tracer) is TracedScalar else array.item()
+def run_traced(function: Callable[..., Any], *args: Any) -> Any:
+    """The result of a function traced and interpreted; arguments that it writes are written."""
+    traced = trace(function, args, {})
+    verify(traced.graph)
+    return bind(traced, interpreted(traced))(flatten((args, {}))[0])
 
 
 def check(function: Callable[..., Any], *args: Any, ulps: float = 4, absolute: float = 0.0) -> None:
@@ -80,12 +31,13 @@ def check(function: Callable[..., Any], *args: Any, ulps: float = 4, absolute: f
         ulps: allowed difference of inexact results in units of the last place; integers and bools must be equal.
         absolute: allowed difference where a result cancels towards zero.
     """
-    eager = tuple(map(_copied, args))
-    with np.errstate(all="ignore"):
+    eager, mine = tuple(map(_copied, args)), tuple(map(_copied, args))
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         expected = function(*eager)
-        got, after = run_traced(function, *args)
+        got = run_traced(function, *mine)
     compare(got, expected, ulps=ulps, absolute=absolute)
-    for x, y in zip(after, eager):
+    for x, y in zip(mine, eager):
         compare(x, y, ulps=ulps, absolute=absolute)
 
 
