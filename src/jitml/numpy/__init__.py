@@ -2,6 +2,38 @@
 
 from __future__ import annotations
 
-from jitml.numpy import creation, indexing, joining, linalg, reductions, shape, ufuncs
+from jitml.numpy import (
+    calculus,
+    creation,
+    einsum,
+    indexing,
+    joining,
+    linalg,
+    padding,
+    reductions,
+    rounding,
+    selection,
+    shape,
+    sorting,
+    statistics,
+    ufunc_methods,
+    ufuncs,
+)
 
-__all__ = ["creation", "indexing", "joining", "linalg", "reductions", "shape", "ufuncs"]
+__all__ = [
+    "calculus",
+    "creation",
+    "einsum",
+    "indexing",
+    "joining",
+    "linalg",
+    "padding",
+    "reductions",
+    "rounding",
+    "selection",
+    "shape",
+    "sorting",
+    "statistics",
+    "ufunc_methods",
+    "ufuncs",
+]

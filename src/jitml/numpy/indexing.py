@@ -76,7 +76,7 @@ def getitem(x: Any, index: Any) -> Any:
             "x[mask] has a size that depends on data",
             "np.where(mask, x, 0) keeps the size; sums and means take where=mask; x[mask] = number is supported.",
         )
-    found = _locate(as_array(x), index)
+    found = locate(as_array(x), index)
     if found.indices:
         return _wrap_gathered(ops.gather(read(found.base), *found.indices, axis=found.axis), found)
     return scalar(read(found.base)) if found.is_scalar else found.base
@@ -97,8 +97,8 @@ def setitem(x: TracedArray, index: Any, value: Any) -> None:
     if mask is not None:
         _set_where(x, mask, value)
         return
-    found = _locate(x, index)
-    new = _fit(value_for(value, x), found.shape)
+    found = locate(x, index)
+    new = fit(value_for(value, x), found.shape)
     if found.indices:
         new = ops.scatter(read(found.base), new, *found.indices, axis=found.axis, combine="set")
     assign(found.base, new)
@@ -115,7 +115,7 @@ def value_for(value: Any, x: TracedArray) -> Value:
     return value_of(value, x.dtype)
 
 
-def _fit(value: Value, shape: Shape) -> Value:
+def fit(value: Value, shape: Shape) -> Value:
     """A value broadcast into the place it is stored in; more leading axes of length one than the place has are dropped."""
     extra = value.ndim - len(shape)
     if extra > 0 and all(n == 1 for n in value.shape[:extra]):
@@ -155,12 +155,12 @@ def _set_where(x: TracedArray, mask: Any, value: Any) -> None:
             "x[...] = np.where(mask, values, x) with values of x's shape does not depend on the number of True.",
         )
     new = reshape_value(new, new.shape[max(0, new.ndim - behind) :])
-    new = broadcast_value(_fit(new, x.shape[mask.ndim :]), x.shape)
+    new = broadcast_value(fit(new, x.shape[mask.ndim :]), x.shape)
     where = reshape_value(value_of(mask), (*mask.shape, *(1,) * behind))
     assign(x, ops.select(broadcast_value(where, x.shape), new, read(x)))
 
 
-def _locate(x: TracedArray, index: Any) -> Indexed:
+def locate(x: TracedArray, index: Any) -> Indexed:
     items = _complete(index if isinstance(index, tuple) else (index,), x)
     arrays = {n: i for n, i in enumerate(items) if _is_array(i)}
     if arrays:

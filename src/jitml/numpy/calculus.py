@@ -1,0 +1,270 @@
+"""Differences, integrals, polynomials, interpolation and convolution, as NumPy writes them in slices and sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import BOOL, F64, I64, is_float, normalize_axis
+from jitml.numpy.indexing import getitem
+from jitml.numpy.joining import concat_values
+from jitml.numpy.operands import (
+    as_array,
+    as_int,
+    astype,
+    axes_of,
+    broadcast_value,
+    full,
+    not_compiled,
+    reshape_value,
+    result_of,
+    value_of,
+)
+from jitml.numpy.reductions import finish, is_given, reduce_values
+from jitml.numpy.shape import moveaxis
+from jitml.numpy.sorting import search
+from jitml.trace.registry import implements
+from jitml.trace.tracers import TracedArray, fresh, read
+
+
+def _cut(x: Any, axis: int, part: slice) -> Any:
+    """x[..., part, ...] along one axis."""
+    return getitem(x, (slice(None),) * axis + (part,))
+
+
+@implements(np.diff)
+def diff(a: Any, n: Any = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> TracedArray:
+    x, times = value_of(a), as_int(n)
+    if times < 0:
+        raise ValueError(f"order must be non-negative but got {times!r}")
+    if x.ndim == 0:
+        raise ValueError("diff requires input that is at least one dimensional")
+    along = normalize_axis(as_int(axis), x.ndim)
+    x = _with_edges(x, prepend, append, along)
+    for _ in range(times):
+        array = fresh(x)
+        right, left = read(_cut(array, along, slice(1, None))), read(_cut(array, along, slice(None, -1)))
+        x = ops.ne(right, left) if x.dtype == BOOL else ops.sub(right, left)
+    return fresh(x)
+
+
+def _with_edges(x: Value, prepend: Any, append: Any, axis: int) -> Value:
+    parts = [x]
+    for edge, place in ((prepend, 0), (append, len(parts) + 1)):
+        if is_given(edge):
+            value = value_of(edge)
+            if value.ndim == 0:
+                value = broadcast_value(value, [1 if n == axis else size for n, size in enumerate(x.shape)])
+            parts.insert(place, value)
+    dtype = np.result_type(*(p.dtype for p in parts))
+    return concat_values([astype(p, dtype) for p in parts], axis)
+
+
+@implements(np.ediff1d)
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> TracedArray:
+    x = value_of(ary)
+    flat = fresh(reshape_value(x, (x.size,)))
+    parts = [ops.sub(read(flat[1:]), read(flat[:-1]))]
+    for edge, place in ((to_begin, 0), (to_end, 2)):
+        if edge is not None:
+            value = value_of(edge, x.dtype)
+            parts.insert(place, reshape_value(value, (value.size,)))
+    return fresh(concat_values(parts, 0))
+
+
+@implements(np.gradient)
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Second-order differences inside, first- or second-order ones at the edges, on even or uneven grids."""
+    x = as_array(f)
+    x = x if is_float(x.dtype) else x.astype(F64)
+    axes = axes_of(axis, x.ndim) if axis is None or isinstance(axis, (tuple, list)) else (normalize_axis(as_int(axis), x.ndim),)
+    spacings = list(varargs) or [1.0]
+    if len(spacings) not in (1, len(axes)):
+        raise TypeError("invalid number of arguments")
+    spacings = spacings * len(axes) if len(spacings) == 1 else spacings
+    for n in axes:
+        if x.shape[n] < edge_order + 1:
+            raise ValueError(
+                "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required."
+            )
+    results = tuple(_gradient_along(x, h, n, edge_order) for h, n in zip(spacings, axes))
+    return results[0] if len(results) == 1 else results
+
+
+def _gradient_along(x: Any, h: Any, axis: int, edge_order: int) -> Any:
+    weights_first: tuple[Any, ...] = ()
+    weights_last: tuple[Any, ...] = ()
+
+    def at(start: int | None, stop: int | None) -> Any:
+        return _cut(x, axis, slice(start, stop))
+
+    steps = _steps(h, x, axis)
+    if steps is None:
+        inner = (at(2, None) - at(None, -2)) / (2.0 * h)
+        first_step = last_step = h
+        weights_first, weights_last = (-1.5 / h, 2.0 / h, -0.5 / h), (0.5 / h, -2.0 / h, 1.5 / h)
+    else:
+        before, after = _cut(steps, axis, slice(None, -1)), _cut(steps, axis, slice(1, None))
+        a = -after / (before * (before + after))
+        b = (after - before) / (before * after)
+        c = before / (after * (before + after))
+        inner = a * at(None, -2) + b * at(1, -1) + c * at(2, None)
+        first_step, last_step = _cut(steps, axis, slice(0, 1)), _cut(steps, axis, slice(-1, None))
+        if edge_order == 2:
+            weights_first, weights_last = _uneven_edges(steps, axis)
+    if edge_order == 1:
+        first, last = (at(1, 2) - at(0, 1)) / first_step, (at(-1, None) - at(-2, -1)) / last_step
+    else:
+        first = weights_first[0] * at(0, 1) + weights_first[1] * at(1, 2) + weights_first[2] * at(2, 3)
+        last = weights_last[0] * at(-3, -2) + weights_last[1] * at(-2, -1) + weights_last[2] * at(-1, None)
+    return fresh(ops.concat(*(astype(value_of(p), x.dtype) for p in (first, inner, last)), axis=axis))
+
+
+def _steps(h: Any, x: Any, axis: int) -> Any:
+    """The distances of uneven coordinates, shaped to go along the axis; None for one even step."""
+    coordinates = None if np.ndim(h) == 0 else as_array(h)
+    if coordinates is None:
+        return None
+    if coordinates.ndim != 1 or coordinates.size != x.shape[axis]:
+        raise ValueError("when 1d, distances must match the length of the corresponding dimension")
+    return diff(coordinates).reshape([-1 if n == axis else 1 for n in range(x.ndim)])
+
+
+def _uneven_edges(steps: Any, axis: int) -> tuple[Any, Any]:
+    d1, d2 = _cut(steps, axis, slice(0, 1)), _cut(steps, axis, slice(1, 2))
+    first = (-(2.0 * d1 + d2) / (d1 * (d1 + d2)), (d1 + d2) / (d1 * d2), -d1 / (d2 * (d1 + d2)))
+    d1, d2 = _cut(steps, axis, slice(-2, -1)), _cut(steps, axis, slice(-1, None))
+    last = (d2 / (d1 * (d1 + d2)), -(d2 + d1) / (d1 * d2), (2.0 * d2 + d1) / (d2 * (d1 + d2)))
+    return first, last
+
+
+@implements(np.trapezoid)
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    values = as_array(y)
+    along = normalize_axis(as_int(axis), values.ndim)
+    if x is None:
+        step: Any = dx
+    elif np.ndim(x) == 1:
+        step = diff(x).reshape([-1 if n == along else 1 for n in range(values.ndim)])
+    else:
+        step = diff(x, axis=along)
+    panels = value_of(step * (_cut(values, along, slice(1, None)) + _cut(values, along, slice(None, -1))) / 2.0)
+    return finish(reduce_values(ops.reduce_sum, panels, (along,)), None, None, values.ndim)
+
+
+@implements(np.polyval)
+def polyval(p: Any, x: Any) -> Any:
+    """Horner's scheme."""
+    coefficients = as_array(p)
+    point: Any = x if np.ndim(x) == 0 and not isinstance(x, (list, tuple)) else as_array(x)
+    result: Any = point * 0
+    for n in range(coefficients.shape[0]):
+        result = result * point + coefficients[n]
+    return result
+
+
+@implements(np.interp)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """Linear between neighbours, the end values outside; xp must rise."""
+    if period is not None:
+        not_compiled("interp", "with a period", "Reduce x with % and repeat the end points.")
+    at, xs, ys = value_of(x, F64), value_of(xp, F64), value_of(fp, F64)
+    if xs.ndim != 1 or xs.shape != ys.shape:
+        raise ValueError("fp and xp are not of the same length.")
+    if xs.size == 0:
+        raise ValueError("array of sample points is empty")
+    shape, size = at.shape, xs.shape[0]
+    low = ops.minimum(ops.maximum(search(xs, at, "right") - 1, 0), max(size - 2, 0))
+    high = ops.minimum(low + 1, size - 1)
+    x0, x1, y0, y1 = (ops.gather(v, i, axis=0) for v, i in ((xs, low), (xs, high), (ys, low), (ys, high)))
+    slope = ops.div(ops.sub(y1, y0), ops.sub(x1, x0))
+    between = slope * ops.sub(at, x0) + y0
+    first, last = (ops.broadcast(v, shape=shape, axes=()) for v in (_item(ys, 0), _item(ys, size - 1)))
+    start, end = (ops.broadcast(v, shape=shape, axes=()) for v in (_item(xs, 0), _item(xs, size - 1)))
+    # On a sample NumPy returns it as it is, and so beyond the last one.
+    result = ops.select(ops.eq(at, x0), y0, between)
+    result = ops.select(ops.eq(at, end), last, result)
+    below = first if left is None else broadcast_value(value_of(left, F64), shape)
+    above = last if right is None else broadcast_value(value_of(right, F64), shape)
+    result = ops.select(ops.lt(at, start), below, ops.select(ops.gt(at, end), above, result))
+    return result_of(ops.select(ops.isnan(at), at, result))
+
+
+def _item(x: Value, at: int) -> Value:
+    return reshape_value(ops.slice(x, start=(at,), stop=(at + 1,), step=(1,)), ())
+
+
+@implements(np.convolve)
+def convolve(a: Any, v: Any, mode: str = "full") -> TracedArray:
+    x, kernel = value_of(a), value_of(v)
+    if x.size == 0 or kernel.size == 0:
+        raise ValueError("a cannot be empty" if x.size == 0 else "v cannot be empty")
+    if kernel.size > x.size:
+        x, kernel = kernel, x
+    return _correlated(x, ops.flip(kernel, axes=(0,)), mode, swapped=False)
+
+
+@implements(np.correlate)
+def correlate(a: Any, v: Any, mode: str = "valid") -> TracedArray:
+    x, kernel = value_of(a), value_of(v)
+    swapped = kernel.size > x.size
+    if swapped:
+        x, kernel = kernel, x
+    return _correlated(x, kernel, mode, swapped)
+
+
+def _correlated(x: Value, kernel: Value, mode: str, swapped: bool) -> TracedArray:
+    """Every window of the padded x times the kernel; windows are a gather, the sum is a product with the kernel."""
+    dtype = np.result_type(x.dtype, kernel.dtype)
+    x, kernel = astype(x, dtype), astype(kernel, dtype)
+    n, k = x.shape[0], kernel.shape[0]
+    length = {"full": n + k - 1, "same": n, "valid": n - k + 1}.get(mode)
+    if length is None:
+        raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
+    before = {"full": k - 1, "same": k // 2, "valid": 0}[mode]
+    after = length + k - 1 - n - before
+    zero = full((), 0, dtype)
+    padded = ops.pad(x, zero, low=(before,), high=(after,), interior=(0,))
+    rows, columns = (ops.iota(shape=(length, k), axis=axis, dtype=I64) for axis in (0, 1))
+    windows = ops.gather(padded, rows + columns, axis=0)
+    result = ops.dot_general(windows, kernel, batch=((), ()), contract=((1,), (0,)))
+    return fresh(ops.flip(result, axes=(0,)) if swapped else result)
+
+
+@implements(np.unwrap)
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> TracedArray:
+    """Jumps by more than half a period are taken out, cumulatively."""
+    x = as_array(p)
+    if not is_float(x.dtype) or discont is not None:
+        not_compiled("unwrap", "of integers, or with discont", "Convert to float first.")
+    along = normalize_axis(as_int(axis), x.ndim)
+    half = period / 2
+    jumps: Any = diff(x, axis=along)
+    wrapped: Any = (jumps + half) % period - half
+    wrapped = fresh(ops.select(*map(value_of, ((wrapped == -half) & (jumps > 0), -wrapped, wrapped))))
+    fixes: Any = wrapped - jumps
+    small = value_of(abs(jumps) < half)
+    fixes = fresh(ops.select(small, full(fixes.shape, 0, x.dtype), value_of(fixes)))
+    total = value_of(fixes.cumsum(along))
+    rest = ops.add(value_of(_cut(x, along, slice(1, None))), total)
+    return fresh(ops.concat(value_of(_cut(x, along, slice(None, 1))), rest, axis=along))
+
+
+@implements(np.apply_along_axis)
+def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> TracedArray:
+    """The function of every line, one after another; the lines are unrolled."""
+    moved = moveaxis(arr, axis, -1)
+    lines = moved.reshape((-1, moved.shape[-1]))
+    results = [value_of(func1d(lines[n], *args, **kwargs)) for n in range(lines.shape[0])]
+    stacked = ops.concat(*(reshape_value(r, (1, *r.shape)) for r in results), axis=0)
+    whole = fresh(reshape_value(stacked, (*moved.shape[:-1], *results[0].shape)))
+    along = normalize_axis(as_int(axis), moved.ndim)
+    count = results[0].ndim
+    return (
+        moveaxis(whole, tuple(range(moved.ndim - 1, moved.ndim - 1 + count)), tuple(range(along, along + count)))
+        if count
+        else whole
+    )

@@ -1,0 +1,142 @@
+"""np.einsum: the subscripts read, every operand brought to distinct summed-out labels, then products pair by pair.
+
+Operands are multiplied from left to right; a label is summed as soon as no later operand and no result needs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import ShapeError
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.numpy.linalg import diagonal_values, dot_values
+from jitml.numpy.operands import astype, broadcast_value, common_dtype, not_compiled, reshape_value, value_of
+from jitml.numpy.reductions import finish, reduce_values
+from jitml.trace.context import user_source
+from jitml.trace.registry import implements
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A value with a label for each axis."""
+
+    value: Value
+    labels: str
+
+
+def parse_subscripts(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
+    """Labels of each operand and of the result; axes of an ellipsis get labels of their own.
+
+    Raises:
+        ValueError: the subscripts do not fit the operands (NumPy's messages where they are short).
+
+    >>> parse_subscripts("...ij,jk", [3, 2])
+    (['Aij', 'jk'], 'Aik')
+    """
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    inputs = left.split(",")
+    if len(inputs) != len(ndims):
+        raise ValueError(f"einsum: {len(inputs)} subscripts for {len(ndims)} operands")
+    spare = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in text]
+    longest = max((n - len(i.replace("...", "")) for i, n in zip(inputs, ndims) if "..." in i), default=0)
+    hidden = "".join(spare[:longest])
+    expanded = []
+    for labels, ndim in zip(inputs, ndims):
+        own = ndim - len(labels.replace("...", ""))
+        if own < 0 or ("..." not in labels and own):
+            raise ValueError(f"einstein sum subscripts string {labels!r} does not fit an operand with {ndim} axes")
+        expanded.append(labels.replace("...", hidden[len(hidden) - own :]))
+    joined = "".join(expanded)
+    if arrow:
+        result = right.replace("...", hidden)
+        if unknown := set(result) - set(joined):
+            raise ValueError(
+                f"einstein sum subscripts string included output subscript {min(unknown)!r} which never appeared in an input"
+            )
+    else:
+        result = hidden + "".join(sorted(c for c in set(joined) - set(hidden) if joined.count(c) == 1))
+    return expanded, result
+
+
+@implements(np.einsum)
+def einsum(*operands: Any, out: Any = None, dtype: Any = None, optimize: Any = False, **options: Any) -> Any:
+    if not isinstance(operands[0], str):
+        not_compiled("einsum", "with lists of axes", "Write the subscripts as a string.")
+    target = common_dtype(*operands[1:]) if dtype is None else np.dtype(dtype)
+    values = [astype(value_of(x), target) for x in operands[1:]]
+    labels, result = parse_subscripts(operands[0], [v.ndim for v in values])
+    sizes = _sizes(labels, values)
+    terms = [_distinct(Term(_without_ones(v, ls, sizes), _kept(ls, v, sizes))) for v, ls in zip(values, labels)]
+    while len(terms) > 1:
+        first, second, *rest = terms
+        needed = set(result).union(*(t.labels for t in rest))
+        terms = [
+            _product(_summed(first, needed | set(second.labels)), _summed(second, needed | set(first.labels)), needed),
+            *rest,
+        ]
+    last = _summed(terms[0], set(result))
+    return finish(_arranged(last, result, sizes), None, out, len(result))
+
+
+def _sizes(labels: list[str], values: list[Value]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for ls, value in zip(labels, values):
+        for label, size in zip(ls, value.shape):
+            if sizes.get(label, 1) not in (size, 1) and size != 1:
+                message = f"einsum: the label {label} stands for axes of {sizes[label]} and {size}"
+                raise ShapeError(message, source=user_source())
+            sizes[label] = max(size, sizes.get(label, 1)) if size else 0
+    return sizes
+
+
+def _stretches(label: str, size: int, sizes: dict[str, int]) -> bool:
+    """Whether an axis of one element stands for a longer one: it is dropped, and the others decide."""
+    return size == 1 and sizes[label] != 1
+
+
+def _kept(labels: str, value: Value, sizes: dict[str, int]) -> str:
+    return "".join(label for label, size in zip(labels, value.shape) if not _stretches(label, size, sizes))
+
+
+def _without_ones(value: Value, labels: str, sizes: dict[str, int]) -> Value:
+    return reshape_value(value, [size for label, size in zip(labels, value.shape) if not _stretches(label, size, sizes)])
+
+
+def _distinct(term: Term) -> Term:
+    """Repeated labels of one operand as its diagonal."""
+    value, labels = term.value, term.labels
+    while repeated := next((c for c in labels if labels.count(c) > 1), None):
+        one = labels.index(repeated)
+        two = labels.index(repeated, one + 1)
+        value = diagonal_values(value, 0, one, two)
+        labels = labels[:one] + labels[one + 1 : two] + labels[two + 1 :] + repeated
+    return Term(value, labels)
+
+
+def _summed(term: Term, needed: set[str]) -> Term:
+    axes = tuple(n for n, label in enumerate(term.labels) if label not in needed)
+    return Term(reduce_values(ops.reduce_sum, term.value, axes), "".join(c for c in term.labels if c in needed)) if axes else term
+
+
+def _product(x: Term, y: Term, needed: set[str]) -> Term:
+    shared = [c for c in x.labels if c in y.labels]
+    batch = [c for c in shared if c in needed]
+    contracted = [c for c in shared if c not in needed]
+    places = tuple((tuple(map(t.labels.index, batch)), tuple(map(t.labels.index, contracted))) for t in (x, y))
+    value = dot_values(x.value, y.value, (places[0][1], places[1][1]), (places[0][0], places[1][0]))
+    free = [c for t in (x, y) for c in t.labels if c not in shared]
+    return Term(value, "".join(batch + free))
+
+
+def _arranged(term: Term, result: str, sizes: dict[str, int]) -> Value:
+    order = [c for c in result if c in term.labels]
+    perm = tuple(map(term.labels.index, order))
+    value = ops.transpose(term.value, perm=perm) if list(perm) != sorted(perm) else term.value
+    # A label that every operand holds with one element only was never dropped, so what is missing is stretched.
+    value = reshape_value(value, [sizes[c] if c in term.labels else 1 for c in result])
+    return broadcast_value(value, [sizes[c] for c in result])

@@ -1,0 +1,76 @@
+"""np.pad: constant, edge, reflect, symmetric and wrap; each mode but constant is a gather."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.numpy.operands import as_int, constant, not_compiled, value_of
+from jitml.trace.registry import implements
+from jitml.trace.tracers import TracedArray, fresh
+
+_BY_PLACE = ("edge", "reflect", "symmetric", "wrap")
+
+
+def _pairs(width: Any, ndim: int) -> list[tuple[int, int]]:
+    """`pad_width` as (before, after) for every axis."""
+    if isinstance(width, dict):
+        given = {axis % ndim: width[axis] for axis in width}
+        return [_pair(given.get(axis, 0)) for axis in range(ndim)]
+    if not isinstance(width, (list, tuple, np.ndarray)):
+        return [_pair(width)] * ndim
+    items = list(width)
+    if len(items) == 1:
+        return [_pair(items[0])] * ndim
+    if len(items) == 2 and not isinstance(items[0], (list, tuple, np.ndarray)):
+        return [(as_int(items[0]), as_int(items[1]))] * ndim
+    if len(items) != ndim:
+        raise ValueError(f"operands could not be broadcast together: pad_width {width} and {ndim} axes")
+    return [_pair(item) for item in items]
+
+
+def _pair(item: Any) -> tuple[int, int]:
+    if isinstance(item, (list, tuple, np.ndarray)):
+        both = [as_int(n) for n in item]
+        return (both[0], both[-1])
+    return (as_int(item), as_int(item))
+
+
+@implements(np.pad)
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> TracedArray:
+    x = value_of(array)
+    pairs = _pairs(pad_width, x.ndim)
+    if any(n < 0 for pair in pairs for n in pair):
+        raise ValueError("index can't contain negative values")
+    if mode == "constant":
+        return fresh(_constant(x, pairs, kwargs.get("constant_values", 0)))
+    if mode not in _BY_PLACE or kwargs.get("reflect_type", "even") != "even":
+        not_compiled("pad", f"with mode={mode!r} {kwargs or ''}".strip(), f"The modes constant, {', '.join(_BY_PLACE)} are.")
+    for axis, (before, after) in enumerate(pairs):
+        if before or after:
+            size = x.shape[axis]
+            if size == 0:
+                raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
+            # NumPy's own pad of the positions says which element each place repeats.
+            places = np.pad(np.arange(size), (before, after), mode=mode)
+            x = ops.gather(x, constant(places), axis=axis)
+    return fresh(x)
+
+
+def _constant(x: Value, pairs: list[tuple[int, int]], values: Any) -> Value:
+    zeros = (0,) * x.ndim
+    if not isinstance(values, (list, tuple)):
+        low, high = (tuple(pair[n] for pair in pairs) for n in (0, 1))
+        return ops.pad(x, value_of(values, x.dtype), low=low, high=high, interior=zeros)  # type: ignore[no-any-return]
+    each = [values[0]] * x.ndim if len(values) == 1 else list(values)
+    if not isinstance(each[0], (list, tuple)):
+        each = [values] * x.ndim
+    for axis, ((before, after), (left, right)) in enumerate(zip(pairs, each)):
+        for value, low, high in ((left, before, 0), (right, 0, after)):
+            lows = tuple(low if a == axis else 0 for a in range(x.ndim))
+            highs = tuple(high if a == axis else 0 for a in range(x.ndim))
+            x = ops.pad(x, value_of(value, x.dtype), low=lows, high=highs, interior=zeros)
+    return x

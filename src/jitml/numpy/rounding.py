@@ -1,0 +1,191 @@
+"""Rounding and closeness: round, fix, isclose, allclose, array_equal, and a few functions of one number."""
+
+from __future__ import annotations
+
+from math import pi
+from typing import Any
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import BOOL, F64, is_float
+from jitml.numpy.operands import (
+    as_array,
+    as_int,
+    astype,
+    broadcast_value,
+    common_dtype,
+    full,
+    kind_of,
+    not_compiled,
+    result_of,
+    value_of,
+)
+from jitml.numpy.reductions import finish, reduce_values
+from jitml.numpy.ufuncs import call_ufunc
+from jitml.trace.registry import implements
+from jitml.trace.tracers import TracedNumber, current_trace, fresh, scalar
+
+
+def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """Half to even, after a scaling by a power of ten: NumPy's formula, with its rounding errors."""
+    x, digits = value_of(a), as_int(decimals)
+    if not is_float(x.dtype):
+        if digits < 0 and x.dtype != BOOL:
+            not_compiled(
+                "round", "of integers to a negative number of decimals", "(x + n // 2) // n * n rounds to multiples of n."
+            )
+        return finish(astype(x, np.dtype(np.float16)) if x.dtype == BOOL else x, None, out, x.ndim)
+    if digits == 0:
+        return finish(ops.rint(x), None, out, x.ndim)
+    scale = float(10.0 ** abs(digits))
+    result = ops.rint(x * scale) / scale if digits > 0 else ops.rint(x / scale) * scale
+    return finish(result, None, out, x.ndim)
+
+
+implements(np.round)(_round)
+implements(np.around)(_round)
+
+
+@implements(np.fix)
+def fix(x: Any, out: Any = None) -> Any:
+    return call_ufunc(np.trunc, x, out=out)
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    return result_of(_close(a, b, rtol, atol, equal_nan))
+
+
+def _close(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Value:
+    """|a - b| <= atol + rtol |b|, or equal (which infinities need)."""
+    dtype = common_dtype(a, b, *([] if any(_is_float_kind(v) for v in (a, b)) else [1.0]))
+    x, y = value_of(a, dtype), value_of(b, dtype)
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    x, y = broadcast_value(x, shape), broadcast_value(y, shape)
+    bound = ops.abs(y) * broadcast_value(value_of(rtol, dtype), shape) + broadcast_value(value_of(atol, dtype), shape)
+    near = ops.bit_and(ops.le(ops.abs(ops.sub(x, y)), bound), ops.isfinite(y))
+    result = ops.bit_or(near, ops.eq(x, y))
+    return ops.bit_or(result, ops.bit_and(ops.isnan(x), ops.isnan(y))) if equal_nan else result  # type: ignore[no-any-return]
+
+
+def _is_float_kind(x: Any) -> bool:
+    kind = kind_of(x)
+    return kind is float or (isinstance(kind, np.dtype) and is_float(kind))
+
+
+def _python_bool(value: Value) -> TracedNumber:
+    trace = current_trace()
+    assert trace is not None, "implementations run in a trace"
+    return TracedNumber.of_value(trace, value)
+
+
+def _everywhere(x: Value) -> Value:
+    return reduce_values(ops.reduce_all, x, tuple(range(x.ndim)))
+
+
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> TracedNumber:
+    return _python_bool(_everywhere(_close(a, b, rtol, atol, equal_nan)))
+
+
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    x, y = value_of(a1), value_of(a2)
+    if x.shape != y.shape:
+        return False
+    return _python_bool(_everywhere(_equal(x, y, equal_nan)))
+
+
+@implements(np.array_equiv)
+def array_equiv(a1: Any, a2: Any) -> Any:
+    x, y = value_of(a1), value_of(a2)
+    try:
+        shape = np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        return False
+    return _python_bool(_everywhere(_equal(broadcast_value(x, shape), broadcast_value(y, shape), False)))
+
+
+def _equal(x: Value, y: Value, equal_nan: bool) -> Value:
+    same = call_ufunc(np.equal, fresh(x), fresh(y))
+    result: Value = value_of(same)
+    if equal_nan and is_float(x.dtype) and is_float(y.dtype):
+        result = ops.bit_or(result, ops.bit_and(ops.isnan(x), ops.isnan(y)))
+    return result
+
+
+@implements(np.sinc)
+def sinc(x: Any) -> Any:
+    """sin(pi x) / (pi x), and 1 at 0 by NumPy's trick: 0 is replaced by a tiny number."""
+    value = value_of(x)
+    value = value if is_float(value.dtype) else astype(value, F64)
+    smallest = 1e-20 if value.dtype != np.dtype(np.float16) else float(np.finfo(np.float16).eps)
+    angle = ops.select(ops.eq(value, 0.0), full(value.shape, smallest, value.dtype), value) * pi
+    return result_of(ops.div(ops.sin(angle), angle))
+
+
+@implements(np.isposinf)
+def isposinf(x: Any, out: Any = None) -> Any:
+    return _signed_infinity(x, float("inf"), out)
+
+
+@implements(np.isneginf)
+def isneginf(x: Any, out: Any = None) -> Any:
+    return _signed_infinity(x, float("-inf"), out)
+
+
+def _signed_infinity(x: Any, infinity: float, out: Any) -> Any:
+    value = value_of(x)
+    found = ops.eq(value, infinity) if is_float(value.dtype) else full(value.shape, False, BOOL)
+    return finish(found, None, out, value.ndim)
+
+
+@implements(np.isreal)
+def isreal(x: Any) -> Any:
+    return result_of(full(as_array(x).shape, True, BOOL))
+
+
+@implements(np.iscomplex)
+def iscomplex(x: Any) -> Any:
+    return result_of(full(as_array(x).shape, False, BOOL))
+
+
+@implements(np.real)
+def real(val: Any) -> Any:
+    return val
+
+
+@implements(np.imag)
+def imag(val: Any) -> Any:
+    value = value_of(val)
+    return scalar(full((), 0, value.dtype)) if value.ndim == 0 else fresh(full(value.shape, 0, value.dtype))
+
+
+@implements(np.iscomplexobj)
+def iscomplexobj(x: Any) -> bool:
+    return False
+
+
+@implements(np.isrealobj)
+def isrealobj(x: Any) -> bool:
+    return True
+
+
+@implements(np.result_type)
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    kinds = (a if isinstance(a, (type, np.dtype, str)) else kind_of(a) for a in arrays_and_dtypes)
+    return np.result_type(*(0 if k is int else 0.0 if k is float else k for k in kinds))
+
+
+@implements(np.can_cast)
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    kind = from_ if isinstance(from_, (type, np.dtype, str)) else kind_of(from_)
+    return np.can_cast(kind, to, casting)
+
+
+@implements(np.shares_memory, np.may_share_memory)
+def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
+    """Whether both are windows on one storage; which parts of it they show is not looked at."""
+    return hasattr(a, "storage") and hasattr(b, "storage") and a.storage is b.storage

@@ -1,0 +1,306 @@
+"""Choosing elements: by conditions (`where`, `select`, `clip`) and by index arrays (`take`, `take_along_axis`, `put`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import ShapeError
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import BOOL, I64, is_integer, normalize_axis
+from jitml.numpy.indexing import fit, getitem, setitem, value_for
+from jitml.numpy.loops import truth
+from jitml.numpy.operands import (
+    as_array,
+    as_int,
+    astype,
+    broadcast_value,
+    common_dtype,
+    common_shape,
+    full,
+    kind_of,
+    not_compiled,
+    reshape_value,
+    result_of,
+    value_of,
+)
+from jitml.numpy.reductions import finish, is_given
+from jitml.numpy.shape import broadcasted, reshaped
+from jitml.numpy.ufuncs import call_ufunc
+from jitml.trace.context import user_source
+from jitml.trace.registry import implements
+from jitml.trace.tracers import TracedArray, assign, fresh, is_traced, read
+
+
+@implements(np.where)
+def where(condition: Any, x: Any = None, y: Any = None, /) -> TracedArray:
+    if x is None and y is None:
+        not_compiled(
+            "where",
+            "with a condition alone has a size that depends on data",
+            "np.where(condition, x, y) keeps the size; np.argmax(condition) finds the first place.",
+        )
+    return fresh(where_value(condition, x, y))
+
+
+def where_value(condition: Any, x: Any, y: Any) -> Value:
+    """np.where with weak Python numbers, as a Value."""
+    dtype = common_dtype(x, y)
+    mask, values = truth(value_of(condition)), [value_of(v, dtype) for v in (x, y)]
+    shape = common_shape("where", mask.shape, *(v.shape for v in values))
+    return ops.select(*(broadcast_value(v, shape) for v in (mask, *values)))  # type: ignore[no-any-return]  # one result
+
+
+@implements(np.clip)
+def clip(
+    a: Any,
+    a_min: Any = np._NoValue,
+    a_max: Any = np._NoValue,
+    out: Any = None,
+    *,
+    min: Any = np._NoValue,
+    max: Any = np._NoValue,
+    **options: Any,
+) -> Any:
+    """min(max(a, a_min), a_max); NaN in any of the three is handed on."""
+    low, high = (b if is_given(b) else a for a, b in ((a_min, min), (a_max, max)))
+    low, high = (b if is_given(b) else None for b in (low, high))
+    options = {k: v for k, v in options.items() if v is not None}
+    if low is None and high is None:
+        return call_ufunc(np.positive, a, out=out, **options)
+    if low is None or high is None:
+        return call_ufunc(np.minimum if low is None else np.maximum, a, high if low is None else low, out=out, **options)
+    dtype = common_dtype(a, low, high)
+    raised = call_ufunc(np.maximum, value_of(a, dtype), value_of(low, dtype))
+    return call_ufunc(np.minimum, raised, value_of(high, dtype), out=out, **options)
+
+
+@implements(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> TracedArray:
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if not len(condlist):
+        raise ValueError("select with an empty condition list is not possible")
+    dtype = common_dtype(*choicelist, default)
+    result = value_of(default, dtype)
+    for condition, choice in zip(reversed(condlist), reversed(choicelist)):
+        mask = value_of(condition)
+        if mask.dtype != BOOL:
+            raise TypeError(f"invalid entry in condlist: should be boolean ndarray, not {mask.dtype}")
+        result = where_value(mask, value_of(choice, dtype), result)
+    return fresh(result)
+
+
+@implements(np.piecewise)
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kwargs: Any) -> TracedArray:
+    """Every function is computed everywhere, and the last condition that holds chooses."""
+    array = as_array(x)
+    conditions = list(condlist) if isinstance(condlist, (list, tuple)) and np.ndim(condlist[0]) else [condlist]
+    masks = [broadcast_value(truth(value_of(c)), array.shape) for c in conditions]
+    functions = list(funclist)
+    if len(functions) == len(masks) + 1:
+        rest = ops.bit_not(_any_of(masks))
+        masks.append(rest)
+    if len(functions) != len(masks):
+        raise ValueError(f"with {len(masks)} condition(s), either {len(masks)} or {len(masks) + 1} functions are expected")
+    result = full(array.shape, 0, array.dtype)
+    for mask, function in zip(masks, functions):
+        value = function(array, *args, **kwargs) if callable(function) else function
+        result = ops.select(mask, broadcast_value(value_for(value, array), array.shape), result)
+    return fresh(result)
+
+
+def _any_of(masks: Sequence[Value]) -> Value:
+    result = masks[0]
+    for mask in masks[1:]:
+        result = ops.bit_or(result, mask)
+    return result
+
+
+@implements(np.choose)
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """The chosen array's element at each place. An index out of range cannot raise at run time: it must be handled by `mode`."""
+    values = list(choices) if isinstance(choices, (list, tuple)) else list(iter(as_array(choices)))
+    dtype = common_dtype(*values)
+    index = value_of(a)
+    lifted = [value_of(v, dtype) for v in values]
+    shape = common_shape("choose", index.shape, *(v.shape for v in lifted))
+    # Stacked, the choice is a gather, whose bounds are checked at run time.
+    stacked = ops.concat(*(reshape_value(broadcast_value(v, shape), (1, *shape)) for v in lifted), axis=0)
+    index = _index_in_mode(astype(broadcast_value(index, shape), I64), len(values), mode)
+    places = [ops.iota(shape=shape, axis=n, dtype=I64) for n in range(len(shape))]
+    return finish(ops.gather(stacked, index, *places, axis=0), None, out, len(shape))
+
+
+def _index_in_mode(index: Value, size: int, mode: str) -> Value:
+    """An index brought into range as `mode=` says; "raise" leaves it to the check of the gather."""
+    if mode == "wrap":
+        return ops.remainder(index, size)  # type: ignore[no-any-return]  # one-result ops return a Value
+    if mode == "clip":
+        return ops.minimum(ops.maximum(index, 0), size - 1)  # type: ignore[no-any-return]  # as above
+    return index
+
+
+@implements(np.take)
+def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
+    x = value_of(a)
+    if axis is None:
+        x, axis = reshape_value(x, (x.size,)), 0
+    index = _integers("take", indices)
+    along = normalize_axis(as_int(axis), x.ndim)
+    index = _index_in_mode(index if mode == "raise" else astype(index, I64), x.shape[along], mode)
+    if x.shape[along] == 0 and index.size:
+        raise IndexError("cannot do a non-empty take from an empty axes.")
+    return finish(ops.gather(x, index, axis=along), None, out, x.ndim)
+
+
+def _integers(name: str, indices: Any) -> Value:
+    index = value_of(np.asarray(indices, np.intp).tolist() if isinstance(indices, (list, tuple)) and not indices else indices)
+    if index.dtype == BOOL:
+        index = astype(index, I64)
+    if not is_integer(index.dtype):
+        raise TypeError(f"Cannot cast array data from {index.dtype!r} to dtype('int64') according to the rule 'safe'")
+    return index
+
+
+def _along(x: Value, index: Value, axis: int) -> list[Value]:
+    """An index array for every axis: `index` on one, each element's own place on the others."""
+    return [index if n == axis else ops.iota(shape=index.shape, axis=n, dtype=index.dtype) for n in range(x.ndim)]
+
+
+def _aligned(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[TracedArray, Value, int]:
+    x, index = as_array(arr), value_of(indices)
+    if not is_integer(index.dtype):
+        raise IndexError("`indices` must be an integer array")
+    if axis is None:
+        x, axis = reshaped(x, (x.size,)), 0
+    along = normalize_axis(as_int(axis), x.ndim)
+    if x.ndim != index.ndim:
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    shape = tuple(i if n == along else max(s, i) if 1 in (s, i) else s for n, (s, i) in enumerate(zip(x.shape, index.shape)))
+    index = broadcast_value(index, shape)
+    target = tuple(s if n == along else shape[n] for n, s in enumerate(x.shape))
+    return (x if x.shape == target else broadcasted(x, target)), index, along
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> TracedArray:
+    x, index, along = _aligned("take_along_axis", arr, indices, axis)
+    value = read(x)
+    return fresh(ops.gather(value, *_along(value, index, along), axis=0))
+
+
+@implements(np.put_along_axis)
+def put_along_axis(arr: TracedArray, indices: Any, values: Any, axis: int | None) -> None:
+    x, index, along = _aligned("put_along_axis", arr, indices, axis)
+    new = fit(value_for(values, arr), index.shape)
+    base = read(x)
+    assign(x, ops.scatter(base, new, *_along(base, index, along), axis=0, combine="set"))
+
+
+@implements(np.put)
+def put(a: TracedArray, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Flat assignment; values repeat as often as needed."""
+    index = _index_in_mode(reshape_value(_integers("put", ind), (np.size(ind),)), a.size, mode)
+    new = value_for(v, a)
+    if new.size != 1 and new.size != index.size:
+        not_compiled("put", "with values that repeat", "Give one value per index, or a single one.")
+    flat = reshaped(a, (a.size,))
+    if flat.storage is not a.storage:
+        not_compiled("put", "into an array that is not contiguous", "Index it: x[i, j] = v.")
+    setitem(flat, fresh(index), fresh(reshape_value(new, (new.size,))))
+
+
+@implements(np.compress)
+def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
+    if is_traced(condition):
+        not_compiled("compress", "by a traced condition has a size that depends on data", "np.where keeps the size.")
+    kept = np.flatnonzero(np.asarray(condition))
+    return take(a, kept.tolist(), axis, out)
+
+
+@implements(np.putmask)
+def putmask(a: TracedArray, mask: Any, values: Any) -> None:
+    new = value_for(values, a)
+    if new.shape not in ((), a.shape):
+        not_compiled("putmask", "with values that repeat", "Give one value, or values of the array's shape.")
+    assign(a, ops.select(broadcast_value(truth(value_of(mask)), a.shape), broadcast_value(new, a.shape), read(a)))
+
+
+@implements(np.copyto)
+def copyto(dst: TracedArray, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    kind = kind_of(src)
+    if isinstance(kind, np.dtype) and not np.can_cast(kind, dst.dtype, casting):
+        raise TypeError(f"Cannot cast array data from {kind!r} to {dst.dtype!r} according to the rule {casting!r}")
+    new = fit(value_for(src, dst), dst.shape)
+    assign(dst, new if where is True else ops.select(broadcast_value(value_of(where, BOOL), dst.shape), new, read(dst)))
+
+
+@implements(np.nan_to_num)
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    value = value_of(x)
+    if value.dtype.kind != "f":
+        return result_of(value)
+    limits = np.finfo(value.dtype)  # type: ignore[type-var]  # a floating dtype, by its kind
+    result = value
+    for mask, number in (
+        (ops.isnan(value), nan),
+        (ops.eq(value, float("inf")), float(limits.max) if posinf is None else posinf),
+        (ops.eq(value, float("-inf")), float(limits.min) if neginf is None else neginf),
+    ):
+        result = ops.select(mask, broadcast_value(value_of(number, value.dtype), value.shape), result)
+    if not copy and isinstance(x, TracedArray):
+        assign(x, result)
+        return x
+    return result_of(result)
+
+
+@implements(np.fill_diagonal)
+def fill_diagonal(a: TracedArray, val: Any, wrap: bool = False) -> None:
+    if a.ndim != 2 or wrap or np.ndim(val):
+        not_compiled("fill_diagonal", "is compiled for matrices and one number", "Assign x[i, i] = values with i = np.arange(n).")
+    rows, columns = (ops.iota(shape=a.shape, axis=n, dtype=I64) for n in (0, 1))
+    assign(a, ops.select(ops.eq(rows, columns), broadcast_value(value_for(val, a), a.shape), read(a)))
+
+
+@implements(np.delete)
+def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
+    x = as_array(arr)
+    if axis is None:
+        x, axis = reshaped(x, (x.size,)), 0
+    along = normalize_axis(as_int(axis), x.ndim)
+    if is_traced(obj):
+        not_compiled("delete", "at traced places", "Give the places as Python ints.")
+    kept = np.delete(np.arange(x.shape[along]), obj)
+    return take(x, kept.tolist(), along)
+
+
+@implements(np.insert)
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    if np.ndim(obj) or is_traced(obj):
+        not_compiled("insert", "at several or traced places", "np.concatenate joins the parts.")
+    x = as_array(arr)
+    if axis is None:
+        x, axis = reshaped(x, (x.size,)), 0
+    along = normalize_axis(as_int(axis), x.ndim)
+    size, at = x.shape[along], as_int(obj)
+    if not -size <= at <= size:
+        raise IndexError(f"index {at} is out of bounds for axis {along} with size {size}")
+    at += size if at < 0 else 0
+    new = value_for(values, x)
+    if new.ndim == x.ndim and new.ndim > 1:
+        part = new
+    else:
+        shape = (*x.shape[:along], *x.shape[along + 1 :])
+        if x.ndim == 1 and new.ndim == 1:
+            part = new
+        else:
+            part = reshape_value(broadcast_value(new, shape), (*x.shape[:along], 1, *x.shape[along + 1 :]))
+    before = (slice(None),) * along
+    left, right = getitem(x, (*before, slice(None, at))), getitem(x, (*before, slice(at, None)))
+    if any(p != q for n, (p, q) in enumerate(zip(part.shape, x.shape)) if n != along):
+        raise ShapeError(f"insert: {part.aval} does not fit into {x.aval}", source=user_source())
+    return fresh(ops.concat(read(left), part, read(right), axis=along))

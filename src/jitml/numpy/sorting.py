@@ -1,0 +1,153 @@
+"""Sorting and searching. Sorts are stable and put NaN last; a partition is a sort, which satisfies its contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.op import Op
+from jitml.ir.types import BOOL, I64, is_float, normalize_axis
+from jitml.numpy.operands import as_array, as_int, broadcast_value, common_dtype, not_compiled, reshape_value, result_of, value_of
+from jitml.numpy.reductions import reduce_values
+from jitml.trace.registry import implements
+from jitml.trace.tracers import TracedArray, fresh
+
+
+def _sorted(op: Op, a: Any, axis: int | None, order: Any) -> TracedArray:
+    x = value_of(a)
+    if order is not None:
+        raise ValueError("Cannot specify order when the array has no fields.")
+    if axis is None:
+        x, axis = reshape_value(x, (x.size,)), -1
+    return fresh(op(x, axis=normalize_axis(as_int(axis), x.ndim)))
+
+
+@implements(np.sort)
+def sort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None) -> TracedArray:
+    return _sorted(ops.sort, a, axis, order)
+
+
+@implements(np.argsort)
+def argsort(
+    a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None
+) -> TracedArray:
+    return _sorted(ops.argsort, a, axis, order)
+
+
+@implements(np.partition)
+def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> TracedArray:
+    return _sorted(ops.sort, a, axis, order)
+
+
+@implements(np.argpartition)
+def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> TracedArray:
+    return _sorted(ops.argsort, a, axis, order)
+
+
+@implements(np.sort_complex)
+def sort_complex(a: Any) -> TracedArray:
+    not_compiled("sort_complex", "has a complex result", "np.sort sorts real numbers.")
+
+
+@implements(np.lexsort)
+def lexsort(keys: Any, axis: int = -1) -> TracedArray:
+    """Stable sorts by each key in turn, the last one deciding."""
+    columns = [value_of(k) for k in (keys if isinstance(keys, (list, tuple)) else list(iter(as_array(keys))))]
+    if columns[0].ndim != 1:
+        not_compiled("lexsort", "of keys with several axes", "Sort one row after the other.")
+    order = ops.argsort(columns[0], axis=0)
+    for column in columns[1:]:
+        order = ops.gather(order, ops.argsort(ops.gather(column, order, axis=0), axis=0), axis=0)
+    return fresh(order)
+
+
+@implements(np.searchsorted)
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """Binary search, all at once: each step halves every element's interval. NaN counts as the largest."""
+    if side not in ("left", "right"):
+        raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
+    if np.ndim(a) != 1:
+        raise ValueError("object of too small depth for desired array")
+    dtype = common_dtype(a, v)
+    keys, wanted = value_of(a, dtype), value_of(v, dtype)
+    if sorter is not None:
+        keys = ops.gather(keys, value_of(sorter), axis=0)
+    return result_of(search(keys, wanted, side))
+
+
+def search(keys: Value, wanted: Value, side: str) -> Value:
+    """Where each wanted value goes among sorted keys: the number of keys that stand before it."""
+    size = keys.shape[0]
+    found = ops.full(value=0, shape=wanted.shape, dtype=I64)
+    if size == 0:
+        return found  # type: ignore[no-any-return]  # one-result ops return a Value
+    step = 1 << (size.bit_length() - 1)
+    while step:
+        # Keys before `found` stand before the wanted value; try `step` more of them.
+        trial = found + step
+        inside = ops.le(trial, size)
+        key = ops.gather(keys, ops.minimum(trial, size) - 1, axis=0)
+        found = ops.select(ops.bit_and(inside, _stands_before(key, wanted, side)), trial, found)
+        step //= 2
+    return found  # type: ignore[no-any-return]  # one-result ops return a Value
+
+
+def _stands_before(key: Value, wanted: Value, side: str) -> Value:
+    if side == "left":
+        before = ops.lt(key, wanted)
+        return ops.bit_or(before, ops.bit_and(ops.isnan(wanted), ops.bit_not(ops.isnan(key)))) if is_float(key.dtype) else before  # type: ignore[no-any-return]
+    before = ops.le(key, wanted)
+    return ops.bit_or(before, ops.isnan(wanted)) if is_float(key.dtype) else before  # type: ignore[no-any-return]  # as above
+
+
+@implements(np.digitize)
+def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """Like NumPy, a search among the edges; these must rise (falling ones cannot be told apart while tracing)."""
+    return searchsorted(bins, x, side="left" if right else "right")
+
+
+@implements(np.bincount)
+def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> TracedArray:
+    not_compiled(
+        "bincount",
+        "has a size that depends on data, even with minlength",
+        "counts = np.zeros(n, int); np.add.at(counts, x, 1) has a fixed size.",
+    )
+
+
+@implements(np.isin)
+def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
+    """Every element against every test element; a binary search in the sorted ones where there are many."""
+    dtype = common_dtype(element, test_elements)
+    x, y = value_of(element, dtype), value_of(test_elements, dtype)
+    y = reshape_value(y, (y.size,))
+    if y.size > 16:
+        keys = ops.sort(y, axis=0)
+        place = ops.minimum(search(keys, x, "left"), y.size - 1)
+        found = ops.eq(ops.gather(keys, place, axis=0), x)
+    else:
+        shape = (*x.shape, y.size)
+        pairs = ops.eq(ops.broadcast(x, shape=shape, axes=tuple(range(x.ndim))), broadcast_value(y, shape))
+        found = reduce_values(ops.reduce_any, pairs, (x.ndim,)) if y.size else ops.full(value=False, shape=x.shape, dtype=BOOL)
+    return result_of(ops.bit_not(found) if invert else found)
+
+
+def _by_size(name: str, remedy: str) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        not_compiled(name, "has a size that depends on data", remedy)
+
+    return refuse
+
+
+implements(np.unique)(_by_size("unique", "np.sort keeps the size; unique values can be found outside the jitted function."))
+implements(np.nonzero)(_by_size("nonzero", "Use the condition itself with np.where or where=."))
+implements(np.flatnonzero)(_by_size("flatnonzero", "Use the condition itself with np.where or where=."))
+implements(np.argwhere)(_by_size("argwhere", "Use the condition itself with np.where or where=."))
+implements(np.extract)(_by_size("extract", "np.where keeps the size."))
+implements(np.trim_zeros)(_by_size("trim_zeros", "Slice with known bounds."))
+implements(np.histogram)(
+    _by_size("histogram", "Its edges are data: search in fixed edges with np.searchsorted, count with np.add.at.")
+)

@@ -1,0 +1,338 @@
+"""Means, variances, medians, quantiles, correlations, in the numerically stable form that NumPy uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import floor, prod
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import ShapeError
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import BOOL, F32, F64, DType, is_float
+from jitml.numpy.operands import (
+    as_array,
+    astype,
+    axes_of,
+    broadcast_value,
+    full,
+    not_compiled,
+    reshape_value,
+    result_of,
+    value_of,
+)
+from jitml.numpy.reductions import F16, Axis, finish, is_given, masked, reduce_values, without_nan
+from jitml.trace.context import user_source
+from jitml.trace.registry import implements
+from jitml.trace.tracers import TracedNumber, fresh, is_traced, read
+
+
+def _compute_dtype(x: Value, dtype: Any) -> tuple[DType, DType]:
+    """The dtype that a mean is computed in, and the result's: float64 of integers, float32 inside of float16."""
+    chosen = np.dtype(dtype) if is_given(dtype) else x.dtype if is_float(x.dtype) else F64
+    return (F32 if chosen == F16 else chosen), chosen
+
+
+def _count(x: Value, axes: Sequence[int], where: Any, dtype: DType) -> Value:
+    """How many elements each result is made of, shaped like the result."""
+    kept = [n for axis, n in enumerate(x.shape) if axis not in axes]
+    if where is True or where is np._NoValue:
+        return full(kept, float(prod(x.shape[axis] for axis in axes)), dtype)
+    mask = broadcast_value(value_of(where, BOOL), x.shape)
+    return reduce_values(ops.reduce_sum, astype(mask, dtype), axes)
+
+
+def mean_value(x: Value, axes: Sequence[int], where: Any = True) -> Value:
+    """The mean in x's own dtype."""
+    total = reduce_values(ops.reduce_sum, masked(x, where, 0), axes)
+    return ops.div(total, _count(x, axes, where, x.dtype))  # type: ignore[no-any-return]  # one-result ops return a Value
+
+
+def _spread(x: Value, kept: Value, axes: Sequence[int]) -> Value:
+    """A reduction's result along x's axes again."""
+    shape = [1 if axis in axes else n for axis, n in enumerate(x.shape)]
+    return broadcast_value(reshape_value(kept, shape), x.shape)
+
+
+def variance_value(x: Value, axes: Sequence[int], ddof: Any, where: Any = True, mean: Value | None = None) -> Value:
+    """The mean of squared distances from the mean: two passes, which E[x²] - E[x]² is no match for."""
+    center = mean_value(x, axes, where) if mean is None else mean
+    distance = ops.sub(x, _spread(x, center, axes))
+    total = reduce_values(ops.reduce_sum, masked(distance * distance, where, 0), axes)
+    count = _count(x, axes, where, x.dtype)
+    freedom = ops.maximum(ops.sub(count, broadcast_value(value_of(ddof, x.dtype), count.shape)), 0.0)
+    return ops.div(total, freedom)  # type: ignore[no-any-return]  # one-result ops return a Value
+
+
+@implements(np.mean)
+def mean(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+    x = value_of(a)
+    inner, outer = _compute_dtype(x, dtype)
+    axes = axes_of(axis, x.ndim)
+    result = astype(mean_value(astype(x, inner), axes, where), outer)
+    return finish(result, axes if keepdims is True else None, out, x.ndim)
+
+
+def _variance(finally_: Callable[[Value], Value]) -> Callable[..., Any]:
+    def function(
+        a: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: Any = 0,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        mean: Any = np._NoValue,
+        correction: Any = np._NoValue,
+    ) -> Any:
+        x = value_of(a)
+        inner, outer = _compute_dtype(x, dtype)
+        axes = axes_of(axis, x.ndim)
+        freedom = correction if is_given(correction) else ddof
+        x = astype(x, inner)
+        center = None
+        if is_given(mean):
+            kept = [n for n_axis, n in enumerate(x.shape) if n_axis not in axes]
+            center = reshape_value(value_of(mean, inner), kept)
+        result = astype(finally_(variance_value(x, axes, freedom, where, center)), outer)
+        return finish(result, axes if keepdims is True else None, out, x.ndim)
+
+    return function
+
+
+implements(np.var)(_variance(lambda variance: variance))
+implements(np.std)(_variance(ops.sqrt))
+
+
+def _not_nan(x: Value) -> Any:
+    return ops.bit_not(ops.isnan(x)) if is_float(x.dtype) else True
+
+
+@implements(np.nanmean)
+def nanmean(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+    x = value_of(a)
+    kept = (
+        _not_nan(x)
+        if where is True or where is np._NoValue
+        else ops.bit_and(_not_nan(x), broadcast_value(value_of(where, BOOL), x.shape))
+    )
+    return mean(without_nan(x, 0.0), axis, dtype, out, keepdims, where=kept)
+
+
+def _nan_variance(variance: np.ufunc | Callable[..., Any], finally_: Callable[[Value], Value]) -> Callable[..., Any]:
+    def function(
+        a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **options: Any
+    ) -> Any:
+        if any(map(is_given, options.values())):
+            not_compiled(variance.__name__, f"with {', '.join(options)}", "Use np.where and np.nanmean.")
+        x = value_of(a)
+        inner, outer = _compute_dtype(x, dtype)
+        axes = axes_of(axis, x.ndim)
+        x = astype(x, inner)
+        kept = _not_nan(x)
+        x = without_nan(x, 0.0)
+        result = variance_value(x, axes, ddof, kept)
+        if kept is not True:
+            # With no more elements than ddof NumPy gives nan here, where the plain function may give inf.
+            freedom = _count(x, axes, kept, inner) - float(ddof)
+            result = ops.select(ops.gt(freedom, 0.0), result, full(result.shape, float("nan"), inner))
+        return finish(astype(finally_(result), outer), axes if keepdims is True else None, out, x.ndim)
+
+    return function
+
+
+implements(np.nanvar)(_nan_variance(np.nanvar, lambda variance: variance))
+implements(np.nanstd)(_nan_variance(np.nanstd, ops.sqrt))
+
+
+@implements(np.average)
+def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
+    x = value_of(a)
+    axes = axes_of(axis, x.ndim)
+    keep = axes if keepdims is True else None
+    if weights is None:
+        inner, outer = _compute_dtype(x, None)
+        result = astype(mean_value(astype(x, inner), axes), outer)
+        total = _count(x, axes, True, outer)
+    else:
+        w = value_of(weights)
+        dtype = np.result_type(x.dtype, w.dtype, *([] if is_float(x.dtype) else ["f8"]))
+        x, w = astype(x, dtype), _weights(astype(w, dtype), x, axes)
+        total = reduce_values(ops.reduce_sum, w, axes)
+        result = ops.div(reduce_values(ops.reduce_sum, x * w, axes), total)
+    average_ = finish(result, keep, None, x.ndim)
+    return (average_, finish(total, keep, None, x.ndim)) if returned else average_
+
+
+def _weights(w: Value, x: Value, axes: Sequence[int]) -> Value:
+    if w.shape == x.shape:
+        return w
+    if w.shape != tuple(x.shape[axis] for axis in axes):
+        message = f"Shape of weights must be consistent with shape of a along specified axis: {w.shape} and {x.shape}"
+        raise ShapeError(message, source=user_source())
+    return broadcast_value(reshape_value(w, (n if axis in axes else 1 for axis, n in enumerate(x.shape))), x.shape)
+
+
+def _rows(x: Value, axes: Sequence[int]) -> Value:
+    """The reduced axes as one last axis."""
+    others = [axis for axis in range(x.ndim) if axis not in axes]
+    shape = [*(x.shape[axis] for axis in others), prod(x.shape[axis] for axis in axes)]
+    return reshape_value(ops.transpose(x, perm=(*others, *axes)), shape)
+
+
+def _pick(rows: Value, at: int) -> Value:
+    """One column of the sorted rows."""
+    n = rows.ndim - 1
+    start, stop = (0,) * n + (at,), (*rows.shape[:-1], at + 1)
+    return reshape_value(ops.slice(rows, start=start, stop=stop, step=(1,) * rows.ndim), rows.shape[:-1])
+
+
+@implements(np.median)
+def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
+    x = value_of(a)
+    axes = axes_of(axis, x.ndim)
+    inner, outer = _compute_dtype(x, None)
+    rows = ops.sort(_rows(x, axes), axis=x.ndim - len(axes))
+    count = rows.shape[-1]
+    if count == 0:
+        result = full(rows.shape[:-1], float("nan"), outer)
+    else:
+        upper = astype(_pick(rows, count // 2), inner)
+        middle = upper if count % 2 else ops.div(astype(_pick(rows, count // 2 - 1), inner) + upper, 2.0)
+        result = astype(_or_nan(middle, rows), outer)
+    return finish(result, axes if keepdims else None, out, x.ndim)
+
+
+def _or_nan(result: Value, rows: Value) -> Value:
+    """nan where a row holds one: sorting has put it last."""
+    if not is_float(rows.dtype):
+        return result
+    last = _pick(rows, rows.shape[-1] - 1)
+    return ops.select(ops.isnan(last), full(result.shape, float("nan"), result.dtype), result)  # type: ignore[no-any-return]
+
+
+_POSITIONS: dict[str, Callable[[float], tuple[int, float]]] = {
+    "linear": lambda at: (floor(at), at - floor(at)),
+    "lower": lambda at: (floor(at), 0.0),
+    "higher": lambda at: (-floor(-at), 0.0),
+    "midpoint": lambda at: (floor(at), 0.0 if at == floor(at) else 0.5),
+    "nearest": lambda at: (round(at), 0.0),
+}
+
+
+def _quantile(name: str, scale: float) -> Callable[..., Any]:
+    def function(
+        a: Any,
+        q: Any,
+        axis: Axis = None,
+        out: Any = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: Any = False,
+        *,
+        weights: Any = None,
+        interpolation: Any = None,
+    ) -> Any:
+        if method not in _POSITIONS or weights is not None or interpolation is not None:
+            not_compiled(name, f"with method={method!r} or weights", f"The methods {', '.join(_POSITIONS)} are, without weights.")
+        x = value_of(a)
+        axes = axes_of(axis, x.ndim)
+        fractions = np.asarray(_known_fractions(name, q), float) / scale
+        if fractions.size and not (fractions.min() >= 0 and fractions.max() <= 1):
+            raise ValueError(
+                "Percentiles must be in the range [0, 100]" if scale == 100 else "Quantiles must be in the range [0, 1]"
+            )
+        inner, outer = _compute_dtype(x, None)
+        rows = ops.sort(_rows(x, axes), axis=x.ndim - len(axes))
+        if method in ("lower", "higher", "nearest"):
+            inner = outer = x.dtype
+        found = [
+            finish(astype(_at_fraction(rows, f, method, inner), outer), axes if keepdims else None, None, x.ndim)
+            for f in fractions.flat
+        ]
+        if fractions.ndim == 0:
+            return finish(read(found[0]), None, out, x.ndim)
+        values = [read(v) for v in found]
+        stacked = ops.concat(*(reshape_value(v, (1, *v.shape)) for v in values), axis=0)
+        return finish(reshape_value(stacked, (*fractions.shape, *values[0].shape)), None, out, x.ndim)
+
+    return function
+
+
+def _known_fractions(name: str, q: Any) -> Any:
+    if isinstance(q, TracedNumber):
+        return q.known()
+    if is_traced(q):
+        not_compiled(name, "with traced fractions", "Give q as a Python number or a list of them.")
+    return [_known_fractions(name, item) for item in q] if isinstance(q, (list, tuple)) else q
+
+
+def _at_fraction(rows: Value, fraction: float, method: str, inner: DType) -> Value:
+    count = rows.shape[-1]
+    if count == 0:
+        return full(rows.shape[:-1], float("nan"), inner)
+    at, weight = _POSITIONS[method](fraction * (count - 1))
+    low = astype(_pick(rows, at), inner)
+    if weight == 0.0:
+        return _or_nan(low, rows)
+    high = astype(_pick(rows, min(at + 1, count - 1)), inner)
+    # From the nearer end, so that both ends are met exactly.
+    distance = high - low
+    result = low + distance * weight if weight < 0.5 else high - distance * (1 - weight)
+    return _or_nan(result, rows)
+
+
+implements(np.quantile)(_quantile("quantile", 1.0))
+implements(np.percentile)(_quantile("percentile", 100.0))
+
+
+@implements(np.cov)
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Any:
+    if fweights is not None or aweights is not None:
+        not_compiled("cov", "with weights", "Weight the centred data by hand: (w * d) @ d.T / w.sum().")
+    return fresh(_covariance(m, y, rowvar, (0 if bias else 1) if ddof is None else ddof, dtype))
+
+
+def _covariance(m: Any, y: Any, rowvar: bool, ddof: Any, dtype: Any) -> Value:
+    parts = [as_array(m)] if y is None else [as_array(m), as_array(y)]
+    target = np.result_type(*(p.dtype for p in parts), np.float64) if dtype is None else np.dtype(dtype)
+    rows = []
+    for part in parts:
+        value = astype(read(part), target)
+        value = reshape_value(value, (1, value.size)) if value.ndim < 2 else value
+        rows.append(ops.transpose(value, perm=(1, 0)) if not rowvar and part.ndim == 2 else value)
+    x = rows[0] if len(rows) == 1 else ops.concat(*rows, axis=0)
+    centred = ops.sub(x, _spread(x, mean_value(x, (1,)), (1,)))
+    products = ops.dot_general(centred, centred, batch=((), ()), contract=((1,), (1,)))
+    freedom = ops.maximum(ops.sub(full((), float(x.shape[1]), target), value_of(ddof, target)), 0.0)
+    result = ops.div(products, broadcast_value(freedom, products.shape))
+    return reshape_value(result, [n for n in result.shape if n != 1])
+
+
+@implements(np.corrcoef)
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+    c = _covariance(x, y, rowvar, 1, dtype)
+    if c.ndim == 0:
+        return result_of(ops.div(c, c))
+    deviations = ops.sqrt(_diagonal(c))
+    result = ops.div(c, ops.broadcast(deviations, shape=c.shape, axes=(0,)))
+    result = ops.div(result, ops.broadcast(deviations, shape=c.shape, axes=(1,)))
+    return result_of(ops.minimum(ops.maximum(result, -1.0), 1.0))
+
+
+def _diagonal(c: Value) -> Value:
+    index = ops.iota(shape=(c.shape[0],), axis=0, dtype=np.dtype(np.int64))
+    return ops.gather(c, index, index, axis=0)  # type: ignore[no-any-return]  # one-result ops return a Value

@@ -1,0 +1,103 @@
+"""The methods of ufuncs: `reduce`, `accumulate`, `outer` and `at`, for the ufuncs whose meaning there is an op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.op import Op
+from jitml.ir.types import normalize_axis
+from jitml.numpy.indexing import fit, locate, value_for
+from jitml.numpy.loops import LOOPS
+from jitml.numpy.operands import as_array, as_int, astype, value_of
+from jitml.numpy.reductions import accumulator, all_of, any_of, finish, maximum_of, minimum_of, product_of, sum_of
+from jitml.numpy.shape import reshaped
+from jitml.numpy.ufuncs import call_ufunc
+from jitml.trace.registry import implements
+from jitml.trace.tracers import TracedArray, assign, read
+
+
+def _reducing(function: Callable[..., Any], *, takes_dtype: bool) -> Callable[..., Any]:
+    """`ufunc.reduce`, which is the function over axis 0."""
+
+    def reduce(
+        array: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
+        options: dict[str, Any] = {"out": out, "keepdims": keepdims, "where": where}
+        if function not in (all_of, any_of):
+            options["initial"] = initial
+        if takes_dtype:
+            options["dtype"] = dtype
+        return function(array, axis, **options)
+
+    return reduce
+
+
+implements(np.add.reduce)(_reducing(sum_of, takes_dtype=True))
+implements(np.multiply.reduce)(_reducing(product_of, takes_dtype=True))
+implements(np.maximum.reduce)(_reducing(maximum_of, takes_dtype=False))
+implements(np.minimum.reduce)(_reducing(minimum_of, takes_dtype=False))
+implements(np.logical_and.reduce)(_reducing(all_of, takes_dtype=False))
+implements(np.logical_or.reduce)(_reducing(any_of, takes_dtype=False))
+
+
+def _accumulating(op: Op, *, widens: bool) -> Callable[..., Any]:
+    def accumulate(array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        x = value_of(array)
+        x = astype(x, accumulator(x.dtype, dtype, out) if widens else dtype)
+        return finish(op(x, axis=normalize_axis(as_int(axis), x.ndim), reverse=False), None, out, x.ndim)
+
+    return accumulate
+
+
+implements(np.add.accumulate)(_accumulating(ops.cumsum, widens=True))
+implements(np.multiply.accumulate)(_accumulating(ops.cumprod, widens=True))
+implements(np.maximum.accumulate)(_accumulating(ops.cummax, widens=False))
+implements(np.minimum.accumulate)(_accumulating(ops.cummin, widens=False))
+
+
+def _outer(ufunc: np.ufunc, a: Any, b: Any, /, **options: Any) -> Any:
+    x, y = as_array(a), as_array(b)
+    return call_ufunc(ufunc, reshaped(x, (*x.shape, *(1,) * y.ndim)), y, **options)
+
+
+for _ufunc in LOOPS:
+    if _ufunc.nin == 2:
+        implements(_ufunc.outer)(partial(_outer, _ufunc))
+
+
+def _at(combine: str) -> Callable[..., None]:
+    """`ufunc.at`: combined in index order, so that repeated places count every time."""
+
+    def at(a: TracedArray, indices: Any, b: Any, /) -> None:
+        found = locate(a, indices)
+        new = fit(value_for(b, a), found.shape)
+        base = read(found.base)
+        if not found.indices:
+            result = {"add": ops.add, "mul": ops.mul, "max": ops.maximum, "min": ops.minimum}[combine](base, new)
+        else:
+            result = ops.scatter(base, new, *found.indices, axis=found.axis, combine=combine)
+        assign(found.base, result)
+
+    return at
+
+
+implements(np.add.at)(_at("add"))
+implements(np.multiply.at)(_at("mul"))
+implements(np.maximum.at)(_at("max"))
+implements(np.minimum.at)(_at("min"))
+
+
+@implements(np.subtract.at)
+def subtract_at(a: TracedArray, indices: Any, b: Any, /) -> None:
+    _at("add")(a, indices, ops.neg(value_for(b, a)))
