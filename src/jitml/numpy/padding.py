@@ -63,8 +63,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tr
 def _constant(x: Value, pairs: list[tuple[int, int]], values: Any) -> Value:
     zeros = (0,) * x.ndim
     if not isinstance(values, (list, tuple)):
-        low, high = (tuple(pair[n] for pair in pairs) for n in (0, 1))
-        return ops.pad(x, value_of(values, x.dtype), low=low, high=high, interior=zeros)  # type: ignore[no-any-return]
+        lows, highs = (tuple(pair[n] for pair in pairs) for n in (0, 1))
+        return ops.pad(x, value_of(values, x.dtype), low=lows, high=highs, interior=zeros)  # type: ignore[no-any-return]
     each = [values[0]] * x.ndim if len(values) == 1 else list(values)
     if not isinstance(each[0], (list, tuple)):
         each = [values] * x.ndim
