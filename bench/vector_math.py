@@ -80,13 +80,14 @@ def row(name: str, dtype: np.dtype) -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--markdown", type=Path, help="write the table here")
+    parser.add_argument("--only", nargs="*", help="these functions")
     options = parser.parse_args()
     lines = [
         "| function | float64 jitml | NumPy | ratio | float32 jitml | NumPy | ratio |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     ratios: list[float] = []
-    for name in RANGES:
+    for name in options.only or RANGES:
         cells = []
         for dtype in (F64, F32):
             ours, theirs = row(name, dtype)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import jitml.ir.ops  # noqa: F401  (declares them)
-from codegen.vectors import compile_vector
+from codegen.vectors import compile_vector, loop_text
+from jitml.codegen.llvm.builder import Builder, Operand
 from jitml.codegen.llvm.math import RULES, emit
 from jitml.ir.op import OPS
 from jitml.ir.types import BOOL, DTYPES, F32, F64, Aval
@@ -87,6 +88,26 @@ def test_fmod_is_exact_for_any_quotient(dtype: np.dtype) -> None:
     for name in ("fmod", "remainder", "floor_divide"):
         f = compile_vector(lambda b, *args, name=name: emit(b, name, args, dtype), (dtype, dtype), dtype, 8, 2)
         assert_same_bits(f(x, -y), OPS[name].run((x, -y), {}), name)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 1.0, 2.0, 3.0, -1.0, 0.5, 1.5, -2.0])
+def test_power_with_a_constant_exponent(exponent: float) -> None:
+    x = samples(F64)
+    f = compile_vector(lambda b, v: emit(b, "pow", (v, b.splat(b.const(exponent, F64), 8)), F64), (F64,), F64, 8)
+    want = OPS["pow"].run((x, np.float64(exponent)), {})
+    np.testing.assert_array_max_ulp(f(x)[~np.isnan(want)], want[~np.isnan(want)], 2)
+    np.testing.assert_array_equal(np.isnan(f(x)), np.isnan(want))
+    known = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(f(x))[known], np.signbit(want)[known])
+
+
+def test_fastmath_flags_stay_on_plain_arithmetic() -> None:
+    def write(b: Builder, x: Operand) -> Operand:
+        b.fastmath = "reassoc"
+        return emit(b, "exp", (emit(b, "mul", (x, x), F64),), F64)
+
+    text = loop_text(write, (F64,), F64, 4)
+    assert text.count("reassoc") == 1
 
 
 def test_every_pointwise_op_has_a_rule() -> None:

@@ -79,6 +79,24 @@ def literal(value: bool | int | float, dtype: DType) -> str:
     return str(wrapped - (1 << bits) if wrapped >> (bits - 1) else wrapped)
 
 
+def constant_value(x: Operand) -> int | float | None:
+    """The number that a constant, or the splat of one, stands for; None for a computed value.
+
+    >>> constant_value(Operand(F64, 8, (f"splat (double {literal(0.5, F64)})",)))
+    0.5
+    """
+    digits = x.names[0].removeprefix(f"splat ({llvm_type(x.dtype)} ").removesuffix(")")
+    if len(x.names) != 1 or digits[0] not in "-0123456789tf":
+        return None
+    if x.dtype == BOOL:
+        return int(digits == "true")
+    if x.dtype.kind != "f":
+        return int(digits)
+    if x.dtype == F16:
+        return float(np.uint16(int(digits[3:], 16)).view(np.float16))
+    return float(np.uint64(int(digits, 16)).view(np.float64))
+
+
 def signed(dtype: DType) -> DType:
     """The signed integer dtype of the same width (of a float: of its bits)."""
     return DTYPES[f"i{8 * dtype.itemsize}"]

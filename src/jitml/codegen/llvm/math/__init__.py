@@ -27,12 +27,24 @@ from jitml.ir.types import F32, DType
 __all__ = ["RULES", "emit"]
 
 
+_PLAIN = ("add", "sub", "mul", "div")
+
+
 def emit(b: Builder, fn: str, args: Sequence[Operand], dtype: DType) -> Operand:
     """Write the pointwise op named `fn`; `dtype` is the result's. Float16 is computed in float32 and rounded once.
+
+    Fast-math flags reach plain arithmetic only: polynomials and their corrections rely on the order they are written in.
 
     Raises:
         LoweringError: no rule bears that name.
     """
+    if fn in _PLAIN:
+        return _emit(b, fn, args, dtype)
+    with b.strict():
+        return _emit(b, fn, args, dtype)
+
+
+def _emit(b: Builder, fn: str, args: Sequence[Operand], dtype: DType) -> Operand:
     if fn == "convert":
         return b.convert(args[0], dtype)
     function = RULES.get(fn)

@@ -104,16 +104,14 @@ def divmod_floats(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]
 def floor_divide(b: Builder, x: Operand, y: Operand) -> Operand:
     if not _is_float(x):
         return floor_divide_integers(b, x, y)
-    with b.strict():
-        return divmod_floats(b, x, y)[0]
+    return divmod_floats(b, x, y)[0]
 
 
 @rule("remainder")
 def remainder(b: Builder, x: Operand, y: Operand) -> Operand:
     if not _is_float(x):
         return remainder_integers(b, x, y)
-    with b.strict():
-        return divmod_floats(b, x, y)[1]
+    return divmod_floats(b, x, y)[1]
 
 
 # ------------------------------------------------------------------------------------------------------------ order

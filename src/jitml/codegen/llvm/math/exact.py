@@ -33,6 +33,18 @@ def _split(b: Builder, x: Operand) -> Pair:
     return high, b.fsub(x, high)
 
 
+def quotient(b: Builder, x: Operand, y: Pair) -> Pair:
+    """x / y as a pair, with one division: what x has left after hi * y, times the same reciprocal."""
+    reciprocal = b.fdiv(1.0, y[0])
+    high = b.fmul(x, reciprocal)
+    if b.has_fma:
+        rest = b.fma(b.fneg(high), y[0], x)
+    else:
+        product, error = two_product(b, high, y[0])
+        rest = b.fsub(b.fsub(x, product), error)
+    return high, b.fmul(b.fma(b.fneg(high), y[1], rest), reciprocal)
+
+
 def multiply(b: Builder, x: Pair, y: Pair) -> Pair:
     """The product of two pairs, to about 2**-100; not normalised."""
     high, low = two_product(b, x[0], y[0])

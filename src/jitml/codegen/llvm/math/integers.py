@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from jitml.codegen.llvm.builder import Builder, Operand, unsigned
+from jitml.codegen.llvm.builder import Builder, Operand, constant_value, unsigned
 from jitml.codegen.llvm.math.table import rule
 from jitml.ir.types import F64
 
 
-def _constant(x: Operand) -> int | None:
-    return int(x.names[0]) if x.is_constant else None
-
-
 def _truncated(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
     """Quotient and rest towards zero, for any divisor: by 0 both are 0, by -1 the quotient wraps."""
-    divisor = _constant(y)
+    divisor = constant_value(y)
     if divisor is not None and divisor > 0:
         quotient = b.divide(x, y)
         return quotient, b.sub(x, b.mul(quotient, y))
@@ -35,11 +31,18 @@ def _quotient(b: Builder, x: Operand, y: Operand) -> Operand:
     return Operand(x.dtype, ratio.lanes, b.convert(ratio, x.dtype).names)
 
 
+def _power_of_two(y: Operand) -> int | None:
+    """n of a constant 2**n."""
+    divisor = constant_value(y)
+    if not isinstance(divisor, int) or divisor <= 0 or divisor & (divisor - 1):
+        return None
+    return divisor.bit_length() - 1
+
+
 def floor_divide_integers(b: Builder, x: Operand, y: Operand) -> Operand:
-    divisor = _constant(y)
-    if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
-        shift = b.ashr if x.dtype.kind == "i" else b.lshr
-        return shift(x, divisor.bit_length() - 1)
+    power = _power_of_two(y)
+    if power is not None:
+        return b.ashr(x, power) if x.dtype.kind == "i" else b.lshr(x, power)
     quotient, rest = _truncated(b, x, y)
     if x.dtype.kind == "u":
         return quotient
@@ -47,9 +50,9 @@ def floor_divide_integers(b: Builder, x: Operand, y: Operand) -> Operand:
 
 
 def remainder_integers(b: Builder, x: Operand, y: Operand) -> Operand:
-    divisor = _constant(y)
-    if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
-        return b.and_(x, divisor - 1)
+    power = _power_of_two(y)
+    if power is not None:
+        return b.and_(x, (1 << power) - 1)
     _, rest = _truncated(b, x, y)
     if x.dtype.kind == "u":
         return rest

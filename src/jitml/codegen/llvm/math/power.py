@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from math import inf, nan
 
-from jitml.codegen.llvm.builder import Builder, Operand
+from jitml.codegen.llvm.builder import Builder, Operand, constant_value
 from jitml.codegen.llvm.math import coefficients as c
-from jitml.codegen.llvm.math.exact import Pair, constant, fast_two_sum, multiply, two_product
+from jitml.codegen.llvm.math.exact import Pair, constant, fast_two_sum, multiply, quotient, two_product
 from jitml.codegen.llvm.math.exponential import clamp
 from jitml.codegen.llvm.math.formats import DOUBLE, format_of, horner, nearest_integer, scale, split_exponent
 from jitml.codegen.llvm.math.integers import pow_integers
@@ -23,6 +23,9 @@ def pow(b: Builder, x: Operand, y: Operand) -> Operand:
     if x.dtype.kind != "f":
         return pow_integers(b, x, y)
     x, y = b.operands(x, y)
+    known = _known_power(b, x, constant_value(y))
+    if known is not None:
+        return known
     magnitude = b.fabs(x)
     # Beyond 2**66 an exponent gives 0, 1 or inf as 2**66 does.
     exponent = clamp(b, y, -(2.0**66), 2.0**66)
@@ -33,39 +36,49 @@ def pow(b: Builder, x: Operand, y: Operand) -> Operand:
     return _pow_specials(b, x, y, result)
 
 
+def _known_power(b: Builder, x: Operand, y: float | None) -> Operand | None:
+    """Powers that are a product, a quotient or a root, as exact as the general way."""
+    match y:
+        case 1.0:
+            return x
+        case 2.0:
+            return b.fmul(x, x)
+        case 3.0:
+            return b.fmul(b.fmul(x, x), x)
+        case -1.0:
+            return b.fdiv(1.0, x)
+        case 0.5:
+            # Not the square root of -0.0, which is -0.0, nor of -inf, which is nan.
+            return b.select(b.fcmp("oeq", x, -inf), inf, b.fadd(b.sqrt(x), 0.0))
+    return None
+
+
 def _pow_specials(b: Builder, x: Operand, y: Operand, result: Operand) -> Operand:
     """C99's rules for zeros, infinities, negative bases, and for 1 to and anything to the 0."""
     magnitude = b.fabs(x)
-    is_zero, is_infinite = b.fcmp("oeq", magnitude, 0.0), b.fcmp("oeq", magnitude, inf)
-    grows = b.xor(is_zero, b.fcmp("ogt", y, 0.0))
-    result = b.select(b.or_(is_zero, is_infinite), b.select(grows, b.const(inf, x.dtype), 0.0), result)
+    grows = b.xor(b.fcmp("olt", magnitude, 1.0), b.fcmp("ogt", y, 0.0))
+    is_extreme = b.or_(b.fcmp("oeq", magnitude, 0.0), b.fcmp("oeq", magnitude, inf))
+    result = b.select(is_extreme, b.select(grows, b.const(inf, x.dtype), 0.0), result)
     half = b.fmul(y, 0.5)
-    is_odd = b.and_(b.fcmp("oeq", b.floor(y), y), b.fcmp("one", b.floor(half), half))
+    is_whole = b.fcmp("oeq", b.rint(y), y)
+    is_odd = b.and_(is_whole, b.fcmp("une", b.rint(half), half))
     result = b.select(is_odd, b.flip_sign(result, b.sign_bit(x)), result)
-    is_undefined = b.and_(b.fcmp("olt", x, 0.0), b.fcmp("une", b.floor(y), y))
-    result = b.select(b.and_(is_undefined, b.fcmp("one", magnitude, inf)), nan, result)
-    result = b.select(b.fcmp("uno", x, y), nan, result)
+    is_undefined = b.and_(b.fcmp("olt", x, 0.0), b.not_(b.or_(is_whole, b.fcmp("oeq", magnitude, inf))))
+    result = b.select(b.or_(is_undefined, b.fcmp("uno", x, y)), nan, result)
     return b.select(b.or_(b.fcmp("oeq", x, 1.0), b.fcmp("oeq", y, 0.0)), 1.0, result)
 
 
 def _log2_pair(b: Builder, x: Operand) -> Pair:
     """log2(x), 0 < x < inf, to about 2**-66: 2 atanh(s) / ln 2 + k with s = (m - 1) / (m + 1), all in pairs."""
     k, m = split_exponent(b, x)
-    f = b.fsub(m, 1.0)
-    total, total_low = fast_two_sum(b, 1.0, m)
-    s = b.fdiv(f, total)
-    product, product_low = two_product(b, s, total)
-    rest = b.fsub(b.fsub(b.fsub(f, product), product_low), b.fmul(s, total_low))
-    s_low = b.fdiv(rest, total)
+    s, s_low = quotient(b, b.fsub(m, 1.0), fast_two_sum(b, 1.0, m))
     square, square_low = two_product(b, s, s)
     square_low = b.fma(b.fadd(s, s), s_low, square_low)
     third = constant(b, c.THIRD, x)
-    series = b.fmul(square, horner(b, square, c.ATANH))
-    high, low = fast_two_sum(b, third[0], series)
-    cubic = multiply(b, (square, square_low), (high, b.fadd(low, third[1])))
-    bend, bend_low = multiply(b, (s, s_low), cubic)
-    high, low = fast_two_sum(b, s, bend)
-    half_log = fast_two_sum(b, high, b.fadd(low, b.fadd(bend_low, s_low)))
+    high, low = fast_two_sum(b, third[0], b.fmul(square, horner(b, square, c.ATANH)))
+    bend = multiply(b, (s, s_low), multiply(b, (square, square_low), (high, b.fadd(low, third[1]))))
+    high, low = fast_two_sum(b, s, bend[0])
+    half_log = high, b.fadd(low, b.fadd(bend[1], s_low))
     log, log_low = multiply(b, half_log, constant(b, c.TWO_LOG2E, x))
     high, low = fast_two_sum(b, k, log)
     return high, b.fadd(low, log_low)

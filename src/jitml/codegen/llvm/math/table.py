@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jitml.codegen.llvm.builder import Builder, Operand
+from jitml.codegen.llvm.builder import Operand
 
 Rule = Callable[..., Operand]  # (builder, *operands) -> result
 
@@ -22,8 +22,3 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
         return function
 
     return register
-
-
-def unary(name: str, b: Builder, x: Operand) -> Operand:
-    """Another function's rule, for use in a rule."""
-    return RULES[name](b, x)
