@@ -13,7 +13,7 @@ from typing import Any
 
 from jitml.autograd.jvp import jvp_graph
 from jitml.autograd.linearize import Linearized, linearize
-from jitml.autograd.point import Point, trace_point
+from jitml.autograd.point import Form, Point, trace_point
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Value
@@ -68,7 +68,7 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
         (y,), aux = point.rebuild(outputs[: derivative.outputs])
         one = ops.full(value=1.0, shape=(), dtype=point.results[0].dtype)
         slopes = _inline(derivative.pull, [*outputs[derivative.outputs :], *(one for _ in derivative.moving)])
-        gradients = unflatten(point.spec, [wrap(g) for g in slopes])
+        gradients = point.arguments.show(slopes)
         return ((y, aux) if has_aux else y), (gradients[0] if isinstance(argnums, int) else gradients)
 
     @functools.wraps(f)
@@ -100,7 +100,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         derivative, outputs = _forward(point)
         linear.append((derivative, point))
         y, aux = point.rebuild(outputs[: derivative.outputs])
-        return unflatten(point.out_spec, y), tuple(map(wrap, outputs[derivative.outputs :])), aux
+        return unflatten(point.result.spec, y), tuple(map(wrap, outputs[derivative.outputs :])), aux
 
     y, residuals, aux = _in_a_trace(program, *primals)
     pull = Pullback(*linear[0], residuals)
@@ -112,17 +112,17 @@ class Pullback:
 
     def __init__(self, derivative: Linearized, point: Point, residuals: tuple[Any, ...]) -> None:
         self.graph, self.moving = derivative.pull, derivative.moving
-        self.results = tuple(v.aval for v in point.results)
-        self.spec, self.out_spec = point.spec, point.out_spec
+        self.avals = tuple(v.aval for v in point.results)
+        self.arguments, self.result = point.arguments, point.result
         self.residuals = residuals
 
     def __call__(self, ct: Any) -> tuple[Any, ...]:
         return _in_a_trace(self._pull, ct)  # type: ignore[no-any-return]  # what _pull returns
 
     def _pull(self, ct: Any) -> tuple[Any, ...]:
-        cotangents = _like("vjp: the cotangent", ct, self.out_spec, self.results)
+        cotangents = _like("vjp: the cotangent", ct, self.result, self.avals)
         found = _inline(self.graph, [*map(read, self.residuals), *(cotangents[i] for i in self.moving)])
-        return unflatten(self.spec, [wrap(g) for g in found])  # type: ignore[no-any-return]  # spec is that of a tuple
+        return self.arguments.show(found)  # type: ignore[no-any-return]  # its structure is a tuple
 
 
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
@@ -142,13 +142,13 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
 
     def program(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
         point = trace_point("jvp", f, primals, {}, range(len(primals)), has_aux=has_aux)
-        directions = _like("jvp: the tangents", tangents, point.spec, [v.aval for v in point.inputs])
+        directions = _like("jvp: the tangents", tangents, point.arguments, [v.aval for v in point.inputs])
         results = _inline(jvp_graph(point.graph, point.wrt), [*point.inputs, *point.captured, *directions])
         n = len(point.graph.outputs)
         y, aux = point.rebuild(results[:n])
         # aux may hold floats too: their tangents come after those of the result.
-        dy = [wrap(t) for t in results[n : n + len(y)]]
-        pair = unflatten(point.out_spec, y), unflatten(point.out_spec, dy)
+        dy = point.result.show(results[n : n + len(y)])
+        pair = unflatten(point.result.spec, y), dy
         return (*pair, aux) if has_aux else pair
 
     return _in_a_trace(program, tuple(primals), tuple(tangents))
@@ -201,11 +201,11 @@ def _positions(what: str, argnums: Sequence[int], given: int) -> list[int]:
     return [n % given for n in argnums]
 
 
-def _like(what: str, tree: Any, spec: Any, avals: Sequence[Aval]) -> list[Value]:
+def _like(what: str, tree: Any, form: Form, avals: Sequence[Aval]) -> list[Value]:
     """The leaves of a tree that has to look like another: same structure and shapes, dtypes as if assigned."""
     leaves, found = flatten(tree)
-    if found != spec:
-        raise DerivativeError(f"{what} has the structure {found}, where {spec} is wanted", source=user_source())
+    if found != form.spec:
+        raise DerivativeError(f"{what} has the structure {found}, where {form.spec} is wanted", source=user_source())
     values = [read(leaf) for leaf in leaves]
     for value, aval in zip(values, avals):
         if value.shape != aval.shape:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import optree
@@ -19,10 +19,29 @@ from jitml.ir.types import is_float
 from jitml.trace.context import user_source
 from jitml.trace.convert import convert
 from jitml.trace.trace import trace_subgraph
-from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read, scalar
 from jitml.trace.tree import flatten, unflatten
 
-T = TypeVar("T")
+
+@dataclass(frozen=True)
+class Form:
+    """How values are shown to the user: containers, and arrays or scalars in them.
+
+    >>> form_of([np.zeros(3), (np.array(1.0), 2.0)]).arrays
+    (True, True, False)
+    """
+
+    spec: optree.PyTreeSpec
+    arrays: tuple[bool, ...]
+
+    def show(self, values: Sequence[Value]) -> Any:
+        """Floats in the graph as the same structure of arrays and NumPy scalars."""
+        return unflatten(self.spec, [fresh(v) if array else scalar(v) for v, array in zip(values, self.arrays, strict=True)])
+
+
+def form_of(tree: Any) -> Form:
+    leaves, spec = flatten(tree)
+    return Form(spec, tuple(isinstance(leaf, np.ndarray) for leaf in leaves))
 
 
 @dataclass(frozen=True)
@@ -33,16 +52,16 @@ class Point:
         graph: inputs are the varying leaves, then `captured`; outputs the leaves of the result, then of aux.
         inputs: the varying leaves in the enclosing trace, parallel to the first inputs of `graph`.
         captured: what else the graph reads of the enclosing trace.
-        spec: structure of the varying arguments, as one tuple.
-        out_spec: structure of the result.
+        arguments: form of the varying arguments, as one tuple.
+        result: form of what the function returns.
         rebuild: values of all outputs -> (leaves of the result, aux).
     """
 
     graph: Graph
     inputs: tuple[Value, ...]
     captured: tuple[Value, ...]
-    spec: optree.PyTreeSpec
-    out_spec: optree.PyTreeSpec
+    arguments: Form
+    result: Form
     rebuild: Callable[[Sequence[Value]], tuple[list[Any], Any]]
 
     @property
@@ -52,7 +71,7 @@ class Point:
     @property
     def results(self) -> tuple[Value, ...]:
         """The outputs that are differentiated: the result's leaves."""
-        return self.graph.outputs[: self.out_spec.num_leaves]
+        return self.graph.outputs[: len(self.result.arrays)]
 
 
 def trace_point(
@@ -76,12 +95,14 @@ def trace_point(
     Raises:
         DerivativeError: a varying leaf or a result is not made of floats.
     """
-    leaves, spec = flatten(tuple(args[n] for n in argnums))
+    varied = tuple(args[n] for n in argnums)
+    arguments = form_of(varied)
+    leaves, spec = flatten(varied)
     paths = [f"argument {argnums[first]}" + "".join(f"[{k!r}]" for k in rest) for first, *rest in spec.paths()]
     for leaf, path in zip(leaves, paths):
         _check_varying(what, leaf, path)
     inputs = tuple(read(leaf) for leaf in leaves)
-    out_specs: list[optree.PyTreeSpec] = []
+    forms: list[Form] = []
 
     def program(*varying: Any) -> Any:
         given = list(args)
@@ -91,8 +112,8 @@ def trace_point(
         aux = None
         if has_aux:
             result, aux = _parted(what, result)
-        out_leaves, out_spec = flatten(result)
-        out_specs.append(out_spec)
+        out_leaves, _ = flatten(result)
+        forms.append(form_of(result))
         for leaf in out_leaves:
             _check_result(what, leaf)
         if scalar_result:
@@ -100,7 +121,7 @@ def trace_point(
         return out_leaves, aux
 
     subgraph = trace_subgraph(program, leaves)
-    return Point(subgraph.graph, inputs, subgraph.captured, spec, out_specs[0], subgraph.rebuild)
+    return Point(subgraph.graph, inputs, subgraph.captured, arguments, forms[0], subgraph.rebuild)
 
 
 def _copied(arg: Any) -> Any:
