@@ -1,0 +1,230 @@
+"""What users may ask of grad, value_and_grad, vjp, jvp and stop_gradient, and what they are told when it has no answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import jitml.numpy  # noqa: F401  # what NumPy's functions mean in a trace
+from jitml.api import jit
+from jitml.autograd import grad, jvp, stop_gradient, value_and_grad, vjp
+from jitml.errors import DerivativeError
+
+x3 = np.array([1.0, 2.0, 3.0])
+
+
+def same(got: object, expected: object) -> None:
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_argnums() -> None:
+    def f(x: np.ndarray, y: np.ndarray, *, scale: float = 1.0) -> float:
+        return (x * y).sum() * scale
+
+    y = 10 * x3
+    same(grad(f)(x3, y), y)
+    same(grad(f, 1)(x3, y), x3)
+    same(grad(f, -1)(x3, y, scale=2.0), 2 * x3)
+    both = grad(f, (1, 0))(x3, y)
+    assert isinstance(both, tuple)
+    same(both[0], x3)
+    same(both[1], y)
+    assert grad(f).__name__ == "f"
+
+
+def test_aux() -> None:
+    def f(x: np.ndarray) -> tuple[float, dict]:
+        return (x * x).sum(), {"double": 2 * x, "count": len(x), "name": "f"}
+
+    slope, aux = grad(f, has_aux=True)(x3)
+    same(slope, 2 * x3)
+    same(aux["double"], 2 * x3)
+    assert aux["count"] == 3 and aux["name"] == "f"
+    (value, aux), slope = value_and_grad(f, has_aux=True)(x3)
+    same(value, 14)
+    same(slope, 2 * x3)
+
+
+def test_python_and_numpy_scalars() -> None:
+    for x in (3.0, np.float64(3.0)):
+        value, slope = value_and_grad(lambda x: x**3)(x)
+        same([value, slope], [27, 27])
+        assert isinstance(slope, np.float64)
+    assert isinstance(grad(lambda x: x * x)(np.float32(3.0)), np.float32)
+
+
+def test_zero_dimensional_arrays_stay_arrays() -> None:
+    slope = grad(lambda x: x * x)(np.array(3.0))
+    assert isinstance(slope, np.ndarray) and slope.shape == ()
+    _, dy = jvp(lambda x: x, (np.array(3.0),), (2.0,))
+    assert isinstance(dy, np.ndarray)
+
+
+class Pair(NamedTuple):
+    a: np.ndarray
+    b: np.ndarray
+
+
+@dataclass
+class Layer:
+    w: np.ndarray
+    b: float
+
+
+def test_containers() -> None:
+    slope = grad(lambda p: (p.a * p.b).sum())(Pair(x3, 2 * x3))
+    assert isinstance(slope, Pair)
+    same(slope.b, x3)
+    layer = grad(lambda p: (p.w * p.b).sum())(Layer(x3, 2.0))
+    assert isinstance(layer, Layer)
+    same(layer.w, [2, 2, 2])
+    same(layer.b, 6)
+    nested = grad(lambda p: p["a"][0].sum() + p["b"] ** 2)({"a": [x3, None], "b": 4.0})
+    same(nested["b"], 8)
+    assert nested["a"][1] is None
+
+
+def test_vjp_pulls_as_often_as_it_is_asked() -> None:
+    y, pull = vjp(lambda x, w: (np.sin(x) * w, w.sum()), x3, 2 * x3)
+    same(y[0], np.sin(x3) * 2 * x3)
+    for ct in (np.ones(3), x3):
+        dx, dw = pull((ct, 5.0))
+        same(dx, ct * np.cos(x3) * 2 * x3)
+        same(dw, ct * np.sin(x3) + 5)
+    y, pull, aux = vjp(lambda x: (x * 2, x + 1), x3, has_aux=True)
+    same(aux, x3 + 1)
+
+
+def test_vjp_remembers_the_point() -> None:
+    x = x3.copy()
+    _, pull = vjp(lambda x: x * x, x)
+    x[:] = 0
+    same(pull(np.ones(3))[0], 2 * x3)
+
+
+def test_jvp() -> None:
+    y, dy = jvp(lambda x, a: x * a + a, (x3, 2.0), (np.ones(3), 1.0))
+    same(y, 2 * x3 + 2)
+    same(dy, 2 + x3 + 1)
+    y, dy, _ = jvp(lambda x: (x.sum(), x), (x3,), (x3,), has_aux=True)
+    same([y, dy], [6, 6])
+
+
+def test_stop_gradient() -> None:
+    same(grad(lambda x: (x * stop_gradient(x)).sum())(x3), x3)
+    tree = {"a": x3, "n": 3}
+    assert stop_gradient(tree)["a"] is x3
+    same(grad(lambda x: x * stop_gradient({"x": x})["x"])(3.0), 3)
+
+
+def test_higher_orders() -> None:
+    f = lambda x: np.sin(x) * x  # noqa: E731
+    same(grad(grad(f))(1.3), 2 * np.cos(1.3) - 1.3 * np.sin(1.3))
+    same(grad(grad(grad(lambda x: x**4)))(2.0), 48)
+    hessian_times = grad(lambda x: (grad(lambda x: (x**3).sum())(x) * x3).sum())
+    same(hessian_times(x3), 6 * x3 * x3)
+    same(jvp(grad(lambda x: (x**3).sum()), (x3,), (np.ones(3),))[1], 6 * x3)
+    # The inner derivative sees the outer variable through its closure.
+    same(grad(lambda x: grad(lambda y: x * y * y)(x))(3.0), 4 * 3.0)
+    same(grad(lambda x: vjp(lambda y: x * y * y, 2.0)[1](1.0)[0])(3.0), 4)
+
+
+def test_jit_and_derivatives_compose() -> None:
+    def f(x: np.ndarray) -> float:
+        return (np.tanh(x) * x).sum()
+
+    expected = grad(f)(x3)
+    same(jit(grad(f))(x3), expected)
+    same(grad(jit(f))(x3), expected)
+    same(jit(lambda x: vjp(f, x)[1](2.0)[0])(x3), 2 * expected)
+    _, pull = vjp(np.sin, x3)
+    same(jit(lambda ct: pull(ct)[0])(x3), np.cos(x3) * x3)
+    same(jit(lambda x: jvp(grad(f), (x,), (x,))[1])(x3), jvp(grad(f), (x3,), (x3,))[1])
+
+
+def test_a_training_step_updates_its_argument() -> None:
+    x, y = np.arange(12.0).reshape(4, 3) / 10, np.array([0, 2, 1, 1])
+
+    @jit
+    def step(w: np.ndarray, lr: float = 0.1) -> float:
+        def loss(w: np.ndarray) -> float:
+            p = np.exp(x @ w)
+            p /= p.sum(axis=1, keepdims=True)
+            return -np.log(p[np.arange(len(y)), y]).sum()
+
+        value, slope = value_and_grad(loss)(w)
+        w -= lr * slope
+        return value
+
+    w = np.zeros((3, 3))
+    losses = [step(w) for _ in range(20)]
+    assert losses == sorted(losses, reverse=True)
+    p = np.exp(x @ w) / np.exp(x @ w).sum(axis=1, keepdims=True)
+    before = w.copy()
+    step(w, 0.5)
+    same(w, before - 0.5 * x.T @ (p - np.eye(3)[y]))
+
+
+def test_the_callers_arrays_stay_as_they_are() -> None:
+    def f(x: np.ndarray, buffer: np.ndarray) -> float:
+        x *= 2
+        buffer[:] = x
+        return (buffer * buffer).sum()
+
+    x, buffer = x3.copy(), np.zeros(3)
+    same(grad(f)(x, buffer), 8 * x3)
+    same(x, x3)
+    same(buffer, 0)
+
+
+def test_results_that_do_not_depend_on_the_argument() -> None:
+    same(grad(lambda x: 3.0)(x3), np.zeros(3))
+    same(grad(lambda x: np.floor(x).sum())(x3), np.zeros(3))
+    _, pull = vjp(lambda x: (x, 1.0), x3)
+    same(pull((x3, 1.0))[0], x3)
+
+
+def test_conventions_at_kinks() -> None:
+    def slope(f: object, *args: float) -> float:
+        return grad(f)(*args)
+
+    assert slope(np.abs, 0.0) == 0
+    assert slope(lambda x: np.maximum(x, 0.0), 0.0) == 0.5
+    assert slope(lambda x: np.clip(x, 0.0, 1.0), 1.0) == 0.5
+    assert slope(lambda x: np.where(x > 0, x, 0.0), 0.0) == 0
+    assert slope(lambda x: x**2.0, 0.0) == 0
+    assert slope(lambda x: x**0.0, 0.0) == 0
+    assert slope(lambda x: np.float64(0.0) ** x, 2.0) == 0
+    assert slope(np.sqrt, 0.0) == np.inf
+    same(grad(np.max)(np.array([1.0, 5.0, 5.0])), [0, 0.5, 0.5])
+    same(grad(np.prod)(np.array([0.0, 2.0, 3.0])), [6, 0, 0])
+    same(grad(lambda x: np.hypot(x[0], x[1]))(np.zeros(2)), [0, 0])
+
+
+ERRORS = [
+    (lambda: grad(np.sum)(np.arange(3)), "grad: argument 0 is int64[3]; derivatives are taken with respect to floats", "astype"),
+    (lambda: grad(lambda n: n * 1.0)(3), "grad: argument 0 is a Python int; derivatives", "decimal point"),
+    (lambda: grad(lambda p: p["w"])({"w": 1.0, "tag": "a"}), "grad: argument 0['tag'] is a str", "argnums"),
+    (lambda: grad(np.sin)(x3), "grad: the function returns float64[3]; a gradient is that of one number", ".sum()"),
+    (lambda: grad(lambda x: (x.sum(), x))(x3), "grad: the function returns a tuple", "has_aux"),
+    (lambda: grad(np.argmax)(x3), "grad: the function returns a int64 scalar", "Return a float"),
+    (lambda: grad(lambda x: None)(x3), "grad: the function returns None", "number alone"),
+    (lambda: grad(np.sum, 1)(x3), "grad: argnums names argument 1, but the function is called with 1 positional", "by position"),
+    (lambda: grad(lambda x: x.sum(), has_aux=True)(x3), "grad with has_aux=True: the function has to return a pair", ""),
+    (lambda: vjp(np.sin, x3)[1](np.ones(2)), "vjp: the cotangent is f64[2] where f64[3] is wanted", ""),
+    (lambda: jvp(np.sin, (x3,), (x3, x3)), "jvp: the tangents has the structure", ""),
+    (lambda: vjp(lambda x: x > 0, x3), "vjp: the function returns bool[3]", "has_aux"),
+]
+
+
+@pytest.mark.parametrize(("call", "message", "remedy"), ERRORS, ids=[e[1][:40] for e in ERRORS])
+def test_errors_say_what_to_do(call: object, message: str, remedy: str) -> None:
+    with pytest.raises(DerivativeError) as caught:
+        call()
+    assert isinstance(caught.value, TypeError)
+    first, *rest = str(caught.value).splitlines()
+    assert first.startswith(message)
+    assert remedy in "\n".join(rest)
