@@ -11,6 +11,7 @@ from jitml.codegen.interpreter import run
 from jitml.fusion.fuse import fuse
 from jitml.fusion.printer import show
 from jitml.fusion.program import Call, KernelProgram
+from jitml.fusion.verify import verify_program
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
 from jitml.ir.parser import parse
@@ -36,7 +37,7 @@ def fuse_and_check(source: str | Graph, args: Sequence[Array] | None = None, *, 
     """The fused program, after its answer was compared with the graph's."""
     graph = parse(source) if isinstance(source, str) else source
     args = draw(graph) if args is None else args
-    program = fuse(graph)
+    program = verify_program(fuse(graph))
     with np.errstate(all="ignore"):
         got = run(plan(program), [np.array(a, order="C") for a in args])
     for g, expected in zip(got, interpret(graph, args), strict=True):

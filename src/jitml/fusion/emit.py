@@ -113,12 +113,17 @@ class Writer:
         roots = list(roots)
         order, uses = self._postorder(roots)
         here = len(self.blocks) - 1
+        levels = {s: max(self.base, self.level(s)) for s in order}
+        used_at = dict.fromkeys(roots, here)  # the innermost block that uses a scalar
+        for s in order:
+            for a in s.args:
+                used_at[a] = max(used_at.get(a, 0), levels[s])
         exprs: dict[Scalar, tuple[Expr, int]] = {}
         for s in order:
             expr, depth = self._expression(s, exprs)
-            level = max(self.base, self.level(s))
+            level = levels[s]
             simple = s.kind in ("const", "index", "cell")
-            if not simple and (uses[s] > 1 or level < here or depth >= DEEPEST):
+            if not simple and (uses[s] > 1 or level < used_at[s] or depth >= DEEPEST):
                 name = self.fresh()
                 self.blocks[level].statements.append(Let(name, expr))
                 self.blocks[level].named.append(s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any
 
@@ -156,6 +157,7 @@ class _Fusion:
             return
         scalars = Scalars()
         boxes = [scalarize(g, ranges, self.names, self.order, scalars) for ranges in boxes_of(g)]
+        boxes = joined(boxes)
         views = self.views(g, boxes)
         partial: list[Buffer] = []
 
@@ -168,7 +170,8 @@ class _Fusion:
         for points in boxes:
             write(Nest(points, views, rows, self.machine, writer, temporary))
         assert views.buffers is not None
-        params = (*views.buffers.values(), *partial)
+        order = {name: k for k, name in enumerate(self.buffers)}
+        params = (*sorted(views.buffers.values(), key=lambda b: order[b.name]), *partial)
         what = (g.node or max(g.members, key=self.order.__getitem__)).op.name
         sources = tuple(dict.fromkeys(n.source for n in sorted(g.members, key=self.order.__getitem__) if n.source))
         self.steps.append(Kernel(self.kernel_name(what), params, writer.finish(), updates, sources))
@@ -196,3 +199,24 @@ def boxes_of(g: Group) -> list[dict[str, tuple[int, int]]]:
         places = [0, *sorted(g.cuts.get(name, ())), n]
         pieces.append([(name, limits) for limits in pairwise(places)])
     return [dict(choice) for choice in product(*pieces)]
+
+
+def joined(boxes: list[Points]) -> list[Points]:
+    """Neighbouring boxes that do the same as one: the border around a pad, a row at a time."""
+    result: list[Points] = []
+    for points in boxes:
+        while result and (whole := _together(result[-1], points)) is not None:
+            result.pop()
+            points = whole
+        result.append(points)
+    return result
+
+
+def _together(x: Points, y: Points) -> Points | None:
+    if x.stores != y.stores or x.reductions != y.reductions:
+        return None
+    differ = [name for name in x.ranges if x.ranges[name] != y.ranges[name]]
+    if len(differ) != 1 or x.ranges[differ[0]][1] != y.ranges[differ[0]][0]:
+        return None
+    (name,) = differ
+    return replace(x, ranges={**x.ranges, name: (x.ranges[name][0], y.ranges[name][1])})

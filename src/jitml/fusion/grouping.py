@@ -256,7 +256,7 @@ class _Sweep:
         uses = [(g, index) for g in users for index in g.wanted[value]]
         whole = any(index is WHOLE for _, index in uses)
         if not must and not whole and all(self.may_inline(node, g) for g in users):
-            evaluations = sum(self.evaluations(g, index) for g, index in uses if index is not None)
+            evaluations = sum(self.evaluations(g, value, index) for g, index in uses if index is not None)
             single = len(uses) == 1 and evaluations <= value.size
             if single or cost.recompute_pays(value, self.work[value], evaluations, self.machine):
                 if not single and self.work[value] > 0:
@@ -455,19 +455,21 @@ class _Sweep:
                     return g
         return None
 
-    def evaluations(self, g: Group, index: Index) -> float:
+    def evaluations(self, g: Group, value: Value, index: Index) -> float:
         """How often an expression at an index runs: its loops, and those around them."""
         used = {name for e in index for name in variables(e)}
         if g.rows is not None and used <= g.rows:
             names = [n for n in g.axes if n in g.rows]
         else:
             names = list(g.axes)
-        times, count = 1.0, 1.0
+        times, count, mine = 1.0, 1.0, 1.0
         for name in names:
             times *= g.axes[name]
             if name in used:
+                mine *= g.axes[name]
                 count = times
-        return count
+        # Of a piece of a concat or the inside of a pad, only its own box is run.
+        return count / mine * min(mine, value.size) if g.cuts else count
 
     def merge(self, value: Value, users: list[Group]) -> list[Group]:
         """Run groups that read one value in one set of loops, where their loops are alike."""

@@ -96,12 +96,12 @@ def all_scalars(points: Points) -> list[Scalar]:
 
 def reachable(roots: Iterable[Scalar]) -> list[Scalar]:
     seen: dict[Scalar, None] = {}
-    stack = list(roots)
+    stack = list(roots)[::-1]
     while stack:
         s = stack.pop()
         if s not in seen:
             seen[s] = None
-            stack += s.args
+            stack += s.args[::-1]
     return list(seen)
 
 
@@ -407,7 +407,10 @@ def _runs_down_columns(nest: Nest) -> bool:
     if len(passes) > 1 or passes[0].stores:
         return False
     across, along = nest.is_contiguous_along(nest.outer[-1]), nest.is_contiguous_along(nest.inner[-1])
-    return across > along and nest.extent(nest.outer[-1]) >= 4
+    if nest.extent(nest.outer[-1]) < 4:
+        return False
+    short = nest.size(nest.inner) <= ROW_BLOCK  # so short that adding up the lanes of a vector costs more than it saves
+    return across > along or (short and across == along > 0)
 
 
 def _write_columns(nest: Nest) -> None:

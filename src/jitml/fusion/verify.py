@@ -65,7 +65,8 @@ def verify_program(program: KernelProgram) -> KernelProgram:
     """Check every kernel of a program, and that its buffers are declared and written before they are read."""
     values = {name: (int(c.min()), int(c.max())) for name, c in program.constants.items() if c.size and c.dtype.kind in "iub"}
     checked: frozenset[str] = frozenset()
-    written = {*program.inputs, *program.constants}
+    empty = {name for name, buffer in program.buffers.items() if not buffer.size}  # nothing to write, nothing to read
+    written = {*program.inputs, *program.constants, *empty}
     for step in program.steps:
         for name in (*step.reads, *step.writes):
             if name not in program.buffers:

@@ -20,6 +20,7 @@ from jitml.fusion.loops import (
     Var,
     less,
 )
+from jitml.fusion.lower.index_maps import clamped
 from jitml.fusion.lower.nests import Site, nests
 from jitml.fusion.lower.points import Point, lowering
 from jitml.fusion.lower.scalars import Scalar
@@ -40,14 +41,18 @@ def lower_gather(p: Point) -> Scalar:
 
 
 def wrap(p: Point, i: Scalar, n: int) -> Scalar:
-    """An index that may count from the end, as an offset from the start."""
+    """An index that may count from the end, as an offset from the start.
+
+    Clamped too, though it has been checked: memory stays safe if another thread changes the indices meanwhile.
+    """
     i = p.b.convert(i, I64)
     if i.kind == "const":
         return p.b.const(int(i.value) % n, I64)
     if i.kind == "index":  # from iota: never negative
         return i
-    negative = p.b.compare("lt", i, p.b.index(Const(0)))
-    return p.b.select(negative, p.b.apply("add", (i, p.b.index(Const(n))), I64), i)
+    zero, last = p.b.const(0, I64), p.b.const(n - 1, I64)
+    wrapped = p.b.select(p.b.compare("lt", i, zero), p.b.apply("add", (i, p.b.const(n, I64)), I64), i)
+    return p.b.apply("minimum", (p.b.apply("maximum", (wrapped, zero), I64), last), I64)
 
 
 @nests.rule(ops.scatter)
@@ -63,7 +68,8 @@ def lower_scatter(site: Site) -> None:
         raw = Load(index.name, place, index.dtype)
         wide: Expr = raw if raw.dtype == I64 else Apply("convert", (raw,), I64)
         negative = less(wide, 0)
-        body.append(Let(f"t{k}", Apply("select", (negative, wide + n, wide))))
+        wrapped = Apply("select", (negative, wide + n, wide))
+        body.append(Let(f"t{k}", clamped(wrapped, 0, n - 1)))
         at[axis + k] = Var(f"t{k}")
     trailing = list(range(axis + len(indices), len(x.shape)))
     source = (*(Var(f"i{a}") for a in range(axis)), *place, *(Var(f"i{a}") for a in trailing))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jitml.fusion.loops import Apply, Buffer, Cell, Combine, Const, Expr, Let, Load, Loop, Stmt, Store, Update, Var, less, sub
+from jitml.fusion.lower.index_maps import clamped
 from jitml.fusion.lower.nests import Site, nests
 from jitml.ir import ops
 from jitml.ir.op import Op
@@ -122,8 +123,8 @@ def _merge(
     """Merge neighbouring sorted runs of `width` elements: the keys into `out`, their positions into `out_place`."""
     low, k, i, j = Var("lo0"), Var("k0"), Var("s0"), Var("s1")
     middle, high = Var("t0"), Var("t1")
-    left = Load(x.name, at(Apply("minimum", (i, Const(n - 1)))), x.dtype)
-    right = Load(x.name, at(Apply("minimum", (j, Const(n - 1)))), x.dtype)
+    left = Load(x.name, at(clamped(i, 0, n - 1)), x.dtype)
+    right = Load(x.name, at(clamped(j, 0, n - 1)), x.dtype)
     a, b = Var("t2", x.dtype), Var("t3", x.dtype)
     before: Expr = Apply("lt", (b, a), BOOL)
     if x.dtype.kind == "f":
@@ -136,7 +137,7 @@ def _merge(
     if out is not None:
         stores.append(Store(out.name, at(k), Apply("select", (chosen, b, a), x.dtype)))
     if out_place is not None:
-        position = Apply("select", (chosen, Apply("minimum", (j, Const(n - 1))), Apply("minimum", (i, Const(n - 1)))))
+        position = Apply("select", (chosen, clamped(j, 0, n - 1), clamped(i, 0, n - 1)))
         carried = position if x_place is None else Load(x_place.name, at(position), I64)
         stores.append(Store(out_place.name, at(k), carried))
     merge: tuple[Stmt, ...] = (
