@@ -250,7 +250,7 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:
 
     >>> import numpy as np
     >>> print(explain(lambda x: np.exp(x) + 1, np.ones(1000)).splitlines()[2])
-      2 nodes traced, 3 after the passes
+      4 nodes traced, 3 after the passes
     """
     jitted = function if isinstance(function, Jit) else jit(function)
     text: str = jitted.explain(*args, **kwargs)

@@ -1,0 +1,66 @@
+"""`python -m jitml`: `info` shows the machine as jitml sees it, `demo` runs the demonstration."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import jitml
+from jitml import demo
+from jitml.config import CONFIG
+from jitml.memory.report import bytes_text
+from jitml.runtime.target import host_caches, host_target, llvm_binding, processor_name
+
+
+def info() -> str:
+    """Versions, processor, caches, threads and configuration, one fact a line."""
+    target, caches = host_target(), host_caches()
+    llvm = ".".join(map(str, llvm_binding().llvm_version_info))
+    facts = {
+        "jitml": jitml.__version__,
+        "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+        **{name: _version(name) for name in ("numpy", "scipy", "llvmlite", "optree")},
+        "LLVM": llvm,
+        "processor": f"{processor_name()} (LLVM: {target.cpu})",
+        "vectors": f"{target.vector_bytes * 8} bits, {target.vector_registers} registers{', fma' if target.has_fma else ''}",
+        "caches": f"L1 {bytes_text(caches.l1)}, L2 {bytes_text(caches.l2)}, L3 {bytes_text(caches.l3)}",
+        "threads": f"{target.threads} (JITML_NUM_THREADS {CONFIG.num_threads or 'not set'})",
+        "checks": "each stage is verified (JITML_CHECK)" if CONFIG.check else "off (JITML_CHECK)",
+        "dump": ", ".join(sorted(CONFIG.dump)) or "nothing (JITML_DUMP)",
+        "GPU": "no back end yet",
+    }
+    width = max(map(len, facts))
+    return "\n".join(f"{name:<{width}}  {fact}" for name, fact in facts.items())
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line; the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m jitml", description="A compiler for NumPy code.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("info", help="versions, processor, threads and configuration")
+    run = commands.add_parser("demo", help="three programs on real data, NumPy beside jitml")
+    run.add_argument("--picture", type=Path, default=Path("out/photograph.png"), help="where the filtered photograph goes")
+    options = parser.parse_args(argv)
+    if options.command == "info":
+        print(info())
+        return 0
+    missing = [package for package in ("scikit-learn", "pillow", "rich") if _version(package) == "not installed"]
+    if missing:
+        print(f"The demo needs {', '.join(missing)}: pip install 'jitml[demo]'", file=sys.stderr)
+        return 1
+    return demo.main(options.picture)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
