@@ -139,6 +139,19 @@ def _broadcast_twice(node: Node, producers: Producers) -> Value | None:
     return _made(ops.broadcast(maker.inputs[0], shape=node.output.shape, axes=axes))
 
 
+@_shortcut(ops.broadcast)
+def _broadcast_of_kept_axes(node: Node, producers: Producers) -> Value | None:
+    """Axes of length one that a reshape put in (`keepdims=True`) and the broadcast stretches need never have been there."""
+    maker = producers.get(node.inputs[0])
+    if maker is None or maker.op is not ops.reshape:
+        return None
+    (x,), shape = maker.inputs, maker.output.shape
+    if x.shape != tuple(n for n in shape if n != 1):
+        return None
+    axes = tuple(a for a, n in zip(node.params["axes"], shape) if n != 1)
+    return _made(ops.broadcast(x, shape=node.output.shape, axes=axes))
+
+
 @_shortcut(ops.slice)
 def _slice_twice(node: Node, producers: Producers) -> Value | None:
     maker = producers.get(node.inputs[0])
