@@ -515,7 +515,7 @@ class _Sweep:
         for value, uses in h.wanted.items():
             for index, reach in uses.items():
                 g.want(value, index, reach)
-            users = self.users[value]
+            users = self.users.get(value, [])  # none for an output that only its own group wants
             users[:] = list(dict.fromkeys(g if u is h else u for u in users))
         for value in h.stores:
             self.stored[value] = g
