@@ -1,0 +1,235 @@
+"""Source conversion: helpers, closures, globals and attributes are seen, and nothing goes stale."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import traceback
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import jitml
+
+Array = np.ndarray[Any, Any]
+
+WEIGHTS = np.arange(3.0)
+RATE = 2.0
+TABLE = {"bias": np.ones(3), "names": ["a", "b"], "deep": [(np.zeros(3), 1)]}
+
+
+def helper(x: Array, w: Array = WEIGHTS) -> Array:
+    y = np.zeros(3)
+    y[1:] = x[1:] * w[1:]
+    return y
+
+
+def uses_globals(x: Array) -> Array:
+    return helper(x) * RATE + TABLE["bias"] + TABLE["deep"][0][0] * TABLE["deep"][0][1]
+
+
+@pytest.fixture
+def restore() -> Any:
+    saved = WEIGHTS.copy(), RATE
+    yield
+    globals()["RATE"] = saved[1]
+    WEIGHTS[:] = saved[0]
+    TABLE["bias"] = np.ones(3)
+
+
+def test_globals_are_read_at_every_call(restore: Any) -> None:
+    f = jitml.jit(uses_globals)
+    x = np.arange(3.0)
+    for change in (
+        lambda: None,
+        lambda: WEIGHTS.__setitem__(slice(None), 5.0),
+        lambda: globals().update(RATE=3.0),
+        lambda: TABLE.update(bias=np.full(3, 9.0)),
+        lambda: TABLE["bias"].__iadd__(1),
+        lambda: TABLE["deep"].__setitem__(0, (np.ones(3), 4)),
+    ):
+        change()
+        np.testing.assert_array_equal(f(x), uses_globals(x))
+
+
+def test_contents_of_a_global_array_do_not_recompile(restore: Any) -> None:
+    f = jitml.jit(uses_globals)
+    f(np.ones(3))
+    WEIGHTS[:] = 4
+    f(np.ones(3))
+    assert len(f.variants) == 1
+
+
+def test_a_global_array_can_be_written(restore: Any) -> None:
+    def f(x: Array) -> None:
+        WEIGHTS[0] += x.sum()
+
+    before = WEIGHTS[0]
+    jitml.jit(f)(np.ones(3))
+    assert WEIGHTS[0] == before + 3
+
+
+def test_closures_are_read_at_every_call() -> None:
+    w, k = np.ones(2), 3
+
+    def f(x: Array) -> Array:
+        return x * w * k
+
+    compiled = jitml.jit(f)
+    x = np.arange(2.0)
+    np.testing.assert_array_equal(compiled(x), x * 3)
+    w = np.full(2, 2.0)
+    np.testing.assert_array_equal(compiled(x), x * 6)
+    k = 5
+    np.testing.assert_array_equal(compiled(x), x * 10)
+
+
+class Model:
+    scale = 2.0
+
+    def __init__(self) -> None:
+        self.w = np.ones(3)
+        self.rate = 0.5
+        self.__hidden = 4.0
+
+    @property
+    def doubled(self) -> Array:
+        return self.w * 2
+
+    @staticmethod
+    def square(x: Array) -> Array:
+        return x * x
+
+    def __call__(self, x: Array) -> Array:
+        return self.square(x) + self.doubled * self.__hidden * type(self).scale
+
+    @jitml.jit
+    def step(self, x: Array) -> Any:
+        self.w -= self.rate * self(x)
+        return self.w.sum()
+
+
+def test_methods_properties_and_private_names() -> None:
+    model, plain = Model(), Model()
+    for rate in (0.5, 0.25):
+        model.rate = plain.rate = rate
+        got, want = model.step(np.arange(3.0)), Model.step.function(plain, np.arange(3.0))
+        assert got == want
+        np.testing.assert_array_equal(model.w, plain.w)
+    assert len(Model.step.variants) == 1  # a hyper-parameter is traced, not compiled in
+
+
+def test_partials_lambdas_and_nested_functions() -> None:
+    add, times = (lambda x, y: x + y), (lambda x, y: x * y)  # two on a line
+
+    def f(x: Array) -> Array:
+        def inner(v: Array) -> Array:
+            return add(v, WEIGHTS)
+
+        return functools.partial(times, inner(x))(2.0)
+
+    np.testing.assert_array_equal(jitml.jit(f)(np.ones(3)), f(np.ones(3)))
+
+
+class Base:
+    def f(self, x: Array) -> Array:
+        return x + 1
+
+
+class Derived(Base):
+    def f(self, x: Array) -> Array:
+        return super().f(x) * 2
+
+
+def test_super_works() -> None:
+    np.testing.assert_array_equal(jitml.jit(Derived().f)(np.ones(2)), [4, 4])
+
+
+class Pair(NamedTuple):
+    a: Array
+    b: Any
+
+
+@dataclass
+class State:
+    x: Array
+    n: int
+
+
+def test_containers_in_and_out() -> None:
+    def f(p: Pair, s: State) -> Any:
+        q = State(s.x * s.n, s.n + 1)
+        return Pair(p.a + p.b["k"], q), [None, "text", s.n]
+
+    p, s = Pair(np.ones(2), {"k": 2.0}), State(np.ones(3), 2)
+    assert repr(jitml.jit(f)(p, s)) == repr(f(p, s))
+
+
+def test_python_statements_run_as_they_are() -> None:
+    def f(x: Array, n: int) -> Any:
+        total, items = np.zeros(2), []
+        for i, row in enumerate(x):
+            if i == 1:
+                continue
+            try:
+                total += row * [1, 2, 3][i]
+            except IndexError:
+                break
+            finally:
+                items.append(i)
+        else:
+            items.append("else")
+        while (n := n - 1) > 0:
+            total *= 2
+        match items:
+            case [first, *_]:
+                items.append(first)
+        with np.errstate(all="ignore"):
+            y = {k: v / 0 for k, v in zip("ab", x)}
+        assert len(items) > 1
+        return total, items, y, (lambda *a, **k: (a, k))(*items, z=x.shape)
+
+    x = np.arange(8.0).reshape(4, 2)
+    assert repr(jitml.jit(f)(x, 3)) == repr(f(x, 3))
+
+
+def failing(x: Array) -> Any:
+    y = helper(x)
+    return y + {}["missing"]
+
+
+def test_tracebacks_are_those_of_the_plain_function() -> None:
+    def frames(f: Any) -> list[tuple[str, int | None, str, int | None]]:
+        with pytest.raises(KeyError) as caught:
+            f(np.ones(3))
+        found = traceback.extract_tb(caught.value.__traceback__)
+        return [(s.name, s.lineno, s.line or "", s.colno) for s in found if s.filename == __file__][1:]
+
+    assert frames(jitml.jit(failing))[:2] == frames(failing)[:2]
+
+
+def test_no_source_still_guards_its_globals() -> None:
+    scope: dict[str, Any] = {"np": np, "W": np.ones(2), "k": 2}
+    exec("def f(x):\n    return np.sin(x) * W + k", scope)
+    f = jitml.jit(scope["f"])
+    x = np.ones(2)
+    for change in ({}, {"k": 3}, {"W": np.full(2, 5.0)}):
+        scope.update(change)
+        np.testing.assert_allclose(f(x), np.sin(x) * scope["W"] + scope["k"])
+
+
+compiled_helper = jitml.jit(helper)
+
+
+def test_pickling_goes_by_name() -> None:
+    assert pickle.loads(pickle.dumps(compiled_helper)) is compiled_helper
+    other = pickle.loads(pickle.dumps(jitml.jit(uses_globals, threads=1)))
+    np.testing.assert_array_equal(other(np.ones(3)), uses_globals(np.ones(3)))
+    assert other.options.threads == 1
+
+
+def test_a_jitted_function_inside_another() -> None:
+    f = jitml.jit(lambda x: compiled_helper(x) + 1)
+    np.testing.assert_array_equal(f(np.ones(3)), helper(np.ones(3)) + 1)

@@ -1,0 +1,206 @@
+"""When is a compiled variant used again, and when is another one made?"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.runtime.dispatch import MOST_VARIANTS
+
+Array = np.ndarray[Any, Any]
+
+
+def scaled(x: Array, n: float = 2.0) -> Array:
+    return x * n
+
+
+def test_same_kind_of_arguments_compiles_once() -> None:
+    f = jitml.jit(scaled)
+    for value in (1.0, 2.5, -3.0, float("nan")):
+        f(np.ones(3), value)
+    assert len(f.variants) == 1
+
+
+@pytest.mark.parametrize(
+    "other, reason",
+    [
+        (np.ones(4), "x has the shape (3,)"),
+        (np.ones(3, np.float32), "x is float64[3]"),
+        (np.ones(6)[::2], "x has the strides (8,)"),
+        (1.5, "type of x is ndarray"),
+    ],
+)
+def test_another_kind_compiles_again_and_says_why(other: Any, reason: str) -> None:
+    f = jitml.jit(scaled)
+    f(np.ones(3))
+    np.testing.assert_array_equal(f(other), scaled(other))
+    assert len(f.variants) == 2
+    assert reason in f.variants[0].reason
+
+
+def test_int_used_as_shape_is_guarded_by_value() -> None:
+    f = jitml.jit(lambda x, n: x[:n] * n)
+    for n in (1, 2, 2, 1, 3):
+        np.testing.assert_array_equal(f(np.arange(4.0), n), np.arange(4.0)[:n] * n)
+    assert len(f.variants) == 3
+
+
+def test_branch_on_a_number_is_guarded_by_its_outcome() -> None:
+    f = jitml.jit(lambda x, n: x + n if n > 0 else x - n)
+    for n in (1.0, 2.0, 3.5, -1.0, -2.0):
+        np.testing.assert_array_equal(f(np.ones(2), n), np.ones(2) + abs(n))
+    assert len(f.variants) == 2
+
+
+def test_derived_numbers_are_guarded_not_their_sources() -> None:
+    f = jitml.jit(lambda x, n: x * (n // 10) if n % 2 == 0 else x)
+    for n in (10, 24, 36):
+        np.testing.assert_array_equal(f(np.ones(2), n), np.full(2, n // 10))
+    assert len(f.variants) == 1
+
+
+def test_numbers_out_of_range_raise_as_in_numpy() -> None:
+    f = jitml.jit(lambda x, n: x + n)
+    x = np.zeros(2, np.int8)
+    np.testing.assert_array_equal(f(x, 100), x + 100)
+    with pytest.raises(OverflowError, match="Python integer 300 out of bounds for int8"):
+        f(x, 300)
+
+
+def test_division_by_zero_after_a_good_call() -> None:
+    f = jitml.jit(lambda x, n: x * (1 / n))
+    f(np.ones(2), 4)
+    with pytest.raises(ZeroDivisionError):
+        f(np.ones(2), 0)
+
+
+def test_the_type_that_a_value_decides_is_guarded() -> None:
+    f = jitml.jit(lambda n: 2**n)
+    for n in (3, -1, 70):
+        assert f(n) == 2**n and type(f(n)) is type(2**n)
+
+
+def test_same_array_twice() -> None:
+    def f(x: Array, y: Array) -> Array:
+        x += 1
+        return x * y
+
+    compiled = jitml.jit(f)
+    for make in (lambda: (np.ones(3), np.ones(3)), lambda: (x := np.ones(3), x), lambda: (x := np.ones(3), x[:])):
+        a, b = make()
+        c, d = np.array(a), np.array(b)
+        if a is b or np.shares_memory(a, b):
+            d = c
+        np.testing.assert_array_equal(compiled(a, b), f(c, d))
+        np.testing.assert_array_equal(a, c)
+    assert len(compiled.variants) == 2
+
+
+def test_overlap_of_a_written_array_is_refused_before_any_change() -> None:
+    def f(x: Array, y: Array) -> None:
+        x += y
+
+    base = np.arange(4.0)
+    compiled = jitml.jit(f)
+    compiled(np.ones(3), np.ones(3))
+    with pytest.raises(jitml.errors.UnsupportedError, match="x is written and overlaps y"):
+        compiled(base[:3], base[1:])
+    np.testing.assert_array_equal(base, np.arange(4.0))
+    compiled(base[::2], base[1::2])  # interleaved, not overlapping
+    np.testing.assert_array_equal(base, [1, 1, 5, 3])
+
+
+def test_a_written_argument_must_be_writeable_at_every_call() -> None:
+    def f(x: Array) -> None:
+        x += 1
+
+    compiled = jitml.jit(f)
+    compiled(np.ones(3))
+    locked = np.ones(3)
+    locked.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        compiled(locked)
+    assert (locked == 1).all()
+
+
+@pytest.mark.parametrize("order", [">f8", "<f8"])
+def test_foreign_layouts_are_copied_in_and_back(order: str) -> None:
+    def f(x: Array) -> Array:
+        x += 1
+        return x
+
+    compiled = jitml.jit(f)
+    raw = np.zeros(33, np.uint8)
+    for x in (np.arange(4.0).astype(order), raw[1:].view(order)):
+        got = compiled(x)
+        assert got is x
+    np.testing.assert_array_equal(raw[1:].view(order), np.ones(4))
+
+
+def test_keywords_defaults_and_structure() -> None:
+    f = jitml.jit(lambda x, *rest, scale=2.0, **more: [x * scale, *rest, more])
+    x = np.ones(2)
+    for args, kwargs in (((x,), {}), ((x, 1.5), {"scale": 3.0}), ((x, (x, None)), {"b": x, "a": 1})):
+        got, want = f(*args, **kwargs), f.function(*args, **kwargs)
+        assert repr(got) == repr(want)
+        assert repr(f(*args, **kwargs)) == repr(want)
+    assert len(f.variants) == 3
+
+
+def test_static_arguments_are_plain_values() -> None:
+    f = jitml.jit(lambda x, mode: {"a": x + 1, "b": x - 1}[mode], static_argnames="mode")
+    np.testing.assert_array_equal(f(np.ones(2), "a"), [2, 2])
+    np.testing.assert_array_equal(f(np.ones(2), mode="b"), [0, 0])
+    assert len(f.variants) == 2
+    with pytest.raises(ValueError, match="no parameter 'other'"):
+        jitml.jit(scaled, static_argnames="other")
+
+
+def test_variants_are_bounded_and_can_be_cleared() -> None:
+    f = jitml.jit(lambda x, n: x * len(range(n)))
+    for n in range(MOST_VARIANTS + 5):
+        assert f(1.0, n) == n
+    assert len(f.variants) == MOST_VARIANTS
+    f.clear_cache()
+    assert f.variants == ()
+
+
+def test_many_threads_share_variants() -> None:
+    f = jitml.jit(lambda x, n: (x * n).sum() + len(range(n)))
+    wrong: list[Any] = []
+
+    def work(seed: int) -> None:
+        for n in range(seed, seed + 6):
+            if f(np.arange(5.0), n % 4) != 10.0 * (n % 4) + n % 4:
+                wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(s,)) for s in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+    assert len(f.variants) == 4
+
+
+def test_signature_and_docstring_stay() -> None:
+    @jitml.jit
+    def documented(x: Array, k: float = 1.0) -> Array:
+        """Says something."""
+        return x * k
+
+    import inspect
+
+    assert documented.__doc__ == "Says something."
+    assert documented.__name__ == "documented"
+    assert list(inspect.signature(documented).parameters) == ["x", "k"]
+
+
+@pytest.mark.parametrize("option", [{"device": "cuda"}, {"dynamic": True}, {"cache": False}])
+def test_options_without_effect_are_refused(option: dict[str, Any]) -> None:
+    with pytest.raises(jitml.errors.UnsupportedError, match=next(iter(option))):
+        jitml.jit(**option)

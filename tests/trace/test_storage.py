@@ -1,0 +1,148 @@
+"""Storages and views: chains of basic views, written and read, are what NumPy makes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import jitml
+from jitml.trace.entry import evaluate
+from jitml.trace.storage import reshape_strides
+
+Array = np.ndarray[Any, Any]
+
+
+def assert_same(got: Any, want: Any) -> None:
+    assert type(got) is type(want)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+@st.composite
+def view_steps(draw: st.DrawFn) -> list[tuple[str, Any]]:
+    """A program on a list of views that begins with one 3-d array: take a view, write into one, or add to one."""
+    program: list[tuple[str, Any]] = []
+    for _ in range(draw(st.integers(1, 8))):
+        which = draw(st.integers(0, 20))
+        kind = draw(st.sampled_from(["slice", "transpose", "flip", "reshape", "ravel", "write", "add", "copy_from"]))
+        if kind == "slice":
+            bounds = st.integers(-4, 4) | st.none()
+            step = draw(st.sampled_from([None, 1, 2, -1, -2]))
+            program.append((kind, (which, slice(draw(bounds), draw(bounds), step), draw(st.integers(0, 2)))))
+        else:
+            program.append((kind, (which, draw(st.integers(0, 20)))))
+    return program
+
+
+def run(x: Array, program: list[tuple[str, Any]]) -> list[Array]:
+    views = [x]
+    for kind, (which, *detail) in program:
+        v = views[which % len(views)]
+        match kind:
+            case "slice":
+                index = [slice(None)] * v.ndim
+                if v.ndim:
+                    index[detail[1] % v.ndim] = detail[0]
+                views.append(v[tuple(index)])
+            case "transpose":
+                views.append(v.T)
+            case "flip":
+                views.append(np.flip(v, detail[0] % v.ndim) if v.ndim else v)
+            case "reshape":
+                views.append(v.reshape(v.shape[0], -1) if v.size else v)
+            case "ravel":
+                views.append(v.reshape(-1))
+            case "write":
+                v[...] = detail[0]
+            case "add":
+                v += detail[0] + 0.5
+            case _:
+                source = views[detail[0] % len(views)]
+                if source.shape == v.shape:
+                    v[...] = source * 2
+    return views
+
+
+@settings(max_examples=150, deadline=None)
+@given(view_steps(), st.sampled_from(["C", "F", "strided"]))
+def test_random_views_and_writes(program: list[tuple[str, Any]], layout: str) -> None:
+    def fresh() -> Array:
+        x = np.arange(2.0 * 3 * 4).reshape(2, 3, 4)
+        return {"C": x, "F": np.asfortranarray(x), "strided": np.repeat(x, 2, axis=1)[:, ::2]}[layout]
+
+    x, y = fresh(), fresh()
+    want = run(x, program)
+    got = evaluate(lambda a: run(a, program), (y,), {})
+    np.testing.assert_array_equal(y, x)
+    for g, w in zip(got, want, strict=True):
+        assert_same(g, w)
+        assert np.shares_memory(g, y) == np.shares_memory(w, x)
+
+
+def test_views_of_a_fresh_array_share_it() -> None:
+    def f(n: Array) -> tuple[Array, Array]:
+        x = n * 2
+        y = x[1:]
+        y += 1
+        return x, y
+
+    x, y = jitml.jit(f)(np.arange(3.0))
+    assert_same(x, np.array([0.0, 3.0, 5.0]))
+    y[0] = 7
+    assert x[1] == 7
+
+
+def test_the_argument_itself_is_returned() -> None:
+    x = np.arange(3.0)
+    same, view = jitml.jit(lambda a: (a, a[::-1]))(x)
+    assert same is x
+    assert np.shares_memory(view, x) and view[0] == 2
+
+
+def test_a_broadcast_view_is_read_only() -> None:
+    got = jitml.jit(lambda x: np.broadcast_to(x, (2, 3)))(np.arange(3.0))
+    assert not got.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        jitml.jit(lambda x: np.broadcast_to(x, (2, 3)).__iadd__(1))(np.arange(3.0))
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (2, 1, 12), (1,), (), (0, 3), (3, 4, 2)])
+def test_reshape_strides_agree_with_numpy(shape: tuple[int, ...]) -> None:
+    base = np.zeros(shape)
+    for x in (base, base.T, base[..., ::2] if base.ndim else base, np.flip(base)):
+        for new in ((x.size,), (-1, 2), (2, -1), (1, x.size, 1), x.shape, (*x.shape, 1)):
+            if x.size % 2 and -1 in new or not x.size and -1 in new:
+                continue
+            y = x.reshape(new)
+            got = reshape_strides(x.shape, tuple(s // 8 for s in x.strides), y.shape)
+            if not x.size:
+                continue
+            assert (got is not None) == np.shares_memory(x, y)
+            if got is not None:
+                assert all(n == 1 or s * 8 == t for n, s, t in zip(y.shape, got, y.strides))
+
+
+def test_in_place_operators_keep_the_dtype() -> None:
+    def f(x: Array) -> Array:
+        x += 1.9
+        return x
+
+    x = np.zeros(3, np.float32)
+    assert_same(jitml.jit(f)(x), np.full(3, 1.9, np.float32))
+    with pytest.raises(TypeError, match="Cannot cast ufunc 'add' output from dtype\\('float64'\\) to dtype\\('int64'\\)"):
+        jitml.jit(f)(np.zeros(3, int))
+
+
+def test_a_scalar_is_rebound_not_written() -> None:
+    def f(x: Array) -> tuple[Any, Any]:
+        s = x.sum()
+        t = s
+        s += 1
+        return s, t
+
+    s, t = jitml.jit(f)(np.ones(3))
+    assert (s, t) == (4.0, 3.0)
