@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,18 +20,42 @@ from jitml.ir.op import recording
 from jitml.ir.types import Aval
 from jitml.trace.host import Host, Slot
 
-_LIBRARIES = tuple(os.path.dirname(os.path.abspath(package)) + os.sep for package in (jitml.__file__, np.__file__))
+_JITML = os.path.dirname(os.path.abspath(jitml.__file__)) + os.sep
+_LIBRARIES = (_JITML, *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")))
+# Code that dataclasses and namedtuples generate, and Python's frozen modules.
+_GENERATED = ("<string>", "<frozen", "<jitml")
+
+
+@lru_cache(maxsize=4096)
+def is_users(file: str) -> bool:
+    """Whether code from this file is the user's, to be converted and named in messages, or a library's.
+
+    The demo's programs stand for a user's.
+    """
+    return file.startswith(_JITML + "demo") or not file.startswith((*_LIBRARIES, *_GENERATED))
 
 
 def user_source() -> Source | None:
-    """The innermost frame that is neither jitml's nor NumPy's."""
+    """The innermost frame that is the user's."""
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(_LIBRARIES) and not code.co_filename.startswith("<frozen"):
+        if is_users(code.co_filename):
             return Source(code.co_filename, frame.f_lineno, code.co_name)
         frame = frame.f_back  # type: ignore[assignment]  # None at the outermost frame ends the loop
     return None
+
+
+def last_user_source(error: BaseException) -> Source | None:
+    """The innermost frame of an error's traceback that is the user's."""
+    found: Source | None = None
+    step = error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        if is_users(code.co_filename):
+            found = Source(code.co_filename, step.tb_lineno, code.co_name)
+        step = step.tb_next
+    return found
 
 
 class Trace:

@@ -11,8 +11,6 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-import os
-import sysconfig
 from collections.abc import Callable
 from enum import Enum
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -20,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace.context import Trace, current_trace, unsupported
+from jitml.trace.context import Trace, current_trace, is_users, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.registry import FUNCTIONS, full_name
@@ -28,10 +26,6 @@ from jitml.trace.rewrite import HOOKS, rewrite
 from jitml.trace.source import find
 from jitml.trace.tracers import TracedArray, is_traced, lift
 
-_LIBRARIES = (
-    *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
-)
 # Modules whose functions give another answer at each call: traced once, they would be frozen.
 _IMPURE = {"random", "time", "datetime", "secrets", "uuid", "os", "io", "_io", "numpy.random", "numpy.random.mtrand"}
 _FORBIDDEN = {print, input, open, exec, eval, globals, vars, id}
@@ -66,7 +60,7 @@ def convert(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _is_library(function: FunctionType) -> bool:
     file = function.__code__.co_filename
-    return file.startswith(_LIBRARIES) or file.startswith("<frozen")
+    return not is_users(file) and file != "<string>"  # exec'd code has no source, but its globals are guarded
 
 
 def _convert_function(function: FunctionType) -> Callable[..., Any]:
@@ -211,7 +205,7 @@ class Hooks:
     def _module_attr(self, module: ModuleType, name: str) -> Any:
         value = getattr(module, name)
         file = getattr(module, "__file__", None) or ""
-        if file.startswith(_LIBRARIES) or not file:
+        if not file or not is_users(file):
             return lift(value) if type(value) is np.ndarray else value
         text = f"{module.__name__}.{name}"
         return observe(self.trace, value, load(self.trace, getattr, Const(module), name, text), text)

@@ -34,7 +34,6 @@ def rewrite(found: Found, code: CodeType) -> CodeType:
     node = copy.deepcopy(found.node)
     names = own_names(node)
     writer = _Rewriter(names, found.class_name)
-    name = code.co_name
     arguments = ast.arguments(
         posonlyargs=node.args.posonlyargs, args=node.args.args, vararg=node.args.vararg, kwonlyargs=node.args.kwonlyargs,
         kw_defaults=[None] * len(node.args.kwonlyargs), kwarg=node.args.kwarg, defaults=[],
@@ -49,7 +48,7 @@ def rewrite(found: Found, code: CodeType) -> CodeType:
     else:
         body = writer.block(node.body)
         # Its own first line, decorators included, is what tracebacks and debuggers show for the function.
-        inner = _function(node.name, arguments, body)
+        inner = _function("__jm_function", arguments, body)
     ast.copy_location(inner, node)
     parameters = ast.arguments([], [ast.arg(n) for n in (HOOKS, *code.co_freevars)], None, [], [], None, [])
     factory = _function("__jm_factory", parameters, [inner])
@@ -57,7 +56,8 @@ def rewrite(found: Found, code: CodeType) -> CodeType:
     module = ast.fix_missing_locations(ast.Module([factory], []))
     flags = code.co_flags & 0x1FF0000
     compiled = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
-    return _dig(_dig(compiled, "__jm_factory"), name).replace(co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
+    made = _dig(_dig(compiled, "__jm_factory"), "<lambda>" if isinstance(node, ast.Lambda) else "__jm_function")
+    return made.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
 
 
 def _function(name: str, arguments: ast.arguments, body: list[ast.stmt]) -> ast.FunctionDef:

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import optree
 
-from jitml.errors import UnsupportedError
+from jitml.errors import JitmlError, UnsupportedError
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import BOOL, F64, I64, Aval, dtype_name
-from jitml.trace.context import Trace, activate, active_trace, user_source
+from jitml.trace.context import Trace, activate, active_trace, last_user_source, user_source
 from jitml.trace.convert import convert
 from jitml.trace.host import Host, Slot
 from jitml.trace.numbers import TracedNumber
@@ -114,7 +114,7 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
     leaves, spec = flatten((args, dict(kwargs)))
     names = leaf_names(spec, _parameters(function))
     recording = Trace()
-    with activate(recording), _bounded_recursion():
+    with activate(recording), _explained():
         tracers = [_enter(recording, position, leaf, name) for position, (leaf, name) in enumerate(zip(leaves, names))]
         traced_args, traced_kwargs = unflatten(spec, tracers)
         result = convert(function)(*traced_args, **traced_kwargs)
@@ -123,14 +123,19 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
 
 
 @contextmanager
-def _bounded_recursion() -> Iterator[None]:
+def _explained() -> Iterator[None]:
+    """Errors of ours say where in the user's code; endless recursion says why."""
     try:
         yield
     except RecursionError as error:
         raise UnsupportedError(
-            "the function recurses without end while it is traced: the recursion stops on a traced value, or not at all",
+            "the function recurses without end while it is traced: its end depends on a traced value, or there is none",
+            source=last_user_source(error),
             remedy="Recursion on Python numbers and shapes works; on array values write a loop, or keep it outside jit.",
-        ) from error
+        ) from None
+    except JitmlError as error:
+        error.source = error.source or last_user_source(error)
+        raise
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
