@@ -10,11 +10,12 @@ from jitml.ir.rewrite import Producers, sweep
 
 # A folded literal travels in the program; above this many elements computing it again is better than keeping it.
 MAX_ELEMENTS = 1024
+EMPTY = {"f": 0.0, "i": 0, "u": 0, "b": False}
 _REARRANGING = {ops.broadcast, ops.transpose, ops.reshape, ops.slice, ops.flip}
 
 
 def fold_constants(graph: Graph) -> Graph:
-    """Evaluate nodes whose operands are known.
+    """Evaluate nodes whose operands are known, and those without elements.
 
     Of `full` operands, pointwise ops fold to one `full` and rearrangements keep the number at any size; small literal
     arrays fold by evaluation.
@@ -22,6 +23,10 @@ def fold_constants(graph: Graph) -> Graph:
 
     def visit(node: Node, producers: Producers) -> Value | None:
         makers = [producers.get(v) for v in node.inputs]
+        if makers and node.output.size == 0 and not node.op.has_effect and node.op.family != "indexed":
+            # Indices are checked even where nothing is read.
+            empty = node.output.aval
+            return ops.full(value=EMPTY[empty.dtype.kind], shape=empty.shape, dtype=empty.dtype)  # type: ignore[no-any-return]  # one result
         if not makers or node.op.has_effect or any(m is None or m.op not in (ops.full, ops.array) for m in makers):
             return None
         known = [m for m in makers if m is not None]
