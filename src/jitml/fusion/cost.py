@@ -21,14 +21,19 @@ WORK: dict[str, float] = {
     **dict.fromkeys(("tan", "sinh", "cosh", "arctan", "arcsin", "arccos", "arctan2", "erf", "cbrt"), 20.0),
     **dict.fromkeys(("pow", "arcsinh", "arccosh", "arctanh"), 30.0),
 }
+STRIDED = 6.0  # a load whose lanes are not neighbours
 CHEAP = 3.0  # work that hides behind the loads it needs anyway
 MOST_WORK = 1e6
 
 
 def work(node: Node) -> float:
     """Work of one element of a node's result, its operands given."""
+    if node.op.name == "slice" and node.output.ndim:
+        whole, part = node.inputs[0].shape[-1], node.output.shape[-1]
+        strided = node.params["step"][-1] > 1 or (part == 1 < whole and node.output.size > 1)
+        return STRIDED if strided else 0.0
     if not node.op.is_pointwise:
-        return {"gather": 4.0, "pad": 1.0, "concat": 1.0}.get(node.op.name, 0.0)
+        return {"gather": STRIDED, "pad": 1.0, "concat": 1.0}.get(node.op.name, 0.0)
     return WORK.get(node.op.name, 1.0)
 
 

@@ -64,7 +64,7 @@ class Writer:
     ) -> Iterator[Var]:
         """A loop around what is written inside the `with`; `binds` names the group's indices that it stands for."""
         self.blocks.append(_Block(Loop(index, as_expr(start), as_expr(stop), step, kind, (), grain)))
-        for name in (index, *binds):
+        for name in binds:
             self._level[name] = len(self.blocks) - 1
         if kind == "parallel":
             self.base = len(self.blocks) - 1

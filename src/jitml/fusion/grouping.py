@@ -9,7 +9,7 @@ is seen at once; the sweep is near-linear in the number of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -252,7 +252,6 @@ class _Sweep:
 
     def place_point(self, node: Node, users: list[Group], must: bool) -> None:
         value = node.output
-        home = self.home(value, users)
         uses = [(g, index) for g in users for index in g.wanted[value]]
         whole = any(index is WHOLE for _, index in uses)
         if not must and not whole and all(self.may_inline(node, g) for g in users):
@@ -265,18 +264,17 @@ class _Sweep:
                 for g in users:
                     self.inline(node, g)
                 return
-        if home is not None and self.may_inline(node, home) and self.connect(home, [g for g in users if g is not home]):
-            (index,) = home.wanted[value]
-            assert index is not None
-            home.stores[value] = index
-            self.stored[value] = home
-            self.inline(node, home)
-            return
+        for home, index in self.homes(value, users):
+            if self.may_inline(node, home) and self.connect(home, [g for g in users if g is not home]):
+                home.stores[value] = index
+                self.stored[value] = home
+                self.inline(node, home)
+                return
         if node.op is ops.update_slice and self.updates_in_place(node):
             self.place_update(node, users)
             return
         fresh = self.new_group(users)
-        index = fresh.place(value.shape, "i")
+        index = fresh.place(value.shape, "x")
         fresh.stores[value] = index
         fresh.want(value, index, frozenset(fresh.axes))
         self.stored[value] = fresh
@@ -307,8 +305,8 @@ class _Sweep:
     def inline(self, node: Node, g: Group) -> None:
         """Compute a point node inside a group: its operands are wanted there instead."""
         if node.op is ops.reshape:
-            for index in [i for i in g.wanted[node.output] if i is not None]:
-                split_for_reshape(g, node, index)
+            for result in [i for i in g.wanted[node.output] if i is not None]:
+                split_for_reshape(g, node, result)
         g.members.append(node)
         for index, reach in list(g.wanted[node.output].items()):
             assert index is not None
@@ -331,7 +329,7 @@ class _Sweep:
             self.reduce(node, g, joined)
             return
         g = self.new_group(users)
-        index = g.place(value.shape, "i")
+        index = g.place(value.shape, "x")
         g.stores[value] = index
         g.want(value, index, frozenset(g.axes))
         self.stored[value] = g
@@ -368,7 +366,7 @@ class _Sweep:
         assert rows is not None
         operand, axes = node.inputs[0], node.params["axes"]
         if g.rows is None and len(rows) == len(g.axes):
-            g.place([operand.shape[a] for a in axes], "r")
+            g.place([operand.shape[a] for a in axes], "y")
         names = iter([name for name in g.axes if name not in rows])
         outer = iter(index)
         at: Index = tuple(
@@ -405,7 +403,7 @@ class _Sweep:
         g = self.new_group(users)
         g.node = node
         whole, part = node.inputs
-        index = g.place(part.shape, "i")
+        index = g.place(part.shape, "x")
         g.stores[node.output] = tuple(
             add(mul(e, s), a) for e, s, a in zip(index, node.params["step"], node.params["start"], strict=True)
         )
@@ -447,13 +445,13 @@ class _Sweep:
         covered = g.covers(index, value.shape)
         return covered is not None and (covered == g.axes.keys() or covered == g.rows)
 
-    def home(self, value: Value, users: list[Group]) -> Group | None:
+    def homes(self, value: Value, users: list[Group]) -> Iterator[tuple[Group, Index]]:
+        """Groups that compute a value once at every index, with that index: any of them could store it."""
         for g in users:
             if g.node is None and len(g.wanted[value]) == 1:
-                ((index, _),) = g.wanted[value].items()
+                (index,) = g.wanted[value]
                 if index is not None and self.is_home(g, value, index):
-                    return g
-        return None
+                    yield g, index
 
     def evaluations(self, g: Group, value: Value, index: Index) -> float:
         """How often an expression at an index runs: its loops, and those around them."""

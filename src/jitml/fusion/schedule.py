@@ -252,8 +252,8 @@ def _write_rows(nest: Nest) -> None:
     passes, per_row = _passes(nest)
     rows = nest.size(nest.outer)
     parallel = nest.time > machine.parallel_ns
-    if parallel and rows < 4 * machine.cores and len(passes) == 1 and not passes[0].stores:
-        _write_partial_rows(nest, per_row)
+    if parallel and rows < 4 * machine.cores and len(passes) == 1:
+        _write_partial_rows(nest, passes[0], per_row)
         return
     with ExitStack() as loops:
         for axis in nest.outer:
@@ -340,8 +340,10 @@ def _write_point_of_pass(
 ) -> None:
     w = nest.writer
     values = w.values([*staged, *(r.operand for r in step.reductions), *(s.scalar for s in step.stores)])
+    kept = {store.buffer for store in step.stores}
     for (buffer, at), value in zip(homes, values):
-        w.add(Store(buffer, at, value))
+        if buffer not in kept:
+            w.add(Store(buffer, at, value))
     values = values[len(staged) :]
     for r, c, value in zip(step.reductions, cells, values):
         w.add(Update(c, value, REDUCTIONS[r.node.op].combine))
@@ -350,8 +352,12 @@ def _write_point_of_pass(
 
 
 def _stage_home(nest: Nest, s: Scalar, step: _Pass) -> tuple[str, tuple[Expr, ...]]:
-    """Where a staged scalar waits for the next pass: in the output that will replace it, or in a row of scratch."""
+    """Where a staged scalar waits for the next pass: where it is stored anyway, in the output that will replace it, or
+    in a row of scratch."""
     w = nest.writer
+    for store in step.stores:
+        if store.scalar is s:
+            return store.buffer, tuple(e for e in nest.views.at(store.buffer, store.at) if e is not None)
     taken = {e.buffer for e, _ in w.known.values() if isinstance(e, Load)}
     loaded = {t.value for t in all_scalars(nest.points) if t.kind == "load"}
     inside = {name for axis in nest.inner for name in axis.members}
@@ -366,7 +372,7 @@ def _stage_home(nest: Nest, s: Scalar, step: _Pass) -> tuple[str, tuple[Expr, ..
     return name, tuple(Var(axis.name) for axis in nest.inner)
 
 
-def _write_partial_rows(nest: Nest, per_row: Sequence[Stored]) -> None:
+def _write_partial_rows(nest: Nest, step: _Pass, per_row: Sequence[Stored]) -> None:
     """A few long rows: threads sum chunks of a fixed size, and a second nest sums their sums."""
     w, first = nest.writer, nest.inner[0]
     low, high = nest.limits(first)
@@ -379,7 +385,7 @@ def _write_partial_rows(nest: Nest, per_row: Sequence[Stored]) -> None:
         start = add(mul(c, chunk), low)
         for r in nest.points.reductions:
             w.cell(r.cell, _identity(r))
-        _write_pass(nest, _Pass(nest.points.reductions, ()), (), nest.inner, (start, _stop(start, chunk, low, high)))
+        _write_pass(nest, step, (), nest.inner, (start, _stop(start, chunk, low, high)))
         for r, buffer in zip(nest.points.reductions, partial):
             w.add(Store(buffer, (c, *at), Var(r.cell, r.dtype)))
     with nest.all_loops(nest.outer):
@@ -403,8 +409,7 @@ def _runs_down_columns(nest: Nest) -> bool:
     """Whether memory is contiguous across the results rather than along what is reduced."""
     if not nest.outer or not nest.inner:
         return False
-    passes, _ = _passes(nest)
-    if len(passes) > 1 or passes[0].stores:
+    if len(_passes(nest)[0]) > 1:
         return False
     across, along = nest.is_contiguous_along(nest.outer[-1]), nest.is_contiguous_along(nest.inner[-1])
     if nest.extent(nest.outer[-1]) < 4:
@@ -414,13 +419,14 @@ def _runs_down_columns(nest: Nest) -> bool:
 
 
 def _write_columns(nest: Nest) -> None:
+    (step,), per_column = _passes(nest)
     if nest.size(nest.inner) <= 4 * ROW_BLOCK:
-        _write_short_columns(nest)
+        _write_short_columns(nest, step, per_column)
     else:
-        _write_long_columns(nest)
+        _write_long_columns(nest, step, per_column)
 
 
-def _write_short_columns(nest: Nest) -> None:
+def _write_short_columns(nest: Nest, step: _Pass, per_column: Sequence[Stored]) -> None:
     """A vector of columns at a time, each summed straight down."""
     w, last = nest.writer, nest.outer[-1]
     parallel = nest.time > nest.machine.parallel_ns
@@ -439,17 +445,15 @@ def _write_short_columns(nest: Nest) -> None:
         for r in nest.points.reductions:
             w.cell(r.cell, _identity(r))
         with nest.all_loops(nest.inner):
-            _write_updates(nest)
-        _write_stores(nest, nest.points.stores)
+            _write_updates(nest, step)
+        _write_stores(nest, per_column)
 
 
-def _write_updates(nest: Nest) -> None:
-    values = nest.writer.values([r.operand for r in nest.points.reductions])
-    for r, value in zip(nest.points.reductions, values):
-        nest.writer.add(Update(r.cell, value, REDUCTIONS[r.node.op].combine))
+def _write_updates(nest: Nest, step: _Pass) -> None:
+    _write_point_of_pass(nest, step, (), (), [r.cell for r in step.reductions])
 
 
-def _write_long_columns(nest: Nest) -> None:
+def _write_long_columns(nest: Nest, step: _Pass, per_column: Sequence[Stored]) -> None:
     """Chunks of rows for threads, each with its own row of sums; blocks of rows in registers; then the sum of those rows."""
     w, rows, columns = nest.writer, nest.inner[0], nest.outer[-1]
     low, high = nest.limits(rows)
@@ -475,9 +479,9 @@ def _write_long_columns(nest: Nest) -> None:
                 w.cell(r.cell, _identity(r))
             upper = add(b, ROW_BLOCK) if (high - low) % ROW_BLOCK == 0 else _least(add(b, ROW_BLOCK), high)
             with w.loop(rows.name, b, upper, "serial", binds=rows.members), nest.all_loops(nest.inner[1:]):
-                _write_updates(nest)
+                _write_updates(nest, step)
             for r, buffer in zip(nest.points.reductions, partial):
                 w.add(Store(buffer, (c, *at), Var(r.cell, r.dtype), REDUCTIONS[r.node.op].combine))
     with nest.all_loops(nest.outer, "vector"):
         _write_sum_of_partials(nest, partial, count, at, "serial")
-        _write_stores(nest, nest.points.stores)
+        _write_stores(nest, per_column)
