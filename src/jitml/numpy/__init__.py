@@ -1,39 +1,47 @@
-"""NumPy's functions for traced values: importing this package fills `jitml.trace.registry.FUNCTIONS`."""
+"""`import jitml.numpy as np`: NumPy's names, which are NumPy's own functions, types and constants.
+
+Outside a jitted function they do what they always do. Inside one the trace finds their meaning for traced values in
+`jitml.trace.registry.FUNCTIONS`, which the modules of this package fill when they are imported; the same happens to code
+that imports plain `numpy`. A file here is a topic of NumPy; every function in it is a composition of `jitml.ir.ops`.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as _numpy
 
 from jitml.numpy import (
     calculus,
     creation,
-    einsum,
+    einstein,
+    index_tricks,
     indexing,
     joining,
-    linalg,
     padding,
+    products,
     reductions,
+    reshaping,
     rounding,
     selection,
-    shape,
     sorting,
     statistics,
     ufunc_methods,
     ufuncs,
 )
 
-__all__ = [
-    "calculus",
-    "creation",
-    "einsum",
-    "indexing",
-    "joining",
-    "linalg",
-    "padding",
-    "reductions",
-    "rounding",
-    "selection",
-    "shape",
-    "sorting",
-    "statistics",
-    "ufunc_methods",
-    "ufuncs",
-]
+if TYPE_CHECKING:
+    from numpy import *  # noqa: F403  # for editors and type checkers: the names are NumPy's
+
+TOPICS = (
+    ufuncs, ufunc_methods, reductions, statistics, products, einstein, creation, index_tricks, indexing, selection,
+    reshaping, joining, padding, sorting, rounding, calculus,
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_numpy, name)
+
+
+def __dir__() -> list[str]:
+    return dir(_numpy)

@@ -24,7 +24,7 @@ from jitml.numpy.operands import (
     value_of,
 )
 from jitml.numpy.reductions import finish, is_given, reduce_values
-from jitml.numpy.shape import moveaxis
+from jitml.numpy.reshaping import moveaxis
 from jitml.numpy.sorting import search
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, fresh, read

@@ -25,11 +25,12 @@ from jitml.numpy.operands import (
     broadcast_value,
     common_dtype,
     full,
-    not_compiled,
+    present,
+    refuses,
     reshape_value,
     value_of,
 )
-from jitml.numpy.shape import as_shape, broadcasted, moveaxis, reshaped
+from jitml.numpy.reshaping import as_shape, broadcasted, moveaxis, reshaped
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read, scalar
@@ -71,8 +72,15 @@ def _filled_like(value: int) -> Callable[..., TracedArray]:
     return function
 
 
-implements(np.zeros_like, np.empty_like)(_filled_like(0))
+zeros_like = implements(np.zeros_like)(_filled_like(0))
 implements(np.ones_like)(_filled_like(1))
+
+
+@implements(np.empty_like)
+def empty_like(
+    prototype: Any, /, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> TracedArray:
+    return zeros_like(prototype, dtype, shape=shape)
 
 
 @implements(np.full)
@@ -132,7 +140,7 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> TracedArray:
     return fresh(value_of(a))
 
 
-@implements(np.astype)
+@implements(*present("astype"))
 def cast(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     return x.astype(dtype, copy=copy)
 
@@ -233,9 +241,7 @@ def logspace(
     return result if dtype is None else result.astype(dtype)  # type: ignore[no-any-return]  # tracers are outside NumPy's types
 
 
-@implements(np.geomspace)
-def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> TracedArray:
-    not_compiled("geomspace", "is not compiled yet", "np.exp(np.linspace(np.log(start), np.log(stop), num)) is.")
+refuses(np.geomspace, because="is not compiled yet", remedy="np.exp(np.linspace(np.log(a), np.log(b), n)) is.")
 
 
 @implements(np.eye)

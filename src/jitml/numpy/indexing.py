@@ -28,7 +28,7 @@ from jitml.numpy.operands import (
     reshape_value,
     value_of,
 )
-from jitml.numpy.shape import flipped, reshaped, same, transposed
+from jitml.numpy.reshaping import flipped, reshaped, same, transposed
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, TracedNumber, assign, constant_of, fresh, is_traced, read, scalar, view

@@ -13,9 +13,20 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import normalize_axis
 from jitml.numpy.indexing import getitem
-from jitml.numpy.operands import Shape, as_array, as_int, astype, broadcast_value, constant, not_compiled, reshape_value, value_of
+from jitml.numpy.operands import (
+    Shape,
+    as_array,
+    as_int,
+    astype,
+    broadcast_value,
+    constant,
+    not_compiled,
+    present,
+    reshape_value,
+    value_of,
+)
 from jitml.numpy.reductions import finish
-from jitml.numpy.shape import as_shape, atleast_1d, atleast_2d, atleast_3d, complete_shape, moveaxis, transposed
+from jitml.numpy.reshaping import as_shape, atleast_1d, atleast_2d, atleast_3d, complete_shape, moveaxis, transposed
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, fresh, read, view
@@ -173,7 +184,7 @@ implements(np.vsplit)(_split_along(lambda ndim: 0, 2, "vsplit"))
 implements(np.dsplit)(_split_along(lambda ndim: 2, 3, "dsplit"))
 
 
-@implements(np.unstack)
+@implements(*present("unstack"))
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     moved = moveaxis(x, axis, 0)
     return tuple(getitem(moved, (n, ...)) for n in range(moved.shape[0]))

@@ -16,7 +16,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, F64, I64, is_float
-from jitml.numpy.operands import astype, full, not_compiled
+from jitml.numpy.operands import astype, full
 
 Loop = Callable[..., Any]
 LOOPS: dict[np.ufunc, Loop] = {}
@@ -29,6 +29,8 @@ _DIRECT: dict[np.ufunc, Op] = {
     np.floor_divide: ops.floor_divide,
     np.remainder: ops.remainder,
     np.fmod: ops.fmod,
+    np.power: ops.pow,
+    np.float_power: ops.pow,
     np.maximum: ops.maximum,
     np.minimum: ops.minimum,
     np.arctan2: ops.arctan2,
@@ -122,17 +124,6 @@ def reciprocal(x: Value) -> Any:
     if is_float(x.dtype):
         return 1.0 / x
     return astype(1.0 / astype(x, F64), x.dtype)
-
-
-@loop(np.power, np.float_power)
-def power(x: Value, y: Value) -> Any:
-    if y.dtype.kind == "i":
-        not_compiled(
-            "power",
-            "an integer array to the power of signed integers that are known only at run time (NumPy refuses negative ones)",
-            "Make the exponent a Python number, unsigned (.astype(np.uint64)), or floating point.",
-        )
-    return ops.pow(x, y)
 
 
 @loop(np.deg2rad, np.radians)

@@ -6,7 +6,7 @@ strong. All other files of this package get their Values here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,6 +16,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, DType, dtype_name, normalize_axis
 from jitml.trace.context import unsupported, user_source
+from jitml.trace.registry import full_name, implements
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read, scalar
 
 Shape = tuple[int, ...]
@@ -28,6 +29,22 @@ _SAMPLES: dict[type, int | float] = {int: 0, float: 0.0}
 def not_compiled(name: str, what: str, remedy: str = "") -> NoReturn:
     """Refuse one way of calling a NumPy function, at the user's line."""
     unsupported(f"np.{name}: {what}", remedy)
+
+
+def present(*names: str) -> list[Callable[..., Any]]:
+    """The functions of these names, as far as this NumPy has them."""
+    return [getattr(np, name) for name in names if hasattr(np, name)]
+
+
+def refuses(*functions: Callable[..., Any], because: str, remedy: str) -> None:
+    """Register NumPy functions that cannot be compiled, with the reason that users and the documentation see."""
+    for function in functions:
+
+        def refuse(*args: Any, _name: str = full_name(function), **kwargs: Any) -> NoReturn:
+            unsupported(f"{_name} {because}", remedy)
+
+        refuse.because = because  # type: ignore[attr-defined]  # read by supported.py
+        implements(function)(refuse)
 
 
 def kind_of(x: Any) -> Kind:

@@ -28,7 +28,7 @@ from jitml.numpy.operands import (
     value_of,
 )
 from jitml.numpy.reductions import finish, is_given
-from jitml.numpy.shape import broadcasted, reshaped
+from jitml.numpy.reshaping import broadcasted, reshaped
 from jitml.numpy.ufuncs import call_ufunc
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements

@@ -10,7 +10,17 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, I64, is_float, normalize_axis
-from jitml.numpy.operands import as_array, as_int, broadcast_value, common_dtype, not_compiled, reshape_value, result_of, value_of
+from jitml.numpy.operands import (
+    as_array,
+    as_int,
+    broadcast_value,
+    common_dtype,
+    not_compiled,
+    refuses,
+    reshape_value,
+    result_of,
+    value_of,
+)
 from jitml.numpy.reductions import reduce_values
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, fresh
@@ -45,11 +55,6 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect"
 @implements(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> TracedArray:
     return _sorted(ops.argsort, a, axis, order)
-
-
-@implements(np.sort_complex)
-def sort_complex(a: Any) -> TracedArray:
-    not_compiled("sort_complex", "has a complex result", "np.sort sorts real numbers.")
 
 
 @implements(np.lexsort)
@@ -109,15 +114,6 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     return searchsorted(bins, x, side="left" if right else "right")
 
 
-@implements(np.bincount)
-def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> TracedArray:
-    not_compiled(
-        "bincount",
-        "has a size that depends on data, even with minlength",
-        "counts = np.zeros(n, int); np.add.at(counts, x, 1) has a fixed size.",
-    )
-
-
 @implements(np.isin)
 def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
     """Every element against every test element; a binary search in the sorted ones where there are many."""
@@ -135,19 +131,10 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     return result_of(ops.bit_not(found) if invert else found)
 
 
-def _by_size(name: str, remedy: str) -> Any:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        not_compiled(name, "has a size that depends on data", remedy)
-
-    return refuse
-
-
-implements(np.unique)(_by_size("unique", "np.sort keeps the size; unique values can be found outside the jitted function."))
-implements(np.nonzero)(_by_size("nonzero", "Use the condition itself with np.where or where=."))
-implements(np.flatnonzero)(_by_size("flatnonzero", "Use the condition itself with np.where or where=."))
-implements(np.argwhere)(_by_size("argwhere", "Use the condition itself with np.where or where=."))
-implements(np.extract)(_by_size("extract", "np.where keeps the size."))
-implements(np.trim_zeros)(_by_size("trim_zeros", "Slice with known bounds."))
-implements(np.histogram)(
-    _by_size("histogram", "Its edges are data: search in fixed edges with np.searchsorted, count with np.add.at.")
-)
+_BY_DATA = "has a size that depends on data"
+refuses(np.nonzero, np.flatnonzero, np.argwhere, because=_BY_DATA, remedy="Use the condition itself, with np.where or where=.")
+refuses(np.extract, np.trim_zeros, because=_BY_DATA, remedy="np.where keeps the size; slices with known bounds are views.")
+refuses(np.unique, np.unique_values, because=_BY_DATA, remedy="np.sort keeps the size; find unique values outside.")
+refuses(np.bincount, because=_BY_DATA, remedy="counts = np.zeros(n, int); np.add.at(counts, x, 1) has a fixed size.")
+refuses(np.histogram, because=_BY_DATA, remedy="Search in fixed edges with np.searchsorted and count with np.add.at.")
+refuses(np.sort_complex, because="has a complex result", remedy="np.sort sorts real numbers.")

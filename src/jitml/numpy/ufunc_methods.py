@@ -15,7 +15,7 @@ from jitml.numpy.indexing import fit, locate, value_for
 from jitml.numpy.loops import LOOPS
 from jitml.numpy.operands import as_array, as_int, astype, value_of
 from jitml.numpy.reductions import accumulator, all_of, any_of, finish, maximum_of, minimum_of, product_of, sum_of
-from jitml.numpy.shape import reshaped
+from jitml.numpy.reshaping import reshaped
 from jitml.numpy.ufuncs import call_ufunc
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, assign, read

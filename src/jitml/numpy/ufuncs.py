@@ -6,7 +6,6 @@ weak Python numbers), casting errors and their messages are NumPy's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,6 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, DType, dtype_name
 from jitml.numpy.loops import COMPARISONS, LOOPS
 from jitml.numpy.operands import (
-    Shape,
     astype,
     broadcast_value,
     common_shape,
@@ -27,9 +25,10 @@ from jitml.numpy.operands import (
     result_of,
     value_of,
 )
+from jitml.numpy.powers import replace_power
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, is_traced, read
+from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, read
 
 
 def call_ufunc(
@@ -56,9 +55,7 @@ def call_ufunc(
         folded = _out_of_range(ufunc, args)
         args = args if folded is None else folded
     if ufunc is np.power:
-        shortcut = _power_by_number(args)
-        if shortcut is not None:
-            return shortcut(out=out, where=where, casting=casting, dtype=dtype)
+        ufunc, args = replace_power(*args)
     dtypes = _resolve(ufunc, args, outs, dtype, signature or sig, casting)
     values = [value_of(a, d) for a, d in zip(args, dtypes)]
     mask = None if where is True else value_of(where, BOOL)
@@ -168,57 +165,5 @@ def _out_of_range(ufunc: np.ufunc, args: tuple[Any, ...]) -> tuple[Any, ...] | N
     return (beyond, widened) if swap else (widened, beyond)
 
 
-def _power_by_number(args: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """NumPy's shortcuts for a Python exponent, which change bits: x**2 is x*x, x**0.5 is sqrt(x), x**-1 is 1/x."""
-    base, exponent = args
-    kind = kind_of(base)
-    if not isinstance(kind, np.dtype):
-        return None
-    if isinstance(exponent, TracedNumber) and exponent.slot is not None:
-        # Exponents hardly change between calls, and a known one is far cheaper than pow.
-        if exponent.kind is int or exponent.concrete in _FLOAT_POWERS:
-            exponent = exponent.known()
-    if type(exponent) not in (int, float) and not (isinstance(exponent, np.generic) and exponent.dtype.kind in "iuf"):
-        return None
-    return _shortcut(base, exponent, kind)
-
-
-_FLOAT_POWERS = {2.0: np.square, 0.5: np.sqrt, -1.0: np.reciprocal, 1.0: np.positive}
-
-
-def _shortcut(base: Any, exponent: Any, kind: DType) -> Callable[..., Any] | None:
-    result = np.power.resolve_dtypes((kind, type(exponent) if type(exponent) in (int, float) else exponent.dtype, None))[2]
-    if result.kind == "f":
-        ufunc = _FLOAT_POWERS.get(float(exponent))
-        return None if ufunc is None else partial(_in_dtype, ufunc, base, result)
-    if exponent < 0:
-        raise ValueError("Integers to negative integer powers are not allowed.")
-    if exponent == 2:
-        return partial(_in_dtype, np.square, base, result)
-    if result.kind == "i":
-        return partial(_static_integer_power, base, int(exponent), result)
-    return None
-
-
-def _in_dtype(ufunc: np.ufunc, base: Any, result: DType, *, dtype: Any, **options: Any) -> Any:
-    return call_ufunc(ufunc, fresh(value_of(base, result)), dtype=dtype, **options)
-
-
-def _static_integer_power(base: Any, exponent: int, result: DType, *, dtype: Any, **options: Any) -> Any:
-    x = value_of(base, result)
-    power = ops.pow(x, full(x.shape, np.asarray(exponent, result).item(), result))
-    return call_ufunc(np.positive, fresh(power), dtype=dtype, **options)
-
-
 for _ufunc in LOOPS:
     implements(_ufunc)(partial(call_ufunc, _ufunc))
-
-
-def is_scalar_like(x: object) -> bool:
-    """A number or a NumPy scalar, traced or not: what has no axes and cannot be written to."""
-    return isinstance(x, (bool, int, float, np.generic)) or (is_traced(x) and not isinstance(x, TracedArray))
-
-
-def as_shape(shape: Any) -> Shape:
-    """A `shape=` argument as a tuple of concrete integers."""
-    return tuple(int(n.__index__()) for n in shape) if isinstance(shape, (tuple, list)) else (int(shape.__index__()),)

@@ -24,12 +24,13 @@ from jitml.numpy.operands import (
     common_dtype,
     kind_of,
     not_compiled,
+    present,
     reshape_value,
     result_of,
     value_of,
 )
 from jitml.numpy.reductions import F16, accumulator, finish, reduce_values
-from jitml.numpy.shape import moveaxis, reshaped, swapaxes
+from jitml.numpy.reshaping import moveaxis, reshaped, swapaxes
 from jitml.numpy.ufuncs import call_ufunc, store
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
@@ -164,14 +165,14 @@ def _vecdot(x1: Any, x2: Any, axis: int, out: Any) -> Any:
     return finish(result, None, out, 0)
 
 
-@implements(np.matvec)
+@implements(*present("matvec"))
 def matvec(x1: Any, x2: Any, /, **options: Any) -> Any:
     vector = as_array(x2)
     product = matmul(x1, reshaped(vector, (*vector.shape, 1)), **options)
     return reshaped(product, product.shape[:-1]) if product.ndim > 1 else result_of(reshape_value(read(product), ()))
 
 
-@implements(np.vecmat)
+@implements(*present("vecmat"))
 def vecmat(x1: Any, x2: Any, /, **options: Any) -> Any:
     return matvec(swapaxes(x2, -1, -2), x1, **options)
 

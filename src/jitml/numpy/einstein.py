@@ -13,8 +13,8 @@ import numpy as np
 from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.numpy.linalg import diagonal_values, dot_values
 from jitml.numpy.operands import astype, broadcast_value, common_dtype, not_compiled, reshape_value, value_of
+from jitml.numpy.products import diagonal_values, dot_values
 from jitml.numpy.reductions import finish, reduce_values
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements

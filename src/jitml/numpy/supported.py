@@ -1,0 +1,74 @@
+"""What can a jitted function call?  Writes `docs/supported.md` from the registry: `python -m jitml.numpy.supported`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from jitml.numpy import TOPICS
+from jitml.trace.registry import FUNCTIONS, full_name
+
+_HEAD = """# NumPy functions in jitted code
+
+Written by `make docs` from the registry; not by hand. `jitml.numpy` has the same functions under the same names. Array
+methods follow their functions: `x.sum()` is `np.sum(x)`. What is not listed here raises `jitml.UnsupportedError`, at the
+user's line, when it is given a traced array; on Python numbers, shapes and dtypes alone it works while tracing.
+"""
+_NOT_ARRAY_FUNCTIONS = ("numpy.char", "numpy.rec", "numpy.ma", "numpy.strings")
+
+
+def table() -> str:
+    """The page: topics with their functions, then what is refused with a reason, then what has no meaning yet."""
+    lines = [_HEAD, "## Supported", "", "| topic | functions |", "| --- | --- |"]
+    done = {f for f, implementation in FUNCTIONS.items() if not hasattr(implementation, "because")}
+    for topic in TOPICS:
+        functions = [f for f in done if _home(FUNCTIONS[f]) == topic.__name__]
+        functions = [f for f in functions if getattr(f, "__name__", "") != "outer" or not hasattr(f, "__self__")]
+        if functions:
+            lines.append(f"| {_title(topic)} | {_listed(functions)} |")
+    lines += ["", "Every supported ufunc of two operands has `.outer` too; `x[i]` and `x[i] = v` are in *indexing*."]
+    lines += ["", "## Refused, with what to write instead", "", "| function | why |", "| --- | --- |"]
+    refused = {f: i.because for f, i in FUNCTIONS.items() if hasattr(i, "because")}
+    lines += [f"| `{name}` | {why} |" for name, why in sorted((full_name(f), why) for f, why in refused.items())]
+    missing = [f for f in array_functions() if f not in FUNCTIONS]
+    lines += ["", "## Not yet", "", _listed(missing), ""]
+    return "\n".join(lines)
+
+
+def array_functions() -> list[Any]:
+    """Every public function of NumPy that hands its arrays to protocols: the ufuncs and the dispatched functions."""
+    dispatched = type(np.sum)
+    found: dict[int, Any] = {}
+    for module in (np, np.linalg, np.fft):
+        for name in dir(module):
+            value = getattr(module, name)
+            if isinstance(value, (np.ufunc, dispatched)) and not _home(value).startswith(_NOT_ARRAY_FUNCTIONS):
+                found[id(value)] = value
+    return list(found.values())
+
+
+def _home(function: Any) -> str:
+    """The module of a function, seen through `functools.partial`."""
+    function = getattr(function, "func", function)
+    return getattr(function, "__module__", None) or ""
+
+
+def _title(topic: ModuleType) -> str:
+    return topic.__name__.rpartition(".")[2].replace("_", " ")
+
+
+def _listed(functions: Iterable[Callable[..., Any]]) -> str:
+    return " ".join(sorted({f"`{_name(f)}`" for f in functions}, key=str.lower))
+
+
+def _name(function: Any) -> str:
+    if function in (np.r_, np.c_):
+        return "np.r_" if function is np.r_ else "np.c_"
+    return full_name(function).replace("_operator.", "operator.")
+
+
+if __name__ == "__main__":
+    print(table(), end="")

@@ -1,0 +1,195 @@
+"""Ufuncs: promotion in every combination, weak numbers, out=, where=, dtype=, methods, scalars, exceptions."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from against_numpy import check, run_traced
+from jitml.errors import ShapeError, UnsupportedError
+from jitml.numpy.loops import LOOPS
+
+DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
+SAMPLES = [np.array([0, 1, 2, 3, 5, 100]).astype(d) for d in DTYPES]
+SIGNED = [np.array([-3, -1, 0, 1, 7]).astype(d) for d in DTYPES if d[0] in "if"]
+SPECIAL = [np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 0.5, -1.5, 2.5, 1e-7]).astype(d) for d in ("f2", "f4", "f8")]
+
+UNARY = [f for f in LOOPS if f.nin == 1]
+BINARY = [f for f in LOOPS if f.nin == 2]
+# Bits are NumPy's wherever it computes with IEEE arithmetic; these go through libm in one of the two.
+ROUNDED = {np.logaddexp, np.logaddexp2, np.power, np.float_power}
+
+
+def _has_loop(ufunc: np.ufunc, *args: Any) -> bool:
+    with np.errstate(all="ignore"):
+        try:
+            ufunc(*args)
+        except (TypeError, OverflowError, ValueError):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("ufunc", UNARY, ids=lambda f: f.__name__)
+def test_unary(ufunc: np.ufunc) -> None:
+    arrays = [x for x in (*SAMPLES, *SIGNED, *SPECIAL) if _has_loop(ufunc, x)]
+    if ufunc is np.reciprocal:
+        arrays = [x[x != 0] if x.dtype.kind in "iu" else x for x in arrays]
+    check(lambda *xs: [ufunc(x) for x in xs], *arrays, ulps=2)
+
+
+@pytest.mark.parametrize("ufunc", BINARY, ids=lambda f: f.__name__)
+def test_binary_promotion(ufunc: np.ufunc) -> None:
+    def pairs(*xs: Any) -> Any:
+        return [ufunc(xs[n], xs[m]) for n, m in allowed]
+
+    allowed = [
+        (n, m)
+        for n, x in enumerate(SAMPLES)
+        for m, y in enumerate(SAMPLES)
+        if _has_loop(ufunc, x, y) and not (ufunc is np.power and ufunc(x, y).dtype.kind == y.dtype.kind == "i")
+    ]
+    check(pairs, *SAMPLES, ulps=0 if ufunc not in ROUNDED else 4)
+
+
+@pytest.mark.parametrize("ufunc", BINARY, ids=lambda f: f.__name__)
+def test_weak_numbers(ufunc: np.ufunc) -> None:
+    numbers = (3, 2.5, True)
+    allowed = [(n, number) for n, x in enumerate(SAMPLES) for number in numbers if _has_loop(ufunc, x, number)]
+    swapped = [(n, k) for n, x in enumerate(SAMPLES) for k in numbers if _has_loop(ufunc, k, x) and ufunc not in ROUNDED]
+
+    def constants(*xs: Any) -> Any:
+        return [ufunc(xs[n], number) for n, number in allowed] + [ufunc(number, xs[n]) for n, number in swapped]
+
+    def traced_numbers(three: Any, half: Any, true: Any, *xs: Any) -> Any:
+        traced = {3: three, 2.5: half, True: true}
+        return [ufunc(xs[n], traced[number]) for n, number in allowed]
+
+    check(constants, *SAMPLES, ulps=0 if ufunc not in ROUNDED else 4)
+    check(traced_numbers, *numbers, *SAMPLES, ulps=0 if ufunc not in ROUNDED else 4)
+
+
+@pytest.mark.parametrize(
+    "ufunc", [np.add, np.floor_divide, np.remainder, np.fmod, np.divmod, np.copysign, np.hypot, np.heaviside]
+)
+def test_signs_and_specials(ufunc: np.ufunc) -> None:
+    arrays = SIGNED if ufunc not in (np.copysign, np.heaviside, np.hypot) else []
+    check(lambda *xs: [ufunc(x[:, None], x) for x in xs], *arrays, *SPECIAL, ulps=1)
+
+
+@pytest.mark.parametrize("name", ["lt", "le", "gt", "ge", "eq", "ne"])
+def test_comparisons_are_exact(name: str) -> None:
+    compare = getattr(operator, name)
+    small, large = np.array([-1, 0, 2**63 - 1]), np.array([0, 2**63, 2**64 - 1], np.uint64)
+    check(lambda x, y: (compare(x, y), compare(y, x)), small, large)
+    tiny = np.array([-128, 0, 127], np.int8)
+    check(lambda x: (compare(x, 300), compare(x, -300), compare(300, x), compare(x, 127)), tiny)
+    check(lambda x, n: (compare(x, n), compare(n, x)), tiny, 300)
+    check(lambda x: (compare(x, -1), compare(x, 2**63)), large)
+
+
+@pytest.mark.parametrize("exponent", [2, 3, 0, 1, 0.5, -1.0, 2.0, 1.5, -2.5])
+def test_powers_by_python_numbers(exponent: float) -> None:
+    check(lambda x, y: x**y, np.array([0.3, 2.0, -0.0]), np.float64(exponent))
+    arrays = [*SPECIAL, *([] if exponent < 0 else SIGNED), *(SAMPLES[1:9] if exponent >= 0 else [])]
+    check(lambda *xs: [x**exponent for x in xs], *arrays, ulps=4)
+    check(lambda n, *xs: [x**n for x in xs], exponent, *arrays, ulps=4)
+
+
+def test_integer_powers_by_known_exponents() -> None:
+    check(lambda x: x ** np.arange(3), np.array([2, 3, -1]))
+    check(lambda x: 2**x, np.arange(5, dtype="u1"))
+    with pytest.raises(UnsupportedError, match="negative"):
+        run_traced(lambda x: x**x, np.arange(3))
+
+
+def test_power_shortcuts_have_numpys_bits() -> None:
+    x = np.array([-0.0, 0.1, 1.7, 3.3, np.inf])
+    check(lambda x: (x**2, x**0.5, x**-1, np.power(x, 2), np.power(x, 0.5)), x, ulps=0)
+
+
+def test_out_where_and_dtype() -> None:
+    x, y = np.arange(6.0).reshape(2, 3), np.array([1.0, 2.0, 3.0])
+
+    def into(x: Any, y: Any) -> Any:
+        result = np.exp(x, out=x)
+        assert result is x
+        np.add(x, y, x)
+        np.multiply(x, 2, out=x, where=y > 1.5)
+        np.subtract(x[0], x[1], out=x[1])
+        return x
+
+    check(into, x, y)
+    check(lambda x: np.add(x, 1, dtype="f4"), x)
+    check(lambda x: np.add(x, 1, dtype=np.float64), np.arange(3, dtype="i1"))
+    check(lambda x: np.add(x, x, out=...), np.float64(2.0))
+    check(lambda x: np.divmod(x, 3), np.arange(-4, 5))
+    check(np.modf, SPECIAL[2])
+
+    def in_place(x: Any) -> None:
+        x += 1
+        x *= x
+        x //= 2
+
+    check(in_place, np.arange(5, dtype="i4"))
+    check(in_place, np.arange(5, dtype="f4"))
+
+
+def test_scalars_and_zero_dimensions() -> None:
+    check(lambda x: (x + 1, -x, np.exp(x), x * np.ones(3)), np.array(2.0))
+    check(lambda x: (x + 1, -x, np.exp(x), divmod(x, 2)), np.float32(2.0))
+    check(lambda x, y: (x + y, x < y, x // y), np.int8(7), np.uint8(2))
+    check(lambda x: x + np.float32(1), np.arange(3, dtype="f4"))
+    check(lambda n: (np.sqrt(n), np.add(n, 1), np.multiply(n, 2.5)), 4)
+
+
+def test_empty_and_strided() -> None:
+    check(lambda x: (x + 1, np.sin(x), x @ x.T, x.sum(0), x.mean(1)), np.zeros((2, 0)))
+    check(lambda x: (x + 1, x.T * 2, x.sum(-1)), np.arange(24.0).reshape(2, 3, 4)[::-1, :, ::2])
+    check(lambda x: (x + x[0], np.exp(x)), np.asfortranarray(np.arange(6.0).reshape(2, 3)))
+
+
+REFUSED: list[tuple[type[Exception], Callable[..., Any], tuple[Any, ...]]] = [
+    (OverflowError, lambda x: x + 300, (np.zeros(2, "i1"),)),
+    (OverflowError, lambda x, n: x + n, (np.zeros(2, "u1"), -1)),
+    (TypeError, lambda x: np.add(x, 0.5, dtype="i4"), (np.zeros(2),)),
+    (TypeError, lambda x: np.bitwise_and(x, 1.5), (np.zeros(2, int),)),
+    (TypeError, np.negative, (np.zeros(2, bool),)),
+    (TypeError, np.add, (np.zeros(2),)),
+    (ValueError, lambda x, y: x + y, (np.zeros(2), np.zeros(3))),
+    (ValueError, lambda x: np.add(x, 1, out=x[:1]), (np.zeros(2),)),
+    (ValueError, lambda x: x**-1, (np.arange(3),)),
+    (TypeError, lambda x: np.add(x, 0.5, out=x), (np.zeros(2, int),)),
+    (ValueError, np.max, (np.zeros(0),)),
+    (ValueError, lambda x: x.reshape(4, 2), (np.zeros(6),)),
+    (np.exceptions.AxisError, lambda x: x.sum(axis=2), (np.zeros((2, 2)),)),
+    (ValueError, lambda x: x.sum(axis=(0, 0)), (np.zeros((2, 2)),)),
+    (ValueError, lambda x: x @ x, (np.zeros((2, 3)),)),
+    (ValueError, lambda x: np.concatenate([x, x[0]]), (np.zeros((2, 3)),)),
+    (ValueError, lambda x: np.stack([x, x[0]]), (np.zeros((2, 3)),)),
+]
+
+
+@pytest.mark.parametrize(("kind", "function", "arguments"), REFUSED)
+def test_exceptions_are_numpys(kind: type[Exception], function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(kind):
+        function(*arguments)
+    with pytest.raises(kind):
+        run_traced(function, *arguments)
+
+
+def test_a_broadcast_error_says_which_axis_and_where() -> None:
+    with pytest.raises(ShapeError, match=r"shapes \(2, 3\) and \(4,\) \(axis -1: 3 and 4\)") as error:
+        run_traced(lambda x, y: x + y, np.zeros((2, 3)), np.zeros(4))
+    assert "test_ufuncs.py" in str(error.value)
+
+
+def test_what_has_no_meaning_is_named() -> None:
+    for name in ("gcd", "nextafter", "frexp"):
+        ufunc = getattr(np, name)
+        arguments = (np.arange(3), np.arange(3)) if name == "gcd" else (np.ones(3),) * ufunc.nin
+        with pytest.raises(UnsupportedError, match=f"np.{name}"):
+            run_traced(ufunc, *arguments)
