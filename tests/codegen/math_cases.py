@@ -158,7 +158,7 @@ def _angle(s: Sampler) -> Iterator[tuple[str, Points]]:
 CASES: dict[str, tuple[Ranges, float, float]] = {
     "exp": (_exponential, 1.1, 1.1),
     "exp2": (_exp2, 1.0, 1.1),
-    "expm1": (_exponential, 2.0, 2.0),
+    "expm1": (_exponential, 2.5, 2.5),
     "log": (_logarithm, 1.0, 1.0),
     "log2": (_logarithm, 1.0, 1.0),
     "log10": (_logarithm, 1.0, 1.0),

@@ -513,28 +513,33 @@ class Builder:
         return replace(fast, names=tuple(merged))
 
     def _repair(self, mask: str, fast: Operand, name: str, function: str, args: list[str]) -> str:
-        """A loop over the lanes of one vector that calls the library for those in `mask`."""
-        scalar, vector, flags = llvm_type(fast.dtype), fast.type, llvm_type(BOOL, fast.lanes)
+        """Call the library for the lanes of one vector that are in `mask`, from one set bit to the next."""
+        scalar, vector, bits = llvm_type(fast.dtype), fast.type, f"i{fast.lanes}"
         symbol = self._libm_symbol(function, fast.dtype, len(args))
-        head, call, step, end = (self.fresh(stem) for stem in ("lane", "call", "step", "end"))
-        index, following, current, result = (f"%{self.fresh()}" for _ in range(4))
+        head, call, end = (self.fresh(stem) for stem in ("lane", "call", "end"))
+        left, rest, current = (f"%{self.fresh()}" for _ in range(3))
+        is_wide = fast.lanes > 1
+        todo = self.define(f"bitcast {llvm_type(BOOL, fast.lanes)} {mask} to {bits}") if is_wide else mask
         before = self.label
         self.emit(f"br label %{head}")
         self.start_block(head)
-        self.emit(f"{index} = phi i64 [ 0, %{before} ], [ {following}, %{step} ]")
-        self.emit(f"{current} = phi {vector} [ {name}, %{before} ], [ {result}, %{step} ]")
-        is_wide = fast.lanes > 1
-        flag = self.define(f"extractelement {flags} {mask}, i64 {index}") if is_wide else mask
-        self.emit(f"br i1 {flag}, label %{call}, label %{step}")
+        phis = len(self.lines)  # written once the values from the end of the loop have their names
+        more = self.define(f"icmp ne {bits} {left}, 0")
+        self.emit(f"br i1 {more}, label %{call}, label %{end}")
         self.start_block(call)
-        parts = [self.define(f"extractelement {vector} {a}, i64 {index}") if is_wide else a for a in args]
-        value = self.define(f"call {scalar} {symbol}({', '.join(f'{scalar} {p}' for p in parts)})")
-        fixed = self.define(f"insertelement {vector} {current}, {scalar} {value}, i64 {index}") if is_wide else value
-        self.emit(f"br label %{step}")
-        self.start_block(step)
-        self.emit(f"{result} = phi {vector} [ {current}, %{head} ], [ {fixed}, %{call} ]")
-        self.emit(f"{following} = add i64 {index}, 1")
-        more = self.define(f"icmp ult i64 {following}, {fast.lanes}")
-        self.emit(f"br i1 {more}, label %{head}, label %{end}")
+        if is_wide:
+            self.module.declare(f"{bits} @llvm.cttz.{bits}({bits}, i1)")
+            lane = self.define(f"call {bits} @llvm.cttz.{bits}({bits} {left}, i1 true)")
+            args = [self.define(f"extractelement {vector} {x}, {bits} {lane}") for x in args]
+        value = self.define(f"call {scalar} {symbol}({', '.join(f'{scalar} {x}' for x in args)})")
+        if is_wide:
+            value = self.define(f"insertelement {vector} {current}, {scalar} {value}, {bits} {lane}")
+        less = self.define(f"sub {bits} {left}, 1")
+        self.emit(f"{rest} = and {bits} {left}, {less}")
+        self.emit(f"br label %{head}")
+        self.lines[phis:phis] = [
+            f"  {left} = phi {bits} [ {todo}, %{before} ], [ {rest}, %{call} ]",
+            f"  {current} = phi {vector} [ {name}, %{before} ], [ {value}, %{call} ]",
+        ]
         self.start_block(end)
-        return result
+        return current
