@@ -57,7 +57,7 @@ class Jit:
         key: Hashable = len(args)
         leaves: Sequence[Any] = args
         if kwargs:
-            names = sorted(kwargs)
+            names = sorted(kwargs)  # the order in which optree puts them
             key, leaves = (key, *names), (*args, *[kwargs[name] for name in names])
         result = self._variants.call(key, leaves)
         return result if result is not MISS else self._call_slowly(key, args, kwargs)

@@ -220,7 +220,9 @@ def test_no_source_still_guards_its_globals() -> None:
         np.testing.assert_allclose(f(x), np.sin(x) * scope["W"] + scope["k"])
 
 
-compiled_helper = jitml.jit(helper)
+@jitml.jit
+def compiled_helper(x: Array) -> Array:
+    return helper(x)
 
 
 def test_pickling_goes_by_name() -> None:

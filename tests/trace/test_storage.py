@@ -113,9 +113,9 @@ def test_a_broadcast_view_is_read_only() -> None:
 @pytest.mark.parametrize("shape", [(4, 6), (2, 1, 12), (1,), (), (0, 3), (3, 4, 2)])
 def test_reshape_strides_agree_with_numpy(shape: tuple[int, ...]) -> None:
     base = np.zeros(shape)
-    for x in (base, base.T, base[..., ::2] if base.ndim else base, np.flip(base)):
+    for x in (base, base.T, base[..., ::2] if base.ndim else base, np.flip(base) if base.ndim else base):
         for new in ((x.size,), (-1, 2), (2, -1), (1, x.size, 1), x.shape, (*x.shape, 1)):
-            if x.size % 2 and -1 in new or not x.size and -1 in new:
+            if (x.size % 2 and -1 in new) or (not x.size and -1 in new):
                 continue
             y = x.reshape(new)
             got = reshape_strides(x.shape, tuple(s // 8 for s in x.strides), y.shape)

@@ -21,7 +21,7 @@ import numpy as np
 Slot = int
 Array = np.ndarray[Any, Any]
 
-ALIGNED, WRITEABLE = 0x100, 0x400  # bits of ndarray.flags.num
+OWNS, ALIGNED, WRITEABLE = 0x4, 0x100, 0x400  # bits of ndarray.flags.num
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +135,17 @@ class Host:
         text = f"{self.names[slot]} is writeable"
         self._check(Check((slot,), f"{{0}}.flags.num & {WRITEABLE} == {{k}}", WRITEABLE, text))
 
-    def require_relation(self, first: Slot, second: Slot, relation: Callable[[Array, Array], bool], text: str) -> None:
-        """A relation of two arrays' memory."""
-        self._check(Check((first, second), "{k}({0}, {1})", relation, f"{self.names[first]} {text} {self.names[second]}"))
+    def require_same_view(self, first: Slot, second: Slot, same_view: Callable[[Array, Array], bool]) -> None:
+        """Two arrays are the same memory, seen in the same way."""
+        text = f"{self.names[first]} is the same memory as {self.names[second]}"
+        self._check(Check((first, second), "{k}({0}, {1})", same_view, text))
+
+    def require_disjoint(self, written: Sequence[Slot], others: Sequence[Slot], all_disjoint: Callable[..., bool]) -> None:
+        """The written arrays overlap neither each other nor any other."""
+        places = [f"{{{n}}}" for n in range(len(written) + len(others))]
+        code = f"{{k}}([{', '.join(places[: len(written)])}], [{', '.join(places[len(written) :])}])"
+        text = f"{', '.join(self.names[s] for s in written)} overlap no other array"
+        self._check(Check((*written, *others), code, all_disjoint, text))
 
     def _check(self, check: Check) -> None:
         key = (

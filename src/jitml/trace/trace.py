@@ -28,6 +28,7 @@ from jitml.trace.storage import Step, Storage, is_contiguous
 from jitml.trace.tracers import (
     TracedArray,
     TracedScalar,
+    all_disjoint,
     disjoint,
     fresh,
     is_traced,
@@ -39,17 +40,22 @@ from jitml.trace.tracers import (
 from jitml.trace.tree import flatten, leaf_names, unflatten
 
 
-@dataclass(frozen=True, slots=True)
 class Static:
     """An argument that the user declared static: known to the trace, a variant for each value (by `==` and type)."""
 
-    value: Any
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Static) and type(self.value) is type(other.value) and bool(self.value == other.value)
 
     def __hash__(self) -> int:
         return hash(self.value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +217,9 @@ def _finish(recording: Trace, in_spec: optree.PyTreeSpec, result: Any) -> Traced
     aliases: dict[int, int] = {}
     for slot, storage in mutated:
         host.require_writeable(slot)
-        _check_disjoint(recording, slot, storage)
         aliases[len(outputs)] = recording.origins.index(storage.entry)
         outputs.append(storage.value)
+    _require_disjoint(recording, mutated)
     strides = {
         recording.origins.index(tracer.storage.entry): tracer.storage.strides
         for _, tracer in recording.arrays.values()
@@ -225,20 +231,22 @@ def _finish(recording: Trace, in_spec: optree.PyTreeSpec, result: Any) -> Traced
     )  # fmt: skip
 
 
-def _check_disjoint(recording: Trace, slot: Slot, storage: Storage) -> None:
+def _require_disjoint(recording: Trace, mutated: Sequence[tuple[Slot, Storage]]) -> None:
     """A written array must not overlap another: partial overlap would need NumPy's order of writes."""
-    mine, _ = recording.arrays[slot]
-    for other, (array, tracer) in recording.arrays.items():
-        if tracer.storage is storage:
-            continue
-        if not disjoint(mine, array):
-            first, second = recording.host.name(slot), recording.host.name(other)
-            raise UnsupportedError(
-                f"{first} is written and overlaps {second} in memory",
-                source=user_source(),
-                remedy=f"Pass {second}.copy(), or one array of which the function takes both parts.",
-            )
-        recording.host.require_relation(slot, other, disjoint, "does not overlap")
+    host, arrays = recording.host, recording.arrays
+    written = [slot for slot, _ in mutated]
+    for slot in written:
+        for other, (array, _) in arrays.items():
+            if other != slot and not disjoint(arrays[slot][0], array):
+                first, second = host.name(slot), host.name(other)
+                raise UnsupportedError(
+                    f"{first} is written and overlaps {second} in memory",
+                    source=user_source(),
+                    remedy=f"Pass {second}.copy(), or one array of which the function takes both parts.",
+                )
+    others = [slot for slot in arrays if slot not in written]
+    if written and len(arrays) > 1:
+        host.require_disjoint(written, others, all_disjoint)
 
 
 def _describe(recording: Trace, leaves: Sequence[Any], outputs: list[Value]) -> tuple[Result, ...]:

@@ -10,7 +10,8 @@ module decides what may be seen without computing: shapes, dtypes, views, and wh
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,7 +23,7 @@ from jitml.ir.interpret import interpret
 from jitml.ir.op import Op, active_recorder, recording
 from jitml.ir.types import Aval, is_supported
 from jitml.trace.context import Trace, active_trace, current_trace, leaked, refuse, unsupported
-from jitml.trace.host import Slot
+from jitml.trace.host import OWNS, Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.registry import FUNCTIONS, call
 from jitml.trace.storage import Ints, Step, Storage, c_strides, is_contiguous, read_through, view_strides, write_through
@@ -417,7 +418,7 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None) -> TracedArray:
     host = root.host
     if known is not None:
         if slot is not None and slot != known.storage.slot:
-            host.require_relation(slot, known.storage.slot, same_view, "is the same memory as")
+            host.require_same_view(slot, known.storage.slot, same_view)
         return known
     if type(array) not in (np.ndarray, np.memmap) or not is_supported(array.dtype.newbyteorder("=")):
         refuse_dtype(array)
@@ -426,7 +427,7 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None) -> TracedArray:
     host.require_array(slot, array)
     for other, (concrete, tracer) in root.arrays.items():
         if same_view(array, concrete):
-            host.require_relation(slot, other, same_view, "is the same memory as")
+            host.require_same_view(slot, other, same_view)
             twin = TracedArray(tracer.storage, (), tracer.aval, tracer.layout, array.flags.writeable)
             root.lifted[id(array)] = twin
             return twin
@@ -466,6 +467,29 @@ def disjoint(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
         return not np.shares_memory(x, y, max_work=10_000)  # type: ignore[arg-type]  # NumPy's stubs know only -1 and 0
     except np.exceptions.TooHardError:
         return False
+
+
+def all_disjoint(written: Sequence[np.ndarray[Any, Any]], others: Sequence[np.ndarray[Any, Any]]) -> bool:
+    """Whether each written array is disjoint from all other arrays.
+
+    Arrays over memory of different owners are; looking for the owner is far cheaper than comparing all pairs.
+    """
+    owners = [owner(x) for x in written]
+    mine = set(map(id, owners))
+    if len(mine) < len(written) or id(None) in mine:
+        pairs = combinations((*written, *others), 2)
+        return all(disjoint(x, y) for x, y in pairs if any(x is w or y is w for w in written))
+    close = [y for y in others if (o := owner(y)) is None or id(o) in mine]
+    return all(disjoint(x, y) for y in close for x in written)
+
+
+def owner(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+    """The array that owns x's memory; None if that is no plain array (a file, a buffer, another library)."""
+    while x.base is not None:
+        x = x.base  # type: ignore[assignment]  # looked at in the next line
+        if type(x) is not np.ndarray:
+            return None
+    return x if x.flags.num & OWNS else None
 
 
 def native_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
