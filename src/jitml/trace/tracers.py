@@ -486,7 +486,7 @@ def all_disjoint(written: Sequence[np.ndarray[Any, Any]], others: Sequence[np.nd
 def owner(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
     """The array that owns x's memory; None if that is no plain array (a file, a buffer, another library)."""
     while x.base is not None:
-        x = x.base  # type: ignore[assignment]  # looked at in the next line
+        x = x.base
         if type(x) is not np.ndarray:
             return None
     return x if x.flags.num & OWNS else None
