@@ -33,6 +33,11 @@ NESTS = {
         y[j] = s } }""",
     "every third element, backwards and forwards": """
       kernel k(x: f64[100], y: f64[100]) { for i in 0:33 vector { y[3 * i + 1] = x[99 - 3 * i] } }""",
+    "neighbours share vectors: a colour picture to grey": """
+      kernel k(x: f64[101, 3], y: f64[101]) { for i in 0:101 vector { y[i] = x[i, 0] + 2.0 * x[i, 1] - x[i, 2] } }""",
+    "dense strides from 2 to 4, forwards from any phase, of bytes and bools": """
+      kernel k(x: u8[540], p: bool[540], y: u8[134], q: bool[134], z: u8[134]) { for i in 0:134 vector {
+        y[i] = x[2 * i] + x[3 * i + 5] * x[4 * i + 3]; q[i] = p[2 * i + 1]; z[i] = x[4 * i + 1] + x[4 * i] } }""",
     "a step other than one": """
       kernel k(x: f64[100], y: f64[100]) { for i in 5:97:4 vector { y[i] = x[i - 5] } }""",
     "indices as values, in several widths": """

@@ -18,6 +18,8 @@ from jitml.codegen.target import Target
 from jitml.fusion.loops import Buffer, Expr, Load, Store
 from jitml.ir.types import BOOL, I64, DType
 
+DENSE_STRIDE = 4  # up to this stride, loading whole vectors and shuffling is faster than gathering
+
 COMBINES = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum", "or": "bit_or", "and": "bit_and"}
 
 
@@ -68,10 +70,7 @@ class Accesses(Values):
     # ----------------------------------------------------------------------------------------------- addresses
 
     def address(self, buffer: str, at: tuple[Expr, ...]) -> Address:
-        memory = self.buffers[buffer]
-        form = Linear()
-        for index, stride in zip(at, memory.buffer.element_strides, strict=True):
-            form += self.linear(index) * stride
+        memory, form = self.buffers[buffer], self.form(buffer, at)
         count = 1 if self.lanes is None else self.lanes.count
         per_lane = {name: c for name, c in form.terms.items() if self.atoms[name].lanes > 1}
         shared = Linear({name: c for name, c in form.terms.items() if name not in per_lane}, form.constant)
@@ -83,6 +82,13 @@ class Accesses(Values):
             per_lane[self.lanes.counter.names[0]] = stride
             shared = shared - Linear({self.lanes.counter.names[0]: stride})
         return Address(memory, self._pointer(memory, shared), 0, self.evaluate(Linear(per_lane)))
+
+    def form(self, buffer: str, at: tuple[Expr, ...]) -> Linear:
+        """The element's offset from the buffer's first."""
+        form = Linear()
+        for index, stride in zip(at, self.buffers[buffer].buffer.element_strides, strict=True):
+            form += self.linear(index) * stride
+        return form
 
     def _pointer(self, memory: Memory, form: Linear) -> Operand:
         """Base plus a uniform linear form; each partial sum is formed where its last term becomes known."""
@@ -112,10 +118,67 @@ class Accesses(Values):
     def load(self, expr: Load) -> Operand:
         address = self.address(expr.buffer, expr.at)
         mask = None if self.lanes is None or address.is_scalar else self.lanes.mask
+        if mask is None and self.lanes is not None and self.lanes.has_more and 2 <= address.stride <= DENSE_STRIDE:
+            return self._deinterleave(expr, address)
         operands = tuple(x for x in (address.pointer, address.offsets, mask) if x is not None)
         group = address.memory.group
         key = ("load", group, expr.dtype, address.stride, 1 if address.is_scalar else self._count, mask is not None)
         return self.function.compute(key, operands, lambda: self._read(address, mask), floor=self.function.load_floor(group))
+
+    def _deinterleave(self, expr: Load, address: Address) -> Operand:
+        """Every n-th element of dense vectors, by shuffles: neighbours such as `x[i, 0]` and `x[i, 1]` share the vectors."""
+        b, stride, dtype = self.builder, address.stride, expr.dtype
+        form, memory = self.form(expr.buffer, expr.at), address.memory
+        phase = 0
+        if form.constant >= 0 and min(form.terms.values()) > 0:
+            # Nothing is subtracted, so the whole group of elements that this one belongs to lies in the buffer.
+            phase = form.constant % stride
+        start = self._pointer(memory, form - Linear(constant=phase))
+        width = min(self._count, self.target.vector_bytes // dtype.itemsize)
+        floor = max(self.function.load_floor(memory.group), self.function.depth(start))
+
+        def read(number: int) -> Operand:
+            kind = memory_type(dtype, width)
+            place = b.define(f"getelementptr i8, ptr {start.names[0]}, i64 {number * width * dtype.itemsize}")
+            return Operand(dtype, width, (b.define(f"load {kind}, ptr {place}, align {dtype.itemsize}"),))
+
+        def vector(number: int) -> str:
+            key = ("load", memory.group, "dense", dtype, width, number)
+            return self.function.compute(key, (start,), lambda: read(number), floor=floor).names[0]
+
+        def pick() -> Operand:
+            kind, parts = memory_type(dtype, width), []
+            for part in range(0, self._count // width * stride, stride):
+                name = vector(part)
+                for further in range(1, stride):
+                    # Lanes found so far stay, those whose element is in this vector are taken, the others come later.
+                    order = [n if further > 1 else phase + n * stride for n in range(width)]
+                    for n in range(width):
+                        element = phase + n * stride - further * width
+                        order[n] = width + min(element, width - 1) if element >= 0 else order[n]
+                    lanes = ", ".join(f"i32 {n}" for n in order)
+                    other = vector(part + further)
+                    name = b.define(f"shufflevector {kind} {name}, {kind} {other}, <{width} x i32> <{lanes}>")
+                parts.append(name)
+            return Operand(dtype, self._count, (self._concatenate(parts, dtype, width),))
+
+        key = ("load", memory.group, "every", stride, phase, dtype, self._count)
+        raw = self.function.compute(key, (start,), pick, floor=floor)
+        if dtype != BOOL:
+            return raw
+        kind = memory_type(dtype, raw.lanes)
+        return Operand(BOOL, raw.lanes, (b.define(f"icmp ne {kind} {raw.names[0]}, zeroinitializer"),))
+
+    def _concatenate(self, parts: list[str], dtype: DType, width: int) -> str:
+        """Vectors side by side as one."""
+        while len(parts) > 1:
+            kind, order = memory_type(dtype, width), ", ".join(f"i32 {n}" for n in range(2 * width))
+            parts = [
+                self.builder.define(f"shufflevector {kind} {low}, {kind} {high}, <{2 * width} x i32> <{order}>")
+                for low, high in zip(parts[::2], parts[1::2], strict=True)
+            ]
+            width *= 2
+        return parts[0]
 
     @property
     def _count(self) -> int:

@@ -28,7 +28,8 @@ def registers_needed(body: Sequence[Stmt]) -> int:
                     last_use[part.name] = position
         if isinstance(stmt, Update):
             last_use[stmt.cell] = len(statements)  # carried round the loop
-    alive: set[str] = set()
+    own = {stmt.name for stmt in statements if isinstance(stmt, (Let, Cell))}
+    alive = {stmt.cell for stmt in statements if isinstance(stmt, Update)} - own  # accumulators from outside
     busiest = 1
     for position, stmt in enumerate(statements):
         busiest = max(busiest, len(alive) + max(map(_need, expressions(stmt)), default=0))

@@ -27,6 +27,7 @@ class Lanes:
         mask: the lanes that run at all (None: all of them); at least one does.
         branch_mask: the part of `mask` that stems from `if` statements inside the loop.
         streamed: the store that is aligned to a vector here and goes past the caches.
+        has_more: another iteration follows, so that loads may read up to its elements.
     """
 
     count: int
@@ -34,6 +35,7 @@ class Lanes:
     mask: Operand | None = None
     branch_mask: Operand | None = None
     streamed: Store | None = None
+    has_more: bool = False
 
     def within(self, condition: Operand, both: Operand | None) -> Lanes:
         return replace(self, mask=both, branch_mask=condition, streamed=None)

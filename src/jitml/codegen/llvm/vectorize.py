@@ -10,13 +10,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jitml.codegen.llvm.access import COMBINES
+from jitml.codegen.llvm.access import COMBINES, DENSE_STRIDE
 from jitml.codegen.llvm.builder import Builder, Operand
+from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
 from jitml.codegen.llvm.nest import Nest, identifier
 from jitml.codegen.llvm.pressure import registers_needed
 from jitml.codegen.llvm.values import Lanes
-from jitml.fusion.loops import Combine, Expr, If, Let, Load, Loop, Store, Update, Var, affine, expressions, walk, walk_expression
+from jitml.fusion.loops import (
+    Combine,
+    Expr,
+    If,
+    Let,
+    Load,
+    Loop,
+    Store,
+    Update,
+    Var,
+    affine,
+    expressions,
+    walk,
+    walk_expression,
+    walk_expressions,
+)
 from jitml.ir.types import BOOL, DTYPES, I64, DType
 
 # Fewer iterations than this are not worth aligning a streamed store for.
@@ -32,6 +48,7 @@ class Strip:
     lanes: int
     is_masked: bool = False
     streamed: Store | None = None  # the store that goes past the caches
+    has_more: bool = False  # iterations follow that are not part of the strip
 
 
 class VectorNest(Nest):
@@ -110,15 +127,18 @@ class VectorNest(Nest):
         streamed = self._streamed(loop, trips, width)
         if streamed is not None:
             low = self._until_aligned(loop, streamed, width, count)
-            strips.append(Strip(zero, low, rest, is_masked=has_masks))
-        for lanes in (width * vectors, width) if vectors > 1 and not has_masks else (width * vectors,):
-            high = self._whole(low, count, lanes)
+            strips.append(Strip(zero, low, rest, is_masked=rest > 1))
+        is_strided = self._has_strided_loads(loop)
+        # Strided loads read whole vectors, so that the last element of all must be left to the rest.
+        last = self.evaluate(self.atom(count) - Linear(constant=1)) if is_strided else count
+        for lanes in (width * vectors, width) if vectors > 1 and (is_strided or not has_masks) else (width * vectors,):
+            high = self._whole(low, last, lanes)
             if high != low:
-                strips.append(Strip(low, high, lanes, streamed=streamed))
+                strips.append(Strip(low, high, lanes, streamed=streamed, has_more=is_strided))
                 low = high
         if low != count:
             left = self._whole(low, count, rest)
-            strips.append(Strip(low, count, rest, is_masked=has_masks and left != count))
+            strips.append(Strip(low, count, rest, is_masked=rest > 1 and left != count))
         return strips
 
     def _whole(self, low: Operand, high: Operand, lanes: int) -> Operand:
@@ -151,7 +171,7 @@ class VectorNest(Nest):
 
         def body(counter: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
             mask = self._tail_mask(counter, high, strip.lanes, _widest(loop)) if strip.is_masked else None
-            self.lanes = Lanes(strip.lanes, counter, mask, streamed=strip.streamed)
+            self.lanes = Lanes(strip.lanes, counter, mask, streamed=strip.streamed, has_more=strip.has_more)
             self.scope.update(current)
             self.iteration(loop, start + self.atom(counter) * loop.step)
             self.lanes = None
@@ -170,6 +190,19 @@ class VectorNest(Nest):
         self.accumulators = outside
         return after
 
+    def _has_strided_loads(self, loop: Loop) -> bool:
+        return loop.step == 1 and any(
+            isinstance(e, Load) and 2 <= self._stride(e.buffer, e.at, loop) <= DENSE_STRIDE for e in walk_expressions(loop.body)
+        )
+
+    def _stride(self, buffer: str, at: tuple[Expr, ...], loop: Loop) -> int:
+        """Elements between the accesses of neighbouring iterations; 0 if that is not seen at a glance."""
+        forms = [affine(index) for index in at]
+        memory = self.buffers.get(buffer)  # scratch declared in the loop is not known yet
+        if memory is None or None in forms:
+            return 0
+        return sum(form.get(loop.index, 0) * n for form, n in zip(forms, memory.buffer.element_strides, strict=True) if form)
+
     # ----------------------------------------------------------------------------------------- streamed stores
 
     def _streamed(self, loop: Loop, trips: int | None, width: int) -> Store | None:
@@ -181,10 +214,8 @@ class VectorNest(Nest):
             return None
         for stmt in loop.body:
             if isinstance(stmt, Store) and stmt.combine is None and self.buffers[stmt.buffer].is_streamed:
-                memory = self.buffers[stmt.buffer].buffer
-                forms = [affine(index) for index in stmt.at]
-                strides = [form.get(loop.index, 0) * n for form, n in zip(forms, memory.element_strides) if form is not None]
-                if None not in forms and sum(strides) == 1 and memory.dtype.itemsize == _widest(loop):
+                itemsize = self.buffers[stmt.buffer].buffer.dtype.itemsize
+                if self._stride(stmt.buffer, stmt.at, loop) == 1 and itemsize == _widest(loop):
                     return stmt
         return None
 
