@@ -48,6 +48,7 @@ class Function:
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
         self.regions = [Region(0, "function", "entry", lines=builder.lines)]
+        self.active = self.regions[0]  # the region that the builder writes to
         self.depths: dict[str, int] = {}
 
     # ---------------------------------------------------------------------------------------------- placement
@@ -67,14 +68,14 @@ class Function:
     @contextmanager
     def at(self, region: Region) -> Iterator[None]:
         """Inside, the builder appends to `region`, which must be on the stack."""
-        b, current = self.builder, self.here
-        current.label = b.label
-        b.lines, b.label = region.lines, region.label
+        b, outside = self.builder, self.active
+        outside.label = b.label
+        self.active, b.lines, b.label = region, region.lines, region.label
         try:
             yield
         finally:
             region.label = b.label
-            b.lines, b.label = current.lines, current.label
+            self.active, b.lines, b.label = outside, outside.lines, outside.label
 
     def compute(self, key: Hashable, operands: tuple[Operand, ...], emit: Callable[[], Operand], *, floor: int = 0) -> Operand:
         """The value of `emit()`, written once, in the outermost region that knows its operands (not above `floor`).
@@ -115,16 +116,10 @@ class Function:
 
     @contextmanager
     def _nested(self, child: Region) -> Iterator[None]:
-        b, parent = self.builder, self.here
-        parent.label = b.label
         self.regions.append(child)
-        b.lines, b.label = child.lines, child.label
-        try:
+        with self.at(child):
             yield
-        finally:
-            child.label = b.label
-            self.regions.pop()
-            b.lines, b.label = parent.lines, parent.label
+        self.regions.pop()
 
     def merge(self, stem: str, edges: list[tuple[str, Operand]]) -> Operand:
         """The value that arrives at the current block, by the label of the block that it comes from."""
