@@ -85,8 +85,8 @@ class Sharing:
         self._given.add(read)
         self.in_place.append((written, read, n))
         step = self.program.steps[n]
-        if not isinstance(step, Kernel):
-            self.dropped.add(n)
+        if not isinstance(step, Kernel) and read in step.reads:
+            self.dropped.add(n)  # a copy onto itself
 
     def is_free(self, n: int, read: str, written: str) -> bool:
         """Whether `read` ends and `written` begins in step n, and their storages could be one."""
