@@ -169,7 +169,7 @@ CASES: dict[str, tuple[Ranges, float, float]] = {
     "sinh": (_hyperbolic, 2.5, 2.5),
     "cosh": (_hyperbolic, 1.6, 1.6),
     "tanh": (_saturating, 2.5, 2.5),
-    "logistic": (_saturating, 2.0, 2.2),
+    "logistic": (_saturating, 2.2, 2.5),
     "arcsin": (_arcsine, 2.5, 2.5),
     "arccos": (_arcsine, 1.6, 1.6),
     "arctan": (_arctangent, 2.0, 2.0),
@@ -177,9 +177,9 @@ CASES: dict[str, tuple[Ranges, float, float]] = {
     "arccosh": (_arcosh, 2.5, 2.5),
     "arctanh": (_arcsine, 2.0, 2.0),
     "cbrt": (_cube, 1.0, 0.51),
-    "erf": (_saturating, 1.0, 1.0),
-    "pow": (_power, 1.0, 0.51),
-    "hypot": (_hypotenuse, 1.1, 0.51),
+    "erf": (_saturating, 1.1, 1.1),
+    "pow": (_power, 1.1, 0.51),
+    "hypot": (_hypotenuse, 1.2, 0.51),
     "arctan2": (_angle, 2.3, 2.3),
 }
 

@@ -12,7 +12,10 @@ RULES: dict[str, Rule] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Register the decorated function for each name. It sees equal dtypes, never float16, and numbers or bools as declared."""
+    """Register the decorated function for each name.
+
+    It is given operands of the dtypes that the op allows; of the float16 ones only `select` and `stop_gradient` hear.
+    """
 
     def register(function: Rule) -> Rule:
         for name in names:
