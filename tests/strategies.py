@@ -7,6 +7,7 @@ few, so that values meet again; a failing graph prints as text and shrinks to fe
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import Op, recording
+from jitml.ir.printer import show
 from jitml.ir.types import I64, Aval, DType
+from op_cases import CASES, Array, OpCase, Sample, Shape, anything
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -165,3 +168,88 @@ def ordinary_inputs(graph: Graph, seed: int = 0) -> list[np.ndarray]:
     """Normal numbers for every input."""
     rng = np.random.default_rng(seed)
     return [np.asarray(rng.normal(size=aval.shape)).astype(aval.dtype) for aval in graph.in_avals]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A drawn graph, its arguments, and which outputs must end up in which argument."""
+
+    graph: Graph
+    args: list[Array]
+    aliases: dict[int, int]
+
+    def __repr__(self) -> str:
+        return "\n".join([show(self.graph), *map(repr, self.args), f"aliases {self.aliases}"])
+
+
+@st.composite
+def floating_programs(draw: Draw) -> Program:
+    """A graph of `graphs`, with ordinary arguments."""
+    graph = draw(graphs())
+    return Program(graph, ordinary_inputs(graph), {})
+
+
+@st.composite
+def programs_from_the_table(draw: Draw, max_nodes: int = 6) -> Program:
+    """Graphs of all ops and dtypes: each node is a sample of a row of the op table, its operands made to fit.
+
+    Arguments are small dyadic numbers, so that sums are exact and a comparison after them has one answer.
+    """
+    b = GraphBuilder()
+    args: list[Array] = []
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+
+    def argument(array: Array) -> Value:
+        args.append(array)
+        return b.add_input(Aval(array.shape, array.dtype))
+
+    def operand(shape: Shape, dtype: DType, pool: list[Value]) -> Value:
+        if pool and draw(st.integers(0, 3)):
+            value = fitted(pick(draw, pool), shape, dtype)
+            if value is not None:
+                return value
+        return argument(dyadic(rng, shape, dtype))
+
+    pool: list[Value] = []
+    with recording(b):
+        for _ in range(draw(st.integers(1, max_nodes))):
+            case: OpCase = pick(draw, CASES.values())
+            sample: Sample = pick(draw, case.samples)
+            dtype: DType = pick(draw, case.dtypes)
+            draws = sample.draws or (None,) * len(sample.shapes)
+            if case.op is ops.convert or case.op is ops.pow:
+                draws = (case.draw,) * len(sample.shapes)  # outside their domain NumPy has no one answer
+            values = [
+                argument(special(rng, shape, dtype)) if special else operand(shape, dtype, pool)
+                for shape, special in zip(sample.shapes, draws, strict=True)
+            ]
+            pool.append(case.op(*values, **sample.params))
+    outputs = draw(st.lists(st.sampled_from(pool[:-1]), max_size=2, unique=True)) if len(pool) > 1 else []
+    outputs = [pool[-1], *outputs]
+    aliases: dict[int, int] = {}
+    for k, value in enumerate(outputs):
+        same = [i for i, v in enumerate(b.inputs) if v.aval == value.aval and i not in aliases.values()]
+        if same and draw(st.booleans()):
+            aliases[k] = pick(draw, same)
+    return Program(b.build(outputs), args, aliases)
+
+
+def dyadic(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
+    """Quarters in [-4, 4], integers in [-9, 9], bools."""
+    return np.asarray(rng.integers(-16, 17, shape) / 4).astype(dtype) if dtype.kind == "f" else anything(rng, shape, dtype)
+
+
+def fitted(x: Value, shape: Shape, dtype: DType) -> Value | None:
+    """A value made to fit an operand by broadcast, slice, reshape and conversion; None if it is too small."""
+    size = int(np.prod(shape, dtype=int))
+    if x.ndim == 0:
+        x = ops.broadcast(x, shape=shape, axes=())
+    elif x.size < size:
+        return None
+    elif x.shape != shape:
+        flat = ops.reshape(x, shape=(x.size,))
+        flat = flat if x.size == size else ops.slice(flat, start=(0,), stop=(size,), step=(1,))
+        x = ops.reshape(flat, shape=shape)
+    if x.dtype.kind == "f" and dtype.kind in "iu":
+        x = ops.lt(x, 0.5)  # a conversion of NaN or of a large float has no one answer
+    return x if x.dtype == dtype else ops.convert(x, dtype=dtype)

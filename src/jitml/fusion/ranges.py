@@ -47,31 +47,39 @@ class Ranges:
         values: least and greatest element of buffers whose contents are known.
     """
 
-    def __init__(self, values: Mapping[str, tuple[int, int]]) -> None:
+    def __init__(self, values: Mapping[str, tuple[int, int] | None]) -> None:
         self.values = values
         self.names: dict[str, Sum] = {}
+        self.conditions: dict[str, Expr] = {}
         self.lower: dict[Hashable, tuple[Sum, ...]] = {}
         self.upper: dict[Hashable, tuple[Sum, ...]] = {}
         self.age: dict[Hashable, int] = {}
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        before = self.names, self.lower, self.upper
-        self.names, self.lower, self.upper = dict(self.names), dict(self.lower), dict(self.upper)
+        before = self.names, self.conditions, self.lower, self.upper
+        self.names, self.conditions = dict(self.names), dict(self.conditions)
+        self.lower, self.upper = dict(self.lower), dict(self.upper)
         try:
             yield
         finally:
-            self.names, self.lower, self.upper = before
+            self.names, self.conditions, self.lower, self.upper = before
 
     # -------------------------------------------------------------------------------------------------- learning
 
     def define(self, name: str, value: Expr) -> None:
-        """A `Let`: from now on the name is that sum."""
-        self.names[name] = self.sum(value)
+        """A `Let`: from now on the name is that sum, or that condition."""
+        if value.dtype == BOOL:
+            self.conditions[name] = value
+        if is_integer(value.dtype):
+            self.names[name] = self.sum(value)
+        else:
+            self.forget(name)
 
-    def forget(self, name: str) -> None:
-        """A name of which nothing is known: a cell."""
-        self.names[name] = {self.atom((name, len(self.age)), (), ()): Fraction(1), None: Fraction(0)}
+    def forget(self, name: str, least: Expr | None = None) -> None:
+        """A name of which nothing is known but perhaps a lower bound: a cell."""
+        lower = () if least is None else (self.sum(least),)
+        self.names[name] = {self.atom((name, len(self.age)), lower, ()): Fraction(1), None: Fraction(0)}
 
     def enter(self, loop: Loop) -> None:
         """The loop's index: start + step * count, with 0 <= count <= (stop - start - 1) // step."""
@@ -90,6 +98,8 @@ class Ranges:
     def assume(self, condition: Expr, holds: bool = True) -> None:
         """A condition that holds (or does not) from here to the end of the scope."""
         match condition:
+            case Var(name) if name in self.conditions:
+                self.assume(self.conditions[name], holds)
             case Apply("bit_and" | "mul", (a, b)) if holds and condition.dtype == BOOL:
                 self.assume(a)
                 self.assume(b)
@@ -207,9 +217,8 @@ class Ranges:
                     self.assume(condition, False)
                     b = self.bounds(y)
                 return _least(a[0], b[0]), _greatest(a[1], b[1])
-            case Load(buffer) if buffer in self.values:
-                low_value, high_value = self.values[buffer]
-                return (constant(low_value),), (constant(high_value),)
+            case Load(buffer) if (known := self.values.get(buffer)) is not None:
+                return (constant(known[0]),), (constant(known[1]),)
         return _dtype_limits(_narrow(expr))
 
 

@@ -7,7 +7,8 @@ depends on; the check may stand in an earlier kernel.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from jitml.fusion.loops import (
     Update,
     Var,
     expressions,
+    sub,
     walk,
     walk_expression,
 )
@@ -42,29 +44,31 @@ from jitml.ir.op import OPS
 from jitml.ir.types import BOOL, I64, Aval, DType, dtype_name, is_integer
 
 
-def verify(
-    kernel: Kernel, *, checked: Collection[str] = (), values: Mapping[str, tuple[int, int]] | None = None
-) -> frozenset[str]:
-    """Check a kernel; returns the buffers whose contents are known to be good indices after it.
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of buffers' contents: those that a check has looked at, and the range of integer ones (None: any)."""
 
-    Args:
-        checked: buffers that an earlier kernel has checked.
-        values: least and greatest element of buffers whose contents are known.
+    checked: frozenset[str] = frozenset()
+    values: Mapping[str, tuple[int, int] | None] = field(default_factory=dict)
+
+
+def verify(kernel: Kernel, known: Known = Known()) -> Known:
+    """Check a kernel, given what is known before it; returns what is known after it.
 
     Raises:
         VerificationError: names the first thing that is wrong.
     """
-    verifier = _Verifier(kernel, set(checked), values or {})
+    verifier = _Verifier(kernel, known)
     verifier.run()
     for reason in races(kernel):
         raise verifier.error(reason)
-    return frozenset(verifier.checked)
+    return Known(frozenset(verifier.checked), verifier.values)
 
 
 def verify_program(program: KernelProgram) -> KernelProgram:
     """Check every kernel of a program, and that its buffers are declared and written before they are read."""
-    values = {name: (int(c.min()), int(c.max())) for name, c in program.constants.items() if c.size and c.dtype.kind in "iub"}
-    checked: frozenset[str] = frozenset()
+    literals = {name: c for name, c in program.constants.items() if c.size and c.dtype.kind in "iub"}
+    known = Known(values={name: (int(c.min()), int(c.max())) for name, c in literals.items()})
     empty = {name for name, buffer in program.buffers.items() if not buffer.size}  # nothing to write, nothing to read
     written = {*program.inputs, *program.constants, *empty}
     for step in program.steps:
@@ -78,7 +82,9 @@ def verify_program(program: KernelProgram) -> KernelProgram:
             if name in program.constants or (name in program.inputs):
                 raise VerificationError(f"{step.name} writes {name}, which belongs to the caller")
         if isinstance(step, Kernel):
-            checked = verify(step, checked=checked, values=values)
+            known = verify(step, known)
+        else:
+            known = replace(known, values=dict(known.values) | dict.fromkeys(step.writes))
         written |= set(step.writes)
     for name in program.outputs:
         if name not in written:
@@ -87,10 +93,11 @@ def verify_program(program: KernelProgram) -> KernelProgram:
 
 
 class _Verifier:
-    def __init__(self, kernel: Kernel, checked: set[str], values: Mapping[str, tuple[int, int]]) -> None:
+    def __init__(self, kernel: Kernel, known: Known) -> None:
         self.kernel = kernel
-        self.checked = checked
-        self.ranges = Ranges(values)
+        self.checked = set(known.checked)
+        self.values = dict(known.values)
+        self.ranges = Ranges(self.values)
         self.buffers: dict[str, Buffer] = {}
         self.dtypes: dict[str, DType] = {}  # of every variable in scope
         self.cells: set[str] = set()
@@ -108,6 +115,7 @@ class _Verifier:
                 raise self.error(f"updates {written}, which is no parameter")
             if written == read:
                 raise self.error(f"{written} updates itself")
+            self.values[written] = self.values.get(read)
         self.body(self.kernel.body, ())
 
     def declare(self, buffer: Buffer) -> None:
@@ -139,18 +147,17 @@ class _Verifier:
         match stmt:
             case Loop():
                 self.loop(stmt, around)
-            case Store(buffer, at, value):
+            case Store(buffer, at, value, combine):
                 self.access(buffer, at)
                 self.expect(value, self.buffers[buffer].dtype, f"the value stored to {buffer}")
-                if (origins := self.origin(value)) and origins <= self.checked:
-                    self.checked.add(buffer)
+                self.learn(buffer, value) if combine is None else self.values.update({buffer: None})
             case Let(name, value):
                 self.name(name, value.dtype, self.origin(value))
-                self.ranges.define(name, value) if value.dtype == I64 else self.ranges.forget(name)
+                self.ranges.define(name, value)
             case Cell(name, init):
                 self.name(name, init.dtype, self.origin(init))
                 self.cells.add(name)
-                self.ranges.forget(name)
+                self.ranges.forget(name, init if init.dtype == I64 and self.only_rises(name) else None)
             case Update(cell, value):
                 if cell not in self.cells:
                     raise self.error(f"{cell} is updated but is no cell in scope")
@@ -172,6 +179,27 @@ class _Verifier:
                     self.expect(value, I64, "a check's value")
                 self.checked |= self.origin(condition)
                 self.ranges.assume(condition)
+
+    def learn(self, buffer: str, value: Expr) -> None:
+        """What a store says of a buffer's contents: values made of checked ones, or all within some bounds."""
+        if (origins := self.origin(value)) and origins <= self.checked:
+            self.checked.add(buffer)
+        if is_integer(value.dtype):
+            least, greatest = self.ranges.bounds(value)
+            if least is None or greatest is None:
+                self.values[buffer] = None
+            elif (before := self.values.get(buffer, (least, greatest))) is not None:
+                self.values[buffer] = (min(least, before[0]), max(greatest, before[1]))
+
+    def only_rises(self, cell: str) -> bool:
+        """Whether every update of a cell adds something that is never negative, whatever surrounds it."""
+        for stmt in walk(self.kernel.body):
+            if isinstance(stmt, Update) and stmt.cell == cell:
+                step = stmt.value if stmt.combine == "add" else sub(stmt.value, Var(cell))
+                least = Ranges({}).bounds(step)[0]
+                if stmt.combine not in ("add", None) or least is None or least < 0:
+                    return False
+        return True
 
     def loop(self, loop: Loop, around: tuple[Loop, ...]) -> None:
         self.expect(loop.start, I64, "a loop's start")

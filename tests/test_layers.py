@@ -1,0 +1,109 @@
+"""Every layer gives the same answer: the graph's interpreter, fused kernels under a memory plan, native code.
+
+When one of these fails, the first pair of layers that disagrees is where to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from jitml.codegen.interpreter import run
+from jitml.fusion.fuse import fuse
+from jitml.fusion.parser import parse_program
+from jitml.fusion.printer import show_program
+from jitml.fusion.program import KernelProgram
+from jitml.fusion.verify import verify_program
+from jitml.ir.graph import GraphBuilder
+from jitml.ir.interpret import interpret
+from jitml.ir.op import recording
+from jitml.ir.passes import run_passes
+from jitml.ir.types import Aval
+from jitml.memory.plan import plan
+from jitml.runtime.executable import compile_program
+from op_cases import CASES
+from strategies import Program, floating_programs, programs_from_the_table
+
+Array = np.ndarray[Any, Any]
+# Sums and products associate freely, and native functions are some ulps from NumPy's.
+TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-9}
+
+
+def assert_close(got: Sequence[Array], expected: Sequence[Array]) -> None:
+    for k, (g, e) in enumerate(zip(got, expected, strict=True)):
+        assert (g.shape, g.dtype) == (e.shape, e.dtype), f"output {k}"
+        if e.dtype.kind != "f":
+            np.testing.assert_array_equal(g, e, err_msg=f"output {k}")
+            continue
+        rtol = TOLERANCE[e.dtype.itemsize]
+        finite = e[np.isfinite(e)].astype(np.float64)
+        atol = rtol * float(np.max(np.abs(finite), initial=1.0))
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(g.astype(np.float64), e.astype(np.float64), rtol=rtol, atol=atol, err_msg=f"output {k}")
+
+
+def copies(args: Sequence[Array]) -> list[Array]:
+    return [np.array(a, order="C") for a in args]
+
+
+def fused(program: Program) -> KernelProgram:
+    """Verified, and the same after a round trip through its text."""
+    kernels = verify_program(fuse(program.graph, aliases=program.aliases))
+    text = show_program(kernels)
+    assert show_program(parse_program(text)) == text
+    return kernels
+
+
+def single(name: str) -> list[Program]:
+    """The samples of an op's row, as graphs of one node."""
+    case = CASES[name]
+    programs = []
+    for sample in case.samples:
+        for dtype in case.dtypes:
+            args = list(case.inputs(sample, dtype))
+            b = GraphBuilder()
+            values = [b.add_input(Aval(a.shape, a.dtype)) for a in args]
+            with recording(b):
+                out = case.op(*values, **sample.params)
+            programs.append(Program(b.build([out]), args, {}))
+    return programs
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_op_through_fusion_and_memory(name: str) -> None:
+    for program in single(name):
+        assert_close(run(plan(fused(program)), copies(program.args)), interpret(program.graph, program.args))
+
+
+@settings(max_examples=100, deadline=None)
+@given(floating_programs())
+def test_drawn_graphs_through_passes_fusion_and_memory(program: Program) -> None:
+    kernels = fused(replace(program, graph=run_passes(program.graph)))
+    assert_close(run(plan(kernels), copies(program.args)), interpret(program.graph, program.args))
+
+
+@settings(max_examples=200, deadline=None)
+@given(programs_from_the_table())
+def test_drawn_programs_through_fusion_and_memory(program: Program) -> None:
+    args = copies(program.args)
+    expected = interpret(program.graph, program.args)
+    assert_close(run(plan(fused(program)), args), expected)
+    for output, source in program.aliases.items():
+        assert_close([args[source]], [expected[output]])
+    for k, (before, after) in enumerate(zip(program.args, args)):
+        if k not in program.aliases.values():
+            np.testing.assert_array_equal(after, before)
+
+
+@settings(max_examples=25, deadline=None)
+@given(programs_from_the_table())
+def test_drawn_programs_as_native_code(program: Program) -> None:
+    args = copies(program.args)
+    graph = run_passes(program.graph)
+    got = compile_program(plan(fuse(graph, aliases=program.aliases)))(*args)
+    assert_close(got, interpret(program.graph, program.args))
