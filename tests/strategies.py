@@ -181,6 +181,9 @@ class Program:
     def __repr__(self) -> str:
         return "\n".join([show(self.graph), *map(repr, self.args), f"aliases {self.aliases}"])
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))  # how Hypothesis prints a failing example
+
 
 @st.composite
 def floating_programs(draw: Draw) -> Program:

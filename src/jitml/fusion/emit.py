@@ -44,7 +44,7 @@ class Writer:
     def __init__(self, views: Views) -> None:
         self.views = views
         self.blocks = [_Block(None)]
-        self.base = 0  # the outermost block that scalars may move to: inside the parallel loop
+        self.base = 0  # the outermost block that scalars may move to: inside a parallel loop, or an empty one
         self.known: dict[Scalar, tuple[Expr, int]] = {}  # what is named or staged, and its expression's depth
         self.homes: set[str] = set()  # outputs that hold a staged scalar between two passes
         self._level: dict[str, int] = {}
@@ -66,7 +66,9 @@ class Writer:
         self.blocks.append(_Block(Loop(index, as_expr(start), as_expr(stop), step, kind, (), grain)))
         for name in binds:
             self._level[name] = len(self.blocks) - 1
-        if kind == "parallel":
+        first, end = as_expr(start), as_expr(stop)
+        outside, empty = self.base, isinstance(first, Const) and isinstance(end, Const) and end.value <= first.value
+        if kind == "parallel" or empty:  # what an empty loop loads may not be there
             self.base = len(self.blocks) - 1
         yield Var(index)
         block = self.blocks.pop()
@@ -74,8 +76,7 @@ class Writer:
             del self.known[scalar]
         assert block.loop is not None
         self.add(replace(block.loop, body=block.body))
-        if kind == "parallel":
-            self.base = 0
+        self.base = outside
 
     def add(self, statement: Stmt) -> None:
         self.blocks[-1].statements.append(statement)
