@@ -21,7 +21,7 @@ SPECIAL = [np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 0.5, -1.5, 2.5, 1e-7]).
 UNARY = [f for f in LOOPS if f.nin == 1]
 BINARY = [f for f in LOOPS if f.nin == 2]
 # Bits are NumPy's wherever it computes with IEEE arithmetic; these go through libm in one of the two.
-ROUNDED = {np.logaddexp, np.logaddexp2, np.power, np.float_power}
+ROUNDED = {np.arctan2, np.hypot, np.logaddexp, np.logaddexp2, np.power, np.float_power}
 
 
 def _has_loop(ufunc: np.ufunc, *args: Any) -> bool:

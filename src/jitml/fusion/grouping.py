@@ -472,7 +472,7 @@ class _Sweep:
     def merge(self, value: Value, users: list[Group]) -> list[Group]:
         """Run groups that read one value in one set of loops, where their loops are alike."""
         kept: list[Group] = []
-        for g in users:
+        for g in tuple(users):  # absorbing a group edits the list of users
             for h in kept:
                 if self.alike(value, h, g):
                     self.absorb(h, g)
