@@ -70,6 +70,12 @@ def test_degenerate_products(m: int, n: int, k: int, dtype: DType) -> None:
         gemm(m, n, k, orders, 2, dtype)
 
 
+@pytest.mark.parametrize(("m", "n", "k", "batch"), [(700, 130, 60, 1), (90, 500, 200, 1), (64, 64, 500, 3), (900, 1, 900, 1)])
+def test_products_in_pieces(m: int, n: int, k: int, batch: int) -> None:
+    for orders in ("CCC", "FCC", "CFF"):
+        gemm(m, n, k, orders, batch, F64)
+
+
 def test_sizes_beyond_32_bits_are_refused() -> None:
     n = 2**31
     params = {"batch": 1, "m": 2, "n": 2, "k": n} | {f"{x}_{s}": 0 for x in "abc" for s in ("offset", "batch")}

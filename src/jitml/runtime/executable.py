@@ -21,7 +21,7 @@ from jitml.fusion.program import Call
 from jitml.memory.program import Program
 from jitml.runtime import jit
 from jitml.runtime.arena import arenas, release_arena
-from jitml.runtime.blas import blas_address
+from jitml.runtime.blas import GATES, blas_address, blas_gates
 from jitml.runtime.stub import native_calls, native_function
 from jitml.runtime.target import host_target, thread_limit
 from jitml.runtime.threads import parallel_for_ir, pool
@@ -124,6 +124,8 @@ class Executable:
             if name == "jitml_parallel_for":
                 objects.append(_parallel_for(self.threads))
                 addresses["jitml_pool_run"] = pool()["jitml_pool_run"]
+            elif name in GATES:
+                addresses[name] = blas_gates()[name]
             elif name.endswith("_"):  # a Fortran name
                 addresses[name] = blas_address(name)
             # Anything else is libm's: the linker finds it in the process, and says so if it does not.

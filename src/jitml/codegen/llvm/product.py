@@ -1,0 +1,111 @@
+"""What is a matrix product?  Stacks of matrices by offset and strides, and the product as a nest of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from jitml.fusion.loops import Apply, Buffer, Cell, Const, Expr, Kernel, Load, Loop, Stmt, Store, Update, Var
+from jitml.fusion.program import Call
+from jitml.ir.types import DType
+
+SMALL = 8  # a product with no extent above this is faster inline than through BLAS
+PARALLEL_WORK = 100_000  # multiply-adds that are worth a thread
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A stack of matrices in a buffer: element (b, i, j) lies at offset + b * batch + i * row + j * col."""
+
+    buffer: Buffer
+    offset: int
+    batch: int
+    row: int
+    col: int
+
+    @property
+    def transposed(self) -> Matrix:
+        return Matrix(self.buffer, self.offset, self.batch, self.col, self.row)
+
+    def is_blas_matrix(self, rows: int, columns: int) -> bool:
+        """Whether rows or columns are dense, and do not overlap."""
+        return (self.col == 1 and self.row >= columns) or (self.row == 1 and self.col >= rows)
+
+    def at(self, b: Expr, i: Expr, j: Expr) -> tuple[Expr, ...]:
+        return (b * self.batch + i * self.row + j * self.col + self.offset,)
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """z[b] = x[b] @ y[b], of extents m x k and k x n, with z's columns dense (or one column)."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    x: Matrix
+    y: Matrix
+    z: Matrix
+
+    @staticmethod
+    def of(call: Call, buffers: Mapping[str, Buffer]) -> Product:
+        """The product of a `gemm` call, turned so that its result has dense rows, or is a column."""
+        p = call.params
+        names = (call.reads[0], call.reads[-1], call.writes[0])  # a matrix times itself is read once
+        x, y, z = (
+            Matrix(buffers[name], p[f"{a}_offset"], p[f"{a}_batch"], p[f"{a}_row"], p[f"{a}_col"])
+            for name, a in zip(names, "abc", strict=True)
+        )
+        product = Product(p["batch"], p["m"], p["n"], p["k"], x, y, z)
+        is_turned = product.n > 1 and (product.m == 1 or z.col != 1)
+        return product.transposed if is_turned else product
+
+    @property
+    def transposed(self) -> Product:
+        return Product(self.batch, self.n, self.m, self.k, self.y.transposed, self.x.transposed, self.z.transposed)
+
+    @property
+    def wants_blas(self) -> bool:
+        """Whether BLAS can do it, and is worth calling."""
+        m, n, k = self.m, self.n, self.k
+        if 0 in (self.batch, m, n) or k < 2 or max(m, n, k) <= SMALL:
+            return False
+        if m == n == 1:
+            return self.x.col > 0 and self.y.row > 0
+        if n == 1:
+            return self.x.is_blas_matrix(m, k) and self.y.row > 0 and self.z.row > 0
+        return self.x.is_blas_matrix(m, k) and self.y.is_blas_matrix(k, n) and self.z.col == 1 and self.z.row >= n
+
+    def kernel(self, call: Call) -> Kernel:
+        """The product as a nest: columns as vectors, the sum over k in registers."""
+        p = self.transposed if self.n == 1 else self
+        b, i, j, k = (Var(name) for name in "bijk")
+        dtype = p.z.buffer.dtype
+        factors = (Load(p.x.buffer.name, p.x.at(b, i, k), dtype), Load(p.y.buffer.name, p.y.at(b, k, j), dtype))
+        element = (
+            Cell("s", Const(-0.0 if p.k else 0.0, dtype)),
+            Loop("k", Const(0), Const(p.k), 1, "unroll" if p.k <= SMALL else "serial", (_plus("s", factors, dtype),)),
+            Store(p.z.buffer.name, p.z.at(b, i, j), Var("s", dtype)),
+        )
+        work = max(1, p.n * max(p.k, 1))
+        columns = Loop("j", Const(0), Const(p.n), 1, "vector", element)
+        rows = Loop("i", Const(0), Const(p.m), 1, "parallel" if p.batch == 1 else "serial", (columns,), grain=_grain(work))
+        batches = Loop("b", Const(0), Const(p.batch), 1, "parallel", (rows,), grain=_grain(work * p.m))
+        params = {matrix.buffer.name: _flat(matrix.buffer) for matrix in (p.x, p.y, p.z)}
+        return Kernel("product", tuple(params.values()), (batches if p.batch > 1 else replace(batches, kind="serial"),))
+
+
+def _plus(cell: str, factors: tuple[Expr, Expr], dtype: DType) -> Stmt:
+    return Update(cell, Apply("mul", factors, dtype), "add")
+
+
+def _grain(work: int) -> int:
+    """Iterations worth handing to a thread, of `work` multiply-adds each."""
+    return max(1, PARALLEL_WORK // work)
+
+
+def _flat(buffer: Buffer) -> Buffer:
+    """The buffer's memory as one axis, for offsets that the strides of a `Matrix` have made."""
+    span = sum((n - 1) * s for n, s in zip(buffer.shape, buffer.element_strides, strict=True) if s > 0) + 1
+    return Buffer(buffer.name, buffer.dtype, (max(span, prod(buffer.shape)),))
