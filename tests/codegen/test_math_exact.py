@@ -90,7 +90,7 @@ def test_fmod_is_exact_for_any_quotient(dtype: np.dtype) -> None:
         assert_same_bits(f(x, -y), OPS[name].run((x, -y), {}), name)
 
 
-@pytest.mark.parametrize("exponent", [0.0, 1.0, 2.0, 3.0, -1.0, 0.5, 1.5, -2.0])
+@pytest.mark.parametrize("exponent", [0.0, 1.0, 2.0, 3.0, -1.0, 0.5, -0.5, 0.25, 1.5, -2.0, 2.2, -3.0, 5.0, -1.7, np.inf, np.nan])
 def test_power_with_a_constant_exponent(exponent: float) -> None:
     x = samples(F64)
     f = compile_vector(lambda b, v: emit(b, "pow", (v, b.splat(b.const(exponent, F64), 8)), F64), (F64,), F64, 8)

@@ -23,21 +23,22 @@ def pow(b: Builder, x: Operand, y: Operand) -> Operand:
     if x.dtype.kind != "f":
         return pow_integers(b, x, y)
     x, y = b.operands(x, y)
-    known = _known_power(b, x, constant_value(y))
+    exponent = constant_value(y)
+    known = None if exponent is None else _known_power(b, x, exponent)
     if known is not None:
         return known
     magnitude = b.fabs(x)
     # Beyond 2**66 an exponent gives 0, 1 or inf as 2**66 does.
-    exponent = clamp(b, y, -(2.0**66), 2.0**66)
+    bounded = clamp(b, y, -(2.0**66), 2.0**66)
     if format_of(x) is DOUBLE:
-        result = _power(b, magnitude, exponent)
+        result = _power(b, magnitude, bounded)
     else:
-        result = b.convert(_short_power(b, b.convert(magnitude, F64), b.convert(exponent, F64)), F32)
+        result = b.convert(_short_power(b, b.convert(magnitude, F64), b.convert(bounded, F64)), F32)
     return _pow_specials(b, x, y, result)
 
 
-def _known_power(b: Builder, x: Operand, y: float | None) -> Operand | None:
-    """Powers that are a product, a quotient or a root, as exact as the general way."""
+def _known_power(b: Builder, x: Operand, y: float) -> Operand | None:
+    """Powers that are a few products, quotients and roots, at most two of which round: as exact as the general way."""
     match y:
         case 1.0:
             return x
@@ -47,18 +48,28 @@ def _known_power(b: Builder, x: Operand, y: float | None) -> Operand | None:
             return b.fmul(b.fmul(x, x), x)
         case -1.0:
             return b.fdiv(1.0, x)
-        case 0.5:
-            # Not the square root of -0.0, which is -0.0, nor of -inf, which is nan.
-            return b.select(b.fcmp("oeq", x, -inf), inf, b.fadd(b.sqrt(x), 0.0))
-    return None
+    return _known_root(b, x, y) if y in (0.25, 0.5, -0.5, 1.5) else None
+
+
+def _known_root(b: Builder, x: Operand, y: float) -> Operand:
+    root = b.fadd(b.sqrt(x), 0.0)  # the power of -0.0 is 0.0, its square root -0.0
+    if y == 0.25:
+        root = b.sqrt(root)
+    elif y == -0.5:
+        root = b.fdiv(1.0, root)
+    elif y == 1.5:
+        root = b.fmul(b.fabs(x), root)
+    return b.select(b.fcmp("oeq", x, -inf), inf if y > 0 else 0.0, root)
 
 
 def _pow_specials(b: Builder, x: Operand, y: Operand, result: Operand) -> Operand:
     """C99's rules for zeros, infinities, negative bases, and for 1 to and anything to the 0."""
+    known = constant_value(y)
+    if known is not None and 0 < abs(known) < inf:
+        return _specials_of_known(b, x, known, result)
     magnitude = b.fabs(x)
     grows = b.xor(b.fcmp("olt", magnitude, 1.0), b.fcmp("ogt", y, 0.0))
-    is_extreme = b.or_(b.fcmp("oeq", magnitude, 0.0), b.fcmp("oeq", magnitude, inf))
-    result = b.select(is_extreme, b.select(grows, b.const(inf, x.dtype), 0.0), result)
+    result = b.select(_is_extreme(b, magnitude), b.select(grows, b.const(inf, x.dtype), 0.0), result)
     half = b.fmul(y, 0.5)
     is_whole = b.fcmp("oeq", b.rint(y), y)
     is_odd = b.and_(is_whole, b.fcmp("une", b.rint(half), half))
@@ -66,6 +77,24 @@ def _pow_specials(b: Builder, x: Operand, y: Operand, result: Operand) -> Operan
     is_undefined = b.and_(b.fcmp("olt", x, 0.0), b.not_(b.or_(is_whole, b.fcmp("oeq", magnitude, inf))))
     result = b.select(b.or_(is_undefined, b.fcmp("uno", x, y)), nan, result)
     return b.select(b.or_(b.fcmp("oeq", x, 1.0), b.fcmp("oeq", y, 0.0)), 1.0, result)
+
+
+def _specials_of_known(b: Builder, x: Operand, y: float, result: Operand) -> Operand:
+    """The same for a finite exponent other than 0, of which all is known while the code is written."""
+    magnitude = b.fabs(x)
+    if y > 0:
+        result = b.select(_is_extreme(b, magnitude), magnitude, result)
+    else:
+        result = b.select(b.fcmp("oeq", magnitude, 0.0), inf, b.select(b.fcmp("oeq", magnitude, inf), 0.0, result))
+    if y % 2 == 1:
+        result = b.flip_sign(result, b.sign_bit(x))
+    elif y % 1 != 0:
+        result = b.select(b.and_(b.fcmp("olt", x, 0.0), b.fcmp("ogt", x, -inf)), nan, result)
+    return b.select(b.fcmp("uno", x, x), nan, result)
+
+
+def _is_extreme(b: Builder, magnitude: Operand) -> Operand:
+    return b.or_(b.fcmp("oeq", magnitude, 0.0), b.fcmp("oeq", magnitude, inf))
 
 
 def _log2_pair(b: Builder, x: Operand) -> Pair:
