@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.interpreter import run
-from jitml.fusion.fuse import fuse
+from jitml.fusion.fuse import DEFAULT, fuse
+from jitml.fusion.machine import Machine
 from jitml.fusion.printer import show
 from jitml.fusion.program import Call, KernelProgram
 from jitml.fusion.verify import verify_program
@@ -33,11 +34,17 @@ def draw(graph: Graph, seed: int = 0) -> list[Array]:
     return arrays
 
 
-def fuse_and_check(source: str | Graph, args: Sequence[Array] | None = None, *, rtol: float = 1e-12) -> KernelProgram:
+# Everything is big to this machine: small graphs take the paths of large ones.
+TINY = Machine(l1=64, l2=256, l3=1024, parallel_ns=1.0, grain_ns=0.1, memory_bandwidth=0.5, cache_bandwidth=1.0)
+
+
+def fuse_and_check(
+    source: str | Graph, args: Sequence[Array] | None = None, *, rtol: float = 1e-12, machine: Machine = DEFAULT
+) -> KernelProgram:
     """The fused program, after its answer was compared with the graph's."""
     graph = parse(source) if isinstance(source, str) else source
     args = draw(graph) if args is None else args
-    program = verify_program(fuse(graph))
+    program = verify_program(fuse(graph, machine=machine))
     with np.errstate(all="ignore"):
         got = run(plan(program), [np.array(a, order="C") for a in args])
     for g, expected in zip(got, interpret(graph, args), strict=True):

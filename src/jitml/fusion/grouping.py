@@ -222,6 +222,7 @@ class _Sweep:
         self.intervals = intervals(graph)
         self.work = cost.work_from_memory(graph, self.point)
         self.groups: list[Group] = []
+        self.made = 0
         self.users: dict[Value, list[Group]] = {}
         self.stored: dict[Value, Group] = {}
         self.decisions: list[Decision] = []
@@ -420,7 +421,8 @@ class _Sweep:
         g.want(value, index, reach)
 
     def new_group(self, users: list[Group]) -> Group:
-        g = Group(len(self.groups))
+        g = Group(self.made)
+        self.made += 1  # numbers of groups that were absorbed are not used again
         g.bits = 1 << g.number
         for h in users:
             g.after |= h.after | h.bits
@@ -467,7 +469,7 @@ class _Sweep:
                 mine *= g.axes[name]
                 count = times
         # Of a piece of a concat or the inside of a pad, only its own box is run.
-        return count / mine * min(mine, value.size) if g.cuts else count
+        return count / max(1.0, mine) * min(mine, value.size) if g.cuts else count
 
     def merge(self, value: Value, users: list[Group]) -> list[Group]:
         """Run groups that read one value in one set of loops, where their loops are alike."""

@@ -252,7 +252,7 @@ def _write_rows(nest: Nest) -> None:
     passes, per_row = _passes(nest)
     rows = nest.size(nest.outer)
     parallel = nest.time > machine.parallel_ns
-    if parallel and rows < 4 * machine.cores and len(passes) == 1:
+    if parallel and nest.inner and rows < 4 * machine.cores and len(passes) == 1:
         _write_partial_rows(nest, passes[0], per_row)
         return
     with ExitStack() as loops:

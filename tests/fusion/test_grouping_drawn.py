@@ -1,0 +1,20 @@
+"""Fusion leaves a drawn graph's answer alone, on an ordinary machine and on one to which everything is large."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fused import TINY, fuse_and_check
+from hypothesis import given, settings
+from jitml.fusion.fuse import DEFAULT
+from jitml.fusion.machine import Machine
+from jitml.ir.graph import Graph
+from strategies import graphs, ordinary_inputs
+
+
+@pytest.mark.parametrize("machine", [DEFAULT, TINY], ids=["ordinary", "tiny"])
+@settings(max_examples=60, deadline=None)
+@given(graph=graphs(max_nodes=12))
+def test_drawn_graphs(machine: Machine, graph: Graph) -> None:
+    args = [np.asarray(a) for a in ordinary_inputs(graph)]
+    fuse_and_check(graph, args, rtol=1e-9, machine=machine)
