@@ -83,6 +83,7 @@ class Trace:
         self.places: dict[int, Slot] = {}
         self.containers: dict[Slot, Any] = {}
         self.kept: list[Any] = []
+        self.scalars: dict[Value, tuple[Slot, Any]] = {}  # inputs that are numbers: their slot and value in this call
         self._numbers: dict[tuple[Slot, np.dtype[Any]], Value] = {}
 
     def add_input(self, aval: Aval, slot: Slot) -> Value:
@@ -91,11 +92,12 @@ class Trace:
         root.origins.append(slot)
         return root.builder.add_input(aval, self.host.name(slot))
 
-    def number_input(self, slot: Slot, dtype: np.dtype[Any]) -> Value:
-        """The graph input, of shape (), that carries a Python number; one per number and dtype."""
+    def number_input(self, slot: Slot, concrete: Any, dtype: np.dtype[Any]) -> Value:
+        """The graph input, of shape (), that carries a number; one per number and dtype."""
         known = self.root._numbers
         if (slot, dtype) not in known:
             known[slot, dtype] = self.add_input(Aval((), dtype), slot)
+            self.root.scalars[known[slot, dtype]] = (slot, concrete)
         return known[slot, dtype]
 
     def encloses(self, other: Trace) -> bool:

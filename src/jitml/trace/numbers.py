@@ -74,12 +74,13 @@ class TracedNumber:
                 raise OverflowError(f"Python integer {self.concrete} out of bounds for {dtype}")
             trace.host.require_range(self.slot, int(limits.min), int(limits.max))
             entry = dtype if dtype == np.uint64 else I64
-            value = trace.number_input(self.slot, entry)
+            value = trace.number_input(self.slot, self.concrete, entry)
         elif self.kind is int and dtype.kind == "f":
             # Python makes the double: exact rounding and OverflowError for huge ints are then NumPy's.
-            value = trace.number_input(trace.host.compute(float, (self.slot,)), F64)
+            double = trace.host.compute(float, (self.slot,))
+            value = trace.number_input(double, float(self.concrete), F64)
         else:
-            value = trace.number_input(self.slot, self.dtype)
+            value = trace.number_input(self.slot, self.concrete, self.dtype)
         return value if value.dtype == dtype else ops.convert(value, dtype=dtype)
 
     def known(self) -> Any:

@@ -19,7 +19,7 @@ import optree
 
 from jitml.errors import JitmlError, UnsupportedError
 from jitml.ir.graph import Graph, Value
-from jitml.ir.types import BOOL, F64, I64, Aval, dtype_name
+from jitml.ir.types import BOOL, F64, I64
 from jitml.trace.context import Trace, activate, active_trace, last_user_source, user_source
 from jitml.trace.convert import convert
 from jitml.trace.host import Host, Slot
@@ -165,7 +165,7 @@ def _enter(recording: Trace, position: int, leaf: Any, name: str) -> Any:
             refuse_dtype(leaf)
         host.require_type(slot, kind)
         number = host.compute(np.generic.item, (slot,), name)
-        return scalar(recording.add_input(_aval(leaf), number))
+        return scalar(recording.number_input(number, leaf.item(), leaf.dtype))
     if kind in (bool, int, float):
         host.require_type(slot, kind)
         return TracedNumber(recording, slot, leaf)
@@ -189,11 +189,6 @@ def _enter(recording: Trace, position: int, leaf: Any, name: str) -> Any:
 
 def _is_number(x: np.generic) -> bool:
     return x.dtype.kind in "biuf" and x.dtype.itemsize <= 8
-
-
-def _aval(x: np.generic) -> Aval:
-    dtype_name(x.dtype)
-    return Aval((), x.dtype)
 
 
 def _check_containers(args: Any, kwargs: Any, tracers: Sequence[Any], spec: optree.PyTreeSpec) -> None:

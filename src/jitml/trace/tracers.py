@@ -18,7 +18,7 @@ import numpy as np
 
 from jitml.errors import DTypeError, ShapeError, TraceError
 from jitml.ir import ops
-from jitml.ir.graph import Graph, GraphBuilder, Value
+from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.interpret import interpret
 from jitml.ir.op import Op, active_recorder, recording
 from jitml.ir.types import Aval, is_supported
@@ -147,7 +147,7 @@ class Traced:
         )
 
     def _concrete(self, message: str, remedy: str, *, all: bool = False) -> Any:
-        """The value itself if it depends on constants only; otherwise refused."""
+        """The value itself if it does not depend on arrays from outside; otherwise refused."""
         known = constant_of(read(self))
         if known is None:
             unsupported(f"{message} ({self.aval})", remedy)
@@ -592,30 +592,35 @@ def _shape_text(shape: Ints) -> str:
 
 
 def constant_of(value: Value) -> np.ndarray[Any, Any] | None:
-    """The array that a value is bound to be, if it depends on constants alone; None if on any input."""
+    """The array that a value is bound to be; None if it depends on an array from outside.
+
+    It may depend on constants, and on Python numbers and NumPy scalars from outside, which are then guarded by value.
+    """
     trace = active_trace()
-    nodes: dict[Value, Any] = {}
+    makers: dict[Value, Node] = {}
     scope: Trace | None = trace
     while scope is not None:
-        nodes |= {out: node for node in scope.builder.nodes for out in node.outputs}
+        makers |= {out: node for node in scope.builder.nodes for out in node.outputs}
         scope = scope.parent
-    needed: list[Any] = []
-    seen: set[Value] = set()
+    inputs: dict[Value, Any] = {}
+    needed: set[Node] = set()
     stack = [value]
     while stack:
         v = stack.pop()
-        if v in seen:
-            continue
-        seen.add(v)
-        node = nodes.get(v)
-        if node is None:
-            return None
-        needed.append(node)
-        stack.extend(node.inputs)
-    order = {id(node): position for position, node in enumerate(dict.fromkeys(nodes.values()))}
-    unique = sorted({id(node): node for node in needed}.values(), key=lambda node: order[id(node)])
+        node = makers.get(v)
+        if node is not None and node not in needed:
+            needed.add(node)
+            stack.extend(node.inputs)
+        elif node is None:
+            if v not in trace.root.scalars:
+                return None
+            inputs[v] = trace.root.scalars[v]
+    for slot, concrete in inputs.values():
+        trace.host.require(slot, concrete)
+    order = tuple(node for node in dict.fromkeys(makers.values()) if node in needed)
+    arguments = [np.asarray(concrete, v.dtype) for v, (_, concrete) in inputs.items()]
     with recording(None):
-        return np.asarray(interpret(Graph((), tuple(unique), (value,)), ())[0])
+        return np.asarray(interpret(Graph(tuple(inputs), order, (value,)), arguments)[0])
 
 
 def _install() -> None:
