@@ -14,7 +14,7 @@ from jitml.fusion.loops import Kernel
 from jitml.fusion.parser import parse
 from jitml.fusion.program import KernelProgram
 from jitml.memory.program import MemoryReport, Place, Program
-from jitml.runtime.blas import blas_address
+from jitml.runtime.blas import GATES, blas_address, blas_gates
 from jitml.runtime.jit import generate, link
 from jitml.runtime.jit import parse as parse_ir
 from jitml.runtime.target import host_target
@@ -61,6 +61,8 @@ def run_kernel(text: str, arrays: Arrays, shared: Mapping[str, str] = {}, **opti
 
 def _address(name: str) -> int:
     """Of a function of BLAS (a Fortran name) or the C library."""
+    if name in GATES:
+        return blas_gates()[name]
     if name.endswith("_"):
         return blas_address(name)
     function = getattr(ctypes.CDLL("libm.so.6" if name not in ("aligned_alloc", "free", "memcpy") else None), name)
