@@ -14,7 +14,7 @@ from jitml.codegen.interpreter import run
 from jitml.fusion.interpret import interpret
 from jitml.fusion.loops import Kernel
 from jitml.fusion.parser import parse_program
-from jitml.fusion.program import KernelProgram
+from jitml.fusion.program import KernelProgram, Step
 from jitml.memory.plan import plan
 from jitml.memory.program import Program
 from jitml.memory.report import describe, show
@@ -41,7 +41,11 @@ def programs(draw: st.DrawFn) -> KernelProgram:
     known, steps = list(inputs), []
     for n in range(draw(st.integers(1, 7))):
         a, b, o = draw(st.sampled_from(known)), draw(st.sampled_from(known)), f"t{n}"
-        kind = draw(st.sampled_from([*BODIES, "update"]))
+        kind = draw(st.sampled_from([*BODIES, "update", "copy"]))
+        known.append(o)
+        if kind == "copy":
+            steps.append(f"copy({a}) -> ({o})")
+            continue
         if kind == "update":
             params, marks, body = [a, o], f" updates({o}={a})", UPDATE.format(o=o, a=a)
         else:
@@ -49,7 +53,6 @@ def programs(draw: st.DrawFn) -> KernelProgram:
             for old, new in (("a[", f"{a}["), ("b[", f"{b}["), ("o[", f"{o}[")):
                 body = body.replace(f" {old}", f" {new}").replace(f"({old}", f"({new}")
         steps.append(f"kernel k{n}({', '.join(f'{p}: f64[16]' for p in params)}){marks} {{ {body} }}")
-        known.append(o)
     made = known[len(inputs) :]
     outputs = draw(st.lists(st.sampled_from(made), min_size=1, max_size=3, unique=True))
     targets = draw(st.permutations(inputs))
@@ -66,10 +69,11 @@ def run_with_memory_for_all(program: KernelProgram, inputs: Sequence[np.ndarray]
     arrays = {name: np.full(b.shape, np.nan) for name, b in program.buffers.items()}
     arrays |= {name: x.copy() for name, x in zip(program.inputs, inputs)}
     for step in program.steps:
-        assert isinstance(step, Kernel)
-        for written, read in step.updates.items():
+        copies = step.updates.items() if isinstance(step, Kernel) else [(step.writes[0], step.reads[0])]
+        for written, read in copies:
             arrays[written][...] = arrays[read]
-        interpret(step, arrays)
+        if isinstance(step, Kernel):
+            interpret(step, arrays)
     return [arrays[name] for name in program.outputs]
 
 
@@ -94,6 +98,16 @@ def occupied(program: Program, name: str) -> tuple[object, ...]:
     return (place.space, place.index, place.offset)
 
 
+def with_needless_copies(program: KernelProgram, planned: Program) -> list[Step]:
+    """The planned steps, and where they were the copies that became copies onto themselves."""
+    steps, rest = [], list(planned.kernels.steps)
+    for step in program.steps:
+        while any(s is step for s in rest) and rest[0] is not step:
+            steps.append(rest.pop(0))
+        steps.append(rest.pop(0) if rest and rest[0] is step else step)
+    return steps + rest
+
+
 @settings(max_examples=120, deadline=None)
 @given(programs())
 def test_no_two_live_buffers_overlap(program: KernelProgram) -> None:
@@ -102,7 +116,7 @@ def test_no_two_live_buffers_overlap(program: KernelProgram) -> None:
     in_place = {(written, read) for written, read, _ in planned.report.in_place}
     live = set(program.outputs) - set(program.aliases)
     written_before: set[str] = set(program.inputs)
-    steps = planned.kernels.steps
+    steps = with_needless_copies(program, planned)
     first_writer: dict[str, int] = {}
     for n, step in enumerate(steps):
         for name in step.writes:

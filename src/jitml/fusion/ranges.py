@@ -188,9 +188,12 @@ class Ranges:
         return {self.atom(self.key(expr), lower, upper): Fraction(1), None: Fraction(0)}
 
     def quotient(self, a: Sum, d: int) -> Sum:
+        """a // d, between (a - d + 1) / d and a / d; where a's own bounds are numbers, between whole numbers."""
         key = ("//", frozenset(a.items()), d)
-        lower = times(plus(a, constant(1 - d)), Fraction(1, d))
-        return {self.atom(key, (lower,), (times(a, Fraction(1, d)),)): Fraction(1), None: Fraction(0)}
+        negated, most = self.most(times(a, -1)), self.most(a)
+        lower = (times(plus(a, constant(1 - d)), Fraction(1, d)), *(() if negated is None else (constant(-negated // d),)))
+        upper = (times(a, Fraction(1, d)), *(() if most is None else (constant(most // d),)))
+        return {self.atom(key, lower, upper): Fraction(1), None: Fraction(0)}
 
     def key(self, expr: Expr) -> Hashable:
         """Equal for expressions that are equal sums of equal things."""
