@@ -11,6 +11,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jitml.errors import UnsupportedError
+
 # A function with more specialisations than this forgets the one that was not used for longest.
 MOST_VARIANTS = 64
 
@@ -62,7 +64,11 @@ class Variants:
             variant = make(self._groups.get(key, ()))
             self._add(key, variant)
         result = variant.enter(leaves)
-        assert result is not self._miss, "a new variant refuses the very arguments it was made for"
+        if result is self._miss:
+            raise UnsupportedError(
+                "the function changed, while it was traced, something that it also depends on (a global, a list, an attribute)",
+                remedy="Compute from arguments alone, and return what is new.",
+            )
         return result
 
     def _add(self, key: Hashable, variant: Variant) -> None:

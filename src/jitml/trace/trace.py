@@ -23,13 +23,12 @@ from jitml.ir.types import BOOL, F64, I64
 from jitml.trace.context import Trace, activate, active_trace, last_user_source, user_source
 from jitml.trace.convert import convert
 from jitml.trace.host import Host, Slot
+from jitml.trace.memory import all_disjoint, disjoint
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.storage import Step, Storage, is_contiguous
 from jitml.trace.tracers import (
     TracedArray,
     TracedScalar,
-    all_disjoint,
-    disjoint,
     fresh,
     is_traced,
     lift,

@@ -10,20 +10,20 @@ module decides what may be seen without computing: shapes, dtypes, views, and wh
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
 
 from jitml.errors import DTypeError, ShapeError, TraceError
 from jitml.ir import ops
-from jitml.ir.graph import Graph, GraphBuilder, Node, Value
-from jitml.ir.interpret import interpret
-from jitml.ir.op import Op, active_recorder, recording
+from jitml.ir.graph import GraphBuilder, Value
+from jitml.ir.op import Op, active_recorder
 from jitml.ir.types import Aval, is_supported
 from jitml.trace.context import Trace, active_trace, current_trace, leaked, refuse, unsupported
-from jitml.trace.host import OWNS, Slot
+from jitml.trace.host import Slot
+from jitml.trace.known import constant_of
+from jitml.trace.memory import is_native, native_copy, same_view
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.registry import FUNCTIONS, call
 from jitml.trace.storage import Ints, Step, Storage, c_strides, is_contiguous, read_through, view_strides, write_through
@@ -443,59 +443,6 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None) -> TracedArray:
     return known
 
 
-def is_native(array: np.ndarray[Any, Any]) -> bool:
-    """Whether compiled code can read the array's memory as it is: byte order, alignment, whole-element strides."""
-    whole = all(s % array.itemsize == 0 for s in array.strides)
-    return array.dtype.isnative and whole and (array.flags.aligned or not array.size)
-
-
-def same_view(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
-    """Whether two arrays are one: the same memory seen in the same way."""
-    return x is y or (
-        x.shape == y.shape
-        and x.dtype == y.dtype
-        and x.strides == y.strides
-        and x.__array_interface__["data"][0] == y.__array_interface__["data"][0]
-    )
-
-
-def disjoint(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
-    """Whether no byte belongs to both arrays; where that is too hard to tell, False."""
-    if not np.may_share_memory(x, y):
-        return True
-    try:
-        return not np.shares_memory(x, y, max_work=10_000)  # type: ignore[arg-type]  # NumPy's stubs know only -1 and 0
-    except np.exceptions.TooHardError:
-        return False
-
-
-def all_disjoint(written: Sequence[np.ndarray[Any, Any]], others: Sequence[np.ndarray[Any, Any]]) -> bool:
-    """Whether each written array is disjoint from all other arrays.
-
-    Arrays over memory of different owners are; looking for the owner is far cheaper than comparing all pairs.
-    """
-    owners = [owner(x) for x in written]
-    mine = set(map(id, owners))
-    if len(mine) < len(written) or id(None) in mine:
-        pairs = combinations((*written, *others), 2)
-        return all(disjoint(x, y) for x, y in pairs if any(x is w or y is w for w in written))
-    close = [y for y in others if (o := owner(y)) is None or id(o) in mine]
-    return all(disjoint(x, y) for y in close for x in written)
-
-
-def owner(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
-    """The array that owns x's memory; None if that is no plain array (a file, a buffer, another library)."""
-    while x.base is not None:
-        x = x.base
-        if type(x) is not np.ndarray:
-            return None
-    return x if x.flags.num & OWNS else None
-
-
-def native_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C", subok=False)
-
-
 def refuse_dtype(x: Any) -> NoReturn:
     """No array of this kind can be compiled."""
     dtype = getattr(x, "dtype", None)
@@ -505,7 +452,10 @@ def refuse_dtype(x: Any) -> NoReturn:
         unsupported(
             f"an array of {dtype} is not supported: only numbers are compiled", "Do this part outside the jitted function."
         )
-    unsupported(f"dtype {dtype} is not supported: jitml compiles bool, integers and float16, float32, float64")
+    unsupported(
+        f"dtype {dtype} is not supported: jitml compiles bool, integers and float16, float32, float64",
+        "Convert the array with .astype(...) before the jitted call, or leave this part outside jit.",
+    )
 
 
 def refuse_concrete_target() -> NoReturn:
@@ -589,38 +539,6 @@ def assign_cast(x: Any, result: Any, name: str) -> Any:
 
 def _shape_text(shape: Ints) -> str:
     return "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
-
-
-def constant_of(value: Value) -> np.ndarray[Any, Any] | None:
-    """The array that a value is bound to be; None if it depends on an array from outside.
-
-    It may depend on constants, and on Python numbers and NumPy scalars from outside, which are then guarded by value.
-    """
-    trace = active_trace()
-    makers: dict[Value, Node] = {}
-    scope: Trace | None = trace
-    while scope is not None:
-        makers |= {out: node for node in scope.builder.nodes for out in node.outputs}
-        scope = scope.parent
-    inputs: dict[Value, Any] = {}
-    needed: set[Node] = set()
-    stack = [value]
-    while stack:
-        v = stack.pop()
-        node = makers.get(v)
-        if node is not None and node not in needed:
-            needed.add(node)
-            stack.extend(node.inputs)
-        elif node is None:
-            if v not in trace.root.scalars:
-                return None
-            inputs[v] = trace.root.scalars[v]
-    for slot, concrete in inputs.values():
-        trace.host.require(slot, concrete)
-    order = tuple(node for node in dict.fromkeys(makers.values()) if node in needed)
-    arguments = [np.asarray(concrete, v.dtype) for v, (_, concrete) in inputs.items()]
-    with recording(None):
-        return np.asarray(interpret(Graph(tuple(inputs), order, (value,)), arguments)[0])
 
 
 def _install() -> None:

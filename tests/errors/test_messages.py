@@ -1,0 +1,343 @@
+"""What users see when they get it wrong: NumPy's exception, or ours, naming the line and the remedy. Nothing half-written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.errors import JitmlError, UnsupportedError
+
+Array = np.ndarray[Any, Any]
+X = np.arange(6.0).reshape(2, 3)
+CONFIG = {"w": np.ones(3), "items": [1, 2]}
+KEPT: list[Any] = []
+
+
+@dataclass
+class Box:
+    value: Any
+
+
+class Thing:
+    value: Any = None
+
+
+def branch(x: Array) -> Any:
+    if x[0, 0] > 0:
+        return x
+    return -x
+
+
+def swallowed(x: Array) -> Any:
+    try:
+        if x.sum() > 0:
+            return x
+    except Exception:
+        pass
+    return x * 2
+
+
+def endless(x: Array) -> Any:
+    return endless(x * 2)
+
+
+def assigns_global(x: Array) -> Any:
+    global KEPT
+    KEPT = x
+    return x
+
+
+def replaces_item(params: dict[str, Any]) -> Any:
+    params["w"] = params["w"] * 2
+    return params["w"]
+
+
+def sets_attribute(x: Array, thing: Thing) -> Any:
+    thing.value = x
+    return x
+
+
+def into_global(x: Array) -> Any:
+    CONFIG["w"] = x
+    return x
+
+
+def appends(x: Array) -> Any:
+    CONFIG["items"].append(x)
+    return x
+
+
+# (what, function, arguments, first line of the message, remedy)
+OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
+    (
+        "a branch on a traced value", branch, (X,),
+        "branches and loops on traced values are not supported yet (bool[])", "Use np.where to choose values.",
+    ),
+    (
+        "a refusal that an except swallows", swallowed, (X,),
+        "branches and loops on traced values are not supported yet (bool[])", "Use np.where to choose values.",
+    ),
+    (
+        "float()", lambda x: float(x[0, 0]), (X,),
+        "float() of a traced value needs its number before it is computed (f64[])",
+        "Keep it an array; .astype(float) converts without leaving the compiled code.",
+    ),
+    (
+        "a size that depends on data", lambda x: np.zeros(x.sum().astype(int)), (X,),
+        "a traced value is used as a Python integer (a shape, a range, a list index) (i64[])",
+        "Sizes and counts must be known before the call: pass them as Python ints, or take them from x.shape.",
+    ),
+    (
+        ".item()", lambda x: x[0, 0].item(), (X,),
+        ".item() needs the number before it is computed (f64[])", "Leave out .item(): the value stays traced.",
+    ),
+    (
+        ".tolist()", lambda x: x.tolist(), (X,),
+        ".tolist() needs the numbers before they are computed (f64[2,3])", "Return the array and convert it outside.",
+    ),
+    (
+        "formatting", lambda x: f"{x}", (X,),
+        "printing or formatting a traced value is not supported yet", "Return the value and print it outside.",
+    ),
+    (
+        "print", lambda x: print("here") or x, (X,),
+        "print() would run only once, while the function is traced, and not at every call",
+        "Call it outside the jitted function and pass its result as an argument.",
+    ),
+    (
+        "random numbers", lambda x: x + np.random.rand(3), (X,),
+        "np.random.rand() would run only once, while the function is traced, and not at every call",
+        "Call it outside the jitted function and pass its result as an argument.",
+    ),
+    (
+        "endless recursion", endless, (X,),
+        "the function recurses without end while it is traced: its end depends on a traced value, or there is none",
+        "Recursion on Python numbers and shapes works; on array values write a loop, or keep it outside jit.",
+    ),
+    (
+        "assigning a global", assigns_global, (X,),
+        "the jitted function assigns the global or nonlocal name 'KEPT'", "Return the value instead.",
+    ),
+    (
+        "replacing an item of an argument", replaces_item, ({"w": X},),
+        "the function changes a list, dict or dataclass argument (an item is added, removed or replaced)",
+        "Return the new container instead. Writing into an array it holds, as in params['w'] -= g, is fine.",
+    ),
+    (
+        "setting an attribute of an argument", sets_attribute, (X, Thing()),
+        "thing (Thing) is from outside the jitted function and is changed in it",
+        "Return the new value instead; writing into an array that it holds, as in obj.w -= g or obj.w[...] = v, is fine.",
+    ),
+    (
+        "setting an item of a global", into_global, (X,),
+        "CONFIG (dict) is from outside the jitted function and is changed in it",
+        "Return the new value instead; writing into an array that it holds, as in obj.w -= g or obj.w[...] = v, is fine.",
+    ),
+    (
+        "appending to a global", appends, (X,),
+        "CONFIG['items'] (list) is from outside the jitted function and is changed in it",
+        "Return the new value instead; writing into an array that it holds, as in obj.w -= g or obj.w[...] = v, is fine.",
+    ),
+    (
+        "object arrays", lambda x: x, (np.array([1, None], object),),
+        "an array of object is not supported: only numbers are compiled", "Do this part outside the jitted function.",
+    ),
+    (
+        "arrays of strings", lambda x: x, (np.array(["a"]),),
+        "an array of <U1 is not supported: only numbers are compiled", "Do this part outside the jitted function.",
+    ),
+    (
+        "structured arrays", lambda x: x, (np.zeros(2, "i4,f4"),),
+        "an array of [('f0', '<i4'), ('f1', '<f4')] is not supported: only numbers are compiled",
+        "Do this part outside the jitted function.",
+    ),
+    (
+        "complex arrays", lambda x: x, (np.zeros(2, complex),),
+        "dtype complex128 is not supported: jitml compiles bool, integers and float16, float32, float64",
+        "Convert the array with .astype(...) before the jitted call, or leave this part outside jit.",
+    ),
+    (
+        "matrices", lambda x: x, (X.view(np.matrix),),
+        "arrays of numpy.matrix are not supported", "Use np.asarray(x).",
+    ),
+    (
+        "masked arrays", lambda x: x, (np.ma.array(X),),
+        "arrays of numpy.ma.MaskedArray are not supported", "Use np.asarray(x).",
+    ),
+    (
+        "a set", lambda x, s: x, (X, {1}),
+        "argument s is a set, which is not supported",
+        "Arguments are NumPy arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
+    ),
+    (
+        "an odd result", lambda x: iter([x]), (X,),
+        "the function returns a builtins.list_iterator, which cannot be compiled",
+        "Return arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
+    ),
+    (
+        "overlapping memory", lambda x, y: np.add(x, y, out=x), (X[:, :2], X[:, 1:]),
+        "x is written and overlaps y in memory", "Pass y.copy(), or one array of which the function takes both parts.",
+    ),
+    (
+        "a function that is not supported", lambda x: np.busday_count(x, x), (X,),
+        "np.busday_count is not supported in jitted code",
+        "Move this call out of the jitted function, or write it with functions that are supported (docs/supported.md).",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("what, f, args, message, remedy", OURS, ids=[row[0] for row in OURS])
+def test_our_errors(what: str, f: Callable[..., Any], args: tuple[Any, ...], message: str, remedy: str) -> None:
+    before = X.copy(), list(CONFIG["items"])
+    with pytest.raises(JitmlError) as caught:
+        jitml.jit(f)(*args)
+    assert caught.value.message == message
+    assert caught.value.remedy == remedy
+    assert caught.value.source is not None and caught.value.source.file == __file__
+    np.testing.assert_array_equal(X, before[0])
+    assert CONFIG["items"] == before[1]
+
+
+def test_an_error_reads_as_a_whole() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        jitml.jit(branch)(X)
+    line = branch.__code__.co_firstlineno + 1
+    assert str(caught.value) == (
+        "branches and loops on traced values are not supported yet (bool[])\n"
+        f"  {__file__}:{line} in branch\n"
+        "    if x[0, 0] > 0:\n"
+        "Use np.where to choose values."
+    )
+    assert isinstance(caught.value, NotImplementedError)
+
+
+def misaligned(x: Array) -> Array:
+    raw = np.zeros(x.nbytes + 1, np.uint8)
+    y = raw[1:].view(x.dtype).reshape(x.shape)
+    y[...] = x
+    return y
+
+
+def adds_one(x: Array) -> Array:
+    x += 1
+    return x
+
+
+def writes_then_fails(x: Array) -> Array:
+    x += 1
+    return x[7]
+
+
+def assigns_to_scalar(x: Array) -> None:
+    s = x.sum()
+    s[()] = 1
+
+
+# Where NumPy gives a result, so do we; where it raises, ours is of the same type.
+LIKE_NUMPY: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "shapes that do not broadcast": (lambda x: x + np.ones(4), (X,)),
+    "shapes that do not multiply": (lambda x: x @ np.ones(4), (X,)),
+    "ragged list": (lambda x: x + np.array([[1, 2], [3]]), (X,)),
+    "ragged list of traced values": (lambda x: np.array([[x[0, 0]], [x[0, 0], 1]]), (X,)),
+    "index out of bounds": (lambda x: x[5], (X,)),
+    "axis out of bounds": (lambda x: x.sum(axis=2), (X,)),
+    "reduction of nothing": (lambda x: x.max(), (X[:0],)),
+    "reshape to another size": (lambda x: x.reshape(4, 2), (X,)),
+    "missing attribute": (lambda x: x.nothing, (X,)),
+    "truth of an array": (lambda x: 1 if x else 2, (X,)),
+    "len of a scalar": (lambda x: len(x[0, 0]), (X,)),
+    "iterating a scalar": (lambda x: list(x[0, 0]), (X,)),
+    "assigning to a scalar": (assigns_to_scalar, (X,)),
+    "integer division by zero": (lambda n: 1 // n, (0,)),
+    "negative integer power": (lambda x: x ** np.array(-1), (np.arange(3),)),
+    "too large a number": (lambda x: x + 300, (np.zeros(2, np.int8),)),
+    "arrays too large to allocate": (lambda x: np.zeros((10**9, 10**9)) + x, (1.0,)),
+    "read-only": (adds_one, (np.broadcast_to(X, (2, 2, 3)),)),
+    "in-place cast": (lambda x: np.add(x, 1.5, out=x), (np.arange(3),)),
+    "a user's own exception": (lambda x: {}["key"], (X,)),
+    "wrong number of arguments": (lambda x: x, (X, X)),
+    "failing after a write": (writes_then_fails, (X.copy(),)),
+    "zero size": (lambda x: (x.sum(axis=0), x * 2, x.T), (X[:0],)),
+    "0-d": (lambda x: (x * 2, x[...], x.sum(), x.reshape(1)), (np.array(3.0),)),
+    "not contiguous": (lambda x: (x * 2, x.sum(axis=0)), (X[:, ::-2],)),
+    "Fortran order": (lambda x: (x * 2, x.sum(axis=0)), (np.asfortranarray(X),)),
+    "byte-swapped": (lambda x: x * 2.0, (X.astype(">f8"),)),
+    "byte-swapped, written": (adds_one, (X.astype(">f8"),)),
+    "misaligned": (lambda x: x * 2, (misaligned(X),)),
+    "misaligned, written": (adds_one, (misaligned(X),)),
+    "nan-laden": (lambda x: (x.max(), x.sum(), np.sort(x), x > 0), (np.array([np.nan, 1, np.nan]),)),
+    "strings as options": (lambda x, mode: x + 1 if mode == "a" else x, (X, "a")),
+    "None": (lambda x, y: x if y is None else y, (X, None)),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("f, args", LIKE_NUMPY.values(), ids=LIKE_NUMPY)
+def test_like_numpy(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def copied() -> tuple[Any, ...]:
+        return tuple(misaligned(a) if not getattr(a, "flags", X.flags).aligned else a for a in args)
+
+    mine, theirs = copied(), tuple(np.array(a) if isinstance(a, np.ndarray) and a.flags.writeable else a for a in args)
+    try:
+        want = f(*theirs)
+    except Exception as error:
+        before = [np.array(a) if isinstance(a, np.ndarray) else a for a in mine]
+        with pytest.raises(type(error)):
+            jitml.jit(f)(*mine)
+        for a, b in zip(mine, before):
+            np.testing.assert_array_equal(a, b)
+        return
+    got = jitml.jit(f)(*mine)
+    for g, w in zip(got, want) if isinstance(want, tuple) else [(got, want)]:
+        assert type(g) is type(w)
+        np.testing.assert_array_equal(g, w)
+        assert g.dtype.newbyteorder("=") == w.dtype.newbyteorder("=")
+    for a, b in zip(mine, theirs):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_leaked_value_is_refused() -> None:
+    leaked: list[Any] = []
+
+    def leaks(x: Array) -> Array:
+        keep = leaked.extend
+        keep([x, x.sum()])
+        return x
+
+    with pytest.raises(UnsupportedError, match="leaked \\(list\\) is from outside"):
+        jitml.jit(leaks)(X)
+    assert leaked == []
+
+    scope: dict[str, Any] = {"kept": []}
+    exec("def unseen(x):\n    kept.append(x * 2)\n    return x", scope)  # no source: seen only afterwards
+    with pytest.raises(UnsupportedError, match="changed, while it was traced, something that it also depends on"):
+        jitml.jit(scope["unseen"])(X)
+    with pytest.raises(jitml.TraceError, match="used after its trace has ended"):
+        scope["kept"][0] + 1
+    with pytest.raises(jitml.TraceError, match="used after its trace has ended"):
+        jitml.jit(lambda x: x + scope["kept"][0])(X)
+
+
+@pytest.mark.parametrize("kind", ["def f(x):\n    yield x", "async def f(x):\n    return x", "async def f(x):\n    yield x"])
+def test_generators_and_coroutines(kind: str) -> None:
+    scope: dict[str, Any] = {}
+    exec(kind, scope)
+    with pytest.raises(UnsupportedError, match=r"f is an? (async )?(generator|coroutine), which cannot be compiled"):
+        jitml.jit(scope["f"])
+
+
+def test_not_a_function() -> None:
+    with pytest.raises(TypeError, match="jit compiles functions, not 3"):
+        jitml.jit(3)
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(ValueError, match="no such flag: fast"):
+        jitml.jit(branch, fastmath="fast")
+    with pytest.raises(ValueError, match="threads=0"):
+        jitml.jit(branch, threads=0)
