@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
-import jitml.numpy
+import jitml
 from jitml.ir.verify import verify
 from jitml.trace.entry import bind, interpreted
 from jitml.trace.trace import trace
 from jitml.trace.tree import flatten
 
-assert jitml.numpy
+target = "interpreted"  # or "compiled": how a traced function is run
 
 
 def run_traced(function: Callable[..., Any], *args: Any) -> Any:
-    """The result of a function traced and interpreted; arguments that it writes are written."""
+    """The result of a function traced and run; arguments that it writes are written."""
+    if target == "compiled":
+        return jitml.jit(function)(*args)
     traced = trace(function, args, {})
     verify(traced.graph)
     return bind(traced, interpreted(traced))(flatten((args, {}))[0])
