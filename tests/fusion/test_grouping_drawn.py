@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fused import TINY, fuse_and_check
 from hypothesis import given, settings
+
+from fused import TINY, fuse_and_check
 from jitml.fusion.fuse import DEFAULT
 from jitml.fusion.machine import Machine
 from jitml.ir.graph import Graph

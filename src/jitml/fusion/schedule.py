@@ -477,8 +477,10 @@ def _write_long_columns(nest: Nest, step: _Pass, per_column: Sequence[Stored]) -
         ):
             for r in nest.points.reductions:
                 w.cell(r.cell, _identity(r))
-            upper = add(b, ROW_BLOCK) if (high - low) % ROW_BLOCK == 0 else _least(add(b, ROW_BLOCK), high)
-            with w.loop(rows.name, b, upper, "serial", binds=rows.members), nest.all_loops(nest.inner[1:]):
+            with (
+                w.loop(rows.name, b, _least(add(b, ROW_BLOCK), high), "serial", binds=rows.members),
+                nest.all_loops(nest.inner[1:]),
+            ):
                 _write_updates(nest, step)
             for r, buffer in zip(nest.points.reductions, partial):
                 w.add(Store(buffer, (c, *at), Var(r.cell, r.dtype), REDUCTIONS[r.node.op].combine))

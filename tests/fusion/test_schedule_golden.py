@@ -1,0 +1,93 @@
+"""Kernels as golden text, and facts about them: how many, and how many bytes they move."""
+
+from __future__ import annotations
+
+import pytest
+
+import golden_files
+from fused import fuse_and_check, text
+from jitml.fusion.cost import bytes_moved, flops
+from jitml.fusion.fuse import fuse
+from jitml.fusion.program import KernelProgram
+from jitml.ir import ops
+from jitml.ir.graph import GraphBuilder
+from jitml.ir.op import recording
+from jitml.ir.parser import parse
+from jitml.ir.types import F64, Aval
+
+
+def test_golden_kernels() -> None:
+    golden_files.check("fusion/kernels.txt", lambda title, before: text(fuse_and_check(before)))
+
+
+def fused(source: str) -> KernelProgram:
+    return fuse(parse(source))
+
+
+def test_bytes_of_a_chain_are_those_of_its_ends() -> None:
+    program = fused(
+        "graph(x: f64[1000], y: f64[1000]) { a: f64[1000] = mul x y; b: f64[1000] = exp a; c: f64[1000] = add b x; return c }"
+    )
+    assert len(program.steps) == 1
+    assert bytes_moved(program) == 3 * 8000
+    assert flops(program) == 3000
+
+
+def test_flops_of_a_product() -> None:
+    program = fused(
+        "graph(x: f64[64,32], w: f64[32,48]) {p: f64[64,48] = dot_general x w {batch=((), ()), contract=((1,), (0,))}; return p}"
+    )
+    assert flops(program) == 2 * 64 * 32 * 48
+
+
+def test_a_shared_producer_of_transcendental_work_is_stored_not_repeated() -> None:
+    program = fused(
+        """graph(x: f64[9000]) {
+          e: f64[9000] = exp x
+          l: f64[8999] = slice e {start=(0,), step=(1,), stop=(8999,)}
+          r: f64[8999] = slice e {start=(1,), step=(1,), stop=(9000,)}
+          d: f64[8999] = sub r l
+          return d
+        }"""
+    )
+    assert len(program.steps) == 2
+
+
+def test_a_cheap_producer_is_repeated() -> None:
+    program = fused(
+        """graph(x: f64[9000]) {
+          e: f64[9000] = neg x
+          l: f64[8999] = slice e {start=(0,), step=(1,), stop=(8999,)}
+          r: f64[8999] = slice e {start=(1,), step=(1,), stop=(9000,)}
+          d: f64[8999] = sub r l
+          return d
+        }"""
+    )
+    assert len(program.steps) == 1
+
+
+def test_the_mean_of_a_long_array_is_a_kernel_of_its_own() -> None:
+    program = fused(
+        """graph(x: f64[1000000]) {
+          s: f64[] = reduce_sum x {axes=(0,)}
+          b: f64[1000000] = broadcast s {axes=(), shape=(1000000,)}
+          d: f64[1000000] = sub x b
+          return d
+        }"""
+    )
+    assert len(program.steps) == 2
+    assert any("cache" in d.why for d in program.decisions)
+
+
+@pytest.mark.parametrize("n", [1000])
+def test_a_long_chain_is_one_kernel(n: int) -> None:
+    b = GraphBuilder()
+    x, y = b.add_input(Aval((100,), F64)), b.add_input(Aval((100,), F64))
+    with recording(b):
+        value = x
+        for k in range(n):
+            value = ops.add(value, y) if k % 2 else ops.sin(value)
+        graph = b.build([value])
+    program = fuse(graph)
+    assert len(program.steps) == 1
+    assert text(program) == text(fuse(graph))
