@@ -25,6 +25,7 @@ from jitml.numpy import (
     rounding,
     selection,
     sorting,
+    special,
     statistics,
     ufunc_methods,
     ufuncs,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 TOPICS = (
     ufuncs, ufunc_methods, reductions, statistics, products, einstein, creation, index_tricks, indexing, selection,
-    reshaping, joining, padding, sorting, rounding, calculus,
+    reshaping, joining, padding, sorting, rounding, calculus, special,
 )  # fmt: skip
 
 

@@ -7,7 +7,9 @@ meaning are keyed by `np.ndarray.name`, and indexing by `operator.getitem` and `
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,6 +32,25 @@ def implements(*functions: Callable[..., Any]) -> Callable[[F], F]:
         return implementation
 
     return register
+
+
+_PENDING: dict[str, Callable[[ModuleType], None]] = {}
+
+
+def when_imported(module: str) -> Callable[[Callable[[ModuleType], None]], Callable[[ModuleType], None]]:
+    """Let the decorated function register the functions of a module that only some programs import."""
+
+    def remember(register: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
+        _PENDING[module] = register
+        return register
+
+    return remember
+
+
+def register_imported() -> None:
+    """Bring in what waits for a module that has been imported by now."""
+    for module in [name for name in _PENDING if name in sys.modules]:
+        _PENDING.pop(module)(sys.modules[module])
 
 
 def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

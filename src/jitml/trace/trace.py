@@ -25,6 +25,7 @@ from jitml.trace.convert import convert
 from jitml.trace.host import Host, Slot
 from jitml.trace.memory import all_disjoint, disjoint
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.registry import register_imported
 from jitml.trace.storage import Step, Storage, is_contiguous
 from jitml.trace.tracers import (
     TracedArray,
@@ -116,6 +117,7 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
     Raises:
         UnsupportedError: the function does something that cannot be compiled.
     """
+    register_imported()
     leaves, spec = flatten((args, dict(kwargs)))
     names = leaf_names(spec, _parameters(function))
     recording = Trace()

@@ -1,0 +1,60 @@
+"""Functions of `scipy.special` that NumPy code leans on. SciPy is not imported for them: they join when the user has."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.numpy.loops import LOOPS
+from jitml.numpy.ufuncs import call_ufunc
+from jitml.trace.registry import implements, when_imported
+
+
+def _xlogy(x: Value, y: Value) -> Any:
+    is_zero = ops.bit_and(ops.eq(x, 0.0), ops.bit_not(ops.isnan(y)))
+    return ops.select(is_zero, ops.mul(x, 0.0), x * ops.log(y))
+
+
+def _logit(x: Value) -> Any:
+    return ops.log(x / (1.0 - x))
+
+
+def softmax(x: Any, axis: Any = None) -> Any:
+    e = np.exp(x - np.amax(x, axis=axis, keepdims=True))
+    return e / np.sum(e, axis=axis, keepdims=True)
+
+
+def log_softmax(x: Any, axis: Any = None) -> Any:
+    x = x - np.amax(x, axis=axis, keepdims=True)
+    return x - np.log(np.sum(np.exp(x), axis=axis, keepdims=True))
+
+
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
+    """log(sum(exp(a))) without overflow; `b` scales the terms.
+
+    Raises:
+        NotImplementedError: `return_sign` is not supported.
+    """
+    if return_sign:
+        raise NotImplementedError("logsumexp(return_sign=True) is not supported in jitted code")
+    top = np.amax(a, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    e = np.exp(a - top)
+    total = np.sum(e if b is None else b * e, axis=axis, keepdims=True)
+    result = np.log(total) + top
+    return result if keepdims else np.squeeze(result, axis=axis)
+
+
+@when_imported("scipy.special")
+def register(special: Any) -> None:
+    """Fill the tables with the functions of an imported `scipy.special`."""
+    loops = {special.erf: ops.erf, special.expit: ops.logistic, special.xlogy: _xlogy, special.logit: _logit}
+    LOOPS.update(loops)
+    for ufunc in loops:
+        implements(ufunc)(partial(call_ufunc, ufunc))
+    for function in (softmax, log_softmax, logsumexp):
+        implements(getattr(special, function.__name__))(function)
