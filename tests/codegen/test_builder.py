@@ -71,6 +71,18 @@ def test_convert_is_numpys_cast(source: str) -> None:
             np.testing.assert_array_equal(np.signbit(got[keep]), np.signbit(want[keep]))
 
 
+@pytest.mark.parametrize("has_fma", [True, False])
+@np.errstate(all="ignore")
+def test_every_float16_survives_and_rounding_is_to_even(has_fma: bool) -> None:
+    f16 = DTYPES["f16"]
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    widen = compile_vector(lambda b, v: b.convert(v, F64), (f16,), F64, 8, 2, has_fma)
+    np.testing.assert_array_equal(widen(every), every.astype(np.float64))
+    near = np.concatenate([np.nextafter(every.astype("f4") * s, d) for s in (1, 1 + 2.0**-11) for d in (-np.inf, 0, np.inf)])
+    narrow = compile_vector(lambda b, v: b.convert(v, f16), (F32,), f16, 8, 2, has_fma)
+    np.testing.assert_array_equal(narrow(near), near.astype(np.float16))
+
+
 @pytest.mark.parametrize(("lanes", "copies"), WIDTHS)
 def test_copies_and_splats(lanes: int, copies: int) -> None:
     x, y = np.random.default_rng(0).normal(size=(2, 37))

@@ -12,98 +12,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
-import numpy as np
+from jitml.codegen.llvm import libm
+from jitml.codegen.llvm.conversions import convert
+from jitml.codegen.llvm.operand import F16, Arg, Operand, constant_value, literal, llvm_type, signed, unsigned
+from jitml.ir.types import BOOL, F32, DType
 
-from jitml.ir.types import BOOL, DTYPES, F32, F64, I32, I64, DType
+__all__ = ["F16", "Arg", "Builder", "Declarations", "Operand", "constant_value", "literal", "llvm_type", "signed", "unsigned"]
 
-F16, U32, U64 = DTYPES["f16"], DTYPES["u32"], DTYPES["u64"]
-
-_FLOAT_TYPES = {2: "half", 4: "float", 8: "double"}
 _PREDICATES = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """A scalar (lanes 1) or SIMD value of the kernel; `names` has one entry per copy, or one that serves all copies."""
-
-    dtype: DType
-    lanes: int
-    names: tuple[str, ...]
-
-    @property
-    def is_constant(self) -> bool:
-        return len(self.names) == 1 and self.lanes == 1 and not self.names[0].startswith("%")
-
-    @property
-    def type(self) -> str:
-        return llvm_type(self.dtype, self.lanes)
-
-
-Arg: TypeAlias = Operand | bool | int | float
-
-
-def llvm_type(dtype: DType, lanes: int = 1) -> str:
-    """`<8 x double>` for (float64, 8); bools are i1, and integers have no sign in LLVM.
-
-    >>> llvm_type(F64, 8)
-    '<8 x double>'
-    """
-    if dtype == BOOL:
-        element = "i1"
-    elif dtype.kind == "f":
-        element = _FLOAT_TYPES[dtype.itemsize]
-    else:
-        element = f"i{8 * dtype.itemsize}"
-    return element if lanes == 1 else f"<{lanes} x {element}>"
-
-
-def literal(value: bool | int | float, dtype: DType) -> str:
-    """A constant's text: hex bits for floats (exact, and the only form for nan and inf), signed decimals for integers.
-
-    >>> literal(1.0, F64), literal(0.1, F32), literal(2**64 - 1, U64)
-    ('0x3FF0000000000000', '0x3FB99999A0000000', '-1')
-    """
-    if dtype == BOOL:
-        return "true" if value else "false"
-    if dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            number = dtype.type(value)
-        if dtype == F16:
-            return f"0xH{int(number.view(np.uint16)):04X}"
-        # LLVM writes a float constant as the double of the same value.
-        return f"0x{int(np.float64(number).view(np.uint64)):016X}"
-    bits = 8 * dtype.itemsize
-    wrapped = int(value) & ((1 << bits) - 1)
-    return str(wrapped - (1 << bits) if wrapped >> (bits - 1) else wrapped)
-
-
-def constant_value(x: Operand) -> int | float | None:
-    """The number that a constant, or the splat of one, stands for; None for a computed value.
-
-    >>> constant_value(Operand(F64, 8, (f"splat (double {literal(0.5, F64)})",)))
-    0.5
-    """
-    digits = x.names[0].removeprefix(f"splat ({llvm_type(x.dtype)} ").removesuffix(")")
-    if len(x.names) != 1 or digits[0] not in "-0123456789tf":
-        return None
-    if x.dtype == BOOL:
-        return int(digits == "true")
-    if x.dtype.kind != "f":
-        return int(digits)
-    if x.dtype == F16:
-        return float(np.uint16(int(digits[3:], 16)).view(np.float16))
-    return float(np.uint64(int(digits, 16)).view(np.float64))
-
-
-def signed(dtype: DType) -> DType:
-    """The signed integer dtype of the same width (of a float: of its bits)."""
-    return DTYPES[f"i{8 * dtype.itemsize}"]
-
-
-def unsigned(dtype: DType) -> DType:
-    return DTYPES[f"u{8 * dtype.itemsize}"]
 
 
 @dataclass
@@ -217,7 +134,7 @@ class Builder:
         lanes = max(a.lanes for a in known)
         return [self.splat(a, lanes) for a in known]
 
-    def _each(self, xs: Sequence[Operand], dtype: DType, template: str) -> Operand:
+    def each(self, xs: Sequence[Operand], dtype: DType, template: str) -> Operand:
         """Write one instruction per copy; `template` has `{0}`, `{1}`... for the operands' names."""
         copies = max(len(x.names) for x in xs)
         names = []
@@ -233,7 +150,7 @@ class Builder:
         if dtype == F16:
             return self.convert(self._float(opcode, *(self.convert(x, F32) for x in xs)), F16)
         names = ", ".join(f"{{{k}}}" for k in range(len(xs)))
-        return self._each(xs, dtype, f"{opcode} {self.fastmath}{' ' if self.fastmath else ''}{xs[0].type} {names}")
+        return self.each(xs, dtype, f"{opcode} {self.fastmath}{' ' if self.fastmath else ''}{xs[0].type} {names}")
 
     def fadd(self, x: Arg, y: Arg) -> Operand:
         return self._float("fadd", x, y)
@@ -258,7 +175,7 @@ class Builder:
         kind = xs[0].type
         self.module.declare(f"{kind} {symbol}({', '.join([kind] * len(xs))})")
         names = ", ".join(f"{kind} {{{k}}}" for k in range(len(xs)))
-        return self._each(xs, dtype, f"call {kind} {symbol}({names})")
+        return self.each(xs, dtype, f"call {kind} {symbol}({names})")
 
     def fma(self, x: Arg, y: Arg, z: Arg) -> Operand:
         """x * y + z, rounded once where the target can."""
@@ -273,7 +190,7 @@ class Builder:
         return self._bits_of(x, lambda bits: self.and_(bits, (1 << (8 * x.dtype.itemsize - 1)) - 1))
 
     def fneg(self, x: Operand) -> Operand:
-        return self._each([x], x.dtype, f"fneg {x.type} {{0}}")
+        return self.each([x], x.dtype, f"fneg {x.type} {{0}}")
 
     def copysign(self, x: Arg, y: Arg) -> Operand:
         """The magnitude of x with the sign of y."""
@@ -307,13 +224,15 @@ class Builder:
     def fcmp(self, predicate: str, x: Arg, y: Arg) -> Operand:
         """`predicate` in LLVM's words: olt, une, uno ..."""
         xs = self.operands(x, y)
-        return self._each(xs, BOOL, f"fcmp {predicate} {xs[0].type} {{0}}, {{1}}")
+        if xs[0].dtype == F16:
+            xs = [self.convert(v, F32) for v in xs]
+        return self.each(xs, BOOL, f"fcmp {predicate} {xs[0].type} {{0}}, {{1}}")
 
     # --------------------------------------------------------------------------------------------- integer
 
     def _integer(self, opcode: str, x: Arg, y: Arg) -> Operand:
         xs = self.operands(x, y)
-        return self._each(xs, xs[0].dtype, f"{opcode} {xs[0].type} {{0}}, {{1}}")
+        return self.each(xs, xs[0].dtype, f"{opcode} {xs[0].type} {{0}}, {{1}}")
 
     def add(self, x: Arg, y: Arg) -> Operand:
         return self._integer("add", x, y)
@@ -360,7 +279,7 @@ class Builder:
         xs = self.operands(x, y)
         if predicate not in ("eq", "ne"):
             predicate = f"{'s' if xs[0].dtype.kind == 'i' else 'u'}{predicate}"
-        return self._each(xs, BOOL, f"icmp {predicate} {xs[0].type} {{0}}, {{1}}")
+        return self.each(xs, BOOL, f"icmp {predicate} {xs[0].type} {{0}}, {{1}}")
 
     # ------------------------------------------------------------------------------------------ either kind
 
@@ -376,7 +295,7 @@ class Builder:
         if condition.lanes > x.lanes:
             x, y = self.splat(x, condition.lanes), self.splat(y, condition.lanes)
         # A scalar condition may choose between whole vectors.
-        return self._each([x, y, condition], x.dtype, f"select {condition.type} {{2}}, {x.type} {{0}}, {x.type} {{1}}")
+        return self.each([x, y, condition], x.dtype, f"select {condition.type} {{2}}, {x.type} {{0}}, {x.type} {{1}}")
 
     def min(self, x: Arg, y: Arg) -> Operand:
         """x if x < y, else y: the processor's own minimum, which hands on y if either is nan."""
@@ -391,66 +310,17 @@ class Builder:
         source, target = llvm_type(x.dtype, x.lanes), llvm_type(dtype, x.lanes)
         if source == target:
             return replace(x, dtype=dtype)
-        return self._each([x], dtype, f"bitcast {source} {{0}} to {target}")
+        return self.each([x], dtype, f"bitcast {source} {{0}} to {target}")
 
-    # ---------------------------------------------------------------------------------------------- convert
+    # ---------------------------------------------------------------------------------------- conversions, libm
 
-    def _cast(self, opcode: str, x: Operand, dtype: DType) -> Operand:
-        return self._each([x], dtype, f"{opcode} {x.type} {{0}} to {llvm_type(dtype, x.lanes)}")
+    def cast(self, opcode: str, x: Operand, dtype: DType) -> Operand:
+        """One of LLVM's cast instructions."""
+        return self.each([x], dtype, f"{opcode} {x.type} {{0}} to {llvm_type(dtype, x.lanes)}")
 
     def convert(self, x: Operand, dtype: DType) -> Operand:
-        """NumPy's cast: integers wrap, floats round to nearest even, anything but zero (nan too) is True.
-
-        A float outside the integer's range gives what NumPy gives on x86: the least integer of the 32- or 64-bit
-        conversion that it goes through, cut to the width. LLVM's own casts would be undefined there.
-        """
-        if x.dtype == dtype:
-            return x
-        if dtype == BOOL:
-            return self.compare("ne", x, 0)
-        if x.dtype.kind == "f":
-            return self._convert_float(x, dtype)
-        if dtype == F16:
-            return self.convert(self.convert(x, F32), F16)
-        if dtype.kind == "f":
-            return self._cast("sitofp" if x.dtype.kind == "i" else "uitofp", x, dtype)
-        if x.dtype == BOOL or x.dtype.itemsize < dtype.itemsize:
-            return self._cast("sext" if x.dtype.kind == "i" else "zext", x, dtype)
-        return replace(x, dtype=dtype) if x.dtype.itemsize == dtype.itemsize else self._cast("trunc", x, dtype)
-
-    def _convert_float(self, x: Operand, dtype: DType) -> Operand:
-        if dtype.kind == "f":
-            if dtype.itemsize > x.dtype.itemsize:
-                return self._cast("fpext", x, dtype)
-            return self._cast("fptrunc", self._to_odd(x) if (x.dtype, dtype) == (F64, F16) else x, dtype)
-        if x.dtype == F16:
-            wide = self.convert(x, F32)
-            return self.convert(self.convert(wide, I64) if dtype == U32 else wide, dtype)
-        if dtype in (U32, U64):
-            width, part = 8 * dtype.itemsize, signed(dtype)
-            is_large = self.fcmp("oge", x, 2.0 ** (width - 1))
-            low = self._to_signed(self.select(is_large, self.fsub(x, 2.0 ** (width - 1)), x), part)
-            return replace(self.xor(low, self.shl(self.convert(is_large, part), width - 1)), dtype=dtype)
-        return self.convert(self._to_signed(x, I64 if dtype == I64 else I32), dtype)
-
-    def _to_signed(self, x: Operand, dtype: DType) -> Operand:
-        """fptosi, with the least integer for nan and all that does not fit."""
-        limit = 2.0 ** (8 * dtype.itemsize - 1)
-        # The truncation of anything above -2**31 - 1 still fits; the next float64 below -2**63 does not.
-        is_above = self.fcmp("ogt", x, -limit - 1) if (x.dtype, dtype) == (F64, I32) else self.fcmp("oge", x, -limit)
-        fits = self.and_(is_above, self.fcmp("olt", x, limit))
-        cast = self._cast("fptosi", self.select(fits, x, 0.0), dtype)
-        return self.select(fits, cast, -int(limit))
-
-    def _to_odd(self, x: Operand) -> Operand:
-        """float64 to float32, with the last bit set if inexact, so that a second rounding cannot be off by a tie."""
-        near = self._cast("fptrunc", x, F32)
-        wide = self._cast("fpext", near, F64)
-        is_above = self.fcmp("ogt", self.fabs(wide), self.fabs(x))
-        bits = self.sub(self.bitcast(near, I32), self.convert(is_above, I32))
-        return self.bitcast(self.or_(bits, self.convert(self.fcmp("une", wide, x), I32)), F32)
-
-    # -------------------------------------------------------------------------------------------- scalar code
+        """NumPy's cast between any two dtypes; see `conversions.py`."""
+        return convert(self, x, dtype)
 
     def any(self, mask: Operand) -> Operand:
         """Whether any lane of any copy is set, as one scalar bool."""
@@ -462,84 +332,14 @@ class Builder:
             name = self.define(f"icmp ne i{mask.lanes} {bits}, 0")
         return Operand(BOOL, 1, (name,))
 
-    def _libm_symbol(self, function: str, dtype: DType, arity: int) -> str:
-        symbol = f"@{function}{'f' if dtype == F32 else ''}"
-        scalar = llvm_type(dtype)
-        self.module.declare(f"{scalar} {symbol}({', '.join([scalar] * arity)}) nounwind memory(none)")
-        return symbol
-
     def call_libm(self, function: str, *args: Arg) -> Operand:
         """The C library's function lane by lane, for instance "sin" (which is sinf for float32)."""
         xs = self.operands(*args)
-        lanes, dtype = xs[0].lanes, xs[0].dtype
-        if dtype == F16:
+        if xs[0].dtype == F16:
             return self.convert(self.call_libm(function, *(self.convert(x, F32) for x in xs)), F16)
-        symbol, scalar = self._libm_symbol(function, dtype, len(xs)), llvm_type(dtype)
-        if lanes == 1:
-            names = ", ".join(f"{scalar} {{{k}}}" for k in range(len(xs)))
-            return self._each(xs, dtype, f"call {scalar} {symbol}({names})")
-        results = []
-        for k in range(max(len(x.names) for x in xs)):
-            vector = "poison"
-            for lane in range(lanes):
-                parts = [self.define(f"extractelement {x.type} {x.names[k % len(x.names)]}, i64 {lane}") for x in xs]
-                value = self.define(f"call {scalar} {symbol}({', '.join(f'{scalar} {p}' for p in parts)})")
-                vector = self.define(f"insertelement {xs[0].type} {vector}, {scalar} {value}, i64 {lane}")
-            results.append(vector)
-        return Operand(dtype, lanes, tuple(results))
+        return libm.call(self, function, xs)
 
     def where_rare(self, mask: Operand, fast: Operand, function: str, *args: Arg) -> Operand:
-        """`fast`, but with the C library's `function(*args)` in the lanes where `mask` is set.
-
-        One branch that is almost never taken guards all copies; the cold side loops over the lanes, which is small.
-        """
+        """`fast`, but with the C library's `function(*args)` in the lanes where `mask` is set, on a cold path."""
         *xs, fast = self.operands(*args, fast)
-        mask = self.splat(mask, fast.lanes)
-        weights = self.module.metadata('!{!"branch_weights", i32 1, i32 100000}')
-        cold, done, start = self.fresh("rare"), self.fresh("common"), self.label
-        self.emit(f"br i1 {self.any(mask).names[0]}, label %{cold}, label %{done}, !prof {weights}")
-        self.start_block(cold)
-        repaired = []
-        for k, name in enumerate(fast.names):
-            pick = [x.names[k if len(x.names) > 1 else 0] for x in xs]
-            repaired.append(self._repair(mask.names[k if len(mask.names) > 1 else 0], fast, name, function, pick))
-        last = self.label
-        self.emit(f"br label %{done}")
-        self.start_block(done)
-        merged = [
-            self.define(f"phi {fast.type} [ {name}, %{start} ], [ {other}, %{last} ]")
-            for name, other in zip(fast.names, repaired, strict=True)
-        ]
-        return replace(fast, names=tuple(merged))
-
-    def _repair(self, mask: str, fast: Operand, name: str, function: str, args: list[str]) -> str:
-        """Call the library for the lanes of one vector that are in `mask`, from one set bit to the next."""
-        scalar, vector, bits = llvm_type(fast.dtype), fast.type, f"i{fast.lanes}"
-        symbol = self._libm_symbol(function, fast.dtype, len(args))
-        head, call, end = (self.fresh(stem) for stem in ("lane", "call", "end"))
-        left, rest, current = (f"%{self.fresh()}" for _ in range(3))
-        is_wide = fast.lanes > 1
-        todo = self.define(f"bitcast {llvm_type(BOOL, fast.lanes)} {mask} to {bits}") if is_wide else mask
-        before = self.label
-        self.emit(f"br label %{head}")
-        self.start_block(head)
-        phis = len(self.lines)  # written once the values from the end of the loop have their names
-        more = self.define(f"icmp ne {bits} {left}, 0")
-        self.emit(f"br i1 {more}, label %{call}, label %{end}")
-        self.start_block(call)
-        if is_wide:
-            self.module.declare(f"{bits} @llvm.cttz.{bits}({bits}, i1)")
-            lane = self.define(f"call {bits} @llvm.cttz.{bits}({bits} {left}, i1 true)")
-            args = [self.define(f"extractelement {vector} {x}, {bits} {lane}") for x in args]
-        value = self.define(f"call {scalar} {symbol}({', '.join(f'{scalar} {x}' for x in args)})")
-        if is_wide:
-            value = self.define(f"insertelement {vector} {current}, {scalar} {value}, {bits} {lane}")
-        less = self.define(f"sub {bits} {left}, 1")
-        self.emit(f"{rest} = and {bits} {left}, {less}")
-        self.emit(f"br label %{head}")
-        self.lines[phis:phis] = [
-            f"  {left} = phi {bits} [ {todo}, %{before} ], [ {rest}, %{call} ]",
-            f"  {current} = phi {vector} [ {name}, %{before} ], [ {value}, %{call} ]",
-        ]
-        self.start_block(end)
-        return current
+        return libm.repair(self, self.splat(mask, fast.lanes), fast, function, xs)
