@@ -60,6 +60,12 @@ NESTS = {
       kernel k(x: f64[6, 3000], y: f64[6, 3000]) { for r in 0:6 parallel { alloc t: f64[3000] {
         for i in 0:3000 vector { t[i] = x[r, i] * 2.0 }
         for i in 0:3000 vector { y[r, i] = t[2999 - i] } } } }""",
+    "a parallel loop over short rows runs rows as lanes": """
+      kernel k(x: f64[101, 4], y: f64[101, 3], n: i64[101]) { for i in 1:101 parallel grain 7 {
+        cell s: f64 = 0.0
+        for j in 0:4 vector { s add= x[i, j] * x[i, j] }
+        for j in 1:3 vector { y[i, j] = x[i, j] / sqrt(s) }
+        if s > 40.0 { y[i, 0] = s } else { y[i, 0] = f64(i) } } }""",
     "a parallel loop that needs values from around it": """
       kernel k(x: f64[4], y: f64[4, 30]) { let a: f64 = x[1]; let n: i64 = 3; cell b: f64 = x[2]; b = b * 2.0
         for i in 0:4 parallel { for j in n:30 vector { y[i, j] = a * b + f64(j) } } }""",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from jitml.codegen.llvm.access import Memory
 from jitml.codegen.llvm.builder import Builder, Declarations, Operand
 from jitml.codegen.llvm.function import Function
+from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.nest import identifier
 from jitml.codegen.llvm.vectorize import VectorNest
 from jitml.codegen.target import Target
@@ -163,7 +164,7 @@ class KernelBody(VectorNest):
         """
         trips = self.trips(loop)
         if (trips is not None and trips <= loop.grain) or self.carried(loop.body):
-            self.serial_loop(loop)
+            (self.vector_loop if self.suits_lanes(loop) else self.serial_loop)(loop)
             return
         b, unit = self.builder, self.unit
         symbol = f"{self.symbol}.body{self.parallel_loops}"
@@ -236,14 +237,22 @@ class ParallelBody(KernelBody):
         begin, end = Operand(I64, 1, ("%begin",)), Operand(I64, 1, ("%end",))
         start = self.linear(loop.start)
 
+        if self.suits_lanes(loop):
+            for name, number in (("begin", begin), ("end", end)):
+                self.bind(name, start + self.atom(number) * loop.step)
+            self.vector_loop(replace(loop, start=Var("begin"), stop=Var("end")))
+        else:
+            self._run_in_order(loop, begin, end, start)
+        self.leave("0")
+        head = f"define internal void @{self.symbol}(ptr %ctx, i64 %begin, i64 %end) #0 {{"
+        self.unit.functions.append("\n".join([head, *self.text(), "}"]))
+
+    def _run_in_order(self, loop: Loop, begin: Operand, end: Operand, start: Linear) -> None:
         def body(number: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
             self.iteration(loop, start + self.atom(number) * loop.step)
             return {}
 
         self.function.loop(begin, end, 1, {}, body, stored=self.stored(loop.body), is_certain=True, stem=identifier(loop.index))
-        self.leave("0")
-        head = f"define internal void @{self.symbol}(ptr %ctx, i64 %begin, i64 %end) #0 {{"
-        self.unit.functions.append("\n".join([head, *self.text(), "}"]))
 
     def leave(self, code: str) -> None:
         self.builder.lines += [*self._finish(), "  ret void"]

@@ -51,12 +51,14 @@ def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = fr
     if unknown := fastmath - set(FLAGS):
         raise ValueError(f"fastmath: {', '.join(sorted(unknown))} is not one of {', '.join(FLAGS)}")
     unit = Unit(cpu, " ".join(flag for flag in FLAGS if flag in fastmath))
+    # Elsewhere the hint would not be enough: LLVM writes such stores element by element.
+    streamed = streamed_buffers(program) if cpu.is_x86 else frozenset()
     calls = []
     for number, step in enumerate(program.kernels.steps):
         symbol = f"{identifier(step.name)}.{number}"
         if isinstance(step, Kernel):
             groups = storage_groups(program, [b.name for b in step.params])
-            emit_kernel(unit, step, symbol, groups, streamed_buffers(program))
+            emit_kernel(unit, step, symbol, groups, streamed)
             calls.append((symbol, [b.name for b in step.params]))
         else:
             names = dict.fromkeys((*step.reads, *step.writes))

@@ -151,11 +151,21 @@ class Nest(Accesses):
                 self.vector_loop(loop)
             case "parallel" if self.lanes is None:
                 self.parallel_loop(loop)
-            case "unroll" if (trips := self.trips(loop)) is not None and trips * len(list(walk(loop.body))) <= 4096:
-                for n in range(trips):
-                    self.iteration(loop, self.linear(loop.start) + Linear(constant=n * loop.step))
+            case "unroll" if self._is_short(loop, 4096):
+                self._unroll(loop)
+            case "vector" if self._is_short(loop, 64):  # inside lanes already
+                self._unroll(loop)
             case _:
                 self.serial_loop(loop)
+
+    def _is_short(self, loop: Loop, most: int) -> bool:
+        """Whether all iterations together are at most so many statements."""
+        trips = self.trips(loop)
+        return trips is not None and trips * sum(1 for _ in walk(loop.body)) <= most
+
+    def _unroll(self, loop: Loop) -> None:
+        for n in range(self.trips(loop) or 0):
+            self.iteration(loop, self.linear(loop.start) + Linear(constant=n * loop.step))
 
     def trips(self, loop: Loop) -> int | None:
         """Number of iterations, if known."""

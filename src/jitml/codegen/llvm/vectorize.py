@@ -8,6 +8,7 @@ an order that depends on the shape only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.access import COMBINES, DENSE_STRIDE
@@ -18,12 +19,16 @@ from jitml.codegen.llvm.nest import Nest, identifier
 from jitml.codegen.llvm.pressure import registers_needed
 from jitml.codegen.llvm.values import Lanes
 from jitml.fusion.loops import (
+    Alloc,
+    Apply,
     Combine,
+    Const,
     Expr,
     If,
     Let,
     Load,
     Loop,
+    Stmt,
     Store,
     Update,
     Var,
@@ -35,6 +40,8 @@ from jitml.fusion.loops import (
 )
 from jitml.ir.types import BOOL, DTYPES, I64, DType
 
+# Operations from which on a mask on every step costs less than the time to compile a second copy of the body.
+LARGE_BODY = 100
 # Fewer iterations than this are not worth aligning a streamed store for.
 STREAMED_LENGTH = 1024
 
@@ -74,6 +81,19 @@ class VectorNest(Nest):
                 if own is not None and any(isinstance(e, Var) and e.name == own for e in walk_expression(expr)):
                     return False
         return True
+
+    def suits_lanes(self, loop: Loop) -> bool:
+        """Whether a parallel loop's iterations had better be lanes: its own vector loops fill less than half a vector.
+
+        Iterations of a parallel loop are independent. Scratch would have to be multiplied, and limits must be known.
+        """
+        inner = [stmt for stmt in walk(loop.body) if isinstance(stmt, Loop)]
+        short = [stmt for stmt in inner if stmt.kind == "vector"]
+        if not short or any(isinstance(stmt, Alloc) for stmt in walk(loop.body)):
+            return False
+        most = max(1, self.target.vector_bytes // _widest(loop) // 2)
+        lengths = [_known_trips(stmt) for stmt in inner]
+        return None not in lengths and all((_known_trips(s) or 0) <= most for s in short) and self.is_vectorizable(loop)
 
     def _is_injective(self, stmt: Store, loop: Loop) -> bool:
         """Whether no two lanes store to one element. An indirect store without `combine` was proved so by its author."""
@@ -131,6 +151,9 @@ class VectorNest(Nest):
         is_strided = self._has_strided_loads(loop)
         # Strided loads read whole vectors, so that the last element of all must be left to the rest.
         last = self.evaluate(self.atom(count) - Linear(constant=1)) if is_strided else count
+        if has_masks and streamed is None and not is_strided and _size_of(loop.body) >= LARGE_BODY:
+            lanes = width * vectors
+            return [Strip(zero, count, lanes, is_masked=self._whole(zero, count, lanes) != count)]
         for lanes in (width * vectors, width) if vectors > 1 and (is_strided or not has_masks) else (width * vectors,):
             high = self._whole(low, last, lanes)
             if high != low:
@@ -286,6 +309,16 @@ def _extreme(dtype: DType, *, is_low: bool) -> bool | int | float:
     if dtype.kind == "u":
         return 0 if is_low else (1 << bits) - 1
     return -(1 << bits - 1) if is_low else (1 << bits - 1) - 1
+
+
+def _known_trips(loop: Loop) -> int | None:
+    if isinstance(loop.start, Const) and isinstance(loop.stop, Const):
+        return max(0, -(-int(loop.stop.value - loop.start.value) // loop.step))
+    return None
+
+
+def _size_of(body: Sequence[Stmt]) -> int:
+    return sum(isinstance(e, Apply) for e in walk_expressions(body))
 
 
 def _widest(loop: Loop) -> int:
