@@ -1,0 +1,116 @@
+"""How long does the first call take, and the import?
+
+    python bench/cold.py [--rounds N]
+
+Elementwise functions of 10, 100 and 1000 operations on 1000 numbers: the first call of a fresh function, in a process that
+has compiled something before; beside JAX (`jit`, 64-bit). And what `import jitml` adds to `import numpy`, in fresh
+processes. Recorded in bench/results/cold.md and cold.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+import jitml
+from harness import duration, record, table
+
+SIZES = (10, 100, 1000)
+LIMITS = {10: 0.060, 100: 0.250, 1000: 2.0}  # seconds that jitml allows itself
+
+
+def chain(operations: int, seed: int, np: ModuleType) -> Callable[..., Any]:
+    """A function of two arrays with that many operations: sums, products, quotients, some functions."""
+    rng = random.Random(seed)
+    lines, names = [], ["x", "y"]
+    for n in range(operations):
+        a, b = rng.choice(names[-4:]), rng.choice(names[-4:])
+        form = rng.choice(
+            ["{a} + {b}", "{a} - 0.5 * {b}", "{a} * {b}", "{a} / ({b} * {b} + 2.0)", "np.sin({a})", "np.sqrt({a} * {a} + 1.0)"]
+        )
+        lines.append(f"    t{n} = {form.format(a=a, b=b)}")
+        names.append(f"t{n}")
+    source = "\n".join(["def f(x, y):", *lines, f"    return t{operations - 1} + {' + '.join(names[-4:-1])}"])
+    scope: dict[str, Any] = {"np": np}
+    exec(source, scope)
+    function: Callable[..., Any] = scope["f"]
+    return function
+
+
+def first_calls(compile_one: Callable[[int, int], Callable[..., Any]], args: tuple[Any, ...], rounds: int) -> dict[int, float]:
+    """Median seconds of the first call by number of operations; each round has a function of its own."""
+    compile_one(5, 10**6)(*args)
+    result = {}
+    for operations in SIZES:
+        samples = []
+        for seed in range(rounds if operations < 1000 else max(3, rounds // 3)):
+            function = compile_one(operations, seed)
+            start = time.perf_counter()
+            function(*args)
+            samples.append(time.perf_counter() - start)
+        result[operations] = statistics.median(samples)
+    return result
+
+
+def with_jitml(operations: int, seed: int) -> Callable[..., Any]:
+    return jitml.jit(chain(operations, seed, np))
+
+
+def with_jax() -> Callable[[int, int], Callable[..., Any]]:
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+
+    def compile_one(operations: int, seed: int) -> Callable[..., Any]:
+        function = jax.jit(chain(operations, seed, jnp))
+        return lambda *args: jax.block_until_ready(function(*args))
+
+    return compile_one
+
+
+def import_time(statement: str, rounds: int) -> float:
+    """Median seconds of an import in a fresh process, as that process measures it."""
+    program = f"import time; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
+    runs = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True) for _ in range(rounds)]
+    return statistics.median(float(run.stdout) for run in runs)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9)
+    rounds = parser.parse_args().rounds
+    args = (np.linspace(0.1, 1.0, 1000), np.linspace(1.0, 2.0, 1000))
+    columns = {"jitml": first_calls(with_jitml, args, rounds)}
+    if importlib.util.find_spec("jax") is not None:
+        columns["jax"] = first_calls(with_jax(), args, rounds)
+    rows = [
+        [
+            f"{n} operations",
+            *(duration(columns[c][n]) for c in columns),
+            duration(LIMITS[n]),
+            "yes" if columns["jitml"][n] <= LIMITS[n] else "no",
+        ]
+        for n in SIZES
+    ]
+    body = table(["first call", *columns, "limit", "within it"], rows)
+    plain, ours = import_time("import numpy", rounds), import_time("import numpy, jitml", rounds)
+    body += f"\n`import numpy` takes {duration(plain)}, with `import jitml` {duration(ours)}:"
+    body += f" {duration(ours - plain)} more (limit 60 ms).\n"
+    record("cold", "First calls", body, {"first_call": columns, "import_numpy": plain, "import_jitml": ours})
+
+
+if __name__ == "__main__":
+    main()
