@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
@@ -97,3 +99,9 @@ def test_all_functions_compile_for_other_processors(triple: str, cpu: str, has_f
         inputs = (F64,) * (2 if name in BINARY else 1)
         text = loop_text(lambda b, *args, name=name: emit(b, name, args, F64), inputs, F64, 2, 1, has_fma)
         assert len(machine.emit_object(llvm.parse_assembly(text))) > 0
+
+
+def test_the_page_states_these_bounds() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "accuracy.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")] for line in page.splitlines() if line.startswith("| `")]
+    assert {row[1].strip("`"): (float(row[2]), float(row[5])) for row in rows} == {name: case[1:] for name, case in CASES.items()}

@@ -38,7 +38,7 @@ and domain errors give NumPy's values, subnormal arguments and results are full-
 result rounds to infinity. The results do not depend on how many lanes the processor has. Arguments of `sin`, `cos` and `tan`
 beyond 1e9 (float64) or 1e5 (float32) are handed to the C library, lane by lane.
 
-On processors without fused multiply-add, bounds are up to 1 ulp larger.
+On processors without fused multiply-add, bounds are up to 1 ulp larger, and circular functions go to the C library from 1e6 on.
 
 Reference: mpmath at 160 bits for float64, float64 for float32. Points: {n:,} (float64) and {n32:,} (float32) per range, ranges
 chosen around the edges of each method (zeros, folds of the argument reduction, overflow, underflow, subnormals, huge arguments).
