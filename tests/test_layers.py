@@ -80,6 +80,27 @@ def test_every_op_through_fusion_and_memory(name: str) -> None:
         assert_close(run(plan(fused(program)), copies(program.args)), interpret(program.graph, program.args))
 
 
+def together(name: str) -> Program:
+    """All samples of an op's row, of all dtypes, as one graph."""
+    case = CASES[name]
+    b, args, outputs = GraphBuilder(), [], []
+    for sample in case.samples:
+        for dtype in case.dtypes:
+            own = case.inputs(sample, dtype)
+            values = [b.add_input(Aval(a.shape, a.dtype)) for a in own]
+            with recording(b):
+                outputs.append(case.op(*values, **sample.params))
+            args += own
+    return Program(b.build(outputs), args, {})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_op_as_native_code(name: str) -> None:
+    program = together(name)
+    got = compile_program(plan(verify_program(fuse(program.graph))))(*copies(program.args))
+    assert_close(got, interpret(program.graph, program.args))
+
+
 @settings(max_examples=100, deadline=None)
 @given(floating_programs())
 def test_drawn_graphs_through_passes_fusion_and_memory(program: Program) -> None:
