@@ -9,7 +9,7 @@ name, so a back end supplies one emitter per name and knows nothing of arrays. `
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from jitml.errors import Source
@@ -325,13 +325,20 @@ def walk_expression(expr: Expr) -> Iterator[Expr]:
 
 def expressions(stmt: Stmt) -> Iterator[Expr]:
     """The expressions that stand directly in a statement (not those in its body)."""
-    for f in fields(stmt):
-        if f.name in ("body", "then", "orelse"):
-            continue
-        value = getattr(stmt, f.name)
-        for item in value if isinstance(value, tuple) else (value,):
-            if is_dataclass(item) and isinstance(item, (Const, Var, Apply, Load)):
-                yield item
+    match stmt:
+        case Let(_, value) | Cell(_, value) | Update(_, value):
+            yield value
+        case Store(_, at, value):
+            yield from at
+            yield value
+        case Loop(_, start, stop):
+            yield start
+            yield stop
+        case If(condition):
+            yield condition
+        case Check(condition, _, _, values):
+            yield condition
+            yield from values
 
 
 def walk_expressions(body: Sequence[Stmt]) -> Iterator[Expr]:

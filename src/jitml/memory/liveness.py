@@ -5,7 +5,7 @@ Reads of constants and of the caller's arrays cost nothing: only buffers that th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jitml.fusion.loops import Check, Kernel, walk
@@ -23,11 +23,18 @@ class Lifetime:
         return self.first <= other.last and other.first <= self.last
 
 
-def step_reads(step: Step) -> tuple[str, ...]:
-    """The buffers whose contents a step needs when it starts, or loads while it runs."""
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """What one step touches: the buffers whose contents it needs at its start or loads, and those it stores to."""
+
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+
+def uses_of(step: Step) -> Uses:
     if isinstance(step, Kernel):
-        return tuple(dict.fromkeys((*step.reads, *step.updates.values())))
-    return step.reads
+        return Uses(tuple(dict.fromkeys((*step.reads, *step.updates.values()))), step.writes)
+    return Uses(step.reads, step.writes)
 
 
 def has_check(step: Step) -> bool:
@@ -35,17 +42,17 @@ def has_check(step: Step) -> bool:
     return isinstance(step, Kernel) and any(isinstance(s, Check) for s in walk(step.body))
 
 
-def lifetimes(program: KernelProgram) -> dict[str, Lifetime]:
+def lifetimes(program: KernelProgram, uses: Sequence[Uses]) -> dict[str, Lifetime]:
     """The lifetime of every buffer; outputs live to the end, one step after the last.
 
     A buffer that no step touches is live at no step: its lifetime ends before it begins.
     """
     first = dict.fromkeys((*program.inputs, *program.constants), -1)
     last = dict.fromkeys(first, -1)
-    for n, step in enumerate(program.steps):
+    for n, step in enumerate(uses):
         for name in step.writes:
             first.setdefault(name, n)
-        for name in (*step_reads(step), *step.writes):
+        for name in (*step.reads, *step.writes):
             last[name] = n
     for name in program.outputs:
         last[name] = len(program.steps)

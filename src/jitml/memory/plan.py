@@ -11,7 +11,7 @@ from dataclasses import replace
 from jitml.fusion.loops import Buffer
 from jitml.fusion.program import Call, KernelProgram, Step
 from jitml.memory.arena import aligned, pack
-from jitml.memory.liveness import Lifetime, lifetimes
+from jitml.memory.liveness import Lifetime, lifetimes, uses_of
 from jitml.memory.program import MemoryReport, Place, Program
 from jitml.memory.sharing import Sharing, share
 
@@ -21,8 +21,9 @@ def plan(kernels: KernelProgram) -> Program:
 
     Outputs that alias an input live in the caller's array if they can, else in the arena with a copy at the end.
     """
-    lives = lifetimes(kernels)
-    sharing = share(kernels, lives)
+    uses = [uses_of(step) for step in kernels.steps]
+    lives = lifetimes(kernels, uses)
+    sharing = share(kernels, uses, lives)
     fixed = _fixed_places(kernels)
     storages = _storages(kernels, sharing, lives, fixed)
     sizes = {home: max(extent(kernels.buffers[name]) for name in names) for home, (names, _) in storages.items()}

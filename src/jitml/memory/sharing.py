@@ -6,13 +6,13 @@ before it has been read. This is decided from the kernel's accesses alone: `may_
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from jitml.fusion.dependence import Access, Accesses, Path, accesses, coincide_only_together
 from jitml.fusion.loops import Buffer, Kernel
 from jitml.fusion.program import KernelProgram, Step
-from jitml.memory.liveness import Lifetime, has_check, step_reads
+from jitml.memory.liveness import Lifetime, Uses, has_check
 
 
 def may_share(kernel: Kernel, read: str, written: str, known: Accesses | None = None) -> bool:
@@ -22,9 +22,9 @@ def may_share(kernel: Kernel, read: str, written: str, known: Accesses | None = 
     the store of one element happen in the same iteration. A load in a later nest, of a neighbour, or of one element
     for many forbids it.
     """
-    if read in kernel.writes:
-        return False
     known = known or accesses(kernel)
+    if known.stores(read):
+        return False
     stores = known.stores(written)
     return all(_comes_first(load, store, known) for load in known.loads(read) for store in stores)
 
@@ -48,6 +48,7 @@ class Sharing:
     """Who lives in whose storage. `home` of a buffer is the buffer that its storage is named after."""
 
     program: KernelProgram
+    uses: Sequence[Uses]
     lives: dict[str, Lifetime]
     in_place: list[tuple[str, str, int]] = field(default_factory=list)
     copies_before: dict[int, list[tuple[str, str]]] = field(default_factory=dict)  # step -> (from, to)
@@ -98,9 +99,9 @@ class Sharing:
         return len(homes) == 2 and homes.isdisjoint(self._callers) and not homes <= self._own_memory
 
 
-def share(program: KernelProgram, lives: dict[str, Lifetime]) -> Sharing:
+def share(program: KernelProgram, uses: Sequence[Uses], lives: dict[str, Lifetime]) -> Sharing:
     """Decide every sharing and every copy that the program needs."""
-    sharing = Sharing(program, lives)
+    sharing = Sharing(program, uses, lives)
     for output, source in program.aliases.items():
         if can_write_back(sharing, output, source):
             sharing.give(lives[output].first, source, output)
@@ -123,7 +124,7 @@ def can_write_back(sharing: Sharing, output: str, source: str) -> bool:
         return False
     if sharing.lives[source].last > first:
         return False
-    return source not in step_reads(program.steps[first]) or sharing.may_share(first, source, output)
+    return source not in sharing.uses[first].reads or sharing.may_share(first, source, output)
 
 
 def _share_step(sharing: Sharing, n: int, step: Step) -> None:
@@ -135,9 +136,9 @@ def _share_step(sharing: Sharing, n: int, step: Step) -> None:
             sharing.give(n, read, written)
         else:
             sharing.copies_before.setdefault(n, []).append((read, written))
-    for written in step.writes:
+    for written in sharing.uses[n].writes:
         if written not in updates and sharing.lives[written].first == n:
-            _take_over(sharing, n, written, step_reads(step))
+            _take_over(sharing, n, written, sharing.uses[n].reads)
 
 
 def _take_over(sharing: Sharing, n: int, written: str, candidates: Iterable[str]) -> None:
