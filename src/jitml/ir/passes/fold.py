@@ -7,10 +7,10 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.rewrite import Producers, sweep
+from jitml.ir.types import Aval
 
 # A folded literal travels in the program; above this many elements computing it again is better than keeping it.
 MAX_ELEMENTS = 1024
-EMPTY = {"f": 0.0, "i": 0, "u": 0, "b": False}
 _REARRANGING = {ops.broadcast, ops.transpose, ops.reshape, ops.slice, ops.flip}
 
 
@@ -25,8 +25,7 @@ def fold_constants(graph: Graph) -> Graph:
         makers = [producers.get(v) for v in node.inputs]
         if makers and node.output.size == 0 and not node.op.has_effect and node.op.family != "indexed":
             # Indices are checked even where nothing is read.
-            empty = node.output.aval
-            return ops.full(value=EMPTY[empty.dtype.kind], shape=empty.shape, dtype=empty.dtype)  # type: ignore[no-any-return]  # one result
+            return _nothing(node.output.aval)
         if not makers or node.op.has_effect or any(m is None or m.op not in (ops.full, ops.array) for m in makers):
             return None
         known = [m for m in makers if m is not None]
@@ -42,6 +41,14 @@ def fold_constants(graph: Graph) -> Graph:
             return None
         arrays = tuple(m.op.run((), dict(m.params)) for m in known)
         result = np.asarray(node.op.run(arrays, dict(node.params)), aval.dtype)
+        if result.size == 0:
+            return _nothing(aval)
         return ops.array(value=result, shape=aval.shape, dtype=aval.dtype)  # type: ignore[no-any-return]  # one result
 
     return sweep(graph, visit)
+
+
+def _nothing(aval: Aval) -> Value:
+    """An array without elements."""
+    value = {"f": 0.0, "b": False}.get(aval.dtype.kind, 0)
+    return ops.full(value=value, shape=aval.shape, dtype=aval.dtype)  # type: ignore[no-any-return]  # one result
