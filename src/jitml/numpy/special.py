@@ -11,6 +11,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.numpy.loops import LOOPS
 from jitml.numpy.ufuncs import call_ufunc
+from jitml.trace.context import unsupported
 from jitml.trace.registry import implements, when_imported
 
 
@@ -37,10 +38,10 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     """log(sum(exp(a))) without overflow; `b` scales the terms.
 
     Raises:
-        NotImplementedError: `return_sign` is not supported.
+        UnsupportedError: `return_sign` is given.
     """
     if return_sign:
-        raise NotImplementedError("logsumexp(return_sign=True) is not supported in jitted code")
+        unsupported("logsumexp(return_sign=True) is not supported in jitted code", "Leave return_sign out.")
     top = np.amax(a, axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
     e = np.exp(a - top)
