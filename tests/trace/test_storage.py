@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 import jitml
 from jitml.trace.entry import evaluate
-from jitml.trace.storage import reshape_strides
+from jitml.trace.storage import kept_strides, reshape_strides
 
 Array = np.ndarray[Any, Any]
 
@@ -124,6 +124,39 @@ def test_reshape_strides_agree_with_numpy(shape: tuple[int, ...]) -> None:
             assert (got is not None) == np.shares_memory(x, y)
             if got is not None:
                 assert all(n == 1 or s * 8 == t for n, s, t in zip(y.shape, got, y.strides))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_new_arrays_lie_in_memory_as_in_numpy(data: st.DataObject) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))
+
+    def operand() -> Array:
+        perm = data.draw(st.permutations(range(len(shape))))
+        steps = [data.draw(st.sampled_from([1, 2, -1])) for _ in shape]
+        x = np.ones([shape[p] * abs(steps[p]) for p in perm])[tuple(slice(None, None, steps[p]) for p in perm)]
+        x = x.transpose(np.argsort(perm))
+        narrow = data.draw(st.sampled_from([None, *range(len(shape))]))
+        return x if narrow is None else x.take([0], axis=narrow) if data.draw(st.booleans()) else x
+
+    operands = [operand() for _ in range(data.draw(st.integers(1, 2)))]
+    want = operands[0] + 1 if len(operands) == 1 else np.add(*operands)
+    got = kept_strides([(x.shape, tuple(s // 8 for s in x.strides)) for x in operands], want.shape)
+    assert all(n == 1 or 8 * s == t for n, s, t in zip(want.shape, got, want.strides))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda x: x.T + 1, lambda x: np.zeros_like(x.T), lambda x: x.T.astype("f4"), lambda x: x.T.copy()]
+)
+def test_a_reshape_is_a_view_exactly_where_it_is_in_numpy(make: Any) -> None:
+    def f(x: Array) -> tuple[Array, Array]:
+        y = make(x)
+        z = y.reshape(-1)
+        z[0] = 9
+        return y, z
+
+    for g, w in zip(jitml.jit(f)(np.ones((2, 3))), f(np.ones((2, 3)))):
+        assert_same(g, w)
 
 
 def test_in_place_operators_keep_the_dtype() -> None:

@@ -33,7 +33,7 @@ from jitml.numpy.operands import (
 from jitml.numpy.reshaping import as_shape, broadcasted, moveaxis, reshaped
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read, scalar
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh, fresh_like, is_traced, read, scalar
 
 
 def known(x: Any) -> Any:
@@ -67,7 +67,8 @@ def _filled_like(value: int) -> Callable[..., TracedArray]:
     ) -> TracedArray:
         x = value_of(a)
         sizes = x.shape if shape is None else _checked(shape)
-        return fresh(full(sizes, value, x.dtype if dtype is None else np.dtype(dtype)))
+        made = full(sizes, value, x.dtype if dtype is None else np.dtype(dtype))
+        return fresh_like(made, a) if sizes == x.shape and order == "K" else fresh(made)
 
     return function
 
@@ -97,7 +98,8 @@ def full_like(
 ) -> TracedArray:
     x = value_of(a)
     result = fresh(full(x.shape if shape is None else _checked(shape), 0, x.dtype if dtype is None else np.dtype(dtype)))
-    return fresh(broadcast_value(value_for(fill_value, result), result.shape))
+    made = broadcast_value(value_for(fill_value, result), result.shape)
+    return fresh_like(made, a) if result.shape == x.shape and order == "K" else fresh(made)
 
 
 @implements(np.array)
@@ -116,9 +118,11 @@ def array(
     if isinstance(object, TracedArray) and not copy and wanted in (None, object.dtype):
         result = object
     elif isinstance(object, TracedNumber) or wanted is None:
-        result = fresh(value_of(object, wanted))
+        value = value_of(object, wanted)
+        result = fresh_like(value, object) if order == "K" else fresh(value)
     else:
-        result = fresh(astype(value_of(object), wanted) if type(object) is not int else value_of(object, wanted))
+        value = astype(value_of(object), wanted) if type(object) is not int else value_of(object, wanted)
+        result = fresh_like(value, object) if order == "K" else fresh(value)
     return result if result.ndim >= ndmin else reshaped(result, (1,) * (ndmin - result.ndim) + result.shape)
 
 
@@ -137,7 +141,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> TracedA
 
 @implements(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> TracedArray:
-    return fresh(value_of(a))
+    return fresh_like(value_of(a), a) if order == "K" else fresh(value_of(a))
 
 
 @implements(*present("astype"))

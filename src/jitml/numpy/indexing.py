@@ -30,8 +30,9 @@ from jitml.numpy.operands import (
 )
 from jitml.numpy.reshaping import flipped, reshaped, same, transposed
 from jitml.trace.context import user_source
+from jitml.trace.known import constant_of
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, TracedNumber, assign, constant_of, fresh, is_traced, read, scalar, view
+from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, is_traced, read, scalar, view
 
 _VALID_INDICES = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices"

@@ -8,7 +8,8 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.numpy.operands import broadcast_value, common_shape, kind_of, not_compiled, value_of
-from jitml.trace.tracers import TracedNumber, constant_of, fresh, is_traced
+from jitml.trace.known import constant_of
+from jitml.trace.tracers import TracedNumber, fresh, is_traced
 
 # They change bits: sqrt(-0.0) is -0.0 where pow gives 0.0, and x * x is one rounding.
 _SHORTCUTS: dict[float, np.ufunc] = {2.0: np.square, 0.5: np.sqrt, -1.0: np.reciprocal, 1.0: np.positive}

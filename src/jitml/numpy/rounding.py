@@ -24,8 +24,9 @@ from jitml.numpy.operands import (
 )
 from jitml.numpy.reductions import finish, reduce_values
 from jitml.numpy.ufuncs import call_ufunc
+from jitml.trace.context import current_trace
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedNumber, current_trace, fresh, scalar
+from jitml.trace.tracers import TracedNumber, fresh, scalar
 
 
 def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:

@@ -28,7 +28,7 @@ from jitml.numpy.operands import (
 from jitml.numpy.powers import replace_power
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, read
+from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh_like, read
 
 
 def call_ufunc(
@@ -59,7 +59,8 @@ def call_ufunc(
     dtypes = _resolve(ufunc, args, outs, dtype, signature or sig, casting)
     values = [value_of(a, d) for a, d in zip(args, dtypes)]
     mask = None if where is True else value_of(where, BOOL)
-    return _store(ufunc, _compute(ufunc, values, outs, mask), dtypes[ufunc.nin :], outs, mask, casting)
+    results = _compute(ufunc, values, outs, mask)
+    return _store(ufunc, args, results, dtypes[ufunc.nin :], outs, mask, casting)
 
 
 def _split_out(ufunc: np.ufunc, args: tuple[Any, ...], out: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -104,6 +105,7 @@ def _compute(ufunc: np.ufunc, values: list[Value], outs: tuple[Any, ...], mask: 
 
 def _store(
     ufunc: np.ufunc,
+    args: tuple[Any, ...],
     results: tuple[Value, ...],
     dtypes: tuple[DType, ...],
     outs: tuple[Any, ...],
@@ -120,7 +122,7 @@ def _store(
         if mask is not None:
             # NumPy leaves the masked places uninitialised: any value is right there.
             result = ops.select(broadcast_value(mask, result.shape), result, full(result.shape, 0, dtype))
-        stored.append(fresh(result) if out is Ellipsis else result_of(result))
+        stored.append(fresh_like(result, *args) if out is Ellipsis or result.ndim else result_of(result))
     return stored[0] if ufunc.nout == 1 else tuple(stored)
 
 

@@ -9,9 +9,13 @@ Strides, counted in elements, are followed only because NumPy's answer to "is th
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from jitml.ir import ops
 from jitml.ir.graph import Value
@@ -180,6 +184,28 @@ def reshape_strides(shape: Ints, strides: Ints, new: Ints) -> Ints | None:
         inner = run[-1][1]
         result.extend(inner * s for s in c_strides(tuple(sizes)))
         at, position = at + taken, end
+    return tuple(result)
+
+
+def kept_strides(operands: Sequence[tuple[Ints, Ints]], shape: Ints) -> Ints:
+    """Strides of the new array that NumPy makes of these operands (their shapes and strides) with `order="K"`.
+
+    NumPy's own iterator decides the order of axes, on stand-ins of two elements an axis.
+
+    >>> kept_strides([((4, 6), (1, 4))], (4, 6)), kept_strides([((4, 6), (1, 4)), ((4, 6), (6, 1))], (4, 6))
+    ((1, 4), (6, 1))
+    """
+    if prod(shape) == 0 or all(is_contiguous(*operand) for operand in operands):
+        return c_strides(shape)
+    byte = np.empty(1, np.int8)
+    few = [as_strided(byte, [min(n, 2) for n in extent], strides) for extent, strides in operands]
+    made = np.nditer([*few, None], order="K").operands[-1]
+    inner_first = sorted(range(len(shape)), key=lambda axis: (abs(made.strides[axis]), -axis))
+    result = [0] * len(shape)
+    step = 1
+    for axis in inner_first:
+        result[axis] = step
+        step *= shape[axis]
     return tuple(result)
 
 

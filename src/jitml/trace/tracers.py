@@ -20,13 +20,23 @@ from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder, Value
 from jitml.ir.op import Op, active_recorder
 from jitml.ir.types import Aval, is_supported
-from jitml.trace.context import Trace, active_trace, current_trace, leaked, refuse, unsupported
+from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
 from jitml.trace.host import Slot
 from jitml.trace.known import constant_of
 from jitml.trace.memory import is_native, native_copy, same_view
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.registry import FUNCTIONS, call
-from jitml.trace.storage import Ints, Step, Storage, c_strides, is_contiguous, read_through, view_strides, write_through
+from jitml.trace.registry import call
+from jitml.trace.storage import (
+    Ints,
+    Step,
+    Storage,
+    c_strides,
+    is_contiguous,
+    kept_strides,
+    read_through,
+    view_strides,
+    write_through,
+)
 
 
 class Traced:
@@ -221,7 +231,6 @@ METHODS = [
     "min",
     "nonzero",
     "prod",
-    "ptp",
     "put",
     "ravel",
     "repeat",
@@ -289,7 +298,7 @@ class TracedArray(Traced):
         return fresh(read(self))
 
     def copy(self, order: str = "C") -> TracedArray:
-        return fresh(read(self))
+        return fresh_like(read(self), self) if order == "K" else fresh(read(self))
 
     def flatten(self, order: str = "C") -> TracedArray:
         source = self if order in "CAK" else self.T
@@ -301,9 +310,10 @@ class TracedArray(Traced):
         target = np.dtype(dtype)
         if not np.can_cast(self.dtype, target, casting):  # type: ignore[arg-type]  # casting's literals are checked by NumPy
             raise TypeError(f"Cannot cast array data from {self.dtype!r} to {target!r} according to the rule '{casting}'")
-        if target == self.dtype:
-            return fresh(read(self)) if copy else self
-        return fresh(ops.convert(read(self), dtype=target))
+        if target == self.dtype and not copy:
+            return self
+        value = read(self) if target == self.dtype else ops.convert(read(self), dtype=target)
+        return fresh_like(value, self) if order == "K" else fresh(value)
 
     def fill(self, value: Any) -> None:
         self[...] = value
@@ -472,6 +482,14 @@ def fresh(value: Value, strides: Ints | None = None) -> TracedArray:
     return TracedArray(storage, (), value.aval, storage.strides, True)
 
 
+def fresh_like(value: Value, *operands: Any) -> TracedArray:
+    """A new array, in memory as NumPy lays out one that is computed from these operands (`order="K"`)."""
+    layouts = [(x.shape, x.layout) for x in operands if type(x) is TracedArray]
+    if not layouts or all(is_contiguous(*layout) for layout in layouts):
+        return fresh(value)
+    return fresh(value, kept_strides(layouts, value.shape))
+
+
 def scalar(value: Value) -> TracedScalar:
     """The NumPy scalar holding a value of shape ()."""
     assert value.shape == (), f"a scalar of shape {value.shape}"
@@ -574,6 +592,6 @@ def _install() -> None:
 _install()
 
 __all__ = [
-    "FUNCTIONS", "TracedArray", "TracedNumber", "TracedScalar", "assign", "assign_cast", "c_strides", "current_trace", "fresh",
-    "is_traced", "lift", "read", "scalar", "view", "wrap",
+    "Traced", "TracedArray", "TracedNumber", "TracedScalar", "assign", "assign_cast", "constant", "fresh", "fresh_like",
+    "is_traced", "lift", "read", "refuse_dtype", "scalar", "view", "wrap",
 ]  # fmt: skip
