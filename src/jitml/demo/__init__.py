@@ -21,7 +21,15 @@ from jitml.fusion.loops import Kernel
 from jitml.memory.report import bytes_text
 from jitml.pipeline import Lowered
 
+_COLUMNS = ("program", "NumPy", "first\ncall", "jitml\nsteady", "ratio", "largest\nerror", "kernels", "bytes\nallocated")
 CURVE_TOLERANCE = 1e-10  # relative; both trainings run in f64
+
+
+_NEXT = """\
+  python examples/first_steps.py            a tour: compile, look inside, take a gradient
+  python -m jitml info                      this machine as jitml sees it
+  JITML_DUMP=kernels python -m jitml demo   the loops that were made
+  and put @jitml.jit on a function of your own"""
 
 
 @dataclass(frozen=True)
@@ -126,17 +134,8 @@ def main(path: Path = Path("out/photograph.png")) -> int:
         bar.update(task, description="pricing options")
         pricing = price_options(lambda: bar.advance(task))
     table = Table(title="NumPy beside jitml")
-    for head in (
-        "program",
-        "NumPy",
-        "jitml, first call",
-        "jitml, steady",
-        "ratio",
-        "largest error",
-        "kernels",
-        "bytes allocated",
-    ):
-        table.add_column(head, justify="left" if head == "program" else "right")
+    for head in _COLUMNS:
+        table.add_column(head, justify="left" if head == "program" else "right", no_wrap=True)
     for row in (training, filtering, pricing):
         table.add_row(
             row.name,
@@ -150,10 +149,7 @@ def main(path: Path = Path("out/photograph.png")) -> int:
         )
     console.print(table)
     console.print(f"Held-out accuracy of the network: {accuracy:.1%}; its gradient was derived from the plain NumPy loss.")
-    console.print(f"The photograph, before and after: {path}")
+    console.print(f"The photograph, before and after: {path}", soft_wrap=True)
     console.print("\nWhat to try next:", style="bold")
-    console.print("  python examples/first_steps.py       a tour: compile, look inside, differentiate", highlight=False)
-    console.print("  python -m jitml info                  this machine as jitml sees it", highlight=False)
-    console.print("  JITML_DUMP=kernels python -m jitml demo   the loops that were made", highlight=False)
-    console.print("  Put @jitml.jit on a function of your own.", highlight=False)
+    console.print(_NEXT, highlight=False)
     return 0
