@@ -8,10 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-import jitml.numpy  # noqa: F401  # what NumPy's functions mean in a trace
-from jitml.api import jit
-from jitml.autograd import grad, jvp, stop_gradient, value_and_grad, vjp
-from jitml.errors import DerivativeError
+from jitml import DerivativeError, grad, jit, jvp, stop_gradient, value_and_grad, vjp
 
 x3 = np.array([1.0, 2.0, 3.0])
 

@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import special
 
-import jitml.numpy  # noqa: F401  # what NumPy's functions mean in a trace
-from jitml.autograd import grad, value_and_grad
+import jitml
 
 rng = np.random.default_rng(0)
+Transform = Callable[..., Callable[..., Any]]
+
+
+@pytest.fixture(params=[lambda f: f, jitml.jit], ids=["eager", "jitted"])
+def finish(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def grad(finish: Any) -> Transform:
+    return lambda f, argnums=0: finish(jitml.grad(f, argnums))
+
+
+@pytest.fixture
+def value_and_grad(finish: Any) -> Transform:
+    return lambda f: finish(jitml.value_and_grad(f))
 
 
 def close(got: object, expected: object, rtol: float = 1e-12) -> None:
     np.testing.assert_allclose(got, expected, rtol=rtol, atol=1e-13)
 
 
-def test_logistic_regression() -> None:
+def test_logistic_regression(value_and_grad: Transform) -> None:
     x, y, w = rng.normal(size=(20, 3)), rng.integers(0, 2, 20).astype(float), rng.normal(size=3)
 
     def loss(w: np.ndarray) -> float:
@@ -31,7 +48,7 @@ def test_logistic_regression() -> None:
     close(slope, x.T @ (p - y) / len(y), rtol=1e-10)
 
 
-def test_softmax_cross_entropy_written_in_place() -> None:
+def test_softmax_cross_entropy_written_in_place(grad: Transform) -> None:
     x, w, y = rng.normal(size=(7, 4)), rng.normal(size=(4, 3)), rng.integers(0, 3, 7)
 
     def loss(w: np.ndarray) -> float:
@@ -45,7 +62,7 @@ def test_softmax_cross_entropy_written_in_place() -> None:
     close(grad(loss)(w), x.T @ (p - np.eye(3)[y]) / len(y), rtol=1e-10)
 
 
-def test_two_layers_with_containers_of_parameters() -> None:
+def test_two_layers_with_containers_of_parameters(grad: Transform) -> None:
     x, y = rng.normal(size=(9, 5)), rng.normal(size=(9, 2))
     params = {"first": (rng.normal(size=(5, 6)), rng.normal(size=6)), "last": [rng.normal(size=(6, 2)), rng.normal(size=2)]}
 
@@ -65,7 +82,7 @@ def test_two_layers_with_containers_of_parameters() -> None:
     close(grad(loss, 1)(params, x), d_in @ w1.T)
 
 
-def test_layernorm() -> None:
+def test_layernorm(grad: Transform) -> None:
     x, gain, ct = rng.normal(size=(4, 8)), rng.normal(size=8), rng.normal(size=(4, 8))
 
     def f(x: np.ndarray, gain: np.ndarray) -> float:
@@ -95,7 +112,7 @@ def black_scholes(spot: np.ndarray, strike: np.ndarray, years: np.ndarray, rate:
     return spot * normal_cdf(d1) - strike * np.exp(-rate * years) * normal_cdf(d2)
 
 
-def test_black_scholes_greeks() -> None:
+def test_black_scholes_greeks(grad: Transform) -> None:
     n = 50
     spot, strike = rng.uniform(50, 150, n), rng.uniform(50, 150, n)
     years, vol, rate = rng.uniform(0.1, 2, n), rng.uniform(0.1, 0.6, n), 0.03
@@ -112,7 +129,7 @@ def test_black_scholes_greeks() -> None:
     assert isinstance(rho, np.float64)
 
 
-def test_a_filter_written_with_slices_and_assignment() -> None:
+def test_a_filter_written_with_slices_and_assignment(grad: Transform) -> None:
     image = rng.normal(size=(6, 7))
 
     def energy(image: np.ndarray) -> float:
@@ -130,14 +147,14 @@ def test_a_filter_written_with_slices_and_assignment() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_gradients_keep_the_arguments_dtype(dtype: type) -> None:
+def test_gradients_keep_the_arguments_dtype(dtype: type, grad: Transform) -> None:
     x = np.arange(1, 5, dtype=dtype)
     slope = grad(lambda x: np.sqrt(x * 2.0).sum())(x)
     assert slope.dtype == dtype
     close(slope, 1 / np.sqrt(2 * x), rtol=1e-6)
 
 
-def test_repeated_indices_add_up_and_the_last_write_wins() -> None:
+def test_repeated_indices_add_up_and_the_last_write_wins(grad: Transform) -> None:
     x, i = rng.normal(size=4), np.array([2, 2, 0])
     close(grad(lambda x: (x[i] * np.array([1.0, 10.0, 100.0])).sum())(x), [100, 0, 11, 0])
 
