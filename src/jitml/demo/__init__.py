@@ -26,7 +26,7 @@ CURVE_TOLERANCE = 1e-10  # relative; both trainings run in f64
 
 
 _NEXT = """\
-  python examples/first_steps.py            a tour: compile, look inside, take a gradient
+  python examples/first_steps.py            a tour: compile, look inside, derive
   python -m jitml info                      this machine as jitml sees it
   JITML_DUMP=kernels python -m jitml demo   the loops that were made
   and put @jitml.jit on a function of your own"""
@@ -102,7 +102,7 @@ def train_digits(tick: Tick) -> tuple[Row, float]:
 def filter_photo(tick: Tick, path: Path) -> Row:
     """The photograph's drawing; both pictures go to `path`."""
     image = photo.load()
-    row, drawing = _compare("filter a photograph", photo.sketch, jit(photo.sketch), (image,), 15, tick)
+    row, drawing = _compare("filter a photo", photo.sketch, jit(photo.sketch), (image,), 15, tick)
     photo.save(image, drawing, path)
     return row
 
@@ -115,11 +115,12 @@ def price_options(tick: Tick) -> Row:
 
 
 def _seconds(t: float) -> str:
-    return f"{t:.2f} s" if t >= 1 else f"{t * 1e3:.1f} ms"
+    return f"{t:.2f} s" if t >= 1 else f"{t * 1e3:.3g} ms"
 
 
 def main(path: Path = Path("out/photograph.png")) -> int:
     """Run the demo, write the picture to `path` and print the table; 0 if all went well."""
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.table import Table
@@ -133,7 +134,7 @@ def main(path: Path = Path("out/photograph.png")) -> int:
         filtering = filter_photo(lambda: bar.advance(task), path)
         bar.update(task, description="pricing options")
         pricing = price_options(lambda: bar.advance(task))
-    table = Table(title="NumPy beside jitml")
+    table = Table(title="NumPy beside jitml", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for head in _COLUMNS:
         table.add_column(head, justify="left" if head == "program" else "right", no_wrap=True)
     for row in (training, filtering, pricing):
