@@ -81,7 +81,7 @@ class Writer:
     def add(self, statement: Stmt) -> None:
         self.blocks[-1].statements.append(statement)
 
-    def cell(self, name: str, init: Const) -> None:
+    def cell(self, name: str, init: Expr) -> None:
         self.add(Cell(name, init))
         self._level[name] = len(self.blocks) - 1
 

@@ -24,6 +24,7 @@ from jitml.fusion.views import Axis, Views
 from jitml.ir.types import DType
 
 TILE = 32  # elements on each side of a tile through which a transposed array is read
+SHORT_ROW = 8  # a row that fills no vector: vectors run across rows, though their loads are strided
 ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums
 
 
@@ -61,9 +62,10 @@ class Nest:
         """Steps of a parallel loop that are worth handing to a thread."""
         return max(1, min(steps, round(self.machine.grain_ns * steps / max(self.time, 1.0))))
 
-    def is_contiguous_along(self, axis: Axis) -> int:
-        """How many loads step by one element along an axis."""
-        return sum(steps is not None and steps.get(axis.name) == 1 for steps in self.load_steps())
+    def contiguous_along(self, axis: Axis, other: Axis) -> int:
+        """How many loads step by one element along an axis, of those that move with the other axis too."""
+        both = [s for s in self.load_steps() if s is not None and s.get(axis.name) and s.get(other.name)]
+        return sum(steps[axis.name] == 1 for steps in both)
 
     def load_steps(self) -> list[dict[str, int] | None]:
         return [self.views.steps(s.value, s.places) for s in all_scalars(self.points) if s.kind == "load"]
@@ -411,11 +413,10 @@ def _runs_down_columns(nest: Nest) -> bool:
         return False
     if len(_passes(nest)[0]) > 1:
         return False
-    across, along = nest.is_contiguous_along(nest.outer[-1]), nest.is_contiguous_along(nest.inner[-1])
-    if nest.extent(nest.outer[-1]) < 4:
-        return False
-    short = nest.size(nest.inner) <= ROW_BLOCK  # so short that adding up the lanes of a vector costs more than it saves
-    return across > along or (short and across == along > 0)
+    columns, row = nest.outer[-1], nest.inner[-1]
+    if nest.size(nest.inner) <= SHORT_ROW and nest.extent(columns) >= 2 * SHORT_ROW:
+        return True
+    return nest.extent(columns) >= 4 and nest.contiguous_along(columns, row) > nest.contiguous_along(row, columns)
 
 
 def _write_columns(nest: Nest) -> None:
@@ -454,36 +455,61 @@ def _write_updates(nest: Nest, step: _Pass) -> None:
 
 
 def _write_long_columns(nest: Nest, step: _Pass, per_column: Sequence[Stored]) -> None:
-    """Chunks of rows for threads, each with its own row of sums; blocks of rows in registers; then the sum of those rows."""
-    w, rows, columns = nest.writer, nest.inner[0], nest.outer[-1]
+    """Blocks of rows are added up in registers, then to a row of sums that stays in cache.
+
+    Where there are many separate matrices (axes before the columns), threads take those. Else they take chunks of rows,
+    each with a row of sums of its own, and a second nest adds up these.
+    """
+    w, rows, lead = nest.writer, nest.inner[0], nest.outer[:-1]
     low, high = nest.limits(rows)
+    parallel = nest.time > nest.machine.parallel_ns
+    if nest.size(lead) >= 4 * nest.machine.cores:
+        columns = nest.outer[-1]
+        sums = [Buffer(w.fresh("row"), r.dtype, (columns.extent,)) for r in nest.points.reductions]
+        at: tuple[Expr, ...] = (Var(columns.name),)
+        with ExitStack() as loops:
+            for axis in lead:
+                first, end = nest.limits(axis)
+                kind: Kind = "parallel" if parallel and axis is lead[0] and end - first > 1 else "serial"
+                grain = nest.grain(end - first) if kind == "parallel" else 1
+                loops.enter_context(w.loop(axis.name, first, end, kind, grain=grain, binds=axis.members))
+            for buffer in sums:
+                w.scratch(buffer)
+            _write_row_blocks(nest, step, [b.name for b in sums], at, Const(low), Const(high))
+            with nest.all_loops([columns], "vector"):
+                for r, buffer in zip(nest.points.reductions, sums):
+                    w.cell(r.cell, Load(buffer.name, at, r.dtype))
+                _write_stores(nest, per_column)
+        return
     row = nest.size(nest.axes) // (high - low)
     chunk = -(-max(ROW_BLOCK, 4 * nest.machine.chunk // row) // ROW_BLOCK) * ROW_BLOCK
     count = -(-(high - low) // chunk)
-    parallel = nest.time > nest.machine.parallel_ns and count > 1
     partial = [nest.temporary(r.dtype, (count, *map(nest.extent, nest.outer))) for r in nest.points.reductions]
-    at = tuple(Var(axis.name) - nest.limits(axis)[0] for axis in nest.outer)
-    kind: Kind = "parallel" if parallel else "serial"
-    first, end = nest.limits(columns)
-    with w.loop("c0", 0, count, kind, grain=nest.grain(count) if parallel else 1) as c, nest.all_loops(nest.outer[:-1]):
-        with w.loop(columns.name, first, end, "vector", binds=columns.members):
-            for r, buffer in zip(nest.points.reductions, partial):
-                w.add(Store(buffer, (c, *at), _identity(r)))
+    place = tuple(Var(axis.name) - nest.limits(axis)[0] for axis in nest.outer)
+    kind = "parallel" if parallel and count > 1 else "serial"
+    with w.loop("c0", 0, count, kind, grain=nest.grain(count) if kind == "parallel" else 1) as c, nest.all_loops(lead):
         start = add(mul(c, chunk), low)
-        stop = _stop(start, chunk, low, high)
-        with (
-            w.loop(f"{rows.name}b", start, stop, "serial", step=ROW_BLOCK) as b,
-            w.loop(columns.name, first, end, "vector", binds=columns.members),
-        ):
-            for r in nest.points.reductions:
-                w.cell(r.cell, _identity(r))
-            with (
-                w.loop(rows.name, b, _least(add(b, ROW_BLOCK), high), "serial", binds=rows.members),
-                nest.all_loops(nest.inner[1:]),
-            ):
-                _write_updates(nest, step)
-            for r, buffer in zip(nest.points.reductions, partial):
-                w.add(Store(buffer, (c, *at), Var(r.cell, r.dtype), REDUCTIONS[r.node.op].combine))
+        _write_row_blocks(nest, step, partial, (c, *place), start, _stop(start, chunk, low, high))
     with nest.all_loops(nest.outer, "vector"):
-        _write_sum_of_partials(nest, partial, count, at, "serial")
+        _write_sum_of_partials(nest, partial, count, place, "serial")
         _write_stores(nest, per_column)
+
+
+def _write_row_blocks(nest: Nest, step: _Pass, sums: Sequence[str], at: tuple[Expr, ...], start: Expr, stop: Expr) -> None:
+    """Add up rows start:stop of every column into `sums[at]`, a block of rows in registers at a time."""
+    w, rows, columns = nest.writer, nest.inner[0], nest.outer[-1]
+    first, end = nest.limits(columns)
+    with w.loop(columns.name, first, end, "vector", binds=columns.members):
+        for r, buffer in zip(nest.points.reductions, sums):
+            w.add(Store(buffer, at, _identity(r)))
+    with (
+        w.loop(f"{rows.name}b", start, stop, "serial", step=ROW_BLOCK) as b,
+        w.loop(columns.name, first, end, "vector", binds=columns.members),
+    ):
+        for r in nest.points.reductions:
+            w.cell(r.cell, _identity(r))
+        upper = _least(add(b, ROW_BLOCK), nest.limits(rows)[1])
+        with w.loop(rows.name, b, upper, "serial", binds=rows.members), nest.all_loops(nest.inner[1:]):
+            _write_updates(nest, step)
+        for r, buffer in zip(nest.points.reductions, sums):
+            w.add(Store(buffer, at, Var(r.cell, r.dtype), REDUCTIONS[r.node.op].combine))
