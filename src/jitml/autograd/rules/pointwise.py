@@ -123,6 +123,9 @@ def neg_transpose(ct: Value, x: Operand) -> tuple[Cotangent, ...]:
 @jvp.rule(ops.mul)
 def mul_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
     (x, y), (dx, dy) = primals, tangents
+    if x is y and dx is not None:
+        # A square: the factor 2, exact, meets the cotangent first, where it folds into a mean's 1/n.
+        return dx * x * 2.0  # type: ignore[no-any-return]  # one result
     return total(scaled(dx, lambda: y), scaled(dy, lambda: x))
 
 
