@@ -31,7 +31,7 @@ BODIES = {
     "first": "for i in 0:16 { o[i] = a[i] * b[0] }",
     "checked": "for i in 0:16 { check a[i] == a[i], ValueError, 'nan' }; for i in 0:16 { o[i] = a[i] * b[i] }",
 }
-UPDATE = "for i in 2:5 {{ {o}[i] = {a}[i] * 3.0 }}"
+UPDATES = ("for i in 2:5 {{ {o}[i] = {a}[i] * 3.0 }}", "for i in 2:5 {{ {o}[i] = {a}[i + 1] }}", "{o}[3] = {a}[0]")
 
 
 @st.composite
@@ -47,7 +47,7 @@ def programs(draw: st.DrawFn) -> KernelProgram:
             steps.append(f"copy({a}) -> ({o})")
             continue
         if kind == "update":
-            params, marks, body = [a, o], f" updates({o}={a})", UPDATE.format(o=o, a=a)
+            params, marks, body = [a, o], f" updates({o}={a})", draw(st.sampled_from(UPDATES)).format(o=o, a=a)
         else:
             params, marks, body = list(dict.fromkeys([a, b, o])), "", BODIES[kind]
             for old, new in (("a[", f"{a}["), ("b[", f"{b}["), ("o[", f"{o}[")):
@@ -220,6 +220,30 @@ def test_a_check_keeps_the_result_out_of_the_callers_array_until_it_has_passed()
     (y,) = run(planned, [x])
     assert y is x
     assert x.tolist() == [2.0] * 16
+
+
+STENCIL = """program(x) -> (y) { buffer x: f64[16]; buffer y: f64[16]; alias y = x
+  kernel k(x: f64[16], y: f64[16]) updates(y=x) {
+    for i in 1:15 vector { let t: f64 = x[i - 1] + x[i + 1]; y[i] = t } } }"""
+
+
+def test_a_slice_update_that_reads_neighbours_copies_back_what_it_changed() -> None:
+    planned = plan(parse_program(STENCIL))
+    assert [step.name for step in planned.kernels.steps] == ["k", "k_back"]
+    assert planned.report.copies == ("y",)
+    x = np.arange(16.0)
+    run(planned, [x])
+    assert x.tolist() == [0.0, *(2.0 * i for i in range(1, 15)), 15.0]
+
+
+def test_a_slice_update_whose_result_is_read_again_is_copied_whole() -> None:
+    text = STENCIL.replace("(y) {", "(y, z) { buffer z: f64[16];", 1).rstrip("}") + (
+        "kernel l(y: f64[16], z: f64[16]) { for i in 0:16 { z[i] = y[i] } } }"
+    )
+    planned = plan(parse_program(text))
+    assert [step.name for step in planned.kernels.steps] == ["copy", "k", "l", "copy"]
+    (_, z) = run(planned, [np.ones(16)])
+    assert z.tolist() == [1.0, *[2.0] * 14, 1.0]
 
 
 def test_two_arguments_swapped() -> None:

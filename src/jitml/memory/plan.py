@@ -39,7 +39,7 @@ def plan(kernels: KernelProgram) -> Program:
         lower_bound=packing.lower_bound,
         total=sum(aligned(extent(b)) for name, b in kernels.buffers.items() if name not in in_caller),
         in_place=tuple(sharing.in_place),
-        copies=tuple(name for name, _ in _copies(sharing)),
+        copies=(*(name for name, _ in _copies(sharing)), *sharing.write_backs),
     )
     return Program(replace(kernels, steps=_steps(kernels, sharing)), places, packing.size, report)
 
@@ -89,7 +89,7 @@ def _steps(kernels: KernelProgram, sharing: Sharing) -> tuple[Step, ...]:
         steps += (_copy(*pair) for pair in sharing.copies_before.get(n, ()))
         if n not in sharing.dropped:
             steps.append(step)
-    return (*steps, *(_copy(*pair) for pair in sharing.copies_after))
+    return (*steps, *sharing.write_backs.values(), *(_copy(*pair) for pair in sharing.copies_after))
 
 
 def _copy(source: str, target: str) -> Call:

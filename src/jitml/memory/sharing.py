@@ -13,6 +13,7 @@ from jitml.fusion.dependence import Access, Accesses, Path, accesses, coincide_o
 from jitml.fusion.loops import Buffer, Kernel
 from jitml.fusion.program import KernelProgram, Step
 from jitml.memory.liveness import Lifetime, Uses, has_check
+from jitml.memory.writeback import write_back
 
 
 def may_share(kernel: Kernel, read: str, written: str, known: Accesses | None = None) -> bool:
@@ -53,6 +54,7 @@ class Sharing:
     in_place: list[tuple[str, str, int]] = field(default_factory=list)
     copies_before: dict[int, list[tuple[str, str]]] = field(default_factory=dict)  # step -> (from, to)
     copies_after: list[tuple[str, str]] = field(default_factory=list)
+    write_backs: dict[str, Kernel] = field(default_factory=dict)  # outputs that need no more than their changes copied
     dropped: set[int] = field(default_factory=set)  # copies that sharing has made needless
 
     def __post_init__(self) -> None:
@@ -103,8 +105,10 @@ def share(program: KernelProgram, uses: Sequence[Uses], lives: dict[str, Lifetim
     """Decide every sharing and every copy that the program needs."""
     sharing = Sharing(program, uses, lives)
     for output, source in program.aliases.items():
-        if can_write_back(sharing, output, source):
+        if may_live_in(sharing, output, source):
             sharing.give(lives[output].first, source, output)
+        elif (kernel := changed_part(sharing, output, source)) is not None:
+            sharing.write_backs[output] = kernel
         else:
             sharing.copies_after.append((output, source))
     for n, step in enumerate(program.steps):
@@ -112,7 +116,7 @@ def share(program: KernelProgram, uses: Sequence[Uses], lives: dict[str, Lifetim
     return sharing
 
 
-def can_write_back(sharing: Sharing, output: str, source: str) -> bool:
+def may_live_in(sharing: Sharing, output: str, source: str) -> bool:
     """Whether an output may be computed right in the caller's array that it must end up in.
 
     Not if a later step still reads the old contents, and not if a check could fail once they are half gone.
@@ -127,10 +131,24 @@ def can_write_back(sharing: Sharing, output: str, source: str) -> bool:
     return source not in sharing.uses[first].reads or sharing.may_share(first, source, output)
 
 
+def changed_part(sharing: Sharing, output: str, source: str) -> Kernel | None:
+    """The kernel that writes an output back where it differs from the input: if one kernel updates a part, unread."""
+    program = sharing.program
+    writers = [n for n, uses in enumerate(sharing.uses) if output in uses.writes]
+    if len(writers) != 1 or any(output in uses.reads for uses in sharing.uses):
+        return None
+    kernel = program.steps[writers[0]]
+    if not isinstance(kernel, Kernel) or kernel.updates.get(output) != source:
+        return None
+    shape = next(b.shape for b in kernel.params if b.name == output)
+    seen = [b for b in (*kernel.params, program.buffers[source]) if b.name == source and b.shape == shape]
+    return write_back(kernel, output, seen[0]) if seen else None
+
+
 def _share_step(sharing: Sharing, n: int, step: Step) -> None:
     updates = dict(step.updates) if isinstance(step, Kernel) else {}
     for written, read in updates.items():
-        if sharing.home(written) == sharing.home(read):
+        if sharing.home(written) == sharing.home(read) or written in sharing.write_backs:
             continue
         if sharing.is_free(n, read, written) and sharing.may_share(n, read, written):
             sharing.give(n, read, written)

@@ -1,0 +1,69 @@
+"""How does a result get into the caller's array?  By a copy of what changed, and of no more.
+
+`u[1:-1] = f(u)` reads neighbours, so the new elements are computed elsewhere and written back when all is read and
+checked. Only the elements that the kernel stores have changed: the write-back runs over the kernel's own store loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jitml.fusion.loops import (
+    Buffer,
+    Expr,
+    Kernel,
+    Load,
+    Loop,
+    Stmt,
+    Store,
+    Var,
+    walk,
+    walk_expression,
+    walk_expressions,
+)
+
+
+def write_back(kernel: Kernel, output: str, target: Buffer) -> Kernel | None:
+    """The kernel that stores to `target` each element of `output` that `kernel` stores.
+
+    Args:
+        kernel: updates a copy of the target, without reading what it has stored.
+        target: the caller's array, under the shape that `output` has in the kernel.
+
+    Returns:
+        None if the elements depend on more than loops: on data, or on names.
+    """
+    source = next(b for b in kernel.params if b.name == output)
+    if any(isinstance(e, Load) and e.buffer == output for e in walk_expressions(kernel.body)):
+        return None
+    body = _stores_only(kernel.body, output, target, frozenset())
+    if body is None or not body:
+        return None
+    params = (source, target)
+    return Kernel(f"{kernel.name}_back", params, body, sources=kernel.sources)
+
+
+def _stores_only(body: Sequence[Stmt], output: str, target: Buffer, indices: frozenset[str]) -> tuple[Stmt, ...] | None:
+    """The loops around stores to `output`, with copies in their place."""
+    kept: list[Stmt] = []
+    for stmt in body:
+        if not any(isinstance(s, Store) and s.buffer == output for s in walk((stmt,))):
+            continue
+        match stmt:
+            case Loop(index, start, stop) if _names((start, stop)) <= indices:
+                inner = _stores_only(stmt.body, output, target, indices | {index})
+                if inner is None:
+                    return None
+                kept.append(replace(stmt, body=inner))
+            case Store(_, at, value, None) if _names(at) <= indices:
+                kept.append(Store(target.name, at, Load(output, at, value.dtype)))
+            case _:
+                return None
+    return tuple(kept)
+
+
+def _names(exprs: Sequence[Expr]) -> frozenset[str]:
+    """Variables of expressions; a load counts as one that is never in scope."""
+    parts = [e for expr in exprs for e in walk_expression(expr)]
+    return frozenset(e.name if isinstance(e, Var) else "" for e in parts if isinstance(e, (Var, Load)))
