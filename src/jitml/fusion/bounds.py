@@ -103,12 +103,12 @@ def _minimum(node: Node, x: Interval, y: Interval) -> Interval:
     return min(x[0], y[0]), min(x[1], y[1])
 
 
-def in_bounds(node: Node, known: Mapping[Value, Interval]) -> bool:
-    """Whether a gather's or scatter's indices are surely inside, counted from either end."""
+def unchecked(node: Node, known: Mapping[Value, Interval]) -> dict[int, int]:
+    """Which indices of a gather or scatter may be out of bounds, counted from either end: operand -> indexed axis."""
     first = 1 if node.op is ops.gather else 2
-    axis, shape = node.params["axis"], node.inputs[0].shape
-    for k, index in enumerate(node.inputs[first:]):
-        n, limits = shape[axis + k], known.get(index)
+    axes = {}
+    for operand, axis in enumerate(range(node.params["axis"], node.params["axis"] + len(node.inputs) - first), first):
+        n, limits = node.inputs[0].shape[axis], known.get(node.inputs[operand])
         if limits is None or limits[0] < -n or limits[1] >= n:
-            return False
-    return True
+            axes[operand] = axis
+    return axes

@@ -129,7 +129,7 @@ class _Fusion:
     def write_check(self, g: Group) -> None:
         assert g.node is not None
         site = self.site(g.node, ())
-        write_check(site, 1 if g.node.op is ops.gather else 2)
+        write_check(site, g.checks)
         self.steps += site.steps
 
     def site(self, node: Node, outputs: tuple[Value, ...]) -> Site:
@@ -155,9 +155,7 @@ class _Fusion:
                 ((out, source),) = updates.items()
                 self.steps.append(Call("copy", (source,), (out,), {}))
             return
-        scalars = Scalars()
-        boxes = [scalarize(g, ranges, self.names, self.order, scalars) for ranges in boxes_of(g)]
-        boxes = joined(boxes)
+        boxes = self.boxes(g)
         views = self.views(g, boxes)
         partial: list[Buffer] = []
 
@@ -175,6 +173,21 @@ class _Fusion:
         what = (g.node or max(g.members, key=self.order.__getitem__)).op.name
         sources = tuple(dict.fromkeys(n.source for n in sorted(g.members, key=self.order.__getitem__) if n.source))
         self.steps.append(Kernel(self.kernel_name(what), params, writer.finish(), updates, sources))
+
+    def boxes(self, g: Group) -> list[Points]:
+        """What happens in each box of the group's loops; boxes that run the same loops run together."""
+        scalars = Scalars()
+        boxes = [scalarize(g, ranges, self.names, self.order, scalars) for ranges in boxes_of(g)]
+        if not g.cuts:
+            return boxes
+        ranges_of = [points.ranges for points in joined(boxes)]
+        together: dict[tuple[object, ...], Points] = {}
+        for ranges in ranges_of:
+            points = scalarize(g, ranges, self.names, self.order, scalars, single=True)
+            key = tuple(points.ranges.items())
+            known = together.get(key)
+            together[key] = points if known is None else replace(known, stores=known.stores + points.stores)
+        return list(together.values())
 
     def views(self, g: Group, boxes: list[Points]) -> Views:
         accesses: list[tuple[str, Places]] = []

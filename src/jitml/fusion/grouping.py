@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from jitml.fusion import cost
-from jitml.fusion.bounds import in_bounds, intervals
-from jitml.fusion.loops import Apply, Const, Expr, Load, Var, add, affine, mul
+from jitml.fusion.bounds import intervals, unchecked
+from jitml.fusion.loops import Apply, Const, Expr, Var, add, affine, mul
 from jitml.fusion.lower import Point, lowering
 from jitml.fusion.lower.index_maps import aligned_blocks
-from jitml.fusion.lower.points import Index, Ranges, divided
+from jitml.fusion.lower.points import Index, Ranges, substituted
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar, Scalars
 from jitml.fusion.machine import Machine
@@ -52,7 +52,7 @@ class Group:
     cuts: dict[str, set[int]] = field(default_factory=dict)
     members: list[Node] = field(default_factory=list)
     node: Node | None = None  # the only one, of a group that is not loops over points
-    checks: bool = False  # only looks whether the node's indices are in bounds
+    checks: dict[int, int] = field(default_factory=dict)  # only looks whether these operands are good indices of these axes
     bits: int = 0
     after: int = 0
 
@@ -126,28 +126,6 @@ class Group:
         self.substitute(lambda e: substituted(e, {name: whole}, ranges), names)
         if self.rows is not None:
             self.rows = names(self.rows)
-
-
-def substituted(expr: Expr, values: Mapping[str, Expr], ranges: Ranges) -> Expr:
-    """An index expression with other expressions for its variables, simplified again."""
-    match expr:
-        case Const():
-            return expr
-        case Var(name):
-            return values.get(name, expr)
-        case Apply(fn, args, dtype):
-            x, y = (substituted(a, values, ranges) for a in args)
-            if fn == "add":
-                return add(x, y)
-            if fn == "mul":
-                return mul(x, y)
-            if fn == "sub":
-                return x - y
-            if fn in ("floor_divide", "remainder") and isinstance(y, Const):
-                return divided(x, int(y.value), ranges)[fn == "remainder"]
-            return Apply(fn, (x, y), dtype)
-        case Load():
-            raise AssertionError("index expressions hold no loads")
 
 
 class Recorder:
@@ -236,7 +214,7 @@ class _Sweep:
                 continue
             if len(users) > 1:
                 users = self.merge(value, users)
-            if node.op in (ops.gather, ops.scatter) and not in_bounds(node, self.intervals):
+            if node.op in (ops.gather, ops.scatter):
                 self.place_check(node)
             if node.op in REDUCTIONS:
                 self.place_reduction(node, users, value in outputs)
@@ -388,10 +366,13 @@ class _Sweep:
             self.want(g, value, WHOLE, frozenset())
 
     def place_check(self, node: Node) -> None:
+        checks = unchecked(node, self.intervals)
+        if not checks:
+            return
         g = self.new_group([])
-        g.node, g.checks = node, True
-        for value in node.inputs[1 if node.op is ops.gather else 2 :]:
-            self.want(g, value, WHOLE, frozenset())
+        g.node, g.checks = node, checks
+        for operand in checks:
+            self.want(g, node.inputs[operand], WHOLE, frozenset())
 
     def updates_in_place(self, node: Node) -> bool:
         """Writing a slice beats writing the whole if the rest is there already and need not be kept."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jitml.fusion.grouping import Group
-from jitml.fusion.loops import Expr
+from jitml.fusion.loops import Const, Expr
 from jitml.fusion.lower import Point, lowering
-from jitml.fusion.lower.points import Index, Ranges, limits
+from jitml.fusion.lower.points import Index, Ranges, limits, substituted
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar, Scalars
 from jitml.ir.graph import Node, Value
@@ -37,7 +37,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """All that happens at one point of a group's loops, in one box of them."""
+    """All that happens at one point of a group's loops, in one box of them. `ranges` holds the loops that are run."""
 
     ranges: Ranges
     stores: tuple[Stored, ...]
@@ -101,21 +101,29 @@ def decide(expr: Expr, low: int, high: int, ranges: Ranges) -> bool | None:
     return None
 
 
-def scalarize(group: Group, ranges: Ranges, names: Mapping[Value, str], order: Mapping[Node, int], b: Scalars) -> Points:
+def scalarize(
+    group: Group, ranges: Ranges, names: Mapping[Value, str], order: Mapping[Node, int], b: Scalars, *, single: bool = False
+) -> Points:
     """The scalars that a group stores and reduces, in one box.
 
     Args:
         names: the buffers' names.
         order: the nodes' positions in the graph.
+        single: an axis of one index is no loop: the index is written out.
     """
+    point: dict[str, Expr] = {name: Const(low) for name, (low, high) in ranges.items() if single and high - low == 1}
+
+    def at(index: Index) -> Index:
+        return tuple(substituted(e, point, ranges) for e in index) if point else index
+
     members = sorted(group.members, key=order.__getitem__)
     updated = group.node.inputs[1] if group.node is not None else None
-    roots = {v: i for v, i in group.stores.items() if v not in reduced_values(group)} if updated is None else {}
+    roots = {v: at(i) for v, i in group.stores.items() if v not in reduced_values(group)} if updated is None else {}
     needs = _Needs(ranges)
     for value, index in roots.items():
         needs.wanted.setdefault(value, {})[index] = None
     if updated is not None:
-        needs.wanted[updated] = {i: None for i in group.wanted[updated] if i is not None}
+        needs.wanted[updated] = {at(i): None for i in group.wanted[updated] if i is not None}
     for node in reversed(members):
         if node in group.reductions:
             needs.wanted.setdefault(node.inputs[0], {})[group.reductions[node][1]] = None
@@ -142,8 +150,9 @@ def scalarize(group: Group, ranges: Ranges, names: Mapping[Value, str], order: M
         else:
             (source,) = needs.wanted[updated]
             scalar = builder.at(updated, source)
-        stores.append(Stored(value, names[value], index, scalar))
-    return Points(ranges, tuple(stores), tuple(reductions))
+        stores.append(Stored(value, names[value], at(index), scalar))
+    loops = {name: limits for name, limits in ranges.items() if name not in point}
+    return Points(loops, tuple(stores), tuple(reductions))
 
 
 def reduced_values(group: Group) -> set[Value]:

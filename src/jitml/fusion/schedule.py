@@ -43,7 +43,7 @@ class Nest:
     temporary: Callable[[DType, tuple[int, ...]], str]
 
     def __post_init__(self) -> None:
-        self.axes = self.views.axes
+        self.axes = [a for a in self.views.axes if any(name in self.points.ranges for name in a.members)]
         self.outer = [a for a in self.axes if self.rows.issuperset(a.members)]
         self.inner = [a for a in self.axes if a not in self.outer]
         self.time = self.size(self.axes) * point_time(self.points, self.machine)

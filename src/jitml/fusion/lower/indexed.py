@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from jitml.fusion.loops import (
     Apply,
     Cell,
@@ -85,14 +87,16 @@ def lower_scatter(site: Site) -> None:
         site.emit(nest, out, v, *indices, updates={out.name: x.name})
 
 
-def write_check(site: Site, first: int) -> None:
+def write_check(site: Site, checks: Mapping[int, int]) -> None:
     """Raise NumPy's IndexError for the first index out of bounds, before anything is written.
 
     One pass finds the extremes as vectors; only if they are out of bounds is the culprit looked for.
+
+    Args:
+        checks: operand -> the axis that it indexes.
     """
-    axis, x = site.node.params["axis"], site.reads[0]
-    for k, index in enumerate(site.reads[first:]):
-        n = x.shape[axis + k]
+    for operand, axis in checks.items():
+        index, n = site.reads[operand], site.reads[0].shape[axis]
         at = tuple(Var(f"i{d}") for d in range(len(index.shape)))
         raw = Load(index.name, at, index.dtype)
         value: Expr = raw if raw.dtype == I64 else Apply("convert", (raw,), I64)
@@ -101,7 +105,7 @@ def write_check(site: Site, first: int) -> None:
         outside = Apply("bit_or", (less(low, -n), Apply("ge", (high, Const(n)), BOOL)), BOOL)
         inside = Apply("bit_and", (Apply("ge", (Var("t0"), Const(-n)), BOOL), less(Var("t0"), n)), BOOL)
         message = "index {} is out of bounds for axis {} with size {}"
-        check = Check(inside, "IndexError", message, (Var("t0"), Const(axis + k), Const(n)), site.node.source)
+        check = Check(inside, "IndexError", message, (Var("t0"), Const(axis), Const(n)), site.node.source)
         body: tuple[Stmt, ...] = (
             Cell("s0", Const(0)),
             Cell("s1", Const(-1)),

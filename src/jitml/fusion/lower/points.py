@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
-from jitml.fusion.loops import Const, Expr, Var, add, affine, floor_divide, mul, remainder
+from jitml.fusion.loops import Apply, Const, Expr, Load, Var, add, affine, floor_divide, mul, remainder
 from jitml.fusion.lower.scalars import Scalar, Scalars
 from jitml.ir.graph import Node
 from jitml.ir.op import RuleTable
@@ -112,3 +112,25 @@ def sum_of(terms: Mapping[str, int]) -> Expr:
         if name:
             total = add(total, mul(Var(name), c))
     return add(total, terms.get("", 0))
+
+
+def substituted(expr: Expr, values: Mapping[str, Expr], ranges: Ranges) -> Expr:
+    """An index expression with other expressions for its variables, simplified again."""
+    match expr:
+        case Const():
+            return expr
+        case Var(name):
+            return values.get(name, expr)
+        case Apply(fn, args, dtype):
+            x, y = (substituted(a, values, ranges) for a in args)
+            if fn == "add":
+                return add(x, y)
+            if fn == "mul":
+                return mul(x, y)
+            if fn == "sub":
+                return x - y
+            if fn in ("floor_divide", "remainder") and isinstance(y, Const):
+                return divided(x, int(y.value), ranges)[fn == "remainder"]
+            return Apply(fn, (x, y), dtype)
+        case Load():
+            raise AssertionError("index expressions hold no loads")
