@@ -76,6 +76,24 @@ def test_products_in_pieces(m: int, n: int, k: int, batch: int) -> None:
         gemm(m, n, k, orders, batch, F64)
 
 
+@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+@pytest.mark.parametrize("order", "CF")
+def test_a_tall_matrix_times_its_own_transpose(order: str, dtype: DType) -> None:
+    m, k = 70, 2100
+    row, col = layout(k, m, order)
+    x = np.random.default_rng(0).integers(-4, 5, (k + 3) * (m + 3)).astype(dtype)
+    tall = np.ndarray((k, m), dtype, x, 0, (row * dtype.itemsize, col * dtype.itemsize))
+    params = {"batch": 1, "m": m, "n": m, "k": k} | {f"{a}_{s}": 0 for a in "abc" for s in ("offset", "batch")}
+    params |= {"a_row": col, "a_col": row, "b_row": row, "b_col": col, "c_row": m + 1, "c_col": 1}
+    buffers = {"x": Buffer("x", dtype, x.shape), "z": Buffer("z", dtype, (m, m + 1))}
+    arrays = {"x": x, "z": np.full((m, m + 1), 9, dtype)}
+    program = call_program(Call("gemm", ("x",), ("z",), params), buffers)
+    assert "syrk" in emit_program(program, cpu=host_target()).text
+    assert run_program(program, arrays)[0] == 0
+    np.testing.assert_array_equal(arrays["z"][:, :m], tall.T @ tall)
+    assert (arrays["z"][:, m] == 9).all()
+
+
 def test_sizes_beyond_32_bits_are_refused() -> None:
     n = 2**31
     params = {"batch": 1, "m": 2, "n": 2, "k": n} | {f"{x}_{s}": 0 for x in "abc" for s in ("offset", "batch")}

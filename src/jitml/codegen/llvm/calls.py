@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jitml.codegen.llvm.blas import emit_blas
+from jitml.codegen.llvm.gram import emit_gram, is_gram
 from jitml.codegen.llvm.kernel import Unit, emit_kernel
 from jitml.codegen.llvm.product import Product
 from jitml.errors import UnsupportedError
@@ -26,7 +27,10 @@ def emit_call(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
         case "gemm":
             product = Product.of(call, buffers)
             if product.wants_blas:
-                emit_blas(unit, product, symbol)
+                if is_gram(product):
+                    emit_gram(unit, product, symbol)
+                else:
+                    emit_blas(unit, product, symbol)
                 return [product.x.buffer.name, product.y.buffer.name, product.z.buffer.name]
             kernel = product.kernel(call)
         case _:
