@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 
 from jitml.codegen.llvm.access import COMBINES, Accesses, Memory
 from jitml.codegen.llvm.builder import Operand
@@ -12,7 +13,7 @@ from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
 from jitml.codegen.target import Target
 from jitml.errors import LoweringError
-from jitml.fusion.loops import Alloc, Cell, Check, If, Let, Loop, Stmt, Store, Update, walk
+from jitml.fusion.loops import Alloc, Cell, Check, Const, If, Let, Loop, Stmt, Store, Update, children, walk
 from jitml.ir.types import I64
 
 
@@ -23,6 +24,23 @@ def identifier(name: str) -> str:
     '_3'
     """
     return re.sub(r"\W", "_", name)
+
+
+# Statements that a loop may become: of those to be unrolled anyway, and of short ones inside a vector loop.
+LARGE_UNROLLED, SMALL_UNROLLED = 4096, 48
+
+
+def known_trips(loop: Loop) -> int | None:
+    """Number of iterations of a loop whose limits are constants."""
+    if isinstance(loop.start, Const) and isinstance(loop.stop, Const):
+        return max(0, -(-int(loop.stop.value - loop.start.value) // loop.step))
+    return None
+
+
+def _unrolled_size(stmt: Stmt) -> float:
+    """Statements after all loops inside are unrolled; infinite if a limit is not known."""
+    trips = known_trips(stmt) if isinstance(stmt, Loop) else 1
+    return inf if trips is None else max(1, trips * sum(map(_unrolled_size, children(stmt))))
 
 
 class Nest(Accesses):
@@ -151,17 +169,13 @@ class Nest(Accesses):
                 self.vector_loop(loop)
             case "parallel" if self.lanes is None:
                 self.parallel_loop(loop)
-            case "unroll" if self._is_short(loop, 4096):
+            case "unroll" if _unrolled_size(loop) <= LARGE_UNROLLED:
                 self._unroll(loop)
-            case "vector" if self._is_short(loop, 64):  # inside lanes already
+            case "vector" | "serial" if self.lanes is not None and _unrolled_size(loop) <= SMALL_UNROLLED:
+                # Lanes are wide, and what the iterations load may be the same: `x[i, k]` for every column.
                 self._unroll(loop)
             case _:
                 self.serial_loop(loop)
-
-    def _is_short(self, loop: Loop, most: int) -> bool:
-        """Whether all iterations together are at most so many statements."""
-        trips = self.trips(loop)
-        return trips is not None and trips * sum(1 for _ in walk(loop.body)) <= most
 
     def _unroll(self, loop: Loop) -> None:
         for n in range(self.trips(loop) or 0):

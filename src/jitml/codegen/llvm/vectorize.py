@@ -15,14 +15,13 @@ from jitml.codegen.llvm.access import COMBINES, DENSE_STRIDE
 from jitml.codegen.llvm.builder import Builder, Operand
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
-from jitml.codegen.llvm.nest import Nest, identifier
+from jitml.codegen.llvm.nest import Nest, identifier, known_trips
 from jitml.codegen.llvm.pressure import registers_needed
 from jitml.codegen.llvm.values import Lanes
 from jitml.fusion.loops import (
     Alloc,
     Apply,
     Combine,
-    Const,
     Expr,
     If,
     Let,
@@ -92,8 +91,8 @@ class VectorNest(Nest):
         if not short or any(isinstance(stmt, Alloc) for stmt in walk(loop.body)):
             return False
         most = max(1, self.target.vector_bytes // _widest(loop) // 2)
-        lengths = [_known_trips(stmt) for stmt in inner]
-        return None not in lengths and all((_known_trips(s) or 0) <= most for s in short) and self.is_vectorizable(loop)
+        lengths = [known_trips(stmt) for stmt in inner]
+        return None not in lengths and all((known_trips(s) or 0) <= most for s in short) and self.is_vectorizable(loop)
 
     def _is_injective(self, stmt: Store, loop: Loop) -> bool:
         """Whether no two lanes store to one element. An indirect store without `combine` was proved so by its author."""
@@ -309,12 +308,6 @@ def _extreme(dtype: DType, *, is_low: bool) -> bool | int | float:
     if dtype.kind == "u":
         return 0 if is_low else (1 << bits) - 1
     return -(1 << bits - 1) if is_low else (1 << bits - 1) - 1
-
-
-def _known_trips(loop: Loop) -> int | None:
-    if isinstance(loop.start, Const) and isinstance(loop.stop, Const):
-        return max(0, -(-int(loop.stop.value - loop.start.value) // loop.step))
-    return None
 
 
 def _size_of(body: Sequence[Stmt]) -> int:
