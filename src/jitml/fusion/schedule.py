@@ -25,6 +25,7 @@ from jitml.ir.types import DType
 
 TILE = 32  # elements on each side of a tile through which a transposed array is read
 SHORT_ROW = 8  # a row that fills no vector: vectors run across rows, though their loads are strided
+MOST_UNROLLED = 64  # points of a loop's body that are written out
 ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums
 
 
@@ -85,6 +86,8 @@ def write(nest: Nest) -> None:
     """Write one box of a group."""
     if not nest.points.reductions:
         _write_points(nest)
+    elif _is_tiny_inside(nest):
+        _write_unrolled(nest)
     elif _runs_down_columns(nest):
         _write_columns(nest)
     else:
@@ -404,6 +407,38 @@ def _write_sum_of_partials(nest: Nest, partial: Sequence[str], count: int, at: t
             w.add(Update(r.cell, Load(buffer, (c, *at), r.dtype), REDUCTIONS[r.node.op].combine))
 
 
+# ------------------------------------------------------------------------------------------- many tiny reductions
+
+
+def _is_tiny_inside(nest: Nest) -> bool:
+    """Whether each step of the first loop is a handful of short sums (3 by 3 products): too short for vectors."""
+    if not nest.outer or not nest.inner or len(_passes(nest)[0]) > 1:
+        return False
+    first, *rest = nest.outer
+    short = all(nest.extent(axis) <= SHORT_ROW for axis in (*rest, *nest.inner))
+    return bool(rest) and short and nest.extent(first) > SHORT_ROW and nest.size(nest.axes) <= MOST_UNROLLED * nest.extent(first)
+
+
+def _write_unrolled(nest: Nest) -> None:
+    """One loop, and inside it straight code."""
+    w, (step,), per_row = nest.writer, *_passes(nest)
+    parallel = nest.time > nest.machine.parallel_ns
+    with ExitStack() as loops:
+        for axis in nest.outer:
+            low, high = nest.limits(axis)
+            is_first = axis is nest.outer[0]
+            kind: Kind = "unroll" if not is_first else "parallel" if parallel else "serial"
+            grain = nest.grain(high - low) if kind == "parallel" else 1
+            loops.enter_context(w.loop(axis.name, low, high, kind, grain=grain, binds=axis.members))
+        for r in step.reductions:
+            w.cell(r.cell, _identity(r))
+        with ExitStack() as inner:
+            for axis in nest.inner:
+                inner.enter_context(w.loop(axis.name, *nest.limits(axis), "unroll", binds=axis.members))
+            _write_updates(nest, step)
+        _write_stores(nest, per_row)
+
+
 # ------------------------------------------------------------------------------------------ reductions down columns
 
 
@@ -414,7 +449,7 @@ def _runs_down_columns(nest: Nest) -> bool:
     if len(_passes(nest)[0]) > 1:
         return False
     columns, row = nest.outer[-1], nest.inner[-1]
-    if nest.size(nest.inner) <= SHORT_ROW and nest.extent(columns) >= 2 * SHORT_ROW:
+    if nest.extent(row) <= SHORT_ROW and nest.size(nest.inner) <= 4 * SHORT_ROW and nest.extent(columns) >= 2 * SHORT_ROW:
         return True
     return nest.extent(columns) >= 4 and nest.contiguous_along(columns, row) > nest.contiguous_along(row, columns)
 
