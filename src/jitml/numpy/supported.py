@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jitml.numpy import TOPICS
-from jitml.trace.registry import FUNCTIONS, full_name
+from jitml.trace.registry import FUNCTIONS, full_name, register_imported
 
 _HEAD = """# NumPy functions in jitted code
 
@@ -22,6 +22,9 @@ _NOT_ARRAY_FUNCTIONS = ("numpy.char", "numpy.rec", "numpy.ma", "numpy.strings")
 
 def table() -> str:
     """The page: topics with their functions, then what is refused with a reason, then what has no meaning yet."""
+    import scipy.special  # noqa: F401  # its functions are in the registry once it is there
+
+    register_imported()
     lines = [_HEAD, "## Supported", "", "| topic | functions |", "| --- | --- |"]
     done = {f for f, implementation in FUNCTIONS.items() if not hasattr(implementation, "because")}
     for topic in TOPICS:

@@ -34,6 +34,7 @@ def implements(*functions: Callable[..., Any]) -> Callable[[F], F]:
     return register
 
 
+_HOMES: dict[Callable[..., Any], str] = {}  # modules of functions that do not name their own
 _PENDING: dict[str, Callable[[ModuleType], None]] = {}
 
 
@@ -50,7 +51,9 @@ def when_imported(module: str) -> Callable[[Callable[[ModuleType], None]], Calla
 def register_imported() -> None:
     """Bring in what waits for a module that has been imported by now."""
     for module in [name for name in _PENDING if name in sys.modules]:
+        known = set(FUNCTIONS)
         _PENDING.pop(module)(sys.modules[module])
+        _HOMES.update(dict.fromkeys(set(FUNCTIONS) - known, module))
 
 
 def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -78,7 +81,7 @@ def full_name(function: Any) -> str:
     home = getattr(function, "__objclass__", None)
     if home is not None:
         return f"{home.__name__}.{name}"
-    module = getattr(function, "__module__", None) or "numpy"
+    module = _HOMES.get(function) or getattr(function, "__module__", None) or "numpy"
     if module == "builtins":
         return str(name)
     public = [part for part in module.split(".") if not part.startswith("_")]
