@@ -172,11 +172,21 @@ def ordinary_inputs(graph: Graph, seed: int = 0) -> list[np.ndarray]:
 
 @dataclass(frozen=True)
 class Program:
-    """A drawn graph, its arguments, and which outputs must end up in which argument."""
+    """A drawn graph, its arguments in whatever layout, and which outputs must end up in which argument."""
 
     graph: Graph
     args: list[Array]
     aliases: dict[int, int]
+
+    @property
+    def strides(self) -> dict[int, tuple[int, ...]]:
+        """Element strides of the arguments that are not in C order."""
+        strided = {k: a for k, a in enumerate(self.args) if not a.flags.c_contiguous}
+        return {k: tuple(s // a.itemsize for s in a.strides) for k, a in strided.items()}
+
+    def fresh_args(self) -> list[Array]:
+        """Copies of the arguments in the same layout."""
+        return [np.ndarray(a.shape, a.dtype, _memory(a).copy("K"), _offset(a), a.strides) for a in self.args]
 
     def __repr__(self) -> str:
         return "\n".join([show(self.graph), *map(repr, self.args), f"aliases {self.aliases}"])
@@ -203,7 +213,7 @@ def programs_from_the_table(draw: Draw, max_nodes: int = 6) -> Program:
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
 
     def argument(array: Array) -> Value:
-        args.append(array)
+        args.append(laid_out(array, draw(st.sampled_from(LAYOUTS))))
         return b.add_input(Aval(array.shape, array.dtype))
 
     def operand(shape: Shape, dtype: DType, pool: list[Value]) -> Value:
@@ -235,6 +245,31 @@ def programs_from_the_table(draw: Draw, max_nodes: int = 6) -> Program:
         if same and draw(st.booleans()):
             aliases[k] = pick(draw, same)
     return Program(b.build(outputs), args, aliases)
+
+
+LAYOUTS = ("C", "C", "C", "F", "reversed", "every other")
+
+
+def laid_out(array: Array, layout: str) -> Array:
+    """The same elements in another layout of memory."""
+    if layout == "F":
+        return np.array(array, order="F")
+    if layout == "reversed" and array.ndim:
+        return np.ascontiguousarray(array[::-1])[::-1]
+    if layout == "every other" and array.ndim:
+        wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
+        wide[..., ::2] = array
+        return wide[..., ::2]
+    return np.array(array, order="C")
+
+
+def _memory(array: Array) -> Array:
+    """The array that owns a view's memory."""
+    return array if array.base is None else array.base
+
+
+def _offset(array: Array) -> int:
+    return array.ctypes.data - _memory(array).ctypes.data
 
 
 def dyadic(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:

@@ -23,7 +23,7 @@ from jitml.ir.graph import GraphBuilder
 from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
 from jitml.ir.passes import run_passes
-from jitml.ir.types import Aval
+from jitml.ir.types import DTYPES, Aval
 from jitml.memory.plan import plan
 from jitml.runtime.executable import compile_program
 from op_cases import CASES
@@ -32,6 +32,7 @@ from strategies import Program, floating_programs, programs_from_the_table
 Array = np.ndarray[Any, Any]
 # Sums and products associate freely, and native functions are some ulps from NumPy's.
 TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-9}
+DTYPES_TRIED = [DTYPES[name] for name in ("bool", "i8", "u16", "i64", "f16", "f32", "f64")]
 
 
 def assert_close(got: Sequence[Array], expected: Sequence[Array]) -> None:
@@ -47,13 +48,9 @@ def assert_close(got: Sequence[Array], expected: Sequence[Array]) -> None:
             np.testing.assert_allclose(g.astype(np.float64), e.astype(np.float64), rtol=rtol, atol=atol, err_msg=f"output {k}")
 
 
-def copies(args: Sequence[Array]) -> list[Array]:
-    return [np.array(a, order="C") for a in args]
-
-
 def fused(program: Program) -> KernelProgram:
     """Verified, and the same after a round trip through its text."""
-    kernels = verify_program(fuse(program.graph, aliases=program.aliases))
+    kernels = verify_program(fuse(program.graph, aliases=program.aliases, strides=program.strides))
     text = show_program(kernels)
     assert show_program(parse_program(text)) == text
     return kernels
@@ -64,8 +61,8 @@ def single(name: str) -> list[Program]:
     case = CASES[name]
     programs = []
     for sample in case.samples:
-        for dtype in case.dtypes:
-            args = list(case.inputs(sample, dtype))
+        for dtype in filter(DTYPES_TRIED.__contains__, case.dtypes):
+            args = [np.asarray(a) for a in case.inputs(sample, dtype)]
             b = GraphBuilder()
             values = [b.add_input(Aval(a.shape, a.dtype)) for a in args]
             with recording(b):
@@ -77,7 +74,7 @@ def single(name: str) -> list[Program]:
 @pytest.mark.parametrize("name", CASES)
 def test_every_op_through_fusion_and_memory(name: str) -> None:
     for program in single(name):
-        assert_close(run(plan(fused(program)), copies(program.args)), interpret(program.graph, program.args))
+        assert_close(run(plan(fused(program)), program.fresh_args()), interpret(program.graph, program.args))
 
 
 def together(name: str) -> Program:
@@ -85,8 +82,8 @@ def together(name: str) -> Program:
     case = CASES[name]
     b, args, outputs = GraphBuilder(), [], []
     for sample in case.samples:
-        for dtype in case.dtypes:
-            own = case.inputs(sample, dtype)
+        for dtype in filter(DTYPES_TRIED.__contains__, case.dtypes):
+            own = [np.asarray(a) for a in case.inputs(sample, dtype)]
             values = [b.add_input(Aval(a.shape, a.dtype)) for a in own]
             with recording(b):
                 outputs.append(case.op(*values, **sample.params))
@@ -97,21 +94,21 @@ def together(name: str) -> Program:
 @pytest.mark.parametrize("name", CASES)
 def test_every_op_as_native_code(name: str) -> None:
     program = together(name)
-    got = compile_program(plan(verify_program(fuse(program.graph))))(*copies(program.args))
+    got = compile_program(plan(verify_program(fuse(program.graph))))(*program.fresh_args())
     assert_close(got, interpret(program.graph, program.args))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(floating_programs())
 def test_drawn_graphs_through_passes_fusion_and_memory(program: Program) -> None:
     kernels = fused(replace(program, graph=run_passes(program.graph)))
-    assert_close(run(plan(kernels), copies(program.args)), interpret(program.graph, program.args))
+    assert_close(run(plan(kernels), program.fresh_args()), interpret(program.graph, program.args))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(programs_from_the_table())
 def test_drawn_programs_through_fusion_and_memory(program: Program) -> None:
-    args = copies(program.args)
+    args = program.fresh_args()
     expected = interpret(program.graph, program.args)
     assert_close(run(plan(fused(program)), args), expected)
     for output, source in program.aliases.items():
@@ -124,7 +121,7 @@ def test_drawn_programs_through_fusion_and_memory(program: Program) -> None:
 @settings(max_examples=25, deadline=None)
 @given(programs_from_the_table())
 def test_drawn_programs_as_native_code(program: Program) -> None:
-    args = copies(program.args)
+    args = program.fresh_args()
     graph = run_passes(program.graph)
-    got = compile_program(plan(fuse(graph, aliases=program.aliases)))(*args)
+    got = compile_program(plan(fuse(graph, aliases=program.aliases, strides=program.strides)))(*args)
     assert_close(got, interpret(program.graph, program.args))
