@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 from jitml.fusion.loops import Apply, Buffer, Const, Expr, Load, Var, add, affine, mul
@@ -53,6 +54,7 @@ class Views:
         self._full = buffers
         self.accesses = list(dict.fromkeys(accesses))
         self._steps = [self.steps_of(name, at) for name, at in self.accesses]
+        self._extents = axes
         chains = self._join(axes, fixed, barriers)
         self.buffers = self._shape(chains)
         if self.buffers is None:
@@ -99,6 +101,7 @@ class Views:
     def _shape(self, chains: list[list[str]]) -> dict[str, Buffer] | None:
         self._last = {chain[-1]: f"i{k}" for k, chain in enumerate(chains)}
         self._inner = {name for chain in chains for name in chain[:-1]}
+        self._chains = chains
         self._merges: dict[str, list[list[int]] | None] = {}
         views: dict[str, Buffer] = {}
         for name in dict.fromkeys(n for n, _ in self.accesses):
@@ -151,7 +154,15 @@ class Views:
             names = _names(e)
             if names & self._inner:
                 terms = affine(e)
-                if terms is None:
+                if terms is None or not self._moves_evenly(terms):
+                    return False
+        return True
+
+    def _moves_evenly(self, terms: Mapping[str, int]) -> bool:
+        """Whether an index of one axis counts through joined loops as if they were one: its range is that of all of them."""
+        for chain in self._chains:
+            for outer, inner in pairwise(chain):
+                if self._extents[outer] > 1 and terms.get(outer, 0) != self._extents[inner] * terms.get(inner, 0):
                     return False
         return True
 
