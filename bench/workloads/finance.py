@@ -38,7 +38,7 @@ def bond_prices(rates, face, years):
     return coupons + face * np.power(1 + rates, -years)
 
 
-@workload(lambda n, rng: (100 * np.exp(np.cumsum(0.01 * rng.standard_normal(n))),), small=60, full=1_000_000, rtol=1e-7)
+@workload(lambda n, rng: (100 * np.exp(np.cumsum(0.01 * rng.standard_normal(n))),), small=60, full=1_000_000, rtol=1e-5)
 def moving_average_signal(prices):
     total = np.cumsum(prices)
     short = (total[20:] - total[:-20]) / 20
