@@ -77,7 +77,9 @@ def full_name(function: Any) -> str:
     owner = getattr(function, "__self__", None)
     name = getattr(function, "__name__", None) or type(function).__name__
     if isinstance(owner, np.ufunc):
-        return f"np.{owner.__name__}.{name}"
+        return f"{full_name(owner)}.{name}"
+    if isinstance(function, np.ufunc):
+        return f"np.{name}" if getattr(np, name, None) is function else str(name)
     home = getattr(function, "__objclass__", None)
     if home is not None:
         return f"{home.__name__}.{name}"

@@ -9,17 +9,21 @@ from typing import Any
 import optree
 
 NAMESPACE = "jitml"
+_leaf_types: set[type] = set()  # known not to be dataclasses
 
 
 def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
     """Leaves and structure. None is structure; an instance of a dataclass is a container of its fields."""
     while True:
         leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
-        classes = {type(leaf) for leaf in leaves if dataclasses.is_dataclass(type(leaf))}
-        if not classes:
+        new = set(map(type, leaves)) - _leaf_types
+        for cls in new:
+            if dataclasses.is_dataclass(cls):
+                _register(cls)
+            else:
+                _leaf_types.add(cls)
+        if new <= _leaf_types:
             return leaves, spec
-        for cls in classes:
-            _register(cls)
 
 
 def unflatten(spec: optree.PyTreeSpec, leaves: Sequence[Any]) -> Any:
