@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -112,6 +114,16 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     (
         "random numbers", lambda x: x + np.random.rand(3), (X,),
         "np.random.rand() would run only once, while the function is traced, and not at every call",
+        "Call it outside the jitted function and pass its result as an argument.",
+    ),
+    (
+        "another source of random numbers", lambda x: x + random.uniform(0, 1), (X,),
+        "random.uniform() would run only once, while the function is traced, and not at every call",
+        "Call it outside the jitted function and pass its result as an argument.",
+    ),
+    (
+        "the time", lambda x: x + time.perf_counter(), (X,),
+        "time.perf_counter() would run only once, while the function is traced, and not at every call",
         "Call it outside the jitted function and pass its result as an argument.",
     ),
     (

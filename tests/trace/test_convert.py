@@ -86,6 +86,31 @@ def test_closures_are_read_at_every_call() -> None:
     np.testing.assert_array_equal(compiled(x), x * 10)
 
 
+class Triple(NamedTuple):
+    a: Array
+    b: Array
+
+
+TRIPLE = Triple(np.ones(2), np.arange(2.0))
+
+
+def squares(pair: Any) -> Any:
+    return pair[0] * pair[1] * TABLE["bias"][0]
+
+
+def test_functions_given_to_builtins_are_converted_too(restore: Any) -> None:
+    def f(x: Array) -> Any:
+        total = functools.reduce(lambda a, b: a + b, map(squares, zip(x, TRIPLE)))
+        first = sorted([3, 1, 2], key=lambda n: -n)[0]
+        return total * first, getattr(TRIPLE, "a") * 2, getattr(x, "absent", None), type(x) is np.ndarray  # noqa: B009
+
+    compiled = jitml.jit(f)
+    x = np.ones((2, 2))
+    for change in (lambda: None, lambda: TABLE["bias"].__iadd__(1), lambda: TRIPLE.b.__iadd__(3)):
+        change()
+        assert repr(compiled(x)) == repr(f(x))
+
+
 class Model:
     scale = 2.0
 

@@ -27,7 +27,7 @@ from jitml.trace.source import find
 from jitml.trace.tracers import TracedArray, is_traced, lift
 
 # Modules whose functions give another answer at each call: traced once, they would be frozen.
-_IMPURE = {"random", "time", "datetime", "secrets", "uuid", "os", "io", "_io", "numpy.random", "numpy.random.mtrand"}
+_IMPURE = ("random", "time", "datetime", "secrets", "uuid", "io", "_io", "posix", "numpy.random")
 _FORBIDDEN = {print, input, open, exec, eval, globals, vars, id}
 _MUTATORS = {
     "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add",
@@ -269,37 +269,61 @@ class Hooks:
             return implementation
         if type(function) is FunctionType:
             return convert(function)
+        if function is getattr:
+            return self._getattr
+        if function is type:
+            return lambda *args: args[0].__class__ if len(args) == 1 and is_traced(args[0]) else type(*args)
+        if function in (float, int):
+            return functools.partial(_number, function)
+        self._check_effects(function, owner)
         module = getattr(function, "__module__", None) or ""
-        if module.startswith("numpy"):
-            return self._numpy(function)
         if module == "math":
             return functools.partial(_math, function)
-        if function in (float, int) and function is not bool:
-            return functools.partial(_number, function)
-        if isinstance(function, BuiltinFunctionType):
-            self._check_builtin(function, owner, module)
-            return function
-        return convert(function)
+        if module.startswith("numpy"):
+            return functools.partial(_call_outside, function)
+        converted = convert(function)
+        # map, sorted(key=...), functools.reduce: what they call is the user's.
+        return converted if converted is not function or not _is_outside(function) else functools.partial(_call_outside, function)
 
-    def _check_builtin(self, function: Any, owner: Any, module: str) -> None:
-        if function in _FORBIDDEN or module in _IMPURE or type(owner).__module__ in _IMPURE:
+    def _getattr(self, obj: Any, name: str, *default: Any) -> Any:
+        try:
+            return self.attr(obj, name)
+        except AttributeError:
+            if default:
+                return default[0]
+            raise
+
+    def _check_effects(self, function: Any, owner: Any) -> None:
+        """Refuse what would happen once, while tracing, instead of at every call."""
+        homes = {getattr(x, "__module__", None) or "" for x in (function, owner, type(owner))}
+        if _in(function, _FORBIDDEN) or any(h == m or h.startswith(m + ".") for h in homes for m in _IMPURE):
             unsupported(
                 f"{full_name(function)}() would run only once, while the function is traced, and not at every call",
                 "Call it outside the jitted function and pass its result as an argument.",
             )
-        if id(owner) in self.trace.places and function.__name__ in _MUTATORS:
+        if id(owner) in self.trace.places and getattr(function, "__name__", "") in _MUTATORS:
             self._refuse_write(owner)
 
-    def _numpy(self, function: Any) -> Any:
-        """A NumPy function with no traced meaning: on concrete arguments it is called as it is, its arrays are lifted."""
-        if (getattr(function, "__module__", None) or "").startswith("numpy.random"):
-            self._check_builtin(function, None, "numpy.random")
 
-        def call(*args: Any, **kwargs: Any) -> Any:
-            value = function(*args, **kwargs)
-            return lift(value) if type(value) is np.ndarray else value
+def _in(x: Any, some: set[Any]) -> bool:
+    return any(x is y for y in some)
 
-        return call
+
+def _is_outside(function: Any) -> bool:
+    """Whether a callable is neither the user's nor jitml's own."""
+    if isinstance(function, BuiltinFunctionType) or function in (map, filter):
+        return True
+    return isinstance(function, FunctionType) and not function.__module__.startswith("jitml")
+
+
+def _call_outside(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function that is not converted: those it is given are, and an array that it makes is lifted."""
+    value = function(*map(_callback, args), **{name: _callback(arg) for name, arg in kwargs.items()})
+    return lift(value) if type(value) is np.ndarray else value
+
+
+def _callback(argument: Any) -> Any:
+    return convert(argument) if type(argument) in (FunctionType, MethodType, functools.partial) else argument
 
 
 def _math(function: Callable[..., Any], *args: Any) -> Any:
@@ -331,7 +355,7 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         return value
     if isinstance(value, np.ndarray):
         return lift(value, slot)
-    if kind in (list, tuple, dict):
+    if kind in (list, tuple, dict) or (isinstance(value, tuple) and hasattr(kind, "_fields")):
         return _observe_container(trace, value, slot, name)
     if isinstance(value, _PLAIN):
         host.require(slot, value)
@@ -368,7 +392,7 @@ def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         host.require(host.compute(len, (slot,), f"len({name})"), len(value))
         parts = [_observe_item(trace, slot, name, n, v) for n, v in enumerate(value)]
         changed = any(a is not b for a, b in zip(parts, value))
-        seen = type(value)(parts)
+        seen = type(value)._make(parts) if hasattr(type(value), "_make") else type(value)(parts)
     result = seen if changed else value
     trace.containers[slot] = result
     trace.places[id(result)] = slot

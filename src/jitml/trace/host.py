@@ -97,7 +97,7 @@ class Host:
         self.require_type(slot, kind)
         if value is None:
             return
-        if kind is float and (value != value or value == 0.0):
+        if isinstance(value, (float, np.floating)) and (value != value or value == 0.0):
             self._check(Check((slot,), "repr({0}) == {k}", repr(value), text))
         elif kind is bool:
             self._check(Check((slot,), "{0} is {k}", value, text))

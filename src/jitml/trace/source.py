@@ -56,8 +56,8 @@ def find(function: FunctionType) -> Found | None:
 def _read(text: str, filename: str, flags: int) -> _File | None:
     try:
         tree = ast.parse(text, filename)
-        module = compile(text, filename, "exec", flags=flags, dont_inherit=True)
-    except SyntaxError:  # a notebook's magic, a doctest in mode 'single'
+        module = compile(text, filename, "single" if filename.startswith("<doctest") else "exec", flags=flags, dont_inherit=True)
+    except SyntaxError:  # a notebook's magic
         return None
     return _File(tree, frozenset(_nested(module)), tuple(_functions(tree, "")))
 
