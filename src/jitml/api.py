@@ -136,13 +136,18 @@ class Jit:
         return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        found: Any = sys.modules.get(self.function.__module__)
-        for part in self.function.__qualname__.split("."):
+        name = _name(self.function)
+        found: Any = sys.modules.get(getattr(self.function, "__module__", ""))
+        for part in name.split("."):
             found = getattr(found, part, None)
-        return self.function.__qualname__ if found is self else (Jit, (self.function, self.options))
+        return name if found is self else (Jit, (self.function, self.options))
 
     def __repr__(self) -> str:
-        return f"<jit {self.function.__qualname__}, {len(self.variants)} variants>"
+        return f"<jit {_name(self.function)}, {len(self.variants)} variants>"
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__qualname__", function))
 
 
 def _static_names(function: Callable[..., Any], options: Options) -> tuple[frozenset[int], frozenset[str]] | None:
@@ -151,10 +156,10 @@ def _static_names(function: Callable[..., Any], options: Options) -> tuple[froze
     parameters = list(inspect.signature(function).parameters)
     for name in options.static_argnames:
         if name not in parameters:
-            raise ValueError(f"static_argnames: {function.__qualname__} has no parameter {name!r}")
+            raise ValueError(f"static_argnames: {_name(function)} has no parameter {name!r}")
     for number in options.static_argnums:
         if not -len(parameters) <= number < len(parameters):
-            raise ValueError(f"static_argnums: {function.__qualname__} has {len(parameters)} parameters, not one at {number}")
+            raise ValueError(f"static_argnums: {_name(function)} has {len(parameters)} parameters, not one at {number}")
     positions = {n % len(parameters) for n in options.static_argnums} | {parameters.index(n) for n in options.static_argnames}
     return frozenset(positions), frozenset(parameters[n] for n in positions)
 
@@ -216,7 +221,7 @@ def _wrap(function: Callable[..., Any], options: Options) -> Jit:
         if holds(function):
             code = inspect.unwrap(function).__code__
             raise UnsupportedError(
-                f"{getattr(function, '__qualname__', function)} is {what}, which cannot be compiled",
+                f"{_name(function)} is {what}, which cannot be compiled",
                 source=Source(code.co_filename, code.co_firstlineno, code.co_name),
                 remedy="Compile the numeric part as a plain function and call it from there.",
             )

@@ -158,6 +158,58 @@ def test_partials_lambdas_and_nested_functions() -> None:
     np.testing.assert_array_equal(jitml.jit(f)(np.ones(3)), f(np.ones(3)))
 
 
+class Layer:
+    def __init__(self, n: int) -> None:
+        self.w = np.full((n, n), 0.5)
+        self.activation: Any = np.tanh
+
+    def __call__(self, x: Array) -> Array:
+        return self.activation(x @ self.w)
+
+
+class Net:
+    def __init__(self) -> None:
+        self.layers = [Layer(3), Layer(3)]
+
+    def forward(self, x: Array) -> Array:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+@pytest.mark.parametrize("how", ["bound method", "closure", "argument", "partial"])
+def test_objects_are_read_at_every_call(how: str) -> None:
+    net = Net()
+    with_argument = jitml.jit(Net.forward)
+    f = {
+        "bound method": jitml.jit(net.forward),
+        "closure": jitml.jit(lambda x: net.forward(x) + 0.0),
+        "argument": lambda x: with_argument(net, x),
+        "partial": jitml.jit(functools.partial(Net.forward, net)),
+    }[how]
+    x = np.arange(6.0).reshape(2, 3)
+    for change in (
+        lambda: None,
+        lambda: net.layers[0].w.fill(0.1),
+        lambda: net.layers.append(Layer(3)),
+        lambda: setattr(net.layers[1], "w", np.eye(3)),
+        lambda: setattr(net.layers[2], "activation", np.sin),
+    ):
+        change()
+        np.testing.assert_allclose(f(x), net.forward(x), rtol=1e-14)
+
+
+def test_objects_made_inside_may_be_changed() -> None:
+    def f(x: Array) -> Array:
+        layer = Layer(3)
+        layer.w = x.T @ x
+        layer.w += 1
+        return layer(x)
+
+    x = np.arange(6.0).reshape(2, 3) / 10
+    np.testing.assert_allclose(jitml.jit(f)(x), f(x), rtol=1e-14)
+
+
 class Base:
     def f(self, x: Array) -> Array:
         return x + 1

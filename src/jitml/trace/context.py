@@ -81,6 +81,7 @@ class Trace:
         self.converted: dict[Any, Any] = {}
         self.loaded: dict[Any, Slot] = {}
         self.places: dict[int, Slot] = {}
+        self.own: dict[int, Any] = {}  # objects that the function made itself, by id
         self.containers: dict[Slot, Any] = {}
         self.kept: list[Any] = []
         self.scalars: dict[Value, tuple[Slot, Any]] = {}  # inputs that are numbers: their slot and value in this call

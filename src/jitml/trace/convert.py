@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace.context import Trace, current_trace, is_users, unsupported
+from jitml.trace.context import Trace, active_trace, current_trace, is_users, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.registry import FUNCTIONS, full_name
@@ -107,14 +107,18 @@ def _remember(code: CodeType | None) -> None:
 
 
 def _convert_class(cls: type) -> Callable[..., Any]:
-    """A class is called as ever, but its own `__init__` sees tracers as any helper does."""
-    init, new = inspect.getattr_static(cls, "__init__"), inspect.getattr_static(cls, "__new__")
-    if type(cls) is not type or new is not vars(object)["__new__"] or type(init) is not FunctionType or _is_library(init):
+    """A class is called as ever, but its own `__init__` sees tracers, and the new object is known to be the function's own."""
+    if cls.__module__ == "builtins":
         return cls
+    init, new = inspect.getattr_static(cls, "__init__"), inspect.getattr_static(cls, "__new__")
+    by_us = type(cls) is type and new is vars(object)["__new__"] and type(init) is FunctionType and not _is_library(init)
 
     def construct(*args: Any, **kwargs: Any) -> Any:
-        instance: Any = object.__new__(cls)
-        convert(init)(instance, *args, **kwargs)
+        trace = active_trace().root
+        instance: Any = object.__new__(cls) if by_us else cls(*args, **kwargs)
+        trace.own[id(instance)] = instance
+        if by_us:
+            convert(init)(instance, *args, **kwargs)
         return instance
 
     return construct
@@ -188,7 +192,7 @@ class Hooks:
         if isinstance(descriptor, functools.cached_property) and name not in vars(obj):
             return convert(descriptor.func)(obj)
         value = getattr(obj, name)
-        slot = self.trace.places.get(id(obj))
+        slot = place_of(self.trace, obj)
         if is_traced(value) or slot is None:
             return lift(value) if type(value) is np.ndarray else value
         if type(value) is MethodType or isinstance(value, BuiltinFunctionType):
@@ -223,7 +227,7 @@ class Hooks:
         """`obj.name = v` or `obj[index] = v` is about to happen."""
         if type(obj) is np.ndarray:
             return lift(obj)
-        if id(obj) in self.trace.places:
+        if not is_traced(obj) and place_of(self.trace, obj) is not None:
             self._refuse_write(obj)
         return obj
 
@@ -337,6 +341,21 @@ def _number(kind: Any, *args: Any) -> Any:
     if len(args) == 1 and type(args[0]) is TracedNumber:
         return args[0] if args[0].kind is kind else combine(kind, args[0])
     return kind(*args)
+
+
+def place_of(trace: Trace, obj: Any) -> Slot | None:
+    """The slot of an object from outside; None for one that the function made itself, and for built-in types.
+
+    An object that came in unseen (out of a set, from library code) is held: it is always this very one.
+    """
+    if id(obj) in trace.places:
+        return trace.places[id(obj)]
+    home = obj.__module__ if isinstance(obj, type) else type(obj).__module__
+    if id(obj) in trace.own or home == "builtins" or home.startswith("numpy"):
+        return None
+    name = obj.__qualname__ if isinstance(obj, type) else f"a {type(obj).__qualname__}"
+    slot = trace.places[id(obj)] = trace.host.hold(obj, name)
+    return slot
 
 
 def load(trace: Trace, function: Callable[..., Any], base: Slot | Const, key: Any, name: str) -> Slot:
