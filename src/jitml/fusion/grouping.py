@@ -210,12 +210,13 @@ class _Sweep:
         for node in reversed(self.graph.nodes):
             value = node.output
             users = self.users.get(value, [])
+            if node.op in (ops.gather, ops.scatter):
+                # Even if nothing uses it any more: `expand` says it otherwise, and leaves the node for the check.
+                self.place_check(node)
             if (not users and value not in outputs) or (node.op is ops.array and not self.point[value]):
                 continue
             if len(users) > 1:
                 users = self.merge(value, users)
-            if node.op in (ops.gather, ops.scatter):
-                self.place_check(node)
             if node.op in REDUCTIONS:
                 self.place_reduction(node, users, value in outputs)
             elif self.point[value]:

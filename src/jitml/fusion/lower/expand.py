@@ -1,13 +1,16 @@
 """Which ops are other ops in disguise?  Rewritten before grouping, so that they fuse like what they are.
 
 The first position of an extreme is a minimum over positions; a contraction that no BLAS routine serves is a product
-and a sum.
+and a sum; one element of each row, taken or put where labels say, is a comparison of the labels with positions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from jitml.fusion.lower.reductions import Reduction
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import RuleTable, recording
@@ -16,6 +19,17 @@ from jitml.ir.types import BOOL, F32, F64, I64
 
 SMALL = 8  # extents up to which loops beat a library call
 
+MOST_LABELS = 256  # up to which a row is searched for the label's element rather than stored and indexed
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a rule may ask about the graph: who makes a value, and how many nodes use it."""
+
+    makers: Mapping[Value, Node]
+    uses: Mapping[Value, int]
+
+
 expansion: RuleTable[Callable[..., Value | None]] = RuleTable("expansion", "fusion/lower")
 
 
@@ -23,6 +37,7 @@ def expand(graph: Graph) -> Graph:
     """The same graph with each op that has an expansion replaced by it."""
     if not any(node.op in expansion for node in graph.nodes):
         return graph
+    around = Surroundings(graph.producers(), Counter(v for node in graph.nodes for v in node.inputs))
     b = GraphBuilder()
     env: dict[Value, Value] = {v: b.add_input(v.aval) for v in graph.inputs}
     with recording(b):
@@ -30,9 +45,11 @@ def expand(graph: Graph) -> Graph:
             inputs = tuple(env[v] for v in node.inputs)
             with b.at(node.source):
                 rule = expansion.get(node.op)
-                result = rule(node, *inputs) if rule is not None else None
+                result = rule(around, node, *inputs) if rule is not None else None
                 if result is not None:
                     env[node.output] = result
+                    if node.op in (ops.gather, ops.scatter):  # stays, unused, so that its indices are checked
+                        b.append(Node(node.op, inputs, node.params, (Value(node.output.aval),), node.source))
                     continue
             outputs = tuple(Value(v.aval) for v in node.outputs)
             b.append(Node(node.op, inputs, node.params, outputs, node.source))
@@ -41,7 +58,7 @@ def expand(graph: Graph) -> Graph:
 
 
 @expansion.rule(ops.argmax, ops.argmin)
-def expand_argreduce(node: Node, x: Value) -> Value | None:
+def expand_argreduce(around: Surroundings, node: Node, x: Value) -> Value | None:
     axis, n = node.params["axis"], x.shape[node.params["axis"]]
     reduce = ops.reduce_max if node.op is ops.argmax else ops.reduce_min
     extreme = reduce(x, axes=(axis,))
@@ -56,7 +73,7 @@ def expand_argreduce(node: Node, x: Value) -> Value | None:
 
 
 @expansion.rule(ops.dot_general)
-def expand_contraction(node: Node, x: Value, y: Value) -> Value | None:
+def expand_contraction(around: Surroundings, node: Node, x: Value, y: Value) -> Value | None:
     """A product and a sum, unless BLAS does better: integers, halves, outer products, small and tall matrices."""
     (xb, yb), (xc, yc) = node.params["batch"], node.params["contract"]
     xf, yf = free_axes(x.ndim, xb, xc), free_axes(y.ndim, yb, yc)
@@ -102,3 +119,83 @@ def _spread(v: Value, place: dict[int, int], shape: tuple[int, ...]) -> Value:
         v = ops.transpose(v, perm=perm)
     result: Value = ops.broadcast(v, shape=shape, axes=tuple(place[a] for a in perm))
     return result
+
+
+@expansion.rule(ops.gather)
+def expand_gather(around: Surroundings, node: Node, x: Value, *indices: Value) -> Value | None:
+    """One element of each row of a value that nothing else needs: found by its label on the pass that computes it."""
+    maker = around.makers.get(node.inputs[0])
+    if maker is None or not maker.op.is_pointwise or around.uses[node.inputs[0]] > 1:
+        return None
+    found = _labelled(around, node, 1, x, indices)
+    if found is None:
+        return None
+    condition, axes = found
+    if _extent(x, axes) > MOST_LABELS:
+        return None
+    if x.dtype == BOOL:
+        result: Value = ops.reduce_any(ops.bit_and(condition, x), axes=axes)
+        return result
+    # The greatest of one element and the least there is: exact, for nan and -0.0 too.
+    least = Reduction("max").identity(x.dtype)
+    result = ops.reduce_max(ops.select(condition, x, ops.full(value=least, shape=x.shape, dtype=x.dtype)), axes=axes)
+    return result
+
+
+@expansion.rule(ops.scatter)
+def expand_scatter(around: Surroundings, node: Node, x: Value, v: Value, *indices: Value) -> Value | None:
+    """One element of each row of a constant changed: all of it is written anyway."""
+    maker = around.makers.get(node.inputs[0])
+    found = _labelled(around, node, 2, x, indices) if maker is not None and maker.op is ops.full else None
+    if found is None:
+        return None
+    condition, axes = found
+    spread = ops.broadcast(v, shape=x.shape, axes=tuple(a for a in range(x.ndim) if a not in axes))
+    combine = {"add": ops.add, "mul": ops.mul, "min": ops.minimum, "max": ops.maximum}.get(node.params["combine"])
+    result: Value = ops.select(condition, spread if combine is None else combine(x, spread), x)
+    return result
+
+
+def _labelled(
+    around: Surroundings, node: Node, first: int, x: Value, indices: tuple[Value, ...]
+) -> tuple[Value, tuple[int, ...]] | None:
+    """If each row is indexed once: where labels meet positions, as a mask over x, and the axes that labels index.
+
+    Some index arrays must count the rows themselves (`np.arange(n)`), so that no two entries meet.
+    """
+    start, depth = node.params["axis"], indices[0].ndim
+    rows: dict[int, int] = {}  # dimension of the index arrays -> axis of x that it counts
+    labels: dict[int, Value] = {}
+    for k, index in enumerate(indices):
+        d = _counts(around, node.inputs[first + k])
+        if d is not None and d not in rows and x.shape[start + k] == index.shape[d]:
+            rows[d] = start + k
+        else:
+            labels[start + k] = index
+    if not labels or sorted(rows) != list(range(depth)) or [rows[d] for d in range(depth)] != sorted(rows.values()):
+        return None
+    condition: Value | None = None
+    for axis, label in labels.items():
+        wide = label if label.dtype == I64 else ops.convert(label, dtype=I64)
+        wrapped = ops.select(ops.lt(wide, 0), ops.add(wide, x.shape[axis]), wide)
+        spread = ops.broadcast(wrapped, shape=x.shape, axes=tuple(rows[d] for d in range(depth)))
+        hit = ops.eq(spread, ops.iota(shape=x.shape, axis=axis, dtype=I64))
+        condition = hit if condition is None else ops.bit_and(condition, hit)
+    assert condition is not None
+    return condition, tuple(labels)
+
+
+def _counts(around: Surroundings, index: Value) -> int | None:
+    """The dimension along which an index array counts 0, 1, 2, ... and is constant otherwise."""
+    node = around.makers.get(index)
+    if node is None:
+        return None
+    if node.op is ops.iota:
+        axis: int = node.params["axis"]
+        return axis
+    if node.op is ops.broadcast and node.inputs[0].ndim:
+        inner = _counts(around, node.inputs[0])
+        if inner is not None and node.inputs[0].shape[inner] == index.shape[node.params["axes"][inner]]:
+            place: int = node.params["axes"][inner]
+            return place
+    return None
