@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,16 @@ def run_traced(function: Callable[..., Any], *args: Any) -> Any:
     traced = trace(function, args, {})
     verify(traced.graph)
     return bind(traced, interpreted(traced))(flatten((args, {}))[0])
+
+
+def function_of(parameters: str, expression: str) -> Callable[..., Any]:
+    """A function of an expression's text, with a source that can be found, as a user's function has one."""
+    source = f"def f({parameters}):\n    return {expression}\n"
+    name = f"<expression {len(linecache.cache)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    names: dict[str, Any] = {"np": np}
+    exec(compile(source, name, "exec"), names)
+    return names["f"]  # type: ignore[no-any-return]  # defined by the source
 
 
 def check(function: Callable[..., Any], *args: Any, ulps: float = 4, absolute: float = 0.0) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from against_numpy import check
+from against_numpy import check, function_of
 
 R = np.random.default_rng(7)
 A, B, V = R.normal(size=(3, 4)), R.normal(size=(4, 5)), R.normal(size=4)
@@ -288,5 +288,5 @@ def _cases() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("names", "expression"), _cases())
 def test_function(names: str, expression: str) -> None:
     arguments = [globals()[name] for name in names.split()]
-    function = eval(f"lambda {', '.join('xyz'[: len(arguments)])}: {expression}", {"np": np})
+    function = function_of(", ".join("xyz"[: len(arguments)]), expression)
     check(function, *arguments, ulps=16, absolute=1e-3 if arguments[0].dtype == np.float16 else 1e-13)
