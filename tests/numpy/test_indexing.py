@@ -97,6 +97,28 @@ def test_masks() -> None:
     check(write_rows, X, X[:, :, 0] > 20, np.arange(5.0))
 
 
+def test_updates_by_masks() -> None:
+    def update(x: Any) -> Any:
+        x[x > 30] += 1
+        x[x < 10] *= -0.5
+        x[x[:, 0, 0] > 10] /= 3
+        x[x[:, :, 0] > 10] -= np.arange(5.0)
+        y = x.copy()
+        y[y < 0] **= 2
+        return y
+
+    check(update, X)
+
+    def integers(x: Any) -> None:
+        x[x > 30] //= 2
+        x[x == 3] *= 1.5
+
+    with pytest.raises(TypeError):
+        integers(X.astype("i8"))
+    with pytest.raises(TypeError):
+        run_traced(integers, X.astype("i8"))
+
+
 def test_a_size_that_depends_on_data_is_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"np\.where\(mask, x, 0\)"):
         run_traced(lambda x: x[x > 0], X)

@@ -21,7 +21,7 @@ import numpy as np
 from jitml.trace.context import Trace, active_trace, current_trace, is_users, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber, combine
-from jitml.trace.registry import FUNCTIONS, full_name
+from jitml.trace.registry import FUNCTIONS, call, full_name
 from jitml.trace.rewrite import HOOKS, rewrite
 from jitml.trace.source import find
 from jitml.trace.tracers import TracedArray, is_traced, lift
@@ -249,6 +249,12 @@ class Hooks:
         """`obj[index] += value`"""
         if type(obj) is np.ndarray:
             obj = lift(obj)
+        if _updates_by_mask(obj, index, value):
+            # x[mask] has a size that depends on data, but what becomes of x does not: computed everywhere, kept where true.
+            updated = getattr(operator, operation)(obj.copy(), value)
+            where = index.reshape((*index.shape, *(1,) * (obj.ndim - index.ndim)))
+            call(np.copyto, obj, updated, where=where)
+            return
         before = self.item(obj, index)
         after = getattr(operator, operation)(before, value)
         if after is before and type(after) is TracedArray:
@@ -328,6 +334,13 @@ def _call_outside(function: Callable[..., Any], *args: Any, **kwargs: Any) -> An
 
 def _callback(argument: Any) -> Any:
     return convert(argument) if type(argument) in (FunctionType, MethodType, functools.partial) else argument
+
+
+def _updates_by_mask(obj: Any, index: Any, value: Any) -> bool:
+    """Whether `obj[index] op= value` has a traced mask, and one value for every element or row that it picks."""
+    if type(obj) is not TracedArray or type(index) is not TracedArray or index.dtype != np.bool_:
+        return False
+    return index.shape == obj.shape[: index.ndim] and np.ndim(value) <= obj.ndim - index.ndim
 
 
 def _math(function: Callable[..., Any], *args: Any) -> Any:
