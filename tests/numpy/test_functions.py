@@ -277,6 +277,21 @@ A     | np.rot90(x, -1)
 A     | np.fliplr(x)
 A     | np.flip(x)
 A     | (np.shape(x), np.ndim(x), np.size(x, 0), len(x), x.T.shape)
+
+# helpers for indices
+A     | x[np.ix_([0, 2], [1, 3])]
+P     | np.unravel_index(x, (2, 3))
+P     | np.ravel_multi_index((x, x), (5, 5))
+S     | x[np.triu_indices_from(x)]
+S     | x[np.diag_indices_from(x)]
+S     | x[np.tril_indices(3, -1)]
+V     | np.r_[x, 1.0, 0:3, x]
+V     | np.c_[x, x]
+V     | np.mgrid[0:2, 0:3] * x[0]
+V     | np.fft.fftshift(x)
+W     | np.fft.ifftshift(x)
+V     | np.cumulative_sum(x, include_initial=True)
+A     | np.cumulative_prod(x, axis=1)
 """
 
 

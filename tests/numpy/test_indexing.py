@@ -158,3 +158,9 @@ def test_zero_dimensional() -> None:
     z = np.array(3.0)
     check(lambda x: (x[()], x[...], x[None]), z)
     check(lambda x: (x[0], x[0, ...], x[-1]), np.arange(4.0))
+
+
+@pytest.mark.parametrize("place", [6, -1])
+def test_a_place_outside_of_a_shape_is_an_error(place: int) -> None:
+    with pytest.raises((IndexError, ValueError)):
+        run_traced(lambda i: np.unravel_index(i, (2, 3)), np.array([0, place]))

@@ -1,15 +1,23 @@
-"""`np.r_[...]` and `np.c_[...]` with traced parts; without any they are NumPy's own, and so are `mgrid` and `ogrid`."""
+"""Helpers for indices: `np.r_[...]`, `np.c_[...]`, `ix_`, `unravel_index` and the places of a diagonal or triangle.
+
+Without a traced part `r_` and `c_` are NumPy's own; so are `mgrid` and `ogrid` always.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import BOOL, I64
+from jitml.numpy.creation import arange
 from jitml.numpy.joining import concatenate
-from jitml.numpy.operands import as_array, holds_traced, not_compiled
-from jitml.numpy.reshaping import atleast_1d, reshaped
+from jitml.numpy.operands import as_array, astype, broadcast_value, full, holds_traced, not_compiled, result_of, value_of
+from jitml.numpy.reshaping import as_shape, atleast_1d, reshaped
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray
 
@@ -31,3 +39,63 @@ def _joining(name: str, place: Callable[[TracedArray], TracedArray]) -> Callable
 
 for _name, _place in (("r_", atleast_1d), ("c_", lambda x: reshaped(x, (x.size, 1)) if x.ndim < 2 else x)):
     implements(getattr(np, _name))(_joining(_name, _place))
+
+
+@implements(np.ix_)
+def ix_(*args: Any) -> tuple[TracedArray, ...]:
+    arrays = [as_array(a) for a in args]
+    if any(x.ndim != 1 for x in arrays):
+        raise ValueError("Cross index must be 1 dimensional")
+    if any(x.dtype == BOOL for x in arrays):
+        not_compiled("ix_", "of masks has a size that depends on data", "Give the positions as integers.")
+    return tuple(reshaped(x, [x.size if n == k else 1 for k in range(len(arrays))]) for n, x in enumerate(arrays))
+
+
+def _not_from_the_end(index: Value, size: int) -> Value:
+    """Negative indices as one that is out of range."""
+    index = astype(index, I64)
+    return ops.select(ops.lt(index, 0), full(index.shape, size, I64), index)  # type: ignore[no-any-return]  # one result
+
+
+@implements(np.unravel_index)
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+    """Quotients and remainders by the sizes.
+
+    The index is looked up among all there are, for the check that comes with it.
+    """
+    sizes = as_shape(shape)
+    every = ops.iota(shape=(prod(sizes),), axis=0, dtype=I64)
+    rest = result_of(ops.gather(every, _not_from_the_end(value_of(indices), prod(sizes)), axis=0))
+    places = []
+    for n in reversed(sizes) if order == "C" else sizes:
+        places.append(rest % n)
+        rest = rest // n
+    return tuple(reversed(places)) if order == "C" else tuple(places)
+
+
+@implements(np.ravel_multi_index)
+def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C") -> Any:
+    if mode != "raise" or order != "C":
+        not_compiled("ravel_multi_index", f"with mode={mode!r}, order={order!r}", "Compute it by hand: i * columns + j.")
+    sizes = as_shape(dims)
+    every = ops.reshape(ops.iota(shape=(prod(sizes),), axis=0, dtype=I64), shape=sizes)
+    places = [_not_from_the_end(value_of(i), n) for i, n in zip(multi_index, sizes, strict=True)]
+    shape = np.broadcast_shapes(*(p.shape for p in places))
+    return result_of(ops.gather(every, *(broadcast_value(p, shape) for p in places), axis=0))
+
+
+def _indices_from(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Of the shape alone, which is known."""
+    return lambda arr, k=0: tuple(map(as_array, plain(arr.shape[-2], k, arr.shape[-1])))
+
+
+implements(np.tril_indices_from)(_indices_from(np.tril_indices))
+implements(np.triu_indices_from)(_indices_from(np.triu_indices))
+
+
+@implements(np.diag_indices_from)
+def diag_indices_from(arr: Any) -> tuple[TracedArray, ...]:
+    if arr.ndim < 2 or len(set(arr.shape)) != 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    places = arange(arr.shape[0])
+    return tuple(places for _ in arr.shape)

@@ -18,10 +18,12 @@ from jitml.numpy.operands import (
     as_array,
     as_int,
     astype,
+    axes_of,
     broadcast_value,
     constant,
     not_compiled,
     present,
+    refuses,
     reshape_value,
     value_of,
 )
@@ -263,3 +265,22 @@ def resize(a: Any, new_shape: Any) -> TracedArray:
     flat = broadcast_value(reshape_value(x, (x.size,)), (copies, x.size))
     flat = ops.slice(reshape_value(flat, (copies * x.size,)), start=(0,), stop=(size,), step=(1,))
     return fresh(reshape_value(flat, complete_shape(shape, size)))
+
+
+def _shift_half(direction: int) -> Callable[..., TracedArray]:
+    def function(x: Any, axes: Any = None) -> TracedArray:
+        shape = as_array(x).shape
+        along = axes_of(axes, len(shape))
+        return roll(x, [(shape[n] // 2) if direction > 0 else -(shape[n] // 2) for n in along], along)
+
+    return function
+
+
+implements(np.fft.fftshift)(_shift_half(1))
+implements(np.fft.ifftshift)(_shift_half(-1))
+refuses(
+    *(getattr(np.fft, f"{inverse}{kind}fft{n}") for inverse in ("", "i") for kind in ("", "r") for n in ("", "2", "n")),
+    np.fft.hfft, np.fft.ihfft,
+    because="has complex results, which are not compiled",
+    remedy="Transform outside the jitted function and pass real and imaginary parts in.",
+)  # fmt: skip

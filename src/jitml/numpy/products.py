@@ -25,6 +25,7 @@ from jitml.numpy.operands import (
     kind_of,
     not_compiled,
     present,
+    refuses,
     reshape_value,
     result_of,
     value_of,
@@ -417,3 +418,13 @@ def _multiply_chain(chain: list[TracedArray], split: dict[tuple[int, int], int],
         return chain[i]
     k = split[i, j]
     return matmul(_multiply_chain(chain, split, i, k), _multiply_chain(chain, split, k + 1, j))
+
+
+_FACTORISED = (
+    "solve inv pinv det slogdet cholesky qr svd svdvals eig eigh eigvals eigvalsh lstsq matrix_rank cond tensorinv tensorsolve"
+)
+refuses(
+    *(getattr(np.linalg, name) for name in _FACTORISED.split()),
+    because="needs a factorisation, which is not compiled yet",
+    remedy="Call it outside the jitted function and pass the result in.",
+)

@@ -17,7 +17,7 @@ from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, F32, I64, DType, is_float, normalize_axis
 from jitml.numpy.loops import truth
-from jitml.numpy.operands import as_int, astype, axes_of, broadcast_value, full, reshape_value, result_of, value_of
+from jitml.numpy.operands import as_int, astype, axes_of, broadcast_value, full, present, reshape_value, result_of, value_of
 from jitml.numpy.ufuncs import store
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
@@ -198,6 +198,28 @@ def _cumulative(op: Op) -> Callable[..., Any]:
 
 cumsum = implements(np.cumsum)(_cumulative(ops.cumsum))
 cumprod = implements(np.cumprod)(_cumulative(ops.cumprod))
+
+
+def _cumulative_from_start(op: Op, identity: int) -> Callable[..., Any]:
+    """The Array API's form: one axis, and on request the identity in front."""
+
+    def function(x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
+        value = value_of(x)
+        if axis is None and value.ndim != 1:
+            raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+        value = astype(value, accumulator(value.dtype, dtype, out))
+        along = normalize_axis(0 if axis is None else as_int(axis), value.ndim)
+        result = op(value, axis=along, reverse=False)
+        if include_initial:
+            first = full((1 if n == along else size for n, size in enumerate(value.shape)), identity, value.dtype)
+            result = ops.concat(first, result, axis=along)
+        return finish(result, None, out, value.ndim)
+
+    return function
+
+
+implements(*present("cumulative_sum"))(_cumulative_from_start(ops.cumsum, 0))
+implements(*present("cumulative_prod"))(_cumulative_from_start(ops.cumprod, 1))
 
 
 def without_nan(x: Value, instead: float) -> Value:

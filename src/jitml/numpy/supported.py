@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.numpy import TOPICS
+from jitml.numpy import TOPICS, special
 from jitml.trace.registry import FUNCTIONS, full_name, register_imported
 
 _HEAD = """# NumPy functions in jitted code
@@ -22,13 +22,13 @@ _NOT_ARRAY_FUNCTIONS = ("numpy.char", "numpy.rec", "numpy.ma", "numpy.strings")
 
 def table() -> str:
     """The page: topics with their functions, then what is refused with a reason, then what has no meaning yet."""
-    import scipy.special  # noqa: F401  # its functions are in the registry once it is there
+    import scipy.special  # noqa: F401  # its functions are listed too; slow to import, so only here
 
     register_imported()
     lines = [_HEAD, "## Supported", "", "| topic | functions |", "| --- | --- |"]
     done = {f for f, implementation in FUNCTIONS.items() if not hasattr(implementation, "because")}
     for topic in TOPICS:
-        functions = [f for f in done if _home(FUNCTIONS[f]) == topic.__name__]
+        functions = [f for f in done if _topic(f) == topic.__name__]
         functions = [f for f in functions if getattr(f, "__name__", "") != "outer" or not hasattr(f, "__self__")]
         if functions:
             lines.append(f"| {_title(topic)} | {_listed(functions)} |")
@@ -53,6 +53,17 @@ def array_functions() -> list[Any]:
     return list(found.values())
 
 
+def _topic(function: Any) -> str:
+    """The module that gives a function its meaning."""
+    if isinstance(function, np.ufunc) and not _is_numpys(function):
+        return special.__name__
+    return _home(FUNCTIONS[function])
+
+
+def _is_numpys(ufunc: np.ufunc) -> bool:
+    return getattr(np, ufunc.__name__, None) is ufunc
+
+
 def _home(function: Any) -> str:
     """The module of a function, seen through `functools.partial`."""
     function = getattr(function, "func", function)
@@ -70,7 +81,9 @@ def _listed(functions: Iterable[Callable[..., Any]]) -> str:
 def _name(function: Any) -> str:
     if function in (np.r_, np.c_):
         return "np.r_" if function is np.r_ else "np.c_"
-    return full_name(function).replace("_operator.", "operator.")
+    if isinstance(function, np.ufunc) and not _is_numpys(function):
+        return f"scipy.special.{function.__name__}"
+    return full_name(function)
 
 
 if __name__ == "__main__":
