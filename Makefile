@@ -45,6 +45,9 @@ lint: $(VENV)/.dev  ## style, types and import direction
 
 bench: $(VENV)/.bench  ## the benchmarks, beside NumPy, Numba and JAX; writes bench/results/
 	$(BIN)/python -m bench.suite
+	$(BIN)/python -m bench.cold
+	$(BIN)/python -m bench.overhead
+	$(BIN)/python -m bench.bandwidth
 
 docs: $(VENV)/.dev  ## write docs/supported.md from the code
 	$(BIN)/python -m jitml.numpy.supported > docs/supported.md
