@@ -31,7 +31,12 @@ BODIES = {
     "first": "for i in 0:16 { o[i] = a[i] * b[0] }",
     "checked": "for i in 0:16 { check a[i] == a[i], ValueError, 'nan' }; for i in 0:16 { o[i] = a[i] * b[i] }",
 }
-UPDATES = ("for i in 2:5 {{ {o}[i] = {a}[i] * 3.0 }}", "for i in 2:5 {{ {o}[i] = {a}[i + 1] }}", "{o}[3] = {a}[0]")
+UPDATES = (
+    "for i in 2:5 {{ {o}[i] = {a}[i] * 3.0 }}",
+    "for i in 2:5 {{ {o}[i] = {a}[i + 1] }}",
+    "for i in 2:5 {{ {o}[i] = {b}[i] * 3.0 }}",
+    "{o}[3] = {a}[0] - {b}[0]",
+)
 
 
 @st.composite
@@ -47,7 +52,8 @@ def programs(draw: st.DrawFn) -> KernelProgram:
             steps.append(f"copy({a}) -> ({o})")
             continue
         if kind == "update":
-            params, marks, body = [a, o], f" updates({o}={a})", draw(st.sampled_from(UPDATES)).format(o=o, a=a)
+            params, marks = list(dict.fromkeys([a, b, o])), f" updates({o}={a})"
+            body = draw(st.sampled_from(UPDATES)).format(o=o, a=a, b=b)
         else:
             params, marks, body = list(dict.fromkeys([a, b, o])), "", BODIES[kind]
             for old, new in (("a[", f"{a}["), ("b[", f"{b}["), ("o[", f"{o}[")):
@@ -220,6 +226,15 @@ def test_a_check_keeps_the_result_out_of_the_callers_array_until_it_has_passed()
     (y,) = run(planned, [x])
     assert y is x
     assert x.tolist() == [2.0] * 16
+
+
+def test_a_base_is_not_copied_over_an_argument_that_is_still_to_be_read() -> None:
+    text = """program(x) -> (y) { buffer x: f64[4]; buffer t: f64[4]; buffer y: f64[4]; alias y = x
+      kernel a(t: f64[4]) { for i in 0:4 { t[i] = 7.0 } }
+      kernel b(x: f64[4], y: f64[4]) updates(y=t) { for i in 0:3 { y[i] = x[i] } } }"""
+    x = np.arange(4.0)
+    run(plan(parse_program(text)), [x])
+    assert x.tolist() == [0.0, 1.0, 2.0, 7.0]
 
 
 STENCIL = """program(x) -> (y) { buffer x: f64[16]; buffer y: f64[16]; alias y = x

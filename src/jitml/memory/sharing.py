@@ -128,7 +128,11 @@ def may_live_in(sharing: Sharing, output: str, source: str) -> bool:
         return False
     if sharing.lives[source].last > first:
         return False
-    return source not in sharing.uses[first].reads or sharing.may_share(first, source, output)
+    if source not in sharing.uses[first].reads:
+        return True
+    step = program.steps[first]
+    base = step.updates.get(output) if isinstance(step, Kernel) else None
+    return base in (None, source) and sharing.may_share(first, source, output)  # else the base is copied in before
 
 
 def changed_part(sharing: Sharing, output: str, source: str) -> Kernel | None:
