@@ -79,7 +79,9 @@ def full_name(function: Any) -> str:
     if isinstance(owner, np.ufunc):
         return f"{full_name(owner)}.{name}"
     if isinstance(function, np.ufunc):
-        return f"np.{name}" if getattr(np, name, None) is function else str(name)
+        special = sys.modules.get("scipy.special")  # its ufuncs do not say where they are from
+        homes = {"np.": np, "scipy.special.": special}
+        return next((home for home, module in homes.items() if getattr(module, name, None) is function), "") + str(name)
     home = getattr(function, "__objclass__", None)
     if home is not None:
         return f"{home.__name__}.{name}"
