@@ -82,7 +82,7 @@ class Executable:
     @cached_property
     def asm(self) -> str:
         """The machine code, as text."""
-        return jit.assembly(jit.parse(self.module.text), self._target, level=_effort(self.module.text))
+        return jit.assembly(jit.parse(self.module.text), self._target, level=self.module.level)
 
     def _link_native(self) -> Any:
         """The program behind the native call, which reads and makes arrays itself."""
@@ -118,7 +118,7 @@ class Executable:
 
     def _link(self) -> jit.Code:
         """Compile the program's text and bind what it calls."""
-        objects = [jit.generate(jit.parse(self.module.text), self._target, level=_effort(self.module.text))]
+        objects = [jit.generate(jit.parse(self.module.text), self._target, level=self.module.level)]
         addresses: dict[str, int] = {}
         for name in self.module.externals:
             if name == "jitml_parallel_for":
@@ -147,13 +147,6 @@ def _located(kind: type[Exception]) -> type[JitmlError]:
 
 
 _LOCATED: dict[type[Exception], type[JitmlError]] = {}
-# LLVM's effort in code generation: 2, except for huge programs, for which 0 takes a third of the time (a chain of 1000
-# operations: 0.25 s against 0.65 s) and makes code that is some 10 % slower.
-_EFFORT, _HUGE_TEXT = 2, 300_000
-
-
-def _effort(text: str) -> int:
-    return _EFFORT if len(text) < _HUGE_TEXT else 0
 
 
 @cache

@@ -20,6 +20,7 @@ ENTRY = "jitml_run"
 # About half of a usual last-level cache: from here on an ordinary store only reads memory that it overwrites
 # (measured: x * 2 + z runs 1.5 times faster with streamed stores at 16 MB, and slower at 4 MB).
 STREAMED_BYTES = 16 << 20
+LONG_BLOCK = 1000  # instructions
 FLAGS = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
 
 
@@ -31,11 +32,13 @@ class Module:
         text: the IR.
         checks: what the entry's non-zero results stand for.
         externals: functions that the runtime must supply.
+        level: LLVM's effort in code generation that pays for this program, 0 to 3.
     """
 
     text: str
     checks: tuple[Check, ...]
     externals: tuple[str, ...]
+    level: int
 
 
 def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = frozenset()) -> Module:
@@ -67,7 +70,21 @@ def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = fr
     text = "\n\n".join(
         [f'target triple = "{cpu.triple}"', *unit.functions, f"attributes #0 = {{ {attributes(cpu)} }}", unit.declarations.text]
     )
-    return Module(text + "\n", tuple(unit.checks), unit.declarations.symbols)
+    return Module(text + "\n", tuple(unit.checks), unit.declarations.symbols, _level(unit.functions))
+
+
+def _level(functions: Iterable[str]) -> int:
+    """Little for very long straight code: scheduling and allocating it takes most of the time, and gains nothing there.
+
+    Loops with accumulators or short bodies run up to 4 times as long without (docs/code_generation.md).
+    """
+    longest = 0
+    for text in functions:
+        block = 0
+        for line in text.splitlines():
+            block = block + 1 if line.startswith("  ") else 0
+            longest = max(longest, block)
+    return 0 if longest >= LONG_BLOCK else 2
 
 
 def attributes(cpu: Target) -> str:
