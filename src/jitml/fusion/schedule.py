@@ -25,6 +25,7 @@ from jitml.ir.types import DType
 
 TILE = 32  # elements on each side of a tile through which a transposed array is read
 SHORT_ROW = 8  # a row that fills no vector: vectors run across rows, though their loads are strided
+TINY = 2  # elements of a last axis that is written out, though its stores are strided then
 MOST_UNROLLED = 64  # points of a loop's body that are written out
 ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums
 
@@ -146,6 +147,8 @@ def _write_points(nest: Nest) -> None:
     partner = _transposed_with(nest)
     if partner is not None:
         _write_tiles(nest, partner, parallel)
+    elif len(axes) > 1 and nest.extent(axes[-1]) <= TINY and nest.extent(axes[-2]) >= 2 * SHORT_ROW:
+        _write_across(nest, parallel)
     elif parallel and (len(axes) == 1 or nest.extent(axes[0]) < 4 * nest.machine.cores):
         _write_chunks(nest)
     else:
@@ -170,6 +173,27 @@ def _write_chunks(nest: Nest) -> None:
             limits: tuple[Expr | int, Expr | int] = (c, _stop(c, step, low, high)) if axis is longest else nest.limits(axis)
             kind: Kind = "vector" if axis is nest.axes[-1] else "serial"
             loops.enter_context(w.loop(axis.name, *limits, kind, binds=axis.members))
+        _write_stores(nest, nest.points.stores)
+
+
+def _write_across(nest: Nest, parallel: bool) -> None:
+    """Vectors along the last axis but one; the last, which would fill no vector, is written out inside."""
+    w = nest.writer
+    *lead, wide, tiny = nest.axes
+    low, high = nest.limits(wide)
+    limits: tuple[Expr | int, Expr | int] = (low, high)
+    with ExitStack() as loops:
+        for axis in lead:
+            first, end = nest.limits(axis)
+            kind: Kind = "parallel" if parallel and axis is lead[0] else "serial"
+            grain = nest.grain(end - first) if kind == "parallel" else 1
+            loops.enter_context(w.loop(axis.name, first, end, kind, grain=grain, binds=axis.members))
+        if parallel and not lead:
+            step = max(512, nest.machine.chunk // nest.extent(tiny))
+            c = loops.enter_context(w.loop("c0", low, high, "parallel", step=step, grain=nest.grain(-(-(high - low) // step))))
+            limits = (c, _stop(c, step, low, high))
+        loops.enter_context(w.loop(wide.name, *limits, "vector", binds=wide.members))
+        loops.enter_context(w.loop(tiny.name, *nest.limits(tiny), "unroll", binds=tiny.members))
         _write_stores(nest, nest.points.stores)
 
 
