@@ -22,12 +22,13 @@ from jitml.fusion.verify import verify_program
 from jitml.ir.graph import GraphBuilder
 from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
+from jitml.ir.parser import parse
 from jitml.ir.passes import run_passes
 from jitml.ir.types import DTYPES, Aval
 from jitml.memory.plan import plan
 from jitml.runtime.executable import compile_program
 from op_cases import CASES
-from strategies import Program, floating_programs, programs_from_the_table
+from strategies import Program, floating_programs, laid_out, ordinary_inputs, programs_from_the_table
 
 Array = np.ndarray[Any, Any]
 # Sums and products associate freely, and native functions are some ulps from NumPy's.
@@ -75,6 +76,34 @@ def single(name: str) -> list[Program]:
 def test_every_op_through_fusion_and_memory(name: str) -> None:
     for program in single(name):
         assert_close(run(plan(fused(program)), program.fresh_args()), interpret(program.graph, program.args))
+
+
+FOUND = {
+    "an empty output beside a sum": """graph(a: f64[0,3]) {
+      b: f64[0,3] = full {dtype=f64, shape=(0, 3), value=0.0}
+      c: f64[] = dot_general a b {batch=((), ()), contract=((0, 1), (0, 1))}
+      return b c }""",
+    "a load hoisted out of an empty loop": """graph(a: f16[7]) {
+      b: f16[0] = slice a {start=(0,), step=(1,), stop=(0,)}
+      c: f16[0,3] = reshape b {shape=(0, 3)}
+      d: bool[0,3] = convert c {dtype=bool}
+      e: bool[3] = reduce_all d {axes=(0,)}
+      return e }""",
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_drawn_programs_found(name: str) -> None:
+    graph = parse(FOUND[name])
+    program = Program(graph, ordinary_inputs(graph), {})
+    assert_close(run(plan(fused(program)), program.fresh_args()), interpret(graph, program.args))
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "reversed", "every other"])
+def test_flips_of_every_layout(layout: str) -> None:
+    graph = parse("graph(a: i64[3,4]) { b: i64[3,4] = flip a {axes=(0,)}; return b }")
+    program = Program(graph, [laid_out(np.arange(12).reshape(3, 4), layout)], {})
+    assert_close(run(plan(fused(program)), program.fresh_args()), interpret(graph, program.args))
 
 
 def together(name: str) -> Program:

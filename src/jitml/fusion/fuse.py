@@ -149,7 +149,7 @@ class _Fusion:
         updates: dict[str, str] = {}
         if g.node is not None:
             updates[self.names[g.node.output]] = self.names[g.node.inputs[0]]
-        empty = any(self.buffers[self.names[v]].size == 0 for v in g.stores)
+        empty = bool(g.stores) and all(self.buffers[self.names[v]].size == 0 for v in g.stores)
         if empty or (g.node is not None and g.points == 0):
             if updates:  # nothing changes, but the result must be there
                 ((out, source),) = updates.items()
