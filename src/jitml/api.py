@@ -109,7 +109,7 @@ class Jit:
         """See `jitml.explain`."""
         from jitml import report  # as in _compile
 
-        checks = (check.text for check in self._trace(args, kwargs).host.checks())
+        checks = self._trace(args, kwargs).host.summary()
         variants = (f"{n}: {variant.reason}" for n, variant in enumerate(self.variants, 1))
         return report.explain_program(repr(self), self.lower(*args, **kwargs), checks, variants)
 

@@ -166,6 +166,19 @@ class Host:
     def checks(self) -> tuple[Check, ...]:
         return tuple(step for step in self.steps if isinstance(step, Check))
 
+    def summary(self) -> list[str]:
+        """The claims for people: one line for all that is claimed of one value."""
+        claims: dict[str, list[str]] = {}
+        for check in self.checks():
+            subject, text = self.names[check.slots[0]], check.text
+            if len(check.slots) == 1 and text.startswith(f"{subject} "):
+                claims.setdefault(subject, []).append(text.removeprefix(f"{subject} "))
+            elif text.startswith("type of "):
+                claims.setdefault(subject, []).append(f"is of type {text.rsplit(' ', 1)[1]}")
+            else:
+                claims.setdefault(text, [])
+        return [" ".join([subject, ", ".join(said)]).strip() for subject, said in claims.items()]
+
     def first_failure(self, leaves: Sequence[Any]) -> str:
         """The claim that does not hold for these arguments, or the step that raises; empty if all is well."""
         slots: dict[Slot, Any] = {slot: leaves[position] for slot, position in self.arguments.items()}

@@ -1,0 +1,83 @@
+"""The report of `jitml.explain`, and `lower`: every stage as text."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.fusion.parser import parse_program
+from jitml.ir.parser import parse
+
+
+def softmax(x, scale=1.0):
+    e = np.exp(scale * (x - x.max(axis=1, keepdims=True)))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+X = np.ones((300, 200))
+
+
+def test_the_report_has_each_section_with_its_numbers() -> None:
+    fast = jitml.jit(softmax)
+    fast(X)
+    text = jitml.explain(fast, X)
+    heads = [line for line in text.splitlines() if not line.startswith(" ")]
+    assert heads[1:] == ["graph", "1 kernels, 0 library calls", "decisions", "work", "memory", "guards", "variants"]
+    assert "test_explain.py:16-17" in text  # the kernel's lines in the user's file
+    nbytes = 2 * X.nbytes / 1024
+    assert f"{nbytes:.1f} KiB moved, {nbytes:.1f} KiB at the least (1.00 times)" in text
+    assert "x is of type ndarray, is float64[300, 200]" in text
+    assert text.endswith("1: first call")
+
+
+def test_explain_takes_a_plain_function_and_runs_nothing() -> None:
+    calls = []
+
+    def f(x):
+        calls.append(x.shape)
+        return x + 1
+
+    with pytest.raises(jitml.UnsupportedError):  # a list outside is changed: tracing refuses it
+        jitml.explain(f, X)
+    x = X.copy()
+    jitml.explain(lambda x: np.add(x, 1, out=x), x)
+    assert (x == X).all()
+
+
+def test_every_stage_prints_and_the_first_two_parse_back() -> None:
+    lowered = jitml.jit(softmax).lower(X)
+    assert str(parse(str(lowered.graph))) == str(lowered.graph)
+    assert parse_program(lowered.kernels).outputs == lowered.program.kernels.outputs
+    assert "arena" in lowered.memory
+    assert re.search(r"define .*@jitml_run", lowered.llvm)
+    assert "zmm" in lowered.asm or "ymm" in lowered.asm or "xmm" in lowered.asm or "v0" in lowered.asm
+    with pytest.raises(jitml.UnsupportedError, match="no CUDA back end"):
+        _ = lowered.cuda
+
+
+def test_a_recompilation_says_why() -> None:
+    fast = jitml.jit(softmax)
+    fast(X)
+    fast(X[:10])
+    fast(X.astype(np.float32))
+    first, second, third = (v.reason for v in reversed(fast.variants)) if "first" in fast.variants[-1].reason else (v.reason for v in fast.variants)
+    assert first == "first call"
+    assert "(300, 200)" in second + third and "float" in second + third
+
+
+def test_dump_prints_stages(tmp_path) -> None:
+    import os
+    import subprocess
+    import sys
+
+    program = "import numpy as np, jitml\nprint(jitml.jit(lambda x: x + 1)(np.ones(3)))"
+    file = tmp_path / "program.py"
+    file.write_text(program)
+    done = subprocess.run(
+        [sys.executable, str(file)], env={**os.environ, "JITML_DUMP": "graph,memory"}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[2. 2. 2.]\n"
+    assert "--- graph\ngraph(a: f64[3])" in done.stderr and "--- memory" in done.stderr
