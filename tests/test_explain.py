@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -26,7 +29,8 @@ def test_the_report_has_each_section_with_its_numbers() -> None:
     text = jitml.explain(fast, X)
     heads = [line for line in text.splitlines() if not line.startswith(" ")]
     assert heads[1:] == ["graph", "1 kernels, 0 library calls", "decisions", "work", "memory", "guards", "variants"]
-    assert "test_explain.py:16-17" in text  # the kernel's lines in the user's file
+    first = softmax.__code__.co_firstlineno + 1
+    assert f"test_explain.py:{first}-{first + 1}" in text  # the kernel's lines in the user's file
     nbytes = 2 * X.nbytes / 1024
     assert f"{nbytes:.1f} KiB moved, {nbytes:.1f} KiB at the least (1.00 times)" in text
     assert "x is of type ndarray, is float64[300, 200]" in text
@@ -63,16 +67,14 @@ def test_a_recompilation_says_why() -> None:
     fast(X)
     fast(X[:10])
     fast(X.astype(np.float32))
-    first, second, third = (v.reason for v in reversed(fast.variants)) if "first" in fast.variants[-1].reason else (v.reason for v in fast.variants)
-    assert first == "first call"
-    assert "(300, 200)" in second + third and "float" in second + third
+    assert [v.reason for v in fast.variants] == [
+        "not so any more: x is float64[10, 200]",
+        "not so any more: x has the shape (300, 200)",
+        "first call",
+    ]
 
 
 def test_dump_prints_stages(tmp_path) -> None:
-    import os
-    import subprocess
-    import sys
-
     program = "import numpy as np, jitml\nprint(jitml.jit(lambda x: x + 1)(np.ones(3)))"
     file = tmp_path / "program.py"
     file.write_text(program)

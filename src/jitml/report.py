@@ -29,13 +29,14 @@ def _lines(step: Step) -> str:
 
 
 def _describe(program: KernelProgram, step: Step) -> str:
-    moved = sum(program.buffers[n].nbytes for n in (*step.reads, *step.writes) if n in program.buffers)
+    moved = sum(program.buffers[n].nbytes for n in {*step.reads, *step.writes} if n in program.buffers)
     if isinstance(step, Call):
         size = " x ".join(str(step.params[p]) for p in ("batch", "m", "n", "k") if p in step.params)
         what = f"{step.name} {size}".rstrip()
     else:
         what = f"kernel {step.name}"
-    reads, writes = ", ".join(step.reads) or "nothing", ", ".join(step.writes)
+    writes = ", ".join(step.writes)
+    reads = ", ".join(name for name in step.reads if name not in step.writes) or "nothing"
     return f"{what:<28} {reads} -> {writes}; {bytes_text(moved)}  {_lines(step)}".rstrip()
 
 
