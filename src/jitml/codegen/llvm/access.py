@@ -105,13 +105,12 @@ class Accesses(Values):
 
     def _advance(self, pointer: Operand, step: Operand, unit: int) -> Operand:
         b = self.builder
-        floor = self.function.here.depth if step.is_constant else 0  # a constant folds into the access itself
 
         def step_by() -> Operand:
             name = b.define(f"getelementptr i{8 * unit}, ptr {pointer.names[0]}, i64 {step.names[0]}")
             return Operand(pointer.dtype, 1, (name,))
 
-        return self.function.compute(("pointer", unit), (pointer, step), step_by, floor=floor)
+        return self.function.compute(("pointer", unit), (pointer, step), step_by)
 
     # --------------------------------------------------------------------------------------------------- loads
 
