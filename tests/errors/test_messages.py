@@ -44,6 +44,18 @@ def swallowed(x: Array) -> Any:
     return x * 2
 
 
+def raises_on_division(x: Array) -> Any:
+    with np.errstate(divide="raise"):
+        return 1 / x
+
+
+def reworded(x: Array) -> Any:
+    try:
+        return x * float(x[0, 0])
+    except Exception:
+        raise ValueError("no good") from None
+
+
 def endless(x: Array) -> Any:
     return endless(x * 2)
 
@@ -83,6 +95,11 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     (
         "a refusal that an except swallows", swallowed, (X,),
         "branches and loops on traced values are not supported yet (bool[])", "Use np.where to choose values.",
+    ),
+    (
+        "a refusal in other words", reworded, (X,),
+        "float() of a traced value needs its number before it is computed (f64[])",
+        "Keep it an array; .astype(float) converts without leaving the compiled code.",
     ),
     (
         "float()", lambda x: float(x[0, 0]), (X,),
@@ -125,6 +142,11 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "the time", lambda x: x + time.perf_counter(), (X,),
         "time.perf_counter() would run only once, while the function is traced, and not at every call",
         "Call it outside the jitted function and pass its result as an argument.",
+    ),
+    (
+        "floating-point errors that shall raise", raises_on_division, (X,),
+        "np.errstate(divide='raise') is not supported in jitted code, which does not look for floating-point errors",
+        "Look at the result instead, with np.isfinite.",
     ),
     (
         "endless recursion", endless, (X,),

@@ -146,6 +146,18 @@ def test_methods_properties_and_private_names() -> None:
     assert len(Model.step.variants) == 1  # a hyper-parameter is traced, not compiled in
 
 
+def test_the_right_one_of_several_lambdas(restore: Any) -> None:
+    nest = lambda x: (lambda y: y + WEIGHTS)(x) * RATE  # noqa: E731
+    fs = [lambda x: x + WEIGHTS, lambda x: x * WEIGHTS, nest]
+    x = np.ones(3)
+    for f in fs:
+        compiled = jitml.jit(f)
+        np.testing.assert_array_equal(compiled(x), f(x))
+        WEIGHTS[:] += 1  # seen only if the source was found
+        np.testing.assert_array_equal(compiled(x), f(x))
+        assert len(compiled.variants) == 1
+
+
 def test_partials_lambdas_and_nested_functions() -> None:
     add, times = (lambda x, y: x + y), (lambda x, y: x * y)  # two on a line
 

@@ -132,6 +132,10 @@ def activate(trace: Trace) -> Iterator[Trace]:
     try:
         with recording(trace.builder):
             yield trace
+    except Exception as error:
+        if trace.refusal is not None and error is not trace.refusal:
+            raise trace.refusal from error
+        raise
     finally:
         trace.closed = True
         _current.reset(token)

@@ -28,7 +28,7 @@ from jitml.trace.tracers import TracedArray, is_traced, lift
 
 # Modules whose functions give another answer at each call: traced once, they would be frozen.
 _IMPURE = ("random", "time", "datetime", "secrets", "uuid", "io", "_io", "posix", "numpy.random")
-_FORBIDDEN = {print, input, open, exec, eval, globals, vars, id}
+_FORBIDDEN = {print, input, open, exec, eval, globals, vars, id, np.seterr, np.seterrcall}
 _MUTATORS = {
     "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add",
     "discard", "appendleft", "popleft",
@@ -283,6 +283,8 @@ class Hooks:
             return self._getattr
         if function is type:
             return lambda *args: args[0].__class__ if len(args) == 1 and is_traced(args[0]) else type(*args)
+        if function is np.errstate:
+            return _errstate
         if function in (float, int):
             return functools.partial(_number, function)
         self._check_effects(function, owner)
@@ -341,6 +343,17 @@ def _updates_by_mask(obj: Any, index: Any, value: Any) -> bool:
     if type(obj) is not TracedArray or type(index) is not TracedArray or index.dtype != np.bool_:
         return False
     return index.shape == obj.shape[: index.ndim] and np.ndim(value) <= obj.ndim - index.ndim
+
+
+def _errstate(**kinds: Any) -> Any:
+    """`np.errstate` that silences is fine, for compiled code never warns; one that shall raise would not."""
+    for kind, reaction in kinds.items():
+        if reaction not in (None, "ignore", "warn"):
+            unsupported(
+                f"np.errstate({kind}={reaction!r}) is not supported in jitted code, which does not look for floating-point errors",
+                "Look at the result instead, with np.isfinite.",
+            )
+    return np.errstate(**kinds)
 
 
 def _math(function: Callable[..., Any], *args: Any) -> Any:

@@ -49,7 +49,7 @@ def find(function: FunctionType) -> Found | None:
     candidates = [found for found in file.functions if _could_be(found.node, code)]
     if not candidates or (code not in file.codes and not _unchanged(code)):
         return None
-    return min(candidates, key=lambda found: (found.node.end_lineno or 0) - found.node.lineno)
+    return min(candidates, key=lambda found: _extent(found.node))
 
 
 @lru_cache(maxsize=256)
@@ -87,13 +87,18 @@ def _could_be(node: FunctionNode, code: CodeType) -> bool:
 
 
 def _covers(body: ast.expr, code: CodeType) -> bool:
-    """Whether all instructions of a lambda come from this expression."""
+    """Whether all instructions of a lambda come from within this expression."""
     begin, end = (body.lineno, body.col_offset), (body.end_lineno or 0, body.end_col_offset or 0)
     spans: list[tuple[tuple[int, int], tuple[int, int]]] = []
     for line, end_line, column, end_column in code.co_positions():
         if None not in (line, end_line, column, end_column) and (line, column) != (end_line, end_column):
             spans.append(((line, column), (end_line, end_column)))  # type: ignore[arg-type]  # none is None, as just asked
-    return bool(spans) and min(s[0] for s in spans) == begin and max(s[1] for s in spans) == end
+    return bool(spans) and begin <= min(s[0] for s in spans) and max(s[1] for s in spans) <= end
+
+
+def _extent(node: FunctionNode) -> tuple[int, int]:
+    """Lines and columns that a node spans: of nested lambdas that could be meant, it is the innermost."""
+    return (node.end_lineno or 0) - node.lineno, (node.end_col_offset or 0) - node.col_offset
 
 
 def _unchanged(code: CodeType) -> bool:
