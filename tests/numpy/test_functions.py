@@ -15,6 +15,7 @@ N = np.where(A > 0.5, np.nan, A)
 M = A > 0
 H, HT, IT, MT, K = A.astype("f2"), A.astype("f2").T, I.T, M.T, M.astype(int)
 P, W = I % 4, R.normal(size=7)
+L = R.normal(size=40)
 
 # The names of the arguments (x, y, ...), then the expression.
 CASES = """
@@ -241,6 +242,14 @@ A     | np.pad(x, ((0, 0), (2, 5)), "reflect")
 A     | np.pad(x, 3, "symmetric")
 A     | np.pad(x, (1, 2), mode="wrap")
 A     | np.pad(x, 1, constant_values=(1, 2))
+A     | np.pad(x, (1, 2), mode="edge")
+A     | np.pad(x, ((2, 1), (3, 2)), "reflect")
+A     | np.pad(x, ((3, 0), (0, 4)), "symmetric")
+A     | np.pad(x, ((0, 3), (4, 1)), "wrap")
+A     | np.pad(x, 7, "wrap")
+L V   | np.convolve(x, y)
+L L   | np.convolve(x, y, "same")
+L L   | np.correlate(x, y, "full")
 
 # einsum
 A B   | np.einsum("ij,jk->ik", x, y)

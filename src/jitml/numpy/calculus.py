@@ -217,7 +217,10 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> TracedArray:
 
 
 def _correlated(x: Value, kernel: Value, mode: str, swapped: bool) -> TracedArray:
-    """Every window of the padded x times the kernel; windows are a gather, the sum is a product with the kernel."""
+    """Every window of the padded x times the kernel, summed.
+
+    A short kernel is unrolled into shifted slices, which become one loop over x; a long one is a loop inside that loop.
+    """
     dtype = np.result_type(x.dtype, kernel.dtype)
     x, kernel = astype(x, dtype), astype(kernel, dtype)
     n, k = x.shape[0], kernel.shape[0]
@@ -228,10 +231,27 @@ def _correlated(x: Value, kernel: Value, mode: str, swapped: bool) -> TracedArra
     after = length + k - 1 - n - before
     zero = full((), 0, dtype)
     padded = ops.pad(x, zero, low=(before,), high=(after,), interior=(0,))
-    rows, columns = (ops.iota(shape=(length, k), axis=axis, dtype=I64) for axis in (0, 1))
-    windows = ops.gather(padded, rows + columns, axis=0)
-    result = ops.dot_general(windows, kernel, batch=((), ()), contract=((1,), (0,)))
+    result = _sum_of_slices(padded, kernel, length) if k <= _UNROLLED else _sum_of_windows(padded, kernel, length)
     return fresh(ops.flip(result, axes=(0,)) if swapped else result)
+
+
+_UNROLLED = 16  # taps of a kernel that become so many slices
+
+
+def _sum_of_slices(x: Value, kernel: Value, length: int) -> Value:
+    result = None
+    for n in range(kernel.shape[0]):
+        tap = ops.broadcast(_item(kernel, n), shape=(length,), axes=())
+        term = ops.mul(ops.slice(x, start=(n,), stop=(n + length,), step=(1,)), tap)
+        result = term if result is None else ops.add(result, term)
+    return result
+
+
+def _sum_of_windows(x: Value, kernel: Value, length: int) -> Value:
+    shape = (length, kernel.shape[0])
+    rows, columns = (ops.iota(shape=shape, axis=axis, dtype=I64) for axis in (0, 1))
+    windows = ops.gather(x, rows + columns, axis=0)
+    return reduce_values(ops.reduce_sum, ops.mul(windows, broadcast_value(kernel, shape)), (1,))
 
 
 @implements(np.unwrap)

@@ -1,4 +1,4 @@
-"""np.pad: constant, edge, reflect, symmetric and wrap; each mode but constant is a gather."""
+"""np.pad: constant, edge, reflect, symmetric and wrap; each is a concat of parts of the array."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.numpy.operands import as_int, constant, not_compiled, value_of
+from jitml.numpy.operands import as_int, broadcast_value, constant, not_compiled, value_of
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, fresh
 
@@ -54,10 +54,34 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tr
             size = x.shape[axis]
             if size == 0:
                 raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
-            # NumPy's own pad of the positions says which element each place repeats.
-            places = np.pad(np.arange(size), (before, after), mode=mode)
-            x = ops.gather(x, constant(places), axis=axis)
+            x = _along(x, axis, before, after, mode)
     return fresh(x)
+
+
+def _along(x: Value, axis: int, before: int, after: int, mode: str) -> Value:
+    """One axis padded by copies of its own elements: slices of x where they suffice, which needs no table of places."""
+    size = x.shape[axis]
+    reach = size - 1 if mode == "reflect" else size
+    if mode != "edge" and max(before, after) > reach:
+        # NumPy's own pad of the positions says which element each place repeats.
+        return ops.gather(x, constant(np.pad(np.arange(size), (before, after), mode=mode)), axis=axis)  # type: ignore[no-any-return, call-overload]
+    first, last = {
+        "edge": ((0, 1), (size - 1, size)),
+        "wrap": ((size - before, size), (0, after)),
+        "symmetric": ((0, before), (size - after, size)),
+        "reflect": ((1, before + 1), (size - 1 - after, size - 1)),
+    }[mode]
+    parts = [_part(x, axis, first, before, mode), x, _part(x, axis, last, after, mode)]
+    return ops.concat(*(p for p in parts if p.shape[axis]), axis=axis)  # type: ignore[no-any-return]  # one result
+
+
+def _part(x: Value, axis: int, limits: tuple[int, int], width: int, mode: str) -> Value:
+    start = tuple(limits[0] if n == axis else 0 for n in range(x.ndim))
+    stop = tuple(limits[1] if n == axis else size for n, size in enumerate(x.shape))
+    part = ops.slice(x, start=start, stop=stop, step=(1,) * x.ndim)
+    if mode == "edge":
+        return broadcast_value(part, [width if n == axis else size for n, size in enumerate(x.shape)])
+    return part if mode == "wrap" else ops.flip(part, axes=(axis,))  # type: ignore[no-any-return]  # as above
 
 
 def _constant(x: Value, pairs: list[tuple[int, int]], values: Any) -> Value:
