@@ -164,3 +164,17 @@ def test_zero_dimensional() -> None:
 def test_a_place_outside_of_a_shape_is_an_error(place: int) -> None:
     with pytest.raises((IndexError, ValueError)):
         run_traced(lambda i: np.unravel_index(i, (2, 3)), np.array([0, place]))
+
+
+def test_what_numpy_finds_at_run_time_is_found_at_run_time() -> None:
+    with pytest.raises((IndexError, ValueError)):
+        run_traced(lambda x: np.nanargmax(x, 1), np.array([[1.0, np.nan], [np.nan, np.nan]]))
+    with pytest.raises((IndexError, ValueError)):
+        run_traced(lambda i, x: np.choose(i, [x, x]), np.array([0, -1]), np.ones(2))
+    with pytest.raises(IndexError):
+        run_traced(lambda x, i: x[i], X, np.array([0, 3]))
+
+
+def test_functions_of_pieces_must_be_elementwise() -> None:
+    with pytest.raises(UnsupportedError, match="mixes elements"):
+        run_traced(lambda x: np.piecewise(x, [x > 0], [lambda v: v - v.mean(), 0]), X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -239,12 +240,9 @@ _UNROLLED = 16  # taps of a kernel that become so many slices
 
 
 def _sum_of_slices(x: Value, kernel: Value, length: int) -> Value:
-    result = None
-    for n in range(kernel.shape[0]):
-        tap = ops.broadcast(_item(kernel, n), shape=(length,), axes=())
-        term = ops.mul(ops.slice(x, start=(n,), stop=(n + length,), step=(1,)), tap)
-        result = term if result is None else ops.add(result, term)
-    return result
+    taps = [ops.broadcast(_item(kernel, n), shape=(length,), axes=()) for n in range(kernel.shape[0])]
+    shifted = (ops.slice(x, start=(n,), stop=(n + length,), step=(1,)) for n in range(len(taps)))
+    return reduce(ops.add, map(ops.mul, shifted, taps))  # type: ignore[no-any-return]  # one result
 
 
 def _sum_of_windows(x: Value, kernel: Value, length: int) -> Value:
@@ -273,11 +271,16 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     return fresh(ops.concat(value_of(_cut(x, along, slice(None, 1))), rest, axis=along))
 
 
+_MOST_LINES = 256  # each becomes nodes of its own
+
+
 @implements(np.apply_along_axis)
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> TracedArray:
     """The function of every line, one after another; the lines are unrolled."""
     moved = moveaxis(arr, axis, -1)
     lines = moved.reshape((-1, moved.shape[-1]))
+    if lines.shape[0] > _MOST_LINES:
+        not_compiled("apply_along_axis", f"over {lines.shape[0]} lines", "Write the function for whole arrays, with axis=.")
     results = [value_of(func1d(lines[n], *args, **kwargs)) for n in range(lines.shape[0])]
     stacked = ops.concat(*(reshape_value(r, (1, *r.shape)) for r in results), axis=0)
     whole = fresh(reshape_value(stacked, (*moved.shape[:-1], *results[0].shape)))

@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from jitml.ir import ops
-from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, I64
+from jitml.ir.types import BOOL
 from jitml.numpy.creation import arange
 from jitml.numpy.joining import concatenate
-from jitml.numpy.operands import as_array, astype, broadcast_value, full, holds_traced, not_compiled, result_of, value_of
+from jitml.numpy.operands import as_array, checked_index, holds_traced, not_compiled, result_of, value_of
 from jitml.numpy.reshaping import as_shape, atleast_1d, reshaped
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray
@@ -51,21 +49,11 @@ def ix_(*args: Any) -> tuple[TracedArray, ...]:
     return tuple(reshaped(x, [x.size if n == k else 1 for k in range(len(arrays))]) for n, x in enumerate(arrays))
 
 
-def _not_from_the_end(index: Value, size: int) -> Value:
-    """Negative indices as one that is out of range."""
-    index = astype(index, I64)
-    return ops.select(ops.lt(index, 0), full(index.shape, size, I64), index)  # type: ignore[no-any-return]  # one result
-
-
 @implements(np.unravel_index)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
-    """Quotients and remainders by the sizes.
-
-    The index is looked up among all there are, for the check that comes with it.
-    """
+    """Quotients and remainders by the sizes."""
     sizes = as_shape(shape)
-    every = ops.iota(shape=(prod(sizes),), axis=0, dtype=I64)
-    rest = result_of(ops.gather(every, _not_from_the_end(value_of(indices), prod(sizes)), axis=0))
+    rest = result_of(checked_index(value_of(indices), prod(sizes)))
     places = []
     for n in reversed(sizes) if order == "C" else sizes:
         places.append(rest % n)
@@ -77,11 +65,10 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
 def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C") -> Any:
     if mode != "raise" or order != "C":
         not_compiled("ravel_multi_index", f"with mode={mode!r}, order={order!r}", "Compute it by hand: i * columns + j.")
-    sizes = as_shape(dims)
-    every = ops.reshape(ops.iota(shape=(prod(sizes),), axis=0, dtype=I64), shape=sizes)
-    places = [_not_from_the_end(value_of(i), n) for i, n in zip(multi_index, sizes, strict=True)]
-    shape = np.broadcast_shapes(*(p.shape for p in places))
-    return result_of(ops.gather(every, *(broadcast_value(p, shape) for p in places), axis=0))
+    result: Any = 0
+    for index, size in zip(multi_index, as_shape(dims), strict=True):
+        result = result * size + result_of(checked_index(value_of(index), size))
+    return result
 
 
 def _indices_from(plain: Callable[..., Any]) -> Callable[..., Any]:

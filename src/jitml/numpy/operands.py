@@ -14,7 +14,7 @@ import numpy as np
 from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, DType, dtype_name, normalize_axis
+from jitml.ir.types import BOOL, I64, DType, dtype_name, normalize_axis
 from jitml.trace.context import unsupported, user_source
 from jitml.trace.registry import full_name, implements
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read, scalar
@@ -163,6 +163,13 @@ def _misfit(shapes: Sequence[Shape]) -> str:
         if len(sizes) > 1:
             return f" (axis {-back}: {' and '.join(map(str, sizes))})"
     return ""
+
+
+def checked_index(index: Value, size: int) -> Value:
+    """The index itself; at run time IndexError unless 0 <= index < size (a gather counts negative ones from the end)."""
+    index = astype(index, I64)
+    inside = ops.select(ops.lt(index, 0), full(index.shape, size, I64), index)
+    return ops.gather(ops.iota(shape=(size,), axis=0, dtype=I64), inside, axis=0)  # type: ignore[no-any-return]  # one result
 
 
 def axes_of(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:

@@ -17,11 +17,22 @@ from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, F32, I64, DType, is_float, normalize_axis
 from jitml.numpy.loops import truth
-from jitml.numpy.operands import as_int, astype, axes_of, broadcast_value, full, present, reshape_value, result_of, value_of
+from jitml.numpy.operands import (
+    as_int,
+    astype,
+    axes_of,
+    broadcast_value,
+    checked_index,
+    full,
+    present,
+    reshape_value,
+    result_of,
+    value_of,
+)
 from jitml.numpy.ufuncs import store
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray
+from jitml.trace.tracers import TracedArray, fresh
 
 F16, U64 = np.dtype(np.float16), np.dtype(np.uint64)
 Axis = int | Sequence[int] | None
@@ -258,5 +269,26 @@ def _extreme_ignoring_nan(op: Op, worst: float, extreme: Callable[..., Any]) -> 
 
 implements(np.nanmax)(_extreme_ignoring_nan(ops.reduce_max, float("-inf"), maximum_of))
 implements(np.nanmin)(_extreme_ignoring_nan(ops.reduce_min, float("inf"), minimum_of))
-implements(np.nanargmax)(_ignoring_nan(argmax, float("-inf")))
-implements(np.nanargmin)(_ignoring_nan(argmin, float("inf")))
+
+
+def _position_ignoring_nan(op: Op, worst: float, position: Callable[..., Any]) -> Callable[..., Any]:
+    """A row of NaN alone is an error, as in NumPy; it comes as an index out of range."""
+
+    def function(a: Any, axis: int | None = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        x = value_of(a)
+        if not is_float(x.dtype):
+            return position(a, axis, out, keepdims=keepdims)
+        if axis is None:
+            flat = function(fresh(reshape_value(x, (x.size,))), 0)
+            return finish(value_of(flat), range(x.ndim) if keepdims is True else None, out, x.ndim)
+        along = normalize_axis(as_int(axis), x.ndim)
+        found = op(without_nan(x, worst), axis=along)
+        only_nan = reduce_values(ops.reduce_all, ops.isnan(x), (along,))
+        found = ops.select(only_nan, full(found.shape, x.shape[along], I64), found)
+        return finish(checked_index(found, x.shape[along]), (along,) if keepdims is True else None, out, x.ndim)
+
+    return function
+
+
+implements(np.nanargmax)(_position_ignoring_nan(ops.argmax, float("-inf"), argmax))
+implements(np.nanargmin)(_position_ignoring_nan(ops.argmin, float("inf"), argmin))

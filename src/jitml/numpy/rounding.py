@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import pi
 from typing import Any
 
@@ -26,7 +27,7 @@ from jitml.numpy.reductions import finish, reduce_values
 from jitml.numpy.ufuncs import call_ufunc
 from jitml.trace.context import current_trace
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedNumber, fresh, scalar
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh, scalar
 
 
 def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
@@ -186,7 +187,29 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     return np.can_cast(kind, to, casting)
 
 
-@implements(np.shares_memory, np.may_share_memory)
-def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
-    """Whether both are windows on one storage; which parts of it they show is not looked at."""
-    return hasattr(a, "storage") and hasattr(b, "storage") and a.storage is b.storage
+def _sharing(function: Callable[..., bool]) -> Callable[..., bool]:
+    """NumPy's own answer, of arrays that lie in memory as the traced ones do in NumPy's; they are never looked into."""
+
+    def shares(a: Any, b: Any, max_work: Any = None) -> bool:
+        if not (isinstance(a, TracedArray) and isinstance(b, TracedArray)):
+            return False
+        if a.storage is not b.storage:
+            if a.storage.is_external and b.storage.is_external:
+                not_compiled(function.__name__, "of two arrays from outside, whose places differ from call to call")
+            return False
+        base = np.empty(1, a.dtype)
+        return function(_in_memory(base, a), _in_memory(base, b), max_work)
+
+    return shares
+
+
+def _in_memory(base: np.ndarray[Any, Any], x: TracedArray) -> Any:
+    strides = tuple(s * x.itemsize for s in x.storage.strides)
+    place: Any = np.lib.stride_tricks.as_strided(base, x.storage.value.shape, strides)
+    for step in x.steps:
+        place = step.op.run((place,), step.params)
+    return place
+
+
+implements(np.shares_memory)(_sharing(np.shares_memory))
+implements(np.may_share_memory)(_sharing(np.may_share_memory))

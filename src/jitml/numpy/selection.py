@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from jitml.numpy.operands import (
     as_int,
     astype,
     broadcast_value,
+    checked_index,
     common_dtype,
     common_shape,
     full,
@@ -30,7 +31,7 @@ from jitml.numpy.operands import (
 from jitml.numpy.reductions import finish, is_given
 from jitml.numpy.reshaping import broadcasted, reshaped
 from jitml.numpy.ufuncs import call_ufunc
-from jitml.trace.context import user_source
+from jitml.trace.context import active_trace, user_source
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, assign, fresh, is_traced, read
 
@@ -108,9 +109,21 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kwar
         raise ValueError(f"with {len(masks)} condition(s), either {len(masks)} or {len(masks) + 1} functions are expected")
     result = full(array.shape, 0, array.dtype)
     for mask, function in zip(masks, functions):
-        value = function(array, *args, **kwargs) if callable(function) else function
+        value = _elementwise(function, array, *args, **kwargs) if callable(function) else function
         result = ops.select(mask, broadcast_value(value_for(value, array), array.shape), result)
     return fresh(result)
+
+
+def _elementwise(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A function of the elements alone: then it does not matter that it sees all of them and not only the chosen ones."""
+    builder = active_trace().builder
+    before = len(builder.nodes)
+    result = function(*args, **kwargs)
+    for node in builder.nodes[before:]:
+        of_number = all(v.shape == () for v in node.inputs)
+        if not (node.op.is_pointwise or of_number):
+            not_compiled("piecewise", f"with a function that mixes elements ({node.op.name})", "Use np.where or np.select.")
+    return result
 
 
 def _any_of(masks: Sequence[Value]) -> Value:
@@ -122,15 +135,15 @@ def _any_of(masks: Sequence[Value]) -> Value:
 
 @implements(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    """The chosen array's element at each place. An index out of range cannot raise at run time: it must be handled by `mode`."""
+    """The element at each place of the array that the index there chooses."""
     values = list(choices) if isinstance(choices, (list, tuple)) else list(iter(as_array(choices)))
     dtype = common_dtype(*values)
     index = value_of(a)
     lifted = [value_of(v, dtype) for v in values]
     shape = common_shape("choose", index.shape, *(v.shape for v in lifted))
-    # Stacked, the choice is a gather, whose bounds are checked at run time.
     stacked = ops.concat(*(reshape_value(broadcast_value(v, shape), (1, *shape)) for v in lifted), axis=0)
-    index = _index_in_mode(astype(broadcast_value(index, shape), I64), len(values), mode)
+    index = astype(broadcast_value(index, shape), I64)
+    index = checked_index(index, len(values)) if mode == "raise" else _index_in_mode(index, len(values), mode)
     places = [ops.iota(shape=shape, axis=n, dtype=I64) for n in range(len(shape))]
     return finish(ops.gather(stacked, index, *places, axis=0), None, out, len(shape))
 

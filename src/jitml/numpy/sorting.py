@@ -110,8 +110,18 @@ def _stands_before(key: Value, wanted: Value, side: str) -> Value:
 
 @implements(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    """Like NumPy, a search among the edges; these must rise (falling ones cannot be told apart while tracing)."""
-    return searchsorted(bins, x, side="left" if right else "right")
+    """A search among the edges, which may rise or fall; which of the two is seen at run time."""
+    dtype = common_dtype(bins, x)
+    edges, wanted = value_of(bins, dtype), value_of(x, dtype)
+    side = "left" if right else "right"
+    count = edges.shape[0]
+    if count < 2:
+        return result_of(search(edges, wanted, side))
+    first, last = (ops.slice(edges, start=(n,), stop=(n + 1,), step=(1,)) for n in (0, count - 1))
+    falls = ops.reshape(ops.lt(last, first), shape=())
+    rising = ops.select(ops.broadcast(falls, shape=(count,), axes=()), ops.flip(edges, axes=(0,)), edges)
+    found = search(rising, wanted, side)
+    return result_of(ops.select(ops.broadcast(falls, shape=found.shape, axes=()), ops.neg(found) + count, found))
 
 
 @implements(np.isin)
