@@ -145,7 +145,7 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     ),
     (
         "floating-point errors that shall raise", raises_on_division, (X,),
-        "np.errstate(divide='raise') is not supported in jitted code, which does not look for floating-point errors",
+        "np.errstate(divide='raise') is not supported: jitted code does not look for floating-point errors",
         "Look at the result instead, with np.isfinite.",
     ),
     (

@@ -350,7 +350,7 @@ def _errstate(**kinds: Any) -> Any:
     for kind, reaction in kinds.items():
         if reaction not in (None, "ignore", "warn"):
             unsupported(
-                f"np.errstate({kind}={reaction!r}) is not supported in jitted code, which does not look for floating-point errors",
+                f"np.errstate({kind}={reaction!r}) is not supported: jitted code does not look for floating-point errors",
                 "Look at the result instead, with np.isfinite.",
             )
     return np.errstate(**kinds)

@@ -153,15 +153,15 @@ class Traced:
 
     def tolist(self) -> Any:
         return self._concrete(
-            ".tolist() needs the numbers before they are computed", "Return the array and convert it outside.", all=True
+            ".tolist() needs the numbers before they are computed", "Return the array and convert it outside.", as_list=True
         )
 
-    def _concrete(self, message: str, remedy: str, *, all: bool = False) -> Any:
+    def _concrete(self, message: str, remedy: str, *, as_list: bool = False) -> Any:
         """The value itself if it does not depend on arrays from outside; otherwise refused."""
         known = constant_of(read(self))
         if known is None:
             unsupported(f"{message} ({self.aval})", remedy)
-        return known.tolist() if all else known.item()
+        return known.tolist() if as_list else known.item()
 
     def __str__(self) -> str:  # noqa: PLE0307  # never returns
         unsupported("printing or formatting a traced value is not supported yet", "Return the value and print it outside.")
@@ -210,40 +210,11 @@ BINARY = {
 COMPARE = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal}
 UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
 # Methods whose meaning is that of a function, with the array first.
-METHODS = [
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "argpartition",
-    "argsort",
-    "choose",
-    "clip",
-    "compress",
-    "conj",
-    "conjugate",
-    "cumprod",
-    "cumsum",
-    "diagonal",
-    "dot",
-    "max",
-    "mean",
-    "min",
-    "nonzero",
-    "prod",
-    "put",
-    "ravel",
-    "repeat",
-    "round",
-    "searchsorted",
-    "squeeze",
-    "std",
-    "sum",
-    "swapaxes",
-    "take",
-    "trace",
-    "var",
-]
+METHODS = (
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "compress", "conj", "conjugate",
+    "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "put", "ravel", "repeat", "round",
+    "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
+)  # fmt: skip
 
 
 class TracedArray(Traced):
@@ -298,11 +269,23 @@ class TracedArray(Traced):
         return fresh(read(self))
 
     def copy(self, order: str = "C") -> TracedArray:
-        return fresh_like(read(self), self) if order == "K" else fresh(read(self))
+        return self._laid_out(read(self), order)
+
+    def _laid_out(self, value: Value, order: str) -> TracedArray:
+        """A new array with contents computed from this one, in memory as `order` says."""
+        if order == "F" or (order == "A" and self._is_fortran):
+            return fresh(value, tuple(reversed(c_strides(value.shape[::-1]))))
+        return fresh_like(value, self) if order == "K" else fresh(value)
+
+    @property
+    def _is_fortran(self) -> bool:
+        return is_contiguous(self.shape[::-1], self.layout[::-1]) and not self.is_contiguous
 
     def flatten(self, order: str = "C") -> TracedArray:
-        source = self if order in "CAK" else self.T
-        return fresh(ops.reshape(read(source), shape=(self.size,)))
+        if order == "K" and not self.is_contiguous and not self._is_fortran:
+            unsupported("flatten(order='K') of an array that is not contiguous is not supported", "Say which order: 'C' or 'F'.")
+        by_columns = order == "F" or (order in "AK" and self._is_fortran)
+        return fresh(ops.reshape(read(self.T if by_columns else self), shape=(self.size,)))
 
     def astype(
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool | None = True
@@ -313,7 +296,7 @@ class TracedArray(Traced):
         if target == self.dtype and not copy:
             return self
         value = read(self) if target == self.dtype else ops.convert(read(self), dtype=target)
-        return fresh_like(value, self) if order == "K" else fresh(value)
+        return self._laid_out(value, order)
 
     def fill(self, value: Any) -> None:
         self[...] = value
