@@ -58,7 +58,9 @@ class _Fusion:
 
     def run(self) -> KernelProgram:
         in_place = frozenset(self.graph.inputs[i] for i in self.aliases.values())
-        grouping = group(self.graph, self.machine, in_place=in_place)
+        strided = frozenset(v for k, v in enumerate(self.graph.inputs) if self.is_strided(v, self.strides.get(k)))
+        grouping = group(self.graph, self.machine, in_place=in_place, strided=strided)
+        self.same_memory = grouping.same_memory
         for position, value in enumerate(self.graph.inputs):
             self.add_buffer(self.names[value], value.dtype, value.shape, self.strides.get(position))
         self.add_constants()
@@ -88,6 +90,9 @@ class _Fusion:
             buffer = Buffer(name, dtype, shape, strides)
         self.buffers[name] = buffer
         return buffer
+
+    def is_strided(self, value: Value, strides: tuple[int, ...] | None) -> bool:
+        return strides is not None and strides != Buffer("", value.dtype, value.shape).element_strides
 
     def add_constants(self) -> None:
         for node in self.graph.nodes:
@@ -133,10 +138,19 @@ class _Fusion:
         self.steps += site.steps
 
     def site(self, node: Node, outputs: tuple[Value, ...]) -> Site:
-        inputs = node.inputs
-        reads = tuple(self.buffers.get(self.names[v], Buffer(self.names[v], v.dtype, v.shape)) for v in inputs)
+        reads = tuple(map(self.buffer, node.inputs))
         writes = tuple(self.buffers[self.names[v]] for v in outputs)
         return Site(node, reads, writes, self.machine, self.temporary, self.kernel_name)
+
+    def buffer(self, value: Value) -> Buffer:
+        """Where a value lies; one that is another reshaped lies where that does."""
+        source = value
+        while source in self.same_memory and self.names[source] not in self.buffers:
+            source = self.same_memory[source]
+        known = self.buffers.get(self.names[source])
+        if known is not None and source is value:
+            return known
+        return Buffer(self.names[source], value.dtype, value.shape)
 
     def write_whole(self, g: Group) -> None:
         assert g.node is not None

@@ -170,10 +170,11 @@ class Recorder:
 
 @dataclass
 class Grouping:
-    """The answer: groups in an order in which they can run, and which values lie in memory."""
+    """The answer: groups in an order in which they can run, which values lie in memory, and which are others reshaped."""
 
     groups: list[Group]
     stored: dict[Value, Group]
+    same_memory: dict[Value, Value]
     decisions: list[Decision]
 
 
@@ -182,18 +183,21 @@ def is_point(node: Node) -> bool:
     return node.op in lowering and not (node.op is ops.array and node.output.size > 1)
 
 
-def group(graph: Graph, machine: Machine, *, in_place: frozenset[Value] = frozenset()) -> Grouping:
+def group(
+    graph: Graph, machine: Machine, *, in_place: frozenset[Value] = frozenset(), strided: frozenset[Value] = frozenset()
+) -> Grouping:
     """Partition a graph's live nodes into groups.
 
     Args:
         in_place: inputs whose memory an output is to end up in, so that a slice of them is updated where it is.
+        strided: inputs that are not C-contiguous.
     """
-    return _Sweep(graph, machine, in_place).run()
+    return _Sweep(graph, machine, in_place, strided).run()
 
 
 class _Sweep:
-    def __init__(self, graph: Graph, machine: Machine, in_place: frozenset[Value]) -> None:
-        self.graph, self.machine, self.in_place = graph, machine, in_place
+    def __init__(self, graph: Graph, machine: Machine, in_place: frozenset[Value], strided: frozenset[Value]) -> None:
+        self.graph, self.machine, self.in_place, self.strided = graph, machine, in_place, strided
         self.names = name_values(graph)
         self.producers = graph.producers()
         self.point = {v: is_point(n) for v, n in self.producers.items()}
@@ -203,6 +207,7 @@ class _Sweep:
         self.made = 0
         self.users: dict[Value, list[Group]] = {}
         self.stored: dict[Value, Group] = {}
+        self.same_memory: dict[Value, Value] = {}
         self.decisions: list[Decision] = []
 
     def run(self) -> Grouping:
@@ -226,12 +231,29 @@ class _Sweep:
         for value in self.graph.inputs:
             if len(self.users.get(value, [])) > 1:
                 self.merge(value, self.users[value])
-        return Grouping(self.in_order(), self.stored, self.decisions)
+        return Grouping(self.in_order(), self.stored, self.same_memory, self.decisions)
 
     # ------------------------------------------------------------------------------------------------ placing
 
+    def see_through(self, node: Node, users: list[Group]) -> list[Group]:
+        """Let calls and nests that want a reshaped array read the array itself; the users that are left."""
+        if node.op is not ops.reshape or node.inputs[0] in self.strided:
+            return users
+        value, source = node.output, node.inputs[0]
+        through = [g for g in users if g.node is not None and set(g.wanted[value]) == {WHOLE}]
+        if through:
+            self.same_memory[value] = source
+        for g in through:
+            self.want(g, source, WHOLE, frozenset())
+            del g.wanted[value]
+        return [g for g in users if g not in through]
+
     def place_point(self, node: Node, users: list[Group], must: bool) -> None:
         value = node.output
+        if not must:
+            users = self.see_through(node, users)
+            if not users:
+                return
         uses = [(g, index) for g in users for index in g.wanted[value]]
         whole = any(index is WHOLE for _, index in uses)
         if not must and not whole and all(self.may_inline(node, g) for g in users):
