@@ -5,8 +5,10 @@ Reads of constants and of the caller's arrays cost nothing: only buffers that th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from jitml.fusion.loops import Check, Kernel, walk
 from jitml.fusion.program import KernelProgram, Step
@@ -66,11 +68,8 @@ def peak(sizes: Mapping[str, int], lives: Mapping[str, Lifetime]) -> int:
     >>> peak({"a": 8, "b": 8, "c": 8}, {"a": Lifetime(0, 1), "b": Lifetime(1, 2), "c": Lifetime(2, 3)})
     16
     """
-    return max(
-        (sum(sizes[name] for name in sizes if lives[name].first <= n <= lives[name].last) for n in _starts(sizes, lives)),
-        default=0,
-    )
-
-
-def _starts(names: Iterable[str], lives: Mapping[str, Lifetime]) -> set[int]:
-    return {lives[name].first for name in names}
+    changes: Counter[int] = Counter()
+    for name, size in sizes.items():
+        changes[lives[name].first] += size
+        changes[lives[name].last + 1] -= size
+    return max(accumulate(changes[n] for n in sorted(changes)), default=0)

@@ -1,0 +1,12 @@
+"""What planning does, as text."""
+
+from __future__ import annotations
+
+import golden_files
+from jitml.fusion.parser import parse_program
+from jitml.memory.plan import plan
+from jitml.memory.report import show
+
+
+def test_plan() -> None:
+    golden_files.check("memory/plan.txt", lambda _, before: show(plan(parse_program(before))))
