@@ -76,7 +76,7 @@ def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = fr
 def _level(functions: Iterable[str]) -> int:
     """Little for very long straight code: scheduling and allocating it takes most of the time, and gains nothing there.
 
-    Loops with accumulators or short bodies run up to 4 times as long without (docs/code_generation.md).
+    Loops with accumulators or short bodies run up to 4 times as long without (bench/results/code_generation.md).
     """
     longest = 0
     for text in functions:
