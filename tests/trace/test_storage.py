@@ -67,20 +67,33 @@ def run(x: Array, program: list[tuple[str, Any]]) -> list[Array]:
     return views
 
 
-@settings(max_examples=150, deadline=None)
-@given(view_steps(), st.sampled_from(["C", "F", "strided"]))
-def test_random_views_and_writes(program: list[tuple[str, Any]], layout: str) -> None:
-    def fresh() -> Array:
-        x = np.arange(2.0 * 3 * 4).reshape(2, 3, 4)
-        return {"C": x, "F": np.asfortranarray(x), "strided": np.repeat(x, 2, axis=1)[:, ::2]}[layout]
+LAYOUTS = {
+    "C": lambda x: x,
+    "F": np.asfortranarray,
+    "strided": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+}
 
-    x, y = fresh(), fresh()
+
+def check_against_numpy(call: Any, program: list[tuple[str, Any]], layout: str) -> None:
+    x, y = (LAYOUTS[layout](np.arange(2.0 * 3 * 4).reshape(2, 3, 4)) for _ in range(2))
     want = run(x, program)
-    got = evaluate(lambda a: run(a, program), (y,), {})
+    got = call(lambda a: run(a, program), y)
     np.testing.assert_array_equal(y, x)
     for g, w in zip(got, want, strict=True):
         assert_same(g, w)
         assert np.shares_memory(g, y) == np.shares_memory(w, x)
+
+
+@settings(max_examples=150, deadline=None)
+@given(view_steps(), st.sampled_from(sorted(LAYOUTS)))
+def test_random_views_and_writes(program: list[tuple[str, Any]], layout: str) -> None:
+    check_against_numpy(lambda f, x: evaluate(f, (x,), {}), program, layout)
+
+
+@settings(max_examples=15, deadline=None)
+@given(view_steps(), st.sampled_from(sorted(LAYOUTS)))
+def test_random_views_and_writes_compiled(program: list[tuple[str, Any]], layout: str) -> None:
+    check_against_numpy(lambda f, x: jitml.jit(f)(x), program, layout)
 
 
 def test_views_of_a_fresh_array_share_it() -> None:
