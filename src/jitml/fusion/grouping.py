@@ -240,7 +240,12 @@ class _Sweep:
         if node.op is not ops.reshape or node.inputs[0] in self.strided:
             return users
         value, source = node.output, node.inputs[0]
-        through = [g for g in users if g.node is not None and set(g.wanted[value]) == {WHOLE}]
+        # An update in place starts from its operand's own buffer.
+        through = [
+            g
+            for g in users
+            if g.node is not None and g.node.op not in (ops.update_slice, ops.scatter) and set(g.wanted[value]) == {WHOLE}
+        ]
         if through:
             self.same_memory[value] = source
         for g in through:
