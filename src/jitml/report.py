@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jitml.fusion.cost import bytes_moved, flops
+from jitml.fusion.cost import bytes_moved, kernel_flops, matrix_flops
 from jitml.fusion.loops import Kernel
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Call, KernelProgram, Step
@@ -40,8 +40,9 @@ def _describe(program: KernelProgram, step: Step) -> str:
     return f"{what:<28} {reads} -> {writes}; {bytes_text(moved)}  {_lines(step)}".rstrip()
 
 
-def _roofline(moved: int, work: int, machine: Machine) -> str:
-    memory, compute = moved / machine.memory_bandwidth, work / machine.flops
+def _roofline(program: KernelProgram, moved: int, machine: Machine) -> str:
+    memory = moved / machine.memory_bandwidth
+    compute = kernel_flops(program) / machine.flops + matrix_flops(program) / machine.matrix_flops
     if max(memory, compute) == 0:
         return "nothing to do"
     bound = "memory" if memory >= compute else "arithmetic"
@@ -52,7 +53,7 @@ def explain_program(title: str, lowered: Lowered, guards: Iterable[str], variant
     """The report: graph, kernels and calls, decisions, bytes and flops, memory, guards, variants."""
     program = lowered.program.kernels
     kernels = sum(isinstance(step, Kernel) for step in program.steps)
-    moved, least, work = bytes_moved(program), least_bytes(program), flops(program)
+    moved, least, work = bytes_moved(program), least_bytes(program), kernel_flops(program) + matrix_flops(program)
     ratio = f" ({moved / least:.2f} times)" if least else ""
     sections = [
         (title, []),
@@ -63,7 +64,7 @@ def explain_program(title: str, lowered: Lowered, guards: Iterable[str], variant
             "work",
             [
                 f"{bytes_text(moved)} moved, {bytes_text(least)} at the least{ratio}",
-                f"{work:,} flops, {work / moved if moved else 0:.2f} a byte; {_roofline(moved, work, host_machine())}",
+                f"{work:,} flops, {work / moved if moved else 0:.2f} a byte; {_roofline(program, moved, host_machine())}",
             ],
         ),
         ("memory", lowered.memory.splitlines()),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jitml.fusion.loops import Alloc, Apply, If, Let, Loop, Stmt, Store, Update, affine, walk_expression
+from jitml.fusion.loops import Alloc, Apply, If, Kernel, Let, Loop, Stmt, Store, Update, affine, walk_expression
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Call, KernelProgram
 from jitml.ir.graph import Graph, Node, Value
@@ -79,15 +79,18 @@ def bytes_moved(program: KernelProgram) -> int:
 
 def flops(program: KernelProgram) -> int:
     """Floating-point operations of a program: scalar functions once per element, `mul` and `add` of a contraction as two."""
-    total = 0
-    for step in program.steps:
-        if isinstance(step, Call):
-            if step.name == "gemm":
-                p = step.params
-                total += 2 * p["batch"] * p["m"] * p["n"] * p["k"]
-        else:
-            total += round(_flops(step.body, 1.0))
-    return total
+    return kernel_flops(program) + matrix_flops(program)
+
+
+def kernel_flops(program: KernelProgram) -> int:
+    """The part of `flops` in kernels."""
+    return sum(round(_flops(step.body, 1.0)) for step in program.steps if isinstance(step, Kernel))
+
+
+def matrix_flops(program: KernelProgram) -> int:
+    """The part of `flops` in calls of BLAS."""
+    calls = [step.params for step in program.steps if isinstance(step, Call) and step.name == "gemm"]
+    return sum(2 * p["batch"] * p["m"] * p["n"] * p["k"] for p in calls)
 
 
 def _flops(body: tuple[Stmt, ...], times: float) -> float:

@@ -17,7 +17,7 @@ from jitml.fusion.lower.indexed import write_check
 from jitml.fusion.lower.nests import Site, nests
 from jitml.fusion.lower.scalars import Scalars
 from jitml.fusion.machine import Machine
-from jitml.fusion.program import Call, KernelProgram, Step
+from jitml.fusion.program import Call, Decision, KernelProgram, Step
 from jitml.fusion.scalarize import Points, scalarize
 from jitml.fusion.schedule import Nest, all_scalars, write
 from jitml.fusion.views import Places, Views
@@ -53,6 +53,7 @@ class _Fusion:
         self.buffers: dict[str, Buffer] = {}
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
         self.steps: list[Step] = []
+        self.decisions: list[Decision] = []
         self.kernels = 0
         self.temporaries = 0
 
@@ -79,7 +80,7 @@ class _Fusion:
         self.steps += copies
         inputs = tuple(self.names[v] for v in self.graph.inputs)
         return KernelProgram(
-            self.buffers, inputs, outputs, self.constants, alias_names, tuple(self.steps), tuple(grouping.decisions)
+            self.buffers, inputs, outputs, self.constants, alias_names, tuple(self.steps), (*grouping.decisions, *self.decisions)
         )
 
     # ------------------------------------------------------------------------------------------------- buffers
@@ -186,7 +187,9 @@ class _Fusion:
         params = (*sorted(views.buffers.values(), key=lambda b: order[b.name]), *partial)
         what = (g.node or max(g.members, key=self.order.__getitem__)).op.name
         sources = tuple(dict.fromkeys(n.source for n in sorted(g.members, key=self.order.__getitem__) if n.source))
-        self.steps.append(Kernel(self.kernel_name(what), params, writer.finish(), updates, sources))
+        kernel = Kernel(self.kernel_name(what), params, writer.finish(), updates, sources)
+        self.steps.append(kernel)
+        self.decisions += describe_group(kernel.name, g, self.order)
 
     def boxes(self, g: Group) -> list[Points]:
         """What happens in each box of the group's loops; boxes that run the same loops run together."""
@@ -217,6 +220,21 @@ class _Fusion:
         if g.rows is not None:
             barriers = frozenset(y for x, y in pairwise(g.axes) if (x in g.rows) != (y in g.rows))
         return Views(g.axes, self.buffers, accesses, frozenset(fixed), barriers)
+
+
+def describe_group(kernel: str, g: Group, order: Mapping[Node, int]) -> list[Decision]:
+    """What a kernel of several nodes saves: arrays that are neither written nor read back."""
+    computing = [n for n in sorted(g.members, key=order.__getitem__) if n.op.family in ("pointwise", "reductions")]
+    inside = [n.output for n in computing if n.output not in g.stores and n.output.size > 1]
+    if not inside:
+        return []
+    names = " ".join(dict.fromkeys(n.op.name for n in computing))
+    saved = 2 * sum(v.aval.nbytes for v in inside)
+    rows = g.rows is not None and 0 < len(g.rows) < len(g.axes)
+    how = "row by row, each row in cache" if rows else "in one pass"
+    return [
+        Decision(f"{kernel}: fuse {len(computing)} nodes {how} ({names})", f"saves {saved / 1e6:.2f} MB of {len(inside)} arrays")
+    ]
 
 
 def boxes_of(g: Group) -> list[dict[str, tuple[int, int]]]:

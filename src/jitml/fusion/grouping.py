@@ -271,6 +271,11 @@ class _Sweep:
                 for g in users:
                     self.inline(node, g)
                 return
+            self.decide(
+                value, "stored", f"computing it {evaluations / max(1, value.size):.1f} times costs more than its memory traffic"
+            )
+        elif users and not must:
+            self.decide(value, "stored", self.why_not_inline(node, users))
         for home, index in self.homes(value, users):
             if self.may_inline(node, home) and self.connect(home, [g for g in users if g is not home]):
                 home.stores[value] = index
@@ -286,6 +291,15 @@ class _Sweep:
         fresh.want(value, index, frozenset(fresh.axes))
         self.stored[value] = fresh
         self.inline(node, fresh)
+
+    def why_not_inline(self, node: Node, users: list[Group]) -> str:
+        """The reason of the first reader that cannot compute a point node itself."""
+        for g in users:
+            if g.node is not None and g.node.op is not ops.update_slice:
+                return f"its reader {g.node.op.name} runs on its own"
+            if WHOLE in g.wanted[node.output]:
+                return "a reader wants the whole array, not one element"
+        return "it has cases by position, which would cut its readers' loops into too many boxes"
 
     def may_inline(self, node: Node, g: Group) -> bool:
         """A value with cases by position joins plain loops only, and only while the boxes stay few."""

@@ -19,6 +19,7 @@ class Machine:
         l1, l2, l3: bytes of data cache, the first two per core.
         memory_bandwidth, cache_bandwidth: bytes a nanosecond of one core, beyond and within L2.
         flops: simple vector operations (f64) a nanosecond of one core.
+        matrix_flops: operations a nanosecond of one core inside BLAS, a multiply-add counting two.
         parallel_ns: the least serial work, in ns, for which waking a second thread pays.
         grain_ns: the least work, in ns, to hand to a thread at once.
     """
@@ -31,6 +32,7 @@ class Machine:
     memory_bandwidth: float = 15.0
     cache_bandwidth: float = 60.0
     flops: float = 8.0
+    matrix_flops: float = 50.0
     parallel_ns: float = 50_000.0
     grain_ns: float = 20_000.0
 
