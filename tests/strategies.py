@@ -288,6 +288,6 @@ def fitted(x: Value, shape: Shape, dtype: DType) -> Value | None:
         flat = ops.reshape(x, shape=(x.size,))
         flat = flat if x.size == size else ops.slice(flat, start=(0,), stop=(size,), step=(1,))
         x = ops.reshape(flat, shape=shape)
-    if x.dtype.kind == "f" and dtype.kind in "iu":
-        x = ops.lt(x, 0.5)  # a conversion of NaN or of a large float has no one answer
+    if x.dtype.kind == "f" and x.dtype != dtype:
+        x = ops.lt(x, 0.5)  # the rounding of one precision is an error in another; NaN as an integer has no one answer
     return x if x.dtype == dtype else ops.convert(x, dtype=dtype)
