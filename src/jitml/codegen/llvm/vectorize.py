@@ -107,14 +107,16 @@ class VectorNest(Nest):
         """Lanes of one vector, and vectors side by side in the main loop."""
         width = self.target.vector_bytes // _widest(loop)
         needed = registers_needed(loop.body)
-        most = 8 if self.carried(loop.body) else 4
+        is_short = trips is not None and trips <= 8 * width
+        most = 8 if is_short or self.carried(loop.body) else 4
         vectors = 1
         while vectors < most and 2 * vectors * needed <= self.target.vector_registers:
             vectors *= 2
         if trips is not None:
             while width > 1 and (trips < width if not self.target.has_avx512 else trips <= width // 2):
                 width //= 2
-            while vectors > 1 and vectors * width > trips:
+            # Under masks a short loop is one step, however many lanes of it are left over.
+            while vectors > 1 and (vectors * width // 2 >= trips if self.target.has_avx512 else vectors * width > trips):
                 vectors //= 2
         return width, vectors
 
@@ -150,8 +152,9 @@ class VectorNest(Nest):
         is_strided = self._has_strided_loads(loop)
         # Strided loads read whole vectors, so that the last element of all must be left to the rest.
         last = self.evaluate(self.atom(count) - Linear(constant=1)) if is_strided else count
-        if has_masks and streamed is None and not is_strided and _size_of(loop.body) >= LARGE_BODY:
-            lanes = width * vectors
+        lanes = width * vectors
+        is_one_step = trips is not None and trips <= lanes
+        if has_masks and streamed is None and not is_strided and (is_one_step or _size_of(loop.body) >= LARGE_BODY):
             return [Strip(zero, count, lanes, is_masked=self._whole(zero, count, lanes) != count)]
         for lanes in (width * vectors, width) if vectors > 1 and (is_strided or not has_masks) else (width * vectors,):
             high = self._whole(low, last, lanes)
@@ -192,7 +195,7 @@ class VectorNest(Nest):
         self.accumulators = frozenset(partial)
 
         def body(counter: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
-            mask = self._tail_mask(counter, high, strip.lanes, _widest(loop)) if strip.is_masked else None
+            mask = self._tail_mask(low, counter, high, strip.lanes, _widest(loop)) if strip.is_masked else None
             self.lanes = Lanes(strip.lanes, counter, mask, streamed=strip.streamed, has_more=strip.has_more)
             self.scope.update(current)
             self.iteration(loop, start + self.atom(counter) * loop.step)
@@ -258,9 +261,14 @@ class VectorNest(Nest):
 
     # ------------------------------------------------------------------------------------------------- details
 
-    def _tail_mask(self, counter: Operand, high: Operand, lanes: int, itemsize: int) -> Operand:
+    def _tail_mask(self, low: Operand, counter: Operand, high: Operand, lanes: int, itemsize: int) -> Operand:
         """Lanes below `high`, compared at the width of the data so that the mask needs no shuffling."""
         b = self.builder
+        if low.is_constant and high.is_constant and int(low.names[0]) + lanes >= int(high.names[0]):
+            # One step: LLVM makes plain loads of the vectors that are whole.
+            active = int(high.names[0]) - int(low.names[0])
+            bits = ", ".join(f"i1 {'true' if n < active else 'false'}" for n in range(lanes))
+            return Operand(BOOL, lanes, (f"<{bits}>",))
         left = b.sub(high, counter)
         dtype = DTYPES[f"i{8 * itemsize}"]
         steps = ", ".join(f"i{8 * itemsize} {n}" for n in range(lanes))
