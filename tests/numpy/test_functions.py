@@ -15,7 +15,7 @@ N = np.where(A > 0.5, np.nan, A)
 M = A > 0
 H, HT, IT, MT, K = A.astype("f2"), A.astype("f2").T, I.T, M.T, M.astype(int)
 P, W = I % 4, R.normal(size=7)
-L = R.normal(size=40)
+L, F4, U1 = R.normal(size=40), A.astype("f4"), P.astype("u1")
 
 # The names of the arguments (x, y, ...), then the expression.
 CASES = """
@@ -173,6 +173,18 @@ V     | np.cov(x)
 V     | np.corrcoef(x)
 A     | np.ptp(x, 1)
 I     | np.count_nonzero(x, 1)
+I     | np.quantile(x, [0, 1])
+I     | np.quantile(x, 1, 0)
+I     | np.percentile(x, 33.3, axis=(0, 1), keepdims=True)
+A     | np.quantile(x, np.array([0.25, 0.75]), 1, keepdims=True)
+F4    | np.percentile(x, [10, 50])
+F4    | np.percentile(x, 10)
+H     | np.quantile(x, 0.3)
+F4    | np.dot(x, 2.0)
+U1    | np.clip(x, -1, 300)
+U1    | np.clip(x, 3, 300)
+F4    | np.clip(x, -1, 0.5)
+M     | np.polyval(x[0], x)
 
 # sorting and searching
 A     | np.sort(x)

@@ -160,8 +160,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def polyval(p: Any, x: Any) -> Any:
     """Horner's scheme."""
     coefficients = as_array(p)
-    point: Any = x if np.ndim(x) == 0 and not isinstance(x, (list, tuple)) else as_array(x)
-    result: Any = point * 0
+    point: Any = result_of(value_of(x))
+    result: Any = result_of(full(point.shape, 0, point.dtype))
     for n in range(coefficients.shape[0]):
         result = result * point + coefficients[n]
     return result

@@ -110,7 +110,7 @@ def _matmul_values(x: Value, y: Value) -> Value:
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return call_ufunc(np.multiply, a, b, out=out)
+        return call_ufunc(np.multiply, value_of(a), value_of(b), out=out)
     x, y = _operands("dot", a, b)
     _need_equal("dot", x, y, x.shape[-1], y.shape[max(0, y.ndim - 2)])
     return finish(dot_values(x, y, ((x.ndim - 1,), (max(0, y.ndim - 2),))), None, out, 0)
@@ -119,7 +119,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 @implements(np.inner)
 def inner(a: Any, b: Any, /) -> Any:
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return call_ufunc(np.multiply, a, b)
+        return call_ufunc(np.multiply, value_of(a), value_of(b))
     x, y = _operands("inner", a, b)
     _need_equal("inner", x, y, x.shape[-1], y.shape[-1])
     return result_of(dot_values(x, y, ((x.ndim - 1,), (y.ndim - 1,))))

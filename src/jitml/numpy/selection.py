@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,7 +34,7 @@ from jitml.numpy.reshaping import broadcasted, reshaped
 from jitml.numpy.ufuncs import call_ufunc
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, assign, fresh, is_traced, read
+from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, is_traced, read
 
 
 @implements(np.where)
@@ -68,15 +69,27 @@ def clip(
 ) -> Any:
     """min(max(a, a_min), a_max); NaN in any of the three is handed on."""
     low, high = (b if is_given(b) else a for a, b in ((a_min, min), (a_max, max)))
-    low, high = (b if is_given(b) else None for b in (low, high))
+    x = value_of(a)  # a number is strong here, for NumPy makes an array of it
+    low, high = _unless_beyond(low, x, np.less_equal, "min"), _unless_beyond(high, x, np.greater_equal, "max")
     options = {k: v for k, v in options.items() if v is not None}
     if low is None and high is None:
-        return call_ufunc(np.positive, a, out=out, **options)
+        return call_ufunc(np.positive, x, out=out, **options)
     if low is None or high is None:
-        return call_ufunc(np.minimum if low is None else np.maximum, a, high if low is None else low, out=out, **options)
-    dtype = common_dtype(a, low, high)
-    raised = call_ufunc(np.maximum, value_of(a, dtype), value_of(low, dtype))
+        return call_ufunc(np.minimum if low is None else np.maximum, x, high if low is None else low, out=out, **options)
+    dtype = common_dtype(x, low, high)
+    raised = call_ufunc(np.maximum, value_of(x, dtype), value_of(low, dtype))
     return call_ufunc(np.minimum, raised, value_of(high, dtype), out=out, **options)
+
+
+def _unless_beyond(bound: Any, x: Value, compare: np.ufunc, limit: str) -> Any:
+    """A bound of np.clip; None for none, and for a Python integer that no element of an integer array lies beyond."""
+    if not is_given(bound):
+        return None
+    if is_integer(x.dtype) and (type(bound) is int or (isinstance(bound, TracedNumber) and bound.kind is int)):
+        if compare(getattr(bound, "concrete", bound), getattr(np.iinfo(x.dtype), limit)):  # type: ignore[type-var]  # integer
+            operator.index(bound)  # of a traced number: guarded
+            return None
+    return bound
 
 
 @implements(np.select)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import floor, prod
+from math import ceil, floor, prod
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from jitml.numpy.operands import (
 )
 from jitml.numpy.reductions import F16, Axis, finish, is_given, masked, reduce_values, without_nan
 from jitml.trace.context import user_source
+from jitml.trace.known import constant_of
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedNumber, fresh, is_traced, read
 
@@ -214,16 +215,17 @@ def _or_nan(result: Value, rows: Value) -> Value:
     return ops.select(ops.isnan(last), full(result.shape, float("nan"), result.dtype), result)  # type: ignore[no-any-return]
 
 
-_POSITIONS: dict[str, Callable[[float], tuple[int, float]]] = {
+# Where a fraction of the way through a row lies: the element before, and how far on to the next; None takes it as it is.
+_POSITIONS: dict[str, Callable[[float], tuple[int, float | None]]] = {
     "linear": lambda at: (floor(at), at - floor(at)),
-    "lower": lambda at: (floor(at), 0.0),
-    "higher": lambda at: (-floor(-at), 0.0),
     "midpoint": lambda at: (floor(at), 0.0 if at == floor(at) else 0.5),
-    "nearest": lambda at: (round(at), 0.0),
+    "lower": lambda at: (floor(at), None),
+    "higher": lambda at: (ceil(at), None),
+    "nearest": lambda at: (round(at), None),
 }
 
 
-def _quantile(name: str, scale: float) -> Callable[..., Any]:
+def _quantile(name: str, scale: int | None) -> Callable[..., Any]:
     def function(
         a: Any,
         q: Any,
@@ -238,36 +240,38 @@ def _quantile(name: str, scale: float) -> Callable[..., Any]:
     ) -> Any:
         if method not in _POSITIONS or weights is not None or interpolation is not None:
             not_compiled(name, f"with method={method!r} or weights", f"The methods {', '.join(_POSITIONS)} are, without weights.")
-        x = value_of(a)
-        axes = axes_of(axis, x.ndim)
-        fractions = np.asarray(_known_fractions(name, q), float) / scale
+        x, known = value_of(a), _known_fractions(name, q)
+        is_weak = type(known) in (int, float)
+        fractions = np.asarray(known) if scale is None else np.asarray(known) / scale
         if fractions.size and not (fractions.min() >= 0 and fractions.max() <= 1):
-            raise ValueError(
-                "Percentiles must be in the range [0, 100]" if scale == 100 else "Quantiles must be in the range [0, 1]"
-            )
-        inner, outer = _compute_dtype(x, None)
+            raise ValueError(f"{name.capitalize()}s must be in the range [0, {scale or 1}]")
+        axes = axes_of(axis, x.ndim)
         rows = ops.sort(_rows(x, axes), axis=x.ndim - len(axes))
-        if method in ("lower", "higher", "nearest"):
-            inner = outer = x.dtype
-        found = [
-            finish(astype(_at_fraction(rows, f, method, inner), outer), axes if keepdims else None, None, x.ndim)
-            for f in fractions.flat
-        ]
+        kind = "lower" if method == "linear" and fractions.dtype.kind in "iu" else method
+        inner = np.result_type(rows.dtype, 0.0) if is_weak else np.result_type(rows.dtype, fractions.dtype, 0.0)
+        values = [_at_fraction(rows, float(f), kind, inner) for f in fractions.flat]
+        keep = [1 if n in axes else size for n, size in enumerate(x.shape)] if keepdims else rows.shape[:-1]
+        values = [reshape_value(v, keep) for v in values]
         if fractions.ndim == 0:
-            return finish(read(found[0]), None, out, x.ndim)
-        values = [read(v) for v in found]
+            return finish(values[0], None, out, x.ndim)
         stacked = ops.concat(*(reshape_value(v, (1, *v.shape)) for v in values), axis=0)
-        return finish(reshape_value(stacked, (*fractions.shape, *values[0].shape)), None, out, x.ndim)
+        return finish(reshape_value(stacked, (*fractions.shape, *keep)), None, out, x.ndim)
 
     return function
 
 
 def _known_fractions(name: str, q: Any) -> Any:
+    """Fractions as plain numbers: they decide which elements are looked at."""
     if isinstance(q, TracedNumber):
         return q.known()
-    if is_traced(q):
+    if isinstance(q, (list, tuple)):
+        return [_known_fractions(name, item) for item in q]
+    if not is_traced(q) and not isinstance(q, np.ndarray):
+        return q
+    known = constant_of(value_of(q))
+    if known is None:
         not_compiled(name, "with traced fractions", "Give q as a Python number or a list of them.")
-    return [_known_fractions(name, item) for item in q] if isinstance(q, (list, tuple)) else q
+    return known
 
 
 def _at_fraction(rows: Value, fraction: float, method: str, inner: DType) -> Value:
@@ -275,18 +279,18 @@ def _at_fraction(rows: Value, fraction: float, method: str, inner: DType) -> Val
     if count == 0:
         return full(rows.shape[:-1], float("nan"), inner)
     at, weight = _POSITIONS[method](fraction * (count - 1))
-    low = astype(_pick(rows, at), inner)
-    if weight == 0.0:
+    low = _pick(rows, at)
+    if weight is None:
         return _or_nan(low, rows)
-    high = astype(_pick(rows, min(at + 1, count - 1)), inner)
-    # From the nearer end, so that both ends are met exactly.
-    distance = high - low
-    result = low + distance * weight if weight < 0.5 else high - distance * (1 - weight)
+    high = _pick(rows, min(at + 1, count - 1))
+    # The difference is taken in the row's own dtype, and the sum from the nearer end, so that both ends are met exactly.
+    distance = astype(ops.sub(high, low), inner)
+    result = astype(low, inner) + distance * weight if weight < 0.5 else astype(high, inner) - distance * (1 - weight)
     return _or_nan(result, rows)
 
 
-implements(np.quantile)(_quantile("quantile", 1.0))
-implements(np.percentile)(_quantile("percentile", 100.0))
+implements(np.quantile)(_quantile("quantile", None))
+implements(np.percentile)(_quantile("percentile", 100))
 
 
 @implements(np.cov)
