@@ -94,6 +94,8 @@ class Group:
         names: list[str] = []
         for e, n in zip(index, shape):
             if n == 1:
+                if e != Const(0):  # a piece of a concat, wanted in a box that has nothing of it
+                    return None
                 continue
             if not isinstance(e, Var) or self.axes.get(e.name) != n or e.name in names:
                 return None

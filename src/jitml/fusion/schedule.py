@@ -294,7 +294,8 @@ def _write_rows(nest: Nest) -> None:
             for r in step.reductions:
                 w.cell(r.cell, _identity(r))
             staged = _to_stage(nest, step, passes[k + 1 :])
-            _write_pass(nest, step, staged, nest.inner, None)
+            homes = [_stage_home(nest, s, step, passes[k + 1 :]) for s in staged]
+            _write_pass(nest, step, staged, homes, nest.inner, None)
         _write_stores(nest, per_row)
 
 
@@ -330,11 +331,15 @@ def _roots(step: _Pass) -> list[Scalar]:
 
 
 def _write_pass(
-    nest: Nest, step: _Pass, staged: Sequence[Scalar], inner: Sequence[Axis], limits: tuple[Expr, Expr] | None
+    nest: Nest,
+    step: _Pass,
+    staged: Sequence[Scalar],
+    homes: Sequence[tuple[str, tuple[Expr, ...]]],
+    inner: Sequence[Axis],
+    limits: tuple[Expr, Expr] | None,
 ) -> None:
     """One loop over the row (or over `limits` of its first axis): the sums of blocks, then their sum."""
     w = nest.writer
-    homes = [_stage_home(nest, s, step) for s in staged]
     if not inner:
         _write_point_of_pass(nest, step, staged, homes, [r.cell for r in step.reductions])
     else:
@@ -380,9 +385,9 @@ def _write_point_of_pass(
         w.store(store.buffer, store.at, value)
 
 
-def _stage_home(nest: Nest, s: Scalar, step: _Pass) -> tuple[str, tuple[Expr, ...]]:
-    """Where a staged scalar waits for the next pass: where it is stored anyway, in the output that will replace it, or
-    in a row of scratch."""
+def _stage_home(nest: Nest, s: Scalar, step: _Pass, later: Sequence[_Pass]) -> tuple[str, tuple[Expr, ...]]:
+    """Where a staged scalar waits for later passes: where it is stored anyway, in an output that will replace it when
+    it has been read for the last time, or in a row of scratch."""
     w = nest.writer
     for store in step.stores:
         if store.scalar is s:
@@ -390,8 +395,9 @@ def _stage_home(nest: Nest, s: Scalar, step: _Pass) -> tuple[str, tuple[Expr, ..
     taken = {e.buffer for e, _ in w.known.values() if isinstance(e, Load)}
     loaded = {t.value for t in all_scalars(nest.points) if t.kind == "load"}
     inside = {name for axis in nest.inner for name in axis.members}
-    for store in nest.points.stores:
-        free = store not in step.stores and store.buffer not in taken | loaded | w.homes
+    last = max(k for k, p in enumerate(later) if s in reachable(_roots(p)))
+    for store in (store for p in later[last:] for store in p.stores):
+        free = store.buffer not in taken | loaded | w.homes
         if free and store.scalar.dtype == s.dtype and _visits(store, inside):
             w.homes.add(store.buffer)
             at = nest.views.at(store.buffer, store.at)
@@ -414,7 +420,7 @@ def _write_partial_rows(nest: Nest, step: _Pass, per_row: Sequence[Stored]) -> N
         start = add(mul(c, chunk), low)
         for r in nest.points.reductions:
             w.cell(r.cell, _identity(r))
-        _write_pass(nest, step, (), nest.inner, (start, _stop(start, chunk, low, high)))
+        _write_pass(nest, step, (), (), nest.inner, (start, _stop(start, chunk, low, high)))
         for r, buffer in zip(nest.points.reductions, partial):
             w.add(Store(buffer, (c, *at), Var(r.cell, r.dtype)))
     with nest.all_loops(nest.outer):

@@ -112,6 +112,11 @@ class Function:
             for key in stale:
                 del region.memo[key]
 
+    def keep_loads(self, group: str) -> None:
+        """Scratch is declared here: every loop around it writes it anew, so that no load of it may leave one."""
+        for region in self.regions:
+            region.stored |= {group}
+
     # -------------------------------------------------------------------------------------------------- nesting
 
     @contextmanager

@@ -110,6 +110,7 @@ class KernelBody(VectorNest):
             self.unit.declarations.declare("void @free(ptr)")
             self.prologue.append(f"  {name} = call ptr @aligned_alloc(i64 64, i64 {size})")
             self.allocated.append(name)
+        self.function.keep_loads(name)
         saved = self.buffers.get(stmt.buffer.name)
         self.buffers[stmt.buffer.name] = Memory(stmt.buffer, Operand(stmt.buffer.dtype, 1, (name,)), name)
         self.block(stmt.body)

@@ -111,7 +111,7 @@ class Nest(Accesses):
         return [name for name in dict.fromkeys(s.cell for s in walk(tuple(body)) if isinstance(s, Update)) if name in self.scope]
 
     def stored(self, body: Iterable[Stmt]) -> frozenset[str]:
-        """Groups of the buffers that `body` stores to (scratch declared inside has none yet, and needs none)."""
+        """Groups of the buffers that `body` stores to (scratch declared inside has none yet; `keep_loads` speaks for it)."""
         names = {s.buffer for s in walk(tuple(body)) if isinstance(s, Store)}
         return frozenset(self.buffers[name].group for name in names if name in self.buffers)
 
