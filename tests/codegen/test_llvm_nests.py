@@ -134,3 +134,17 @@ def test_a_large_output_is_stored_past_the_caches_wherever_it_begins(offset: int
     assert run_program(program, {"x": x, "y": memory[start : start + n]})[0] == 0
     np.testing.assert_array_equal(memory[start : start + n], x + 1)
     assert not memory[:start].any() and not memory[start + n :].any()
+
+
+def test_the_number_of_threads_changes_no_bit() -> None:
+    text = """kernel k(x: f64[40, 1003], s: f64[40]) { for r in 0:40 parallel {
+      cell a: f64 = 0.0; for i in 0:1003 vector { a add= exp(x[r, i]) }; s[r] = a } }"""
+    x = np.random.default_rng(0).standard_normal((40, 1003))
+    results = []
+    for threads in (1, 2, 7):
+        arrays = {"x": x, "s": np.zeros(40)}
+        run_kernel(text, arrays, threads=threads)
+        results.append(arrays["s"])
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+    np.testing.assert_allclose(results[0], np.exp(x).sum(axis=1), rtol=1e-14)

@@ -162,6 +162,10 @@ class VectorNest(Nest):
                 strips.append(Strip(low, high, lanes, streamed=streamed, has_more=is_strided))
                 low = high
         if low != count:
+            if has_masks and low.is_constant and trips is not None and trips <= 8 * lanes:
+                # In a short loop the rest is one step as well.
+                while rest < trips - int(low.names[0]):
+                    rest *= 2
             left = self._whole(low, count, rest)
             strips.append(Strip(low, count, rest, is_masked=rest > 1 and left != count))
         return strips
