@@ -20,6 +20,8 @@ from jitml.fusion.machine import Machine
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
 
+CUT_FOR = 8  # cores
+
 
 @cache
 def llvm_binding() -> Any:
@@ -79,9 +81,13 @@ def host_caches() -> Caches:
 
 @cache
 def host_machine() -> Machine:
-    """The host as fusion's cost model sees it."""
+    """The host as fusion's cost model sees it.
+
+    Loops are cut for `CUT_FOR` cores whatever their number is: how a sum is cut shows in its last bits, and these must not
+    depend on JITML_NUM_THREADS or on where the scheduler lets the process run.
+    """
     caches, target = host_caches(), host_target()
-    return Machine(cores=target.threads, vector_bytes=target.vector_bytes, l1=caches.l1, l2=caches.l2, l3=caches.l3)
+    return Machine(cores=CUT_FOR, vector_bytes=target.vector_bytes, l1=caches.l1, l2=caches.l2, l3=caches.l3)
 
 
 @cache
