@@ -1,4 +1,4 @@
-"""How many vectors side by side?  An estimate of the registers that a loop body needs.
+"""How many lanes?  What a loop body computes with, and an estimate of the registers that it needs.
 
 Working on several vectors at once hides the latency of a chain of operations, as long as all of them stay in registers
 (measured: a 1000-op chain runs 3.5 times faster with four vectors than with one; with spills it gains nothing).
@@ -8,7 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitml.fusion.loops import Apply, Cell, Const, Expr, Let, Load, Stmt, Update, Var, expressions, walk, walk_expression
+from jitml.fusion.loops import (
+    Apply,
+    Cell,
+    Const,
+    Expr,
+    If,
+    Let,
+    Load,
+    Loop,
+    Stmt,
+    Update,
+    Var,
+    expressions,
+    walk,
+    walk_expression,
+    walk_expressions,
+)
+from jitml.ir.types import I64, DType
 
 # Functions that are one instruction or a few on values that die at once.
 _PLAIN = frozenset(("add", "sub", "mul", "div", "neg", "abs", "sqrt", "floor", "ceil", "trunc", "rint", "convert", "select"))
@@ -51,3 +68,31 @@ def _need(expr: Expr) -> int:
             own = max((need + held for held, need in enumerate(needs) if need), default=0)
             return max(own, 1) + (_TEMPORARIES if fn not in _PLAIN else 0)
     raise TypeError(type(expr).__name__)
+
+
+def operations(body: Sequence[Stmt]) -> int:
+    """Scalar functions in the body, index arithmetic included."""
+    return sum(isinstance(e, Apply) for e in walk_expressions(body))
+
+
+def widest_element(loop: Loop) -> int:
+    """Bytes of the widest element that the lanes compute with; indices do not count, float16 is computed as float32."""
+    sizes = {1}
+    for stmt in walk(loop.body):
+        if isinstance(stmt, Loop) or (isinstance(stmt, Let) and getattr(stmt.value, "dtype", None) == I64):
+            continue
+        roots: list[Expr] = [stmt.condition] if isinstance(stmt, If) else []
+        roots += [value for field in ("value", "init") if (value := getattr(stmt, field, None)) is not None]
+        for root in roots:
+            sizes |= {_size(e.dtype) for e in _computed(root)}
+    return max(sizes)
+
+
+def _size(dtype: DType) -> int:
+    return 4 if dtype.kind == "f" and dtype.itemsize == 2 else dtype.itemsize
+
+
+def _computed(expr: Expr) -> list[Expr]:
+    if isinstance(expr, Load):
+        return [expr]
+    return [expr, *(part for x in getattr(expr, "args", ()) for part in _computed(x))]

@@ -8,7 +8,6 @@ an order that depends on the shape only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.access import COMBINES, DENSE_STRIDE
@@ -16,18 +15,14 @@ from jitml.codegen.llvm.builder import Builder, Operand
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
 from jitml.codegen.llvm.nest import Nest, identifier, known_trips
-from jitml.codegen.llvm.pressure import registers_needed
+from jitml.codegen.llvm.pressure import operations, registers_needed, widest_element
 from jitml.codegen.llvm.values import Lanes
 from jitml.fusion.loops import (
     Alloc,
-    Apply,
     Combine,
     Expr,
-    If,
-    Let,
     Load,
     Loop,
-    Stmt,
     Store,
     Update,
     Var,
@@ -90,7 +85,7 @@ class VectorNest(Nest):
         short = [stmt for stmt in inner if stmt.kind == "vector"]
         if not short or any(isinstance(stmt, Alloc) for stmt in walk(loop.body)):
             return False
-        most = max(1, self.target.vector_bytes // _widest(loop) // 2)
+        most = max(1, self.target.vector_bytes // widest_element(loop) // 2)
         lengths = [known_trips(stmt) for stmt in inner]
         return None not in lengths and all((known_trips(s) or 0) <= most for s in short) and self.is_vectorizable(loop)
 
@@ -105,7 +100,7 @@ class VectorNest(Nest):
 
     def widths(self, loop: Loop, trips: int | None) -> tuple[int, int]:
         """Lanes of one vector, and vectors side by side in the main loop."""
-        width = self.target.vector_bytes // _widest(loop)
+        width = self.target.vector_bytes // widest_element(loop)
         needed = registers_needed(loop.body)
         is_short = trips is not None and trips <= 8 * width
         most = 8 if is_short or self.carried(loop.body) else 4
@@ -154,7 +149,7 @@ class VectorNest(Nest):
         last = self.evaluate(self.atom(count) - Linear(constant=1)) if is_strided else count
         lanes = width * vectors
         is_one_step = trips is not None and trips <= lanes
-        if has_masks and streamed is None and not is_strided and (is_one_step or _size_of(loop.body) >= LARGE_BODY):
+        if has_masks and streamed is None and not is_strided and (is_one_step or operations(loop.body) >= LARGE_BODY):
             return [Strip(zero, count, lanes, is_masked=self._whole(zero, count, lanes) != count)]
         for lanes in (width * vectors, width) if vectors > 1 and (is_strided or not has_masks) else (width * vectors,):
             high = self._whole(low, last, lanes)
@@ -199,7 +194,7 @@ class VectorNest(Nest):
         self.accumulators = frozenset(partial)
 
         def body(counter: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
-            mask = self._tail_mask(low, counter, high, strip.lanes, _widest(loop)) if strip.is_masked else None
+            mask = self._tail_mask(low, counter, high, strip.lanes, widest_element(loop)) if strip.is_masked else None
             self.lanes = Lanes(strip.lanes, counter, mask, streamed=strip.streamed, has_more=strip.has_more)
             self.scope.update(current)
             self.iteration(loop, start + self.atom(counter) * loop.step)
@@ -244,7 +239,7 @@ class VectorNest(Nest):
         for stmt in loop.body:
             if isinstance(stmt, Store) and stmt.combine is None and self.buffers[stmt.buffer].is_streamed:
                 itemsize = self.buffers[stmt.buffer].buffer.dtype.itemsize
-                if self._stride(stmt.buffer, stmt.at, loop) == 1 and itemsize == _widest(loop):
+                if self._stride(stmt.buffer, stmt.at, loop) == 1 and itemsize == widest_element(loop):
                     return stmt
         return None
 
@@ -320,30 +315,3 @@ def _extreme(dtype: DType, *, is_low: bool) -> bool | int | float:
     if dtype.kind == "u":
         return 0 if is_low else (1 << bits) - 1
     return -(1 << bits - 1) if is_low else (1 << bits - 1) - 1
-
-
-def _size_of(body: Sequence[Stmt]) -> int:
-    return sum(isinstance(e, Apply) for e in walk_expressions(body))
-
-
-def _widest(loop: Loop) -> int:
-    """Bytes of the widest element that the lanes compute with; indices do not count, float16 is computed as float32."""
-    sizes = {1}
-    for stmt in walk(loop.body):
-        if isinstance(stmt, Loop) or (isinstance(stmt, Let) and getattr(stmt.value, "dtype", None) == I64):
-            continue
-        roots: list[Expr] = [stmt.condition] if isinstance(stmt, If) else []
-        roots += [value for field in ("value", "init") if (value := getattr(stmt, field, None)) is not None]
-        for root in roots:
-            sizes |= {_size(e.dtype) for e in _computed(root)}
-    return max(sizes)
-
-
-def _size(dtype: DType) -> int:
-    return 4 if dtype.kind == "f" and dtype.itemsize == 2 else dtype.itemsize
-
-
-def _computed(expr: Expr) -> list[Expr]:
-    if isinstance(expr, Load):
-        return [expr]
-    return [expr, *(part for x in getattr(expr, "args", ()) for part in _computed(x))]
