@@ -47,9 +47,11 @@ def rewrite(found: Found, code: CodeType) -> CodeType:
         inner.value = ast.copy_location(inner.value, node)
     else:
         body = writer.block(node.body)
-        # Its own first line, decorators included, is what tracebacks and debuggers show for the function.
         inner = _function("__jm_function", arguments, body)
     ast.copy_location(inner, node)
+    # A function's first line is that of its first decorator. Lines of code objects count from it, so it must be right
+    # at compilation: replaced afterwards it would shift every line.
+    inner.lineno = code.co_firstlineno
     parameters = ast.arguments([], [ast.arg(n) for n in (HOOKS, *code.co_freevars)], None, [], [], None, [])
     factory = _function("__jm_factory", parameters, [inner])
     ast.copy_location(factory, node)
@@ -57,7 +59,7 @@ def rewrite(found: Found, code: CodeType) -> CodeType:
     flags = code.co_flags & 0x1FF0000
     compiled = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
     made = _dig(_dig(compiled, "__jm_factory"), "<lambda>" if isinstance(node, ast.Lambda) else "__jm_function")
-    return made.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
+    return made.replace(co_name=code.co_name, co_qualname=code.co_qualname)
 
 
 def _function(name: str, arguments: ast.arguments, body: list[ast.stmt]) -> ast.FunctionDef:
