@@ -38,7 +38,7 @@ class Module:
     text: str
     checks: tuple[Check, ...]
     externals: tuple[str, ...]
-    level: int
+    level: int = 2
 
 
 def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = frozenset()) -> Module:
