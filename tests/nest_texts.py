@@ -66,6 +66,10 @@ NESTS = {
         for j in 0:4 vector { s add= x[i, j] * x[i, j] }
         for j in 1:3 vector { y[i, j] = x[i, j] / sqrt(s) }
         if s > 40.0 { y[i, 0] = s } else { y[i, 0] = f64(i) } } }""",
+    "scratch of each iteration, though the loop is marked vector": """
+      kernel k(x: f64[40], y: f64[40]) { for i in 0:40 vector { alloc t: f64[3] {
+        for j in 0:3 { t[j] = x[i] * f64(j) }
+        y[i] = t[2] - t[1] } } }""",
     "a parallel loop that needs values from around it": """
       kernel k(x: f64[4], y: f64[4, 30]) { let a: f64 = x[1]; let n: i64 = 3; cell b: f64 = x[2]; b = b * 2.0
         for i in 0:4 parallel { for j in n:30 vector { y[i, j] = a * b + f64(j) } } }""",

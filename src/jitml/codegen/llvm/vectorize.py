@@ -19,8 +19,10 @@ from jitml.codegen.llvm.pressure import operations, registers_needed, widest_ele
 from jitml.codegen.llvm.values import Lanes
 from jitml.fusion.loops import (
     Alloc,
+    Cell,
     Combine,
     Expr,
+    Let,
     Load,
     Loop,
     Store,
@@ -61,8 +63,15 @@ class VectorNest(Nest):
         """Whether lanes may run side by side; if not, the loop runs in order."""
         shared = set(self.carried(loop.body))
         combines: dict[str, Combine] = {}
+        varying = {loop.index}
         for stmt in walk(loop.body):
             own = None
+            if isinstance(stmt, Alloc):
+                return False  # one scratch, but many lanes at once
+            if isinstance(stmt, (Let, Cell)):
+                varying.add(stmt.name)
+            if isinstance(stmt, Loop) and _names(stmt.start, stmt.stop) & varying:
+                return False
             if isinstance(stmt, Update) and stmt.cell in shared:
                 if stmt.combine is None or combines.setdefault(stmt.cell, stmt.combine) != stmt.combine:
                     return False
@@ -79,11 +88,11 @@ class VectorNest(Nest):
     def suits_lanes(self, loop: Loop) -> bool:
         """Whether a parallel loop's iterations had better be lanes: its own vector loops fill less than half a vector.
 
-        Iterations of a parallel loop are independent. Scratch would have to be multiplied, and limits must be known.
+        Iterations of a parallel loop are independent. Their limits must be known.
         """
         inner = [stmt for stmt in walk(loop.body) if isinstance(stmt, Loop)]
         short = [stmt for stmt in inner if stmt.kind == "vector"]
-        if not short or any(isinstance(stmt, Alloc) for stmt in walk(loop.body)):
+        if not short:
             return False
         most = max(1, self.target.vector_bytes // widest_element(loop) // 2)
         lengths = [known_trips(stmt) for stmt in inner]
@@ -289,6 +298,10 @@ class VectorNest(Nest):
                 parts.append(Operand(x.dtype, half, (name,)))
             x = emit(b, COMBINES[combine], tuple(parts), x.dtype)
         return self.function.pin(x, self.function.here.depth)
+
+
+def _names(*exprs: Expr) -> set[str]:
+    return {e.name for expr in exprs for e in walk_expression(expr) if isinstance(e, Var)}
 
 
 def identity(b: Builder, combine: Combine, dtype: DType, lanes: int) -> Operand:
