@@ -84,8 +84,8 @@ def with_jax() -> Callable[[int, int], Callable[..., Any]]:
 
 
 def import_time(statement: str, rounds: int) -> float:
-    """Median seconds of an import in a fresh process, as that process measures it."""
-    program = f"import time; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
+    """Median processor seconds of an import in a fresh process, as that process measures it."""
+    program = f"import time; start = time.process_time(); {statement}; print(time.process_time() - start)"
     with tempfile.TemporaryDirectory() as cache:
         # Byte code is cached, as in any installation, whatever this shell's settings.
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": cache}

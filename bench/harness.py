@@ -6,6 +6,7 @@ import datetime
 import importlib.metadata
 import json
 import math
+import os
 import platform
 import statistics
 import time
@@ -64,6 +65,7 @@ def environment() -> dict[str, Any]:
         "date": datetime.date.today().isoformat(),
         "processor": processor_name(),
         "cores": usable_cores(),
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": versions,
@@ -74,9 +76,8 @@ def record(name: str, title: str, body: str, data: object) -> None:
     """Write a run into bench/results, for people (.md) and for programs (.json), and print it."""
     where = environment()
     versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())
-    heading = (
-        f"# {title}\n\n{where['date']}, {where['processor']}, {where['cores']} cores, Python {where['python']}, {versions}.\n\n"
-    )
+    machine = f"{where['processor']}, {where['cores']} cores, load average {where['load']}"
+    heading = f"# {title}\n\n{where['date']}, {machine}, Python {where['python']}, {versions}.\n\n"
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text(heading + body)
     (RESULTS / f"{name}.json").write_text(json.dumps({"environment": where, "results": data}, indent=1) + "\n")
