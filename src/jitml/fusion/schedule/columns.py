@@ -1,0 +1,118 @@
+"""How does a reduction down columns run?  Vectors of columns, blocks of rows in registers, memory read in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from jitml.fusion.loops import Buffer, Const, Expr, Kind, Load, Store, Var, add, mul
+from jitml.fusion.lower.reductions import REDUCTIONS
+from jitml.fusion.scalarize import Stored
+from jitml.fusion.schedule.nest import SHORT_ROW, Nest, chunk_stop, least, write_stores
+from jitml.fusion.schedule.passes import Pass, identity, passes_of, write_sum_of_partials, write_updates
+
+ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums
+
+
+def runs_down_columns(nest: Nest) -> bool:
+    """Whether memory is contiguous across the results rather than along what is reduced."""
+    if not nest.outer or not nest.inner:
+        return False
+    if len(passes_of(nest)[0]) > 1:
+        return False
+    columns, row = nest.outer[-1], nest.inner[-1]
+    if nest.extent(row) <= SHORT_ROW and nest.size(nest.inner) <= 4 * SHORT_ROW and nest.extent(columns) >= 2 * SHORT_ROW:
+        return True
+    return nest.extent(columns) >= 4 and nest.contiguous_along(columns, row) > nest.contiguous_along(row, columns)
+
+
+def write_columns(nest: Nest) -> None:
+    (step,), per_column = passes_of(nest)
+    if nest.size(nest.inner) <= 4 * ROW_BLOCK:
+        _write_short_columns(nest, step, per_column)
+    else:
+        _write_long_columns(nest, step, per_column)
+
+
+def _write_short_columns(nest: Nest, step: Pass, per_column: Sequence[Stored]) -> None:
+    """A vector of columns at a time, each summed straight down."""
+    w, last = nest.writer, nest.outer[-1]
+    parallel = nest.time > nest.machine.parallel_ns
+    low, high = nest.limits(last)
+    with ExitStack() as loops:
+        for axis in nest.outer[:-1]:
+            first, end = nest.limits(axis)
+            kind: Kind = "parallel" if parallel and axis is nest.outer[0] else "serial"
+            grain = nest.grain(end - first) if kind == "parallel" else 1
+            loops.enter_context(w.loop(axis.name, first, end, kind, grain=grain, binds=axis.members))
+        limits: tuple[Expr | int, Expr | int] = (low, high)
+        if parallel and len(nest.outer) == 1 and high - low > 512:
+            c = loops.enter_context(w.loop("c0", low, high, "parallel", step=512, grain=nest.grain(-(-(high - low) // 512))))
+            limits = (c, chunk_stop(c, 512, low, high))
+        loops.enter_context(w.loop(last.name, *limits, "vector", binds=last.members))
+        for r in nest.points.reductions:
+            w.cell(r.cell, identity(r))
+        with nest.all_loops(nest.inner):
+            write_updates(nest, step)
+        write_stores(nest, per_column)
+
+
+def _write_long_columns(nest: Nest, step: Pass, per_column: Sequence[Stored]) -> None:
+    """Blocks of rows are added up in registers, then to a row of sums that stays in cache.
+
+    Where there are many separate matrices (axes before the columns), threads take those. Else they take chunks of rows,
+    each with a row of sums of its own, and a second nest adds up these.
+    """
+    w, rows, lead = nest.writer, nest.inner[0], nest.outer[:-1]
+    low, high = nest.limits(rows)
+    parallel = nest.time > nest.machine.parallel_ns
+    if nest.size(lead) >= 4 * nest.machine.cores:
+        columns = nest.outer[-1]
+        sums = [Buffer(w.fresh("row"), r.dtype, (columns.extent,)) for r in nest.points.reductions]
+        at: tuple[Expr, ...] = (Var(columns.name),)
+        with ExitStack() as loops:
+            for axis in lead:
+                first, end = nest.limits(axis)
+                kind: Kind = "parallel" if parallel and axis is lead[0] and end - first > 1 else "serial"
+                grain = nest.grain(end - first) if kind == "parallel" else 1
+                loops.enter_context(w.loop(axis.name, first, end, kind, grain=grain, binds=axis.members))
+            for buffer in sums:
+                w.scratch(buffer)
+            _write_row_blocks(nest, step, [b.name for b in sums], at, Const(low), Const(high))
+            with nest.all_loops([columns], "vector"):
+                for r, buffer in zip(nest.points.reductions, sums):
+                    w.cell(r.cell, Load(buffer.name, at, r.dtype))
+                write_stores(nest, per_column)
+        return
+    row = nest.size(nest.axes) // (high - low)
+    chunk = -(-max(ROW_BLOCK, 4 * nest.machine.chunk // row) // ROW_BLOCK) * ROW_BLOCK
+    count = -(-(high - low) // chunk)
+    partial = [nest.temporary(r.dtype, (count, *map(nest.extent, nest.outer))) for r in nest.points.reductions]
+    place = tuple(Var(axis.name) - nest.limits(axis)[0] for axis in nest.outer)
+    kind = "parallel" if parallel and count > 1 else "serial"
+    with w.loop("c0", 0, count, kind, grain=nest.grain(count) if kind == "parallel" else 1) as c, nest.all_loops(lead):
+        start = add(mul(c, chunk), low)
+        _write_row_blocks(nest, step, partial, (c, *place), start, chunk_stop(start, chunk, low, high))
+    with nest.all_loops(nest.outer, "vector"):
+        write_sum_of_partials(nest, partial, count, place, "serial")
+        write_stores(nest, per_column)
+
+
+def _write_row_blocks(nest: Nest, step: Pass, sums: Sequence[str], at: tuple[Expr, ...], start: Expr, stop: Expr) -> None:
+    """Add up rows start:stop of every column into `sums[at]`, a block of rows in registers at a time."""
+    w, rows, columns = nest.writer, nest.inner[0], nest.outer[-1]
+    first, end = nest.limits(columns)
+    with w.loop(columns.name, first, end, "vector", binds=columns.members):
+        for r, buffer in zip(nest.points.reductions, sums):
+            w.add(Store(buffer, at, identity(r)))
+    with (
+        w.loop(f"{rows.name}b", start, stop, "serial", step=ROW_BLOCK) as b,
+        w.loop(columns.name, first, end, "vector", binds=columns.members),
+    ):
+        for r in nest.points.reductions:
+            w.cell(r.cell, identity(r))
+        upper = least(add(b, ROW_BLOCK), nest.limits(rows)[1])
+        with w.loop(rows.name, b, upper, "serial", binds=rows.members), nest.all_loops(nest.inner[1:]):
+            write_updates(nest, step)
+        for r, buffer in zip(nest.points.reductions, sums):
+            w.add(Store(buffer, at, Var(r.cell, r.dtype), REDUCTIONS[r.node.op].combine))

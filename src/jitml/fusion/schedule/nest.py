@@ -1,0 +1,112 @@
+"""What is a loop nest before its loops are chosen?  One box of a group, and what schedules ask about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from math import prod
+
+from jitml.fusion import cost
+from jitml.fusion.emit import Writer
+from jitml.fusion.loops import Apply, Const, Expr, Kind, add
+from jitml.fusion.lower.scalars import Scalar
+from jitml.fusion.machine import Machine
+from jitml.fusion.scalarize import Points, Stored
+from jitml.fusion.views import Axis, Views
+from jitml.ir.types import DType
+
+SHORT_ROW = 8  # a row that fills no vector: vectors run across rows, though their loads are strided
+
+
+@dataclass
+class Nest:
+    """One box of a group on its way to loops.
+
+    rows: the group's indices that are not reduced over. temporaries: partial results between two nests.
+    """
+
+    points: Points
+    views: Views
+    rows: frozenset[str]
+    machine: Machine
+    writer: Writer
+    temporary: Callable[[DType, tuple[int, ...]], str]
+
+    def __post_init__(self) -> None:
+        self.axes = [a for a in self.views.axes if any(name in self.points.ranges for name in a.members)]
+        self.outer = [a for a in self.axes if self.rows.issuperset(a.members)]
+        self.inner = [a for a in self.axes if a not in self.outer]
+        self.time = self.size(self.axes) * point_time(self.points, self.machine)
+
+    def limits(self, axis: Axis) -> tuple[int, int]:
+        return self.points.ranges[axis.members[0]] if len(axis.members) == 1 else (0, axis.extent)
+
+    def extent(self, axis: Axis) -> int:
+        low, high = self.limits(axis)
+        return high - low
+
+    def size(self, axes: Iterable[Axis]) -> int:
+        return prod(map(self.extent, axes))
+
+    def grain(self, steps: int) -> int:
+        """Steps of a parallel loop that are worth handing to a thread."""
+        return max(1, min(steps, round(self.machine.grain_ns * steps / max(self.time, 1.0))))
+
+    def contiguous_along(self, axis: Axis, other: Axis) -> int:
+        """How many loads step by one element along an axis, of those that move with the other axis too."""
+        both = [s for s in self.load_steps() if s is not None and s.get(axis.name) and s.get(other.name)]
+        return sum(steps[axis.name] == 1 for steps in both)
+
+    def load_steps(self) -> list[dict[str, int] | None]:
+        return [self.views.steps(s.value, s.places) for s in all_scalars(self.points) if s.kind == "load"]
+
+    def all_loops(self, axes: Sequence[Axis], kind: Kind = "serial") -> ExitStack[bool | None]:
+        """Whole loops over some axes, the last one of the given kind."""
+        stack = ExitStack()
+        for axis in axes:
+            low, high = self.limits(axis)
+            stack.enter_context(
+                self.writer.loop(axis.name, low, high, kind if axis is axes[-1] else "serial", binds=axis.members)
+            )
+        return stack
+
+
+def all_scalars(points: Points) -> list[Scalar]:
+    """Every scalar of a box, each once."""
+    return reachable([s.scalar for s in points.stores] + [r.operand for r in points.reductions])
+
+
+def reachable(roots: Iterable[Scalar]) -> list[Scalar]:
+    seen: dict[Scalar, None] = {}
+    stack = list(roots)[::-1]
+    while stack:
+        s = stack.pop()
+        if s not in seen:
+            seen[s] = None
+            stack += s.args[::-1]
+    return list(seen)
+
+
+def point_time(points: Points, machine: Machine) -> float:
+    """Nanoseconds of one point: its work, or its memory traffic if that takes longer."""
+    scalars = all_scalars(points)
+    flops = sum(cost.WORK.get(s.value, 1.0) for s in scalars if s.kind == "apply") + len(points.reductions)
+    nbytes = sum(s.dtype.itemsize for s in scalars if s.kind == "load") + sum(s.scalar.dtype.itemsize for s in points.stores)
+    return max(flops / machine.flops, nbytes / machine.memory_bandwidth)
+
+
+def least(x: Expr, y: int) -> Expr:
+    return Apply("minimum", (x, Const(y)))
+
+
+def chunk_stop(start: Expr, step: int, low: int, high: int) -> Expr:
+    """The end of a chunk that begins at `start`."""
+    whole = (high - low) % step == 0
+    return add(start, step) if whole else least(add(start, step), high)
+
+
+def write_stores(nest: Nest, stores: Iterable[Stored]) -> None:
+    stores = list(stores)
+    for store, value in zip(stores, nest.writer.values([s.scalar for s in stores])):
+        nest.writer.store(store.buffer, store.at, value)

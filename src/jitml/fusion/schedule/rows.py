@@ -1,0 +1,151 @@
+"""How does a reduction along rows run?  A row at a time, in cache, in as many passes as it needs.
+
+What a later pass would compute again at a price waits in the output or in a row of scratch. A few long rows are cut into
+chunks of a fixed size for threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from jitml.fusion import cost
+from jitml.fusion.loops import Apply, Buffer, Expr, Kind, Load, Store, Update, Var, add, as_expr, mul
+from jitml.fusion.lower.reductions import REDUCTIONS
+from jitml.fusion.lower.scalars import Scalar
+from jitml.fusion.scalarize import Stored
+from jitml.fusion.schedule.nest import Nest, all_scalars, chunk_stop, reachable, write_stores
+from jitml.fusion.schedule.passes import Pass, identity, passes_of, visits, write_pass_at_point, write_sum_of_partials
+from jitml.fusion.views import Axis
+
+
+def write_rows(nest: Nest) -> None:
+    w, machine = nest.writer, nest.machine
+    passes, per_row = passes_of(nest)
+    rows = nest.size(nest.outer)
+    parallel = nest.time > machine.parallel_ns
+    if parallel and nest.inner and rows < 4 * machine.cores and len(passes) == 1:
+        _write_partial_rows(nest, passes[0], per_row)
+        return
+    with ExitStack() as loops:
+        for axis in nest.outer:
+            low, high = nest.limits(axis)
+            kind: Kind = "parallel" if parallel and axis is nest.outer[0] and rows > 1 else "serial"
+            grain = nest.grain(high - low) if kind == "parallel" else 1
+            loops.enter_context(w.loop(axis.name, low, high, kind, grain=grain, binds=axis.members))
+        for k, step in enumerate(passes):
+            for r in step.reductions:
+                w.cell(r.cell, identity(r))
+            staged = _to_stage(nest, step, passes[k + 1 :])
+            homes = [_stage_home(nest, s, step, passes[k + 1 :]) for s in staged]
+            _write_pass(nest, step, staged, homes, nest.inner, None)
+        write_stores(nest, per_row)
+
+
+def _to_stage(nest: Nest, now: Pass, later: Sequence[Pass]) -> list[Scalar]:
+    """What a later pass over the row would compute again at a price: the topmost such scalars."""
+    if not later or not nest.inner:
+        return []
+    inside = {name for axis in nest.inner for name in axis.members}
+    here = set(reachable(_roots(now)))
+    again: dict[Scalar, None] = {}
+    for step in later:
+        roots = _roots(step)
+        for s in reachable(roots):
+            shared = [a for a in s.args if a in here and s not in here]
+            again.update(dict.fromkeys(shared))
+        again.update(dict.fromkeys(r for r in roots if r in here))
+    known = nest.writer.known
+    return [
+        s
+        for s in again
+        if s not in known
+        and s.variables & inside
+        and sum(cost.WORK.get(a.value, 1.0) for a in reachable([s]) if a.kind == "apply") >= 8.0
+    ]
+
+
+def _roots(step: Pass) -> list[Scalar]:
+    return [r.operand for r in step.reductions] + [s.scalar for s in step.stores]
+
+
+def _write_pass(
+    nest: Nest,
+    step: Pass,
+    staged: Sequence[Scalar],
+    homes: Sequence[tuple[str, tuple[Expr, ...]]],
+    inner: Sequence[Axis],
+    limits: tuple[Expr, Expr] | None,
+) -> None:
+    """One loop over the row (or over `limits` of its first axis): the sums of blocks, then their sum."""
+    w = nest.writer
+    if not inner:
+        write_pass_at_point(nest, step, staged, homes, [r.cell for r in step.reductions])
+    else:
+        *outer, last = inner
+        low, high = nest.limits(last)
+        block = nest.machine.reduction_block
+        with ExitStack() as loops:
+            for axis in outer:
+                bounds: tuple[Expr | int, Expr | int] = nest.limits(axis) if limits is None or axis is not inner[0] else limits
+                loops.enter_context(w.loop(axis.name, *bounds, "serial", binds=axis.members))
+            first, stop = (as_expr(low), as_expr(high)) if limits is None or outer else limits
+            blocked = bool(step.reductions) and high - low > 4 * block
+            if blocked:
+                b = loops.enter_context(w.loop(f"{last.name}b", first, stop, "serial", step=block))
+                first, stop = b, Apply("minimum", (add(b, block), stop))
+            cells = [r.cell for r in step.reductions]
+            if blocked or outer:
+                cells = [f"{c}b" for c in cells]
+                for r, c in zip(step.reductions, cells):
+                    w.cell(c, identity(r))
+            with w.loop(last.name, first, stop, "vector", binds=last.members):
+                write_pass_at_point(nest, step, staged, homes, cells)
+            if blocked or outer:
+                for r, c in zip(step.reductions, cells):
+                    w.add(Update(r.cell, Var(c, r.dtype), REDUCTIONS[r.node.op].combine))
+    for s, (buffer, at) in zip(staged, homes):
+        w.stage(s, Load(buffer, at, s.dtype))
+
+
+def _stage_home(nest: Nest, s: Scalar, step: Pass, later: Sequence[Pass]) -> tuple[str, tuple[Expr, ...]]:
+    """Where a staged scalar waits for later passes: where it is stored anyway, in an output that will replace it when
+    it has been read for the last time, or in a row of scratch."""
+    w = nest.writer
+    for store in step.stores:
+        if store.scalar is s:
+            return store.buffer, tuple(e for e in nest.views.at(store.buffer, store.at) if e is not None)
+    taken = {e.buffer for e, _ in w.known.values() if isinstance(e, Load)}
+    loaded = {t.value for t in all_scalars(nest.points) if t.kind == "load"}
+    inside = {name for axis in nest.inner for name in axis.members}
+    last = max(k for k, p in enumerate(later) if s in reachable(_roots(p)))
+    for store in (store for p in later[last:] for store in p.stores):
+        free = store.buffer not in taken | loaded | w.homes
+        if free and store.scalar.dtype == s.dtype and visits(store, inside):
+            w.homes.add(store.buffer)
+            at = nest.views.at(store.buffer, store.at)
+            return store.buffer, tuple(e for e in at if e is not None)
+    name = w.fresh("row")
+    w.scratch(Buffer(name, s.dtype, tuple(axis.extent for axis in nest.inner)))
+    return name, tuple(Var(axis.name) for axis in nest.inner)
+
+
+def _write_partial_rows(nest: Nest, step: Pass, per_row: Sequence[Stored]) -> None:
+    """A few long rows: threads sum chunks of a fixed size, and a second nest sums their sums."""
+    w, first = nest.writer, nest.inner[0]
+    low, high = nest.limits(first)
+    row = nest.size(nest.inner) // (high - low)
+    chunk = max(1, 4 * nest.machine.chunk // row)
+    count = -(-(high - low) // chunk)
+    partial = [nest.temporary(r.dtype, (count, *map(nest.extent, nest.outer))) for r in nest.points.reductions]
+    at = tuple(Var(axis.name) - nest.limits(axis)[0] for axis in nest.outer)
+    with w.loop("c0", 0, count, "parallel", grain=nest.grain(count)) as c, nest.all_loops(nest.outer):
+        start = add(mul(c, chunk), low)
+        for r in nest.points.reductions:
+            w.cell(r.cell, identity(r))
+        _write_pass(nest, step, (), (), nest.inner, (start, chunk_stop(start, chunk, low, high)))
+        for r, buffer in zip(nest.points.reductions, partial):
+            w.add(Store(buffer, (c, *at), Var(r.cell, r.dtype)))
+    with nest.all_loops(nest.outer):
+        write_sum_of_partials(nest, partial, count, at, "vector")
+        write_stores(nest, per_row)
