@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from jitml.fusion.emit import Writer
-from jitml.fusion.grouping import Group, Grouping, group
+from jitml.fusion.grouping import Grouping, group
+from jitml.fusion.groups import Group
 from jitml.fusion.loops import Buffer, Kernel
 from jitml.fusion.lower.expand import expand
 from jitml.fusion.lower.indexed import write_check

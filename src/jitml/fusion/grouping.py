@@ -9,165 +9,23 @@ is seen at once; the sweep is near-linear in the number of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from jitml.fusion import cost
 from jitml.fusion.bounds import intervals, unchecked
-from jitml.fusion.loops import Apply, Const, Expr, Var, add, affine, mul
-from jitml.fusion.lower import Point, lowering
-from jitml.fusion.lower.index_maps import aligned_blocks
-from jitml.fusion.lower.points import Index, Ranges, substituted
+from jitml.fusion.groups import WHOLE, Group, Recorder, collect_cuts, split_for_reshape, variables
+from jitml.fusion.loops import Const, Var, add, mul
+from jitml.fusion.lower import lowering
+from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.reductions import REDUCTIONS
-from jitml.fusion.lower.scalars import Scalar, Scalars
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Decision
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.printer import name_values
 
-WHOLE = None  # wanted in memory, at indices that only the data knows
 MOST_BOXES = 32  # a loop nest is cut into at most so many boxes
-
-
-@dataclass(eq=False)
-class Group:
-    """Nodes that share one set of loops.
-
-    axes: loop index -> extent, outer first. rows: the indices that are not reduced over; None if nothing is reduced.
-    stores: values kept in memory, with the index each is stored at. reductions: node -> index of its result
-    and of its operand.
-    wanted: value -> index -> the loop indices that its use depends on; WHOLE for a use from memory.
-    cuts: loop index -> places where the loop is cut, so that a pad or concat needs no test inside.
-    target: for an update in place, the index in the whole array as a function of the index in the slice.
-    """
-
-    number: int
-    axes: dict[str, int] = field(default_factory=dict)
-    rows: frozenset[str] | None = None
-    stores: dict[Value, Index] = field(default_factory=dict)
-    reductions: dict[Node, tuple[Index, Index]] = field(default_factory=dict)
-    wanted: dict[Value, dict[Index | None, frozenset[str]]] = field(default_factory=dict)
-    cuts: dict[str, set[int]] = field(default_factory=dict)
-    members: list[Node] = field(default_factory=list)
-    node: Node | None = None  # the only one, of a group that is not loops over points
-    checks: dict[int, int] = field(default_factory=dict)  # only looks whether these operands are good indices of these axes
-    bits: int = 0
-    after: int = 0
-
-    @property
-    def ranges(self) -> Ranges:
-        return {name: (0, n) for name, n in self.axes.items()}
-
-    @property
-    def points(self) -> int:
-        size = 1
-        for n in self.axes.values():
-            size *= n
-        return size
-
-    @property
-    def boxes(self) -> int:
-        count = 1
-        for places in self.cuts.values():
-            count *= len(places) + 1
-        return count
-
-    def want(self, value: Value, index: Index | None, reach: frozenset[str]) -> None:
-        uses = self.wanted.setdefault(value, {})
-        uses[index] = uses.get(index, frozenset()) | reach
-
-    def place(self, shape: Iterable[int], prefix: str) -> Index:
-        """New loop axes for a shape; axes of one element need none."""
-        index: list[Expr] = []
-        for k, n in enumerate(shape):
-            if n == 1:
-                index.append(Const(0))
-            else:
-                self.axes[f"{prefix}{k}"] = n
-                index.append(Var(f"{prefix}{k}"))
-        return tuple(index)
-
-    def covers(self, index: Index, shape: tuple[int, ...]) -> frozenset[str] | None:
-        """The loop indices of an index that visits each element of a shape once; None if it does not."""
-        names: list[str] = []
-        for e, n in zip(index, shape):
-            if n == 1:
-                if e != Const(0):  # a piece of a concat, wanted in a box that has nothing of it
-                    return None
-                continue
-            if not isinstance(e, Var) or self.axes.get(e.name) != n or e.name in names:
-                return None
-            names.append(e.name)
-        return frozenset(names)
-
-    def substitute(self, change: Callable[[Expr], Expr], names: Callable[[Iterable[str]], frozenset[str]]) -> None:
-        def at(index: Index | None) -> Index | None:
-            return None if index is None else tuple(change(e) for e in index)
-
-        self.wanted = {v: {at(i): names(r) for i, r in uses.items()} for v, uses in self.wanted.items()}
-        self.stores = {v: tuple(change(e) for e in i) for v, i in self.stores.items()}
-        self.reductions = {n: (tuple(change(e) for e in i), tuple(change(e) for e in j)) for n, (i, j) in self.reductions.items()}
-
-    def split(self, name: str, factors: tuple[int, ...]) -> None:
-        """Replace one loop by a nest of loops, the product of whose extents is its own."""
-        parts = [f"{name}_{k}" for k in range(len(factors))]
-        whole: Expr = Const(0)
-        for part, n in zip(parts, factors):
-            whole = add(mul(whole, n), Var(part))
-
-        def names(old: Iterable[str]) -> frozenset[str]:
-            return frozenset(p for n in old for p in (parts if n == name else (n,)))
-
-        new_axes: dict[str, int] = {}
-        for axis, extent in self.axes.items():
-            new_axes.update(zip(parts, factors) if axis == name else ((axis, extent),))
-        self.axes = new_axes
-        ranges = self.ranges
-        self.substitute(lambda e: substituted(e, {name: whole}, ranges), names)
-        if self.rows is not None:
-            self.rows = names(self.rows)
-
-
-class Recorder:
-    """Runs a lowering rule to see what it reads, once for each way its tests of position can come out."""
-
-    def __init__(self, group: Group, index: Index, reach: frozenset[str]) -> None:
-        self.b = Scalars()
-        self.ranges = group.ranges
-        self.reads: dict[tuple[Value, Index | None], None] = {}
-        self.cuts: list[tuple[Expr, int, int]] = []
-        self._script: list[bool] = []
-        self._asked = 0
-
-    def run(self, node: Node, index: Index) -> None:
-        rule = lowering[node.op]
-        while True:
-            self._asked = 0
-            rule(Point(self, node, index))
-            while self._script and not self._script[-1]:
-                self._script.pop()
-            if not self._script:
-                return
-            self._script[-1] = False
-
-    def read(self, node: Node, operand: int, index: Index) -> Scalar:
-        value = node.inputs[operand]
-        self.reads[value, index] = None
-        return self.b.load(str(operand), (), value.dtype)
-
-    def load(self, node: Node, operand: int, index: tuple[Expr | Scalar, ...]) -> Scalar:
-        value = node.inputs[operand]
-        self.reads[value, WHOLE] = None
-        return self.b.load(str(operand), (), value.dtype)
-
-    def inside(self, expr: Expr, low: int, high: int) -> bool | None:
-        if self._asked == len(self._script):
-            self._script.append(True)
-            self.cuts.append((expr, low, high))
-        self._asked += 1
-        return self._script[self._asked - 1]
 
 
 @dataclass
@@ -572,53 +430,3 @@ class _Sweep:
                     order.append(g)
                     stack.pop()
         return order
-
-
-def variables(expr: Expr) -> frozenset[str]:
-    match expr:
-        case Var(name):
-            return frozenset((name,))
-        case Apply():
-            return frozenset().union(*(variables(a) for a in expr.args))
-    return frozenset()
-
-
-def collect_cuts(recorder: Recorder, cuts: dict[str, set[int]], axes: Mapping[str, int]) -> bool:
-    """Note where loops are to be cut for a rule's tests of position; False if a test is no limit of one loop."""
-    for expr, low, high in recorder.cuts:
-        terms = affine(expr)
-        if terms is None or len(terms) > 2:
-            return False
-        names = [name for name in terms if name]
-        if names and terms[names[0]] != 1:
-            return False
-        for name in names:
-            places = {p - terms[""] for p in (low, high) if 0 < p - terms[""] < axes[name]}
-            if places:
-                cuts.setdefault(name, set()).update(places)
-    return True
-
-
-def split_for_reshape(g: Group, node: Node, index: Index) -> None:
-    """Cut loops into factors so that a reshape's operand is read by whole loops instead of by quotients."""
-    operand, result = node.inputs[0].shape, node.output.shape
-    if 0 in operand:
-        return
-    for (x0, x1), (y0, y1) in aligned_blocks(operand, result):
-        inner = {product_from(operand, k, x1) for k in range(x0, x1)}
-        for k in range(y0, y1):
-            low = product_from(result, k + 1, y1)
-            high = low * result[k]
-            places = sorted({p for p in inner if low < p < high} | {low, high})
-            if len(places) == 2 or any(q % p for p, q in pairwise(places)):
-                continue
-            e = index[k]
-            if isinstance(e, Var) and g.axes.get(e.name) == result[k]:
-                g.split(e.name, tuple(q // p for p, q in pairwise(places))[::-1])
-
-
-def product_from(shape: tuple[int, ...], start: int, stop: int) -> int:
-    size = 1
-    for n in shape[start:stop]:
-        size *= n
-    return size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jitml.fusion.grouping import Group
+from jitml.fusion.groups import Group
 from jitml.fusion.loops import Const, Expr
 from jitml.fusion.lower import Point, lowering
 from jitml.fusion.lower.points import Index, Ranges, limits, substituted
