@@ -1,0 +1,59 @@
+"""Pointwise ops as native code where implementations go wrong: zeros of both signs, extremes, subnormals, infinities, NaN."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jitml.fusion.fuse import fuse
+from jitml.ir import ops
+from jitml.ir.graph import GraphBuilder
+from jitml.ir.interpret import interpret
+from jitml.ir.op import recording
+from jitml.ir.types import Aval, DType
+from jitml.memory.plan import plan
+from jitml.runtime.executable import compile_program
+from op_cases import CASES, Array, OpCase, edge_inputs
+
+# Select takes a bool beside its operands; a conversion outside the target's range has no one answer in NumPy.
+NAMES = [name for name, case in CASES.items() if case.op.is_pointwise and case.op not in (ops.select, ops.convert)]
+# Which of two zeros is the greater differs between NumPy's own loops, by dtype and by processor.
+EITHER_ZERO = (ops.maximum, ops.minimum, ops.fmax, ops.fmin)
+
+
+def operands(case: OpCase, dtype: DType) -> tuple[Array, ...]:
+    first, *rest = edge_inputs(case, dtype)
+    if case.op is ops.pow and dtype.kind in "iu":
+        rest = [np.maximum(y, 0) for y in rest]  # jitml.numpy refuses negative powers of integers
+    return (first, *rest)
+
+
+def agrees(case: OpCase, got: Array, expected: Array) -> Array:
+    """Where two results are the same, or as near as the op's row allows."""
+    if expected.dtype.kind != "f":
+        return np.asarray(got == expected)
+    with np.errstate(all="ignore"):
+        same_zero = (expected != 0) | (np.signbit(got) == np.signbit(expected)) | (case.op in EITHER_ZERO)
+        same = ((got == expected) & same_zero) | (np.isnan(got) & np.isnan(expected))
+        distance = np.abs(got.astype(np.float64) - expected.astype(np.float64))
+        near = distance <= case.ulps * np.spacing(np.abs(expected)).astype(np.float64)
+    return np.asarray(same | (near & (expected != 0)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_edge_values_give_numpys_answer(name: str) -> None:
+    case = CASES[name]
+    b, args, outputs = GraphBuilder(), [], []
+    for dtype in case.dtypes:
+        own = operands(case, dtype)
+        values = [b.add_input(Aval(a.shape, a.dtype)) for a in own]
+        with recording(b):
+            outputs.append(case.op(*values))
+        args.append(own)
+    graph = b.build(outputs)
+    flat = [a for own in args for a in own]
+    results = compile_program(plan(fuse(graph)))(*flat)
+    for own, got, expected in zip(args, results, interpret(graph, flat), strict=True):
+        wrong = np.flatnonzero(~agrees(case, got, expected))
+        shown = [(*(a[k] for a in own), got[k], expected[k]) for k in wrong[:5]]
+        assert not wrong.size, f"{name} {got.dtype}: operands, result, NumPy's: {shown}"
