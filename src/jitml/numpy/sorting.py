@@ -35,15 +35,36 @@ def _sorted(op: Op, a: Any, axis: int | None, order: Any) -> TracedArray:
     return fresh(op(x, axis=normalize_axis(as_int(axis), x.ndim)))
 
 
+def _ascending(name: str, descending: bool | None) -> None:
+    if descending:  # an argument since NumPy 2.5
+        not_compiled(name, "in descending order", "Sort, then flip the result with np.flip.")
+
+
 @implements(np.sort)
-def sort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None) -> TracedArray:
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    kind: str | None = None,
+    order: Any = None,
+    *,
+    stable: bool | None = None,
+    descending: bool | None = None,
+) -> TracedArray:
+    _ascending("sort", descending)
     return _sorted(ops.sort, a, axis, order)
 
 
 @implements(np.argsort)
 def argsort(
-    a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None
+    a: Any,
+    axis: int | None = -1,
+    kind: str | None = None,
+    order: Any = None,
+    *,
+    stable: bool | None = None,
+    descending: bool | None = None,
 ) -> TracedArray:
+    _ascending("argsort", descending)
     return _sorted(ops.argsort, a, axis, order)
 
 
