@@ -187,6 +187,11 @@ def axes_of(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(axes))
 
 
+def reduced_axes(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """The same for reductions: of a number they accept the axes 0 and -1, and reduce nothing."""
+    return () if ndim == 0 and axis in (0, -1) else axes_of(axis, ndim)
+
+
 def as_int(x: Any) -> int:
     """A concrete integer; of a traced one the trace takes the value under a guard, or refuses."""
     return int(x.__index__())

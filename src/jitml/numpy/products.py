@@ -14,7 +14,7 @@ import numpy as np
 from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import F32, F64, I64, DType, is_float, normalize_axis
+from jitml.ir.types import F32, F64, I64, Aval, DType, is_float, normalize_axis
 from jitml.numpy.operands import (
     as_array,
     as_int,
@@ -31,11 +31,12 @@ from jitml.numpy.operands import (
     value_of,
 )
 from jitml.numpy.reductions import F16, accumulator, finish, reduce_values
-from jitml.numpy.reshaping import moveaxis, reshaped, swapaxes
+from jitml.numpy.reshaping import moveaxis, reshaped, swapaxes, transposed
 from jitml.numpy.ufuncs import call_ufunc, store
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, fresh, read
+from jitml.trace.storage import Step
+from jitml.trace.tracers import TracedArray, fresh, read, view
 
 Ints = tuple[int, ...]
 
@@ -248,12 +249,32 @@ def diagonal_values(x: Value, offset: int, axis1: int, axis2: int) -> Value:
 
 @implements(np.diagonal)
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TracedArray:
-    x = value_of(a)
+    """A read-only view: it shows what is written into `a` later.
+
+    The diagonal of a square of n × n is every (n + 1)-th of its elements in a row. This is said as steps of the view
+    although the array's memory need not allow it: nothing is written through it.
+    """
+    x, start = as_array(a), as_int(offset)
     if x.ndim < 2:
         raise ValueError("diag requires an array of at least two dimensions")
-    result = fresh(diagonal_values(x, as_int(offset), as_int(axis1), as_int(axis2)))
-    result.writeable = False
-    return result
+    one, two = normalize_axis(as_int(axis1), x.ndim), normalize_axis(as_int(axis2), x.ndim)
+    if one == two:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    moved = transposed(x, (*(n for n in range(x.ndim) if n not in (one, two)), one, two))
+    *ahead, rows, columns = moved.shape
+    down, right = min(max(-start, 0), rows), min(max(start, 0), columns)
+    size = min(rows - down, columns - right)
+    zeros, ones = [0] * len(ahead), [1] * len(ahead)
+    stop = (*ahead, down + size, right + size)
+    square = view(moved, ops.slice, start=(*zeros, down, right), stop=stop, step=(*ones, 1, 1))
+    row = Aval((*ahead, size * size), x.dtype)
+    steps = (
+        *square.steps,
+        Step(ops.reshape, {"shape": row.shape}, square.aval),
+        Step(ops.slice, {"start": (*zeros, 0), "stop": row.shape, "step": (*ones, size + 1)}, row),
+    )
+    layout = (*square.layout[:-2], square.layout[-2] + square.layout[-1])
+    return TracedArray(x.storage, steps, Aval((*ahead, size), x.dtype), layout, False)
 
 
 @implements(np.linalg.diagonal)
@@ -278,7 +299,7 @@ def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 def diag(v: Any, k: int = 0) -> TracedArray:
     x, offset = value_of(v), as_int(k)
     if x.ndim == 2:
-        return fresh(diagonal_values(x, offset, 0, 1))
+        return diagonal(v, offset)
     if x.ndim != 1:
         raise ValueError("Input must be 1- or 2-d.")
     size = x.shape[0] + abs(offset)

@@ -20,11 +20,11 @@ from jitml.numpy.loops import truth
 from jitml.numpy.operands import (
     as_int,
     astype,
-    axes_of,
     broadcast_value,
     checked_index,
     full,
     present,
+    reduced_axes,
     reshape_value,
     result_of,
     value_of,
@@ -104,7 +104,7 @@ def _sum_or_product(op: Op, combine: Op, identity: int) -> Callable[..., Any]:
     ) -> Any:
         x = value_of(a)
         x = masked(astype(x, accumulator(x.dtype, dtype, out)), where, identity)
-        axes = axes_of(axis, x.ndim)
+        axes = reduced_axes(axis, x.ndim)
         result = reduce_values(op, x, axes)
         if is_given(initial):
             result = combine(result, broadcast_value(value_of(initial, x.dtype), result.shape))
@@ -122,7 +122,7 @@ def _extreme(op: Op, combine: Op, name: str) -> Callable[..., Any]:
         a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
     ) -> Any:
         x = value_of(a)
-        axes = axes_of(axis, x.ndim)
+        axes = reduced_axes(axis, x.ndim)
         keep = axes if keepdims is True else None
         if not is_given(initial):
             if where is not True and where is not _NO_VALUE:
@@ -152,7 +152,7 @@ minimum_of = implements(np.min, np.amin)(_extreme(ops.reduce_min, ops.minimum, "
 @implements(np.ptp)
 def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False) -> Any:
     x = value_of(a)
-    axes = axes_of(axis, x.ndim)
+    axes = reduced_axes(axis, x.ndim)
     spread = ops.sub(reduce_values(ops.reduce_max, x, axes), reduce_values(ops.reduce_min, x, axes))
     return finish(spread, axes if keepdims is True else None, out, x.ndim)
 
@@ -160,7 +160,7 @@ def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False) -> An
 def _quantified(op: Op, identity: bool) -> Callable[..., Any]:
     def function(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
         x = masked(truth(value_of(a)), where, identity)
-        axes = axes_of(axis, x.ndim)
+        axes = reduced_axes(axis, x.ndim)
         return finish(reduce_values(op, x, axes), axes if keepdims is True else None, out, x.ndim)
 
     return function
@@ -173,7 +173,7 @@ any_of = implements(np.any)(_quantified(ops.reduce_any, False))
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     x = astype(truth(value_of(a)), I64)
-    axes = axes_of(axis, x.ndim)
+    axes = reduced_axes(axis, x.ndim)
     return finish(reduce_values(ops.reduce_sum, x, axes), axes if keepdims else None, None, x.ndim)
 
 
@@ -181,8 +181,8 @@ def _position(op: Op, name: str) -> Callable[..., Any]:
     def function(a: Any, axis: int | None = None, out: Any = None, *, keepdims: Any = False) -> Any:
         x = value_of(a)
         ndim = x.ndim
-        if axis is None:
-            x = reshape_value(x, (x.size,))
+        if axis is None or (ndim == 0 and axis in (0, -1)):
+            x, axis = reshape_value(x, (x.size,)), None
         chosen = 0 if axis is None else normalize_axis(as_int(axis), ndim)
         if x.shape[chosen] == 0:
             raise ShapeError(f"attempt to get {name} of an empty sequence", source=user_source())
@@ -258,7 +258,7 @@ def _extreme_ignoring_nan(op: Op, worst: float, extreme: Callable[..., Any]) -> 
         x = value_of(a)
         if not is_float(x.dtype) or any(map(is_given, options.values())):
             return extreme(result_of(without_nan(x, worst)), axis, out, keepdims, **options)
-        axes = axes_of(axis, x.ndim)
+        axes = reduced_axes(axis, x.ndim)
         found = reduce_values(op, without_nan(x, worst), axes)
         only_nan = reduce_values(ops.reduce_all, ops.isnan(x), axes)
         result = ops.select(only_nan, full(found.shape, float("nan"), x.dtype), found)

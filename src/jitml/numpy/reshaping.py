@@ -85,8 +85,15 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
 
 
 @implements(np.ravel)
-def ravel(a: Any, order: str = "C") -> Any:
-    return reshape(as_array(a), -1, "F" if order == "F" else "C")
+def ravel(a: Any, order: str = "C") -> TracedArray:
+    """A view of contiguous memory, else a copy: unlike reshape, which views whatever strides can express."""
+    x = as_array(a)
+    if order == "K":
+        x = transposed(x, sorted(range(x.ndim), key=lambda n: -abs(x.layout[n])))
+    elif order == "F" or (order == "A" and not x.is_contiguous and transposed(x, range(x.ndim)[::-1]).is_contiguous):
+        x = transposed(x, range(x.ndim)[::-1])
+    flat = reshaped(x, (x.size,))
+    return flat if x.is_contiguous else fresh(read(flat))
 
 
 @implements(np.transpose)

@@ -65,6 +65,8 @@ def argsort(
     descending: bool | None = None,
 ) -> TracedArray:
     _ascending("argsort", descending)
+    if np.ndim(a) == 0 and axis in (0, -1):
+        return fresh(ops.full(value=0, shape=(1,), dtype=I64))
     return _sorted(ops.argsort, a, axis, order)
 
 

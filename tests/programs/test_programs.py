@@ -1,0 +1,64 @@
+"""Small whole programs, compiled and eager, agree: results, and arguments afterwards. Each was once answered wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from against_numpy import compare
+
+Array = np.ndarray[Any, Any]
+
+
+def square() -> Array:
+    return np.random.default_rng(0).normal(size=(4, 4))
+
+
+def writes_through_ravel(x: Array) -> None:
+    x.ravel()[:2] = 9  # a copy unless x is contiguous
+    x.reshape(-1)[-1:] = 4
+    x.T.ravel()[:1] = 11
+
+
+def reads_a_diagonal_later(x: Array) -> Any:
+    above, below = np.diag(x, 1), x.T.diagonal(2)
+    x[0] = 7
+    return above * 1, below * 1, np.diag(x, 9) * 1
+
+
+def writes_a_diagonal(x: Array) -> None:
+    np.diag(x)[0] = 1
+
+
+def reduces_a_number(x: Array) -> Any:
+    s = x[0, 0]
+    return s.sum(axis=0), np.max(s, axis=-1), np.argmax(s, axis=0), np.argsort(s), np.count_nonzero(s, axis=0), s.any(axis=0)
+
+
+@pytest.mark.parametrize(
+    ("program", "make"),
+    [
+        pytest.param(writes_through_ravel, square, id="ravel of contiguous memory"),
+        pytest.param(writes_through_ravel, lambda: square()[::2, ::-1], id="ravel of strided memory"),
+        pytest.param(writes_through_ravel, lambda: np.asfortranarray(square()), id="ravel of columns"),
+        pytest.param(writes_through_ravel, lambda: square()[:, :1], id="ravel of one column"),
+        pytest.param(reads_a_diagonal_later, square, id="a diagonal is a view"),
+        pytest.param(reads_a_diagonal_later, lambda: square()[:, ::-2], id="a diagonal of strided memory"),
+        pytest.param(reduces_a_number, square, id="axes of a number"),
+    ],
+)
+def test_a_compiled_program_agrees_with_numpy(program: Callable[[Array], Any], make: Callable[[], Array]) -> None:
+    eager, mine = make(), make()
+    compare(jitml.jit(program)(mine), program(eager))
+    compare(mine, eager)
+
+
+def test_a_diagonal_cannot_be_written() -> None:
+    x = square()
+    with pytest.raises(ValueError, match="read-only"):
+        jitml.jit(writes_a_diagonal)(x)
+    np.testing.assert_array_equal(x, square())
