@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from against_numpy import check, run_traced
+from against_numpy import check, function_of, run_traced
 from jitml.errors import ShapeError, UnsupportedError
 from jitml.numpy.loops import LOOPS
 
@@ -206,3 +206,9 @@ def test_what_has_no_meaning_is_named() -> None:
         arguments = (np.arange(3), np.arange(3)) if name == "gcd" else (np.ones(3),) * ufunc.nin
         with pytest.raises(UnsupportedError, match=f"np.{name}"):
             run_traced(ufunc, *arguments)
+
+
+def test_long_expressions_of_bytes() -> None:
+    """More lanes in one step than a byte can count."""
+    coefficients, x = np.arange(64, dtype="i1") - 30, np.arange(1000).astype("i1")
+    check(function_of("c, x", "np.polyval(c, x)"), coefficients, x)

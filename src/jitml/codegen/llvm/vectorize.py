@@ -275,11 +275,12 @@ class VectorNest(Nest):
         if low.is_constant and high.is_constant and int(low.names[0]) + lanes >= int(high.names[0]):
             # One step: LLVM makes plain loads of the vectors that are whole.
             active = int(high.names[0]) - int(low.names[0])
-            bits = ", ".join(f"i1 {'true' if n < active else 'false'}" for n in range(lanes))
-            return Operand(BOOL, lanes, (f"<{bits}>",))
+            flags = ", ".join(f"i1 {'true' if n < active else 'false'}" for n in range(lanes))
+            return Operand(BOOL, lanes, (f"<{flags}>",))
         left = b.sub(high, counter)
-        dtype = DTYPES[f"i{8 * itemsize}"]
-        steps = ", ".join(f"i{8 * itemsize} {n}" for n in range(lanes))
+        bits = 16 if itemsize == 1 and lanes > 127 else 8 * itemsize  # a byte does not count so many lanes
+        dtype = DTYPES[f"i{bits}"]
+        steps = ", ".join(f"i{bits} {n}" for n in range(lanes))
         numbers = Operand(dtype, lanes, (f"<{steps}>",))
         mask = b.icmp("lt", numbers, b.convert(b.min(left, lanes), dtype))
         return self.function.pin(mask, self.function.here.depth)
