@@ -18,6 +18,7 @@ from jitml.numpy import (
     index_tricks,
     indexing,
     joining,
+    matrices,
     padding,
     products,
     reductions,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from numpy import *  # noqa: F403  # for editors and type checkers: the names are NumPy's
 
 TOPICS = (
-    ufuncs, ufunc_methods, reductions, statistics, products, einstein, creation, index_tricks, indexing, selection,
+    ufuncs, ufunc_methods, reductions, statistics, products, matrices, einstein, creation, index_tricks, indexing, selection,
     reshaping, joining, padding, sorting, rounding, calculus, special,
 )  # fmt: skip
 
