@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.codegen.llvm.kernel import NO_MEMORY
 from jitml.codegen.llvm.module import ENTRY, Module, emit_program
 from jitml.errors import JitmlError
 from jitml.fusion.loops import Buffer, Check
@@ -133,6 +134,8 @@ class Executable:
 
     def _error(self, status: int, *values: int) -> BaseException:
         """The exception of a failed check, worded by it and pointing at the user's line."""
+        if status == NO_MEMORY:
+            return MemoryError("no memory for the scratch of a compiled program")
         check: Check = self.module.checks[status - 1]
         message = check.message.format(*values[: len(check.values)])
         kind = getattr(builtins, check.error, RuntimeError)

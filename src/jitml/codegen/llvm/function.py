@@ -47,7 +47,9 @@ class Function:
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
-        self.regions = [Region(0, "function", "entry", lines=builder.lines)]
+        # What must be there before all loops (stack, scratch) goes into a block of its own in front of this one.
+        builder.label = "start"
+        self.regions = [Region(0, "function", "start", lines=builder.lines)]
         self.active = self.regions[0]  # the region that the builder writes to
         self.depths: dict[str, int] = {}
 

@@ -7,7 +7,7 @@ little. The number of pieces depends on the extents alone, and they are added up
 from __future__ import annotations
 
 from jitml.codegen.llvm.builder import llvm_type
-from jitml.codegen.llvm.kernel import Unit, emit_kernel
+from jitml.codegen.llvm.kernel import NO_MEMORY, Unit, emit_kernel
 from jitml.codegen.llvm.product import Product
 from jitml.fusion.loops import Buffer, Cell, Const, Kernel, Load, Loop, Store, Update, Var
 from jitml.ir.types import F64
@@ -57,6 +57,7 @@ def emit_gram(unit: Unit, p: Product, symbol: str) -> None:
         "shape": ", ".join(f"ptr {constant(text)}" for text in (f"i8 {ord('L')}", f"i8 {ord(turn)}", f"i32 {m}")),
         "m": constant(f"i32 {m}"),
         "leading": constant(f"i32 {p.x.row if is_row_major else p.x.col}"),
+        "no_memory": NO_MEMORY,
         "one": constant(f"{scalar} 1.0"),
         "zero": constant(f"{scalar} 0.0"),
     }
@@ -110,6 +111,11 @@ define internal i64 @{symbol}(ptr %error, ptr %x, ptr %y, ptr %z) #0 {{
 entry:
   %matrices = alloca [2 x ptr]
   %parts = call ptr @aligned_alloc(i64 64, i64 {bytes})
+  %there = icmp ne ptr %parts, null
+  br i1 %there, label %start, label %no.memory
+no.memory:
+  ret i64 {no_memory}
+start:
   %slot = getelementptr ptr, ptr %matrices, i64 1
   store ptr %x, ptr %matrices
   store ptr %parts, ptr %slot

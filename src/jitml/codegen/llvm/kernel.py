@@ -46,7 +46,7 @@ def emit_kernel(
     """Append the functions of a kernel to the unit.
 
     `i64 @symbol(ptr error, ptr buffer...)`, with the buffers in the order of `kernel.params`, returns 0, or 1 + the index
-    of the check that failed, whose values are then in `error`.
+    of the check that failed, whose values are then in `error`, or NO_MEMORY.
 
     Args:
         groups: of each parameter, the name of its storage; parameters that share bytes have one group.
@@ -81,7 +81,20 @@ class KernelBody(VectorNest):
         self.parallel_loops = 0
 
     def text(self) -> list[str]:
-        return ["entry:", *self.prologue, *self.function.regions[0].lines, *self.failures]
+        entry, failures = ["entry:", *self.prologue], self.failures
+        if self.allocated:
+            entry.append("  br label %taken0")
+            for n, name in enumerate(self.allocated):
+                there = f"  %there{n} = icmp ne ptr {name}, null"
+                following = f"taken{n + 1}" if n + 1 < len(self.allocated) else "start"
+                entry += [f"taken{n}:", there, f"  br i1 %there{n}, label %{following}, label %no.memory"]
+            failures = [*failures, "no.memory:", *self._without_memory()]
+        else:
+            entry.append("  br label %start")
+        return [*entry, "start:", *self.function.regions[0].lines, *failures]
+
+    def _without_memory(self) -> list[str]:
+        return [*(f"  call void @free(ptr {name})" for name in self.allocated), f"  ret i64 {NO_MEMORY}"]
 
     def leave(self, code: str) -> None:
         self.builder.lines += [*self._finish(), f"  ret i64 {code}"]
@@ -186,7 +199,7 @@ class KernelBody(VectorNest):
         count = self._count_of(loop).names[0]
         b.emit(f"call void @jitml_parallel_for(ptr @{symbol}, ptr {context}, i64 0, i64 {count}, i64 {loop.grain})")
         self.function.forget_loads(self.stored(loop.body))
-        if any(isinstance(stmt, Check) for stmt in walk(loop.body)):
+        if body.allocated or any(isinstance(stmt, Check) for stmt in walk(loop.body)):
             self._leave_if_failed(context)
 
     def _leave_if_failed(self, context: str) -> None:
@@ -198,6 +211,8 @@ class KernelBody(VectorNest):
         self.leave(code)
         b.start_block(good)
 
+
+NO_MEMORY = -1  # what a kernel returns whose scratch could not be had
 
 # Slots of a parallel body's context: the code of the first check that failed (0: none), the error record, captures.
 FIRST_CAPTURE = 2
@@ -257,6 +272,10 @@ class ParallelBody(KernelBody):
 
     def leave(self, code: str) -> None:
         self.builder.lines += [*self._finish(), "  ret void"]
+
+    def _without_memory(self) -> list[str]:
+        note = f"  cmpxchg ptr %ctx, i64 0, i64 {NO_MEMORY} monotonic monotonic"
+        return [note, *(f"  call void @free(ptr {name})" for name in self.allocated), "  ret void"]
 
     def claim_error(self, code: int) -> None:
         """Only the first failure of all threads is kept."""

@@ -1,7 +1,8 @@
 """How does a program become one LLVM module?  A function per kernel and library call, and an entry that runs them.
 
 The entry is `i64 @jitml_run(ptr table, ptr arena, ptr error)`. `table` holds the data pointers of inputs, outputs and
-constants, in this order; a buffer of the arena lies at its offset. It returns 0, or 1 + an index into `Module.checks`.
+constants, in this order; a buffer of the arena lies at its offset. It returns 0, 1 + an index into `Module.checks`,
+or -1 where memory for scratch could not be had.
 """
 
 from __future__ import annotations
