@@ -39,6 +39,14 @@ def reduces_a_number(x: Array) -> Any:
     return s.sum(axis=0), np.max(s, axis=-1), np.argmax(s, axis=0), np.argsort(s), np.count_nonzero(s, axis=0), s.any(axis=0)
 
 
+def tiles(x: Array) -> Any:
+    return np.tile(x, 2), x.cumsum()
+
+
+def one_number_seen_often() -> Array:
+    return np.broadcast_to(np.array([1.5]), (4,))
+
+
 @pytest.mark.parametrize(
     ("program", "make"),
     [
@@ -49,6 +57,7 @@ def reduces_a_number(x: Array) -> Any:
         pytest.param(reads_a_diagonal_later, square, id="a diagonal is a view"),
         pytest.param(reads_a_diagonal_later, lambda: square()[:, ::-2], id="a diagonal of strided memory"),
         pytest.param(reduces_a_number, square, id="axes of a number"),
+        pytest.param(tiles, one_number_seen_often, id="strides of zero"),
     ],
 )
 def test_a_compiled_program_agrees_with_numpy(program: Callable[[Array], Any], make: Callable[[], Array]) -> None:
@@ -62,3 +71,11 @@ def test_a_diagonal_cannot_be_written() -> None:
     with pytest.raises(ValueError, match="read-only"):
         jitml.jit(writes_a_diagonal)(x)
     np.testing.assert_array_equal(x, square())
+
+
+def test_floats_are_not_cut_off_before_they_are_added_to_integers() -> None:
+    def program(counts: Array, weight: float) -> None:
+        np.add.at(counts, [0, 0], weight)
+
+    with pytest.raises(jitml.UnsupportedError, match=r"np\.add\.at: of float64 into int64"):
+        jitml.jit(program)(np.array([-3, 1]), 0.7)

@@ -151,17 +151,15 @@ class Views:
             e = self._joined(buffer, run, at)
             if e is None:
                 continue
-            names = _names(e)
-            if names & self._inner:
-                terms = affine(e)
-                if terms is None or not self._moves_evenly(terms):
-                    return False
+            terms = affine(e)
+            if (terms is None and _names(e) & self._inner) or (terms is not None and not self._moves_evenly(terms)):
+                return False
         return True
 
     def _moves_evenly(self, terms: Mapping[str, int]) -> bool:
         """Whether an index of one axis counts through joined loops as if they were one: its range is that of all of them."""
         for chain in self._chains:
-            for outer, inner in pairwise(chain):
+            for outer, inner in pairwise(chain):  # of an axis of stride 0 nothing else asks
                 if self._extents[outer] > 1 and terms.get(outer, 0) != self._extents[inner] * terms.get(inner, 0):
                     return False
         return True

@@ -10,15 +10,16 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.op import Op
-from jitml.ir.types import normalize_axis
+from jitml.ir.graph import Value
+from jitml.ir.types import is_integer, normalize_axis
 from jitml.numpy.indexing import fit, locate, value_for
 from jitml.numpy.loops import LOOPS
-from jitml.numpy.operands import as_array, as_int, astype, value_of
+from jitml.numpy.operands import as_array, as_int, astype, kind_of, not_compiled, value_of
 from jitml.numpy.reductions import accumulator, all_of, any_of, finish, maximum_of, minimum_of, product_of, sum_of
 from jitml.numpy.reshaping import reshaped
 from jitml.numpy.ufuncs import call_ufunc
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, assign, read
+from jitml.trace.tracers import TracedArray, assign, fresh, read
 
 
 def _reducing(function: Callable[..., Any], *, takes_dtype: bool) -> Callable[..., Any]:
@@ -81,7 +82,7 @@ def _at(combine: str) -> Callable[..., None]:
 
     def at(a: TracedArray, indices: Any, b: Any, /) -> None:
         found = locate(a, indices)
-        new = fit(value_for(b, a), found.shape)
+        new = fit(_operand(b, a, combine), found.shape)
         base = read(found.base)
         if not found.indices:
             result = {"add": ops.add, "mul": ops.mul, "max": ops.maximum, "min": ops.minimum}[combine](base, new)
@@ -92,6 +93,19 @@ def _at(combine: str) -> Callable[..., None]:
     return at
 
 
+_UFUNCS = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
+
+
+def _operand(b: Any, a: TracedArray, combine: str) -> Value:
+    """What is combined with a's elements, in a's dtype: where NumPy's loop of a wider dtype would give the same."""
+    kind = kind_of(b)
+    wide = kind if isinstance(kind, np.dtype) else np.dtype(kind)
+    wraps = combine in ("add", "mul") and is_integer(wide) and is_integer(a.dtype)
+    if not (wraps or np.can_cast(wide, a.dtype, "same_kind") or isinstance(kind, type) and wide.kind in "bi"):
+        not_compiled(f"{_UFUNCS[combine]}.at", f"of {wide} into {a.dtype}", "Convert one of them with .astype(...) first.")
+    return value_for(b, a)
+
+
 implements(np.add.at)(_at("add"))
 implements(np.multiply.at)(_at("mul"))
 implements(np.maximum.at)(_at("max"))
@@ -100,4 +114,4 @@ implements(np.minimum.at)(_at("min"))
 
 @implements(np.subtract.at)
 def subtract_at(a: TracedArray, indices: Any, b: Any, /) -> None:
-    _at("add")(a, indices, ops.neg(value_for(b, a)))
+    _at("add")(a, indices, fresh(ops.neg(_operand(b, a, "add"))))
