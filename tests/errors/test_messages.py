@@ -357,6 +357,13 @@ def test_a_leaked_value_is_refused() -> None:
         jitml.jit(lambda x: x + scope["kept"][0])(X)
 
 
+def test_a_function_without_source_says_so() -> None:
+    scope: dict[str, Any] = {"np": np}
+    exec("def unseen(x):\n    y = np.zeros(3)\n    y[0] = x[0, 0]\n    return y", scope)
+    with pytest.raises(UnsupportedError, match=r"The source of unseen cannot be read, .* define it in a file"):
+        jitml.jit(scope["unseen"])(X)
+
+
 @pytest.mark.parametrize("kind", ["def f(x):\n    yield x", "async def f(x):\n    return x", "async def f(x):\n    yield x"])
 def test_generators_and_coroutines(kind: str) -> None:
     scope: dict[str, Any] = {}

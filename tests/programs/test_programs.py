@@ -43,6 +43,10 @@ def tiles(x: Array) -> Any:
     return np.tile(x, 2), x.cumsum()
 
 
+def counts_bits(x: Array) -> Any:
+    return tuple(np.bitwise_count((x * 0).astype(kind) + np.iinfo(kind).min) for kind in (np.int8, np.int32, np.int64))
+
+
 def one_number_seen_often() -> Array:
     return np.broadcast_to(np.array([1.5]), (4,))
 
@@ -58,6 +62,7 @@ def one_number_seen_often() -> Array:
         pytest.param(reads_a_diagonal_later, lambda: square()[:, ::-2], id="a diagonal of strided memory"),
         pytest.param(reduces_a_number, square, id="axes of a number"),
         pytest.param(tiles, one_number_seen_often, id="strides of zero"),
+        pytest.param(counts_bits, square, id="bits of the least integers"),
     ],
 )
 def test_a_compiled_program_agrees_with_numpy(program: Callable[[Array], Any], make: Callable[[], Array]) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
-from jitml.ir.op import Op
 from jitml.ir.graph import Value
+from jitml.ir.op import Op
 from jitml.ir.types import is_integer, normalize_axis
 from jitml.numpy.indexing import fit, locate, value_for
 from jitml.numpy.loops import LOOPS
@@ -101,7 +101,7 @@ def _operand(b: Any, a: TracedArray, combine: str) -> Value:
     kind = kind_of(b)
     wide = kind if isinstance(kind, np.dtype) else np.dtype(kind)
     wraps = combine in ("add", "mul") and is_integer(wide) and is_integer(a.dtype)
-    if not (wraps or np.can_cast(wide, a.dtype, "same_kind") or isinstance(kind, type) and wide.kind in "bi"):
+    if not (wraps or np.can_cast(wide, a.dtype, "same_kind") or (isinstance(kind, type) and wide.kind in "bi")):
         not_compiled(f"{_UFUNCS[combine]}.at", f"of {wide} into {a.dtype}", "Convert one of them with .astype(...) first.")
     return value_for(b, a)
 

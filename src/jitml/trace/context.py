@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from types import CodeType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -79,6 +80,7 @@ class Trace:
         self.objects: dict[Slot, Any] = {}  # other things from outside: instances, functions
         # For conversion: functions with hooks, slots of what was loaded, what is known to be from outside (id -> slot).
         self.converted: dict[Any, Any] = {}
+        self.sourceless: set[CodeType] = set()  # of functions that could not be converted
         self.loaded: dict[Any, Slot] = {}
         self.places: dict[int, Slot] = {}
         self.own: dict[int, Any] = {}  # objects that the function made itself, by id

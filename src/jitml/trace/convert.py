@@ -86,6 +86,7 @@ def _with_hooks(trace: Trace, function: FunctionType) -> FunctionType:
     new = _codes[key]
     hooks = Hooks(trace, function)
     if new is None:
+        trace.sourceless.add(code)
         hooks.guard_all()
         return function
     cells = dict(zip(code.co_freevars, function.__closure__ or ()))

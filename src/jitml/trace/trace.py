@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from traceback import walk_tb
 from typing import Any
 
 import numpy as np
 import optree
 
-from jitml.errors import JitmlError, UnsupportedError
+from jitml.errors import JitmlError, TraceError, UnsupportedError
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import BOOL, F64, I64
 from jitml.trace.context import Trace, activate, active_trace, last_user_source, user_source
@@ -121,7 +122,7 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
     leaves, spec = flatten((args, dict(kwargs)))
     names = leaf_names(spec, _parameters(function))
     recording = Trace()
-    with activate(recording), _explained():
+    with _explained(recording), activate(recording):
         tracers = [_enter(recording, position, leaf, name) for position, (leaf, name) in enumerate(zip(leaves, names))]
         traced_args, traced_kwargs = unflatten(spec, tracers)
         result = convert(function)(*traced_args, **traced_kwargs)
@@ -130,8 +131,8 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
-    """Errors of ours say where in the user's code; endless recursion says why."""
+def _explained(recording: Trace) -> Iterator[None]:
+    """Errors of ours say where in the user's code, and whether that was converted; endless recursion says why."""
     try:
         yield
     except RecursionError as error:
@@ -142,6 +143,11 @@ def _explained() -> Iterator[None]:
         ) from None
     except JitmlError as error:
         error.source = error.source or last_user_source(error)
+        frames = [f for e in (error, error.__cause__) if e is not None for f, _ in walk_tb(e.__traceback__)]
+        unread = [f.f_code.co_qualname for f in frames if f.f_code in recording.sourceless]
+        if unread and isinstance(error, (UnsupportedError, TraceError)):
+            reason = f"The source of {unread[-1]} cannot be read, so that what it makes itself, as by np.zeros(3), is not traced"
+            error.remedy = f"{reason}: define it in a file.\n{error.remedy}".rstrip()
         raise
 
 
