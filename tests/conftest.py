@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
+# Every layer's verifier runs after every stage of every program that a test compiles; jitml reads this when imported.
+os.environ.setdefault("JITML_CHECK", "1")
+
 import pytest
 
 import golden_files
