@@ -85,6 +85,7 @@ class Trace:
         self.places: dict[int, Slot] = {}
         self.own: dict[int, Any] = {}  # objects that the function made itself, by id
         self.containers: dict[Slot, Any] = {}
+        self.frozen: set[Slot] = set()  # objects of which all that can be read is guarded
         self.kept: list[Any] = []
         self.scalars: dict[Value, tuple[Slot, Any]] = {}  # inputs that are numbers: their slot and value in this call
         self._numbers: dict[tuple[Slot, np.dtype[Any]], Value] = {}
@@ -143,17 +144,6 @@ def activate(trace: Trace) -> Iterator[Trace]:
         _current.reset(token)
     if trace.refusal is not None:
         raise trace.refusal
-
-
-@contextmanager
-def paused() -> Iterator[None]:
-    """Plain Python inside the block: nothing records."""
-    token = _current.set(None)
-    try:
-        with recording(None):
-            yield
-    finally:
-        _current.reset(token)
 
 
 def refuse(error: JitmlError) -> NoReturn:

@@ -1,9 +1,9 @@
 """How does a function see its globals, closures, attributes and callees as tracers?  `convert`, and the hooks it plants.
 
 `convert(function)` is the function with rewritten code (`rewrite.py`) and its own globals, cells and defaults; the hooks
-run while it is traced. What they load from outside is entered in the host program: arrays become hidden inputs, read
-anew at every call; numbers, strings and functions are guarded, element by element in containers. So nothing that the
-compiled code depends on goes stale. Library code is never rewritten; functions without source rely on NumPy's protocols alone.
+run while it is traced. What they load from outside is entered in the host program and guarded (`outside.py`), so that
+nothing that the compiled code depends on goes stale. Library code is never rewritten; functions without source rely on
+NumPy's protocols alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable
-from enum import Enum
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -21,21 +20,20 @@ import numpy as np
 from jitml.trace.context import Trace, active_trace, current_trace, is_users, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber, combine
+from jitml.trace.outside import CONTAINERS, guard_state, load, observe, place_of
 from jitml.trace.registry import FUNCTIONS, call, full_name
 from jitml.trace.rewrite import HOOKS, rewrite
 from jitml.trace.source import find
 from jitml.trace.tracers import TracedArray, is_traced, lift
 
 # Modules whose functions give another answer at each call: traced once, they would be frozen.
-_IMPURE = ("random", "time", "datetime", "secrets", "uuid", "io", "_io", "posix", "numpy.random")
+_IMPURE = ("random", "time", "os", "datetime", "secrets", "uuid", "io", "_io", "posix", "numpy.random")
 _FORBIDDEN = {print, input, open, exec, eval, globals, vars, id, np.seterr, np.seterrcall}
 _MUTATORS = {
     "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add",
     "discard", "appendleft", "popleft",
 }  # fmt: skip
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, np.generic, np.dtype, Enum, slice, frozenset)
-_MOST_ITEMS = 1000
 
 _codes: dict[tuple[str, CodeType], CodeType | None] = {}
 _made: set[int] = set()  # ids of code objects that are converted already, all kept alive by `_codes`
@@ -85,6 +83,7 @@ def _with_hooks(trace: Trace, function: FunctionType) -> FunctionType:
         _remember(_codes[key])
     new = _codes[key]
     hooks = Hooks(trace, function)
+    trace.host.require_same(load(trace, getattr, Const(function), "__code__", f"{function.__name__}.__code__"), code)
     if new is None:
         trace.sourceless.add(code)
         hooks.guard_all()
@@ -181,13 +180,17 @@ class Hooks:
     def attr(self, obj: Any, name: str) -> Any:
         """`obj.name` was loaded."""
         kind = type(obj)
-        if is_traced(obj) or kind is super:
+        if is_traced(obj):
             return getattr(obj, name)
+        if kind is super:
+            return self._super_attr(obj, name)
         if kind is np.ndarray:
             return getattr(lift(obj), name)
         if kind is ModuleType:
             return self._module_attr(obj, name)
         descriptor = inspect.getattr_static(kind, name, None)
+        if isinstance(descriptor, property | functools.cached_property):
+            self._require_member(kind, name, descriptor)
         if isinstance(descriptor, property) and type(descriptor.fget) is FunctionType:
             return convert(descriptor.fget)(obj)
         if isinstance(descriptor, functools.cached_property) and name not in vars(obj):
@@ -198,7 +201,7 @@ class Hooks:
             return lift(value) if type(value) is np.ndarray else value
         if type(value) is MethodType or isinstance(value, BuiltinFunctionType):
             if type(descriptor) is FunctionType and not _is_library(descriptor):
-                self.trace.host.require_same(load(self.trace, getattr, Const(kind), name, f"{kind.__name__}.{name}"), descriptor)
+                self._require_member(kind, name, descriptor)
             return value
         text = f"{self.trace.host.name(slot)}.{name}"
         place = load(self.trace, getattr, slot, name, text)
@@ -206,6 +209,18 @@ class Hooks:
             self.trace.host.require_type(place, float)
             return TracedNumber(self.trace, place, value)
         return observe(self.trace, value, place, text)
+
+    def _super_attr(self, obj: Any, name: str) -> Any:
+        value = getattr(obj, name)
+        function = getattr(value, "__func__", None)
+        for cls in type(obj.__self__).__mro__:
+            if isinstance(function, FunctionType) and not _is_library(function) and vars(cls).get(name) is function:
+                self._require_member(cls, name, function)
+        return value
+
+    def _require_member(self, cls: type, name: str, member: object) -> None:
+        """A class still has this method or property."""
+        self.trace.host.require_same(load(self.trace, getattr, Const(cls), name, f"{cls.__name__}.{name}"), member)
 
     def _module_attr(self, module: ModuleType, name: str) -> Any:
         value = getattr(module, name)
@@ -221,6 +236,12 @@ class Hooks:
             obj = lift(obj)
         if type(obj).__module__ == "numpy.lib._index_tricks_impl" and obj in FUNCTIONS:
             return FUNCTIONS[obj](index)
+        method = inspect.getattr_static(type(obj), "__getitem__", None)
+        if isinstance(method, FunctionType) and not _is_library(method) and not is_traced(obj):
+            self._require_member(type(obj), "__getitem__", method)
+            return convert(method)(obj, index)
+        if type(obj).__module__ == "os":
+            unsupported("os.environ would be read only once, while the function is traced", "Pass what it says as an argument.")
         value = obj[index]
         return lift(value) if type(value) is np.ndarray else value
 
@@ -278,7 +299,7 @@ class Hooks:
             implementation = None
         if implementation is not None:
             return implementation
-        if type(function) is FunctionType:
+        if type(function) is FunctionType and not _is_library(function):
             return convert(function)
         if function is getattr:
             return self._getattr
@@ -292,17 +313,30 @@ class Hooks:
         module = getattr(function, "__module__", None) or ""
         if module == "math":
             return functools.partial(_math, function)
-        if module.startswith("numpy"):
-            return functools.partial(_call_outside, function)
         converted = convert(function)
+        if converted is not function or module.startswith("jitml") or _in(function, {isinstance, issubclass, callable}):
+            return converted
+        if isinstance(function, type) and function not in (map, filter) and not module.startswith("numpy"):
+            return function
         # map, sorted(key=...), functools.reduce: what they call is the user's.
-        return converted if converted is not function or not _is_outside(function) else functools.partial(_call_outside, function)
+        return functools.partial(self._call_outside, function)
+
+    def _call_outside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function that is not converted: those it is given are, the objects it may look into are guarded."""
+        for argument in (*args, *kwargs.values()):
+            slot = self.trace.places.get(id(argument))
+            if slot is not None and not isinstance(argument, CONTAINERS):
+                guard_state(self.trace, argument, slot)
+        value = function(*map(_callback, args), **{name: _callback(arg) for name, arg in kwargs.items()})
+        return lift(value) if type(value) is np.ndarray else value
 
     def _getattr(self, obj: Any, name: str, *default: Any) -> Any:
         try:
             return self.attr(obj, name)
         except AttributeError:
             if default:
+                if (slot := place_of(self.trace, obj)) is not None:
+                    guard_state(self.trace, obj, slot)
                 return default[0]
             raise
 
@@ -320,19 +354,6 @@ class Hooks:
 
 def _in(x: Any, some: set[Any]) -> bool:
     return any(x is y for y in some)
-
-
-def _is_outside(function: Any) -> bool:
-    """Whether a callable is neither the user's nor jitml's own."""
-    if isinstance(function, BuiltinFunctionType) or function in (map, filter):
-        return True
-    return isinstance(function, FunctionType) and not function.__module__.startswith("jitml")
-
-
-def _call_outside(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a function that is not converted: those it is given are, and an array that it makes is lifted."""
-    value = function(*map(_callback, args), **{name: _callback(arg) for name, arg in kwargs.items()})
-    return lift(value) if type(value) is np.ndarray else value
 
 
 def _callback(argument: Any) -> Any:
@@ -368,84 +389,3 @@ def _number(kind: Any, *args: Any) -> Any:
     if len(args) == 1 and type(args[0]) is TracedNumber:
         return args[0] if args[0].kind is kind else combine(kind, args[0])
     return kind(*args)
-
-
-def place_of(trace: Trace, obj: Any) -> Slot | None:
-    """The slot of an object from outside; None for one that the function made itself, and for built-in types.
-
-    An object that came in unseen (out of a set, from library code) is held: it is always this very one.
-    """
-    if id(obj) in trace.places:
-        return trace.places[id(obj)]
-    home = obj.__module__ if isinstance(obj, type) else type(obj).__module__
-    if id(obj) in trace.own or home == "builtins" or home.startswith("numpy"):
-        return None
-    name = obj.__qualname__ if isinstance(obj, type) else f"a {type(obj).__qualname__}"
-    slot = trace.places[id(obj)] = trace.host.hold(obj, name)
-    return slot
-
-
-def load(trace: Trace, function: Callable[..., Any], base: Slot | Const, key: Any, name: str) -> Slot:
-    """The slot of `function(base, key)`: loaded once in the host program, however often the function asks."""
-    memo = (function, id(base.value) if isinstance(base, Const) else base, isinstance(base, Const), key)
-    if memo not in trace.loaded:
-        trace.loaded[memo] = trace.host.compute(function, (base, Const(key)), name)
-    return trace.loaded[memo]
-
-
-def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
-    """A value from outside, as the function shall see it; guarded so that no later call sees another one."""
-    host = trace.host
-    kind = type(value)
-    if is_traced(value):
-        return value
-    if isinstance(value, np.ndarray):
-        return lift(value, slot)
-    if kind in (list, tuple, dict) or (isinstance(value, tuple) and hasattr(kind, "_fields")):
-        return _observe_container(trace, value, slot, name)
-    if isinstance(value, _PLAIN):
-        host.require(slot, value)
-        return value
-    if kind in (set, bytearray):
-        copied = frozenset(value) if kind is set else bytes(value)
-        host.require(host.compute(type(copied), (slot,), name), copied)
-        trace.places[id(value)] = slot
-        return value
-    host.require_same(slot, value)
-    trace.places[id(value)] = slot
-    trace.objects[slot] = value
-    return value
-
-
-def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
-    """A list, tuple or dict with all its items observed: a copy, if there is anything in it to be lifted."""
-    host = trace.host
-    if slot in trace.containers:
-        return trace.containers[slot]
-    if len(value) > _MOST_ITEMS:
-        unsupported(f"{name} has {len(value)} items, too many to be checked at each call", "Make it an array.")
-    host.require_type(slot, type(value))
-    trace.containers[slot] = value  # a container that holds itself ends here
-    if type(value) is dict:
-        host.require(host.compute(tuple, (slot,), f"tuple({name})"), tuple(value))
-        items = {
-            k: observe(trace, v, load(trace, operator.getitem, slot, k, f"{name}[{k!r}]"), f"{name}[{k!r}]")
-            for k, v in value.items()
-        }
-        changed = any(items[k] is not v for k, v in value.items())
-        seen: Any = items
-    else:
-        host.require(host.compute(len, (slot,), f"len({name})"), len(value))
-        parts = [_observe_item(trace, slot, name, n, v) for n, v in enumerate(value)]
-        changed = any(a is not b for a, b in zip(parts, value))
-        seen = type(value)._make(parts) if hasattr(type(value), "_make") else type(value)(parts)
-    result = seen if changed else value
-    trace.containers[slot] = result
-    trace.places[id(result)] = slot
-    trace.kept.append(result)
-    return result
-
-
-def _observe_item(trace: Trace, slot: Slot, name: str, key: Any, value: Any) -> Any:
-    text = f"{name}[{key!r}]"
-    return observe(trace, value, load(trace, operator.getitem, slot, key, text), text)

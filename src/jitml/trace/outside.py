@@ -1,0 +1,188 @@
+"""What may a function find outside itself, and what keeps it from going stale?  Every load is entered in the host program.
+
+Arrays become hidden inputs, read anew at every call; numbers and strings are guarded by value, containers item by item,
+functions by identity and code, objects by identity and class. The attributes of an object are guarded as the function
+loads them; where code that is not converted may read it (`len(obj)`, `a + obj`, `asdict(obj)`), all of them are.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from functools import lru_cache
+from operator import getitem
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from jitml.trace.context import Trace, is_users, unsupported
+from jitml.trace.host import Const, Slot
+from jitml.trace.tracers import is_traced, lift
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, np.generic, np.dtype, Enum, slice, frozenset)
+CONTAINERS = (list, tuple, dict, deque)
+_MOST_ITEMS = 1000
+_HEAP_TYPE = 1 << 9  # CPython's flag of classes made by a class statement
+# Special methods that Python calls only where the conversion sees it, or that have nothing to do with computing.
+_SEEN = {
+    "__init__", "__new__", "__post_init__", "__call__", "__getitem__", "__repr__", "__str__", "__hash__", "__reduce__",
+    "__getstate__", "__setstate__", "__init_subclass__", "__class_getitem__", "__setattr__", "__setitem__", "__del__", "__dir__",
+}  # fmt: skip
+
+
+def place_of(trace: Trace, obj: Any) -> Slot | None:
+    """The slot of an object from outside; None for one that the function made itself, and for built-in types.
+
+    An object that came in unseen (out of a set, from library code) is held: it is always this very one.
+    """
+    if id(obj) in trace.places:
+        return trace.places[id(obj)]
+    home = obj.__module__ if isinstance(obj, type) else type(obj).__module__
+    if id(obj) in trace.own or home == "builtins" or home.startswith("numpy"):
+        return None
+    name = obj.__qualname__ if isinstance(obj, type) else f"a {type(obj).__qualname__}"
+    slot = trace.host.hold(obj, name)
+    watch(trace, obj, slot)
+    return slot
+
+
+def load(trace: Trace, function: Callable[..., Any], base: Slot | Const, key: Any, name: str) -> Slot:
+    """The slot of `function(base, key)`: loaded once in the host program, however often the function asks."""
+    memo = (function, id(base.value) if isinstance(base, Const) else base, isinstance(base, Const), key)
+    if memo not in trace.loaded:
+        trace.loaded[memo] = trace.host.compute(function, (base, Const(key)), name)
+    return trace.loaded[memo]
+
+
+def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
+    """A value from outside, as the function shall see it; guarded so that no later call sees another one."""
+    host = trace.host
+    if is_traced(value):
+        return value
+    if isinstance(value, np.ndarray):
+        return lift(value, slot)
+    if isinstance(value, _PLAIN):
+        host.require(slot, value)
+        return value
+    if isinstance(value, CONTAINERS):
+        return _observe_container(trace, value, slot, name)
+    if isinstance(value, (set, bytearray)):
+        _require_elements(trace, value, slot, name)
+        return value
+    if type(value) is functools.partial:
+        for part in ("func", "args", "keywords"):
+            observe(trace, getattr(value, part), load(trace, getattr, slot, part, f"{name}.{part}"), f"{name}.{part}")
+    watch(trace, value, slot)
+    trace.objects[slot] = value
+    return value
+
+
+def watch(trace: Trace, obj: Any, slot: Slot) -> None:
+    """An object from outside: it is always this one, and of this class; its attributes are guarded as they are loaded."""
+    trace.host.require_same(slot, obj)
+    trace.places[id(obj)] = slot
+    if type(obj).__flags__ & _HEAP_TYPE:  # of others, the class cannot be exchanged
+        trace.host.require_type(slot, type(obj))
+    kind: Any = type(obj)
+    if _has_unseen_methods(kind):
+        guard_state(trace, obj, slot)
+
+
+@lru_cache(maxsize=1024)
+def _has_unseen_methods(kind: Any) -> bool:
+    """Whether the user wrote special methods that Python calls out of sight of the conversion: `len(x)`, `x + y`, `if x:`."""
+    written = (f for cls in kind.__mro__ for name, f in vars(cls).items() if name[:2] == "__" == name[-2:] and name not in _SEEN)
+    return any(type(f) is FunctionType and is_users(f.__code__.co_filename) for f in written)
+
+
+def guard_state(trace: Trace, value: Any, slot: Slot) -> None:
+    """All that Python code could read of a value, for code that is not converted. Of arrays, which array it is."""
+    if slot in trace.frozen or is_traced(value):
+        return
+    trace.frozen.add(slot)
+    host, name = trace.host, trace.host.name(slot)
+    if isinstance(value, _PLAIN):
+        host.require(slot, value)
+    elif isinstance(value, CONTAINERS):
+        for key, item in _require_keys(trace, value, slot, name):
+            _guard_part(trace, item, load(trace, getitem, slot, key, f"{name}[{key!r}]"))
+    elif isinstance(value, (set, bytearray)):
+        _require_elements(trace, value, slot, name)
+    else:
+        host.require_same(slot, value)
+        if isinstance(value, (np.ndarray, type, FunctionType, ModuleType)) or not type(value).__flags__ & _HEAP_TYPE:
+            return
+        host.require_type(slot, type(value))
+        if hasattr(value, "__dict__"):
+            attributes = host.compute(vars, (slot,), f"vars({name})")
+            host.require(host.compute(tuple, (attributes,), f"attributes of {name}"), tuple(vars(value)))
+            for key, item in vars(value).items():
+                _guard_part(trace, item, load(trace, getitem, attributes, key, f"{name}.{key}"))
+        for key in (key for cls in type(value).__mro__ for key in vars(cls).get("__slots__", ())):
+            if key != "__dict__" and hasattr(value, key):
+                _guard_part(trace, getattr(value, key), load(trace, getattr, slot, key, f"{name}.{key}"))
+
+
+def _guard_part(trace: Trace, value: Any, slot: Slot) -> None:
+    """A part of an object's state; one that is known already is only the same."""
+    if id(value) in trace.places and trace.places[id(value)] in trace.frozen:
+        trace.host.require_same(slot, value)
+        return
+    if type(value).__flags__ & _HEAP_TYPE:
+        trace.places.setdefault(id(value), slot)
+    guard_state(trace, value, slot)
+
+
+def _require_elements(trace: Trace, value: Any, slot: Slot, name: str) -> None:
+    """What a set or a bytearray holds."""
+    copied: Any = frozenset(value) if isinstance(value, set) else bytes(value)
+    trace.host.require(trace.host.compute(type(copied), (slot,), name), copied)
+    trace.places[id(value)] = slot
+
+
+def _require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[Any, Any]]:
+    """A container's type, and its keys or length; gives keys and items."""
+    host = trace.host
+    if len(value) > _MOST_ITEMS:
+        unsupported(f"{name} has {len(value)} items, too many to be checked at each call", "Make it an array.")
+    host.require_type(slot, type(value))
+    if isinstance(value, dict):
+        host.require(host.compute(tuple, (slot,), f"tuple({name})"), tuple(value))
+        return list(value.items())
+    host.require(host.compute(len, (slot,), f"len({name})"), len(value))
+    return list(enumerate(value))
+
+
+def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
+    """A list, tuple, dict or deque with all its items observed: a copy, if there is anything in it to be lifted."""
+    if slot in trace.containers:
+        return trace.containers[slot]
+    items = _require_keys(trace, value, slot, name)
+    trace.containers[slot] = value  # a container that holds itself ends here
+    seen = [(key, _observe_item(trace, slot, name, key, item)) for key, item in items]
+    result = value
+    if any(after is not before for (_, after), (_, before) in zip(seen, items)):
+        result = _with_items(value, seen)
+    trace.containers[slot] = result
+    trace.places[id(result)] = slot
+    trace.kept.append(result)
+    return result
+
+
+def _with_items(value: Any, items: list[tuple[Any, Any]]) -> Any:
+    if isinstance(value, tuple):
+        parts = [item for _, item in items]
+        return type(value)._make(parts) if hasattr(value, "_make") else type(value)(parts)
+    copied = copy.copy(value)
+    for key, item in items:
+        copied[key] = item
+    return copied
+
+
+def _observe_item(trace: Trace, slot: Slot, name: str, key: Any, value: Any) -> Any:
+    text = f"{name}[{key!r}]"
+    return observe(trace, value, load(trace, getitem, slot, key, text), text)

@@ -1,0 +1,183 @@
+"""Does a compiled function see what has changed outside it since it was compiled?  Each way in which Python can change it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+import os
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+
+Array = np.ndarray[Any, Any]
+X = np.arange(3.0)
+
+
+class Base:
+    def method(self, x: Array) -> Array:
+        return x + 1
+
+    @property
+    def rate(self) -> float:
+        return 2.0
+
+
+class Derived(Base):
+    def method(self, x: Array) -> Array:
+        return super().method(x)
+
+
+class Other(Derived):
+    def method(self, x: Array) -> Array:
+        return x - 1
+
+
+class Bag:
+    """Its special methods look at its state where the conversion of source does not."""
+
+    def __init__(self) -> None:
+        self.values = {"a": 1.0}
+
+    def __getitem__(self, key: str) -> float:
+        return self.values[key]
+
+    def __call__(self, x: Array) -> Array:
+        return x + self.values["a"]
+
+    def __len__(self) -> int:
+        return int(self.values["a"])
+
+    def __iter__(self) -> Any:
+        return iter(list(self.values.values()))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.values
+
+    def __bool__(self) -> bool:
+        return self.values["a"] > 5
+
+    def __add__(self, x: Array) -> Array:
+        return x + self.values["a"]
+
+
+@dataclasses.dataclass
+class Config:
+    rate: float = 1.0
+
+
+def helper(x: Array) -> Array:
+    return x + 1
+
+
+def replacement(x: Array) -> Array:
+    return x * 7
+
+
+def check(function: Callable[[Array], Array], change: Callable[[], object]) -> None:
+    compiled = jitml.jit(function)
+    before = function(X)
+    np.testing.assert_array_equal(compiled(X), before)
+    change()
+    after = function(X)
+    assert not np.array_equal(before, after), "the change must matter"
+    np.testing.assert_array_equal(compiled(X), after)
+
+
+def test_code_of_a_helper_is_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    check(lambda x: +helper(x), lambda: monkeypatch.setattr(helper, "__code__", replacement.__code__))
+
+
+def test_a_method_behind_super_is_patched(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Derived()
+    check(lambda x: +model.method(x), lambda: monkeypatch.setattr(Base, "method", lambda self, x: x + 70))
+
+
+def test_a_property_is_patched(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Derived()
+    check(lambda x: x + model.rate, lambda: monkeypatch.setattr(Base, "rate", property(lambda self: 33.0)))
+
+
+def test_an_object_gets_another_class() -> None:
+    model = Derived()
+    check(lambda x: +model.method(x), lambda: setattr(model, "__class__", Other))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, bag: x + bag["a"],
+        lambda x, bag: bag(x),
+        lambda x, bag: x + len(bag),
+        lambda x, bag: x + sum(v for v in bag),
+        lambda x, bag: x + (7 if bag else 1),
+        lambda x, bag: x + (7 if "b" in bag else 1),
+        lambda x, bag: bag + x,
+    ],
+)
+def test_state_behind_special_methods_changes(use: Callable[[Array, Bag], Array]) -> None:
+    captured = Bag()
+    check(lambda x: use(x, captured), lambda: captured.values.update(a=7.0, b=1.0))
+    given = Bag()
+    compiled = jitml.jit(use)
+    compiled(X, given)
+    given.values.update(a=7.0, b=1.0)
+    np.testing.assert_array_equal(compiled(X, given), use(X, given))
+
+
+@pytest.mark.parametrize("make", [defaultdict, OrderedDict, type("Mine", (dict,), {})])
+@pytest.mark.parametrize("use", [lambda d: d["a"], lambda d: d.get("a"), lambda d: sum(d.values())])
+def test_an_item_of_a_kind_of_dict_changes(make: Any, use: Callable[[Any], float]) -> None:
+    table = make()
+    table["a"] = 1.0
+    check(lambda x: x + use(table), lambda: table.update(a=8.0))
+
+
+def test_an_item_of_a_deque_changes() -> None:
+    recent = deque([1.0])
+    check(lambda x: x + recent[0] + sum(recent), lambda: recent.append(recent.pop() + 5))
+
+
+def test_arrays_in_a_kind_of_dict_are_read_anew() -> None:
+    table = OrderedDict(w=np.ones(3))
+    check(lambda x: x * table["w"], lambda: table.update(w=np.full(3, 9.0)))
+
+
+def test_keywords_of_a_partial_change() -> None:
+    scale = functools.partial(lambda x, k: x * k, k=2.0)
+    check(lambda x: +scale(x), lambda: scale.keywords.update(k=9.0))
+
+
+READ_RATE = operator.attrgetter("rate")
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda c: +READ_RATE(c),
+        lambda c: dataclasses.asdict(c)["rate"],
+        lambda c: dataclasses.replace(c).rate,
+        lambda c: 1.0 if hasattr(c, "extra") else 0.0,
+        lambda c: getattr(c, "extra", 0.0),
+    ],
+)
+def test_an_attribute_that_library_code_reads_changes(read: Callable[[Config], float]) -> None:
+    config = Config()
+
+    def change() -> None:
+        config.rate = 4.0
+        config.extra = 3.0  # type: ignore[attr-defined]  # what the last two cases ask for
+
+    check(lambda x: x + read(config), change)
+
+
+@pytest.mark.parametrize("read", [lambda: os.environ["JITML_TEST"], lambda: os.getenv("JITML_TEST")])
+def test_the_environment_is_refused(read: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITML_TEST", "1")
+    with pytest.raises(jitml.errors.UnsupportedError, match="only once, while the function is traced"):
+        jitml.jit(lambda x: x + float(read()))(X)
