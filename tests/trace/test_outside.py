@@ -66,6 +66,25 @@ class Bag:
         return x + self.values["a"]
 
 
+class Stack:
+    """Layers in a row; `len` and iteration look at `layers` alone."""
+
+    def __init__(self, *layers: Bag) -> None:
+        self.layers = list(layers)
+        self.rate = 1.0
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __iter__(self) -> Any:
+        return iter(self.layers)
+
+    def __call__(self, x: Array) -> Array:
+        for layer in self:
+            x = layer(x) * self.rate
+        return x / len(self)
+
+
 @dataclasses.dataclass
 class Config:
     rate: float = 1.0
@@ -128,6 +147,19 @@ def test_state_behind_special_methods_changes(use: Callable[[Array, Bag], Array]
     compiled(X, given)
     given.values.update(a=7.0, b=1.0)
     np.testing.assert_array_equal(compiled(X, given), use(X, given))
+
+
+def test_what_special_methods_do_not_read_may_change() -> None:
+    stack = Stack(Bag())
+    compiled = jitml.jit(lambda x: stack(x) + len(stack))
+    for rate in (1.0, 2.0, 3.0):
+        stack.rate = rate
+        stack.history = [rate]  # type: ignore[attr-defined]  # as training loops do
+        np.testing.assert_array_equal(compiled(X), stack(X) + len(stack))
+    assert len(compiled.variants) == 1
+    stack.layers.append(Bag())
+    np.testing.assert_array_equal(compiled(X), stack(X) + len(stack))
+    assert len(compiled.variants) == 2
 
 
 @pytest.mark.parametrize("make", [defaultdict, OrderedDict, type("Mine", (dict,), {})])

@@ -85,7 +85,7 @@ class Trace:
         self.places: dict[int, Slot] = {}
         self.own: dict[int, Any] = {}  # objects that the function made itself, by id
         self.containers: dict[Slot, Any] = {}
-        self.frozen: set[Slot] = set()  # objects of which all that can be read is guarded
+        self.frozen: set[tuple[Slot, Any]] = set()  # objects whose attributes are guarded, and which: names, or None for all
         self.kept: list[Any] = []
         self.scalars: dict[Value, tuple[Slot, Any]] = {}  # inputs that are numbers: their slot and value in this call
         self._numbers: dict[tuple[Slot, np.dtype[Any]], Value] = {}

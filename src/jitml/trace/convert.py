@@ -323,7 +323,8 @@ class Hooks:
 
     def _call_outside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function that is not converted: those it is given are, the objects it may look into are guarded."""
-        for argument in (*args, *kwargs.values()):
+        looks = function is hasattr or getattr(function, "__module__", None) != "builtins"  # others call special methods only
+        for argument in (*args, *kwargs.values()) if looks else ():
             slot = self.trace.places.get(id(argument))
             if slot is not None and not isinstance(argument, CONTAINERS):
                 guard_state(self.trace, argument, slot)

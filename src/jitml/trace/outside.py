@@ -14,7 +14,7 @@ from collections.abc import Callable
 from enum import Enum
 from functools import lru_cache
 from operator import getitem
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -88,28 +88,45 @@ def watch(trace: Trace, obj: Any, slot: Slot) -> None:
     if type(obj).__flags__ & _HEAP_TYPE:  # of others, the class cannot be exchanged
         trace.host.require_type(slot, type(obj))
     kind: Any = type(obj)
-    if _has_unseen_methods(kind):
-        guard_state(trace, obj, slot)
+    if names := _read_unseen(kind):
+        guard_state(trace, obj, slot, names)
 
 
 @lru_cache(maxsize=1024)
-def _has_unseen_methods(kind: Any) -> bool:
-    """Whether the user wrote special methods that Python calls out of sight of the conversion: `len(x)`, `x + y`, `if x:`."""
-    written = (f for cls in kind.__mro__ for name, f in vars(cls).items() if name[:2] == "__" == name[-2:] and name not in _SEEN)
-    return any(type(f) is FunctionType and is_users(f.__code__.co_filename) for f in written)
+def _read_unseen(kind: Any) -> frozenset[str]:
+    """Names in the special methods that Python calls out of sight of the conversion, `len(x)`, `x + y`, `if x:`.
+
+    Only what the user wrote counts, and what it mentions of the class's own methods and properties.
+    """
+    members = {name: member for cls in reversed(kind.__mro__) for name, member in vars(cls).items()}
+    waiting = [name for name in members if name[:2] == "__" == name[-2:] and name not in _SEEN]
+    names: set[str] = set()
+    while waiting:
+        member = members.get(waiting.pop())
+        function = member.fget if isinstance(member, property) else member
+        if isinstance(function, FunctionType) and is_users(function.__code__.co_filename):
+            new = _names_in(function.__code__) - names
+            names |= new
+            waiting += new
+    return frozenset(names)
 
 
-def guard_state(trace: Trace, value: Any, slot: Slot) -> None:
-    """All that Python code could read of a value, for code that is not converted. Of arrays, which array it is."""
-    if slot in trace.frozen or is_traced(value):
+def _names_in(code: CodeType) -> set[str]:
+    """Names of globals and attributes in a code object, and in those inside it."""
+    return set(code.co_names).union(*(_names_in(c) for c in code.co_consts if isinstance(c, CodeType)))
+
+
+def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | None = None) -> None:
+    """What code that is not converted could read of a value: all, or the attributes of these names. Of arrays, which it is."""
+    if (slot, names) in trace.frozen or is_traced(value):
         return
-    trace.frozen.add(slot)
+    trace.frozen.add((slot, names))
     host, name = trace.host, trace.host.name(slot)
     if isinstance(value, _PLAIN):
         host.require(slot, value)
     elif isinstance(value, CONTAINERS):
         for key, item in _require_keys(trace, value, slot, name):
-            _guard_part(trace, item, load(trace, getitem, slot, key, f"{name}[{key!r}]"))
+            _guard_part(trace, item, load(trace, getitem, slot, key, f"{name}[{key!r}]"), names)
     elif isinstance(value, (set, bytearray)):
         _require_elements(trace, value, slot, name)
     else:
@@ -117,24 +134,34 @@ def guard_state(trace: Trace, value: Any, slot: Slot) -> None:
         if isinstance(value, (np.ndarray, type, FunctionType, ModuleType)) or not type(value).__flags__ & _HEAP_TYPE:
             return
         host.require_type(slot, type(value))
-        if hasattr(value, "__dict__"):
-            attributes = host.compute(vars, (slot,), f"vars({name})")
+        for key, place in _attributes(trace, value, slot, name, names):
+            _guard_part(trace, getattr(value, key), place, names)
+
+
+def _attributes(trace: Trace, value: Any, slot: Slot, name: str, names: frozenset[str] | None) -> list[tuple[str, Slot]]:
+    """An object's own attributes, as far as they are asked for, and their slots."""
+    host = trace.host
+    found: list[tuple[str, Slot]] = []
+    everything = names is None or not names.isdisjoint({"__dict__", "vars", "getattr", "hasattr"})
+    if hasattr(value, "__dict__"):
+        attributes = host.compute(vars, (slot,), f"vars({name})")
+        if everything:
             host.require(host.compute(tuple, (attributes,), f"attributes of {name}"), tuple(vars(value)))
-            for key, item in vars(value).items():
-                _guard_part(trace, item, load(trace, getitem, attributes, key, f"{name}.{key}"))
-        for key in (key for cls in type(value).__mro__ for key in vars(cls).get("__slots__", ())):
-            if key != "__dict__" and hasattr(value, key):
-                _guard_part(trace, getattr(value, key), load(trace, getattr, slot, key, f"{name}.{key}"))
+        chosen = [key for key in vars(value) if everything or key in (names or ())]
+        found += [(key, load(trace, getitem, attributes, key, f"{name}.{key}")) for key in chosen]
+    slots = (key for cls in type(value).__mro__ for key in vars(cls).get("__slots__", ()) if key != "__dict__")
+    chosen = [key for key in slots if hasattr(value, key) and (everything or key in (names or ()))]
+    return found + [(key, load(trace, getattr, slot, key, f"{name}.{key}")) for key in chosen]
 
 
-def _guard_part(trace: Trace, value: Any, slot: Slot) -> None:
+def _guard_part(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | None) -> None:
     """A part of an object's state; one that is known already is only the same."""
-    if id(value) in trace.places and trace.places[id(value)] in trace.frozen:
+    if id(value) in trace.places and (trace.places[id(value)], names) in trace.frozen:
         trace.host.require_same(slot, value)
         return
     if type(value).__flags__ & _HEAP_TYPE:
         trace.places.setdefault(id(value), slot)
-    guard_state(trace, value, slot)
+    guard_state(trace, value, slot, names)
 
 
 def _require_elements(trace: Trace, value: Any, slot: Slot, name: str) -> None:
