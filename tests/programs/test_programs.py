@@ -47,6 +47,10 @@ def counts_bits(x: Array) -> Any:
     return tuple(np.bitwise_count((x * 0).astype(kind) + np.iinfo(kind).min) for kind in (np.int8, np.int32, np.int64))
 
 
+def flags_apart() -> Array:
+    return np.random.default_rng(0).random(999 * 2)[::2] > 0.5
+
+
 def one_number_seen_often() -> Array:
     return np.broadcast_to(np.array([1.5]), (4,))
 
@@ -62,6 +66,8 @@ def one_number_seen_often() -> Array:
         pytest.param(reads_a_diagonal_later, lambda: square()[:, ::-2], id="a diagonal of strided memory"),
         pytest.param(reduces_a_number, square, id="axes of a number"),
         pytest.param(tiles, one_number_seen_often, id="strides of zero"),
+        pytest.param(lambda x: (~x, x == 0), flags_apart, id="every second bool"),
+        pytest.param(lambda x: (x[::2] * 1, x[::3] | x[::-3]), flags_apart, id="every fourth and sixth bool"),
         pytest.param(counts_bits, square, id="bits of the least integers"),
     ],
 )

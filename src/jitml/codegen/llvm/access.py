@@ -159,14 +159,13 @@ class Accesses(Values):
                     other = vector(part + further)
                     name = b.define(f"shufflevector {kind} {name}, {kind} {other}, <{width} x i32> <{lanes}>")
                 parts.append(name)
-            return Operand(dtype, self._count, (self._concatenate(parts, dtype, width),))
+            whole = self._concatenate(parts, dtype, width)
+            if dtype == BOOL:
+                whole = b.define(f"icmp ne {memory_type(dtype, self._count)} {whole}, zeroinitializer")
+            return Operand(dtype, self._count, (whole,))
 
         key = ("load", memory.group, "every", stride, phase, dtype, self._count)
-        raw = self.function.compute(key, (start,), pick, floor=floor)
-        if dtype != BOOL:
-            return raw
-        kind = memory_type(dtype, raw.lanes)
-        return Operand(BOOL, raw.lanes, (b.define(f"icmp ne {kind} {raw.names[0]}, zeroinitializer"),))
+        return self.function.compute(key, (start,), pick, floor=floor)
 
     def _concatenate(self, parts: list[str], dtype: DType, width: int) -> str:
         """Vectors side by side as one."""
