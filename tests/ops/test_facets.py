@@ -6,13 +6,36 @@ import pytest
 
 from jitml.autograd.jvp import jvp
 from jitml.autograd.transpose import transpose
+from jitml.codegen.llvm.math import RULES
+from jitml.fusion.lower import lowering
+from jitml.fusion.lower.expand import expansion
+from jitml.fusion.lower.nests import nests
+from jitml.fusion.lower.reductions import REDUCTIONS
+from jitml.ir import ops
 from jitml.ir.op import OPS, Op
 from op_cases import CASES
 
+every_op = pytest.mark.parametrize("op", OPS.values(), ids=OPS.keys())
 
-@pytest.mark.parametrize("op", OPS.values(), ids=OPS.keys())
-def test_every_op_is_complete(op: Op) -> None:
+
+@every_op
+def test_every_op_has_a_row(op: Op) -> None:
     assert op.name in CASES, f"give {op} a row in tests/op_cases.py"
+
+
+@every_op
+def test_every_op_has_a_derivative(op: Op) -> None:
     assert op in jvp or op in transpose, (
         f"give {op} a jvp rule, a transpose rule or not_differentiable({op}) in autograd/rules/{op.family}.py"
     )
+
+
+@every_op
+def test_every_op_has_a_lowering(op: Op) -> None:
+    lowered = any(op in table for table in (lowering, nests, expansion, REDUCTIONS))
+    assert lowered, f"give {op} a lowering in fusion/lower/{op.family}.py"
+
+
+@pytest.mark.parametrize("op", [op for op in OPS.values() if op.is_pointwise and op is not ops.convert], ids=str)
+def test_every_pointwise_op_has_an_emitter(op: Op) -> None:
+    assert op.name in RULES, f"give {op} a function of one scalar, decorated with @rule({op.name!r}), in codegen/llvm/math/"
