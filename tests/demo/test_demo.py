@@ -32,8 +32,8 @@ def test_training_compiles_once() -> None:
 def test_training_step_plans_its_memory_tightly() -> None:
     x, y, _, _ = digits.load()
     params = digits.init()
-    velocity = [np.zeros_like(p) for p in params]
-    report = jitml.jit(digits.step).lower(params, velocity, x[:128], y[:128], 0.1).program.report
+    averages = digits.moments(params)
+    report = jitml.jit(digits.step).lower(params, averages, x[: digits.BATCH], y[: digits.BATCH], 0.1).program.report
     assert report.arena <= 1.1 * report.lower_bound
 
 

@@ -89,13 +89,13 @@ def train_digits(tick: Tick) -> tuple[Row, float]:
     """
     x, y, held_x, held_y = digits.load()
     fast = jit(digits.step)
-    params, velocity = digits.init(), [np.zeros_like(p) for p in digits.init()]
-    first, _ = _timed(fast, params, velocity, x[: digits.BATCH], y[: digits.BATCH], digits.RATE)
+    params, averages = digits.init(), digits.moments(digits.init())
+    first, _ = _timed(fast, params, averages, x[: digits.BATCH], y[: digits.BATCH], digits.RATE)
     numpy_time, (_, theirs) = _timed(digits.train, digits.step_by_hand, x, y, digits.EPOCHS, tick)
     steady, (params, ours) = _timed(digits.train, fast, x, y, digits.EPOCHS, tick)
     error = float(np.max(np.abs(np.array(ours) - theirs) / np.abs(theirs)))
     assert error <= CURVE_TOLERANCE, f"the loss curves differ by {error:.1e}"
-    cost = _cost(fast.lower(params, velocity, x[: digits.BATCH], y[: digits.BATCH], digits.RATE))
+    cost = _cost(fast.lower(params, averages, x[: digits.BATCH], y[: digits.BATCH], digits.RATE))
     return Row("train on digits", numpy_time, first, steady, error, *cost), digits.accuracy(params, held_x, held_y)
 
 

@@ -1,6 +1,6 @@
 """Train a small neural network on handwritten digits, as plain NumPy, twice.
 
-`step` lets `jitml.value_and_grad` derive the backward pass and updates the parameters in place, as NumPy code does.
+`step` lets `jitml.value_and_grad` derive the backward pass and updates the parameters in place by Adam, as NumPy code does.
 `step_by_hand` is the same step as one would write it without a compiler. Both start from the same parameters and see
 the same batches, so their loss curves must agree to rounding.
 """
@@ -8,6 +8,7 @@ the same batches, so their loss curves must agree to rounding.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ import jitml
 Array = np.ndarray[Any, np.dtype[Any]]
 Params = list[Array]
 
-BATCH, EPOCHS, HIDDEN = 128, 60, 128
-RATE, MOMENTUM, DECAY = 0.1, 0.9, 1e-3
+BATCH, EPOCHS = 128, 60
+LAYERS = (64, 32, 32, 10)
+RATE, DECAY = 8e-3, 1e-4
+FADE, FADE_SQUARES = 0.9, 0.999  # of Adam's averages
 
 
 def load() -> tuple[Array, Array, Array, Array]:
@@ -33,14 +36,24 @@ def load() -> tuple[Array, Array, Array, Array]:
 
 
 def init(seed: int = 0) -> Params:
-    """Weights and biases of a network 64 -> HIDDEN -> 10."""
+    """Weights and biases of a network with LAYERS units."""
     rng = np.random.default_rng(seed)
-    return [rng.normal(size=(64, HIDDEN)) / 8, np.zeros(HIDDEN), rng.normal(size=(HIDDEN, 10)) / 11, np.zeros(10)]
+    return [p for m, n in pairwise(LAYERS) for p in (rng.normal(size=(m, n)) / np.sqrt(m), np.zeros(n))]
+
+
+def moments(params: Params) -> Params:
+    """Adam's averages of gradients and of their squares, at rest."""
+    return [np.zeros_like(p) for p in params for _ in range(2)]
+
+
+def gelu(x: Array) -> Any:
+    """Hendrycks and Gimpel's activation (2016, arXiv:1606.08415), in its form with tanh."""
+    return 0.5 * x * (1.0 + np.tanh(0.7978845608028654 * (x + 0.044715 * x**3)))
 
 
 def logits(params: Params, x: Array) -> Any:
-    w1, b1, w2, b2 = params
-    return np.tanh(x @ w1 + b1) @ w2 + b2
+    w1, b1, w2, b2, w3, b3 = params
+    return gelu(gelu(x @ w1 + b1) @ w2 + b2) @ w3 + b3
 
 
 def loss(params: Params, x: Array, y: Array) -> Any:
@@ -48,39 +61,59 @@ def loss(params: Params, x: Array, y: Array) -> Any:
     z = logits(params, x)
     z = z - z.max(axis=1, keepdims=True)
     log_p = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
-    penalty = (params[0] ** 2).sum() + (params[2] ** 2).sum()
+    penalty = sum((w**2).sum() for w in params[::2])
     return -log_p[np.arange(len(y)), y].mean() + 0.5 * DECAY * penalty
 
 
-def step(params: Params, velocity: Params, x: Array, y: Array, rate: float) -> Any:
-    """One step of gradient descent with momentum; `params` and `velocity` change in place."""
+def update(params: Params, averages: Params, grads: Params, rate: float) -> None:
+    """One step of Adam (Kingma and Ba 2015, arXiv:1412.6980), in place; `rate` includes its correction of the bias."""
+    for p, m, v, g in zip(params, averages[::2], averages[1::2], grads):
+        m *= FADE
+        m += (1 - FADE) * g
+        v *= FADE_SQUARES
+        v += (1 - FADE_SQUARES) * g * g
+        p -= rate * m / (np.sqrt(v) + 1e-8)
+
+
+def step(params: Params, averages: Params, x: Array, y: Array, rate: float) -> Any:
+    """One training step on a batch; returns its loss. `params` and `averages` change in place."""
     value, grads = jitml.value_and_grad(loss)(params, x, y)
-    for p, v, g in zip(params, velocity, grads):
-        v *= MOMENTUM
-        v -= rate * g
-        p += v
+    update(params, averages, grads, rate)
     return value
 
 
-def step_by_hand(params: Params, velocity: Params, x: Array, y: Array, rate: float) -> Any:
+def gelu_slope(x: Array) -> Any:
+    t = np.tanh(0.7978845608028654 * (x + 0.044715 * x**3))
+    return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * 0.7978845608028654 * (1.0 + 0.134145 * x**2)
+
+
+def step_by_hand(params: Params, averages: Params, x: Array, y: Array, rate: float) -> Any:
     """The same step with the backward pass written out."""
-    w1, b1, w2, b2 = params
-    h = np.tanh(x @ w1 + b1)
-    z = h @ w2 + b2
+    w1, b1, w2, b2, w3, b3 = params
+    a1 = x @ w1 + b1
+    h1 = gelu(a1)
+    a2 = h1 @ w2 + b2
+    h2 = gelu(a2)
+    z = h2 @ w3 + b3
     z -= z.max(axis=1, keepdims=True)
     e = np.exp(z)
     total = e.sum(axis=1, keepdims=True)
     rows = np.arange(len(y))
-    value = (np.log(total[:, 0]) - z[rows, y]).mean() + 0.5 * DECAY * ((w1**2).sum() + (w2**2).sum())
+    value = (np.log(total[:, 0]) - z[rows, y]).mean() + 0.5 * DECAY * ((w1**2).sum() + (w2**2).sum() + (w3**2).sum())
     dz = e / total
     dz[rows, y] -= 1.0
     dz /= len(y)
-    dh = (dz @ w2.T) * (1.0 - h * h)
-    grads = [x.T @ dh + DECAY * w1, dh.sum(axis=0), h.T @ dz + DECAY * w2, dz.sum(axis=0)]
-    for p, v, g in zip(params, velocity, grads):
-        v *= MOMENTUM
-        v -= rate * g
-        p += v
+    d2 = (dz @ w3.T) * gelu_slope(a2)
+    d1 = (d2 @ w2.T) * gelu_slope(a1)
+    grads = [
+        x.T @ d1 + DECAY * w1,
+        d1.sum(axis=0),
+        h1.T @ d2 + DECAY * w2,
+        d2.sum(axis=0),
+        h2.T @ dz + DECAY * w3,
+        dz.sum(axis=0),
+    ]
+    update(params, averages, grads, rate)
     return value
 
 
@@ -99,10 +132,11 @@ def train(
 ) -> tuple[Params, list[float]]:
     """The trained parameters and the loss of every step; `tick` is called after each."""
     params = init()
-    velocity = [np.zeros_like(p) for p in params]
+    averages = moments(params)
     curve: list[float] = []
-    for bx, by in batches(x, y, epochs):
-        curve.append(float(step(params, velocity, bx, by, RATE)))
+    for n, (bx, by) in enumerate(batches(x, y, epochs), 1):
+        rate = RATE * (1 - FADE_SQUARES**n) ** 0.5 / (1 - FADE**n)
+        curve.append(float(step(params, averages, bx, by, rate)))
         tick()
     return params, curve
 
