@@ -48,7 +48,7 @@ def counts_bits(x: Array) -> Any:
 
 
 def flags_apart() -> Array:
-    return np.random.default_rng(0).random(999 * 2)[::2] > 0.5
+    return (np.random.default_rng(0).random(999 * 2) > 0.5)[::2]
 
 
 def one_number_seen_often() -> Array:
