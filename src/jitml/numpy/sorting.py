@@ -169,5 +169,9 @@ refuses(np.nonzero, np.flatnonzero, np.argwhere, because=_BY_DATA, remedy="Use t
 refuses(np.extract, np.trim_zeros, because=_BY_DATA, remedy="np.where keeps the size; slices with known bounds are views.")
 refuses(np.unique, np.unique_values, because=_BY_DATA, remedy="np.sort keeps the size; find unique values outside.")
 refuses(np.bincount, because=_BY_DATA, remedy="counts = np.zeros(n, int); np.add.at(counts, x, 1) has a fixed size.")
-refuses(np.histogram, because="chooses its edges by the data", remedy="Search in fixed edges with np.searchsorted and count with np.add.at.")
+refuses(
+    np.histogram,
+    because="chooses its edges by the data",
+    remedy="Search in fixed edges with np.searchsorted and count with np.add.at.",
+)
 refuses(np.sort_complex, because="has a complex result", remedy="np.sort sorts real numbers.")
