@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from jitml.fusion.lower.positions import BLOCK
 from jitml.fusion.lower.reductions import Reduction
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
@@ -59,7 +60,10 @@ def expand(graph: Graph) -> Graph:
 
 @expansion.rule(ops.argmax, ops.argmin)
 def expand_argreduce(around: Surroundings, node: Node, x: Value) -> Value | None:
+    """The least position of the extreme. Long rows that lie in memory are not worth reading twice (`positions.py`)."""
     axis, n = node.params["axis"], x.shape[node.params["axis"]]
+    if axis == x.ndim - 1 and n > BLOCK and x.dtype != BOOL and _is_given(around, node.inputs[0]):
+        return None
     reduce = ops.reduce_max if node.op is ops.argmax else ops.reduce_min
     extreme = reduce(x, axes=(axis,))
     kept = tuple(a for a in range(x.ndim) if a != axis)
@@ -70,6 +74,12 @@ def expand_argreduce(around: Surroundings, node: Node, x: Value) -> Value | None
     last = ops.full(value=n - 1, shape=x.shape, dtype=I64)
     result: Value = ops.reduce_min(ops.select(found, positions, last), axes=(axis,))
     return result
+
+
+def _is_given(around: Surroundings, value: Value) -> bool:
+    """Whether a value is an input, perhaps reshaped."""
+    node = around.makers.get(value)
+    return node is None or (node.op is ops.reshape and _is_given(around, node.inputs[0]))
 
 
 @expansion.rule(ops.dot_general)
