@@ -10,7 +10,7 @@ from codegen.vectors import compile_vector, loop_text
 from jitml.codegen.llvm.builder import Builder, Operand
 from jitml.codegen.llvm.math import RULES, emit
 from jitml.ir.op import OPS
-from jitml.ir.types import BOOL, DTYPES, F32, F64, Aval
+from jitml.ir.types import BOOL, DTYPES, F32, F64, I64, Aval
 
 
 def words(text: str) -> list[str]:
@@ -78,6 +78,20 @@ def test_division_by_a_constant(name: str, divisor: int) -> None:
     x = samples(np.dtype(np.int64))
     f = compile_vector(lambda b, v: emit(b, name, (v, b.const(divisor, v.dtype)), v.dtype), (np.int64,), np.int64, 1)
     np.testing.assert_array_equal(f(x), OPS[name].run((x, np.int64(divisor)), {}))
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder"])
+def test_division_in_64_bits_where_float64_rounds(name: str) -> None:
+    """Around multiples of the divisor, at the ends of the range, and for divisors of any size."""
+    rng = np.random.default_rng(3)
+    y = np.concatenate([rng.integers(-(2**k), 2**k, 200) for k in range(1, 64)] + [[2**63 - 1, -(2**63), 1, -1, 0] * 40])
+    x = rng.integers(-(2**63), 2**63 - 1, y.size)
+    x[::3] = x[::3] >> rng.integers(0, 60, x[::3].size)
+    x[1::3] = (x // np.where(y == 0, 1, y) * y + rng.integers(-1, 2, y.size))[1::3]
+    x[-200:] = np.repeat([2**63 - 1, -(2**63), 2**62, -1, 0, 1, 2**53 + 1, -(2**53) - 1], 25)
+    f = compile_vector(lambda b, *args: emit(b, name, args, I64), (I64, I64), I64, 8, 2)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(f(x, y), OPS[name].run((x, y), {}))
 
 
 @pytest.mark.parametrize("dtype", [F32, F64])

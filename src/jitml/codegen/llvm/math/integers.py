@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jitml.codegen.llvm.builder import Builder, Operand, constant_value, unsigned
 from jitml.codegen.llvm.math.table import rule
-from jitml.ir.types import F64
+from jitml.ir.types import F64, I64
 
 
 def _truncated(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
@@ -31,6 +31,33 @@ def _quotient(b: Builder, x: Operand, y: Operand) -> Operand:
     return Operand(x.dtype, ratio.lanes, b.convert(ratio, x.dtype).names)
 
 
+def _divides_as_float(x: Operand, y: Operand) -> bool:
+    """Vectors of 64 bits: no processor divides them, and LLVM takes them apart."""
+    return x.dtype == I64 and max(x.lanes, y.lanes) > 1
+
+
+def _floored(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
+    """Quotient rounded down and rest, of 64 bits, by the reciprocal in float64; all integers wrap.
+
+    A first quotient is wrong by some 2**-50 of itself, so that |rest| < |y| + 2**13. What the rest still holds is found
+    in the same way, less a little, so that it is right or one too small.
+    """
+    x, y = b.operands(x, y)
+    is_zero = b.icmp("eq", y, 0)
+    inverse = b.fdiv(1.0, b.convert(b.select(is_zero, 1, y), F64))
+    quotient = b.convert(b.fmul(b.convert(x, F64), inverse), I64)
+    rest = b.sub(x, b.mul(quotient, y))
+    held = b.floor(b.fma(b.convert(rest, F64), inverse, -(2.0**-30)))
+    more = b.each([held], I64, f"fptosi {held.type} {{0}} to {x.type}")  # no bounds to check: it is small
+    quotient, rest = b.add(quotient, more), b.sub(rest, b.mul(more, y))
+    # It has the divisor's sign, and less than twice its size: that takes all 64 bits.
+    is_negative = b.icmp("lt", y, 0)
+    sizes = (b.bitcast(b.select(is_negative, b.sub(0, v), v), unsigned(I64)) for v in (rest, y))
+    is_left = b.icmp("ge", *sizes)
+    quotient, rest = b.select(is_left, b.add(quotient, 1), quotient), b.select(is_left, b.sub(rest, y), rest)
+    return b.select(is_zero, 0, quotient), b.select(is_zero, 0, rest)
+
+
 def _power_of_two(y: Operand) -> int | None:
     """n of a constant 2**n."""
     divisor = constant_value(y)
@@ -43,6 +70,8 @@ def floor_divide_integers(b: Builder, x: Operand, y: Operand) -> Operand:
     power = _power_of_two(y)
     if power is not None:
         return b.ashr(x, power) if x.dtype.kind == "i" else b.lshr(x, power)
+    if _divides_as_float(x, y):
+        return _floored(b, x, y)[0]
     quotient, rest = _truncated(b, x, y)
     if x.dtype.kind == "u":
         return quotient
@@ -53,6 +82,8 @@ def remainder_integers(b: Builder, x: Operand, y: Operand) -> Operand:
     power = _power_of_two(y)
     if power is not None:
         return b.and_(x, (1 << power) - 1)
+    if _divides_as_float(x, y):
+        return _floored(b, x, y)[1]
     _, rest = _truncated(b, x, y)
     if x.dtype.kind == "u":
         return rest
