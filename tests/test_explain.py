@@ -28,7 +28,7 @@ def test_the_report_has_each_section_with_its_numbers() -> None:
     fast(X)
     text = jitml.explain(fast, X)
     heads = [line for line in text.splitlines() if not line.startswith(" ")]
-    assert heads[1:] == ["graph", "1 kernels, 0 library calls", "decisions", "work", "memory", "guards", "variants"]
+    assert heads[1:] == ["graph", "1 kernel, 0 library calls", "decisions", "work", "memory", "guards", "variants"]
     first = softmax.__code__.co_firstlineno + 1
     assert f"test_explain.py:{first}-{first + 1}" in text  # the kernel's lines in the user's file
     nbytes = 2 * X.nbytes / 1024

@@ -13,6 +13,14 @@ from jitml.pipeline import Lowered
 from jitml.runtime.target import host_machine
 
 
+def count(n: int, what: str) -> str:
+    """
+    >>> count(1, "kernel"), count(2, "kernel")
+    ('1 kernel', '2 kernels')
+    """
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
 def least_bytes(program: KernelProgram) -> int:
     """Bytes that any program with these inputs and outputs must move: each input once, each output once."""
     read = {name for step in program.steps for name in step.reads} & set(program.inputs)
@@ -58,7 +66,10 @@ def explain_program(title: str, lowered: Lowered, guards: Iterable[str], variant
     sections = [
         (title, []),
         ("graph", [f"{len(lowered.traced.nodes)} nodes traced, {len(lowered.graph.nodes)} after the passes"]),
-        (f"{kernels} kernels, {len(program.steps) - kernels} library calls", [_describe(program, s) for s in program.steps]),
+        (
+            f"{count(kernels, 'kernel')}, {count(len(program.steps) - kernels, 'library call')}",
+            [_describe(program, s) for s in program.steps],
+        ),
         ("decisions", [str(d) for d in program.decisions] or ["none: there was nothing to choose"]),
         (
             "work",

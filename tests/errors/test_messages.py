@@ -19,6 +19,11 @@ X = np.arange(6.0).reshape(2, 3)
 CONFIG = {"w": np.ones(3), "items": [1, 2]}
 KEPT: list[Any] = []
 
+INSTEAD_OF_BRANCHES = (
+    "np.where(condition, a, b) chooses between values; for max, min, sorted, all, any, and, or: np.maximum, np.minimum, np.sort, "
+    "np.all, np.any, np.logical_and, np.logical_or."
+)
+
 
 @dataclass
 class Box:
@@ -90,11 +95,11 @@ def appends(x: Array) -> Any:
 OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     (
         "a branch on a traced value", branch, (X,),
-        "branches and loops on traced values are not supported yet (bool[])", "Use np.where to choose values.",
+        "branches and loops on traced values are not supported yet (bool[])", INSTEAD_OF_BRANCHES,
     ),
     (
         "a refusal that an except swallows", swallowed, (X,),
-        "branches and loops on traced values are not supported yet (bool[])", "Use np.where to choose values.",
+        "branches and loops on traced values are not supported yet (bool[])", INSTEAD_OF_BRANCHES,
     ),
     (
         "a refusal in other words", reworded, (X,),
@@ -245,7 +250,7 @@ def test_an_error_reads_as_a_whole() -> None:
         "branches and loops on traced values are not supported yet (bool[])\n"
         f"  {__file__}:{line} in branch\n"
         "    if x[0, 0] > 0:\n"
-        "Use np.where to choose values."
+        f"{INSTEAD_OF_BRANCHES}"
     )
     assert isinstance(caught.value, NotImplementedError)
 

@@ -90,3 +90,11 @@ def test_floats_are_not_cut_off_before_they_are_added_to_integers() -> None:
 
     with pytest.raises(jitml.UnsupportedError, match=r"np\.add\.at: of float64 into int64"):
         jitml.jit(program)(np.array([-3, 1]), 0.7)
+
+
+def test_asking_a_differentiated_number_for_its_shape() -> None:
+    def f(y):
+        return y**2 if np.ndim(y) == 0 else y.sum()
+
+    assert jitml.grad(f)(0.7) == pytest.approx(1.4)
+    assert jitml.jit(lambda n, x: x * n if np.ndim(n) == 0 else x)(2, np.ones(2)).tolist() == [2.0, 2.0]

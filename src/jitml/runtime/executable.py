@@ -17,8 +17,8 @@ import numpy as np
 from jitml.codegen.llvm.kernel import NO_MEMORY
 from jitml.codegen.llvm.module import ENTRY, Module, emit_program
 from jitml.errors import JitmlError
+from jitml.fusion.cost import kernel_flops, matrix_flops
 from jitml.fusion.loops import Buffer, Check
-from jitml.fusion.program import Call
 from jitml.memory.program import Program
 from jitml.runtime import jit
 from jitml.runtime.arena import arenas, release_arena
@@ -31,8 +31,8 @@ Array = np.ndarray[Any, Any]
 
 # An arena above this size is given back when the program that needed it goes.
 _LARGE_ARENA = 64 << 20
-# Work below some 10 us is not worth the release of the GIL: bytes touched, and multiply-adds of products.
-_SMALL_BYTES, _SMALL_FLOPS = 1 << 16, 1 << 17
+# Work below some 10 us is not worth the release of the GIL: bytes touched, operations in kernels and in products.
+_SMALL_BYTES, _SMALL_FLOPS, _SMALL_MATRIX_FLOPS = 1 << 16, 1 << 15, 1 << 18
 
 
 def compile_program(program: Program, *, threads: int | None = None, fastmath: frozenset[str] = frozenset()) -> Executable:
@@ -164,8 +164,7 @@ def _empty(buffer: Buffer) -> Array:
 
 
 def _is_long(program: Program) -> bool:
-    """Whether the work is worth letting other Python threads run: a guess by the memory and the products."""
+    """Whether the work is worth letting other Python threads run: a guess by the memory and the operations."""
     kernels = program.kernels
     touched = sum(kernels.buffers[name].nbytes for name in (*kernels.inputs, *kernels.outputs)) + program.arena_size
-    calls = [step.params for step in kernels.steps if isinstance(step, Call) and step.name == "gemm"]
-    return touched > _SMALL_BYTES or sum(p["batch"] * p["m"] * p["n"] * p["k"] for p in calls) > _SMALL_FLOPS
+    return touched > _SMALL_BYTES or kernel_flops(kernels) > _SMALL_FLOPS or matrix_flops(kernels) > _SMALL_MATRIX_FLOPS

@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any
 
 from jitml.codegen.target import Target
+from jitml.config import CONFIG
 from jitml.runtime.target import llvm_binding, target_machine
 
 _names = count()
@@ -42,8 +43,15 @@ def _linker() -> Any:
 
 
 def parse(text: str) -> Any:
-    """LLVM's module of an IR text; RuntimeError, with LLVM's message, if it is no valid IR."""
-    return llvm_binding().parse_assembly(text)
+    """LLVM's module of an IR text; verified by LLVM itself where JITML_CHECK asks for it.
+
+    Raises:
+        RuntimeError: the text is no valid IR; with LLVM's message.
+    """
+    module = llvm_binding().parse_assembly(text)
+    if CONFIG.check:
+        module.verify()
+    return module
 
 
 def generate(module: Any, target: Target, *, level: int) -> bytes:

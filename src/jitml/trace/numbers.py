@@ -137,8 +137,8 @@ class TracedNumber:
 
     def __getattr__(self, name: str) -> Any:
         # is_integer, bit_length, real, ... : whatever Python's own numbers have.
-        if name.startswith("__"):
-            raise AttributeError(name)
+        if name.startswith("__") or not hasattr(self.kind, name):
+            raise AttributeError(f"{self.kind.__name__!r} object has no attribute {name!r}")
         return getattr(self.known(), name)
 
     @property  # type: ignore[misc]  # isinstance(n, int) asks for __class__; NumPy's C code asks for the type and is not fooled

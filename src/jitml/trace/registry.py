@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +29,9 @@ def implements(*functions: Callable[..., Any]) -> Callable[[F], F]:
             if function in FUNCTIONS:
                 raise ValueError(f"{function!r} has an implementation already")
             FUNCTIONS[function] = implementation
+        if isinstance(implementation, FunctionType):
+            # Python's own messages about arguments name the function by this.
+            implementation.__qualname__ = full_name(functions[0])
         return implementation
 
     return register

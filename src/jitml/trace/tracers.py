@@ -38,6 +38,11 @@ from jitml.trace.storage import (
     write_through,
 )
 
+_INSTEAD_OF_BRANCHES = (
+    "np.where(condition, a, b) chooses between values; for max, min, sorted, all, any, and, or: np.maximum, np.minimum, np.sort, "
+    "np.all, np.any, np.logical_and, np.logical_or."
+)
+
 
 class Traced:
     """What TracedArray and TracedScalar share: NumPy's protocols, operators and methods, and the refusals."""
@@ -118,7 +123,7 @@ class Traced:
                     "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that it is not empty."
                 )
             raise ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")
-        return bool(self._concrete("branches and loops on traced values are not supported yet", "Use np.where to choose values."))
+        return bool(self._concrete("branches and loops on traced values are not supported yet", _INSTEAD_OF_BRANCHES))
 
     def __int__(self) -> int:
         return int(self._number("int()", "astype(int)"))
