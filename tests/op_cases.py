@@ -8,7 +8,7 @@ name for an op without a row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -286,8 +286,9 @@ def _reductions() -> Iterator[OpCase]:
         yield OpCase(op, A, cumulative, draw=between(0, 2), smooth=anything)
     for op in (ops.cummax, ops.cummin):
         yield OpCase(op, A, cumulative, smooth=apart)
-    yield OpCase(ops.sort, A, along, smooth=apart)
-    yield OpCase(ops.argsort, A, along, smooth=None)
+    kinds = tuple(replace(s, params={**s.params, "kind": k}) for s in along for k in ("quicksort", "heapsort", "stable"))
+    yield OpCase(ops.sort, A, kinds, smooth=apart)
+    yield OpCase(ops.argsort, A, kinds, smooth=None)
 
 
 def _contraction() -> Iterator[OpCase]:

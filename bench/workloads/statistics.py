@@ -84,3 +84,24 @@ def normalized_laplacian(a):
     degree = weights.sum(axis=1)
     scale = 1 / np.sqrt(degree)
     return np.eye(len(a)) - scale[:, None] * weights * scale[None, :]
+
+
+@workload(_matrix(101), small=6, full=5000)
+def robust_scores(x):
+    centre = np.median(x, axis=1, keepdims=True)
+    spread = np.percentile(x, 75, axis=1, keepdims=True) - np.percentile(x, 25, axis=1, keepdims=True)
+    return (x - centre) / spread
+
+
+@workload(lambda n, rng: (rng.standard_normal(n),), small=30, full=200_000)
+def median_filter(x):
+    windows = np.stack([x[k : len(x) - 8 + k] for k in range(9)], axis=1)
+    return np.sort(windows, axis=1)[:, 4]
+
+
+@workload(lambda n, rng: (rng.standard_normal(n),), small=31, full=200_000)
+def ranks(x):
+    order = np.argsort(x)
+    result = np.empty(len(x), np.int64)
+    result[order] = np.arange(len(x))
+    return result

@@ -110,4 +110,14 @@ def _copy(call: Call, memory: _Memory) -> None:
     memory.whole(call.writes[0])[...] = memory.whole(call.reads[0])
 
 
-_CALLS = {"gemm": _gemm, "copy": _copy}
+def _sort(call: Call, memory: _Memory) -> None:
+    memory.whole(call.writes[0])[...] = np.sort(memory.whole(call.reads[0]), axis=call.params["axis"], kind=call.params["kind"])
+
+
+def _argsort(call: Call, memory: _Memory) -> None:
+    memory.whole(call.writes[0])[...] = np.argsort(
+        memory.whole(call.reads[0]), axis=call.params["axis"], kind=call.params["kind"]
+    )
+
+
+_CALLS = {"gemm": _gemm, "copy": _copy, "sort": _sort, "argsort": _argsort}

@@ -123,9 +123,9 @@ class _Fusion:
             names.append(name)
         return tuple(names), copies, alias_names
 
-    def temporary(self, dtype: DType, shape: tuple[int, ...]) -> Buffer:
+    def temporary(self, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...] | None = None) -> Buffer:
         self.temporaries += 1
-        return self.add_buffer(f"p{self.temporaries - 1}", dtype, shape)
+        return self.add_buffer(f"p{self.temporaries - 1}", dtype, shape, strides)
 
     def kernel_name(self, what: str) -> str:
         self.kernels += 1

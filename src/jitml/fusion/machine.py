@@ -1,8 +1,8 @@
 """Which machine are loops shaped for?  A few numbers that the cost model and the schedules read.
 
 The defaults describe a small server core with AVX-512; the runtime passes what it detects. Code depends on these
-numbers for speed only, with one exception: `reduction_block` and `chunk` fix how a sum associates, so they are the
-same on every machine.
+numbers for speed only, with two exceptions: `reduction_block` and `chunk` fix how a sum associates, so they are the
+same on every machine; and without a library's sorts, equal elements keep their order whatever the kind of sort.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ class Machine:
         matrix_flops: operations a nanosecond of one core inside BLAS, a multiply-add counting two.
         parallel_ns: the least serial work, in ns, for which waking a second thread pays.
         grain_ns: the least work, in ns, to hand to a thread at once.
+        has_sorts: whether a library sorts rows (the calls `sort` and `argsort`).
     """
 
     cores: int = 2
@@ -35,6 +36,7 @@ class Machine:
     matrix_flops: float = 50.0
     parallel_ns: float = 50_000.0
     grain_ns: float = 20_000.0
+    has_sorts: bool = True
 
     @property
     def reduction_block(self) -> int:

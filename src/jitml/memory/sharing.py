@@ -71,10 +71,10 @@ class Sharing:
         return name
 
     def may_share(self, n: int, read: str, written: str) -> bool:
-        """`may_share` for step n; a call into a library never runs in place, a copy always."""
+        """`may_share` for step n; of the calls into libraries, a copy and a sort may run in place."""
         step = self.program.steps[n]
         if not isinstance(step, Kernel):
-            return step.name == "copy"
+            return step.name in ("copy", "sort")
         if n not in self._known:
             self._known[n] = accesses(step)
         return may_share(step, read, written, self._known[n])
@@ -88,7 +88,7 @@ class Sharing:
         self._given.add(read)
         self.in_place.append((written, read, n))
         step = self.program.steps[n]
-        if not isinstance(step, Kernel) and read in step.reads:
+        if not isinstance(step, Kernel) and step.name == "copy" and read in step.reads:
             self.dropped.add(n)  # a copy onto itself
 
     def is_free(self, n: int, read: str, written: str) -> bool:

@@ -1,4 +1,4 @@
-"""Sorting and searching. Sorts are stable and put NaN last; a partition is a sort, which satisfies its contract."""
+"""Sorting and searching. Sorts are NumPy's of the same kind; a partition is a sort, which satisfies its contract."""
 
 from __future__ import annotations
 
@@ -26,13 +26,19 @@ from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, fresh
 
 
-def _sorted(op: Op, a: Any, axis: int | None, order: Any) -> TracedArray:
+def _kind_of(kind: str | None, stable: bool | None) -> str:
+    np.sort(np.empty(0), kind=kind, stable=stable)  # type: ignore[arg-type]  # NumPy's own errors
+    initial = "s" if stable else (kind or "q")[0].lower()
+    return {"h": "heapsort", "m": "stable", "s": "stable"}.get(initial, "quicksort")
+
+
+def _sorted(op: Op, a: Any, axis: int | None, order: Any, kind: str = "quicksort") -> TracedArray:
     x = value_of(a)
     if order is not None:
         raise ValueError("Cannot specify order when the array has no fields.")
     if axis is None:
         x, axis = reshape_value(x, (x.size,)), -1
-    return fresh(op(x, axis=normalize_axis(as_int(axis), x.ndim)))
+    return fresh(op(x, axis=normalize_axis(as_int(axis), x.ndim), kind=kind))
 
 
 def _ascending(name: str, descending: bool | None) -> None:
@@ -51,7 +57,7 @@ def sort(
     descending: bool | None = None,
 ) -> TracedArray:
     _ascending("sort", descending)
-    return _sorted(ops.sort, a, axis, order)
+    return _sorted(ops.sort, a, axis, order, _kind_of(kind, stable))
 
 
 @implements(np.argsort)
@@ -67,7 +73,7 @@ def argsort(
     _ascending("argsort", descending)
     if np.ndim(a) == 0 and axis in (0, -1):
         return fresh(ops.full(value=0, shape=(1,), dtype=I64))
-    return _sorted(ops.argsort, a, axis, order)
+    return _sorted(ops.argsort, a, axis, order, _kind_of(kind, stable))
 
 
 @implements(np.partition)
@@ -86,9 +92,9 @@ def lexsort(keys: Any, axis: int = -1) -> TracedArray:
     columns = [value_of(k) for k in (keys if isinstance(keys, (list, tuple)) else list(iter(as_array(keys))))]
     if columns[0].ndim != 1:
         not_compiled("lexsort", "of keys with several axes", "Sort one row after the other.")
-    order = ops.argsort(columns[0], axis=0)
+    order = ops.argsort(columns[0], axis=0, kind="stable")
     for column in columns[1:]:
-        order = ops.gather(order, ops.argsort(ops.gather(column, order, axis=0), axis=0), axis=0)
+        order = ops.gather(order, ops.argsort(ops.gather(column, order, axis=0), axis=0, kind="stable"), axis=0)
     return fresh(order)
 
 
@@ -154,7 +160,7 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     x, y = value_of(element, dtype), value_of(test_elements, dtype)
     y = reshape_value(y, (y.size,))
     if y.size > 16:
-        keys = ops.sort(y, axis=0)
+        keys = ops.sort(y, axis=0, kind="quicksort")
         place = ops.minimum(search(keys, x, "left"), y.size - 1)
         found = ops.eq(ops.gather(keys, place, axis=0), x)
     else:

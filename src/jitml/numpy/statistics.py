@@ -196,7 +196,7 @@ def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = F
     x = value_of(a)
     axes = axes_of(axis, x.ndim)
     inner, outer = _compute_dtype(x, None)
-    rows = ops.sort(_rows(x, axes), axis=x.ndim - len(axes))
+    rows = ops.sort(_rows(x, axes), axis=x.ndim - len(axes), kind="quicksort")
     count = rows.shape[-1]
     if count == 0:
         result = full(rows.shape[:-1], float("nan"), outer)
@@ -246,7 +246,7 @@ def _quantile(name: str, scale: int | None) -> Callable[..., Any]:
         if fractions.size and not (fractions.min() >= 0 and fractions.max() <= 1):
             raise ValueError(f"{name.capitalize()}s must be in the range [0, {scale or 1}]")
         axes = axes_of(axis, x.ndim)
-        rows = ops.sort(_rows(x, axes), axis=x.ndim - len(axes))
+        rows = ops.sort(_rows(x, axes), axis=x.ndim - len(axes), kind="quicksort")
         kind = "lower" if method == "linear" and fractions.dtype.kind in "iu" else method
         inner = np.result_type(rows.dtype, 0.0) if is_weak else np.result_type(rows.dtype, fractions.dtype, 0.0)
         values = [_at_fraction(rows, float(f), kind, inner) for f in fractions.flat]

@@ -1,6 +1,6 @@
 """What does a caller hold once a program is compiled?  An `Executable`: call it with arrays, get arrays.
 
-Here emitted code is made native, bound to what it calls (the thread pool, BLAS, the arena) and given a way in. Guards,
+Here emitted code is made native, bound to what it calls (the thread pool, BLAS, sorts, the arena) and given a way in. Guards,
 conversions and containers of arguments are dispatch's business: an executable takes exactly the arrays it was compiled for.
 """
 
@@ -23,6 +23,7 @@ from jitml.memory.program import Program
 from jitml.runtime import jit
 from jitml.runtime.arena import arenas, release_arena
 from jitml.runtime.blas import GATES, blas_address, blas_gates
+from jitml.runtime.sorting import sort_address
 from jitml.runtime.stub import native_calls, native_function
 from jitml.runtime.target import host_target, thread_limit
 from jitml.runtime.threads import parallel_for_ir, pool
@@ -127,6 +128,8 @@ class Executable:
                 addresses["jitml_pool_run"] = pool()["jitml_pool_run"]
             elif name in GATES:
                 addresses[name] = blas_gates()[name]
+            elif name.startswith(("jitml_sort_", "jitml_argsort_")):
+                addresses[name] = sort_address(name)
             elif name.endswith("_"):  # a Fortran name
                 addresses[name] = blas_address(name)
             # Anything else is libm's: the linker finds it in the process, and says so if it does not.

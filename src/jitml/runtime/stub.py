@@ -14,7 +14,6 @@ says whether the running interpreter and NumPy have that layout.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import platform
 import sys
 import sysconfig
@@ -27,24 +26,14 @@ import numpy as np
 from jitml.fusion.loops import Buffer
 from jitml.runtime.arena import arenas
 from jitml.runtime.jit import Code, generate, link, parse
+from jitml.runtime.numpy_api import numpy_api
 from jitml.runtime.target import host_target
 
 Array = np.ndarray[Any, Any]
 
 # Offsets of the data pointer in PyArrayObject, of the value in PyFloatObject and of the type in PyObject: 64-bit CPython.
 DATA, FLOAT_VALUE, TYPE = 16, 16, 8
-_NUMPY_2_ABI = 0x2000000
 _NEW_FROM_DESCR = 94  # PyArray_NewFromDescr's slot in NumPy's C API table
-
-
-@cache
-def _numpy_api() -> ctypes.Array[ctypes.c_void_p]:
-    umath: Any = importlib.import_module("numpy._core._multiarray_umath")  # the capsule has no other home
-    capsule = umath._ARRAY_API
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table: ctypes.Array[ctypes.c_void_p] = (ctypes.c_void_p * 300).from_address(pointer(capsule, None))
-    return table
 
 
 @cache
@@ -52,12 +41,8 @@ def native_calls() -> bool:
     """Whether arrays can be read in place; if not, `Executable` goes through `ndarray.ctypes` instead."""
     if platform.python_implementation() != "CPython" or sys.maxsize != 2**63 - 1 or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return False
-    try:
-        table = _numpy_api()
-        version = ctypes.CFUNCTYPE(ctypes.c_uint)(table[0] or 0)()
-    except (AttributeError, ImportError, ValueError):
-        return False
-    if version != _NUMPY_2_ABI or table[2] != id(np.ndarray):
+    table = numpy_api()
+    if table is None or table[2] != id(np.ndarray):
         return False
     probe = np.arange(6.0).reshape(2, 3)
     data = ctypes.c_void_p.from_address(id(probe) + DATA).value
@@ -289,7 +274,9 @@ _KINDS = {"float64": 1, "int64": 2, "bool": 3}
 def _native_call() -> Code:
     imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS.split()}
     imports |= {name: id(x) for name, x in _OBJECTS.items()}
-    imports |= {"PyArray_NewFromDescr": int(_numpy_api()[_NEW_FROM_DESCR] or 0), "jitml_arena": arenas()["jitml_arena"]}
+    table = numpy_api()
+    assert table is not None, "native_calls() was asked"
+    imports |= {"PyArray_NewFromDescr": int(table[_NEW_FROM_DESCR] or 0), "jitml_arena": arenas()["jitml_arena"]}
     text = _CALL.format(DATA=DATA, TYPE=TYPE, FLOAT_VALUE=FLOAT_VALUE, FLOAT=1, INT=2, BOOL=3)
     loaded = link([generate(parse(text), host_target(), level=2)], imports=imports, exports=("jitml_call",))
     loaded.keep_forever()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jitml.codegen.target import Target
 from jitml.config import CONFIG
 from jitml.fusion.machine import Machine
+from jitml.runtime.sorting import has_sorts
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
@@ -87,7 +88,7 @@ def host_machine() -> Machine:
     depend on JITML_NUM_THREADS or on where the scheduler lets the process run.
     """
     caches, target = host_caches(), host_target()
-    return Machine(cores=CUT_FOR, vector_bytes=target.vector_bytes, l1=caches.l1, l2=caches.l2, l3=caches.l3)
+    return Machine(CUT_FOR, target.vector_bytes, caches.l1, caches.l2, caches.l3, has_sorts=has_sorts())
 
 
 @cache

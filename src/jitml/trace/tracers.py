@@ -307,7 +307,7 @@ class TracedArray(Traced):
         self[...] = value
 
     def sort(self, axis: int = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None) -> None:
-        assign(self, read(call(np.sort, self, axis=axis)))
+        assign(self, read(call(np.sort, self, axis, kind, order, stable=stable)))
 
 
 class TracedScalar(Traced):

@@ -111,9 +111,9 @@ def cummax_jvp(out: Value, primals: Sequence[Value], tangents: Tangents, *, axis
 
 
 @jvp.rule(ops.sort)
-def sort_jvp(out: Value, primals: Sequence[Value], tangents: Tangents, *, axis: int) -> Tangent:
+def sort_jvp(out: Value, primals: Sequence[Value], tangents: Tangents, *, axis: int, kind: str) -> Tangent:
     (x,), (dx,) = primals, tangents
-    return _taken_along(dx, ops.argsort(x, axis=axis), axis)
+    return _taken_along(dx, ops.argsort(x, axis=axis, kind="stable"), axis)
 
 
 def _taken_along(dx: Tangent, index: Value, axis: int) -> Value:

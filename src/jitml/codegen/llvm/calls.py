@@ -1,5 +1,6 @@
 """How are library calls written?  Products go to BLAS (`blas.py`), or to a nest of our own where a call is not worth it.
 
+Sorts go to functions that the runtime supplies (`sorting.py`).
 Copies, products that are too small for a call, outer products and empty sums are ordinary kernels.
 """
 
@@ -11,6 +12,7 @@ from jitml.codegen.llvm.blas import emit_blas
 from jitml.codegen.llvm.gram import emit_gram, is_gram
 from jitml.codegen.llvm.kernel import Unit, emit_kernel
 from jitml.codegen.llvm.product import Product
+from jitml.codegen.llvm.sorting import emit_sort
 from jitml.errors import UnsupportedError
 from jitml.fusion.loops import Apply, Buffer, Const, Kernel, Kind, Load, Loop, Stmt, Store, Var
 from jitml.fusion.program import Call
@@ -33,6 +35,9 @@ def emit_call(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
                     emit_blas(unit, product, symbol)
                 return [product.x.buffer.name, product.y.buffer.name, product.z.buffer.name]
             kernel = product.kernel(call)
+        case "sort" | "argsort":
+            emit_sort(unit, call, symbol, buffers, groups)
+            return [*call.reads, *call.writes]
         case _:
             raise UnsupportedError(f"no library function is named {call.name}")
     emit_kernel(unit, kernel, symbol, groups)

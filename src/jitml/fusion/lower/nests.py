@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from jitml.fusion.loops import Buffer, Const, Kernel, Kind, Loop, Stmt
 from jitml.fusion.machine import Machine
-from jitml.fusion.program import Step
+from jitml.fusion.program import Call, Step
 from jitml.ir.graph import Node
 from jitml.ir.op import RuleTable
 from jitml.ir.types import DType
 
 SERIAL_NS = 1.0  # one element of a loop that carries a value along
+
+
+class NewBuffer(Protocol):
+    """Makes a temporary; its strides are in elements, C order if None."""
+
+    def __call__(self, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...] | None = None) -> Buffer: ...
 
 
 @dataclass
@@ -26,7 +33,7 @@ class Site:
     reads: tuple[Buffer, ...]
     writes: tuple[Buffer, ...]
     machine: Machine
-    new_buffer: Callable[[DType, tuple[int, ...]], Buffer]
+    new_buffer: NewBuffer
     new_name: Callable[[str], str]
     steps: list[Step] = field(default_factory=list)
 
@@ -49,6 +56,11 @@ class Site:
                     kind, grain = "parallel", max(1, round(self.machine.grain_ns * shape[axis] / time))
             body = (Loop(f"i{axis}", Const(0), Const(shape[axis]), 1, kind, body, grain),)
         return body
+
+    def call(self, name: str, read: Buffer, written: Buffer, **params: Any) -> None:
+        """A call into a library that makes one buffer from one other."""
+        source = self.node.source
+        self.steps.append(Call(name, (read.name,), (written.name,), params, (source,) if source else ()))
 
     def emit(self, body: tuple[Stmt, ...], *buffers: Buffer, updates: dict[str, str] | None = None) -> None:
         source = self.node.source

@@ -1,7 +1,8 @@
 """Reductions, cumulative scans and sorts. They keep the dtype: NumPy's widening of small integers is a `convert` before.
 
 Sums may associate freely but are at least as accurate as NumPy's pairwise sums. `reduce_max` and `reduce_min` hand
-NaN on; `argmax` and `argmin` give the first NaN, else the first extreme. Sorting puts NaN last and is stable.
+NaN on; `argmax` and `argmin` give the first NaN, else the first extreme. Sorting puts NaN last; its `kind` (NumPy's
+`quicksort`, `heapsort` or `stable`) decides the order of equal elements.
 """
 
 from __future__ import annotations
@@ -76,11 +77,14 @@ cumprod = Op("cumprod", "reductions", _cumulative, _evaluate_cumulative(np.multi
 cummax = Op("cummax", "reductions", _cumulative, _evaluate_cumulative(np.maximum))
 cummin = Op("cummin", "reductions", _cumulative, _evaluate_cumulative(np.minimum))
 
-sort = Op("sort", "reductions", _along, lambda x, *, axis: np.sort(x, axis=axis, kind="stable"))
+
+def _sorted(x: Aval, *, axis: int, kind: str) -> Aval:
+    return _along(x, axis=axis)
 
 
-def _argsort_aval(x: Aval, *, axis: int) -> Aval:
+def _argsorted(x: Aval, *, axis: int, kind: str) -> Aval:
     return _along(x, axis=axis).with_dtype(I64)
 
 
-argsort = Op("argsort", "reductions", _argsort_aval, lambda x, *, axis: np.argsort(x, axis=axis, kind="stable"))
+sort = Op("sort", "reductions", _sorted, lambda x, *, axis, kind: np.sort(x, axis=axis, kind=kind))
+argsort = Op("argsort", "reductions", _argsorted, lambda x, *, axis, kind: np.argsort(x, axis=axis, kind=kind))

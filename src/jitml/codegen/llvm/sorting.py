@@ -1,0 +1,97 @@
+"""How are rows sorted?  By functions that the runtime supplies, one row after the other, many rows by several threads.
+
+`i32 @jitml_sort_f64_quicksort(ptr row, i64 n, ptr null)` sorts in place, `i32 @jitml_argsort_f64_stable(ptr row,
+ptr positions, i64 n, ptr null)` reorders the positions; both return 0 unless memory ran out. (The last argument is for the
+dtypes that jitml does not have.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jitml.codegen.llvm.kernel import Unit
+from jitml.fusion.loops import Buffer, Check, Const
+from jitml.fusion.program import Call
+from jitml.ir.types import BOOL, dtype_name
+
+ALONE = 1 << 13  # elements that one thread sorts in some 50 us
+GRAIN = 1 << 12
+
+
+def emit_sort(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer], groups: Mapping[str, str]) -> None:
+    """Append `i64 @symbol(ptr error, ptr x, ptr y)`, and the body that fills and sorts some of y's rows."""
+    x, y = buffers[call.reads[0]], buffers[call.writes[0]]
+    n = y.shape[call.params["axis"]]
+    rows = y.size // n
+    run = f"call void @{symbol}.rows(ptr %context, i64 0, i64 {rows})"
+    if rows > 1 and y.size >= ALONE:
+        unit.declarations.declare("void @jitml_parallel_for(ptr, ptr, i64, i64, i64)")
+        run = f"call void @jitml_parallel_for(ptr @{symbol}.rows, ptr %context, i64 0, i64 {rows}, i64 {max(1, GRAIN // n)})"
+    failure = Check(Const(False, BOOL), "MemoryError", f"no memory for what {call.name} needs besides its result")
+    unit.functions.append(_ALL.format(symbol=symbol, run=run, status=1 + unit.check_number(failure)))
+
+    x_step, y_step = n * x.dtype.itemsize, n * y.dtype.itemsize
+    fill, parameters, operands = "  br label %sort", "ptr, i64, ptr", f"ptr %y.row, i64 {n}, ptr null"
+    if call.name == "argsort":
+        fill, parameters, operands = _POSITIONS.format(n=n), f"ptr, {parameters}", f"ptr %x.row, {operands}"
+    elif groups[x.name] != groups[y.name]:
+        unit.declarations.declare("void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        fill = f"  call void @llvm.memcpy.p0.p0.i64(ptr %y.row, ptr %x.row, i64 {y_step}, i1 false)\n  br label %sort"
+    function = f"@jitml_{call.name}_{dtype_name(x.dtype)}_{call.params['kind']}"
+    unit.declarations.declare(f"i32 {function}({parameters})")
+    sort = f"call i32 {function}({operands})"
+    unit.functions.append(_ROWS.format(symbol=symbol, x_step=x_step, y_step=y_step, fill=fill, sort=sort))
+
+
+_ALL = """define internal i64 @{symbol}(ptr %error, ptr %x, ptr %y) #0 {{
+entry:
+  %context = alloca {{ ptr, ptr, i32 }}
+  %slot.y = getelementptr {{ ptr, ptr, i32 }}, ptr %context, i64 0, i32 1
+  %slot.failed = getelementptr {{ ptr, ptr, i32 }}, ptr %context, i64 0, i32 2
+  store ptr %x, ptr %context
+  store ptr %y, ptr %slot.y
+  store i32 0, ptr %slot.failed
+  {run}
+  %failed = load i32, ptr %slot.failed
+  %has_failed = icmp ne i32 %failed, 0
+  %status = select i1 %has_failed, i64 {status}, i64 0
+  ret i64 %status
+}}"""
+
+_ROWS = """define internal void @{symbol}.rows(ptr %context, i64 %begin, i64 %end) #0 {{
+entry:
+  %slot.y = getelementptr {{ ptr, ptr, i32 }}, ptr %context, i64 0, i32 1
+  %slot.failed = getelementptr {{ ptr, ptr, i32 }}, ptr %context, i64 0, i32 2
+  %x = load ptr, ptr %context
+  %y = load ptr, ptr %slot.y
+  br label %loop
+loop:
+  %row = phi i64 [ %begin, %entry ], [ %next, %continue ]
+  %x.first = mul i64 %row, {x_step}
+  %y.first = mul i64 %row, {y_step}
+  %x.row = getelementptr i8, ptr %x, i64 %x.first
+  %y.row = getelementptr i8, ptr %y, i64 %y.first
+{fill}
+sort:
+  %code = {sort}
+  %fails = icmp ne i32 %code, 0
+  br i1 %fails, label %fail, label %continue
+fail:
+  store atomic i32 1, ptr %slot.failed monotonic, align 4
+  br label %continue
+continue:
+  %next = add i64 %row, 1
+  %more = icmp slt i64 %next, %end
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}"""
+
+_POSITIONS = """  br label %fill
+fill:
+  %k = phi i64 [ 0, %loop ], [ %k.next, %fill ]
+  %slot = getelementptr i64, ptr %y.row, i64 %k
+  store i64 %k, ptr %slot
+  %k.next = add i64 %k, 1
+  %filling = icmp slt i64 %k.next, {n}
+  br i1 %filling, label %fill, label %sort"""
