@@ -117,12 +117,12 @@ class Pullback:
         self.residuals = residuals
 
     def __call__(self, ct: Any) -> tuple[Any, ...]:
-        return _in_a_trace(self._pull, ct)  # type: ignore[no-any-return]  # what _pull returns
+        return _in_a_trace(self._pull, ct)
 
     def _pull(self, ct: Any) -> tuple[Any, ...]:
         cotangents = _like("vjp: the cotangent", ct, self.result, self.avals)
         found = _inline(self.graph, [*map(read, self.residuals), *(cotangents[i] for i in self.moving)])
-        return self.arguments.show(found)  # type: ignore[no-any-return]  # its structure is a tuple
+        return self.arguments.show(found)
 
 
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:

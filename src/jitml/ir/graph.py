@@ -218,10 +218,10 @@ class GraphBuilder:
         array = np.asarray(x)
         if array.ndim == 0:
             params = {"value": array.item(), "shape": (), "dtype": array.dtype}
-            return self.record(OPS["full"], (), params)  # type: ignore[no-any-return]  # one-result ops return a Value
+            return self.record(OPS["full"], (), params)
         params = {"value": np.array(array, order="C"), "shape": array.shape, "dtype": array.dtype}
         aval_of(array)
-        return self.record(OPS["array"], (), params)  # type: ignore[no-any-return]  # as above
+        return self.record(OPS["array"], (), params)
 
     def inline(self, graph: Graph, args: Sequence[Value]) -> tuple[Value, ...]:
         """Copy another graph's nodes into this one, its inputs replaced by `args`; returns its outputs here."""

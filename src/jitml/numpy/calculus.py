@@ -242,7 +242,7 @@ _UNROLLED = 16  # taps of a kernel that become so many slices
 def _sum_of_slices(x: Value, kernel: Value, length: int) -> Value:
     taps = [ops.broadcast(_item(kernel, n), shape=(length,), axes=()) for n in range(kernel.shape[0])]
     shifted = (ops.slice(x, start=(n,), stop=(n + length,), step=(1,)) for n in range(len(taps)))
-    return reduce(ops.add, map(ops.mul, shifted, taps))  # type: ignore[no-any-return]  # one result
+    return reduce(ops.add, map(ops.mul, shifted, taps))
 
 
 def _sum_of_windows(x: Value, kernel: Value, length: int) -> Value:

@@ -242,7 +242,7 @@ def logspace(
 ) -> TracedArray:
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     result = np.power(base, exponents)
-    return result if dtype is None else result.astype(dtype)  # type: ignore[no-any-return]  # tracers are outside NumPy's types
+    return result if dtype is None else result.astype(dtype)
 
 
 refuses(np.geomspace, because="is not compiled yet", remedy="np.exp(np.linspace(np.log(a), np.log(b), n)) is.")
@@ -266,7 +266,7 @@ def band(shape: Shape, k: int, compare: Callable[..., Any]) -> Value:
     """Where `column - row` compares with k, as bool; over the last two axes."""
     column = ops.iota(shape=shape, axis=len(shape) - 1, dtype=I64)
     row = ops.iota(shape=shape, axis=len(shape) - 2, dtype=I64)
-    return compare(column - row, k)  # type: ignore[no-any-return]  # one-result ops return a Value
+    return compare(column - row, k)
 
 
 @implements(np.tri)

@@ -104,7 +104,7 @@ def matrix_power(a: Any, n: Any) -> Any:
         rows, columns = (ops.iota(shape=x.shape, axis=x.ndim - k, dtype=I64) for k in (2, 1))
         return fresh(astype(ops.eq(rows, columns), x.dtype))
     if exponent <= 3:
-        return [x, x @ x, (x @ x) @ x][exponent - 1] if exponent > 1 else fresh(read(x))  # type: ignore[operator]
+        return [x, x @ x, (x @ x) @ x][exponent - 1] if exponent > 1 else fresh(read(x))  # type: ignore[operator]  # arrays have @
     power: Any = None
     result: Any = None
     while exponent:

@@ -90,7 +90,7 @@ def constant(array: np.ndarray[Any, Any]) -> Value:
     dtype_name(array.dtype)
     if array.size == 0 or ((array == array.flat[0]).all() and not _mixed_zeros(array)):
         return full(array.shape, array.flat[0].item() if array.size else 0, array.dtype)
-    return ops.array(value=np.array(array, order="C"), shape=array.shape, dtype=array.dtype)  # type: ignore[no-any-return]
+    return ops.array(value=np.array(array, order="C"), shape=array.shape, dtype=array.dtype)
 
 
 def _mixed_zeros(array: np.ndarray[Any, Any]) -> bool:
@@ -113,7 +113,7 @@ def _stacked(items: Sequence[object]) -> Value:
         message = f"setting an array element with a sequence: the parts have the shapes {[v.shape for v in values]}"
         raise ShapeError(message, source=user_source())
     rows = [ops.reshape(astype(v, dtype), shape=(1, *v.shape)) for v in values]
-    return ops.concat(*rows, axis=0)  # type: ignore[no-any-return]  # one-result ops return a Value
+    return ops.concat(*rows, axis=0)
 
 
 def as_array(x: object) -> TracedArray:
@@ -122,7 +122,7 @@ def as_array(x: object) -> TracedArray:
 
 
 def full(shape: Iterable[int], value: int | float | bool, dtype: DType) -> Value:
-    return ops.full(value=value, shape=tuple(shape), dtype=dtype)  # type: ignore[no-any-return]  # a Value, as above
+    return ops.full(value=value, shape=tuple(shape), dtype=dtype)
 
 
 def astype(x: Value, dtype: DType | None) -> Value:
@@ -135,7 +135,7 @@ def broadcast_value(x: Value, shape: Sequence[int]) -> Value:
     shape = tuple(shape)
     if x.shape == shape:
         return x
-    return ops.broadcast(x, shape=shape, axes=tuple(range(len(shape) - x.ndim, len(shape))))  # type: ignore[no-any-return]
+    return ops.broadcast(x, shape=shape, axes=tuple(range(len(shape) - x.ndim, len(shape))))
 
 
 def reshape_value(x: Value, shape: Iterable[int]) -> Value:
@@ -169,7 +169,7 @@ def checked_index(index: Value, size: int) -> Value:
     """The index itself; at run time IndexError unless 0 <= index < size (a gather counts negative ones from the end)."""
     index = astype(index, I64)
     inside = ops.select(ops.lt(index, 0), full(index.shape, size, I64), index)
-    return ops.gather(ops.iota(shape=(size,), axis=0, dtype=I64), inside, axis=0)  # type: ignore[no-any-return]  # one result
+    return ops.gather(ops.iota(shape=(size,), axis=0, dtype=I64), inside, axis=0)
 
 
 def axes_of(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:

@@ -64,7 +64,7 @@ def _along(x: Value, axis: int, before: int, after: int, mode: str) -> Value:
     reach = size - 1 if mode == "reflect" else size
     if mode != "edge" and max(before, after) > reach:
         # NumPy's own pad of the positions says which element each place repeats.
-        return ops.gather(x, constant(np.pad(np.arange(size), (before, after), mode=mode)), axis=axis)  # type: ignore[no-any-return, call-overload]
+        return ops.gather(x, constant(np.pad(np.arange(size), (before, after), mode=mode)), axis=axis)  # type: ignore[call-overload]  # modes are checked before
     first, last = {
         "edge": ((0, 1), (size - 1, size)),
         "wrap": ((size - before, size), (0, after)),
@@ -72,7 +72,7 @@ def _along(x: Value, axis: int, before: int, after: int, mode: str) -> Value:
         "reflect": ((1, before + 1), (size - 1 - after, size - 1)),
     }[mode]
     parts = [_part(x, axis, first, before, mode), x, _part(x, axis, last, after, mode)]
-    return ops.concat(*(p for p in parts if p.shape[axis]), axis=axis)  # type: ignore[no-any-return]  # one result
+    return ops.concat(*(p for p in parts if p.shape[axis]), axis=axis)
 
 
 def _part(x: Value, axis: int, limits: tuple[int, int], width: int, mode: str) -> Value:
@@ -81,14 +81,14 @@ def _part(x: Value, axis: int, limits: tuple[int, int], width: int, mode: str) -
     part = ops.slice(x, start=start, stop=stop, step=(1,) * x.ndim)
     if mode == "edge":
         return broadcast_value(part, [width if n == axis else size for n, size in enumerate(x.shape)])
-    return part if mode == "wrap" else ops.flip(part, axes=(axis,))  # type: ignore[no-any-return]  # as above
+    return part if mode == "wrap" else ops.flip(part, axes=(axis,))
 
 
 def _constant(x: Value, pairs: list[tuple[int, int]], values: Any) -> Value:
     zeros = (0,) * x.ndim
     if not isinstance(values, (list, tuple)):
         lows, highs = (tuple(pair[n] for pair in pairs) for n in (0, 1))
-        return ops.pad(x, value_of(values, x.dtype), low=lows, high=highs, interior=zeros)  # type: ignore[no-any-return]
+        return ops.pad(x, value_of(values, x.dtype), low=lows, high=highs, interior=zeros)
     each = [values[0]] * x.ndim if len(values) == 1 else list(values)
     if not isinstance(each[0], (list, tuple)):
         each = [values] * x.ndim

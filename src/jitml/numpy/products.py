@@ -41,7 +41,7 @@ def dot_values(x: Value, y: Value, contract: tuple[Ints, Ints], batch: tuple[Int
     """`dot_general`; result axes are the batch's, then x's free ones, then y's."""
     if x.dtype == F16:
         return astype(ops.dot_general(astype(x, F32), astype(y, F32), batch=batch, contract=contract), F16)
-    return ops.dot_general(x, y, batch=batch, contract=contract)  # type: ignore[no-any-return]  # one-result ops return a Value
+    return ops.dot_general(x, y, batch=batch, contract=contract)
 
 
 def _operands(name: str, *args: Any) -> list[Value]:
@@ -240,7 +240,7 @@ def diagonal_values(x: Value, offset: int, axis1: int, axis2: int) -> Value:
     others = tuple(n for n in range(x.ndim) if n not in (one, two))
     ordered = ops.transpose(x, perm=(*others, one, two)) if (one, two) != (x.ndim - 2, x.ndim - 1) else x
     down, right = max(-offset, 0), max(offset, 0)
-    return ops.gather(ordered, index + down if down else index, index + right if right else index, axis=len(others))  # type: ignore[no-any-return]
+    return ops.gather(ordered, index + down if down else index, index + right if right else index, axis=len(others))
 
 
 @implements(np.diagonal)

@@ -79,7 +79,7 @@ def reduce_values(op: Op, x: Value, axes: Sequence[int]) -> Value:
     if x.dtype == BOOL:
         op = {ops.reduce_sum: ops.reduce_any, ops.reduce_max: ops.reduce_any}.get(op, op)
         op = {ops.reduce_prod: ops.reduce_all, ops.reduce_min: ops.reduce_all}.get(op, op)
-    return op(x, axes=tuple(axes))  # type: ignore[no-any-return]  # one-result ops return a Value
+    return op(x, axes=tuple(axes))
 
 
 def masked(x: Value, where: Any, identity: int | float | bool) -> Value:
@@ -89,7 +89,7 @@ def masked(x: Value, where: Any, identity: int | float | bool) -> Value:
     mask = value_of(where, BOOL)
     shape = np.broadcast_shapes(mask.shape, x.shape)
     x = broadcast_value(x, shape)
-    return ops.select(broadcast_value(mask, shape), x, full(shape, identity, x.dtype))  # type: ignore[no-any-return]
+    return ops.select(broadcast_value(mask, shape), x, full(shape, identity, x.dtype))
 
 
 def _sum_or_product(op: Op, combine: Op, identity: int) -> Callable[..., Any]:
@@ -237,7 +237,7 @@ def without_nan(x: Value, instead: float) -> Value:
     """x with every NaN replaced."""
     if not is_float(x.dtype):
         return x
-    return ops.select(ops.isnan(x), full(x.shape, instead, x.dtype), x)  # type: ignore[no-any-return]  # a Value
+    return ops.select(ops.isnan(x), full(x.shape, instead, x.dtype), x)
 
 
 def _ignoring_nan(function: Callable[..., Any], identity: float) -> Callable[..., Any]:

@@ -69,7 +69,7 @@ def _close(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Value:
     bound = ops.abs(y) * broadcast_value(value_of(rtol, dtype), shape) + broadcast_value(value_of(atol, dtype), shape)
     near = ops.bit_and(ops.le(ops.abs(ops.sub(x, y)), bound), ops.isfinite(y))
     result = ops.bit_or(near, ops.eq(x, y))
-    return ops.bit_or(result, ops.bit_and(ops.isnan(x), ops.isnan(y))) if equal_nan else result  # type: ignore[no-any-return]
+    return ops.bit_or(result, ops.bit_and(ops.isnan(x), ops.isnan(y))) if equal_nan else result
 
 
 def _is_float_kind(x: Any) -> bool:

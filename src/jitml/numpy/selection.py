@@ -53,7 +53,7 @@ def where_value(condition: Any, x: Any, y: Any) -> Value:
     dtype = common_dtype(x, y)
     mask, values = truth(value_of(condition)), [value_of(v, dtype) for v in (x, y)]
     shape = common_shape("where", mask.shape, *(v.shape for v in values))
-    return ops.select(*(broadcast_value(v, shape) for v in (mask, *values)))  # type: ignore[no-any-return]  # one result
+    return ops.select(*(broadcast_value(v, shape) for v in (mask, *values)))
 
 
 @implements(np.clip)
@@ -164,9 +164,9 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 def _index_in_mode(index: Value, size: int, mode: str) -> Value:
     """An index brought into range as `mode=` says; "raise" leaves it to the check of the gather."""
     if mode == "wrap":
-        return ops.remainder(index, size)  # type: ignore[no-any-return]  # one-result ops return a Value
+        return ops.remainder(index, size)
     if mode == "clip":
-        return ops.minimum(ops.maximum(index, 0), size - 1)  # type: ignore[no-any-return]  # as above
+        return ops.minimum(ops.maximum(index, 0), size - 1)
     return index
 
 

@@ -117,7 +117,7 @@ def search(keys: Value, wanted: Value, side: str) -> Value:
     size = keys.shape[0]
     found = ops.full(value=0, shape=wanted.shape, dtype=I64)
     if size == 0:
-        return found  # type: ignore[no-any-return]  # one-result ops return a Value
+        return found
     step = 1 << (size.bit_length() - 1)
     while step:
         # Keys before `found` stand before the wanted value; try `step` more of them.
@@ -126,15 +126,15 @@ def search(keys: Value, wanted: Value, side: str) -> Value:
         key = ops.gather(keys, ops.minimum(trial, size) - 1, axis=0)
         found = ops.select(ops.bit_and(inside, _stands_before(key, wanted, side)), trial, found)
         step //= 2
-    return found  # type: ignore[no-any-return]  # one-result ops return a Value
+    return found
 
 
 def _stands_before(key: Value, wanted: Value, side: str) -> Value:
     if side == "left":
         before = ops.lt(key, wanted)
-        return ops.bit_or(before, ops.bit_and(ops.isnan(wanted), ops.bit_not(ops.isnan(key)))) if is_float(key.dtype) else before  # type: ignore[no-any-return]
+        return ops.bit_or(before, ops.bit_and(ops.isnan(wanted), ops.bit_not(ops.isnan(key)))) if is_float(key.dtype) else before
     before = ops.le(key, wanted)
-    return ops.bit_or(before, ops.isnan(wanted)) if is_float(key.dtype) else before  # type: ignore[no-any-return]  # as above
+    return ops.bit_or(before, ops.isnan(wanted)) if is_float(key.dtype) else before
 
 
 @implements(np.digitize)

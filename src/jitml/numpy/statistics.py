@@ -48,7 +48,7 @@ def _count(x: Value, axes: Sequence[int], where: Any, dtype: DType) -> Value:
 def mean_value(x: Value, axes: Sequence[int], where: Any = True) -> Value:
     """The mean in x's own dtype."""
     total = reduce_values(ops.reduce_sum, masked(x, where, 0), axes)
-    return ops.div(total, _count(x, axes, where, x.dtype))  # type: ignore[no-any-return]  # one-result ops return a Value
+    return ops.div(total, _count(x, axes, where, x.dtype))
 
 
 def _spread(x: Value, kept: Value, axes: Sequence[int]) -> Value:
@@ -64,7 +64,7 @@ def variance_value(x: Value, axes: Sequence[int], ddof: Any, where: Any = True, 
     total = reduce_values(ops.reduce_sum, masked(distance * distance, where, 0), axes)
     count = _count(x, axes, where, x.dtype)
     freedom = ops.maximum(ops.sub(count, broadcast_value(value_of(ddof, x.dtype), count.shape)), 0.0)
-    return ops.div(total, freedom)  # type: ignore[no-any-return]  # one-result ops return a Value
+    return ops.div(total, freedom)
 
 
 @implements(np.mean)
@@ -212,7 +212,7 @@ def _or_nan(result: Value, rows: Value) -> Value:
     if not is_float(rows.dtype):
         return result
     last = _pick(rows, rows.shape[-1] - 1)
-    return ops.select(ops.isnan(last), full(result.shape, float("nan"), result.dtype), result)  # type: ignore[no-any-return]
+    return ops.select(ops.isnan(last), full(result.shape, float("nan"), result.dtype), result)
 
 
 # Where a fraction of the way through a row lies: the element before, and how far on to the next; None takes it as it is.
@@ -339,4 +339,4 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 
 def _diagonal(c: Value) -> Value:
     index = ops.iota(shape=(c.shape[0],), axis=0, dtype=np.dtype(np.int64))
-    return ops.gather(c, index, index, axis=0)  # type: ignore[no-any-return]  # one-result ops return a Value
+    return ops.gather(c, index, index, axis=0)

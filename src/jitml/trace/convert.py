@@ -45,9 +45,9 @@ def convert(function: Callable[..., Any]) -> Callable[..., Any]:
     if kind is FunctionType:
         return _convert_function(function)  # type: ignore[arg-type]  # its type says so
     if kind is MethodType:
-        return MethodType(convert(function.__func__), function.__self__)  # type: ignore[attr-defined]
+        return MethodType(convert(function.__func__), function.__self__)  # type: ignore[attr-defined]  # a method
     if kind is functools.partial:
-        return functools.partial(convert(function.func), *function.args, **function.keywords)  # type: ignore[attr-defined]
+        return functools.partial(convert(function.func), *function.args, **function.keywords)  # type: ignore[attr-defined]  # a partial
     if isinstance(function, type):
         return _convert_class(function)
     call = inspect.getattr_static(kind, "__call__", None)
@@ -71,7 +71,7 @@ def _convert_function(function: FunctionType) -> Callable[..., Any]:
     known = trace.root.converted
     if function not in known:
         known[function] = _with_hooks(trace.root, function)
-    return known[function]  # type: ignore[no-any-return]  # what the line above put there
+    return known[function]
 
 
 def _with_hooks(trace: Trace, function: FunctionType) -> FunctionType:

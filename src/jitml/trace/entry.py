@@ -38,7 +38,7 @@ def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
     body.append(f"return {_result(traced, names)}")
     source = "def enter(leaves):\n" + "".join(f"    {line}\n" for line in body)
     exec(compile(source, "<jitml entry>", "exec"), names)
-    return names["enter"]  # type: ignore[no-any-return]  # defined by the source above
+    return names["enter"]
 
 
 def _result(traced: Traced, names: dict[str, Any]) -> str:

@@ -178,7 +178,7 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(index, ast.Slice):
             bounds = [self.visit(b) if b is not None else ast.Constant(None) for b in (index.lower, index.upper, index.step)]
             return self._hook("slice", index, *bounds)
-        return self.visit(index)  # type: ignore[no-any-return]  # an expression stays one
+        return self.visit(index)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         operation = ast.Constant(_AUGMENTED[type(node.op)])

@@ -77,7 +77,7 @@ class Step:
     before: Aval
 
     def read(self, base: Value) -> Value:
-        return self.op(base, **self.params)  # type: ignore[no-any-return]  # index maps have one result
+        return self.op(base, **self.params)
 
     def write(self, base: Value, value: Value) -> Value:
         """The base with the part that `read` shows replaced by `value`."""
@@ -85,13 +85,13 @@ class Step:
         if self.op is ops.slice:
             if value.shape == base.shape:
                 return value
-            return ops.update_slice(base, value, start=params["start"], step=params["step"])  # type: ignore[no-any-return]
+            return ops.update_slice(base, value, start=params["start"], step=params["step"])
         if self.op is ops.flip:
-            return ops.flip(value, axes=params["axes"])  # type: ignore[no-any-return]  # as in read
+            return ops.flip(value, axes=params["axes"])
         if self.op is ops.transpose:
-            return ops.transpose(value, perm=invert(params["perm"]))  # type: ignore[no-any-return]  # as in read
+            return ops.transpose(value, perm=invert(params["perm"]))
         assert self.op is ops.reshape, f"a view through {self.op} cannot be written"
-        return ops.reshape(value, shape=self.before.shape)  # type: ignore[no-any-return]  # as in read
+        return ops.reshape(value, shape=self.before.shape)
 
 
 def read_through(storage: Storage, steps: tuple[Step, ...]) -> Value:

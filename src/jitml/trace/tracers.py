@@ -384,11 +384,11 @@ def read(x: Any) -> Value:
     if kind is TracedScalar:
         if x.trace.closed or not x.trace.encloses(active_trace()):
             raise leaked()
-        return x.value  # type: ignore[no-any-return]  # x is Any here
+        return x.value
     if kind is TracedNumber:
-        return x.as_value()  # type: ignore[no-any-return]  # x is Any here
+        return x.as_value()
     if kind is Value:
-        return x  # type: ignore[no-any-return]  # x is Any here
+        return x
     if kind is np.ndarray:
         return read(lift(x))
     return constant(x)

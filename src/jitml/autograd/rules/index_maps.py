@@ -77,4 +77,4 @@ def update_slice_transpose(ct: Value, x: Operand, v: Operand, *, start: Ints, st
 def _part(ct: Value, start: Sequence[int], shape: Sequence[int], step: Sequence[int]) -> Value:
     """The slice of `ct` that begins at `start` and has this shape."""
     stop = tuple(a + (n - 1) * s + 1 if n else a for a, n, s in zip(start, shape, step))
-    return ops.slice(ct, start=tuple(start), stop=stop, step=tuple(step))  # type: ignore[no-any-return]  # one result
+    return ops.slice(ct, start=tuple(start), stop=stop, step=tuple(step))

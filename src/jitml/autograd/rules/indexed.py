@@ -27,7 +27,7 @@ def scatter_jvp(out: Value, primals: Sequence[Value], tangents: Sequence[Tangent
     dx = dx if dx is not None else zeros_like(x)
     dv = dv if dv is not None else zeros_like(v)
     if combine in ("add", "set"):
-        return ops.scatter(dx, dv, *indices, axis=axis, combine=combine)  # type: ignore[no-any-return]  # one result
+        return ops.scatter(dx, dv, *indices, axis=axis, combine=combine)
     if combine == "mul":
         raise DerivativeError(
             "np.multiply.at has no derivative in jitml",
@@ -40,9 +40,9 @@ def scatter_jvp(out: Value, primals: Sequence[Value], tangents: Sequence[Tangent
 
     def collected(of_x: Value, of_v: Value) -> Value:
         chosen = ops.select(x_wins, of_x, nothing), ops.select(v_wins, of_v, nothing_v)
-        return ops.scatter(*chosen, *indices, axis=axis, combine="add")  # type: ignore[no-any-return]  # one result
+        return ops.scatter(*chosen, *indices, axis=axis, combine="add")
 
-    return ops.div(collected(dx, dv), collected(one, one_v))  # type: ignore[no-any-return]  # one result
+    return ops.div(collected(dx, dv), collected(one, one_v))
 
 
 @transpose.rule(ops.scatter)
@@ -67,4 +67,4 @@ def _is_last(shape: tuple[int, ...], indices: Sequence[Value]) -> Value:
     number = ops.reshape(ops.iota(shape=(indices[0].size,), axis=0, dtype=I64), shape=where)
     board = ops.full(value=-1, shape=shape, dtype=I64)
     written = ops.scatter(board, number, *indices, axis=0, combine="set")
-    return ops.eq(ops.gather(written, *indices, axis=0), number)  # type: ignore[no-any-return]  # one result
+    return ops.eq(ops.gather(written, *indices, axis=0), number)

@@ -26,7 +26,7 @@ not_differentiable(ops.bit_and, ops.bit_or, ops.bit_xor, ops.bit_not, ops.shift_
 
 
 def full_like(x: Value, value: float) -> Value:
-    return ops.full(value=value, shape=x.shape, dtype=x.dtype)  # type: ignore[no-any-return]  # one result
+    return ops.full(value=value, shape=x.shape, dtype=x.dtype)
 
 
 def total(*tangents: Tangent) -> Tangent:
@@ -80,7 +80,7 @@ DIVISORS: dict[Op, Slope] = {
 def _register(op: Op, combine: Op, factor: Slope) -> None:
     @jvp.rule(op)
     def unary_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
-        return combine(tangents[0], factor(primals[0], out))  # type: ignore[no-any-return]  # one result
+        return combine(tangents[0], factor(primals[0], out))
 
 
 for _op, _slope in SLOPES.items():
@@ -107,7 +107,7 @@ def sub_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent
     dx, dy = tangents
     if dy is None:
         return dx
-    return -dy if dx is None else dx - dy  # type: ignore[no-any-return]  # one result
+    return -dy if dx is None else dx - dy
 
 
 @transpose.rule(ops.sub)
@@ -125,7 +125,7 @@ def mul_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent
     (x, y), (dx, dy) = primals, tangents
     if x is y and dx is not None:
         # A square: the factor 2, exact, meets the cotangent first, where it folds into a mean's 1/n.
-        return dx * x * 2.0  # type: ignore[no-any-return]  # one result
+        return dx * x * 2.0
     return total(scaled(dx, lambda: y), scaled(dy, lambda: x))
 
 
@@ -138,10 +138,10 @@ def mul_transpose(ct: Value, x: Operand, y: Operand) -> tuple[Cotangent, ...]:
 def div_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
     (_, y), (dx, dy) = primals, tangents
     if dy is None:
-        return ops.div(dx, y)  # type: ignore[no-any-return]  # one result
+        return ops.div(dx, y)
     moved = dy * out
     # One division serves both operands, here and in the transpose.
-    return ops.div(-moved if dx is None else dx - moved, y)  # type: ignore[no-any-return]  # one result
+    return ops.div(-moved if dx is None else dx - moved, y)
 
 
 @transpose.rule(ops.div)
@@ -174,11 +174,11 @@ def pow_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent
     def in_base() -> Value:
         # y * x**(y-1), but 0 where y is 0: there x**-1 may be infinite.
         lowered = ops.select(ops.eq(y, 0.0), full_like(y, 0.0), y - 1.0)
-        return y * ops.pow(x, lowered)  # type: ignore[no-any-return]  # one result
+        return y * ops.pow(x, lowered)
 
     def in_exponent() -> Value:
         # x**y * log(x), but 0 where x is 0: there the logarithm is infinite and the power is 0 or 1.
-        return out * ops.log(ops.select(ops.eq(x, 0.0), full_like(x, 1.0), x))  # type: ignore[no-any-return]  # one result
+        return out * ops.log(ops.select(ops.eq(x, 0.0), full_like(x, 1.0), x))
 
     return total(scaled(dx, in_base), scaled(dy, in_exponent))
 
@@ -186,7 +186,7 @@ def pow_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent
 def _weight(wins: Value, ties: Value, like: Value) -> Value:
     """1 where x wins, a half where it ties, else 0."""
     shared = ops.select(ties, full_like(like, 0.5), full_like(like, 0.0))
-    return ops.select(wins, full_like(like, 1.0), shared)  # type: ignore[no-any-return]  # one result
+    return ops.select(wins, full_like(like, 1.0), shared)
 
 
 def _shared(weight: Value, dx: Tangent, dy: Tangent) -> Tangent:
@@ -220,7 +220,7 @@ def remainder_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> T
         return dx
     # The quotient as the integer it was: x // y, rounded anew, could be another near an integer.
     moved = dy * ops.rint((x - out) / y)
-    return -moved if dx is None else dx - moved  # type: ignore[no-any-return]  # one result
+    return -moved if dx is None else dx - moved
 
 
 @jvp.rule(ops.arctan2)

@@ -29,7 +29,7 @@ def reduce_sum_transpose(ct: Value, x: Operand, *, axes: Ints) -> tuple[Cotangen
 def _repeated(reduced: Value, shape: Ints, axes: Ints) -> Value:
     """A reduction's result beside each element it was made of."""
     kept = tuple(a for a in range(len(shape)) if a not in axes)
-    return ops.broadcast(reduced, shape=shape, axes=kept)  # type: ignore[no-any-return]  # one result
+    return ops.broadcast(reduced, shape=shape, axes=kept)
 
 
 @jvp.rule(ops.reduce_max, ops.reduce_min)
@@ -37,7 +37,7 @@ def reduce_max_jvp(out: Value, primals: Sequence[Value], tangents: Tangents, *, 
     (x,), (dx,) = primals, tangents
     wins = ops.eq(x, _repeated(out, x.shape, axes))
     ties = ops.reduce_sum(ops.convert(wins, dtype=x.dtype), axes=axes)
-    return ops.div(ops.reduce_sum(ops.select(wins, dx, zeros_like(x)), axes=axes), ties)  # type: ignore[no-any-return]  # one result
+    return ops.div(ops.reduce_sum(ops.select(wins, dx, zeros_like(x)), axes=axes), ties)
 
 
 @jvp.rule(ops.reduce_prod)
@@ -50,7 +50,7 @@ def reduce_prod_jvp(out: Value, primals: Sequence[Value], tangents: Tangents, *,
     axis = x.ndim - 1
     before = ops.cumprod(_shifted(x, 1, axis, fill=1.0), axis=axis, reverse=False)
     after = ops.cumprod(_shifted(x, -1, axis, fill=1.0), axis=axis, reverse=True)
-    return ops.reduce_sum(dx * (before * after), axes=(axis,))  # type: ignore[no-any-return]  # one result
+    return ops.reduce_sum(dx * (before * after), axes=(axis,))
 
 
 def _flattened(x: Value, axes: Ints) -> Value:
@@ -76,7 +76,7 @@ def _shifted(x: Value, by: int, axis: int, fill: float) -> Value:
     low = tuple(n - kept if a == axis and by > 0 else 0 for a in range(x.ndim))
     high = tuple(n - kept if a == axis and by < 0 else 0 for a in range(x.ndim))
     number = ops.full(value=fill, shape=(), dtype=x.dtype)
-    return ops.pad(rest, number, low=low, high=high, interior=(0,) * x.ndim)  # type: ignore[no-any-return]  # one result
+    return ops.pad(rest, number, low=low, high=high, interior=(0,) * x.ndim)
 
 
 @transpose.rule(ops.cumsum)
@@ -119,4 +119,4 @@ def sort_jvp(out: Value, primals: Sequence[Value], tangents: Tangents, *, axis: 
 def _taken_along(dx: Tangent, index: Value, axis: int) -> Value:
     """`np.take_along_axis`: the index array names places on one axis, the others stay."""
     places = [index if a == axis else ops.iota(shape=index.shape, axis=a, dtype=I64) for a in range(index.ndim)]
-    return ops.gather(dx, *places, axis=0)  # type: ignore[no-any-return]  # one result
+    return ops.gather(dx, *places, axis=0)

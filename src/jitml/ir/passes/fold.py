@@ -34,16 +34,16 @@ def fold_constants(graph: Graph) -> Graph:
             if node.op.is_pointwise:
                 scalars = tuple(np.asarray(m.params["value"]).astype(m.params["dtype"]) for m in known)
                 number = np.asarray(node.op.run(scalars, dict(node.params)), aval.dtype).item()
-                return ops.full(value=number, shape=aval.shape, dtype=aval.dtype)  # type: ignore[no-any-return]  # one result
+                return ops.full(value=number, shape=aval.shape, dtype=aval.dtype)
             if node.op in _REARRANGING:
-                return ops.full(value=known[0].params["value"], shape=aval.shape, dtype=aval.dtype)  # type: ignore[no-any-return]  # one result
+                return ops.full(value=known[0].params["value"], shape=aval.shape, dtype=aval.dtype)
         if aval.size > MAX_ELEMENTS or any(v.size > MAX_ELEMENTS for v in node.inputs):
             return None
         arrays = tuple(m.op.run((), dict(m.params)) for m in known)
         result = np.asarray(node.op.run(arrays, dict(node.params)), aval.dtype)
         if result.size == 0:
             return _nothing(aval)
-        return ops.array(value=result, shape=aval.shape, dtype=aval.dtype)  # type: ignore[no-any-return]  # one result
+        return ops.array(value=result, shape=aval.shape, dtype=aval.dtype)
 
     return sweep(graph, visit)
 
@@ -51,4 +51,4 @@ def fold_constants(graph: Graph) -> Graph:
 def _nothing(aval: Aval) -> Value:
     """An array without elements."""
     value = {"f": 0.0, "b": False}.get(aval.dtype.kind, 0)
-    return ops.full(value=value, shape=aval.shape, dtype=aval.dtype)  # type: ignore[no-any-return]  # one result
+    return ops.full(value=value, shape=aval.shape, dtype=aval.dtype)

@@ -33,7 +33,7 @@ def hoist_broadcasts(graph: Graph) -> Graph:
             return None
         operands = [_before_broadcast(producers[v], small.shape) for v in node.inputs]
         result = node.op(*operands, **node.params)
-        return ops.broadcast(result, shape=node.output.shape, axes=axes)  # type: ignore[no-any-return]  # one result
+        return ops.broadcast(result, shape=node.output.shape, axes=axes)
 
     return sweep(graph, visit)
 
@@ -41,4 +41,4 @@ def hoist_broadcasts(graph: Graph) -> Graph:
 def _before_broadcast(maker: Node, shape: tuple[int, ...]) -> Value:
     if maker.op is ops.broadcast:
         return maker.inputs[0]
-    return ops.full(value=maker.params["value"], shape=shape, dtype=maker.params["dtype"])  # type: ignore[no-any-return]  # one result
+    return ops.full(value=maker.params["value"], shape=shape, dtype=maker.params["dtype"])

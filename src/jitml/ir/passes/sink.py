@@ -43,7 +43,7 @@ def _sink_operand(node: Node, producers: Producers) -> Value | None:
             maker = producers.get(operands[side])
     if not fired:
         return None
-    return ops.dot_general(*operands, batch=tuple(batch), contract=tuple(contract))  # type: ignore[no-any-return]  # one result
+    return ops.dot_general(*operands, batch=tuple(batch), contract=tuple(contract))
 
 
 def _swap_operands(node: Node, producers: Producers) -> Value | None:
@@ -56,4 +56,4 @@ def _swap_operands(node: Node, producers: Producers) -> Value | None:
     rows = x.ndim - len(cx)
     if node.params["perm"] != (*range(rows, node.output.ndim), *range(rows)):
         return None
-    return ops.dot_general(y, x, batch=((), ()), contract=(cy, cx))  # type: ignore[no-any-return]  # one result
+    return ops.dot_general(y, x, batch=((), ()), contract=(cy, cx))
