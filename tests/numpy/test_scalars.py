@@ -20,7 +20,7 @@ Z | z.sum() ; z.sum(axis=()) ; z.mean() ; z.max() ; np.median(z) ; np.clip(z, 0,
 Z | np.isclose(z, 1) ; np.fix(z) ; np.sinc(z)
 Z | np.cumsum(z) ; np.ravel(z) ; np.atleast_1d(z) ; np.copy(z) ; np.zeros_like(z) ; np.where(z > 0, z, 0.0)
 Z | np.broadcast_to(z, ())
-Z | z.flatten() ; z.copy() ; np.nan_to_num(z) ; np.add(z, 1, out=...) ; np.select([z > 0], [z])
+Z | z.flatten() ; z.copy() ; np.nan_to_num(z) ; np.select([z > 0], [z])
 Z | np.transpose(z)
 S | s + 1 ; s * 2.5 ; s[...] ; s[()] ; np.squeeze(s) ; np.transpose(s) ; s.astype("f4") ; s.copy()
 S | s.reshape(()) ; np.exp(s) ; s.round(1)

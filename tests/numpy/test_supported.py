@@ -35,7 +35,10 @@ _TAKEN_BY_REST = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONA
 
 @pytest.mark.parametrize("function", [f for f in array_functions() if f in FUNCTIONS and not isinstance(f, np.ufunc)])
 def test_signatures_take_what_numpys_take(function: object) -> None:
-    expected = inspect.signature(function).parameters  # type: ignore[arg-type]  # they are all callable
+    try:
+        expected = inspect.signature(function).parameters  # type: ignore[arg-type]  # they are all callable
+    except ValueError:
+        pytest.skip("this NumPy does not know the signature of its function")
     got = inspect.signature(FUNCTIONS[function]).parameters  # type: ignore[index]  # as above
     if any(p.kind in _TAKEN_BY_REST for p in got.values()):
         return

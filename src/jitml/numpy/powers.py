@@ -1,18 +1,53 @@
-"""np.power before its loop: NumPy's shortcuts for known exponents, and its refusal of negative integer powers."""
+"""np.power and `**` before the loop: NumPy's shortcuts for known exponents, its refusal of negative integer powers."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
 from jitml.ir import ops
+from jitml.ir.types import BOOL, F64
 from jitml.numpy.operands import broadcast_value, common_shape, kind_of, not_compiled, value_of
+from jitml.numpy.versions import POWER_TAKES_SHORTCUTS
 from jitml.trace.known import constant_of
-from jitml.trace.tracers import TracedNumber, fresh, is_traced
+from jitml.trace.registry import call, implements
+from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, fresh, is_traced
 
 # They change bits: sqrt(-0.0) is -0.0 where pow gives 0.0, and x * x is one rounding.
 _SHORTCUTS: dict[float, np.ufunc] = {2.0: np.square, 0.5: np.sqrt, -1.0: np.reciprocal, 1.0: np.positive}
+
+
+@implements(operator.pow)
+def power_operator(base: Any, exponent: Any) -> Any:
+    """`base ** exponent`: np.power, but for what NumPy's operator does otherwise to an array and a known number."""
+    if not isinstance(base, TracedArray):
+        return call(np.power, base, exponent)
+    exponent = _known_if_short(exponent)
+    if base.dtype == BOOL and type(exponent) is int and exponent == 2:
+        return call(np.square, base)  # int8, where np.power has int64
+    if POWER_TAKES_SHORTCUTS:
+        return call(np.power, base, exponent)
+    return _shortcut_of_the_operator(base, exponent)
+
+
+def _shortcut_of_the_operator(base: TracedArray, exponent: Any) -> Any:
+    """`base ** exponent` before NumPy 2.3, when np.power had no shortcuts."""
+    if isinstance(exponent, TracedScalar) and np.result_type(base.dtype, exponent.dtype) != base.dtype:
+        known = constant_of(exponent.value)  # for the dtype of the result depends on it
+        exponent = exponent if known is None else known[()]
+    number = _known_number(exponent)
+    # They do not look at the exponent's dtype: float32 stays float32 beside np.float64(2).
+    if base.dtype.kind == "f":
+        if number == 0:
+            return call(np.power, base, 0.0)
+        if number in _SHORTCUTS:
+            return call(_SHORTCUTS[number], base)
+    elif number == 2:
+        widens = base.dtype.kind != "b" and _is_inexact(exponent)
+        return call(np.square, base, dtype=F64 if widens else None)
+    return call(np.power, base, exponent)
 
 
 def replace_power(base: Any, exponent: Any) -> tuple[np.ufunc, tuple[Any, ...]]:
@@ -22,14 +57,12 @@ def replace_power(base: Any, exponent: Any) -> tuple[np.ufunc, tuple[Any, ...]]:
         ValueError: an integer to the power of an integer that is known to be negative.
         UnsupportedError: one that may be negative for all that is known.
     """
-    if isinstance(exponent, TracedNumber) and exponent.slot is not None:
-        # Exponents hardly change between calls, and a known one is far cheaper than pow.
-        if exponent.kind is int or exponent.concrete in _SHORTCUTS:
-            exponent = exponent.known()
+    exponent = _known_if_short(exponent)
     result = np.power.resolve_dtypes((kind_of(base), kind_of(exponent), None))[2]
     number = _known_number(exponent)
     if result.kind == "f":
-        shortcut = None if number is None or isinstance(kind_of(base), type) else _SHORTCUTS.get(number)
+        takes = POWER_TAKES_SHORTCUTS and not isinstance(kind_of(base), type)
+        shortcut = _SHORTCUTS.get(number) if takes and number is not None else None
         return (np.power, (base, exponent)) if shortcut is None else (shortcut, (fresh(value_of(base, result)),))
     if number == 2:
         return np.square, (fresh(value_of(base, result)),)
@@ -37,6 +70,19 @@ def replace_power(base: Any, exponent: Any) -> tuple[np.ufunc, tuple[Any, ...]]:
     x, y = value_of(base, result), value_of(exponent, result)
     shape = common_shape("power", x.shape, y.shape)
     return np.positive, (fresh(ops.pow(broadcast_value(x, shape), broadcast_value(y, shape))),)
+
+
+def _known_if_short(exponent: Any) -> Any:
+    """A Python number as its value where a shortcut may follow from it."""
+    if isinstance(exponent, TracedNumber) and exponent.slot is not None:
+        # Exponents hardly change between calls, and a known one is far cheaper than pow.
+        if exponent.kind is int or exponent.concrete in _SHORTCUTS:
+            return exponent.known()
+    return exponent
+
+
+def _is_inexact(number: Any) -> bool:
+    return isinstance(number, (float, np.floating))
 
 
 def _known_number(exponent: Any) -> float | None:

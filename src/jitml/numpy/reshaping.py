@@ -12,6 +12,7 @@ from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.types import normalize_axis
 from jitml.numpy.operands import Shape, as_array, as_int, axes_of, common_shape, holds_traced, not_compiled
+from jitml.numpy.versions import check_argument
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_traced, read, scalar, view
@@ -73,7 +74,11 @@ def complete_shape(shape: Any, size: int) -> Shape:
 
 
 @implements(np.reshape)
-def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+def reshape(a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None) -> Any:
+    check_argument(np.reshape, "newshape", newshape)  # the name of `shape` in NumPy 2.0
+    shape = newshape if shape is None else shape
+    if shape is None:
+        raise TypeError("reshape() missing 1 required positional argument: 'shape'")
     x = as_array(a)
     target = complete_shape(shape, x.size)
     if order == "F":

@@ -87,7 +87,9 @@ def _unless_beyond(bound: Any, x: Value, compare: np.ufunc, limit: str) -> Any:
         return None
     if is_integer(x.dtype) and (type(bound) is int or (isinstance(bound, TracedNumber) and bound.kind is int)):
         if compare(getattr(bound, "concrete", bound), getattr(np.iinfo(x.dtype), limit)):  # type: ignore[type-var]  # integer
-            operator.index(bound)  # of a traced number: guarded
+            # The index of a traced number is guarded. NumPy 2.0 refuses a bound beyond the dtype, whatever the array holds.
+            n, nothing = operator.index(bound), np.empty(0, x.dtype)
+            np.clip(nothing, n, None) if limit == "min" else np.clip(nothing, None, n)
             return None
     return bound
 

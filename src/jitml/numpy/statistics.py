@@ -24,6 +24,7 @@ from jitml.numpy.operands import (
     value_of,
 )
 from jitml.numpy.reductions import F16, Axis, finish, is_given, masked, reduce_values, without_nan
+from jitml.numpy.versions import check_argument
 from jitml.trace.context import user_source
 from jitml.trace.known import constant_of
 from jitml.trace.registry import implements
@@ -327,7 +328,9 @@ def _covariance(m: Any, y: Any, rowvar: bool, ddof: Any, dtype: Any) -> Value:
 
 
 @implements(np.corrcoef)
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, bias: Any = None, ddof: Any = None, *, dtype: Any = None) -> Any:
+    check_argument(np.corrcoef, "bias", bias)  # without effect, and gone since NumPy 2.4
+    check_argument(np.corrcoef, "ddof", ddof)
     c = _covariance(x, y, rowvar, 1, dtype)
     if c.ndim == 0:
         return result_of(ops.div(c, c))

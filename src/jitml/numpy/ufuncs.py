@@ -26,6 +26,7 @@ from jitml.numpy.operands import (
     value_of,
 )
 from jitml.numpy.powers import replace_power
+from jitml.numpy.versions import ELLIPSIS_IS_AN_OUTPUT
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh_like, read
@@ -74,7 +75,7 @@ def _split_out(ufunc: np.ufunc, args: tuple[Any, ...], out: Any) -> tuple[tuple[
     outs = out if isinstance(out, tuple) else (out,)
     outs = (*outs, *[None] * (ufunc.nout - len(outs)))
     for o in outs:
-        if o is not None and o is not Ellipsis and not isinstance(o, TracedArray):
+        if not (o is None or isinstance(o, TracedArray) or (o is Ellipsis and ELLIPSIS_IS_AN_OUTPUT)):
             raise TypeError("return arrays must be of ArrayType")
     return args[: ufunc.nin], outs
 

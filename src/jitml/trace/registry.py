@@ -2,7 +2,8 @@
 
 `jitml.numpy` fills the table; the tracers' methods, operators and protocols look up here, and so does the call
 converter. A ufunc's methods have their own keys (`np.add.reduce`), methods of arrays without a function of the same
-meaning are keyed by `np.ndarray.name`, and indexing by `operator.getitem` and `operator.setitem`.
+meaning are keyed by `np.ndarray.name`, indexing by `operator.getitem` and `operator.setitem`, and `**`, which is not
+np.power in every NumPy, by `operator.pow`.
 """
 
 from __future__ import annotations
@@ -91,5 +92,5 @@ def full_name(function: Any) -> str:
     module = _HOMES.get(function) or getattr(function, "__module__", None) or "numpy"
     if module == "builtins":
         return str(name)
-    public = [part for part in module.split(".") if not part.startswith("_")]
+    public = [part for part in module.split(".") if not part.startswith("_") and part != "mtrand"]
     return ".".join(["np" if part == "numpy" else part for part in public] + [name])

@@ -201,7 +201,7 @@ class Traced:
         return other // self, other % self
 
     def __pow__(self, other: Any, mod: Any = None) -> Any:
-        return call(np.power, self, other)
+        return call(operator.pow, self, other)
 
     def __rpow__(self, other: Any, mod: Any = None) -> Any:
         return call(np.power, other, self)
@@ -260,6 +260,9 @@ class TracedArray(Traced):
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(self.shape[0]))
+
+    def __ipow__(self, other: Any, mod: Any = None) -> Any:
+        return assign_cast(self, call(operator.pow, self, other), "power")
 
     def __contains__(self, item: Any) -> bool:
         return bool(call(np.any, call(np.equal, self, item)))
@@ -567,7 +570,7 @@ def _install() -> None:
     for name, function in BINARY.items():
         setattr(Traced, f"__{name}__", binary(function))
         setattr(Traced, f"__r{name}__", reflected(function))
-    for name, function in {**BINARY, "pow": np.power}.items():
+    for name, function in BINARY.items():
         setattr(TracedArray, f"__i{name}__", in_place(function))
     for name, function in COMPARE.items():
         setattr(Traced, f"__{name}__", binary(function))
