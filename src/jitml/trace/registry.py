@@ -30,7 +30,7 @@ def implements(*functions: Callable[..., Any]) -> Callable[[F], F]:
             if function in FUNCTIONS:
                 raise ValueError(f"{function!r} has an implementation already")
             FUNCTIONS[function] = implementation
-        if isinstance(implementation, FunctionType):
+        if isinstance(implementation, FunctionType) and functions:  # none, where this NumPy lacks the function
             # Python's own messages about arguments name the function by this.
             implementation.__qualname__ = full_name(functions[0])
         return implementation
