@@ -8,10 +8,16 @@
 2.0
 """
 
-from jitml import numpy
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from jitml.api import explain, jit
-from jitml.autograd import grad, jvp, stop_gradient, value_and_grad, vjp
 from jitml.errors import DerivativeError, DTypeError, JitmlError, ShapeError, TraceError, UnsupportedError
+from jitml.trace.registry import before_tracing
+
+if TYPE_CHECKING:
+    from jitml import numpy
+    from jitml.autograd.api import grad, jvp, stop_gradient, value_and_grad, vjp
 
 __version__ = "0.1.0"
 
@@ -31,3 +37,20 @@ __all__ = [
     "value_and_grad",
     "vjp",
 ]
+
+# Half of what there is to import is needed by the first trace or the first derivative only.
+_DERIVATIVES = ("grad", "jvp", "stop_gradient", "value_and_grad", "vjp")
+before_tracing(lambda: import_module("jitml.numpy"))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _DERIVATIVES:
+        globals()[name] = value = getattr(import_module("jitml.autograd"), name)
+        return value
+    if name == "numpy":
+        return import_module("jitml.numpy")
+    raise AttributeError(f"module 'jitml' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_DERIVATIVES, "numpy"]

@@ -9,6 +9,7 @@ np.power in every NumPy, by `operator.pow`.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
@@ -39,6 +40,8 @@ def implements(*functions: Callable[..., Any]) -> Callable[[F], F]:
 
 
 _HOMES: dict[Callable[..., Any], str] = {}  # modules of functions that do not name their own
+_FIRST: list[Callable[[], object]] = []
+_LOCK = threading.RLock()
 _PENDING: dict[str, Callable[[ModuleType], None]] = {}
 
 
@@ -52,12 +55,20 @@ def when_imported(module: str) -> Callable[[Callable[[ModuleType], None]], Calla
     return remember
 
 
+def before_tracing(load: Callable[[], object]) -> None:
+    """Let `load` run before the first trace: it imports what fills the table, which `import jitml` need not wait for."""
+    _FIRST.append(load)
+
+
 def register_imported() -> None:
-    """Bring in what waits for a module that has been imported by now."""
-    for module in [name for name in _PENDING if name in sys.modules]:
-        known = set(FUNCTIONS)
-        _PENDING.pop(module)(sys.modules[module])
-        _HOMES.update(dict.fromkeys(set(FUNCTIONS) - known, module))
+    """Bring in what waits for the first trace, or for a module that has been imported by now."""
+    with _LOCK:  # a second thread must not trace before the first has filled the table
+        while _FIRST:
+            _FIRST.pop()()
+        for module in [name for name in _PENDING if name in sys.modules]:
+            known = set(FUNCTIONS)
+            _PENDING.pop(module)(sys.modules[module])
+            _HOMES.update(dict.fromkeys(set(FUNCTIONS) - known, module))
 
 
 def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
