@@ -10,7 +10,6 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import jitml.numpy  # noqa: F401  # fills the table of traced functions
 from jitml.errors import Source, UnsupportedError
 from jitml.runtime.dispatch import Variant, Variants
 from jitml.trace.context import current_trace
