@@ -55,6 +55,10 @@ class UnsupportedError(JitmlError, NotImplementedError):
     """The program uses something that jitml cannot compile (yet); nothing has been changed."""
 
 
+class UnknownSizeError(UnsupportedError):
+    """A size that only the running program knows is needed while it is compiled."""
+
+
 class ShapeError(JitmlError, ValueError):
     """Shapes do not fit together."""
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jitml.errors import JitmlError, Source, TraceError
+from jitml.ir.dims import Sym, syms_in
 from jitml.ir.op import OPS, Op
 from jitml.ir.printer import show
 from jitml.ir.types import Aval, aval_of
@@ -90,6 +91,24 @@ class Node:
         (out,) = self.outputs
         return out
 
+    @property
+    def bodies(self) -> dict[str, Graph]:
+        """The graphs that a region holds, by parameter; empty for other nodes."""
+        if self.op.family != "regions":
+            return {}
+        return {name: param for name, param in self.params.items() if isinstance(param, Graph)}
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether it must run even if nothing uses its results: its op says so, or something in its bodies."""
+        return self.op.has_effect or any(node.has_effect for body in self.bodies.values() for node in body.nodes)
+
+    @property
+    def syms(self) -> frozenset[Sym]:
+        """The Syms that its avals and parameters mention; a node that mentions one comes after the `bind` of it."""
+        found = {sym for v in (*self.inputs, *self.outputs) for sym in v.aval.syms}
+        return frozenset(found.union(*(syms_in(p) for p in self.params.values())) if self.params else found)
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:
@@ -107,6 +126,10 @@ class Graph:
     @property
     def out_avals(self) -> tuple[Aval, ...]:
         return tuple(v.aval for v in self.outputs)
+
+    def binders(self) -> dict[Sym, Value]:
+        """The value, i64[], that each bound Sym is."""
+        return {node.params["sym"]: node.inputs[0] for node in self.nodes if node.op.name == "bind"}
 
     def producers(self) -> dict[Value, Node]:
         """The node that makes each value; inputs are absent."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from jitml.ir.dims import Sym, resolve
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import Aval
 
@@ -13,25 +15,45 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
 
 def interpret(graph: Graph, args: Sequence[object]) -> list[Array]:
-    """The graph's outputs as NumPy arrays. Intermediate values are dropped after their last use.
+    """The graph's outputs as NumPy arrays.
 
     Raises:
         ValueError: an argument's shape or dtype is not what the graph's signature says.
     """
-    env: dict[Value, Array] = {}
-    for position, (value, arg) in enumerate(zip(graph.inputs, args, strict=True)):
-        array = np.asarray(arg)
-        if Aval(array.shape, array.dtype) != value.aval:
+    arrays = [np.asarray(arg) for arg in args]
+    values = _bound_inputs(graph, arrays)
+    for position, (value, array) in enumerate(zip(graph.inputs, arrays, strict=True)):
+        if Aval(array.shape, array.dtype) != Aval(resolve(value.shape, values), value.dtype):
             raise ValueError(f"argument {position} is {array.dtype}{list(array.shape)}, the graph wants {value.aval}")
-        env[value] = array
+    return interpret_outputs(graph, arrays)
+
+
+def interpret_outputs(graph: Graph, args: Sequence[Any]) -> list[Array]:
+    """`interpret` without its questions about the arguments. Intermediate values are dropped after their last use.
+
+    Regions interpret their bodies with it. Sizes that are values become ints on the way: ops never see a `Dim`.
+    """
+    env: dict[Value, Array] = {v: np.asarray(arg) for v, arg in zip(graph.inputs, args, strict=True)}
+    sizes = _bound_inputs(graph, args)
     last_use = {v: n for n, node in enumerate(graph.nodes) for v in node.inputs}
     keep = set(graph.outputs)
     for n, node in enumerate(graph.nodes):
-        results = node.op.run(tuple(env[v] for v in node.inputs), dict(node.params))
+        if node.op.name == "bind":
+            sizes[node.params["sym"]] = int(env[node.inputs[0]])
+        params = {name: resolve(param, sizes) if sizes else param for name, param in node.params.items()}
+        results = node.op.run(tuple(env[v] for v in node.inputs), params)
         results = results if isinstance(results, tuple) else (results,)
         for value, result in zip(node.outputs, results, strict=True):
             env[value] = np.asarray(result, dtype=value.dtype)
+            if sizes and env[value].shape != resolve(value.shape, sizes):
+                raise ValueError(f"{node.op} made {env[value].shape}, the graph says {value.aval} with {sizes}")
         for v in set(node.inputs):
             if last_use[v] == n and v not in keep:
-                del env[v]
+                env.pop(v, None)
     return [env[v] for v in graph.outputs]
+
+
+def _bound_inputs(graph: Graph, args: Sequence[Any]) -> dict[Sym, int]:
+    """Syms that are bound to inputs: their values are there before the first node."""
+    known = dict(zip(graph.inputs, args))
+    return {sym: int(known[v]) for sym, v in graph.binders().items() if v in known}

@@ -1,19 +1,20 @@
 """What is a value's type?  An `Aval`: a shape and a dtype.
 
-Every layer below tracing speaks of values by their aval and never by their data. Dimensions are integers here; a
-dimension that is itself a value is a later extension of this one module.
+Every layer below tracing speaks of values by their aval and never by their data. Dimensions are integers where they are
+known and `Dim`s (`dims.py`) where only the running program knows them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from jitml.errors import UnsupportedError
+from jitml.ir.dims import Sym, bound, parse_size, syms_in
 
 DType = np.dtype[np.generic]
 
@@ -69,8 +70,23 @@ class Aval:
     'f32[32,128]'
     """
 
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # ints and Dims; typed as ints, which a Dim stands in for
     dtype: DType
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the whole shape is known."""
+        return all(type(n) is int for n in self.shape)
+
+    @property
+    def syms(self) -> frozenset[Sym]:
+        """What the shape depends on."""
+        return frozenset(syms_in(self.shape))
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """The largest shape, all ints: what memory is laid out for."""
+        return tuple(map(bound, self.shape))
 
     @property
     def ndim(self) -> int:
@@ -78,12 +94,13 @@ class Aval:
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """Number of elements: a Dim if the shape is not known."""
         return prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        return self.size * self.dtype.itemsize
+        """Bytes of the largest shape."""
+        return prod(self.bounds) * self.dtype.itemsize
 
     def __str__(self) -> str:
         return f"{dtype_name(self.dtype)}[{','.join(map(str, self.shape))}]"
@@ -103,11 +120,14 @@ def aval_of(x: object) -> Aval:
     return Aval(array.shape, array.dtype)
 
 
-_AVAL = re.compile(r"([a-z]+\d*)\[([\d,]*)\]")
+_AVAL = re.compile(r"([a-z]+\d*)\[([^\[\]]*)\]")
 
 
-def parse_aval(text: str) -> Aval:
+def parse_aval(text: str, syms: Mapping[str, Sym] | None = None) -> Aval:
     """Read the text form of an aval back.
+
+    Args:
+        syms: what the names in the shape stand for.
 
     >>> parse_aval("f32[32,128]").shape
     (32, 128)
@@ -115,7 +135,7 @@ def parse_aval(text: str) -> Aval:
     match = _AVAL.fullmatch(text.strip())
     if match is None or match[1] not in DTYPES:
         raise ValueError(f"not an aval: {text!r} (expected, for instance, f32[2,3])")
-    return Aval(tuple(int(n) for n in match[2].split(",") if n), DTYPES[match[1]])
+    return Aval(tuple(parse_size(n, syms or {}) for n in match[2].split(",") if n), DTYPES[match[1]])  # type: ignore[misc]  # see shape
 
 
 def normalize_axis(axis: int, ndim: int) -> int:

@@ -29,7 +29,7 @@ def share_common(graph: Graph) -> Graph:
     seen: dict[Hashable, Value | tuple[Value, ...]] = {}
 
     def visit(node: Node, producers: Producers) -> Value | tuple[Value, ...] | None:
-        if node.op.has_effect:
+        if node.has_effect or node.op.family == "regions":
             return None
         operands = tuple(sorted(node.inputs, key=id)) if node.op.is_commutative else node.inputs
         key = (node.op, params_key(node.params), operands)
