@@ -1,0 +1,182 @@
+"""Who drives a converted construct: plain Python, or a region?  The drivers of plain Python, and the hooks that choose.
+
+The protocol stands in `drivers.py`. Traced conditions and ranges go to `regions.py`; all else runs as Python runs it.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from jitml.trace import regions
+from jitml.trace.drivers import UNDEF, Choice, Driver, Names, Operand, Values
+from jitml.trace.tracers import is_traced
+
+
+class Taken(tuple[bool]):
+    """The driver of an `if` that Python decides: one pass over one branch. Also of a ternary."""
+
+    __slots__ = ()
+    drives = False
+
+    def then(self) -> bool:
+        return self[0]
+
+    def orelse(self) -> bool:
+        return not self[0]
+
+    def end(self, x: Any, y: Any) -> Any:
+        return x if self[0] else y
+
+
+THEN: Final = Taken((True,))
+ELSE: Final = Taken((False,))
+
+
+class Plain:
+    """`and`, `or` that Python decides."""
+
+    __slots__ = ("left", "right")
+
+    def __init__(self, left: Any, right: bool) -> None:
+        self.left = left
+        self.right = right
+
+    def end(self, right: Any) -> Any:
+        return right
+
+
+class _Late:
+    """A loop that begins as plain Python; `rest` drives it if a traced test or flag turns up."""
+
+    __slots__ = ("drives", "rest")
+    rest: Driver
+
+    def __init__(self) -> None:
+        self.drives = False
+
+    def load(self) -> tuple[Any, ...]:
+        return self.rest.load()
+
+    def step(self, values: Values, stop: Any = False) -> None:
+        self.rest.step(values, stop)
+
+    def result(self) -> tuple[Any, ...]:
+        return self.rest.result()
+
+
+class PlainFor(_Late):
+    """A `for` over what only Python can iterate: a list, a dict, a zip of those."""
+
+    __slots__ = ("iterable",)
+
+    def __init__(self, iterable: Iterable[Any]) -> None:
+        super().__init__()
+        self.iterable = iterable
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.iterable)
+
+    def stops(self, stop: Any, names: Names, values: Values, targets: Names = ()) -> bool:
+        if not is_traced(stop):
+            return bool(stop)
+        self.rest, self.drives = regions.unless(stop), True
+        self.rest.enter(names, values, targets)
+        return False
+
+
+class PlainWhile(_Late):
+    """A `while` as long as its test is concrete."""
+
+    __slots__ = ("entry", "mark", "pending")
+
+    def __init__(self, names: Names, values: Values) -> None:
+        super().__init__()
+        self.entry = values
+        self.mark = regions.mark()
+        self.pending = False
+
+    def __iter__(self) -> Iterator[Any]:
+        while not self.drives:
+            yield None
+        yield from self.rest
+
+    def test(self, value: Any) -> bool:
+        if type(value) is bool:
+            return value
+        if self.drives:
+            return self.rest.test(value)  # type: ignore[attr-defined]  # the rest of a while is one
+        self.pending = is_traced(value) and not regions.is_decided(value)
+        return not self.pending and bool(value)
+
+    def ends(self, names: Names, values: Values) -> bool:
+        return self.drives or not self.pending or self._take_over(names, values)
+
+    def stops(self, stop: Any, names: Names, values: Values) -> bool:
+        return self._take_over(names, values) if is_traced(stop) else bool(stop)
+
+    def _take_over(self, names: Names, values: Values) -> bool:
+        self.rest = regions.loop(self.mark, self.entry)
+        self.drives = True
+        self.rest.enter(names, values)
+        return False
+
+
+class Steering:
+    """The hooks of control flow; `convert.Hooks` has them too."""
+
+    __slots__ = ()
+    UNDEF = UNDEF
+    locals = staticmethod(builtins.locals)
+
+    def if_(self, test: Any) -> Driver | Taken:
+        if type(test) is not bool and is_traced(test) and not regions.is_decided(test):
+            return regions.branch(test)
+        return THEN if test else ELSE
+
+    def for_(self, iterable: Any) -> Driver | PlainFor:
+        if type(iterable) in (list, tuple, dict):
+            return PlainFor(iterable)
+        return regions.rows(iterable) or PlainFor(iterable)
+
+    def while_(self, names: Names, values: Values) -> PlainWhile:
+        return PlainWhile(names, values)
+
+    def and_(self, left: Any) -> Operand:
+        if is_traced(left) and not regions.is_decided(left):
+            return regions.operand(left, False)
+        return Plain(left, bool(left))
+
+    def or_(self, left: Any) -> Operand:
+        if is_traced(left) and not regions.is_decided(left):
+            return regions.operand(left, True)
+        return Plain(left, not left)
+
+    def choice(self, test: Any) -> Choice:
+        if is_traced(test) and not regions.is_decided(test):
+            return regions.choice(test)
+        return THEN if test else ELSE
+
+    def not_(self, x: Any) -> Any:
+        return regions.negation(x) if is_traced(x) and not regions.is_decided(x) else not x
+
+    def assert_(self, ok: Any) -> bool:
+        if is_traced(ok) and not regions.is_decided(ok):
+            regions.require(ok)
+            return True
+        return bool(ok)
+
+    def truth(self, x: Any) -> bool:
+        return bool(x)
+
+    def dead_end(self, caught: bool) -> bool:
+        """Whether a `raise` is left out: some branch above is captured, which then only has to say that it was taken."""
+        return regions.dead_end(caught)
+
+    def depth(self) -> int:
+        return regions.depth()
+
+    def unwind(self, depth: int) -> None:
+        """An exception has been caught: what was opened since `depth` will not be finished."""
+        regions.unwind(depth)
