@@ -55,7 +55,11 @@ class UnsupportedError(JitmlError, NotImplementedError):
     """The program uses something that jitml cannot compile (yet); nothing has been changed."""
 
 
-class UnknownSizeError(UnsupportedError):
+class UnknownNumberError(UnsupportedError):
+    """A number that only the running program knows is needed while it is compiled. A loop that asks for one unrolls."""
+
+
+class UnknownSizeError(UnknownNumberError):
     """A size that only the running program knows is needed while it is compiled."""
 
 

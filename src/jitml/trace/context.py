@@ -16,6 +16,8 @@ import numpy as np
 
 import jitml
 from jitml.errors import JitmlError, Source, TraceError, UnsupportedError
+from jitml.ir import ops
+from jitml.ir.dims import Dim, Sym
 from jitml.ir.graph import GraphBuilder, Value
 from jitml.ir.op import recording
 from jitml.ir.types import Aval
@@ -89,6 +91,10 @@ class Trace:
         self.kept: list[Any] = []
         self.scalars: dict[Value, tuple[Slot, Any]] = {}  # inputs that are numbers: their slot and value in this call
         self._numbers: dict[tuple[Slot, np.dtype[Any]], Value] = {}
+        # Of the root, for all traces: what each Sym is (the operand of its `bind`), and which Dim a value has as a size.
+        self.sizes: dict[Sym, Value] = {}
+        self.size_names: dict[Value, Dim] = {}
+        self.derived: dict[Any, Value] = {}  # quotients, minima, ... of sizes: computed once
 
     def add_input(self, aval: Aval, slot: Slot) -> Value:
         """A new input of the root trace, filled from a slot of the host program; inner traces capture it."""
@@ -103,6 +109,38 @@ class Trace:
             known[slot, dtype] = self.add_input(Aval((), dtype), slot)
             self.root.scalars[known[slot, dtype]] = (slot, concrete)
         return known[slot, dtype]
+
+    def sees(self, value: Value) -> bool:
+        """Whether this trace can use a value: it or one around it defines it."""
+        builder: GraphBuilder | None = self.builder
+        while builder is not None and not builder.defines(value):
+            builder = builder.parent
+        return builder is not None
+
+    def bind(self, value: Value, low: int, high: int, name: str = "n") -> Dim:
+        """An i64[] value as a size, `low <= value <= high`; the same value is the same size each time.
+
+        The `bind` node stands in the graph that defines the value; a graph inside that one which mentions the size gets its
+        own by `bind_outer` when it is finished.
+        """
+        root = self.root
+        if value not in root.size_names:
+            sym = Sym(f"{name}{len(root.sizes)}", low, high)
+            builder: GraphBuilder = self.builder
+            while not builder.defines(value) and builder.parent is not None:
+                builder = builder.parent
+            builder.emit(ops.bind, (builder.capture(value),), {"sym": sym}, (), user_source())
+            root.sizes[sym] = value
+            root.size_names[value] = Dim((((sym,), 1),))
+        return root.size_names[value]
+
+    def bind_outer(self) -> None:
+        """Bind every Sym that this trace's graph mentions and an outer one has bound: the last thing before it is built."""
+        builder = self.builder
+        bound = {node.params["sym"] for node in builder.nodes if node.op is ops.bind}
+        mentioned = {sym for v in builder.inputs for sym in v.aval.syms}.union(*(node.syms for node in builder.nodes))
+        for sym in sorted(mentioned - bound, key=lambda sym: sym.serial):
+            builder.emit(ops.bind, (builder.capture(self.root.sizes[sym]),), {"sym": sym}, (), None)
 
     def encloses(self, other: Trace) -> bool:
         """Whether `other` is this trace or inside it."""

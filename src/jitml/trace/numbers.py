@@ -4,7 +4,9 @@ It knows its concrete value and the place (`Slot`) in the host program that comp
 numbers stay numbers; beside an array a number enters the graph. Where Python must know the value (`if`, a shape, a list
 index, a dict key, a format), it takes the concrete one and the host program checks that exactly.
 
-A number that is differentiated has no concrete value, only an SSA `value`; it computes in 64 bits, in the graph.
+A number that is differentiated or carried by a loop has no concrete value, only an SSA `value`; it computes in 64 bits, in the
+graph, and an integer that leaves 64 bits is an error of the run. A loop's index or an array's unknown length is a `size`
+too: integer arithmetic on those stays exact, and is decided while tracing as far as their limits allow.
 """
 
 from __future__ import annotations
@@ -16,13 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import TraceError
+from jitml.errors import UnknownNumberError
 from jitml.ir import ops
+from jitml.ir.dims import Dim, Size, limits
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, I64
 from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.registry import call
+from jitml.trace.sizes import HIGHEST, LOWEST, checked, compute, value_of_size
 
 _DTYPES: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64}
 
@@ -30,13 +34,21 @@ _DTYPES: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64}
 class TracedNumber:
     """A Python number in a trace."""
 
-    __slots__ = ("concrete", "slot", "trace", "value")
+    __slots__ = ("concrete", "size", "slot", "trace", "value")
 
     def __init__(self, trace: Trace, slot: Slot, concrete: bool | int | float) -> None:
         self.trace = trace
         self.slot: Slot | None = slot
         self.concrete: Any = concrete
         self.value: Value | None = None
+        self.size: Size | None = None
+
+    @classmethod
+    def of_size(cls, trace: Trace, value: Value | None, size: Size) -> TracedNumber:
+        """An int that is a size: `value` is its i64[], computed from the size's Syms if None."""
+        number = cls(trace, -1, 0)
+        number.slot, number.value, number.size = None, value, size
+        return number
 
     @classmethod
     def of_value(cls, trace: Trace, value: Value) -> TracedNumber:
@@ -65,8 +77,7 @@ class TracedNumber:
         self._check_alive()
         dtype = self.dtype if dtype is None else dtype
         if self.slot is None:
-            assert self.value is not None
-            return self.value if dtype == self.dtype else ops.convert(self.value, dtype=dtype)
+            return self._in_graph(dtype)
         trace = self.trace
         if self.kind is int and dtype.kind in "iu":
             limits = np.iinfo(dtype)
@@ -83,12 +94,36 @@ class TracedNumber:
             value = trace.number_input(self.slot, self.concrete, self.dtype)
         return value if value.dtype == dtype else ops.convert(value, dtype=dtype)
 
+    def _in_graph(self, dtype: np.dtype[Any]) -> Value:
+        if self.value is None:
+            assert self.size is not None
+            self.value = value_of_size(self.size)
+        value = self.value
+        if dtype == self.dtype:
+            return value
+        if self.kind is int and dtype.kind == "f":
+            return ops.convert(ops.convert(value, dtype=F64), dtype=dtype) if dtype != F64 else ops.convert(value, dtype=F64)
+        if self.kind is int and dtype.kind in "iu":
+            ends = np.iinfo(dtype)
+            low, high = (LOWEST, HIGHEST) if self.size is None else limits(self.size)
+            if low < ends.min or high > ends.max:
+                ok = ops.bit_and(ops.ge(value, max(LOWEST, int(ends.min))), ops.le(value, min(HIGHEST, int(ends.max))))
+                message = f"Python integer {{}} out of bounds for {dtype}"
+                value = ops.check(value, ok, value, error="OverflowError", message=message)
+        return ops.convert(value, dtype=dtype)
+
     def known(self) -> Any:
-        """The concrete value, from now on guarded."""
+        """The concrete value, from now on guarded.
+
+        Raises:
+            UnknownNumberError: only the running program knows it.
+        """
         self._check_alive()
+        if self.size is not None and type(self.size) is int:
+            return self.size
         if self.slot is None:
             refuse(
-                TraceError(
+                UnknownNumberError(
                     f"a differentiated or loop-carried Python {self.kind.__name__} has no concrete value here",
                     remedy="Keep it out of shapes, list indices and `if`; np.where chooses between two values.",
                 )
@@ -101,6 +136,8 @@ class TracedNumber:
             raise leaked()
 
     def __bool__(self) -> bool:
+        if self.size is not None:
+            return bool(combine(operator.ne, self, 0))
         if self.kind is bool or self.slot is None:
             return bool(self.known())
         # Only the truth is needed: 2.5 and 3.5 take the same branch.
@@ -214,14 +251,52 @@ def combine(function: Callable[..., Any], *operands: Any) -> Any:
     if all((type(o) is TracedNumber and o.slot is not None) or type(o) in _DTYPES for o in operands):
         return apply(function, *operands)
     if all(type(o) is TracedNumber or type(o) in _DTYPES for o in operands):
-        trace = next(o for o in operands if type(o) is TracedNumber).trace
-        if function not in _IN_GRAPH:
-            return function(*(o.known() if type(o) is TracedNumber else o for o in operands))
-        result = call(_IN_GRAPH[function], *operands)
-        return TracedNumber.of_value(trace, result.value)
+        return _of_unknown(function, *operands)
     if not all(type(o) in _DTYPES or hasattr(type(o), "__array_ufunc__") for o in operands):
         return NotImplemented  # None, a string; or a list repeated n times, for which Python asks __index__
     return call(_IN_GRAPH[function], *operands)
+
+
+def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
+    """A function of numbers of which at least one is known only to the running program."""
+    trace = active_trace()
+    if any(type(o) is TracedNumber and o.size is not None for o in operands):
+        # Beside a size an integer is one as well: that of an argument is taken as it is, under a guard.
+        operands = tuple(o.known() if type(o) is TracedNumber and o.slot is not None and o.kind is int else o for o in operands)
+        sizes = [size_of(o) for o in operands]
+        result = None if None in sizes else compute(function, *sizes)  # type: ignore[arg-type]  # none is None
+        if result is not None:
+            return TracedNumber.of_value(trace, result) if isinstance(result, Value) else of_size(result)
+    kinds = {o.kind if type(o) is TracedNumber else type(o) for o in operands}
+    if function in _CHECKED and kinds <= {int, bool}:
+        x, y = (ops.convert(v, dtype=I64) if v.dtype == BOOL else v for v in map(_value, operands))
+        return TracedNumber.of_value(trace, checked(_CHECKED[function], x, y))
+    if function is float:
+        return TracedNumber.of_value(trace, ops.convert(_value(*operands), dtype=F64))
+    if function is bool:
+        return combine(operator.ne, *operands, 0)
+    if function not in _IN_GRAPH:
+        return function(*(o.known() if type(o) is TracedNumber else o for o in operands))
+    return TracedNumber.of_value(trace, call(_IN_GRAPH[function], *operands).value)
+
+
+_CHECKED = {operator.add: ops.add, operator.sub: ops.sub, operator.mul: ops.mul}
+
+
+def _value(x: Any) -> Value:
+    return x.as_value() if type(x) is TracedNumber else ops.full(value=x, shape=(), dtype=_DTYPES[type(x)])
+
+
+def size_of(x: Any) -> Size | None:
+    """A number as a size, where it is one: a plain int or bool, or a TracedNumber that has one."""
+    if type(x) is TracedNumber:
+        return x.size
+    return int(x) if type(x) in (int, bool) else None
+
+
+def of_size(size: Size | bool) -> Any:
+    """A size as users see it: an int, or a TracedNumber."""
+    return TracedNumber.of_size(active_trace(), None, size) if isinstance(size, Dim) else size
 
 
 def _install() -> None:

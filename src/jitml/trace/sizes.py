@@ -1,0 +1,223 @@
+"""What is arithmetic on sizes?  Exact where a polynomial says it, decided where the limits do, else computed by the program.
+
+A size is an int or a `Dim`. `compute` is what `numbers.py` asks for Python's operators on loop indices and shapes: sums and
+products stay polynomials, comparisons become truths if the limits allow, and a quotient or a minimum becomes a value of the
+graph that is a size of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import UnknownSizeError
+from jitml.ir import ops
+from jitml.ir.dims import Dim, Size, as_size, limits
+from jitml.ir.graph import Value
+from jitml.ir.op import Op
+from jitml.ir.types import F64, I64
+from jitml.trace.context import active_trace
+
+LOWEST, HIGHEST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
+_MANY_TERMS = 12  # a longer polynomial becomes a value with a name of its own
+
+_POLYNOMIAL: set[Callable[..., Any]] = {operator.add, operator.sub, operator.mul, operator.neg}
+_COMPARISONS: dict[Callable[..., Any], Op] = {
+    operator.lt: ops.lt, operator.le: ops.le, operator.gt: ops.gt, operator.ge: ops.ge, operator.eq: ops.eq, operator.ne: ops.ne,
+}  # fmt: skip
+
+
+def value_of_size(size: Size) -> Value:
+    """The size as an i64[] value of the graph being recorded."""
+    if not isinstance(size, Dim):
+        return number(size)
+    values = active_trace().root.sizes
+    total: Any = None
+    for monomial, factor in size.terms:
+        term: Any = None
+        for sym in monomial:
+            term = values[sym] if term is None else ops.mul(term, values[sym])
+        if term is None:
+            term = number(factor)
+        elif factor != 1:
+            term = ops.mul(term, number(factor))
+        total = term if total is None else ops.add(total, term)
+    return total
+
+
+def number(n: int) -> Value:
+    """An integer as a constant i64[]."""
+    return ops.full(value=n, shape=(), dtype=I64)
+
+
+def named(value: Value, low: int, high: int) -> Size:
+    """A value computed by the program as a size."""
+    return active_trace().bind(value, low, high) if low < high else low
+
+
+def compute(function: Callable[..., Any], *sizes: Size) -> Size | bool | Value | None:
+    """An operator of Python (or `min`, `max`, `abs`) on sizes.
+
+    Returns:
+        a size; a truth, or a bool[] Value where it is not decided; None where the result may not fit 64 bits, or the function
+        is none of those.
+
+    >>> compute(operator.floordiv, 7, 2), compute(max, 1, 2), compute(operator.lt, 1, 2)
+    (3, 2, True)
+    """
+    if all(type(size) is int for size in sizes):
+        return function(*sizes)
+    if function in _COMPARISONS:
+        return _compare(function, *sizes)
+    result: Size | None = None
+    if function in _POLYNOMIAL:
+        result = function(*sizes)
+    elif function is operator.pos:
+        result = sizes[0]
+    elif function is operator.pow:
+        result = _power(*sizes)
+    elif function is operator.lshift and type(sizes[1]) is int and 0 <= sizes[1] < 64:
+        result = sizes[0] * (1 << sizes[1])
+    elif function is operator.rshift and type(sizes[1]) is int and 0 <= sizes[1] < 64:
+        result = quotient(sizes[0], 1 << sizes[1])
+    elif function is operator.floordiv:
+        result = quotient(*sizes)
+    elif function is operator.mod:
+        result = remainder(*sizes)
+    elif function is operator.and_ and type(sizes[1]) is int and sizes[1] >= 0:
+        result = _derived("and", ops.bit_and, sizes[0], sizes[1], 0, sizes[1])
+    elif function in (min, max):
+        choose = smaller if function is min else larger
+        result = sizes[0]
+        for size in sizes[1:]:
+            result = choose(result, size)
+    elif function is operator.abs:
+        result = larger(sizes[0], 0 - sizes[0]) if fits(0 - sizes[0]) else None
+    return _short(result) if result is not None and fits(result) else None
+
+
+def fits(size: Size) -> bool:
+    """Whether a size fits 64 bits, whatever the program finds."""
+    low, high = limits(size)
+    return low >= LOWEST and high <= HIGHEST
+
+
+def _short(size: Size) -> Size:
+    if isinstance(size, Dim) and len(size.terms) > _MANY_TERMS:
+        return named(value_of_size(size), *limits(size))
+    return size
+
+
+def _power(base: Size, exponent: Size) -> Size | None:
+    if type(exponent) is not int or not 0 <= exponent <= 4:
+        return None
+    result: Size = 1
+    for _ in range(exponent):
+        result = result * base
+    return result
+
+
+def _compare(function: Callable[..., Any], x: Size, y: Size) -> bool | Value:
+    difference = x - y
+    low, high = limits(difference)
+    if function in (operator.eq, operator.ne):
+        if low == high == 0 or low > 0 or high < 0:
+            return (low == high == 0) == (function is operator.eq)
+    else:
+        try:
+            return bool(function(x, y))
+        except UnknownSizeError:
+            pass
+    return _COMPARISONS[function](value_of_size(x), value_of_size(y))
+
+
+def smaller(x: Size, y: Size) -> Size:
+    """min(x, y)"""
+    (a, b), (c, d) = limits(x), limits(y)
+    if limits(x - y)[1] <= 0:
+        return x
+    if limits(x - y)[0] >= 0:
+        return y
+    return _derived("min", ops.minimum, x, y, min(a, c), min(b, d))
+
+
+def larger(x: Size, y: Size) -> Size:
+    """max(x, y)"""
+    (a, b), (c, d) = limits(x), limits(y)
+    if limits(x - y)[0] >= 0:
+        return x
+    if limits(x - y)[1] <= 0:
+        return y
+    return _derived("max", ops.maximum, x, y, max(a, c), max(b, d))
+
+
+def quotient(x: Size, y: Size) -> Size | None:
+    """x // y; None if y may be -1 where x is the lowest integer."""
+    (a, b), (c, d) = limits(x), limits(y)
+    if isinstance(x, Dim) and (c > 0 or d < 0):
+        try:
+            return x // y
+        except UnknownSizeError:
+            pass
+    y, ends = _nonzero(y), [n for n in (c, d, -1 if c < 0 else 1, 1 if d > 0 else -1) if n]
+    results = [m // n for m, n in itertools.product((a, b), ends)]
+    if max(results) > HIGHEST:
+        return None
+    return _derived("floordiv", ops.floor_divide, x, y, min(results), max(results))
+
+
+def remainder(x: Size, y: Size) -> Size:
+    """x % y"""
+    (a, b), (c, d) = limits(x), limits(y)
+    if isinstance(x, Dim) and (c > 0 or d < 0):
+        try:
+            return x % y
+        except UnknownSizeError:
+            pass
+    if a >= 0 and limits(x - y)[1] < 0:
+        return x
+    low, high = min(0, c + 1), max(0, d - 1)
+    if a >= 0 and c >= 0:
+        high = min(high, b)
+    return _derived("mod", ops.remainder, x, _nonzero(y), low, high)
+
+
+def _nonzero(y: Size) -> Size:
+    """A divisor; ZeroDivisionError when the program finds it to be 0."""
+    low, high = limits(y)
+    if low > 0 or high < 0:
+        return y
+    if low == high == 0:
+        raise ZeroDivisionError("integer division or modulo by zero")
+    value = value_of_size(y)
+    checked = ops.check(value, ops.ne(value, 0), error="ZeroDivisionError", message="integer division or modulo by zero")
+    return named(checked, low, high)
+
+
+def _derived(name: str, op: Op, x: Size, y: Size, low: int, high: int) -> Size:
+    """What an op makes of two sizes, as a size: the same for the same operands."""
+    if low == high:
+        return low
+    trace = active_trace()
+    known: dict[Any, Value] = trace.root.derived
+    key = (name, x, y)
+    if key not in known or not trace.sees(known[key]):
+        known[key] = op(value_of_size(x), value_of_size(y))
+    return trace.bind(known[key], low, high)
+
+
+def checked(function: Op, x: Value, y: Value) -> Value:
+    """A sum, difference or product of i64[] values that are Python's ints: OverflowError where it may not fit 64 bits."""
+    estimate = ops.abs(function(ops.convert(x, dtype=F64), ops.convert(y, dtype=F64)))
+    ok = ops.le(estimate, float(1 << 62))  # the estimate is off by 2^-51 of itself
+    return ops.check(function(x, y), ok, error="OverflowError", message="Python int too large to convert to C long")
+
+
+__all__ = [
+    "as_size", "checked", "compute", "fits", "larger", "limits", "named", "number", "quotient", "remainder", "smaller",
+    "value_of_size",
+]  # fmt: skip
