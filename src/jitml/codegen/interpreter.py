@@ -7,16 +7,16 @@ oracle of fusion, memory planning and the LLVM back end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from jitml.errors import LoweringError
-from jitml.fusion.interpret import interpret
+from jitml.fusion.interpret import compile_kernel
 from jitml.fusion.loops import Buffer, Kernel
-from jitml.fusion.program import Call
+from jitml.fusion.program import Call, Region
 from jitml.memory.program import Place, Program
 
 Array = np.ndarray[Any, Any]
@@ -30,29 +30,65 @@ def run(program: Program, inputs: Sequence[Array]) -> list[Array]:
         inputs: arrays of the program's input buffers' shapes, dtypes and strides. An output that aliases an input is
             that very array.
     """
-    memory = _Memory(program, inputs)
-    for step in program.kernels.steps:
-        if isinstance(step, Kernel):
-            interpret(step, {b.name: memory.view(b.name, b) for b in step.params})
-        else:
-            _call(step, memory)
-    aliases = program.kernels.aliases
-    return [
-        memory.inputs[program.kernels.inputs.index(aliases[o])] if o in aliases else memory.whole(o)
-        for o in program.kernels.outputs
-    ]
+    kernels = program.kernels
+    arena = np.full(program.arena_size, _GARBAGE, np.uint8)
+    memory = _Memory(program, list(inputs), [garbage(kernels.buffers[name]) for name in kernels.outputs], arena)
+    _Run().program(program, memory)
+    positions = {o: kernels.inputs.index(source) for o, source in kernels.aliases.items()}
+    return [memory.inputs[positions[o]] if o in positions else memory.whole(o) for o in kernels.outputs]
+
+
+class _Run:
+    """One run of a program. A kernel is compiled the first time it is met."""
+
+    def __init__(self) -> None:
+        self.compiled: dict[int, Callable[[Mapping[str, Array]], None]] = {}
+
+    def program(self, program: Program, memory: _Memory) -> None:
+        for step in program.kernels.steps:
+            match step:
+                case Kernel():
+                    if id(step) not in self.compiled:
+                        self.compiled[id(step)] = compile_kernel(step)
+                    self.compiled[id(step)]({b.name: memory.view(b.name, b) for b in step.params})
+                case Call():
+                    _call(step, memory)
+                case Region():
+                    self.region(step, program.bodies[step.name], memory)
+
+    def region(self, region: Region, bodies: Sequence[Program], memory: _Memory) -> None:
+        def run(k: int) -> None:
+            inputs, outputs = ([memory.whole(name) for name in names[k]] for names in (region.arguments, region.results))
+            arena = memory.whole(region.scratch) if region.scratch is not None else np.empty(0, np.uint8)
+            arena[...] = _GARBAGE  # what an iteration leaves there, the next must not read
+            self.program(bodies[k], _Memory(bodies[k], inputs, outputs, arena))
+
+        match region.kind:
+            case "loop":
+                trips = region.control if isinstance(region.control, int) else int(memory.whole(region.control))
+                for k in range(trips):
+                    if region.index is not None:
+                        memory.whole(region.index)[...] = k
+                    run(0)
+            case "while":
+                assert isinstance(region.control, str)
+                run(0)
+                while memory.whole(region.control):
+                    run(1)
+                    run(0)
+            case "cond":
+                assert isinstance(region.control, str)
+                run(0 if memory.whole(region.control) else 1)
 
 
 class _Memory:
     """Arena, inputs, outputs and constants, and the views of them that the steps ask for."""
 
-    def __init__(self, program: Program, inputs: Sequence[Array]) -> None:
+    def __init__(self, program: Program, inputs: list[Array], outputs: list[Array], arena: Array) -> None:
         kernels = program.kernels
         self.places: Mapping[str, Place] = program.places
         self.buffers = kernels.buffers
-        self.inputs = list(inputs)
-        self.arena = np.full(program.arena_size, _GARBAGE, np.uint8)
-        self.outputs = [garbage(kernels.buffers[name]) for name in kernels.outputs]
+        self.inputs, self.outputs, self.arena = inputs, outputs, arena
         self.constants = [np.ascontiguousarray(c) for c in kernels.constants.values()]
         for constant in self.constants:
             constant.setflags(write=False)

@@ -6,11 +6,11 @@ need only rank choices; its numbers are throughputs of f64 vector code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from jitml.fusion.loops import Alloc, Apply, If, Kernel, Let, Loop, Stmt, Store, Update, affine, walk_expression
 from jitml.fusion.machine import Machine
-from jitml.fusion.program import Call, KernelProgram
+from jitml.fusion.program import Call, KernelProgram, Region
 from jitml.ir.graph import Graph, Node, Value
 
 # Work of the functions that are not one instruction.
@@ -24,6 +24,7 @@ WORK: dict[str, float] = {
 STRIDED = 6.0  # a load whose lanes are not neighbours
 CHEAP = 3.0  # work that hides behind the loads it needs anyway
 MOST_WORK = 1e6
+USUAL_TRIPS = 100  # of a loop whose number of iterations only the running program knows
 
 
 def work(node: Node) -> float:
@@ -61,6 +62,19 @@ def recompute_pays(value: Value, element_work: float, evaluations: float, machin
     return extra <= 2 * nbytes / bandwidth
 
 
+def times_run(region: Region) -> int:
+    """How often the body of a region runs: of one that only data ends, a guess."""
+    if region.kind == "cond":
+        return 1
+    return region.control if isinstance(region.control, int) else USUAL_TRIPS
+
+
+def _in_bodies(region: Region, count: Callable[[KernelProgram], int]) -> int:
+    """What a region comes to: all iterations of its bodies, or the larger of its branches."""
+    counts = [count(body) for body in region.bodies]
+    return max(counts) if region.kind == "cond" else times_run(region) * sum(counts)
+
+
 def bytes_moved(program: KernelProgram) -> int:
     """Bytes that kernels and calls read and write, each buffer once per step that touches it.
 
@@ -70,6 +84,8 @@ def bytes_moved(program: KernelProgram) -> int:
     for step in program.steps:
         if isinstance(step, Call):
             total += sum(program.buffers[name].nbytes for name in (*step.reads, *step.writes))
+        elif isinstance(step, Region):
+            total += _in_bodies(step, bytes_moved)
         else:
             sizes = {b.name: b.nbytes for b in step.params}
             # What a kernel reads back of what it has written is a row that is still in cache.
@@ -84,13 +100,15 @@ def flops(program: KernelProgram) -> int:
 
 def kernel_flops(program: KernelProgram) -> int:
     """The part of `flops` in kernels."""
-    return sum(round(_flops(step.body, 1.0)) for step in program.steps if isinstance(step, Kernel))
+    own = sum(round(_flops(step.body, 1.0)) for step in program.steps if isinstance(step, Kernel))
+    return own + sum(_in_bodies(step, kernel_flops) for step in program.steps if isinstance(step, Region))
 
 
 def matrix_flops(program: KernelProgram) -> int:
     """The part of `flops` in calls of BLAS."""
     calls = [step.params for step in program.steps if isinstance(step, Call) and step.name == "gemm"]
-    return sum(2 * p["batch"] * p["m"] * p["n"] * p["k"] for p in calls)
+    own = sum(2 * p["batch"] * p["m"] * p["n"] * p["k"] for p in calls)
+    return own + sum(_in_bodies(step, matrix_flops) for step in program.steps if isinstance(step, Region))
 
 
 def _flops(body: tuple[Stmt, ...], times: float) -> float:

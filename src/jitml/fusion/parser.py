@@ -35,7 +35,7 @@ from jitml.fusion.loops import (
     Var,
 )
 from jitml.fusion.printer import INFIX
-from jitml.fusion.program import Call, KernelProgram, Step
+from jitml.fusion.program import Call, KernelProgram, Region, Step
 from jitml.ir.op import OPS
 from jitml.ir.parser import parse_params
 from jitml.ir.types import BOOL, DTYPES, F64, I64, Aval, DType
@@ -308,12 +308,35 @@ class _Parser:
         name = self.name()
         self.expect("(")
         params = self.sequence(self.buffer, ")")
-        updates: dict[str, str] = {}
-        if self.accept("updates"):
-            self.expect("(")
-            updates = dict(self.sequence(self.pair, ")"))
+        updates = self.updates()
         self.buffers = {b.name: b for b in params}
         return Kernel(name, params, self.body(), updates)
+
+    def updates(self) -> dict[str, str]:
+        if not self.accept("updates"):
+            return {}
+        self.expect("(")
+        return dict(self.sequence(self.pair, ")"))
+
+    def region(self) -> Region:
+        self.expect("region")
+        name, kind = self.name(), self.name()
+        if kind not in ("loop", "while", "cond"):
+            raise self.fail("loop, while or cond")
+        control = self.integer() if self.kind == "number" else self.name()
+        index = self.name() if self.accept("index") else None
+        updates = self.updates()
+        scratch = self.name() if self.accept("scratch") else None
+        self.expect("{")
+        runs: list[tuple[tuple[str, ...], tuple[str, ...], KernelProgram]] = []
+        while self.accept("run"):
+            self.expect("(")
+            arguments = self.sequence(self.name, ")")
+            self.expect("->", "(")
+            runs.append((arguments, self.sequence(self.name, ")"), self.program()))
+        self.expect("}")
+        arguments_of, results_of, bodies = (tuple(run[k] for run in runs) for k in range(3))
+        return Region(name, kind, bodies, arguments_of, results_of, control, index, updates, scratch)  # type: ignore[arg-type]  # kind was looked at
 
     def pair(self) -> tuple[str, str]:
         left = self.name()
@@ -333,6 +356,8 @@ class _Parser:
         while not self.accept("}"):
             if self.token == "kernel":
                 steps.append(self.kernel())
+            elif self.token == "region":
+                steps.append(self.region())
             elif self.accept("alias"):
                 output, source = self.pair()
                 aliases[output] = source

@@ -34,7 +34,7 @@ from jitml.fusion.loops import (
     Update,
     Var,
 )
-from jitml.fusion.program import Call, KernelProgram
+from jitml.fusion.program import Call, KernelProgram, Region, Step
 from jitml.ir.printer import show_param, show_params
 from jitml.ir.types import BOOL, F64, I64, DType, dtype_name
 
@@ -137,8 +137,7 @@ def show(kernel: Kernel, *, sources: bool = False, indent: str = "") -> str:
     Args:
         sources: open with the lines of the user's code that it computes, as comments.
     """
-    updates = ", ".join(f"{written}={read}" for written, read in kernel.updates.items())
-    head = f"kernel {kernel.name}({', '.join(map(show_buffer, kernel.params))})" + (f" updates({updates})" if updates else "")
+    head = f"kernel {kernel.name}({', '.join(map(show_buffer, kernel.params))})" + _show_updates(kernel.updates)
     lines = [f"{indent}{head} {{"]
     if sources:
         lines += [f"{indent}  # {source}: {source.text}" for source in dict.fromkeys(kernel.sources)]
@@ -151,7 +150,34 @@ def show_call(call: Call) -> str:
     return f"{call.name}({', '.join(call.reads)}) -> ({', '.join(call.writes)}){show_params(call.params)}"
 
 
-def show_program(program: KernelProgram, *, notes: Mapping[str, str] | None = None, sources: bool = False) -> str:
+def _show_updates(updates: Mapping[str, str]) -> str:
+    return f" updates({', '.join(f'{written}={read}' for written, read in updates.items())})" if updates else ""
+
+
+def show_region(region: Region, *, sources: bool = False, indent: str = "") -> str:
+    """`region r0 loop n index i updates(b=a) { run(i, b) -> (b) program(a, b) -> (c) { ... } }`"""
+    marks = f" index {region.index}" if region.index is not None else ""
+    marks += _show_updates(region.updates) + (f" scratch {region.scratch}" if region.scratch is not None else "")
+    lines = [f"{indent}region {region.name} {region.kind} {region.control}{marks} {{"]
+    for body, arguments, results in zip(region.bodies, region.arguments, region.results):
+        text = show_program(body, sources=sources, indent=indent + "  ")
+        lines.append(f"{indent}  run({', '.join(arguments)}) -> ({', '.join(results)}) {text.lstrip()}")
+    return "\n".join([*lines, indent + "}"])
+
+
+def show_step(step: Step, *, sources: bool = False, indent: str = "") -> str:
+    match step:
+        case Kernel():
+            return show(step, sources=sources, indent=indent)
+        case Call():
+            return indent + show_call(step)
+        case Region():
+            return show_region(step, sources=sources, indent=indent)
+
+
+def show_program(
+    program: KernelProgram, *, notes: Mapping[str, str] | None = None, sources: bool = False, indent: str = ""
+) -> str:
     """The canonical text of a kernel program.
 
     Args:
@@ -167,6 +193,6 @@ def show_program(program: KernelProgram, *, notes: Mapping[str, str] | None = No
         else:
             lines.append(f"  buffer {show_buffer(buffer)}{comment}")
     lines += [f"  alias {output} = {source}" for output, source in program.aliases.items()]
-    for step in program.steps:
-        lines.append(show(step, sources=sources, indent="  ") if isinstance(step, Kernel) else "  " + show_call(step))
-    return "\n".join([*lines, "}"])
+    lines = [indent + line for line in lines]
+    lines += [show_step(step, sources=sources, indent=indent + "  ") for step in program.steps]
+    return "\n".join([*lines, indent + "}"])

@@ -1,10 +1,10 @@
-"""What fusion hands down: kernels and library calls in order, over named buffers that have no addresses yet."""
+"""What fusion hands down: kernels, library calls and regions in order, over named buffers that have no addresses yet."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -32,7 +32,50 @@ class Call:
     sources: tuple[Source, ...] = field(default=(), compare=False)
 
 
-Step: TypeAlias = Kernel | Call
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Programs inside a program, run again and again or not at all.
+
+    `loop`: bodies (body,). The body runs `control` times, a number or an i64[] buffer; `index` counts from 0.
+    `while`: bodies (test, body). The test writes the bool[] buffer `control`; the body runs as long as that is true.
+    `cond`: bodies (then, orelse). The first runs if the bool[] buffer `control` is true, else the second.
+
+    A body sees only its inputs: `arguments[k]` names the buffer of this program that each input of body k is, and
+    `results[k]` the one that each output ends up in. What a body carries or updates stands in both, and the output
+    aliases the input; bodies have no constants.
+
+    index: the i64[] buffer that a loop sets before each iteration.
+    updates: result -> the buffer whose contents it must hold when the step starts (as in `Kernel.updates`).
+    scratch: the buffer (of bytes) that memory planning gives the bodies as their arena.
+    """
+
+    name: str
+    kind: Literal["loop", "while", "cond"]
+    bodies: tuple[KernelProgram, ...]
+    arguments: tuple[tuple[str, ...], ...]
+    results: tuple[tuple[str, ...], ...]
+    control: str | int
+    index: str | None = None
+    updates: Mapping[str, str] = field(default_factory=dict)
+    scratch: str | None = None
+    sources: tuple[Source, ...] = field(default=(), compare=False)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """Results, and what only the step itself needs: index, scratch, the truth of a test."""
+        own = (name for name in (self.index, self.scratch) if name is not None)
+        return tuple(dict.fromkeys((*(name for names in self.results for name in names), *own)))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What the step needs and does not write itself."""
+        control = (self.control,) if isinstance(self.control, str) else ()
+        names = dict.fromkeys((*control, *(name for names in self.arguments for name in names)))
+        written = set(self.writes)
+        return tuple(name for name in names if name not in written)
+
+
+Step: TypeAlias = Kernel | Call | Region
 
 
 @dataclass(frozen=True, slots=True)

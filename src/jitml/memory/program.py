@@ -35,9 +35,11 @@ class Program:
 
     `kernels.steps` may hold `copy` calls that the planner inserted. Places of inputs, outputs and constants index the
     entry's tables; several buffers may share one place.
+    `bodies`: the plans of each region's bodies, by the region's name; their arena is the region's scratch.
     """
 
     kernels: KernelProgram
     places: Mapping[str, Place]
     arena_size: int
     report: MemoryReport = field(compare=False)
+    bodies: Mapping[str, tuple[Program, ...]] = field(default_factory=dict)

@@ -14,7 +14,9 @@ from jitml.codegen.llvm.calls import emit_call
 from jitml.codegen.llvm.kernel import Unit, emit_kernel
 from jitml.codegen.llvm.nest import identifier
 from jitml.codegen.target import Target
+from jitml.errors import LoweringError
 from jitml.fusion.loops import Check, Kernel
+from jitml.fusion.program import Region
 from jitml.memory.program import Place, Program
 
 ENTRY = "jitml_run"
@@ -64,6 +66,8 @@ def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = fr
             groups = storage_groups(program, [b.name for b in step.params])
             emit_kernel(unit, step, symbol, groups, streamed)
             calls.append((symbol, [b.name for b in step.params]))
+        elif isinstance(step, Region):
+            raise LoweringError(f"the LLVM emitter cannot write {step.name}: regions run by the interpreter only")
         else:
             names = dict.fromkeys((*step.reads, *step.writes))
             calls.append((symbol, emit_call(unit, step, symbol, program.kernels.buffers, storage_groups(program, names))))
