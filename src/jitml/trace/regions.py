@@ -64,7 +64,7 @@ def loop(mark: Any, entry: Values) -> WhileDriver:
 
 
 def dead_end(caught: bool) -> bool:
-    """Whether to leave out a `raise` because a captured branch ends with it. `caught`: an `except` of this function surrounds it."""
+    """Whether to leave out a `raise` because a captured branch ends with it. `caught`: by the same function."""
     return False
 
 

@@ -7,7 +7,7 @@
     obj.w += v       __jm.aug_attr(obj, "w", "iadd", v)
 
 Everything else stays as written, at its own line and column: tracebacks are those of the plain function. `__jm` is a
-closure variable, so that the user's globals stay clean; what it does stands in `convert.py`.
+closure variable, so that the user's globals stay clean; what it does stands in `accesses.py`, `calls.py`, `steering.py`.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class PlainWhile(_Late):
 
 
 class Steering:
-    """The hooks of control flow; `convert.Hooks` has them too."""
+    """The hooks of control flow; `calls.Hooks` has them too."""
 
     __slots__ = ()
     UNDEF = UNDEF

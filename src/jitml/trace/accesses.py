@@ -1,0 +1,204 @@
+"""What happens when converted code loads or stores a name, an attribute or an item?  `Accesses`, the hooks planted there.
+
+What comes from outside is entered in the host program and guarded (`outside.py`); arrays become tracers; properties and
+`__getitem__` of the user's classes are converted. Stores into what came from outside are refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from jitml.trace.context import Trace, is_users, unsupported
+from jitml.trace.host import Const, Slot
+from jitml.trace.numbers import TracedNumber
+from jitml.trace.outside import load, observe, place_of
+from jitml.trace.registry import FUNCTIONS, call
+from jitml.trace.tracers import TracedArray, is_traced, lift
+
+Converter = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def is_library(function: FunctionType) -> bool:
+    """Whether a function is never rewritten."""
+    file = function.__code__.co_filename
+    return not is_users(file) and file != "<string>"  # exec'd code has no source, but its globals are guarded
+
+
+class Accesses:
+    """The hooks of names, attributes and subscripts; `calls.Hooks` has them too."""
+
+    __slots__ = ("convert", "function", "trace")
+    slice = staticmethod(slice)
+
+    def __init__(self, trace: Trace, function: FunctionType, convert: Converter) -> None:
+        self.trace = trace  # the root
+        self.function = function
+        self.convert = convert
+
+    def name(self, value: Any, name: str) -> Any:
+        """A global or closure variable was loaded."""
+        if is_traced(value):
+            return value
+        slot = self._place(name)
+        return value if slot is None else observe(self.trace, value, slot, name)
+
+    def _place(self, name: str) -> Slot | None:
+        function = self.function
+        if name in function.__code__.co_freevars:
+            cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
+            return load(self.trace, getattr, Const(cell), "cell_contents", name)
+        if name in function.__globals__:
+            return load(self.trace, operator.getitem, Const(function.__globals__), name, name)
+        return None  # a builtin
+
+    def part(self, attribute: str) -> Any:
+        """The function's defaults, with arrays lifted."""
+        value = getattr(self.function, attribute)
+        if value is None:
+            return None
+        slot = load(self.trace, getattr, Const(self.function), attribute, f"{self.function.__name__}.{attribute}")
+        return observe(self.trace, value, slot, f"{self.function.__name__}.{attribute}")
+
+    def guard_all(self) -> None:
+        """No source: everything the function could load by name is guarded at once; its arrays stay what they are."""
+        function = self.function
+        for name in (*function.__code__.co_freevars, *function.__code__.co_names):
+            slot = self._place(name)
+            if slot is not None:
+                value = self._value_of(name)
+                if isinstance(value, np.ndarray):
+                    lift(value, slot)
+                    self.trace.host.require_same(slot, value)
+                else:
+                    observe(self.trace, value, slot, name)
+
+    def _value_of(self, name: str) -> Any:
+        function = self.function
+        if name in function.__code__.co_freevars:
+            return (function.__closure__ or ())[function.__code__.co_freevars.index(name)].cell_contents
+        return function.__globals__[name]
+
+    def attr(self, obj: Any, name: str) -> Any:
+        """`obj.name` was loaded."""
+        kind = type(obj)
+        if is_traced(obj):
+            return getattr(obj, name)
+        if kind is super:
+            return self._super_attr(obj, name)
+        if kind is np.ndarray:
+            return getattr(lift(obj), name)
+        if kind is ModuleType:
+            return self._module_attr(obj, name)
+        descriptor = inspect.getattr_static(kind, name, None)
+        if isinstance(descriptor, property | functools.cached_property):
+            self._require_member(kind, name, descriptor)
+        if isinstance(descriptor, property) and type(descriptor.fget) is FunctionType:
+            return self.convert(descriptor.fget)(obj)
+        if isinstance(descriptor, functools.cached_property) and name not in vars(obj):
+            return self.convert(descriptor.func)(obj)
+        value = getattr(obj, name)
+        slot = place_of(self.trace, obj)
+        if is_traced(value) or slot is None:
+            return lift(value) if type(value) is np.ndarray else value
+        if type(value) is MethodType or isinstance(value, BuiltinFunctionType):
+            if type(descriptor) is FunctionType and not is_library(descriptor):
+                self._require_member(kind, name, descriptor)
+            return value
+        text = f"{self.trace.host.name(slot)}.{name}"
+        place = load(self.trace, getattr, slot, name, text)
+        if type(value) is float:  # a hyper-parameter that changes between calls is no reason to compile again
+            self.trace.host.require_type(place, float)
+            return TracedNumber(self.trace, place, value)
+        return observe(self.trace, value, place, text)
+
+    def _super_attr(self, obj: Any, name: str) -> Any:
+        value = getattr(obj, name)
+        function = getattr(value, "__func__", None)
+        for cls in type(obj.__self__).__mro__:
+            if isinstance(function, FunctionType) and not is_library(function) and vars(cls).get(name) is function:
+                self._require_member(cls, name, function)
+        return value
+
+    def _require_member(self, cls: type, name: str, member: object) -> None:
+        """A class still has this method or property."""
+        self.trace.host.require_same(load(self.trace, getattr, Const(cls), name, f"{cls.__name__}.{name}"), member)
+
+    def _module_attr(self, module: ModuleType, name: str) -> Any:
+        value = getattr(module, name)
+        file = getattr(module, "__file__", None) or ""
+        if not file or not is_users(file):
+            return lift(value) if type(value) is np.ndarray else value
+        text = f"{module.__name__}.{name}"
+        return observe(self.trace, value, load(self.trace, getattr, Const(module), name, text), text)
+
+    def item(self, obj: Any, index: Any) -> Any:
+        """`obj[index]` was loaded."""
+        if type(obj) is np.ndarray:
+            obj = lift(obj)
+        if type(obj).__module__ == "numpy.lib._index_tricks_impl" and obj in FUNCTIONS:
+            return FUNCTIONS[obj](index)
+        method = inspect.getattr_static(type(obj), "__getitem__", None)
+        if isinstance(method, FunctionType) and not is_library(method) and not is_traced(obj):
+            self._require_member(type(obj), "__getitem__", method)
+            return self.convert(method)(obj, index)
+        if type(obj).__module__ == "os":
+            unsupported("os.environ would be read only once, while the function is traced", "Pass what it says as an argument.")
+        value = obj[index]
+        return lift(value) if type(value) is np.ndarray else value
+
+    def own(self, obj: Any) -> Any:
+        """`obj.name = v` or `obj[index] = v` is about to happen."""
+        if type(obj) is np.ndarray:
+            return lift(obj)
+        if not is_traced(obj) and place_of(self.trace, obj) is not None:
+            self._refuse_write(obj)
+        return obj
+
+    def _refuse_write(self, obj: Any) -> None:
+        name = self.trace.host.name(self.trace.places[id(obj)])
+        unsupported(
+            f"{name} ({type(obj).__name__}) is from outside the jitted function and is changed in it",
+            "Return the new value instead; writing into an array that it holds, as in obj.w -= g or obj.w[...] = v, is fine.",
+        )
+
+    def aug_attr(self, obj: Any, name: str, operation: str, value: Any) -> None:
+        """`obj.name += value`"""
+        before = self.attr(obj, name)
+        after = getattr(operator, operation)(before, value)
+        if after is not before or type(after) is not TracedArray:
+            setattr(self.own(obj), name, after)
+
+    def aug_item(self, obj: Any, index: Any, operation: str, value: Any) -> None:
+        """`obj[index] += value`"""
+        if type(obj) is np.ndarray:
+            obj = lift(obj)
+        if _updates_by_mask(obj, index, value):
+            # x[mask] has a size that depends on data, but what becomes of x does not: computed everywhere, kept where true.
+            updated = getattr(operator, operation)(obj.copy(), value)
+            where = index.reshape((*index.shape, *(1,) * (obj.ndim - index.ndim)))
+            call(np.copyto, obj, updated, where=where)
+            return
+        before = self.item(obj, index)
+        after = getattr(operator, operation)(before, value)
+        if after is before and type(after) is TracedArray:
+            if type(obj) is not TracedArray or after.storage is obj.storage:
+                return  # written in place, through the view or in the container's own array
+        self.own(obj)[index] = after
+
+    def outer_write(self, name: str) -> None:
+        """A global or nonlocal name is about to be bound."""
+        unsupported(f"the jitted function assigns the global or nonlocal name {name!r}", "Return the value instead.")
+
+
+def _updates_by_mask(obj: Any, index: Any, value: Any) -> bool:
+    """Whether `obj[index] op= value` has a traced mask, and one value for every element or row that it picks."""
+    if type(obj) is not TracedArray or type(index) is not TracedArray or index.dtype != np.bool_:
+        return False
+    return index.shape == obj.shape[: index.ndim] and np.ndim(value) <= obj.ndim - index.ndim

@@ -1,0 +1,131 @@
+"""What is really called where converted code calls something?  `Hooks.conv`, the hook planted at every call.
+
+Functions of the registry take the place of NumPy's, the user's functions are converted, impure ones are refused; what others are
+given to call back is converted first.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from jitml.trace.accesses import Accesses, is_library
+from jitml.trace.context import unsupported
+from jitml.trace.numbers import TracedNumber, combine
+from jitml.trace.outside import CONTAINERS, guard_state, place_of
+from jitml.trace.registry import FUNCTIONS, full_name
+from jitml.trace.steering import Steering
+from jitml.trace.tracers import is_traced, lift
+
+# Modules whose functions give another answer at each call: traced once, they would be frozen.
+_IMPURE = ("random", "time", "os", "datetime", "secrets", "uuid", "io", "_io", "posix", "numpy.random")
+_FORBIDDEN = {print, input, open, exec, eval, globals, vars, id, np.seterr, np.seterrcall}
+_MUTATORS = {
+    "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add",
+    "discard", "appendleft", "popleft",
+}  # fmt: skip
+
+
+class Hooks(Accesses, Steering):
+    """What converted code calls: `__jm`. One for each function and trace."""
+
+    __slots__ = ()
+
+    def conv(self, function: Any) -> Any:
+        """A function is about to be called."""
+        owner = getattr(function, "__self__", None)
+        if is_traced(owner) or (isinstance(owner, np.ufunc) and function not in FUNCTIONS):
+            return function
+        try:
+            implementation = FUNCTIONS.get(function)
+        except TypeError:  # unhashable callables
+            implementation = None
+        if implementation is not None:
+            return implementation
+        if type(function) is FunctionType and not is_library(function):
+            return self.convert(function)
+        if function is getattr:
+            return self._getattr
+        if function is type:
+            return lambda *args: args[0].__class__ if len(args) == 1 and is_traced(args[0]) else type(*args)
+        if function is np.errstate:
+            return _errstate
+        if function in (float, int):
+            return functools.partial(_number, function)
+        self._check_effects(function, owner)
+        module = getattr(function, "__module__", None) or ""
+        if module == "math":
+            return functools.partial(_math, function)
+        converted = self.convert(function)
+        if converted is not function or module.startswith("jitml") or _in(function, {isinstance, issubclass, callable}):
+            return converted
+        if isinstance(function, type) and function not in (map, filter) and not module.startswith("numpy"):
+            return function
+        # map, sorted(key=...), functools.reduce: what they call is the user's.
+        return functools.partial(self._call_outside, function)
+
+    def _call_outside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function that is not converted: those it is given are, the objects it may look into are guarded."""
+        looks = function is hasattr or getattr(function, "__module__", None) != "builtins"  # others call special methods only
+        for argument in (*args, *kwargs.values()) if looks else ():
+            slot = self.trace.places.get(id(argument))
+            if slot is not None and not isinstance(argument, CONTAINERS):
+                guard_state(self.trace, argument, slot)
+        value = function(*map(self._callback, args), **{name: self._callback(arg) for name, arg in kwargs.items()})
+        return lift(value) if type(value) is np.ndarray else value
+
+    def _callback(self, argument: Any) -> Any:
+        return self.convert(argument) if type(argument) in (FunctionType, MethodType, functools.partial) else argument
+
+    def _getattr(self, obj: Any, name: str, *default: Any) -> Any:
+        try:
+            return self.attr(obj, name)
+        except AttributeError:
+            if default:
+                if (slot := place_of(self.trace, obj)) is not None:
+                    guard_state(self.trace, obj, slot)
+                return default[0]
+            raise
+
+    def _check_effects(self, function: Any, owner: Any) -> None:
+        """Refuse what would happen once, while tracing, instead of at every call."""
+        homes = {getattr(x, "__module__", None) or "" for x in (function, owner, type(owner))}
+        if _in(function, _FORBIDDEN) or any(h == m or h.startswith(m + ".") for h in homes for m in _IMPURE):
+            unsupported(
+                f"{full_name(function)}() would run only once, while the function is traced, and not at every call",
+                "Call it outside the jitted function and pass its result as an argument.",
+            )
+        if id(owner) in self.trace.places and getattr(function, "__name__", "") in _MUTATORS:
+            self._refuse_write(owner)
+
+
+def _in(x: Any, some: set[Any]) -> bool:
+    return any(x is y for y in some)
+
+
+def _errstate(**kinds: Any) -> Any:
+    """`np.errstate` that silences is fine, for compiled code never warns; one that shall raise would not."""
+    for kind, reaction in kinds.items():
+        if reaction not in (None, "ignore", "warn"):
+            unsupported(
+                f"np.errstate({kind}={reaction!r}) is not supported: jitted code does not look for floating-point errors",
+                "Look at the result instead, with np.isfinite.",
+            )
+    return np.errstate(**kinds)
+
+
+def _math(function: Callable[..., Any], *args: Any) -> Any:
+    if any(type(a) is TracedNumber for a in args) and all(type(a) in (TracedNumber, int, float, bool) for a in args):
+        return combine(function, *args)
+    return function(*args)
+
+
+def _number(kind: Any, *args: Any) -> Any:
+    """`float(n)` and `int(n)` of a Python number stay traced."""
+    if len(args) == 1 and type(args[0]) is TracedNumber:
+        return args[0] if args[0].kind is kind else combine(kind, args[0])
+    return kind(*args)
