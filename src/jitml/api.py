@@ -6,11 +6,12 @@ import functools
 import inspect
 import sys
 import types
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
-from jitml.errors import Source, UnsupportedError
+from jitml.errors import DTypeError, FailedCheck, JitmlError, ShapeError, Source, UncompiledWarning, UnsupportedError
 from jitml.runtime.dispatch import Variant, Variants
 from jitml.trace.context import current_trace
 from jitml.trace.convert import convert
@@ -34,6 +35,10 @@ class Options:
     threads: int | None = None
 
 
+class _Untraced(Exception):
+    """Tracing raised what the plain function may raise too."""
+
+
 class Jit:
     """A function that is compiled for the kinds of arguments it is called with.
 
@@ -51,6 +56,19 @@ class Jit:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is not None:  # called inside another trace: part of that one
             return convert(self.function)(*args, **kwargs)
+        try:
+            return self._call_compiled(args, kwargs)
+        except FailedCheck:
+            untraced = None
+        except _Untraced as error:
+            untraced = error.__cause__
+        # The arguments are as they were: NumPy itself raises, or answers.
+        result = self.function(*args, **kwargs)
+        if untraced is not None:
+            warn(f"{_name(self.function)} was not compiled: tracing it raised {untraced!r}", UncompiledWarning, stacklevel=2)
+        return result
+
+    def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._statics:
             args, kwargs = self._mark_static(args, kwargs)
         key: Hashable = len(args)
@@ -71,7 +89,14 @@ class Jit:
         return self._variants.compile(key, leaves, lambda others: self._make(args, kwargs, leaves, others))
 
     def _make(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any], others: tuple[Variant, ...]) -> Variant:
-        traced = trace(self.function, args, kwargs)
+        try:
+            traced = trace(self.function, args, kwargs)
+        except (ShapeError, DTypeError) as error:
+            raise _Untraced from error
+        except JitmlError:
+            raise
+        except Exception as error:  # the user's or NumPy's, or in a branch that the plain function does not take
+            raise _Untraced from error
         executable = self._compile(traced)
         return Variant(
             bind(traced, executable),
@@ -109,7 +134,7 @@ class Jit:
         from jitml import report  # as in _compile
 
         checks = self._trace(args, kwargs).host.summary()
-        variants = (f"{n}: {variant.reason}" for n, variant in enumerate(self.variants, 1))
+        variants = (line for n, variant in enumerate(self.variants, 1) for line in _describe(n, variant))
         return report.explain_program(repr(self), self.lower(*args, **kwargs), checks, variants)
 
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
@@ -143,6 +168,13 @@ class Jit:
 
     def __repr__(self) -> str:
         return f"<jit {_name(self.function)}, {len(self.variants)} variants>"
+
+
+def _describe(number: int, variant: Variant) -> Iterator[str]:
+    """Why a variant was compiled, and which calls it had to leave to NumPy."""
+    yield f"{number}: {variant.reason}"
+    for reason, times in variant.replays.most_common():
+        yield f"   {times} of its calls ran as plain Python: {reason}"
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -63,6 +63,17 @@ class UnknownSizeError(UnknownNumberError):
     """A size that only the running program knows is needed while it is compiled."""
 
 
+class FailedCheck(JitmlError):
+    """A compiled program found, before it wrote anything, that it cannot answer this call; `jit` calls the function itself.
+
+    Its subclasses are built-in exceptions too, for those who run an `Executable` by hand.
+    """
+
+
+class UncompiledWarning(UserWarning):
+    """A jitted function could not be traced for a reason that NumPy has not: it has run as plain Python."""
+
+
 class ShapeError(JitmlError, ValueError):
     """Shapes do not fit together."""
 

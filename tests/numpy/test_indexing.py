@@ -150,7 +150,7 @@ def test_bad_values_raise_what_numpy_raises() -> None:
     def too_long(x: Any) -> None:
         x[:2] = np.ones(3)
 
-    with pytest.raises(ValueError, match="shapes"):
+    with pytest.raises(ValueError, match="shape"):
         run_traced(too_long, np.zeros(3))
 
 

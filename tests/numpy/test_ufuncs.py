@@ -13,6 +13,7 @@ from against_numpy import agree, check, function_of, run_traced
 from jitml.errors import ShapeError, UnsupportedError
 from jitml.numpy.loops import LOOPS
 from jitml.numpy.versions import POWER_TAKES_SHORTCUTS
+from jitml.trace.trace import trace
 
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 SAMPLES = [np.array([0, 1, 2, 3, 5, 100]).astype(d) for d in DTYPES]
@@ -218,7 +219,7 @@ def test_exceptions_are_numpys(kind: type[Exception], function: Callable[..., An
 
 def test_a_broadcast_error_says_which_axis_and_where() -> None:
     with pytest.raises(ShapeError, match=r"shapes \(2, 3\) and \(4,\) \(axis -1: 3 and 4\)") as error:
-        run_traced(lambda x, y: x + y, np.zeros((2, 3)), np.zeros(4))
+        trace(lambda x, y: x + y, (np.zeros((2, 3)), np.zeros(4)), {})
     assert "test_ufuncs.py" in str(error.value)
 
 

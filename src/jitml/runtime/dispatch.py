@@ -7,11 +7,12 @@ having changed nothing. Reading is lock-free (tuples are replaced, never changed
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jitml.errors import UnsupportedError
+from jitml.errors import FailedCheck, UnsupportedError
 
 # A function with more specialisations than this forgets the one that was not used for longest.
 MOST_VARIANTS = 64
@@ -19,13 +20,17 @@ MOST_VARIANTS = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variant:
-    """One specialisation. `reason` says why it was compiled; `traced` and `executable` are for reports."""
+    """One specialisation. `reason` says why it was compiled; `traced` and `executable` are for reports.
+
+    replays: calls that were answered by the function itself, by the reason why.
+    """
 
     enter: Callable[[Sequence[Any]], Any] = field(repr=False)
     reason: str
     traced: Any = field(repr=False)
     executable: Any = field(repr=False)
     checks: tuple[str, ...] = field(default=(), repr=False)
+    replays: Counter[str] = field(default_factory=Counter)
 
 
 class Variants:
@@ -41,10 +46,18 @@ class Variants:
         self._groups: dict[Hashable, tuple[Variant, ...]] = {}
 
     def call(self, key: Hashable, leaves: Sequence[Any]) -> Any:
-        """The result of the first variant whose guards hold, or `miss`."""
+        """The result of the first variant whose guards hold, or `miss`.
+
+        Raises:
+            FailedCheck: the variant that the call belongs to cannot answer it; nothing has been changed.
+        """
         group = self._groups.get(key, ())
         for position, variant in enumerate(group):
-            result = variant.enter(leaves)
+            try:
+                result = variant.enter(leaves)
+            except FailedCheck as failure:
+                variant.replays[failure.message] += 1
+                raise
             if result is not self._miss:
                 if position:
                     self._bring_forward(key, variant)
@@ -63,7 +76,7 @@ class Variants:
                 return result
             variant = make(self._groups.get(key, ()))
             self._add(key, variant)
-        result = variant.enter(leaves)
+        result = self.call(key, leaves)
         if result is self._miss:
             raise UnsupportedError(
                 "the function changed, while it was traced, something that it also depends on (a global, a list, an attribute)",

@@ -6,7 +6,6 @@ conversions and containers of arguments are dispatch's business: an executable t
 
 from __future__ import annotations
 
-import builtins
 import ctypes
 import weakref
 from functools import cache, cached_property
@@ -16,9 +15,10 @@ import numpy as np
 
 from jitml.codegen.llvm.kernel import NO_MEMORY
 from jitml.codegen.llvm.module import ENTRY, Module, emit_program
-from jitml.errors import JitmlError
+from jitml.errors import FailedCheck
 from jitml.fusion.cost import kernel_flops, matrix_flops
 from jitml.fusion.loops import Buffer, Check
+from jitml.ir.ops.regions import exception_named
 from jitml.memory.program import Program
 from jitml.runtime import jit
 from jitml.runtime.arena import arenas, release_arena
@@ -141,18 +141,15 @@ class Executable:
             return MemoryError("no memory for the scratch of a compiled program")
         check: Check = self.module.checks[status - 1]
         message = check.message.format(*values[: len(check.values)])
-        kind = getattr(builtins, check.error, RuntimeError)
-        return _located(kind)(message, source=check.source)
+        failure: FailedCheck = _failed_check(check.error)(message, source=check.source)
+        return failure
 
 
-def _located(kind: type[Exception]) -> type[JitmlError]:
-    """A jitml error that is also `kind`, so that `except IndexError` works as in NumPy."""
-    if kind not in _LOCATED:
-        _LOCATED[kind] = type(kind.__name__, (JitmlError, kind), {"__module__": "jitml.errors"})
-    return _LOCATED[kind]
-
-
-_LOCATED: dict[type[Exception], type[JitmlError]] = {}
+@cache
+def _failed_check(name: str) -> Any:
+    """A failed check that is also the exception of that name, so that `except IndexError` works as in NumPy."""
+    kind = exception_named(name)
+    return type(kind.__name__, (FailedCheck, kind), {"__module__": "jitml.errors"})
 
 
 @cache

@@ -1,0 +1,115 @@
+"""A call that compiled code cannot answer is answered by the function itself: NumPy's exception, result and changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.errors import JitmlError, UncompiledWarning
+
+Array = np.ndarray[Any, Any]
+
+
+def picks(x: Array, i: Array) -> Array:
+    return x[i] * 2
+
+
+def writes_before_it_picks(x: Array, i: Array) -> Any:
+    x += 1
+    x[:2] = 7
+    return x[i]
+
+
+def writes_before_it_fails(x: Array, i: Array) -> Any:
+    x *= 2
+    return x + np.zeros(len(i))
+
+
+@pytest.mark.parametrize("f", [picks, writes_before_it_picks, writes_before_it_fails])
+def test_numpys_exception_and_numpys_changes(f: Callable[..., Any]) -> None:
+    jitted = jitml.jit(f)
+    for i in ([0, 1], [2, 0], [1, 5], [0, 2]):
+        mine, theirs = np.arange(3.0), np.arange(3.0)
+        try:
+            want = f(theirs, np.array(i))
+        except Exception as error:
+            with pytest.raises(type(error)) as caught:
+                jitted(mine, np.array(i))
+            assert type(caught.value) is type(error) and str(caught.value) == str(error)
+        else:
+            np.testing.assert_array_equal(jitted(mine, np.array(i)), want)
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_replays_are_counted_and_explained() -> None:
+    f = jitml.jit(picks)
+    x = np.arange(3.0)
+    f(x, np.array([0]))
+    for i in (3, 4, 4):
+        with pytest.raises(IndexError):
+            f(x, np.array([i]))
+    (variant,) = f.variants
+    assert variant.replays == {
+        "index 3 is out of bounds for axis 0 with size 3": 1,
+        "index 4 is out of bounds for axis 0 with size 3": 2,
+    }
+    assert "2 of its calls ran as plain Python: index 4 is out of bounds" in f.explain(x, np.array([0]))
+
+
+def test_the_exception_looks_as_if_numpy_had_been_called() -> None:
+    f = jitml.jit(picks)
+    for _ in range(2):  # compiling, and compiled
+        with pytest.raises(IndexError) as caught:
+            f(np.arange(3.0), np.array([9]))
+        assert not isinstance(caught.value, JitmlError)
+        assert caught.value.__context__ is None and caught.value.__cause__ is None
+        assert [entry.name for entry in caught.traceback][1:] == ["__call__", "picks"]
+
+
+def test_methods_keywords_and_static_arguments() -> None:
+    class Table:
+        def __init__(self) -> None:
+            self.values = np.arange(4.0)
+
+        @jitml.jit
+        def look(self, i: Array, *, scale: float = 1.0) -> Any:
+            return self.values[i] * scale
+
+    assert Table().look(np.array(3), scale=2.0) == 6
+    with pytest.raises(IndexError, match="index 4 is out of bounds for axis 0 with size 4"):
+        Table().look(np.array([4]), scale=2.0)
+    chosen = jitml.jit(lambda x, i, axis: np.take(x, i, axis=axis), static_argnums=2)
+    with pytest.raises(IndexError, match="index 9 is out of bounds for axis 1 with size 3"):
+        chosen(np.zeros((2, 3)), np.array([9]), 1)
+
+
+def test_the_users_own_exception_comes_with_the_users_changes() -> None:
+    def f(x: Array, n: int) -> Array:
+        x += 1
+        if n < 0:
+            raise LookupError(f"no {n}")
+        return x
+
+    x = np.zeros(2)
+    with pytest.raises(LookupError, match="no -1"):
+        jitml.jit(f)(x, -1)
+    np.testing.assert_array_equal(x, 1)
+
+
+def test_what_only_tracing_raises_is_told() -> None:
+    def odd(x: Array) -> Any:
+        if "Traced" in repr(x):
+            raise ValueError("seen")
+        return x * 2
+
+    with pytest.warns(UncompiledWarning, match=r"odd was not compiled: tracing it raised ValueError\('seen'\)"):
+        np.testing.assert_array_equal(jitml.jit(odd)(np.ones(2)), 2)
+
+
+def test_outside_jit_the_error_is_ours() -> None:
+    with pytest.raises(IndexError):
+        jitml.grad(lambda x: x[np.array([5])].sum())(np.ones(3))
