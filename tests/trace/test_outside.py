@@ -213,3 +213,39 @@ def test_the_environment_is_refused(read: Callable[[], str], monkeypatch: pytest
     monkeypatch.setenv("JITML_TEST", "1")
     with pytest.raises(jitml.errors.UnsupportedError, match="only once, while the function is traced"):
         jitml.jit(lambda x: x + float(read()))(X)
+
+
+class Affine:
+    def __init__(self, w: np.ndarray[Any, Any], shift: int) -> None:
+        self.w, self.shift = w, shift
+
+    def apply(self, x: Any) -> Any:
+        return x * self.w + self.shift
+
+
+def test_instances_of_one_class_share_a_variant() -> None:
+    step = jitml.jit(lambda m, x: m.apply(x))
+    x = np.arange(3.0)
+    for factor in (1.0, 2.0, 5.0):
+        np.testing.assert_array_equal(step(Affine(np.full(3, factor), 7), x), x * factor + 7)
+    assert len(list(step.variants)) == 1
+    np.testing.assert_array_equal(step(Affine(np.ones(3), 8), x), x + 8)  # an int that was read is guarded
+    assert len(list(step.variants)) == 2
+
+
+def test_a_method_replaced_in_the_instance_is_seen() -> None:
+    step = jitml.jit(lambda m, x: m.apply(x))
+    model, x = Affine(np.ones(3), 1), np.arange(3.0)
+    np.testing.assert_array_equal(step(model, x), x + 1)
+    model.apply = lambda x: x * 0  # type: ignore[method-assign]  # what the test is about
+    np.testing.assert_array_equal(step(model, x), x * 0)
+
+
+def test_one_instance_passed_twice_is_not_two() -> None:
+    def same(a: Affine, b: Affine, x: Any) -> Any:
+        return x + 1 if a is b else x - 1
+
+    step, x = jitml.jit(same), np.arange(3.0)
+    one, two = Affine(np.ones(3), 1), Affine(np.ones(3), 1)
+    np.testing.assert_array_equal(step(one, two, x), x - 1)
+    np.testing.assert_array_equal(step(one, one, x), x + 1)

@@ -108,8 +108,10 @@ class Accesses:
         if is_traced(value) or slot is None:
             return lift(value) if type(value) is np.ndarray else value
         if type(value) is MethodType or isinstance(value, BuiltinFunctionType):
-            if type(descriptor) is FunctionType and not is_library(descriptor):
-                self._require_member(kind, name, descriptor)
+            if type(value) is MethodType and value.__self__ is obj:
+                # Of the bound method, so that a function put in its place is seen, in the class or in the instance.
+                method = load(self.trace, getattr, slot, name, f"{self.trace.host.name(slot)}.{name}")
+                self.trace.host.require_same(load(self.trace, getattr, method, "__func__", f"{name}.__func__"), value.__func__)
             return value
         text = f"{self.trace.host.name(slot)}.{name}"
         place = load(self.trace, getattr, slot, name, text)

@@ -117,6 +117,12 @@ class Host:
         """The very same object."""
         self._check(Check((slot,), "{0} is {k}", value, f"{self.names[slot]} is the same {type(value).__name__}"))
 
+    def require_identity(self, first: Slot, second: Slot, same: bool) -> None:
+        """Two slots hold one object, or two."""
+        relation = "is" if same else "is not"
+        text = f"{self.names[first]} {relation} {self.names[second]}"
+        self._check(Check((first, second), f"{{0}} {relation} {{1}}", None, text))
+
     def require_array(self, slot: Slot, array: Array) -> None:
         """An array of this class, dtype, shape, strides and alignment."""
         name = self.names[slot]

@@ -1,8 +1,8 @@
 """What may a function find outside itself, and what keeps it from going stale?  Every load is entered in the host program.
 
 Arrays become hidden inputs, read anew at every call; numbers and strings are guarded by value, containers item by item,
-functions by identity and code, objects by identity and class. The attributes of an object are guarded as the function
-loads them; where code that is not converted may read it (`len(obj)`, `a + obj`, `asdict(obj)`), all of them are.
+functions by identity and code, objects by identity and class, those that are arguments by class alone. The attributes of an
+object are guarded as the function loads them; where code that is not converted may read it (`len(obj)`, `a + obj`, `asdict(obj)`), all of them are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from enum import Enum
 from functools import lru_cache
 from operator import getitem
-from types import CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -81,15 +81,34 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     return value
 
 
-def watch(trace: Trace, obj: Any, slot: Slot) -> None:
+def watch_argument(trace: Trace, obj: Any, slot: Slot) -> None:
+    """An object that is passed: another instance of its class will do, if it is as different from the other arguments."""
+    if isinstance(obj, (type, FunctionType, MethodType, BuiltinFunctionType, ModuleType)) or not type(obj).__flags__ & _HEAP_TYPE:
+        watch(trace, obj, slot)
+        return
+    _compare(trace, obj, slot)
+    if id(obj) not in trace.places:
+        watch(trace, obj, slot, identity=False)
+
+
+def watch(trace: Trace, obj: Any, slot: Slot, *, identity: bool = True) -> None:
     """An object from outside: it is always this one, and of this class; its attributes are guarded as they are loaded."""
-    trace.host.require_same(slot, obj)
+    if identity:
+        trace.host.require_same(slot, obj)
+        _compare(trace, obj, slot)
     trace.places[id(obj)] = slot
     if type(obj).__flags__ & _HEAP_TYPE:  # of others, the class cannot be exchanged
         trace.host.require_type(slot, type(obj))
     kind: Any = type(obj)
     if names := _read_unseen(kind):
         guard_state(trace, obj, slot, names)
+
+
+def _compare(trace: Trace, obj: Any, slot: Slot) -> None:
+    """Whether the object is one of the arguments stays as it is: `is` cannot be seen."""
+    for other, known in trace.objects.items():
+        if other in trace.host.arguments and other != slot:
+            trace.host.require_identity(other, slot, obj is known)
 
 
 @lru_cache(maxsize=1024)

@@ -26,7 +26,7 @@ from jitml.trace.convert import convert
 from jitml.trace.host import Host, Slot
 from jitml.trace.memory import all_disjoint, disjoint
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.outside import watch
+from jitml.trace.outside import watch_argument
 from jitml.trace.registry import register_imported
 from jitml.trace.storage import Step, Storage, is_contiguous
 from jitml.trace.tracers import (
@@ -189,7 +189,7 @@ def _enter(recording: Trace, position: int, leaf: Any, name: str) -> Any:
             source=user_source(),
             remedy="Arguments are NumPy arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
         )
-    watch(recording, leaf, slot)
+    watch_argument(recording, leaf, slot)
     recording.objects[slot] = leaf
     return leaf
 
