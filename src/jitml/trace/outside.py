@@ -2,7 +2,8 @@
 
 Arrays become hidden inputs, read anew at every call; numbers and strings are guarded by value, containers item by item,
 functions by identity and code, objects by identity and class, those that are arguments by class alone. The attributes of an
-object are guarded as the function loads them; where code that is not converted may read it (`len(obj)`, `a + obj`, `asdict(obj)`), all of them are.
+object are guarded as the function loads them; where code that is not converted may read it (`len(obj)`, `a + obj`,
+`asdict(obj)`), all of them are.
 """
 
 from __future__ import annotations
