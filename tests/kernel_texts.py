@@ -127,9 +127,26 @@ kernel update(x: f64[9], y: f64[9], v: f64[3]) updates(y=x) {
   }
 }"""
 
+BISECT = """\
+kernel bisect(x: f64[9], v: f64[], k: i64[]) {
+  cell low: i64 = 0
+  cell high: i64 = 9
+  while {
+    let gap: i64 = high - low
+  } gap > 0 {
+    let middle: i64 = low + gap // 2
+    if x[minimum(maximum(middle, 0), 8)] < v[] {
+      low = middle + 1
+    } else {
+      high = middle
+    }
+  }
+  k[] = low
+}"""
+
 KERNELS = {
     text.split("(")[0].removeprefix("kernel "): text
-    for text in (AXPY, SOFTMAX, CUMSUM, TILED, GATHER, HISTOGRAM, PAD, SCRATCH, FLAT, LANES, UPDATE)
+    for text in (AXPY, SOFTMAX, CUMSUM, TILED, GATHER, HISTOGRAM, PAD, SCRATCH, FLAT, LANES, UPDATE, BISECT)
 }
 
 PROGRAM = """\

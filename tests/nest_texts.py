@@ -86,4 +86,23 @@ NESTS = {
     "in place through another name": """
       kernel k(x: f64[70], y: f64[70]) { for i in 0:70 vector { y[i] = y[i] + x[i] }
         for i in 0:70 vector { y[i] = y[i] * y[i] } }""",
+    "while: two cells that change places, and one that falls": """
+      kernel k(x: i64[20], y: i64[20], n: i64[]) { cell total: i64 = 0
+        for i in 0:20 {
+          cell a: i64 = x[i] + 9; cell b: i64 = 12
+          while b != 0 { let r: i64 = a % b; a = b; b = r; total add= 1 }
+          y[i] = a }
+        cell k: i64 = 19
+        while { let v: i64 = y[maximum(k, 0)] } bit_and(k >= 0, v > 0) { y[k] = v - 100; k = k - 1 }
+        n[] = total }""",
+    "while: never entered, nested, with vectors inside": """
+      kernel k(x: f64[40], y: f64[40], s: f64[]) { cell c: f64 = 0.0
+        while c > 0.0 { c = c / 2.0 }
+        cell k: i64 = 0
+        while k < 3 {
+          for i in 0:40 vector { y[i] = x[i] + c + f64(k) }
+          cell j: i64 = 0
+          while { let t: f64 = y[j * 7] } j < 5 { if t > c { c = t } else { c add= 0.25 }; j = j + 1 }
+          k = k + 1 }
+        s[] = c }""",
 }

@@ -66,6 +66,13 @@ def test_scatter_branches_scratch_and_lane_cells() -> None:
     np.testing.assert_allclose(y, x.sum(0), rtol=1e-14)
 
 
+def test_while_bisects() -> None:
+    x, k = np.sort(RNG.normal(size=9)), np.zeros((), np.int64)
+    for v in (-9.0, x[4], x[4] + 1e-9, 9.0):
+        interpret(parse(KERNELS["bisect"]), {"x": x, "v": np.array(v), "k": k})
+        assert k == np.searchsorted(x, v)
+
+
 def test_an_access_outside_its_buffer_is_caught() -> None:
     kernel = parse("kernel k(x: f64[4], y: f64[4]) { for i in 0:4 vector { y[i] = x[i + 1] } }")
     with pytest.raises(IndexError, match=r"x: index 1\.\.4 is outside axis 0"):

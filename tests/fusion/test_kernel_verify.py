@@ -37,6 +37,9 @@ ACCEPTED = {
     "a histogram in parallel": "kernel k(x: u8[9], h: i64[256]) { for i in 0:9 parallel { h[i64(x[i])] add= 1 } }",
     "read and written at one place": XY + "{ for i in 0:8 vector { y[i] = y[i] + x[i] } }",
     "a reduction": "kernel k(x: f64[8], y: f64[]) { cell s: f64 = 0.0; for i in 0:8 parallel { s add= x[i] }; y[] = s }",
+    "while a counter rises to a limit": XY + "{ cell k: i64 = 0; while k < 8 { y[k] = x[k]; let n: i64 = k + 1; k = n } }",
+    "while a counter falls, with a name in the test": XY
+    + "{ cell k: i64 = 8; while { let n: i64 = k - 1 } n >= 0 { y[n] = x[n]; k = n } }",
     "siblings may reuse a name": XY + "{ for i in 0:8 { y[i] = 0.0 }; for i in 0:8 { y[i] = x[i] } }",
 }
 
@@ -63,6 +66,10 @@ REFUSED = {
     "vector loop over i: the outer cell s is set in order": XY + "{ cell s: f64 = 0.0; for i in 0:8 vector { s = x[i] } }",
     "parallel loop over i: the outer cell s is read while it is combined": XY
     + "{ cell s: f64 = 0.0; for i in 0:8 parallel { s add= x[i]; y[i] = s } }",
+    "y: the index k may be 7..anything on axis 0 of 8": XY
+    + "{ cell k: i64 = 7; if k < 8 { y[k] = 0.0; k = k + 1; y[k] = 0.0 } }",
+    "y: the index k may be 0..anything on axis 0 of 8": XY + "{ cell k: i64 = 0; while x[0] > 0.0 { y[k] = 0.0; k = k + 1 } }",
+    "a while loop cannot run in lanes": XY + "{ for i in 0:8 vector { cell k: i64 = 0; while k < i { k = k + 1 }; y[k] = 0.0 } }",
     "parallel loop over i: y is written in one iteration and written in another": XY
     + "{ for i in 0:8 parallel { y[0] = x[i] } }",
     "vector loop over i: y is written in one iteration and written in another": XY

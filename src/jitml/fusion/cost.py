@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jitml.fusion.loops import Alloc, Apply, If, Kernel, Let, Loop, Stmt, Store, Update, affine, walk_expression
+from jitml.fusion.loops import Alloc, Apply, If, Kernel, Let, Loop, Stmt, Store, Update, While, affine, walk_expression
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Call, KernelProgram, Region
 from jitml.ir.graph import Graph, Node, Value
@@ -121,6 +121,8 @@ def _flops(body: tuple[Stmt, ...], times: float) -> float:
                 total += _flops(stmt.body, times)
             case If():
                 total += _flops(stmt.then, times)
+            case While():
+                total += _flops(stmt.body, times * USUAL_TRIPS)
             case Store() | Let() | Update():
                 value = stmt.value
                 count = sum(isinstance(e, Apply) and e.dtype.kind == "f" for e in walk_expression(value))

@@ -27,6 +27,7 @@ from jitml.fusion.loops import (
     Stmt,
     Store,
     Var,
+    While,
     expressions,
     walk_expression,
 )
@@ -59,7 +60,7 @@ class Accesses:
 
     items: tuple[Access, ...]
     last: Mapping[Path, int | None]
-    loops: Mapping[Path, Loop]
+    loops: Mapping[Path, Loop | While]
 
     def of(self, buffer: str) -> list[Access]:
         return [a for a in self.items if a.buffer == buffer]
@@ -141,14 +142,14 @@ class _Collector:
         self.buffers = buffers
         self.forms: dict[str, Form | None] = {}
         self.last: dict[Path, int | None] = {}
-        self.loops: dict[Path, Loop] = {}
+        self.loops: dict[Path, Loop | While] = {}
         self.quotients: dict[tuple[Expr, int], int] = {}
 
     def body(self, statements: Sequence[Stmt], outer: Path, loops: tuple[Path, ...]) -> Iterator[Access]:
         for position, stmt in enumerate(statements):
             path = (*outer, position)
             for expr in expressions(stmt):
-                yield from self.loads(expr, path, loops)
+                yield from self.loads(expr, path, (*loops, path) if isinstance(stmt, While) else loops)
             match stmt:
                 case Store(buffer, at, _, combine):
                     if combine is not None:
@@ -166,6 +167,10 @@ class _Collector:
                 case Alloc(buffer, body):
                     self.buffers[buffer.name] = buffer
                     yield from self.body(body, path, loops)
+                case While(test, _, body):
+                    self.loops[path], self.last[path] = stmt, None
+                    yield from self.body(test, (*path, 0), (*loops, path))
+                    yield from self.body(body, (*path, 1), (*loops, path))
                 case If(_, then, orelse):
                     yield from self.body(then, (*path, 0), loops)
                     yield from self.body(orelse, (*path, 1), loops)

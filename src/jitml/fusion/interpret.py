@@ -33,6 +33,7 @@ from jitml.fusion.loops import (
     Store,
     Update,
     Var,
+    While,
     walk,
 )
 from jitml.fusion.printer import INFIX
@@ -190,6 +191,11 @@ class _Writer:
                 self.body(then, depth + 1)
                 self.line(depth, "else:")
                 self.body(orelse, depth + 1)
+            case While(test, condition, body):
+                self.line(depth, "while True:")
+                self.body(test, depth + 1)
+                self.line(depth + 1, f"if not {self.expr(condition)}: break")
+                self.body(body, depth + 1)
             case Alloc(buffer, body):
                 self.line(depth, f"b_{buffer.name} = _scratch({buffer.shape}, {self.share(buffer.dtype)})")
                 self.body(body, depth)
@@ -251,6 +257,6 @@ class _Writer:
 
 def _runs_in_lanes(loop: Loop) -> bool:
     """Whether a loop may run as NumPy vectors: no lane branches, allocates, or loops on its own."""
-    if loop.kind != "vector" or any(isinstance(s, (If, Alloc)) for s in walk(loop.body)):
+    if loop.kind != "vector" or any(isinstance(s, (If, While, Alloc)) for s in walk(loop.body)):
         return False
     return not any(isinstance(s, Loop) and s.kind != "serial" and s.kind != "unroll" for s in walk(loop.body))

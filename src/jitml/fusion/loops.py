@@ -205,6 +205,18 @@ class If:
 
 
 @dataclass(frozen=True, slots=True)
+class While:
+    """Run `test`, leave if `condition` is false, run `body`; again and again.
+
+    What the test names is in scope in the condition and in the body. State that changes lives in cells from outside.
+    """
+
+    test: tuple[Stmt, ...]
+    condition: Expr
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Alloc:
     """Scratch that lives for the body, private to the iteration of the enclosing loops (and so to a thread)."""
 
@@ -226,7 +238,7 @@ class Check:
     source: Source | None = field(default=None, compare=False)
 
 
-Stmt: TypeAlias = Loop | Store | Let | Cell | Update | If | Alloc | Check
+Stmt: TypeAlias = Loop | While | Store | Let | Cell | Update | If | Alloc | Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +318,8 @@ def children(stmt: Stmt) -> tuple[Stmt, ...]:
             return stmt.body
         case If():
             return stmt.then + stmt.orelse
+        case While():
+            return stmt.test + stmt.body
     return ()
 
 
@@ -334,7 +348,7 @@ def expressions(stmt: Stmt) -> Iterator[Expr]:
         case Loop(_, start, stop):
             yield start
             yield stop
-        case If(condition):
+        case If(condition) | While(condition=condition):
             yield condition
         case Check(condition, _, _, values):
             yield condition

@@ -33,6 +33,7 @@ from jitml.fusion.loops import (
     Store,
     Update,
     Var,
+    While,
 )
 from jitml.fusion.printer import INFIX
 from jitml.fusion.program import Call, KernelProgram, Region, Step
@@ -240,6 +241,8 @@ class _Parser:
             case "if":
                 condition, then = self.expression(), self.body()
                 return If(condition, then, self.body() if self.accept("else") else ())
+            case "while":
+                return self.while_loop()
             case "alloc":
                 buffer = self.buffer()
                 self.buffers[buffer.name] = buffer
@@ -271,6 +274,18 @@ class _Parser:
         body = self.body()
         self.dtypes = before
         return Loop(index, start, stop, step, kind, body, grain)  # type: ignore[arg-type]  # kind is one of Kind
+
+    def while_loop(self) -> While:
+        """`while condition {...}`, or `while {test} condition {...}`: the body knows what the test names."""
+        before = dict(self.dtypes)
+        test: list[Stmt] = []
+        if self.accept("{"):
+            while not self.accept("}"):
+                test.append(self.statement())
+        condition = self.expression()
+        body = self.body()
+        self.dtypes = before
+        return While(tuple(test), condition, body)
 
     def definition(self) -> tuple[str, Expr]:
         name = self.name()

@@ -33,6 +33,7 @@ from jitml.fusion.loops import (
     Store,
     Update,
     Var,
+    While,
 )
 from jitml.fusion.program import Call, KernelProgram, Region, Step
 from jitml.ir.printer import show_param, show_params
@@ -106,6 +107,13 @@ def _show_stmt(stmt: Stmt, indent: str) -> Iterator[str]:
             if orelse:
                 yield indent + "} else {"
                 yield from _show_body(orelse, inner)
+            yield indent + "}"
+        case While(test, condition, body):
+            yield f"{indent}while {{" if test else f"{indent}while {show_expr(condition)} {{"
+            if test:
+                yield from _show_body(test, inner)
+                yield f"{indent}}} {show_expr(condition)} {{"
+            yield from _show_body(body, inner)
             yield indent + "}"
         case Alloc(buffer, body):
             yield f"{indent}alloc {show_buffer(buffer)} {{"

@@ -17,7 +17,7 @@ def races(kernel: Kernel) -> Iterator[str]:
     """Every reason why a loop marked parallel or vector must not be, in words."""
     known = accesses(kernel)
     for path, loop in known.loops.items():
-        if loop.kind in ("parallel", "vector"):
+        if isinstance(loop, Loop) and loop.kind in ("parallel", "vector"):
             where = f"{loop.kind} loop over {loop.index}"
             yield from (f"{where}: {reason}" for reason in _cell_races(loop))
             yield from (f"{where}: {reason}" for reason in _memory_races(loop, path, known))

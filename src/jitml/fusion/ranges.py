@@ -76,10 +76,11 @@ class Ranges:
         else:
             self.forget(name)
 
-    def forget(self, name: str, least: Expr | None = None) -> None:
-        """A name of which nothing is known but perhaps a lower bound: a cell."""
+    def forget(self, name: str, least: Expr | None = None, most: Expr | None = None) -> None:
+        """A name of which nothing is known but perhaps bounds: a cell."""
         lower = () if least is None else (self.sum(least),)
-        self.names[name] = {self.atom((name, len(self.age)), lower, ()): Fraction(1), None: Fraction(0)}
+        upper = () if most is None else (self.sum(most),)
+        self.names[name] = {self.atom((name, len(self.age)), lower, upper): Fraction(1), None: Fraction(0)}
 
     def enter(self, loop: Loop) -> None:
         """The loop's index: start + step * count, with 0 <= count <= (stop - start - 1) // step."""

@@ -7,6 +7,7 @@ depends on; the check may stand in an earlier kernel.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -31,6 +32,7 @@ from jitml.fusion.loops import (
     Store,
     Update,
     Var,
+    While,
     expressions,
     sub,
     walk,
@@ -101,7 +103,11 @@ class _Verifier:
         self.buffers: dict[str, Buffer] = {}
         self.dtypes: dict[str, DType] = {}  # of every variable in scope
         self.cells: set[str] = set()
+        self.inits: dict[str, Expr] = {}  # what each cell starts from
         self.origins: dict[str, frozenset[str]] = {}  # the buffers that a variable's value depends on
+        lets = [s for s in walk(kernel.body) if isinstance(s, Let)]
+        count = Counter(s.name for s in lets)
+        self.lets = {s.name: s.value for s in lets if count[s.name] == 1 and s.value.dtype == I64}
 
     def error(self, message: str) -> VerificationError:
         source = self.kernel.sources[0] if self.kernel.sources else None
@@ -137,11 +143,32 @@ class _Verifier:
         """A block: what is named or learned in it ends with it."""
         dtypes, cells = dict(self.dtypes), set(self.cells)
         with self.ranges.scope():
-            for stmt in statements:
+            self.statements(statements, around)
+        self.dtypes, self.cells = dtypes, cells
+
+    def statements(self, statements: Sequence[Stmt], around: tuple[Loop, ...]) -> None:
+        for stmt in statements:
+            if not isinstance(stmt, While):  # its condition stands after its test
                 for expr in expressions(stmt):
                     self.expr(expr)
-                self.statement(stmt, around)
-        self.dtypes, self.cells = dtypes, cells
+            if isinstance(stmt, (Loop, While)):
+                self.forget_updated(stmt)
+            self.statement(stmt, around)
+            self.forget_updated(stmt)
+
+    def forget_updated(self, stmt: Stmt) -> None:
+        """What was known of cells that a statement changes holds no longer."""
+        for inner in walk((stmt,)):
+            if isinstance(inner, Update) and inner.cell in self.cells:
+                self.forget(inner.cell)
+
+    def forget(self, cell: str) -> None:
+        """A cell of integers that only rises, or only falls, is still bounded by what it started from."""
+        init = self.inits[cell]
+        rises = falls = False
+        if init.dtype == I64:
+            rises, falls = self.steps(cell)
+        self.ranges.forget(cell, init if rises else None, init if falls else None)
 
     def statement(self, stmt: Stmt, around: tuple[Loop, ...]) -> None:
         match stmt:
@@ -157,7 +184,8 @@ class _Verifier:
             case Cell(name, init):
                 self.name(name, init.dtype, self.origin(init))
                 self.cells.add(name)
-                self.ranges.forget(name, init if init.dtype == I64 and self.only_rises(name) else None)
+                self.inits[name] = init
+                self.forget(name)
             case Update(cell, value):
                 if cell not in self.cells:
                     raise self.error(f"{cell} is updated but is no cell in scope")
@@ -169,6 +197,8 @@ class _Verifier:
                     with self.ranges.scope():
                         self.ranges.assume(condition, holds)
                         self.body(branch, around)
+            case While():
+                self.while_loop(stmt, around)
             case Alloc(buffer, body):
                 self.declare(buffer)
                 self.body(body, around)
@@ -191,15 +221,19 @@ class _Verifier:
             elif (before := self.values.get(buffer, (least, greatest))) is not None:
                 self.values[buffer] = (min(least, before[0]), max(greatest, before[1]))
 
-    def only_rises(self, cell: str) -> bool:
-        """Whether every update of a cell adds something that is never negative, whatever surrounds it."""
+    def steps(self, cell: str) -> tuple[bool, bool]:
+        """Whether every update adds something that is never negative, or never positive, whatever surrounds it."""
+        rises = falls = True
+        ranges = Ranges({})
+        for name, value in self.lets.items():
+            ranges.define(name, value)
         for stmt in walk(self.kernel.body):
             if isinstance(stmt, Update) and stmt.cell == cell:
-                step = stmt.value if stmt.combine == "add" else sub(stmt.value, Var(cell))
-                least = Ranges({}).bounds(step)[0]
-                if stmt.combine not in ("add", None) or least is None or least < 0:
-                    return False
-        return True
+                least, most = ranges.bounds(stmt.value if stmt.combine == "add" else sub(stmt.value, Var(cell)))
+                is_sum = stmt.combine in ("add", None)
+                rises = rises and is_sum and least is not None and least >= 0
+                falls = falls and is_sum and most is not None and most <= 0
+        return rises, falls
 
     def loop(self, loop: Loop, around: tuple[Loop, ...]) -> None:
         self.expect(loop.start, I64, "a loop's start")
@@ -219,6 +253,18 @@ class _Verifier:
             self.ranges.enter(loop)
             self.body(loop.body, (*around, loop))
         self.dtypes = dtypes
+
+    def while_loop(self, stmt: While, around: tuple[Loop, ...]) -> None:
+        if any(outer.kind == "vector" for outer in around):
+            raise self.error("a while loop cannot run in lanes")
+        dtypes, cells = dict(self.dtypes), set(self.cells)
+        with self.ranges.scope():
+            self.statements(stmt.test, around)
+            self.expr(stmt.condition)
+            self.expect(stmt.condition, BOOL, "a condition")
+            self.ranges.assume(stmt.condition)
+            self.body(stmt.body, around)
+        self.dtypes, self.cells = dtypes, cells
 
     def varies(self, loop: Loop, outer: Loop) -> bool:
         """Whether a loop's limits differ between the lanes of an outer one."""

@@ -190,6 +190,47 @@ class Function:
             return {name: self._surface(after[name]) for name in carried}
         return {name: self.merge(name, [(before, carried[name]), (child.label, after[name])]) for name in carried}
 
+    def while_loop(
+        self,
+        carried: Mapping[str, Operand],
+        test: Callable[[dict[str, Operand]], Operand],
+        body: Callable[[], Mapping[str, Operand]],
+        *,
+        stored: frozenset[str],
+    ) -> dict[str, Operand]:
+        """`while test: body`, tested at the top; the carried values after it.
+
+        Args:
+            carried: values that change from one iteration to the next, by name, before the first.
+            test: emits the test, given the carried values; returns whether to go on.
+            body: emits one iteration; returns the new carried values.
+            stored: buffer groups that test or body store to.
+        """
+        b, parent = self.builder, self.here
+        self.forget_loads(stored)
+        header, inner, done = b.fresh("while"), b.fresh("do"), b.fresh("done")
+        before = b.label
+        head = Region(parent.depth + 1, "loop", header, stored)
+        inside = {name: self.pin(Operand(x.dtype, x.lanes, (f"%{b.fresh(name)}",)), head.depth) for name, x in carried.items()}
+        rest = Region(head.depth + 1, "branch", inner)
+        with self._nested(head):
+            again = test(dict(inside))
+            with self._nested(rest):
+                after = body()
+                b.emit(f"br label %{header}")
+            b.emit(f"br i1 {again.names[0]}, label %{inner}, label %{done}")
+        b.emit(f"br label %{header}")
+        b.start_block(header)
+        for name, x in inside.items():
+            edges = f"[ {carried[name].names[0]}, %{before} ], [ {after[name].names[0]}, %{rest.label} ]"
+            b.emit(f"{x.names[0]} = phi {x.type} {edges}")
+        b.lines += head.lines
+        b.start_block(inner)
+        b.lines += rest.lines
+        b.start_block(done)
+        self.forget_loads(stored)
+        return {name: self._surface(x) for name, x in inside.items()}
+
     def branch(
         self, condition: Operand, arms: tuple[Callable[[], Mapping[str, Operand]], Callable[[], Mapping[str, Operand]]]
     ) -> dict[str, Operand]:

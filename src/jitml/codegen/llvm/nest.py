@@ -13,7 +13,7 @@ from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
 from jitml.codegen.target import Target
 from jitml.errors import LoweringError
-from jitml.fusion.loops import Alloc, Cell, Check, Const, If, Let, Loop, Stmt, Store, Update, children, walk
+from jitml.fusion.loops import Alloc, Cell, Check, Const, If, Let, Loop, Stmt, Store, Update, While, children, walk
 from jitml.ir.types import I64
 
 
@@ -40,7 +40,7 @@ def known_trips(loop: Loop) -> int | None:
 def _unrolled_size(stmt: Stmt) -> float:
     """Statements after all loops inside are unrolled; infinite if a limit is not known."""
     trips = known_trips(stmt) if isinstance(stmt, Loop) else 1
-    return inf if trips is None else max(1, trips * sum(map(_unrolled_size, children(stmt))))
+    return inf if trips is None or isinstance(stmt, While) else max(1, trips * sum(map(_unrolled_size, children(stmt))))
 
 
 class Nest(Accesses):
@@ -75,6 +75,8 @@ class Nest(Accesses):
                 self._if(stmt)
             case Loop():
                 self._loop(stmt)
+            case While():
+                self._while(stmt)
             case Alloc():
                 self.alloc(stmt)
             case Check():
@@ -217,6 +219,26 @@ class Nest(Accesses):
             stem=identifier(loop.index),
         )
         self.scope.update(after)
+
+    def _while(self, stmt: While) -> None:
+        inside = stmt.test + stmt.body
+        cells = self.carried(inside)
+        names, indices, buffers = dict(self.scope), dict(self.linears), dict(self.buffers)
+
+        def test(current: dict[str, Operand]) -> Operand:
+            self.scope.update(current)
+            for part in stmt.test:
+                self.statement(part)
+            return self.value(stmt.condition)
+
+        def body() -> dict[str, Operand]:
+            self.block(stmt.body)
+            return {name: self.scope[name] for name in cells}
+
+        before = {name: self.scope[name] for name in cells}
+        after = self.function.while_loop(before, test, body, stored=self.stored(inside))
+        self.scope = names | after
+        self.linears, self.buffers = indices, buffers
 
     # Overridden by the layers that know how.
 

@@ -28,6 +28,7 @@ from jitml.fusion.loops import (
     Store,
     Update,
     Var,
+    While,
     affine,
     expressions,
     walk,
@@ -66,8 +67,8 @@ class VectorNest(Nest):
         varying = {loop.index}
         for stmt in walk(loop.body):
             own = None
-            if isinstance(stmt, Alloc):
-                return False  # one scratch, but many lanes at once
+            if isinstance(stmt, (Alloc, While)):
+                return False  # one scratch, or one test, but many lanes at once
             if isinstance(stmt, (Let, Cell)):
                 varying.add(stmt.name)
             if isinstance(stmt, Loop) and _names(stmt.start, stmt.stop) & varying:
