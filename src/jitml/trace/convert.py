@@ -17,9 +17,10 @@ from typing import Any
 from jitml.trace.accesses import is_library
 from jitml.trace.calls import Hooks
 from jitml.trace.context import Trace, active_trace, current_trace, unsupported
+from jitml.trace.drivers import HOOKS
 from jitml.trace.host import Const
 from jitml.trace.outside import load
-from jitml.trace.rewrite import HOOKS, rewrite
+from jitml.trace.rewrite import rewrite
 from jitml.trace.source import find
 
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR

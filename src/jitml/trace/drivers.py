@@ -38,8 +38,9 @@ somebody may read afterwards or in the next iteration; `targets` are the names t
   that begin with `__jm_` are ours (flags and the value to return): what they hold where they are undefined may be anything.
 * `load` precedes every pass over a body, `step` ends it. An exception that ends it leaves the driver open: see `depth`.
 * `break`, `continue` and early `return` have been lowered to flags before (`escapes.py`): local bools of ours that a body sets
-  and that guard what follows. `stop` is the disjunction of those that end the loop; it is absent where there are none, and a
-  plain bool unless it was merged by a traced `if`. A `while` whose test binds a name is a `while True` that breaks.
+  and that guard what follows (`if __jm.none_of(flag, ...)`). `stop` is `__jm.any_of` those that end the loop; it is absent where
+  there are none, and a plain bool unless a flag was merged by a traced `if`. A `while` whose test binds a name is a
+  `while True` that breaks.
 * `stops` and `ends` are where a loop that began as plain Python (`steering.py`) learns that its end is traced. From then on it
   drives: `load` comes next. `while_` is given the values on entry so that its driver may begin anew.
 * The driver of an `if` hands out True and False (in any order, each once), of a `for` what the target is bound to.
@@ -51,7 +52,6 @@ Expressions, where only one value matters, are driven in place; a region is open
     not a                  __jm.not_(a)
     assert ok, text        assert __jm.assert_(ok), text
     raise E                if not __jm.dead_end(caught): raise E      inside a captured branch that ends here: it is never merged
-    (elsewhere)            __jm.truth(x)                              a bool; refused where x is traced
     try: ... except: H     d = __jm.depth(); ... __jm.unwind(d) first in H      what was opened since d is abandoned
 """
 
@@ -60,6 +60,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
+HOOKS = "__jm"
 Names = tuple[str, ...]
 Values = Mapping[str, Any]
 

@@ -6,11 +6,15 @@ The protocol stands in `drivers.py`. Traced conditions and ranges go to `regions
 from __future__ import annotations
 
 import builtins
+import functools
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+import numpy as np
+
 from jitml.trace import regions
 from jitml.trace.drivers import UNDEF, Choice, Driver, Names, Operand, Values
+from jitml.trace.registry import call
 from jitml.trace.tracers import is_traced
 
 
@@ -167,8 +171,17 @@ class Steering:
             return True
         return bool(ok)
 
-    def truth(self, x: Any) -> bool:
-        return bool(x)
+    def none_of(self, *flags: Any) -> Any:
+        """Whether no flag is set: what follows an escape happens."""
+        flag = self.any_of(*flags)
+        return not flag if type(flag) is bool else call(np.logical_not, flag)
+
+    def any_of(self, *flags: Any) -> Any:
+        """Whether a flag is set: the loop ends."""
+        if any(flag is True for flag in flags):
+            return True
+        traced = [flag for flag in flags if type(flag) is not bool]
+        return functools.reduce(lambda a, b: call(np.logical_or, a, b), traced) if traced else False
 
     def dead_end(self, caught: bool) -> bool:
         """Whether a `raise` is left out: some branch above is captured, which then only has to say that it was taken."""

@@ -1,0 +1,392 @@
+"""How are `if`, `while`, `for`, `and`, `or`, `not`, `assert`, `raise` rewritten?  Into what `drivers.py` says, in place.
+
+Added to the rewriting of expressions (`expressions.py`), after escapes have been lowered (`escapes.py`) and names to be carried
+have been found (`liveness.py`). New nodes stand at the place of what they were made from, so tracebacks do not change.
+
+Plain Python stays, and so refuses traced conditions: comprehensions' own `for` and `if`, generators, class bodies, the patterns
+of a `match`, operands that bind a name (`:=`), constructs nested too deep for Python's limit of twenty blocks.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from jitml.trace.drivers import HOOKS
+from jitml.trace.escapes import can_lower, lower_escapes, within
+from jitml.trace.expressions import Expressions
+from jitml.trace.liveness import bound, find_carried
+
+# Python's compiler refuses more than twenty nested loops, tries and withs; a driven construct is a loop.
+_DEEPEST = 16
+
+
+class Control(Expressions):
+    """Rewrites one function, and those inside it."""
+
+    def __init__(self, names: frozenset[str], class_name: str) -> None:
+        super().__init__(names, class_name)
+        self.driven = True  # not in generators and class bodies
+        self.walrus = True  # whether a temporary may be bound in an expression
+        self.depth = 0  # of nested blocks
+        self.temporaries = 0  # one for each expression: a generator expression may run while another is evaluated
+        self.caught = False  # in the body of a try with handlers
+        self.inside = False  # in a driven construct
+        self.outside: list[bool] = []  # the same, of the constructs around it
+        self.certain: frozenset[str] = frozenset()  # names that are bound here, whatever happened
+
+    def function(self, arguments: ast.arguments, body: list[ast.stmt]) -> list[ast.stmt]:
+        """The body of a function."""
+        outside = self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus
+        self.driven, self.depth, self.caught, self.inside, self.walrus = can_lower(body), 0, False, False, True
+        parameters = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
+        deleted = {n.id for n in within(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
+        self.certain = frozenset(a.arg for a in parameters if a is not None) - deleted
+        if self.driven:
+            body = lower_escapes(body)
+            declared = {name for n in within(body) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
+            find_carried(body, frozenset(set(bound(body)) | self.certain) - declared)
+        body = self.block(body)
+        self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus = outside
+        return body
+
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements rewritten; what each surely binds is known to those after it."""
+        written: list[ast.stmt] = []
+        for statement in statements:
+            binds = frozenset(bound([statement])) if isinstance(statement, (ast.Assign, ast.FunctionDef)) else frozenset()
+            new = self.visit(statement)
+            written.extend(new if isinstance(new, list) else [new])
+            self.certain |= binds
+        return written
+
+    def _nested(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """A block that may not run."""
+        certain = self.certain
+        written = self.block(statements)
+        self.certain = certain
+        return written
+
+    # Functions and classes inside
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._definition(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._definition(node)
+
+    def _definition(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        node.decorator_list = [self.visit(d) for d in node.decorator_list]
+        node.args = self.visit(node.args)
+        node.body = self.function(node.args, node.body)
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        node.args = self.visit(node.args)
+        walrus, self.walrus = self.walrus, True
+        node.body = self.visit(node.body)
+        self.walrus = walrus
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        outside = self.driven, self.walrus
+        self.driven = self.walrus = False
+        made = self.generic_visit(node)
+        self.driven, self.walrus = outside
+        return made
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        node.target = self.visit(node.target)
+        walrus, self.walrus = self.walrus, False  # no `:=` may stand in what a comprehension iterates over
+        node.iter = self.visit(node.iter)
+        self.walrus = walrus
+        node.ifs = [self.visit(test) for test in node.ifs]
+        return node
+
+    # Statements
+
+    def visit_If(self, node: ast.If) -> Any:
+        decided = _is_decided(node.test)
+        test = self.visit(node.test)
+        if decided or not self._can_drive():
+            node.test, node.body, node.orelse = test, self._nested(node.body), self._nested(node.orelse)
+            return node
+        names: tuple[str, ...] = node.carries  # type: ignore[attr-defined]  # by `find_carried`
+        driver, before = self._open(), self.certain
+        node.body = self.block(node.body)
+        after_then, self.certain = self.certain, before
+        node.orelse = self.block(node.orelse)
+        after_else, self.certain = self.certain, before
+        self._close()
+        node.test = ast.copy_location(ast.Name("__jm_branch", ast.Load()), test)
+        body = [*self._load(driver, "load", names, node), node, self._if_driven(self._step(driver, node), driver, node)]
+        self.certain |= after_then & after_else
+        return [
+            self._assign(driver, self._hook("if_", test, test), test),
+            self._if_driven(self._enter(driver, names, (), node), driver, node),
+            self._for(ast.Name("__jm_branch", ast.Store()), driver, body, node.test),
+            *self._load(driver, "result", names, node),
+        ]
+
+    def visit_For(self, node: ast.For) -> Any:
+        iterable = self.visit(node.iter)
+        if not self._can_drive():
+            node.iter, node.target = iterable, self.visit(node.target)
+            node.body, node.orelse = self._nested(node.body), self._nested(node.orelse)
+            return node
+        names, targets = node.carries, node.binds  # type: ignore[attr-defined]  # by `find_carried`
+        driver, before = self._open(), self.certain
+        target = self.visit(node.target)
+        load = self._load(driver, "load", names, node)
+        self.certain |= frozenset(bound([target]))
+        body = [*load, *self.block(node.body), *self._end(driver, names, targets, node)]
+        self._close()
+        self.certain = before
+        return [
+            self._assign(driver, self._hook("for_", node.iter, iterable), node.iter),
+            self._if_driven(self._enter(driver, names, targets, node), driver, node),
+            self._for(target, driver, body, node.iter, node),
+            *self._load(driver, "result", (*names, *targets), node),
+        ]
+
+    def visit_While(self, node: ast.While) -> Any:
+        if not self._can_drive():
+            node.test, node.body, node.orelse = self.visit(node.test), self._nested(node.body), self._nested(node.orelse)
+            return node
+        names = node.carries  # type: ignore[attr-defined]  # by `find_carried`
+        driver, before = self._open(), self.certain
+        load = self._load(driver, "load", names, node)
+        test = self.visit(node.test)
+        body = [*self.block(node.body), *self._end(driver, names, (), node)]
+        self._close()
+        self.certain = before
+        goes_on = ast.copy_location(ast.If(self._method(driver, "test", test, test), body, []), node)
+        ends = self._method(driver, "ends", node, _strings(names), self._locals(node))
+        goes_on.orelse = [ast.copy_location(ast.If(ends, [ast.copy_location(ast.Break(), node)], []), node)]
+        start = self._hook("while_", node, _strings(names), self._locals(node))
+        return [
+            self._assign(driver, start, node),
+            self._for(ast.Name("__jm_pass", ast.Store()), driver, [*load, goes_on], test),
+            *self._load(driver, "result", names, node),
+        ]
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        return self._try(node)
+
+    def visit_TryStar(self, node: ast.TryStar) -> Any:
+        return self._try(node)
+
+    def _try(self, node: ast.Try | ast.TryStar) -> Any:
+        caught = self.caught
+        depth, self.depth = self.depth, self.depth + 1
+        self.caught = caught or bool(node.handlers)
+        node.body = self._nested(node.body)
+        self.caught = caught
+        node.orelse = self._nested(node.orelse)
+        for handler in node.handlers:
+            handler.type = self.visit(handler.type) if handler.type else None
+            handler.body = self._nested(handler.body)
+            if self.driven:
+                handler.body.insert(0, self._unwind(depth, handler.body[0]))
+        node.finalbody = self._nested(node.finalbody)
+        self.depth = depth
+        return [self._mark_depth(depth, node), node] if node.handlers and self.driven else node
+
+    def visit_With(self, node: ast.With) -> Any:
+        depth, self.depth = self.depth, self.depth + 1
+        for item in node.items:
+            self.visit(item)
+        node.body = self._nested(node.body)
+        self.depth = depth
+        return [self._mark_depth(depth, node), node, self._unwind(depth, node)] if self.driven else node
+
+    def visit_match_case(self, node: ast.match_case) -> ast.AST:
+        # A pattern is not an expression: `case Color.RED` must stay an attribute.
+        node.guard = self.visit(node.guard) if node.guard else None
+        node.body = self._nested(node.body)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        test = self.visit(node.test)
+        node.test = self._hook("assert_", node.test, test) if self.driven else test
+        node.msg = self.visit(node.msg) if node.msg else None
+        return node
+
+    def visit_Raise(self, node: ast.Raise) -> Any:
+        node.exc = self.visit(node.exc) if node.exc else None
+        node.cause = self.visit(node.cause) if node.cause else None
+        if not self.inside or node.exc is None:
+            return node
+        dead = ast.copy_location(ast.UnaryOp(ast.Not(), self._hook("dead_end", node, ast.Constant(self.caught))), node)
+        return ast.copy_location(ast.If(dead, [node], []), node)
+
+    # Expressions
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        if not self._may_bind(node.values[1:]):
+            return self.generic_visit(node)
+        hook = "and_" if isinstance(node.op, ast.And) else "or_"
+        return self._operands(hook, node.values, node)
+
+    def _operands(self, hook: str, values: Sequence[ast.expr], at: ast.expr) -> ast.expr:
+        if len(values) == 1:
+            visited: ast.expr = self.visit(values[0])
+            return visited
+        left = self.visit(values[0])
+        driver = self._temporary()
+        right = self._operands(hook, values[1:], at)
+        return self._short(hook, driver, left, right, at)
+
+    def _short(self, hook: str, driver: str, left: ast.expr, right: ast.expr, at: ast.expr) -> ast.expr:
+        """`d.end(right) if (d := __jm.and_(left)).right else d.left`"""
+        opened = ast.NamedExpr(ast.Name(driver, ast.Store()), self._hook(hook, left, left))
+        return self._placed(
+            ast.IfExp(
+                ast.Attribute(opened, "right", ast.Load()),
+                self._method(driver, "end", right, right),
+                ast.Attribute(ast.Name(driver, ast.Load()), "left", ast.Load()),
+            ),
+            at,
+        )
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        if len(node.ops) == 1 or not self._may_bind(node.comparators):
+            return self.generic_visit(node)
+        return self._chain(self.visit(node.left), node.ops, node.comparators, node)
+
+    def _chain(self, left: ast.expr, ops: Sequence[ast.cmpop], others: Sequence[ast.expr], at: ast.expr) -> ast.expr:
+        """`a < b < c` is `a < (m := b) and m < c`."""
+        other = self.visit(others[0])
+        if len(ops) == 1:
+            return self._placed(ast.Compare(left, [ops[0]], [other]), at)
+        middle, driver = self._temporary(), self._temporary()
+        keep = ast.copy_location(ast.NamedExpr(ast.Name(middle, ast.Store()), other), other)
+        first = self._placed(ast.Compare(left, [ops[0]], [keep]), at)
+        rest = self._chain(ast.copy_location(ast.Name(middle, ast.Load()), other), ops[1:], others[1:], at)
+        return self._short("and_", driver, first, rest, at)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        if _is_decided(node.test) or not self._may_bind([node.body, node.orelse]):
+            return self.generic_visit(node)
+        test = self.visit(node.test)
+        driver = self._temporary()
+        opened = ast.NamedExpr(ast.Name(driver, ast.Store()), self._hook("choice", test, test))
+        arms: list[ast.expr] = []
+        for method, arm in (("then", node.body), ("orelse", node.orelse)):
+            arms.append(ast.IfExp(self._method(driver, method, test), self.visit(arm), ast.Constant(None)))
+        return self._placed(ast.Call(ast.Attribute(opened, "end", ast.Load()), arms, []), node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        if isinstance(node.op, ast.Not) and self.driven:
+            return self._hook("not_", node, self.visit(node.operand))
+        return self.generic_visit(node)
+
+    # Pieces
+
+    def _can_drive(self) -> bool:
+        return self.driven and self.depth < _DEEPEST
+
+    def _may_bind(self, operands: Sequence[ast.expr]) -> bool:
+        """Whether operands can be driven: a temporary may be bound here, and they bind nothing themselves."""
+        return self.driven and self.walrus and not any(isinstance(node, ast.NamedExpr) for node in within(operands))
+
+    def _open(self) -> str:
+        self.depth += 1
+        self.outside.append(self.inside)
+        self.inside = True
+        return f"__jm_driver_{self.depth}"
+
+    def _close(self) -> None:
+        self.depth -= 1
+        self.inside = self.outside.pop()
+
+    def _temporary(self) -> str:
+        self.temporaries += 1
+        return f"__jm_value_{self.temporaries}"
+
+    def _placed(self, node: Any, at: ast.AST) -> Any:
+        return ast.fix_missing_locations(ast.copy_location(node, at))
+
+    def _assign(self, name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
+        made: ast.stmt = self._placed(ast.Assign([ast.Name(name, ast.Store())], value), at)
+        return made
+
+    def _method(self, driver: str, method: str, at: ast.AST, *arguments: ast.expr) -> ast.expr:
+        function = ast.Attribute(ast.Name(driver, ast.Load()), method, ast.Load())
+        made: ast.expr = self._placed(ast.Call(function, list(arguments), []), at)
+        return made
+
+    def _locals(self, at: ast.AST) -> ast.expr:
+        return self._hook("locals", at)
+
+    def _if_driven(self, statements: ast.stmt | list[ast.stmt], driver: str, at: ast.AST) -> ast.stmt:
+        drives = ast.Attribute(ast.Name(driver, ast.Load()), "drives", ast.Load())
+        block = statements if isinstance(statements, list) else [statements]
+        made: ast.stmt = self._placed(ast.If(drives, block, []), at)
+        return made
+
+    def _enter(self, driver: str, names: tuple[str, ...], targets: tuple[str, ...], at: ast.AST) -> ast.stmt:
+        more = [_strings(targets)] if targets else []
+        return ast.copy_location(ast.Expr(self._method(driver, "enter", at, _strings(names), self._locals(at), *more)), at)
+
+    def _step(self, driver: str, at: ast.AST, *stop: ast.expr) -> ast.stmt:
+        return ast.copy_location(ast.Expr(self._method(driver, "step", at, self._locals(at), *stop)), at)
+
+    def _end(self, driver: str, names: tuple[str, ...], targets: tuple[str, ...], node: ast.For | ast.While) -> list[ast.stmt]:
+        """The end of a loop's body."""
+        stops = node.stops  # type: ignore[union-attr]  # by `lower_escapes`
+        if not stops:
+            return [self._if_driven(self._step(driver, node), driver, node)]
+        stop = f"__jm_stop_{self.depth}"
+        flags = [ast.Name(flag, ast.Load()) for flag in stops]
+        value = flags[0] if len(flags) == 1 else self._hook("any_of", node, *flags)
+        step = self._if_driven(self._step(driver, node, ast.Name(stop, ast.Load())), driver, node)
+        assert isinstance(step, ast.If)
+        more = [_strings(targets)] if targets else []
+        ends = self._method(driver, "stops", node, ast.Name(stop, ast.Load()), _strings(names), self._locals(node), *more)
+        unset = ast.Compare(ast.Name(stop, ast.Load()), [ast.IsNot()], [ast.Constant(False)])
+        step.orelse = [self._placed(ast.If(ast.BoolOp(ast.And(), [unset, ends]), [ast.Break()], []), node)]
+        return [self._assign(stop, value, node), step]
+
+    def _load(self, driver: str, method: str, names: tuple[str, ...], at: ast.AST) -> list[ast.stmt]:
+        """`if d.drives: (*names,) = d.load()`, and unbind those that come out undefined."""
+        call = self._method(driver, method, at)
+        if not names:
+            return [self._if_driven(ast.copy_location(ast.Expr(call), at), driver, at)]
+        targets = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
+        statements: list[ast.stmt] = [ast.Assign([targets], call)]
+        for name in names:
+            if name not in self.certain and not name.startswith("__jm_"):
+                undefined = ast.Compare(ast.Name(name, ast.Load()), [ast.Is()], [self._undefined(at)])
+                statements.append(ast.If(undefined, [ast.Delete([ast.Name(name, ast.Del())])], []))
+        return [self._if_driven(statements, driver, at)]
+
+    def _for(self, target: ast.expr, driver: str, body: list[ast.stmt], at: ast.AST, whole: ast.AST | None = None) -> ast.stmt:
+        iterable = ast.copy_location(ast.Name(driver, ast.Load()), at)
+        made: ast.stmt = self._placed(ast.For(target, iterable, body, []), whole or at)
+        return made
+
+    def _undefined(self, at: ast.AST) -> ast.expr:
+        return ast.Attribute(ast.Name(HOOKS, ast.Load()), "UNDEF", ast.Load())
+
+    def _mark_depth(self, level: int, at: ast.AST) -> ast.stmt:
+        return self._assign(f"__jm_depth_{level}", self._hook("depth", at), at)
+
+    def _unwind(self, level: int, at: ast.AST) -> ast.stmt:
+        return ast.copy_location(ast.Expr(self._hook("unwind", at, ast.Name(f"__jm_depth_{level}", ast.Load()))), at)
+
+
+def _is_decided(test: ast.expr) -> bool:
+    """Whether a test never is traced: `x is None`, a constant."""
+    match test:
+        case ast.Constant() | ast.Compare(ops=[ast.Is() | ast.IsNot()]):
+            return True
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _is_decided(operand)
+        case _:
+            return False
+
+
+def _strings(names: tuple[str, ...]) -> ast.expr:
+    return ast.Constant(names)  # type: ignore[arg-type]  # the stubs forget constant tuples

@@ -1,0 +1,130 @@
+"""How are calls, names, attributes and subscripts rewritten, so that the run time sees them?
+
+    f(a, *b, k=c)    __jm.conv(f)(a, *b, k=c)      calls: helpers are converted too, creation functions give tracers
+    W                __jm.name(W, "W")             a name that is not the function's own: global or closure
+    obj.w, obj[i]    __jm.attr(obj, "w"), __jm.item(obj, i)
+    obj.w = v        __jm.own(obj).w = v           stores into what came from outside are refused
+    obj.w += v       __jm.aug_attr(obj, "w", "iadd", v)
+
+`control.py` adds `if`, `for` and their kin.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from jitml.trace.drivers import HOOKS
+
+# Calls that look at their caller's frame, and must see it.
+_UNTOUCHED = {"super", "locals"}
+_AUGMENTED: dict[type, str] = {
+    ast.Add: "iadd", ast.Sub: "isub", ast.Mult: "imul", ast.Div: "itruediv", ast.FloorDiv: "ifloordiv", ast.Mod: "imod",
+    ast.Pow: "ipow", ast.MatMult: "imatmul", ast.LShift: "ilshift", ast.RShift: "irshift", ast.BitAnd: "iand",
+    ast.BitOr: "ior", ast.BitXor: "ixor",
+}  # fmt: skip
+
+
+class Expressions(ast.NodeTransformer):
+    """Rewrites what is loaded, stored and called."""
+
+    def __init__(self, names: frozenset[str], class_name: str) -> None:
+        self.names = names
+        self.class_name = class_name.lstrip("_")
+
+    def _hook(self, name: str, at: ast.AST, *arguments: ast.expr) -> ast.expr:
+        function = ast.Attribute(ast.Name(HOOKS, ast.Load()), name, ast.Load())
+        call = ast.Call(function, list(arguments), [])
+        for made in (function.value, function, call):
+            ast.copy_location(made, at)
+        return call
+
+    def _mangle(self, name: str) -> str:
+        private = name.startswith("__") and not name.endswith("__") and self.class_name
+        return f"_{self.class_name}{name}" if private else name
+
+    def _is_own(self, name: str) -> bool:
+        return name in self.names or name.startswith(HOOKS)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if _is_ours(node.func):
+            return node
+        if isinstance(node.func, ast.Name) and node.func.id in _UNTOUCHED and node.func.id not in self.names:
+            return node
+        function = self.visit(node.func)
+        node.func = self._hook("conv", node.func, function)
+        node.args = [self.visit(a) for a in node.args]
+        node.keywords = [self.visit(k) for k in node.keywords]
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        node.id = self._mangle(node.id)
+        if self._is_own(node.id) or node.id == "__class__":
+            return node
+        if isinstance(node.ctx, ast.Load):
+            return self._hook("name", node, node, ast.Constant(node.id))
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if _is_ours(node):
+            return node
+        node.attr = self._mangle(node.attr)
+        value = self.visit(node.value)
+        if isinstance(node.ctx, ast.Load):
+            return self._hook("attr", node, value, ast.Constant(node.attr))
+        node.value = self._hook("own", node.value, value)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        value = self.visit(node.value)
+        if isinstance(node.ctx, ast.Load):
+            return self._hook("item", node, value, self._index(node.slice))
+        node.value = self._hook("own", node.value, value)
+        node.slice = self.visit(node.slice)
+        return node
+
+    def _index(self, index: ast.expr) -> ast.expr:
+        """An index as an ordinary expression: `a:b` is `slice(a, b)`."""
+        if isinstance(index, ast.Tuple):
+            parts = [self._index(part) for part in index.elts]
+            return ast.copy_location(ast.Tuple(parts, ast.Load()), index)
+        if isinstance(index, ast.Slice):
+            bounds = [self.visit(b) if b is not None else ast.Constant(None) for b in (index.lower, index.upper, index.step)]
+            return self._hook("slice", index, *bounds)
+        return self.visit(index)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        operation = ast.Constant(_AUGMENTED[type(node.op)])
+        target = node.target
+        if isinstance(target, ast.Attribute):
+            name = ast.Constant(self._mangle(target.attr))
+            call = self._hook("aug_attr", node, self.visit(target.value), name, operation, self.visit(node.value))
+        elif isinstance(target, ast.Subscript):
+            index = self._index(target.slice)
+            call = self._hook("aug_item", node, self.visit(target.value), index, operation, self.visit(node.value))
+        else:
+            return self._guarded([target], self.generic_visit(node))
+        return ast.copy_location(ast.Expr(call), node)
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        targets = list(node.targets)
+        return self._guarded(targets, self.generic_visit(node))
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        node.annotation = ast.copy_location(ast.Constant(None), node.annotation)  # not evaluated for locals
+        target = node.target
+        return self._guarded([target], self.generic_visit(node))
+
+    def _guarded(self, targets: list[Any], statement: ast.AST) -> Any:
+        """A statement that binds a global or nonlocal name is refused when it is reached."""
+        for target in targets:
+            for child in ast.walk(target):
+                if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store) and not self._is_own(child.id):
+                    refusal = ast.Expr(self._hook("outer_write", statement, ast.Constant(child.id)))
+                    return [ast.copy_location(refusal, statement), statement]
+        return statement
+
+
+def _is_ours(node: ast.expr) -> bool:
+    """Whether this is a hook that an earlier pass has planted."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == HOOKS

@@ -1,0 +1,152 @@
+"""Which names does a converted construct have to carry?  What it binds and others may read.
+
+A backward sweep over a function whose escapes are lowered, so that control only goes forward or round a loop. Each `if`,
+`for` and `while` node gets an attribute `carries`, a `for` also `binds` (see `names` and `targets` in `drivers.py`). A temporary
+that every iteration binds before it reads it is thus no business of the loop's.
+
+Always alive: what functions inside see, all that a `try` binds, and everything where the function asks for `locals()`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from jitml.trace.escapes import within
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_LOOK_AT_FRAMES = {"locals", "vars", "eval", "exec", "dir"}
+
+
+def find_carried(body: Sequence[ast.stmt], names: frozenset[str]) -> None:
+    """Mark the constructs of one function; `names` are its locals."""
+    escaping = set(_seen_inside(body))
+    if any(isinstance(node, ast.Name) and node.id in _LOOK_AT_FRAMES for node in within(body)):
+        escaping |= names
+    for node in within(body):
+        if isinstance(node, (ast.Try, ast.TryStar)):
+            escaping |= set(bound([node])) | set(_read([node]))
+    _Liveness(names, frozenset(escaping)).block(body, frozenset())
+
+
+def bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Names that may be bound or unbound here, not in functions inside. An `except ... as e` is its handler's own."""
+    nodes = list(within(nodes))
+    comprehended = {id(name) for node in nodes if isinstance(node, ast.comprehension) for name in ast.walk(node.target)}
+    for node in nodes:
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) if id(node) not in comprehended:
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+                yield name
+            case ast.alias(name=name, asname=alias):
+                yield alias or name.split(".")[0]
+            case _:
+                pass
+
+
+def _read(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in within(nodes):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+        elif isinstance(node, _SCOPES):
+            yield from _names_of(node)
+        elif isinstance(node, (ast.For, ast.While)):
+            yield from getattr(node, "stops", ())
+
+
+def _names_of(scope: ast.AST) -> Iterator[str]:
+    return (node.id for node in ast.walk(scope) if isinstance(node, ast.Name))
+
+
+def _seen_inside(body: Sequence[ast.stmt]) -> Iterator[str]:
+    for node in within(body):
+        if isinstance(node, _SCOPES):
+            yield from _names_of(node)
+
+
+class _Liveness:
+    """Sets of names that may be read before they are bound."""
+
+    def __init__(self, names: frozenset[str], escaping: frozenset[str]) -> None:
+        self.names = names
+        self.escaping = escaping
+
+    def block(self, statements: Sequence[ast.stmt], live: frozenset[str]) -> frozenset[str]:
+        """What is alive before the statements if `live` is after them."""
+        for statement in reversed(statements):
+            live = self.statement(statement, live)
+        return live
+
+    def statement(self, statement: ast.stmt, live: frozenset[str]) -> frozenset[str]:
+        match statement:
+            case ast.If(test, body, orelse):
+                self._mark(statement, statement.body + statement.orelse, live)
+                return self.block(body, live) | self.block(orelse, live) | frozenset(_read([test]))
+            case ast.For(target, iterable, body):
+                return self._for(statement, live) | frozenset(_read([iterable])) | frozenset(_read([target]))
+            case ast.While(test, body):
+                head = self._head(body, live | frozenset(_read([test])) | self._stops(statement))
+                self._mark(statement, [test, *body], head)
+                return head
+            case ast.With(items, body):
+                # Its manager may swallow an exception: then what was alive after it is alive within it.
+                return self.block(body, live) | live | frozenset(_read(items))
+            case ast.Try() | ast.TryStar() | ast.Match():
+                for part in _parts(statement):
+                    live |= self.block(part, live)
+                return live | frozenset(_read([statement]))
+            case _:
+                return (live - _surely_bound(statement)) | frozenset(_read([statement]))
+
+    def _for(self, statement: ast.For, live: frozenset[str]) -> frozenset[str]:
+        targets = frozenset(bound([statement.target]))
+        head = self._head(statement.body, live | self._stops(statement), targets)
+        self._mark(statement, statement.body, head, targets)
+        binds = targets & (live | self.escaping) & self.names
+        statement.binds = tuple(sorted(binds))  # type: ignore[attr-defined]  # ours: read by `control.py`
+        return head
+
+    def _stops(self, statement: ast.For | ast.While) -> frozenset[str]:
+        return frozenset(getattr(statement, "stops", ()))
+
+    def _head(self, body: Sequence[ast.stmt], live: frozenset[str], targets: frozenset[str] = frozenset()) -> frozenset[str]:
+        """What is alive where an iteration begins, and so after it: the least fixed point."""
+        while True:
+            more = live | (self.block(body, live) - targets)
+            if more == live:
+                return live
+            live = more
+
+    def _mark(
+        self, statement: ast.stmt, parts: Sequence[ast.AST], live: frozenset[str], targets: frozenset[str] = frozenset()
+    ) -> None:
+        carried = (frozenset(bound(parts)) & (live | self.escaping) & self.names) - targets
+        statement.carries = tuple(sorted(carried))  # type: ignore[attr-defined]  # ours: read by `control.py`
+
+
+def _parts(statement: ast.Try | ast.TryStar | ast.Match) -> Iterator[list[ast.stmt]]:
+    if isinstance(statement, ast.Match):
+        yield from (case.body for case in statement.cases)
+    else:
+        yield statement.finalbody
+        yield statement.orelse
+        yield from (handler.body for handler in statement.handlers)
+        yield statement.body
+
+
+def _surely_bound(statement: ast.stmt) -> frozenset[str]:
+    """Names that a simple statement binds wherever it is completed."""
+    match statement:
+        case ast.Assign(targets):
+            return frozenset(bound(targets))
+        case ast.AnnAssign(target, value=ast.expr()):
+            return frozenset(bound([target]))
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return frozenset([name])
+        case _:
+            return frozenset()
