@@ -17,6 +17,7 @@ from jitml.errors import LoweringError
 from jitml.fusion.interpret import compile_kernel
 from jitml.fusion.loops import Buffer, Kernel
 from jitml.fusion.program import Call, Region
+from jitml.fusion.sizes import evaluate
 from jitml.memory.program import Place, Program
 
 Array = np.ndarray[Any, Any]
@@ -27,15 +28,16 @@ def run(program: Program, inputs: Sequence[Array]) -> list[Array]:
     """The program's outputs; inputs that outputs alias are changed, as the program asks.
 
     Args:
-        inputs: arrays of the program's input buffers' shapes, dtypes and strides. An output that aliases an input is
-            that very array.
+        inputs: arrays of the program's input buffers' shapes, dtypes and strides (of the largest shapes, then, where only
+            a part counts). An output that aliases an input is that very array.
     """
     kernels = program.kernels
     arena = np.full(program.arena_size, _GARBAGE, np.uint8)
     memory = _Memory(program, list(inputs), [garbage(kernels.buffers[name]) for name in kernels.outputs], arena)
     _Run().program(program, memory)
     positions = {o: kernels.inputs.index(source) for o, source in kernels.aliases.items()}
-    return [memory.inputs[positions[o]] if o in positions else memory.whole(o) for o in kernels.outputs]
+    results = [memory.inputs[positions[o]] if o in positions else memory.live(o) for o in kernels.outputs]
+    return results[:-1] if kernels.measured else results
 
 
 class _Run:
@@ -85,7 +87,7 @@ class _Memory:
     """Arena, inputs, outputs and constants, and the views of them that the steps ask for."""
 
     def __init__(self, program: Program, inputs: list[Array], outputs: list[Array], arena: Array) -> None:
-        kernels = program.kernels
+        self.kernels = kernels = program.kernels
         self.places: Mapping[str, Place] = program.places
         self.buffers = kernels.buffers
         self.inputs, self.outputs, self.arena = inputs, outputs, arena
@@ -96,6 +98,13 @@ class _Memory:
     def whole(self, name: str) -> Array:
         """A buffer with its true shape and strides."""
         return self.view(name, self.buffers[name])
+
+    def live(self, name: str) -> Array:
+        """The part of a buffer that counts, where its true shape depends on values."""
+        if name not in self.kernels.extents:
+            return self.whole(name)
+        values = {size: int(self.whole(source.buffer)[()]) for size, source in self.kernels.sizes.items()}
+        return self.whole(name)[tuple(slice(evaluate(e, values)) for e in self.kernels.extents[name])]
 
     def view(self, name: str, buffer: Buffer, offset: int = 0) -> Array:
         """A buffer's memory, seen as a step sees it, from the element at `offset` on."""
@@ -143,17 +152,15 @@ def _reach(buffer: Buffer) -> int:
 
 
 def _copy(call: Call, memory: _Memory) -> None:
-    memory.whole(call.writes[0])[...] = memory.whole(call.reads[0])
+    memory.live(call.writes[0])[...] = memory.live(call.reads[0])
 
 
 def _sort(call: Call, memory: _Memory) -> None:
-    memory.whole(call.writes[0])[...] = np.sort(memory.whole(call.reads[0]), axis=call.params["axis"], kind=call.params["kind"])
+    memory.live(call.writes[0])[...] = np.sort(memory.live(call.reads[0]), axis=call.params["axis"], kind=call.params["kind"])
 
 
 def _argsort(call: Call, memory: _Memory) -> None:
-    memory.whole(call.writes[0])[...] = np.argsort(
-        memory.whole(call.reads[0]), axis=call.params["axis"], kind=call.params["kind"]
-    )
+    memory.live(call.writes[0])[...] = np.argsort(memory.live(call.reads[0]), axis=call.params["axis"], kind=call.params["kind"])
 
 
 _CALLS = {"gemm": _gemm, "copy": _copy, "sort": _sort, "argsort": _argsort}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from jitml.ir import ops
+from jitml.ir.dims import limits
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import RuleTable
 from jitml.ir.types import is_integer
@@ -25,9 +26,9 @@ def intervals(graph: Graph) -> dict[Value, Interval]:
         if rule is None or not is_integer(node.output.dtype):
             continue
         operands = node.inputs[1:] if node.op is ops.select else node.inputs[:1] if node.op is ops.gather else node.inputs
-        limits = [known[v] for v in operands if v in known]
-        if len(limits) == len(operands) or node.op in _NEED_NO_OPERANDS:
-            found = rule(node, *limits)
+        given = [known[v] for v in operands if v in known]
+        if len(given) == len(operands) or node.op in _NEED_NO_OPERANDS:
+            found = rule(node, *given)
             if found is not None and _fits(node.output, found):
                 known[node.output] = found
     return known
@@ -53,7 +54,7 @@ def _array(node: Node) -> Interval | None:
 
 @_rules.rule(ops.iota)
 def _iota(node: Node) -> Interval:
-    return 0, max(0, node.output.shape[node.params["axis"]] - 1)
+    return 0, max(0, node.output.aval.bounds[node.params["axis"]] - 1)
 
 
 @_rules.rule(ops.broadcast, ops.reshape, ops.transpose, ops.slice, ops.flip, ops.gather, ops.reduce_min, ops.reduce_max)
@@ -64,7 +65,7 @@ def _same(node: Node, x: Interval) -> Interval:
 
 @_rules.rule(ops.argsort)
 def _argsort(node: Node, *xs: Interval) -> Interval:
-    return 0, max(0, node.output.shape[node.params["axis"]] - 1)
+    return 0, max(0, node.output.aval.bounds[node.params["axis"]] - 1)
 
 
 @_rules.rule(ops.remainder)
@@ -108,7 +109,8 @@ def unchecked(node: Node, known: Mapping[Value, Interval]) -> dict[int, int]:
     first = 1 if node.op is ops.gather else 2
     axes = {}
     for operand, axis in enumerate(range(node.params["axis"], node.params["axis"] + len(node.inputs) - first), first):
-        n, limits = node.inputs[0].shape[axis], known.get(node.inputs[operand])
-        if limits is None or limits[0] < -n or limits[1] >= n:
+        n, _ = limits(node.inputs[0].shape[axis])
+        found = known.get(node.inputs[operand])
+        if found is None or found[0] < -n or found[1] >= n:
             axes[operand] = axis
     return axes

@@ -30,8 +30,8 @@ USUAL_TRIPS = 100  # of a loop whose number of iterations only the running progr
 def work(node: Node) -> float:
     """Work of one element of a node's result, its operands given."""
     if node.op.name == "slice" and node.output.ndim:
-        whole, part = node.inputs[0].shape[-1], node.output.shape[-1]
-        strided = node.params["step"][-1] > 1 or (part == 1 < whole and node.output.size > 1)
+        whole, part = node.inputs[0].aval.bounds[-1], node.output.aval.bounds[-1]
+        strided = node.params["step"][-1] > 1 or (part == 1 < whole and node.output.capacity > 1)
         return STRIDED if strided else 0.0
     if not node.op.is_pointwise:
         return {"gather": STRIDED, "pad": 1.0, "concat": 1.0}.get(node.op.name, 0.0)
@@ -54,9 +54,9 @@ def work_from_memory(graph: Graph, is_point: Mapping[Value, bool]) -> dict[Value
 
 def recompute_pays(value: Value, element_work: float, evaluations: float, machine: Machine) -> bool:
     """Whether `evaluations` (over all uses) beat computing the value once, writing it and reading it back."""
-    if element_work <= CHEAP and evaluations <= 4 * max(1, value.size):
+    if element_work <= CHEAP and evaluations <= 4 * max(1, value.capacity):
         return True
-    extra = max(0.0, evaluations - value.size) * element_work / machine.flops
+    extra = max(0.0, evaluations - value.capacity) * element_work / machine.flops
     nbytes = value.aval.nbytes
     bandwidth = machine.cache_bandwidth if nbytes <= machine.l2 // 2 else machine.memory_bandwidth
     return extra <= 2 * nbytes / bandwidth

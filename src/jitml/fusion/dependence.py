@@ -8,7 +8,8 @@ means that each digit is zero. Whatever does not fit this pattern counts as "may
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -37,6 +38,14 @@ Form: TypeAlias = dict[Path, int]  # a sum over loop counts; () is the constant
 Range: TypeAlias = tuple[int, int]
 
 _CONSTANT: Path = ()
+_FAR = 1 << 63  # beyond every integer of a program
+_INTEGERS: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "minimum": min,
+    "maximum": max,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +153,7 @@ class _Collector:
         self.last: dict[Path, int | None] = {}
         self.loops: dict[Path, Loop | While] = {}
         self.quotients: dict[tuple[Expr, int], int] = {}
+        self.limits: dict[str, Range] = {}  # of names that are no sum over counts, such as sizes
 
     def body(self, statements: Sequence[Stmt], outer: Path, loops: tuple[Path, ...]) -> Iterator[Access]:
         for position, stmt in enumerate(statements):
@@ -157,6 +167,8 @@ class _Collector:
                     yield self.access(buffer, at, True, path, loops)
                 case Let(name, value):
                     self.forms[name] = _settled(self.sum(value, 1))
+                    if self.forms[name] is None and (limits := self.interval(value)) is not None:
+                        self.limits[name] = limits
                 case Cell(name):
                     self.forms[name] = None
                 case Loop(index, start, _, step, _, body):
@@ -187,6 +199,8 @@ class _Collector:
             known = [d for d in (self.distance(start, arg) for arg in stop.args) if d is not None]
             return min(known, default=None)
         end = _settled(self.sum(stop, 1))
+        if end is None and (limits := self.interval(stop)) is not None:
+            end = {_CONSTANT: limits[1]}
         if end is None:
             return None
         total = 0
@@ -196,6 +210,28 @@ class _Collector:
                 return None
             total += c if path == _CONSTANT else max(0, c * last)
         return total
+
+    def interval(self, expr: Expr) -> Range | None:
+        """Limits of what is made of numbers and names with limits; None where there is no telling."""
+        match expr:
+            case Const(value):
+                return int(value), int(value)
+            case Var(name):
+                return self.limits.get(name)
+            case Apply("minimum" | "maximum" as fn, (x, Const(value))):  # a number alone limits one side
+                least, greatest = self.interval(x) or (-_FAR, _FAR)
+                pick = min if fn == "minimum" else max
+                return pick(least, int(value)), pick(greatest, int(value))
+            case Apply("floor_divide", (x, Const(divisor))) if divisor > 0:
+                inner = self.interval(x)
+                return None if inner is None else (inner[0] // int(divisor), inner[1] // int(divisor))
+            case Apply("add" | "sub" | "mul" | "minimum" | "maximum" as fn, (x, y)):
+                a, b = self.interval(x), self.interval(y)
+                if a is None or b is None:
+                    return None
+                ends = [_INTEGERS[fn](p, q) for p in a for q in b]
+                return min(ends), max(ends)
+        return None
 
     def loads(self, expr: Expr, path: Path, loops: tuple[Path, ...]) -> Iterator[Access]:
         for e in walk_expression(expr):

@@ -107,7 +107,7 @@ class Writer:
         self.blocks[-1].named.append(scalar)
 
     def level(self, scalar: Scalar) -> int:
-        return max((self._level[v] for v in scalar.variables), default=0)
+        return max((self._level.get(v, 0) for v in scalar.variables), default=0)  # a size is known everywhere
 
     def values(self, roots: Iterable[Scalar]) -> list[Expr]:
         """The expressions of scalars, to be used here; their parts are named where that is worth it."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 
+from jitml.errors import Source
 from jitml.fusion.emit import Writer
 from jitml.fusion.grouping import Grouping, group
 from jitml.fusion.groups import Group
-from jitml.fusion.loops import Buffer, Kernel
+from jitml.fusion.loops import Buffer, Const, Expr, Kernel, Stmt, Store
 from jitml.fusion.lower.expand import expand
 from jitml.fusion.lower.indexed import write_check
 from jitml.fusion.lower.nests import Site, nests
@@ -21,11 +22,13 @@ from jitml.fusion.machine import Machine
 from jitml.fusion.program import Call, Decision, KernelProgram, Step
 from jitml.fusion.scalarize import Points, scalarize
 from jitml.fusion.schedule import Nest, all_scalars, write
+from jitml.fusion.sizes import Shape, Sizes, SizeSource, with_sizes
 from jitml.fusion.views import Places, Views
 from jitml.ir import ops
+from jitml.ir.dims import Dim, bound
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.printer import name_values
-from jitml.ir.types import DType
+from jitml.ir.types import I64, DType
 
 DEFAULT = Machine()
 
@@ -36,20 +39,25 @@ def fuse(
     aliases: Mapping[int, int] | None = None,
     strides: Mapping[int, tuple[int, ...]] | None = None,
     machine: Machine = DEFAULT,
+    measure: bool = True,
 ) -> KernelProgram:
     """Decide which nodes run together, and write their loops.
 
     Args:
         aliases: output position -> position of the input whose memory that output must end up in.
         strides: input position -> element strides, of inputs that are not C-contiguous; may be negative or 0.
+        measure: outputs whose shape depends on values are to be shrunk to their true shape (`KernelProgram.measured`).
     """
-    return _Fusion(expand(graph), dict(aliases or {}), dict(strides or {}), machine).run()
+    return _Fusion(expand(graph), dict(aliases or {}), dict(strides or {}), machine).run(measure=measure)
 
 
 class _Fusion:
     def __init__(self, graph: Graph, aliases: dict[int, int], strides: dict[int, tuple[int, ...]], machine: Machine) -> None:
         self.graph, self.aliases, self.strides, self.machine = graph, aliases, strides, machine
         self.names = name_values(graph)
+        self.sizes = Sizes(graph)
+        self.extents: dict[str, tuple[Expr, ...]] = {}
+        self.sources: dict[str, SizeSource] = {}
         self.order: dict[Node, int] = {node: k for k, node in enumerate(graph.nodes)}
         self.buffers: dict[str, Buffer] = {}
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
@@ -58,10 +66,10 @@ class _Fusion:
         self.kernels = 0
         self.temporaries = 0
 
-    def run(self) -> KernelProgram:
+    def run(self, *, measure: bool) -> KernelProgram:
         in_place = frozenset(self.graph.inputs[i] for i in self.aliases.values())
         strided = frozenset(v for k, v in enumerate(self.graph.inputs) if self.is_strided(v, self.strides.get(k)))
-        grouping = group(self.graph, self.machine, in_place=in_place, strided=strided)
+        grouping = group(self.graph, self.sizes, self.machine, in_place=in_place, strided=strided)
         self.same_memory = grouping.same_memory
         for position, value in enumerate(self.graph.inputs):
             self.add_buffer(self.names[value], value.dtype, value.shape, self.strides.get(position))
@@ -71,6 +79,8 @@ class _Fusion:
             for value in (v for v, home in grouping.stored.items() if home is g):
                 if self.names[value] not in self.buffers:
                     self.add_buffer(self.names[value], value.dtype, value.shape)
+        sources = self.sizes.sources({value: self.buffer(value).name for value in self.sizes.values.values()})
+        self.sources = {name: source for name, source in sources.items() if source.buffer in self.buffers}
         for g in grouping.groups:
             if g.checks:
                 self.write_check(g)
@@ -79,26 +89,40 @@ class _Fusion:
             else:
                 self.write_loops(g)
         self.steps += copies
-        inputs = tuple(self.names[v] for v in self.graph.inputs)
+        measured: dict[str, tuple[int | None, ...]] = {}
+        if measure and any(not v.aval.is_static for k, v in enumerate(self.graph.outputs) if k not in self.aliases):
+            measured = self.measure(outputs)
+            outputs = (*outputs, self.steps[-1].writes[0])
         return KernelProgram(
-            self.buffers, inputs, outputs, self.constants, alias_names, tuple(self.steps), (*grouping.decisions, *self.decisions)
+            self.buffers,
+            tuple(self.names[v] for v in self.graph.inputs),
+            outputs,
+            self.constants,
+            alias_names,
+            tuple(self.steps),
+            self.sources,
+            self.extents,
+            measured,
+            (*grouping.decisions, *self.decisions),
         )
 
     # ------------------------------------------------------------------------------------------------- buffers
 
-    def add_buffer(self, name: str, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...] | None = None) -> Buffer:
-        buffer = Buffer(name, dtype, shape)
+    def add_buffer(self, name: str, dtype: DType, shape: Shape, strides: tuple[int, ...] | None = None) -> Buffer:
+        buffer = Buffer(name, dtype, tuple(map(bound, shape)))
         if strides is not None and strides != buffer.element_strides and buffer.size > 1:
-            buffer = Buffer(name, dtype, shape, strides)
+            buffer = Buffer(name, dtype, buffer.shape, strides)
+        if any(isinstance(n, Dim) for n in shape):
+            self.extents[name] = tuple(map(self.sizes.expr, shape))
         self.buffers[name] = buffer
         return buffer
 
     def is_strided(self, value: Value, strides: tuple[int, ...] | None) -> bool:
-        return strides is not None and strides != Buffer("", value.dtype, value.shape).element_strides
+        return strides is not None and strides != Buffer("", value.dtype, value.aval.bounds).element_strides
 
     def add_constants(self) -> None:
         for node in self.graph.nodes:
-            if node.op is ops.array and node.output.size > 1:
+            if node.op is ops.array and node.output.capacity > 1:
                 name = self.names[node.output]
                 self.add_buffer(name, node.output.dtype, node.output.shape)
                 self.constants[name] = np.ascontiguousarray(node.params["value"], dtype=node.output.dtype)
@@ -123,26 +147,48 @@ class _Fusion:
             names.append(name)
         return tuple(names), copies, alias_names
 
-    def temporary(self, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...] | None = None) -> Buffer:
+    def measure(self, outputs: tuple[str, ...]) -> dict[str, tuple[int | None, ...]]:
+        """A last step that writes down the true extents of outputs, in an output of its own."""
+        measured: dict[str, tuple[int | None, ...]] = {}
+        found: list[Expr] = []
+        for name, value in zip(outputs, self.graph.outputs):
+            if not value.aval.is_static:
+                unknown = iter(range(len(found), len(found) + value.ndim))
+                measured[name] = tuple(next(unknown) if isinstance(n, Dim) else None for n in value.shape)
+                found += [self.sizes.expr(n) for n in value.shape if isinstance(n, Dim)]
+        out = self.add_buffer("shapes", I64, (len(found),))
+        self.emit("shapes", tuple(Store(out.name, (Const(k),), e) for k, e in enumerate(found)), (out,))
+        return measured
+
+    def temporary(self, dtype: DType, shape: Shape, strides: tuple[int, ...] | None = None) -> Buffer:
         self.temporaries += 1
         return self.add_buffer(f"p{self.temporaries - 1}", dtype, shape, strides)
 
-    def kernel_name(self, what: str) -> str:
+    def emit(
+        self,
+        what: str,
+        body: tuple[Stmt, ...],
+        params: Sequence[Buffer],
+        updates: Mapping[str, str] | None = None,
+        sources: tuple[Source, ...] = (),
+    ) -> str:
+        """Add a kernel, which loads the sizes that it mentions; returns its name."""
+        name = f"k{self.kernels}_{what}"
         self.kernels += 1
-        return f"k{self.kernels - 1}_{what}"
+        body, params = with_sizes(body, params, self.sources)
+        self.steps.append(Kernel(name, params, body, updates or {}, sources))
+        return name
 
     # ------------------------------------------------------------------------------------------------- kernels
 
     def write_check(self, g: Group) -> None:
         assert g.node is not None
-        site = self.site(g.node, ())
-        write_check(site, g.checks)
-        self.steps += site.steps
+        write_check(self.site(g.node, ()), g.checks)
 
     def site(self, node: Node, outputs: tuple[Value, ...]) -> Site:
         reads = tuple(map(self.buffer, node.inputs))
         writes = tuple(self.buffers[self.names[v]] for v in outputs)
-        return Site(node, reads, writes, self.machine, self.temporary, self.kernel_name)
+        return Site(node, reads, writes, self.machine, self.sizes, self.temporary, self.emit, self.steps)
 
     def buffer(self, value: Value) -> Buffer:
         """Where a value lies; one that is another reshaped lies where that does."""
@@ -152,13 +198,11 @@ class _Fusion:
         known = self.buffers.get(self.names[source])
         if known is not None and source is value:
             return known
-        return Buffer(self.names[source], value.dtype, value.shape)
+        return Buffer(self.names[source], value.dtype, value.aval.bounds)
 
     def write_whole(self, g: Group) -> None:
         assert g.node is not None
-        site = self.site(g.node, g.node.outputs)
-        nests[g.node.op](site)
-        self.steps += site.steps
+        nests[g.node.op](self.site(g.node, g.node.outputs))
 
     def write_loops(self, g: Group) -> None:
         """The kernel of a group of point nodes and reductions, box by box."""
@@ -182,15 +226,14 @@ class _Fusion:
         writer = Writer(views)
         rows = frozenset(g.axes) if g.rows is None else g.rows
         for points in boxes:
-            write(Nest(points, views, rows, self.machine, writer, temporary))
+            write(Nest(points, views, rows, self.machine, self.sizes, writer, temporary))
         assert views.buffers is not None
         order = {name: k for k, name in enumerate(self.buffers)}
         params = (*sorted(views.buffers.values(), key=lambda b: order[b.name]), *partial)
         what = (g.node or max(g.members, key=self.order.__getitem__)).op.name
         sources = tuple(dict.fromkeys(n.source for n in sorted(g.members, key=self.order.__getitem__) if n.source))
-        kernel = Kernel(self.kernel_name(what), params, writer.finish(), updates, sources)
-        self.steps.append(kernel)
-        self.decisions += describe_group(kernel.name, g, self.order)
+        name = self.emit(what, writer.finish(), params, updates, sources)
+        self.decisions += describe_group(name, g, self.order)
 
     def boxes(self, g: Group) -> list[Points]:
         """What happens in each box of the group's loops; boxes that run the same loops run together."""
@@ -226,7 +269,7 @@ class _Fusion:
 def describe_group(kernel: str, g: Group, order: Mapping[Node, int]) -> list[Decision]:
     """What a kernel of several nodes saves: arrays that are neither written nor read back."""
     computing = [n for n in sorted(g.members, key=order.__getitem__) if n.op.family in ("pointwise", "reductions")]
-    inside = [n.output for n in computing if n.output not in g.stores and n.output.size > 1]
+    inside = [n.output for n in computing if n.output not in g.stores and n.output.capacity > 1]
     if not inside:
         return []
     names = " ".join(dict.fromkeys(n.op.name for n in computing))
@@ -242,7 +285,7 @@ def boxes_of(g: Group) -> list[dict[str, tuple[int, int]]]:
     """The boxes that a group's loops are cut into, in order."""
     pieces = []
     for name, n in g.axes.items():
-        places = [0, *sorted(g.cuts.get(name, ())), n]
+        places = [0, *sorted(g.cuts.get(name, ())), bound(n)]
         pieces.append([(name, limits) for limits in pairwise(places)])
     return [dict(choice) for choice in product(*pieces)]
 

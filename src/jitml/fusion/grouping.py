@@ -9,7 +9,7 @@ is seen at once; the sweep is near-linear in the number of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from jitml.fusion import cost
@@ -21,7 +21,9 @@ from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Decision
+from jitml.fusion.sizes import Sizes
 from jitml.ir import ops
+from jitml.ir.dims import bound, syms_in
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.printer import name_values
 
@@ -40,24 +42,32 @@ class Grouping:
 
 def is_point(node: Node) -> bool:
     """Whether a node's result can be computed at one index alone, anywhere."""
-    return node.op in lowering and not (node.op is ops.array and node.output.size > 1)
+    return node.op in lowering and not (node.op is ops.array and node.output.capacity > 1)
 
 
 def group(
-    graph: Graph, machine: Machine, *, in_place: frozenset[Value] = frozenset(), strided: frozenset[Value] = frozenset()
+    graph: Graph,
+    sizes: Sizes,
+    machine: Machine,
+    *,
+    in_place: frozenset[Value] = frozenset(),
+    strided: frozenset[Value] = frozenset(),
 ) -> Grouping:
     """Partition a graph's live nodes into groups.
 
     Args:
+        sizes: the variables that stand for sizes in the groups' kernels.
         in_place: inputs whose memory an output is to end up in, so that a slice of them is updated where it is.
         strided: inputs that are not C-contiguous.
     """
-    return _Sweep(graph, machine, in_place, strided).run()
+    return _Sweep(graph, sizes, machine, in_place, strided).run()
 
 
 class _Sweep:
-    def __init__(self, graph: Graph, machine: Machine, in_place: frozenset[Value], strided: frozenset[Value]) -> None:
-        self.graph, self.machine, self.in_place, self.strided = graph, machine, in_place, strided
+    def __init__(
+        self, graph: Graph, sizes: Sizes, machine: Machine, in_place: frozenset[Value], strided: frozenset[Value]
+    ) -> None:
+        self.graph, self.sizes, self.machine, self.in_place, self.strided = graph, sizes, machine, in_place, strided
         self.names = name_values(graph)
         self.producers = graph.producers()
         self.point = {v: is_point(n) for v, n in self.producers.items()}
@@ -71,8 +81,10 @@ class _Sweep:
         self.decisions: list[Decision] = []
 
     def run(self) -> Grouping:
-        outputs = set(self.graph.outputs)
+        outputs = {*self.graph.outputs, *(self.sizes.values[sym] for v in self.graph.outputs for sym in v.aval.syms)}
         for node in reversed(self.graph.nodes):
+            if node.op is ops.bind:  # whoever mentions the size wants its value
+                continue
             value = node.output
             users = self.users.get(value, [])
             if node.op in (ops.gather, ops.scatter):
@@ -123,16 +135,18 @@ class _Sweep:
         whole = any(index is WHOLE for _, index in uses)
         if not must and not whole and all(self.may_inline(node, g) for g in users):
             evaluations = sum(self.evaluations(g, value, index) for g, index in uses if index is not None)
-            single = len(uses) == 1 and evaluations <= value.size
+            single = len(uses) == 1 and evaluations <= value.capacity
             if single or cost.recompute_pays(value, self.work[value], evaluations, self.machine):
                 if not single and self.work[value] > 0:
-                    times = f"{len(uses)} uses" if len(uses) > 1 else f"{evaluations / max(1, value.size):.0f} times"
+                    times = f"{len(uses)} uses" if len(uses) > 1 else f"{evaluations / max(1, value.capacity):.0f} times"
                     self.decide(value, f"recompute for {times}", "cheaper than its memory traffic")
                 for g in users:
                     self.inline(node, g)
                 return
             self.decide(
-                value, "stored", f"computing it {evaluations / max(1, value.size):.1f} times costs more than its memory traffic"
+                value,
+                "stored",
+                f"computing it {evaluations / max(1, value.capacity):.1f} times costs more than its memory traffic",
             )
         elif users and not must:
             self.decide(value, "stored", self.why_not_inline(node, users))
@@ -176,7 +190,7 @@ class _Sweep:
             assert index is not None
             recorder = Recorder(g, index, reach)
             recorder.run(node, index)
-            if not collect_cuts(recorder, cuts, g.axes):
+            if not collect_cuts(recorder, cuts, g.ranges):
                 return False
         boxes = 1
         for places in cuts.values():
@@ -188,12 +202,12 @@ class _Sweep:
         if node.op is ops.reshape:
             for result in [i for i in g.wanted[node.output] if i is not None]:
                 split_for_reshape(g, node, result)
-        g.members.append(node)
+        self.take(node, g)
         for index, reach in list(g.wanted[node.output].items()):
             assert index is not None
             recorder = Recorder(g, index, reach)
             recorder.run(node, index)
-            collect_cuts(recorder, g.cuts, g.axes)
+            collect_cuts(recorder, g.cuts, g.ranges)
             for value, at in recorder.reads:
                 self.want(g, value, at, reach)
 
@@ -234,8 +248,8 @@ class _Sweep:
         if reach <= rows:
             return index
         # Used again along the row: the row is read twice, so it must lie in cache.
-        row = operand.size // max(1, value.size)
-        limit = self.machine.l2 // 2 if value.size >= 4 * self.machine.cores else self.machine.l2 // 8
+        row = operand.capacity // max(1, value.capacity)
+        limit = self.machine.l2 // 2 if value.capacity >= 4 * self.machine.cores else self.machine.l2 // 8
         trailing = axes == tuple(range(operand.ndim - len(axes), operand.ndim))
         if not trailing or row * operand.dtype.itemsize > limit:
             self.decide(value, "not fused with its users", "its rows do not stay in cache between two passes")
@@ -255,13 +269,13 @@ class _Sweep:
         )
         g.rows = rows
         g.reductions[node] = (index, at)
-        g.members.append(node)
+        self.take(node, g)
         self.want(g, operand, at, frozenset(g.axes))
 
     def place_whole(self, node: Node, users: list[Group]) -> None:
         g = self.new_group(users)
         g.node = node
-        g.members.append(node)
+        self.take(node, g)
         for out in node.outputs:
             self.stored[out] = g
         for value in node.inputs:
@@ -275,6 +289,7 @@ class _Sweep:
         g.node, g.checks = node, checks
         for operand in checks:
             self.want(g, node.inputs[operand], WHOLE, frozenset())
+        self.want_sizes(g, node.inputs)
 
     def updates_in_place(self, node: Node) -> bool:
         """Writing a slice beats writing the whole if the rest is there already and need not be kept."""
@@ -291,7 +306,7 @@ class _Sweep:
         g.stores[node.output] = tuple(
             add(mul(e, s), a) for e, s, a in zip(index, node.params["step"], node.params["start"], strict=True)
         )
-        g.members.append(node)
+        self.take(node, g)
         self.stored[node.output] = g
         self.want(g, whole, WHOLE, frozenset())
         self.want(g, part, index, frozenset(g.axes))
@@ -303,8 +318,17 @@ class _Sweep:
             self.users.setdefault(value, []).append(g)
         g.want(value, index, reach)
 
+    def take(self, node: Node, g: Group) -> None:
+        """Make a node a member of a group, which then needs the sizes that the node mentions."""
+        g.members.append(node)
+        self.want_sizes(g, (*node.inputs, *node.outputs), node.params.values())
+
+    def want_sizes(self, g: Group, values: Iterable[Value], params: Iterable[object] = ()) -> None:
+        for sym in {*syms_in(tuple(v.shape for v in values)), *syms_in(tuple(params))}:
+            self.want(g, self.sizes.values[sym], WHOLE, frozenset())
+
     def new_group(self, users: list[Group]) -> Group:
-        g = Group(self.made)
+        g = Group(self.made, self.sizes)
         self.made += 1  # numbers of groups that were absorbed are not used again
         g.bits = 1 << g.number
         for h in users:
@@ -347,12 +371,12 @@ class _Sweep:
             names = list(g.axes)
         times, count, mine = 1.0, 1.0, 1.0
         for name in names:
-            times *= g.axes[name]
+            times *= bound(g.axes[name])
             if name in used:
-                mine *= g.axes[name]
+                mine *= bound(g.axes[name])
                 count = times
         # Of a piece of a concat or the inside of a pad, only its own box is run.
-        return count / max(1.0, mine) * min(mine, value.size) if g.cuts else count
+        return count / max(1.0, mine) * min(mine, value.capacity) if g.cuts else count
 
     def merge(self, value: Value, users: list[Group]) -> list[Group]:
         """Run groups that read one value in one set of loops, where their loops are alike."""

@@ -6,7 +6,7 @@ loops must be cut or split for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -15,6 +15,8 @@ from jitml.fusion.lower import Point, lowering
 from jitml.fusion.lower.index_maps import aligned_blocks
 from jitml.fusion.lower.points import Index, Ranges, substituted
 from jitml.fusion.lower.scalars import Scalar, Scalars
+from jitml.fusion.sizes import Sizes
+from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Node, Value
 
 WHOLE = None  # wanted in memory, at indices that only the data knows
@@ -24,7 +26,8 @@ WHOLE = None  # wanted in memory, at indices that only the data knows
 class Group:
     """Nodes that share one set of loops.
 
-    axes: loop index -> extent, outer first. rows: the indices that are not reduced over; None if nothing is reduced.
+    axes: loop index -> extent (a Dim where only the running program knows it), outer first. rows: the indices that are not
+    reduced over; None if nothing is reduced.
     stores: values kept in memory, with the index each is stored at. reductions: node -> index of its result
     and of its operand.
     wanted: value -> index -> the loop indices that its use depends on; WHOLE for a use from memory.
@@ -33,7 +36,8 @@ class Group:
     """
 
     number: int
-    axes: dict[str, int] = field(default_factory=dict)
+    sizes: Sizes
+    axes: dict[str, Size] = field(default_factory=dict)
     rows: frozenset[str] | None = None
     stores: dict[Value, Index] = field(default_factory=dict)
     reductions: dict[Node, tuple[Index, Index]] = field(default_factory=dict)
@@ -47,13 +51,14 @@ class Group:
 
     @property
     def ranges(self) -> Ranges:
-        return {name: (0, n) for name, n in self.axes.items()}
+        """The loops' limits; those of the largest shape where an extent is a Dim."""
+        return {name: (0, bound(n)) for name, n in self.axes.items()}
 
     @property
     def points(self) -> int:
         size = 1
         for n in self.axes.values():
-            size *= n
+            size *= bound(n)
         return size
 
     @property
@@ -67,7 +72,7 @@ class Group:
         uses = self.wanted.setdefault(value, {})
         uses[index] = uses.get(index, frozenset()) | reach
 
-    def place(self, shape: Iterable[int], prefix: str) -> Index:
+    def place(self, shape: Iterable[Size], prefix: str) -> Index:
         """New loop axes for a shape; axes of one element need none."""
         index: list[Expr] = []
         for k, n in enumerate(shape):
@@ -109,7 +114,7 @@ class Group:
         def names(old: Iterable[str]) -> frozenset[str]:
             return frozenset(p for n in old for p in (parts if n == name else (n,)))
 
-        new_axes: dict[str, int] = {}
+        new_axes: dict[str, Size] = {}
         for axis, extent in self.axes.items():
             new_axes.update(zip(parts, factors) if axis == name else ((axis, extent),))
         self.axes = new_axes
@@ -124,7 +129,7 @@ class Recorder:
 
     def __init__(self, group: Group, index: Index, reach: frozenset[str]) -> None:
         self.b = Scalars()
-        self.ranges = group.ranges
+        self.ranges, self.sizes = group.ranges, group.sizes
         self.reads: dict[tuple[Value, Index | None], None] = {}
         self.cuts: list[tuple[Expr, int, int]] = []
         self._script: list[bool] = []
@@ -168,7 +173,7 @@ def variables(expr: Expr) -> frozenset[str]:
     return frozenset()
 
 
-def collect_cuts(recorder: Recorder, cuts: dict[str, set[int]], axes: Mapping[str, int]) -> bool:
+def collect_cuts(recorder: Recorder, cuts: dict[str, set[int]], ranges: Ranges) -> bool:
     """Note where loops are to be cut for a rule's tests of position; False if a test is no limit of one loop."""
     for expr, low, high in recorder.cuts:
         terms = affine(expr)
@@ -178,7 +183,7 @@ def collect_cuts(recorder: Recorder, cuts: dict[str, set[int]], axes: Mapping[st
         if names and terms[names[0]] != 1:
             return False
         for name in names:
-            places = {p - terms[""] for p in (low, high) if 0 < p - terms[""] < axes[name]}
+            places = {p - terms[""] for p in (low, high) if 0 < p - terms[""] < ranges[name][1]}
             if places:
                 cuts.setdefault(name, set()).update(places)
     return True
@@ -187,7 +192,7 @@ def collect_cuts(recorder: Recorder, cuts: dict[str, set[int]], axes: Mapping[st
 def split_for_reshape(g: Group, node: Node, index: Index) -> None:
     """Cut loops into factors so that a reshape's operand is read by whole loops instead of by quotients."""
     operand, result = node.inputs[0].shape, node.output.shape
-    if 0 in operand:
+    if 0 in operand or not (node.inputs[0].aval.is_static and node.output.aval.is_static):
         return
     for (x0, x1), (y0, y1) in aligned_blocks(operand, result):
         inner = {product_from(operand, k, x1) for k in range(x0, x1)}

@@ -37,6 +37,7 @@ from jitml.fusion.loops import (
 )
 from jitml.fusion.printer import INFIX
 from jitml.fusion.program import Call, KernelProgram, Region, Step
+from jitml.fusion.sizes import SizeSource
 from jitml.ir.op import OPS
 from jitml.ir.parser import parse_params
 from jitml.ir.types import BOOL, DTYPES, F64, I64, Aval, DType
@@ -367,6 +368,9 @@ class _Parser:
         buffers: dict[str, Buffer] = {}
         constants: dict[str, np.ndarray[Any, Any]] = {}
         aliases: dict[str, str] = {}
+        sizes: dict[str, SizeSource] = {}
+        extents: dict[str, tuple[Expr, ...]] = {}
+        measured: dict[str, tuple[int | None, ...]] = {}
         steps: list[Step] = []
         while not self.accept("}"):
             if self.token == "kernel":
@@ -376,6 +380,21 @@ class _Parser:
             elif self.accept("alias"):
                 output, source = self.pair()
                 aliases[output] = source
+            elif self.accept("size"):
+                name, source = self.pair()
+                self.expect("in")
+                low = self.integer()
+                self.expect(":")
+                sizes[name] = SizeSource(source, low, self.integer())
+                self.dtypes[name] = I64
+            elif self.accept("extent"):
+                name = self.name()
+                self.expect("=", "[")
+                extents[name] = self.sequence(self.expression, "]")
+            elif self.accept("measured"):
+                name = self.name()
+                self.expect("=", "[")
+                measured[name] = self.sequence(lambda: None if self.accept("_") else self.integer(), "]")
             elif self.token in ("buffer", "constant"):
                 is_constant = self.next() == "constant"
                 buffer = self.buffer()
@@ -385,7 +404,7 @@ class _Parser:
                     constants[buffer.name] = np.array(self.literal(), buffer.dtype).reshape(buffer.shape)
             else:
                 steps.append(self.call())
-        return KernelProgram(buffers, inputs, outputs, constants, aliases, tuple(steps))
+        return KernelProgram(buffers, inputs, outputs, constants, aliases, tuple(steps), sizes, extents, measured)
 
     def literal(self) -> Any:
         """A number or nested list of them."""

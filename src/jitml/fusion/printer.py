@@ -201,6 +201,10 @@ def show_program(
         else:
             lines.append(f"  buffer {show_buffer(buffer)}{comment}")
     lines += [f"  alias {output} = {source}" for output, source in program.aliases.items()]
+    lines += [f"  size {name} = {s.buffer} in {s.low}:{s.high}" for name, s in program.sizes.items()]
+    lines += [f"  extent {name} = [{_list(extents)}]" for name, extents in program.extents.items()]
+    for name, places in program.measured.items():
+        lines.append(f"  measured {name} = [{', '.join('_' if k is None else str(k) for k in places)}]")
     lines = [indent + line for line in lines]
     lines += [show_step(step, sources=sources, indent=indent + "  ") for step in program.steps]
     return "\n".join([*lines, indent + "}"])

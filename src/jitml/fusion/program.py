@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from jitml.errors import Source
-from jitml.fusion.loops import Buffer, Kernel
+from jitml.fusion.loops import Buffer, Expr, Kernel
+from jitml.fusion.sizes import SizeSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,10 @@ class KernelProgram:
     inputs, outputs: names, in the order of the graph's signature; no buffer is both, and none stands twice.
     constants: literal arrays, by buffer name; read-only.
     aliases: output name -> input name: the caller's array that this output must end up in (a mutated argument).
+    sizes: the size variables, and where their values lie (`fusion/sizes.py`).
+    extents: of the buffers whose true shape is not that of their memory, the true shape over size variables.
+    measured: outputs to be shrunk to their true shape -> for each axis, where its extent stands in the last output, which
+    is an array i64 for this purpose only (None: it is the memory's).
     """
 
     buffers: Mapping[str, Buffer]
@@ -105,4 +110,7 @@ class KernelProgram:
     constants: Mapping[str, np.ndarray[Any, Any]]
     aliases: Mapping[str, str]
     steps: tuple[Step, ...]
+    sizes: Mapping[str, SizeSource] = field(default_factory=dict)
+    extents: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
+    measured: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     decisions: tuple[Decision, ...] = field(default=(), compare=False)

@@ -211,6 +211,12 @@ class Ranges:
         match expr:
             case Apply("minimum", (x, y)) if is_integer(expr.dtype):
                 return _least(self.bounds(x)[0], self.bounds(y)[0]), (self.sum(x), self.sum(y))
+            case Apply("mul", (x, y)) if is_integer(expr.dtype):
+                ends = (*self.bounds(x), *self.bounds(y))
+                found = [end for end in ends if end is not None]
+                if len(found) == 4:
+                    products = [a * b for a in found[:2] for b in found[2:]]
+                    return (constant(min(products)),), (constant(max(products)),)
             case Apply("maximum", (x, y)) if is_integer(expr.dtype):
                 return (self.sum(x), self.sum(y)), _greatest(self.bounds(x)[1], self.bounds(y)[1])
             case Apply("select", (condition, x, y)) if is_integer(expr.dtype):

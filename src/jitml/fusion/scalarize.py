@@ -47,9 +47,9 @@ class Points:
 class _Needs:
     """Records which operand elements a rule reads in a box."""
 
-    def __init__(self, ranges: Ranges) -> None:
+    def __init__(self, group: Group, ranges: Ranges) -> None:
         self.b = Scalars()
-        self.ranges = ranges
+        self.ranges, self.sizes = ranges, group.sizes
         self.wanted: dict[Value, dict[Index, None]] = {}
 
     def read(self, node: Node, operand: int, index: Index) -> Scalar:
@@ -67,8 +67,8 @@ class _Needs:
 class _Builder:
     """Answers a rule with the scalars of its operands."""
 
-    def __init__(self, b: Scalars, ranges: Ranges, names: Mapping[Value, str]) -> None:
-        self.b, self.ranges, self.names = b, ranges, names
+    def __init__(self, b: Scalars, group: Group, ranges: Ranges, names: Mapping[Value, str]) -> None:
+        self.b, self.ranges, self.names, self.sizes = b, ranges, names, group.sizes
         self.made: dict[tuple[Value, Index], Scalar] = {}
         self.cells: dict[Value, Scalar] = {}
 
@@ -111,7 +111,8 @@ def scalarize(
         order: the nodes' positions in the graph.
         single: an axis of one index is no loop: the index is written out.
     """
-    point: dict[str, Expr] = {name: Const(low) for name, (low, high) in ranges.items() if single and high - low == 1}
+    single_axes = [name for name, (low, high) in ranges.items() if high - low == 1 and isinstance(group.axes[name], int)]
+    point: dict[str, Expr] = {name: Const(ranges[name][0]) for name in single_axes} if single else {}
 
     def at(index: Index) -> Index:
         return tuple(substituted(e, point, ranges) for e in index) if point else index
@@ -119,7 +120,7 @@ def scalarize(
     members = sorted(group.members, key=order.__getitem__)
     updated = group.node.inputs[1] if group.node is not None else None
     roots = {v: at(i) for v, i in group.stores.items() if v not in reduced_values(group)} if updated is None else {}
-    needs = _Needs(ranges)
+    needs = _Needs(group, ranges)
     for value, index in roots.items():
         needs.wanted.setdefault(value, {})[index] = None
     if updated is not None:
@@ -130,7 +131,7 @@ def scalarize(
         elif node is not group.node:
             for index in needs.wanted.get(node.output, {}):
                 lowering[node.op](Point(needs, node, index))
-    builder = _Builder(b, ranges, names)
+    builder = _Builder(b, group, ranges, names)
     reductions: list[Reduced] = []
     for node in members:
         if node in group.reductions:

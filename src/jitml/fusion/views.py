@@ -9,21 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 from typing import TypeAlias
 
 from jitml.fusion.loops import Apply, Buffer, Const, Expr, Load, Var, add, affine, mul
 from jitml.fusion.lower.points import sum_of
+from jitml.ir.dims import Size, bound
 
 Places: TypeAlias = tuple[Expr | None, ...]  # None: an index that is a scalar, known only to the data
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One loop of a kernel: its name, its extent, and the group's indices it stands for, outer first."""
+    """One loop of a kernel: its name, its extent (of the largest shape), and the group's indices it stands for, outer first.
+
+    `size` is the true extent.
+    """
 
     name: str
-    extent: int
+    size: Size
     members: tuple[str, ...]
+
+    @property
+    def extent(self) -> int:
+        return bound(self.size)
 
 
 def merged(x: Expr, y: Expr, n: int) -> Expr:
@@ -45,7 +54,7 @@ class Views:
 
     def __init__(
         self,
-        axes: Mapping[str, int],
+        axes: Mapping[str, Size],
         buffers: Mapping[str, Buffer],
         accesses: Iterable[tuple[str, Places]],
         fixed: frozenset[str],
@@ -61,7 +70,7 @@ class Views:
             chains = [[name] for name in axes]
             self.buffers = self._shape(chains)
         assert self.buffers is not None
-        self.axes = [Axis(f"i{k}", _product(axes[n] for n in chain), tuple(chain)) for k, chain in enumerate(chains)]
+        self.axes = [Axis(f"i{k}", prod(axes[n] for n in chain), tuple(chain)) for k, chain in enumerate(chains)]
 
     def steps_of(self, name: str, at: Places) -> dict[str, int] | None:
         """By how many elements an address moves with each of the group's indices; None if not evenly."""
@@ -81,7 +90,7 @@ class Views:
             total = add(total, mul(e, s))
         return affine(total)
 
-    def _join(self, axes: Mapping[str, int], fixed: frozenset[str], barriers: frozenset[str]) -> list[list[str]]:
+    def _join(self, axes: Mapping[str, Size], fixed: frozenset[str], barriers: frozenset[str]) -> list[list[str]]:
         """The group's indices in runs that one loop can stand for."""
         loose = set(fixed)
         for (_, at), steps in zip(self.accesses, self._steps):
@@ -89,7 +98,7 @@ class Views:
                 loose |= {v for e in at if e is not None for v in _names(e)}
         chains: list[list[str]] = []
         for name, n in axes.items():
-            if chains and name not in barriers:
+            if chains and name not in barriers and isinstance(n, int):
                 before = chains[-1][-1]
                 even = all(s.get(before, 0) == n * s.get(name, 0) for s in self._steps if s is not None)
                 if even and before not in loose and name not in loose:
@@ -111,7 +120,7 @@ class Views:
             if all(self._reads_well(buffer, runs, at) for at in uses):
                 self._merges[name] = runs
                 strides = buffer.element_strides
-                shape = tuple(_product(buffer.shape[p] for p in run) for run in runs)
+                shape = tuple(prod(buffer.shape[p] for p in run) for run in runs)
                 steps = None if buffer.strides is None else tuple(strides[run[-1]] for run in runs)
                 views[name] = Buffer(name, buffer.dtype, shape, steps)
                 continue
@@ -160,7 +169,7 @@ class Views:
         """Whether an index of one axis counts through joined loops as if they were one: its range is that of all of them."""
         for chain in self._chains:
             for outer, inner in pairwise(chain):  # of an axis of stride 0 nothing else asks
-                if self._extents[outer] > 1 and terms.get(outer, 0) != self._extents[inner] * terms.get(inner, 0):
+                if bound(self._extents[outer]) > 1 and terms.get(outer, 0) != bound(self._extents[inner]) * terms.get(inner, 0):
                     return False
         return True
 
@@ -216,10 +225,3 @@ def _names(e: Expr) -> set[str]:
         case Apply():
             return set().union(*(_names(a) for a in e.args))
     return set()
-
-
-def _product(numbers: Iterable[int]) -> int:
-    size = 1
-    for n in numbers:
-        size *= n
-    return size

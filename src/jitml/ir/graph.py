@@ -42,6 +42,10 @@ class Value:
     def size(self) -> int:
         return self.aval.size
 
+    @property
+    def capacity(self) -> int:
+        return self.aval.capacity
+
     def __repr__(self) -> str:
         return f"Value({self.aval})"
 

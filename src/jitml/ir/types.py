@@ -98,9 +98,14 @@ class Aval:
         return prod(self.shape)
 
     @property
+    def capacity(self) -> int:
+        """Number of elements of the largest shape."""
+        return prod(self.bounds)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the largest shape."""
-        return prod(self.bounds) * self.dtype.itemsize
+        return self.capacity * self.dtype.itemsize
 
     def __str__(self) -> str:
         return f"{dtype_name(self.dtype)}[{','.join(map(str, self.shape))}]"

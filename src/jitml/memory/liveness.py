@@ -6,12 +6,13 @@ Reads of constants and of the caller's arrays cost nothing: only buffers that th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from jitml.fusion.loops import Check, Kernel, walk
 from jitml.fusion.program import KernelProgram, Step
+from jitml.fusion.sizes import buffers_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,17 @@ class Uses:
     writes: tuple[str, ...]
 
 
-def uses_of(step: Step) -> Uses:
-    if isinstance(step, Kernel):
-        return Uses(tuple(dict.fromkeys((*step.reads, *step.updates.values()))), step.writes)
-    return Uses(step.reads, step.writes)
+def uses_of(step: Step, program: KernelProgram) -> Uses:
+    reads = (*step.reads, *step.updates.values()) if isinstance(step, Kernel) else step.reads
+    return Uses(tuple(dict.fromkeys((*reads, *sizes_of((*reads, *step.writes), program)))), step.writes)
+
+
+def sizes_of(names: Iterable[str], program: KernelProgram) -> tuple[str, ...]:
+    """The buffers that hold the sizes of some buffers: calls into libraries and copies run to the true extents."""
+    if not program.extents:
+        return ()
+    found = (buffers_of(program.extents.get(name, ()), program.sizes) for name in names)
+    return tuple(dict.fromkeys(chain.from_iterable(found)))
 
 
 def has_check(step: Step) -> bool:
@@ -56,7 +64,7 @@ def lifetimes(program: KernelProgram, uses: Sequence[Uses]) -> dict[str, Lifetim
             first.setdefault(name, n)
         for name in (*step.reads, *step.writes):
             last[name] = n
-    for name in program.outputs:
+    for name in (*program.outputs, *sizes_of(program.outputs, program)):
         last[name] = len(program.steps)
     end = len(program.steps)
     return {name: Lifetime(first.get(name, end), last.get(name, -1)) for name in program.buffers}

@@ -21,7 +21,7 @@ def plan(kernels: KernelProgram) -> Program:
 
     Outputs that alias an input live in the caller's array if they can, else in the arena with a copy at the end.
     """
-    uses = [uses_of(step) for step in kernels.steps]
+    uses = [uses_of(step, kernels) for step in kernels.steps]
     lives = lifetimes(kernels, uses)
     sharing = share(kernels, uses, lives)
     fixed = _fixed_places(kernels)

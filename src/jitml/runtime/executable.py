@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import Any
 
@@ -61,6 +62,7 @@ class Executable:
         self._outputs = [kernels.buffers[name] for name in kernels.outputs]
         self._constants = [np.require(x, requirements=("C", "A")) for x in kernels.constants.values()]
         self._aliases = {kernels.outputs.index(out): kernels.inputs.index(source) for out, source in kernels.aliases.items()}
+        self._measured = [kernels.measured.get(name) for name in kernels.outputs[:-1]] if kernels.measured else None
         self._target = host_target()
         self._run = self._link_native() if native_calls() else self._link_portable()
         if program.arena_size > _LARGE_ARENA:
@@ -69,7 +71,7 @@ class Executable:
     def __call__(self, *args: Any) -> list[Array]:
         result = self._run(*args)
         if type(result) is list:
-            return result
+            return result if self._measured is None else shrunk(result, self._measured)
         if result is not None:
             raise self._error(*result)
         # Something was no plain array: a subclass, a NumPy scalar.
@@ -143,6 +145,32 @@ class Executable:
         message = check.message.format(*values[: len(check.values)])
         failure: FailedCheck = _failed_check(check.error)(message, source=check.source)
         return failure
+
+
+def shrunk(outputs: list[Array], measured: Sequence[tuple[int | None, ...] | None]) -> list[Array]:
+    """Outputs without the elements beyond their true shape.
+
+    Args:
+        outputs: of the largest shapes; the last one holds the true extents.
+        measured: for each output and axis, where its extent stands there.
+    """
+    extents: list[int] = outputs.pop().tolist()
+    for k, places in enumerate(measured):
+        if places is not None:
+            whole = outputs[k]
+            shape = tuple(n if place is None else extents[place] for n, place in zip(whole.shape, places))
+            outputs[k] = _first(whole, shape)
+    return outputs
+
+
+def _first(whole: Array, shape: tuple[int, ...]) -> Array:
+    """The leading part of a new array: where it lies if much of it is kept and its elements are neighbours, else a copy."""
+    if whole.shape == shape:
+        return whole
+    if whole.shape[1:] == shape[1:] and 4 * shape[0] >= whole.shape[0] and whole.flags.c_contiguous:
+        whole.resize(shape, refcheck=False)
+        return whole
+    return whole[tuple(map(slice, shape))].copy()
 
 
 @cache

@@ -14,18 +14,20 @@ from jitml.codegen.llvm.kernel import Unit, emit_kernel
 from jitml.codegen.llvm.product import Product
 from jitml.codegen.llvm.sorting import emit_sort
 from jitml.errors import UnsupportedError
-from jitml.fusion.loops import Apply, Buffer, Const, Kernel, Kind, Load, Loop, Stmt, Store, Var
-from jitml.fusion.program import Call
+from jitml.fusion.loops import Apply, Const, Expr, Kernel, Kind, Load, Loop, Stmt, Store, Var, floor_divide
+from jitml.fusion.program import Call, KernelProgram
+from jitml.fusion.sizes import with_sizes
 from jitml.ir.types import DType
 
 PARALLEL_BYTES = 1 << 20  # copies from this size on are shared among threads
 
 
-def emit_call(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer], groups: Mapping[str, str]) -> list[str]:
+def emit_call(unit: Unit, call: Call, symbol: str, program: KernelProgram, groups: Mapping[str, str]) -> list[str]:
     """Append the function of a library call, `i64 @symbol(ptr error, ptr buffer...)`; returns the buffers' names in order."""
+    buffers = program.buffers
     match call.name:
         case "copy":
-            kernel = copy_kernel(call, buffers)
+            kernel = copy_kernel(call, program)
         case "gemm":
             product = Product.of(call, buffers)
             if product.wants_blas:
@@ -36,17 +38,17 @@ def emit_call(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
                 return [product.x.buffer.name, product.y.buffer.name, product.z.buffer.name]
             kernel = product.kernel(call)
         case "sort" | "argsort":
-            emit_sort(unit, call, symbol, buffers, groups)
-            return [*call.reads, *call.writes]
+            return emit_sort(unit, call, symbol, program, groups)
         case _:
             raise UnsupportedError(f"no library function is named {call.name}")
     emit_kernel(unit, kernel, symbol, groups)
     return [b.name for b in kernel.params]
 
 
-def copy_kernel(call: Call, buffers: Mapping[str, Buffer]) -> Kernel:
+def copy_kernel(call: Call, program: KernelProgram) -> Kernel:
     """writes[0] = reads[0] as a nest in the order of the written memory, the densest axis as vectors."""
-    source, target = buffers[call.reads[0]], buffers[call.writes[0]]
+    source, target = program.buffers[call.reads[0]], program.buffers[call.writes[0]]
+    extents = program.extents.get(target.name, tuple(map(Const, target.shape)))
     order = sorted(range(len(target.shape)), key=lambda axis: -abs(target.element_strides[axis]))
     names = [f"i{axis}" for axis in range(len(target.shape))]
     at = tuple(Var(name) for name in names)
@@ -56,15 +58,21 @@ def copy_kernel(call: Call, buffers: Mapping[str, Buffer]) -> Kernel:
         n = target.shape[axis]
         kind: Kind = "vector" if depth == len(order) - 1 else "parallel" if depth == 0 and is_large else "serial"
         if kind == "vector" and depth == 0 and is_large:
-            return Kernel("copy", (source, target), _chunks(names[axis], n, target.dtype, body), sources=call.sources)
+            body = _chunks(names[axis], extents[axis], target.dtype, body)
+            break
         rows = max(1, PARALLEL_BYTES // 4 // max(1, target.nbytes // max(n, 1)))
-        body = (Loop(names[axis], Const(0), Const(n), 1, kind, body, grain=rows if kind == "parallel" else 1),)
-    return Kernel("copy", (source, target), body, sources=call.sources)
+        body = (Loop(names[axis], Const(0), extents[axis], 1, kind, body, grain=rows if kind == "parallel" else 1),)
+    body, params = with_sizes(body, (source, target), program.sizes)
+    return Kernel("copy", params, body, sources=call.sources)
 
 
-def _chunks(index: str, n: int, dtype: DType, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def _chunks(index: str, n: Expr, dtype: DType, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """One long vector loop, cut for threads."""
     chunk = PARALLEL_BYTES // 4 // dtype.itemsize
     start = Var("chunk") * chunk
-    stop = Apply("minimum", (start + chunk, Const(n)))
-    return (Loop("chunk", Const(0), Const(-(-n // chunk)), 1, "parallel", (Loop(index, start, stop, 1, "vector", body),)),)
+    stop = Apply("minimum", (start + chunk, n))
+    return (
+        Loop(
+            "chunk", Const(0), floor_divide(n + (chunk - 1), chunk), 1, "parallel", (Loop(index, start, stop, 1, "vector", body),)
+        ),
+    )

@@ -17,6 +17,7 @@ from jitml.codegen.target import Target
 from jitml.errors import LoweringError
 from jitml.fusion.loops import Check, Kernel
 from jitml.fusion.program import Region
+from jitml.memory.liveness import sizes_of
 from jitml.memory.program import Place, Program
 
 ENTRY = "jitml_run"
@@ -69,8 +70,9 @@ def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = fr
         elif isinstance(step, Region):
             raise LoweringError(f"the LLVM emitter cannot write {step.name}: regions run by the interpreter only")
         else:
-            names = dict.fromkeys((*step.reads, *step.writes))
-            calls.append((symbol, emit_call(unit, step, symbol, program.kernels.buffers, storage_groups(program, names))))
+            touched = (*step.reads, *step.writes)
+            groups = storage_groups(program, dict.fromkeys((*touched, *sizes_of(touched, program.kernels))))
+            calls.append((symbol, emit_call(unit, step, symbol, program.kernels, groups)))
     unit.functions.append(_entry(program, calls))
     text = "\n\n".join(
         [f'target triple = "{cpu.triple}"', *unit.functions, f"attributes #0 = {{ {attributes(cpu)} }}", unit.declarations.text]

@@ -10,17 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jitml.codegen.llvm.kernel import Unit
-from jitml.fusion.loops import Buffer, Check, Const
-from jitml.fusion.program import Call
+from jitml.errors import UnsupportedError
+from jitml.fusion.loops import Check, Const
+from jitml.fusion.program import Call, KernelProgram
 from jitml.ir.types import BOOL, dtype_name
 
 ALONE = 1 << 13  # elements that one thread sorts in some 50 us
 GRAIN = 1 << 12
 
 
-def emit_sort(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer], groups: Mapping[str, str]) -> None:
+def emit_sort(unit: Unit, call: Call, symbol: str, program: KernelProgram, groups: Mapping[str, str]) -> list[str]:
     """Append `i64 @symbol(ptr error, ptr x, ptr y)`, and the body that fills and sorts some of y's rows."""
-    x, y = buffers[call.reads[0]], buffers[call.writes[0]]
+    x, y = program.buffers[call.reads[0]], program.buffers[call.writes[0]]
+    if y.name in program.extents:
+        raise UnsupportedError(f"{call.name} of an array whose size depends on values is not compiled yet")
     n = y.shape[call.params["axis"]]
     rows = y.size // n
     run = f"call void @{symbol}.rows(ptr %context, i64 0, i64 {rows})"
@@ -41,6 +44,7 @@ def emit_sort(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
     unit.declarations.declare(f"i32 {function}({parameters})")
     sort = f"call i32 {function}({operands})"
     unit.functions.append(_ROWS.format(symbol=symbol, x_step=x_step, y_step=y_step, fill=fill, sort=sort))
+    return [*call.reads, *call.writes]
 
 
 _ALL = """define internal i64 @{symbol}(ptr %error, ptr %x, ptr %y) #0 {{

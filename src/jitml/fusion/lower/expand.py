@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from jitml.fusion.lower.positions import BLOCK
 from jitml.fusion.lower.reductions import Reduction
 from jitml.ir import ops
+from jitml.ir.dims import bound
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import RuleTable, recording
 from jitml.ir.ops.contraction import free_axes
@@ -61,7 +62,7 @@ def expand(graph: Graph) -> Graph:
 @expansion.rule(ops.argmax, ops.argmin)
 def expand_argreduce(around: Surroundings, node: Node, x: Value) -> Value | None:
     """The least position of the extreme. Long rows that lie in memory are not worth reading twice (`positions.py`)."""
-    axis, n = node.params["axis"], x.shape[node.params["axis"]]
+    axis, n = node.params["axis"], bound(x.shape[node.params["axis"]])
     if axis == x.ndim - 1 and n > BLOCK and x.dtype != BOOL and _is_given(around, node.inputs[0]):
         return None
     reduce = ops.reduce_max if node.op is ops.argmax else ops.reduce_min
@@ -88,7 +89,8 @@ def expand_contraction(around: Surroundings, node: Node, x: Value, y: Value) -> 
     (xb, yb), (xc, yc) = node.params["batch"], node.params["contract"]
     xf, yf = free_axes(x.ndim, xb, xc), free_axes(y.ndim, yb, yc)
     batch, m, n, k = (_extent(v, axes) for v, axes in ((x, xb), (x, xf), (y, yf), (x, xc)))
-    if x.dtype in (F32, F64) and k > 1 and node.output.size and not _loops_win(batch, m, n, k):
+    is_static = x.aval.is_static and y.aval.is_static
+    if is_static and x.dtype in (F32, F64) and k > 1 and node.output.size and not _loops_win(batch, m, n, k):
         return None
     shape = (*node.output.shape, *(x.shape[a] for a in xc))
     nb, nf, ng = len(xb), len(xf), len(yf)
@@ -173,6 +175,8 @@ def _labelled(
 
     Some index arrays must count the rows themselves (`np.arange(n)`), so that no two entries meet.
     """
+    if not x.aval.is_static:
+        return None
     start, depth = node.params["axis"], indices[0].ndim
     rows: dict[int, int] = {}  # dimension of the index arrays -> axis of x that it counts
     labels: dict[int, Value] = {}

@@ -8,6 +8,7 @@ from jitml.fusion.loops import Apply, Const, Expr, add, mul, sub
 from jitml.fusion.lower.points import Index, Point, lowering
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
+from jitml.ir.dims import Size, bound, resolve, syms_in
 from jitml.ir.types import BOOL
 
 
@@ -53,7 +54,7 @@ def lower_slice(p: Point) -> Scalar:
 @lowering.rule(ops.flip)
 def lower_flip(p: Point) -> Scalar:
     axes, shape = p.node.params["axes"], p.node.output.shape
-    return p.read(0, tuple(sub(n - 1, i) if a in axes else i for a, (i, n) in enumerate(zip(p.index, shape))))
+    return p.read(0, tuple(sub(sub(p.size(n), 1), i) if a in axes else i for a, (i, n) in enumerate(zip(p.index, shape))))
 
 
 @lowering.rule(ops.pad)
@@ -145,7 +146,7 @@ def clamped(expr: Expr, low: int, high: int) -> Expr:
     return Apply("minimum", (Apply("maximum", (expr, Const(low))), Const(high)))
 
 
-def reshaped(p: Point, operand: tuple[int, ...], result: tuple[int, ...]) -> Index:
+def reshaped(p: Point, operand: tuple[Size, ...], result: tuple[Size, ...]) -> Index:
     """The operand's index where `p.index` is the result's. Divides only inside blocks of axes that do not align."""
     at: list[Expr] = [Const(0)] * len(operand)
     if 0 in operand:
@@ -154,30 +155,42 @@ def reshaped(p: Point, operand: tuple[int, ...], result: tuple[int, ...]) -> Ind
         flat: Expr = Const(0)
         for k in range(y0, y1):
             if result[k] != 1:
-                flat = add(mul(flat, result[k]), p.index[k])
+                flat = add(mul(flat, p.size(result[k])), p.index[k])
         for k in range(x1 - 1, x0 - 1, -1):
             if operand[k] == 1:
                 continue
             if prod(operand[x0:k]) == 1:
-                at[k] = flat
+                inner = operand[k + 1 : x1]
+                at[k] = flat if all(isinstance(n, int) for n in inner) else clamped(flat, 0, bound(operand[k]) - 1)
                 break
-            at[k], flat = p.remainder(flat, operand[k]), p.quotient(flat, operand[k])
+            at[k], flat = _divided(p, flat, operand[k])
     return tuple(at)
 
 
-def aligned_blocks(xs: tuple[int, ...], ys: tuple[int, ...]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+def _divided(p: Point, flat: Expr, n: Size) -> tuple[Expr, Expr]:
+    """The place along an axis of extent n, the last of those that are left, and what the others share."""
+    if isinstance(n, int):
+        return p.remainder(flat, n), p.quotient(flat, n)
+    # Where there is an element there is no division by 0; and the clamps tell the verifier what the division does not.
+    last, divisor = bound(n) - 1, Apply("maximum", (p.size(n), Const(1)))
+    whole = Apply("floor_divide", (flat, divisor))
+    return clamped(sub(flat, mul(whole, divisor)), 0, last), whole
+
+
+def aligned_blocks(xs: tuple[Size, ...], ys: tuple[Size, ...]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """The finest split of two shapes of one size into runs of axes with equal products.
 
     >>> aligned_blocks((2, 3, 4), (6, 4))
     [((0, 2), (0, 1)), ((2, 3), (1, 2))]
     """
+    large = {sym: 1_000_003 + 2 * k for k, sym in enumerate(sorted({*syms_in((xs, ys))}, key=lambda sym: sym.serial))}
     blocks: list[tuple[tuple[int, int], tuple[int, int]]] = []
     a = b = 0
     while a < len(xs) and b < len(ys):
         a0, b0, m, n = a, b, xs[a], ys[b]
         a, b = a + 1, b + 1
         while m != n:
-            if m < n:
+            if resolve(m, large) < resolve(n, large):  # any sizes tell which side lacks a factor
                 m, a = m * xs[a], a + 1
             else:
                 n, b = n * ys[b], b + 1

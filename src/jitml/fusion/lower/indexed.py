@@ -28,6 +28,7 @@ from jitml.fusion.lower.points import Point, lowering
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.program import Call
 from jitml.ir import ops
+from jitml.ir.dims import Size, bound
 from jitml.ir.types import BOOL, I64
 
 
@@ -42,18 +43,18 @@ def lower_gather(p: Point) -> Scalar:
     return p.load(0, (*p.index[:axis], *wrapped, *p.index[axis + depth :]))
 
 
-def wrap(p: Point, i: Scalar, n: int) -> Scalar:
+def wrap(p: Point, i: Scalar, n: Size) -> Scalar:
     """An index that may count from the end, as an offset from the start.
 
     Clamped too, though it has been checked: memory stays safe if another thread changes the indices meanwhile.
     """
     i = p.b.convert(i, I64)
-    if i.kind == "const":
-        return p.b.const(int(i.value) % n, I64)
+    if i.kind == "const" and (i.value >= 0 or isinstance(n, int)):
+        return p.b.const(int(i.value) % bound(n), I64)
     if i.kind == "index":  # from iota: never negative
         return i
-    zero, last = p.b.const(0, I64), p.b.const(n - 1, I64)
-    wrapped = p.b.select(p.b.compare("lt", i, zero), p.b.apply("add", (i, p.b.const(n, I64)), I64), i)
+    zero, last = p.b.const(0, I64), p.b.const(bound(n) - 1, I64)
+    wrapped = p.b.select(p.b.compare("lt", i, zero), p.b.apply("add", (i, p.b.index(p.size(n))), I64), i)
     return p.b.apply("minimum", (p.b.apply("maximum", (wrapped, zero), I64), last), I64)
 
 
@@ -62,16 +63,17 @@ def lower_scatter(site: Site) -> None:
     """In the order of the indices, in place; leading and trailing axes run as plain loops around and inside."""
     (x, v, *indices), out = site.reads, site.out
     axis, depth = site.node.params["axis"], len(indices[0].shape)
+    shape = site.node.inputs[0].shape
     place = tuple(Var(f"k{d}") for d in range(depth))
     at: list[Expr] = [Var(f"i{a}") for a in range(len(x.shape))]
     body: list[Stmt] = []
     for k, index in enumerate(indices):
-        n = x.shape[axis + k]
+        n = site.sizes.expr(shape[axis + k])
         raw = Load(index.name, place, index.dtype)
         wide: Expr = raw if raw.dtype == I64 else Apply("convert", (raw,), I64)
         negative = less(wide, 0)
         wrapped = Apply("select", (negative, wide + n, wide))
-        body.append(Let(f"t{k}", clamped(wrapped, 0, n - 1)))
+        body.append(Let(f"t{k}", clamped(wrapped, 0, x.shape[axis + k] - 1)))
         at[axis + k] = Var(f"t{k}")
     trailing = list(range(axis + len(indices), len(x.shape)))
     source = (*(Var(f"i{a}") for a in range(axis)), *place, *(Var(f"i{a}") for a in trailing))
@@ -79,7 +81,7 @@ def lower_scatter(site: Site) -> None:
     store = Store(out.name, tuple(at), Load(v.name, source, v.dtype), combine[site.node.params["combine"]])
     nest: tuple[Stmt, ...] = (*body, *site.loops(trailing, (store,), vector=True))
     for d in reversed(range(depth)):
-        nest = (Loop(f"k{d}", Const(0), Const(indices[0].shape[d]), 1, "serial", nest),)
+        nest = (Loop(f"k{d}", Const(0), site.extent(2, d), 1, "serial", nest),)
     nest = site.loops(list(range(axis)), nest, parallel=True)
     if v.size == 0:
         site.steps.append(Call("copy", (x.name,), (out.name,), {}))
@@ -96,27 +98,28 @@ def write_check(site: Site, checks: Mapping[int, int]) -> None:
         checks: operand -> the axis that it indexes.
     """
     for operand, axis in checks.items():
-        index, n = site.reads[operand], site.reads[0].shape[axis]
+        index, n = site.reads[operand], site.extent(0, axis)
+        shape = tuple(site.extent(operand, d) for d in range(len(index.shape)))
         at = tuple(Var(f"i{d}") for d in range(len(index.shape)))
         raw = Load(index.name, at, index.dtype)
         value: Expr = raw if raw.dtype == I64 else Apply("convert", (raw,), I64)
         both = (Update("s0", value, "min"), Update("s1", value, "max"))
         low, high = Var("s0"), Var("s1")
-        outside = Apply("bit_or", (less(low, -n), Apply("ge", (high, Const(n)), BOOL)), BOOL)
-        inside = Apply("bit_and", (Apply("ge", (Var("t0"), Const(-n)), BOOL), less(Var("t0"), n)), BOOL)
+        outside = Apply("bit_or", (less(low, 0 - n), Apply("ge", (high, n), BOOL)), BOOL)
+        inside = Apply("bit_and", (Apply("ge", (Var("t0"), 0 - n), BOOL), less(Var("t0"), n)), BOOL)
         message = "index {} is out of bounds for axis {} with size {}"
-        check = Check(inside, "IndexError", message, (Var("t0"), Const(axis), Const(n)), site.node.source)
+        check = Check(inside, "IndexError", message, (Var("t0"), Const(axis), n), site.node.source)
         body: tuple[Stmt, ...] = (
             Cell("s0", Const(0)),
             Cell("s1", Const(-1)),
-            *_over(index.shape, both, vector=True),
-            If(outside, _over(index.shape, (Let("t0", value), check), vector=False)),
+            *_over(shape, both, vector=True),
+            If(outside, _over(shape, (Let("t0", value), check), vector=False)),
         )
         site.emit(body, index)
 
 
-def _over(shape: tuple[int, ...], body: tuple[Stmt, ...], *, vector: bool) -> tuple[Stmt, ...]:
+def _over(shape: tuple[Expr, ...], body: tuple[Stmt, ...], *, vector: bool) -> tuple[Stmt, ...]:
     for d in reversed(range(len(shape))):
         kind: Kind = "vector" if vector and d == len(shape) - 1 else "serial"
-        body = (Loop(f"i{d}", Const(0), Const(shape[d]), 1, kind, body),)
+        body = (Loop(f"i{d}", Const(0), shape[d], 1, kind, body),)
     return body

@@ -43,28 +43,29 @@ class _Run:
 def merge_sort(site: Site) -> None:
     """The kernel of a sort or argsort that has elements."""
     (x,), out, axis = site.reads, site.out, site.node.params["axis"]
-    n = x.shape[axis]
+    shape = site.node.inputs[0].shape
+    n, most = site.extent(0, axis), x.shape[axis]
 
     def at(place: Expr) -> tuple[Expr, ...]:
         return tuple(place if a == axis else Var(f"i{a}") for a in range(len(x.shape)))
 
     carries = site.node.op is ops.argsort
-    keys = [site.new_buffer(x.dtype, x.shape) for _ in range(2)] if n > RUN else []
-    places = [site.new_buffer(I64, x.shape) for _ in keys] if carries else []
+    keys = [site.new_buffer(x.dtype, shape) for _ in range(2)] if most > RUN else []
+    places = [site.new_buffer(I64, shape) for _ in keys] if carries else []
     last = _Run(None, out, at) if carries else _Run(out, None, at)
-    levels = max(0, (-(-n // RUN) - 1).bit_length())
+    levels = max(0, (-(-most // RUN) - 1).bit_length())
     others = [a for a in range(len(x.shape)) if a != axis]
     body: list[Stmt] = []
     run = _Run(x, None, at)
     for level in range(levels + 1):
         target = last if level == levels else _Run(keys[level % 2], places[level % 2] if carries else None, at)
-        body.append(_ranked(run, target, n) if level == 0 else _merged(run, target, RUN << (level - 1), n))
+        body.append(_ranked(run, target, n, most) if level == 0 else _merged(run, target, RUN << (level - 1), n, most))
         run = target
     touched = {b.name: b for b in (x, *keys, *places, out)}
     site.emit(site.loops(others, tuple(body), parallel=True), *touched.values())
 
 
-def _ranked(run: _Run, target: _Run, n: int) -> Stmt:
+def _ranked(run: _Run, target: _Run, n: Expr, most: int) -> Stmt:
     """Sort blocks of `RUN` elements by counting, for each, how many come before it."""
     low, i, j = Var("k0"), Var("k1"), Var("k2")
     high = Var("t0")
@@ -73,13 +74,13 @@ def _ranked(run: _Run, target: _Run, n: int) -> Stmt:
     count = Update("s0", Apply("convert", (ahead,), I64), "add")
     # The element itself counts as not before itself: j < i fails, and nothing comes before its equal.
     inner = Loop("k2", low, high, 1, "vector", (Let("t2", run.key(j)), count))
-    place = clamped(low + Var("s0"), 0, n - 1)
+    place = clamped(low + Var("s0"), 0, most - 1)
     each = (Let("t1", run.key(i)), Cell("s0", Const(0)), inner, *target.put(place, mine, run.origin(i)))
-    blocks = (Let("t0", Apply("minimum", (low + RUN, Const(n)))), Loop("k1", low, high, 1, "serial", each))
-    return Loop("k0", Const(0), Const(n), RUN, "serial", blocks)
+    blocks = (Let("t0", Apply("minimum", (low + RUN, n))), Loop("k1", low, high, 1, "serial", each))
+    return Loop("k0", Const(0), n, RUN, "serial", blocks)
 
 
-def _merged(run: _Run, target: _Run, width: int, n: int) -> Stmt:
+def _merged(run: _Run, target: _Run, width: int, n: Expr, most: int) -> Stmt:
     """Merge neighbouring runs of `width` elements, the smallest from the front and the greatest from the back."""
     low, step = Var("k0"), Var("k1")
     middle, high = Var("t0"), Var("t1")
@@ -101,8 +102,8 @@ def _merged(run: _Run, target: _Run, width: int, n: int) -> Stmt:
         key = run.key(i).dtype
         a, b, chosen = Var(f"a{name}", key), Var(f"b{name}", key), Var(f"c{name}", BOOL)
         steps += [
-            Let(i.name, clamped(x, 0, n - 1)),
-            Let(j.name, clamped(y, 0, n - 1)),
+            Let(i.name, clamped(x, 0, most - 1)),
+            Let(j.name, clamped(y, 0, most - 1)),
             Let(a.name, run.key(i)),
             Let(b.name, run.key(j)),
             Let(chosen.name, takes_right(_before(b, a))),
@@ -114,13 +115,13 @@ def _merged(run: _Run, target: _Run, width: int, n: int) -> Stmt:
     ]
     half = Apply("floor_divide", (high - low + 1, Const(2)))
     pair = (
-        Let("t0", Apply("minimum", (low + width, Const(n)))),
-        Let("t1", Apply("minimum", (low + 2 * width, Const(n)))),
+        Let("t0", Apply("minimum", (low + width, n))),
+        Let("t1", Apply("minimum", (low + 2 * width, n))),
         Cell("s0", low),
         Cell("s1", middle - 1),
         Loop("k1", Const(0), half, 1, "serial", tuple(steps)),
     )
-    return Loop("k0", Const(0), Const(n), 2 * width, "serial", pair)
+    return Loop("k0", Const(0), n, 2 * width, "serial", pair)
 
 
 def _before(x: Expr, y: Expr) -> Expr:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from jitml.fusion.loops import Buffer, Const, Kernel, Kind, Loop, Stmt
+from jitml.errors import Source
+from jitml.fusion.loops import Buffer, Const, Expr, Kind, Loop, Stmt
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Call, Step
+from jitml.fusion.sizes import Shape, Sizes
 from jitml.ir.graph import Node
 from jitml.ir.op import RuleTable
 from jitml.ir.types import DType
@@ -19,28 +21,51 @@ SERIAL_NS = 1.0  # one element of a loop that carries a value along
 class NewBuffer(Protocol):
     """Makes a temporary; its strides are in elements, C order if None."""
 
-    def __call__(self, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...] | None = None) -> Buffer: ...
+    def __call__(self, dtype: DType, shape: Shape, strides: tuple[int, ...] | None = None) -> Buffer: ...
+
+
+class Emit(Protocol):
+    """Ends a kernel of that name."""
+
+    def __call__(
+        self,
+        what: str,
+        body: tuple[Stmt, ...],
+        params: Sequence[Buffer],
+        updates: Mapping[str, str] | None = None,
+        sources: tuple[Source, ...] = (),
+    ) -> str: ...
 
 
 @dataclass
 class Site:
     """Where a node's loops are written: its operands and results as buffers.
 
-    `emit` ends a kernel; a rule may emit several, and ask for temporaries that they share.
+    `emit` ends a kernel; a rule may emit several, and ask for temporaries that they share. Buffers have the largest shapes;
+    the true ones are the node's, and `extent` writes them as limits of loops.
     """
 
     node: Node
     reads: tuple[Buffer, ...]
     writes: tuple[Buffer, ...]
     machine: Machine
+    sizes: Sizes
     new_buffer: NewBuffer
-    new_name: Callable[[str], str]
-    steps: list[Step] = field(default_factory=list)
+    add_kernel: Emit
+    steps: list[Step]
 
     @property
     def out(self) -> Buffer:
         (buffer,) = self.writes
         return buffer
+
+    def extent(self, operand: int, axis: int) -> Expr:
+        """The true extent of an operand's axis."""
+        return self.sizes.expr(self.node.inputs[operand].shape[axis])
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return (self.node.source,) if self.node.source else ()
 
     def loops(
         self, axes: Sequence[int], body: tuple[Stmt, ...], *, vector: bool = False, parallel: bool = False
@@ -54,19 +79,15 @@ class Site:
                 time = self.reads[0].size * SERIAL_NS
                 if time > self.machine.parallel_ns:
                     kind, grain = "parallel", max(1, round(self.machine.grain_ns * shape[axis] / time))
-            body = (Loop(f"i{axis}", Const(0), Const(shape[axis]), 1, kind, body, grain),)
+            body = (Loop(f"i{axis}", Const(0), self.extent(0, axis), 1, kind, body, grain),)
         return body
 
     def call(self, name: str, read: Buffer, written: Buffer, **params: Any) -> None:
         """A call into a library that makes one buffer from one other."""
-        source = self.node.source
-        self.steps.append(Call(name, (read.name,), (written.name,), params, (source,) if source else ()))
+        self.steps.append(Call(name, (read.name,), (written.name,), params, self.sources))
 
     def emit(self, body: tuple[Stmt, ...], *buffers: Buffer, updates: dict[str, str] | None = None) -> None:
-        source = self.node.source
-        name = self.new_name(self.node.op.name)
-        params = tuple({b.name: b for b in buffers}.values())
-        self.steps.append(Kernel(name, params, body, updates or {}, (source,) if source else ()))
+        self.add_kernel(self.node.op.name, body, tuple({b.name: b for b in buffers}.values()), updates, self.sources)
 
 
 nests: RuleTable[Callable[[Site], None]] = RuleTable("lowering", "fusion/lower")

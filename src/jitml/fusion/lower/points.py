@@ -12,6 +12,8 @@ from typing import Protocol, TypeAlias
 
 from jitml.fusion.loops import Apply, Const, Expr, Load, Var, add, affine, floor_divide, mul, remainder
 from jitml.fusion.lower.scalars import Scalar, Scalars
+from jitml.fusion.sizes import Sizes
+from jitml.ir.dims import Size
 from jitml.ir.graph import Node
 from jitml.ir.op import RuleTable
 
@@ -24,6 +26,7 @@ class Reader(Protocol):
 
     b: Scalars
     ranges: Ranges
+    sizes: Sizes
 
     def read(self, node: Node, operand: int, index: Index) -> Scalar: ...
 
@@ -47,6 +50,10 @@ class Point:
     def load(self, operand: int, index: tuple[Expr | Scalar, ...]) -> Scalar:
         """The operand's element at an index that depends on data: the operand must lie in memory."""
         return self.reader.load(self.node, operand, index)
+
+    def size(self, size: Size) -> Expr:
+        """A size as an index expression."""
+        return self.reader.sizes.expr(size)
 
     def inside(self, expr: Expr, low: int, high: int) -> bool | None:
         """Whether low <= expr < high all over the loops here; None if it depends on the iteration."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jitml.fusion.loops import Apply, Cell, Combine, Const, Expr, Load, Loop, Stmt, Store, Update, Var, sub
+from jitml.fusion.loops import Apply, Cell, Combine, Const, Expr, If, Load, Loop, Stmt, Store, Update, Var, less, sub
 from jitml.fusion.lower.nests import Site, nests
 from jitml.ir import ops
 from jitml.ir.op import Op
@@ -49,7 +49,7 @@ REDUCTIONS: dict[Op, Reduction] = {
 def lower_cumulative(site: Site) -> None:
     """In order along the axis, with a carry in a register, or in the row above where vectors run across."""
     (x,), out, axis = site.reads, site.out, site.node.params["axis"]
-    n, reverse = out.shape[axis], site.node.params["reverse"]
+    n, reverse = site.extent(0, axis), site.node.params["reverse"]
     fn = {"cumsum": "add", "cumprod": "mul", "cummax": "maximum", "cummin": "minimum"}[site.node.op.name]
     if out.size == 0:
         return
@@ -64,7 +64,7 @@ def lower_cumulative(site: Site) -> None:
         body: tuple[Stmt, ...] = (
             Cell("s0", Load(x.name, at(Const(0)), x.dtype)),
             Store(out.name, at(Const(0)), Var("s0", x.dtype)),
-            Loop("k0", Const(1), Const(n), 1, "serial", (Update("s0", value), Store(out.name, at(k), Var("s0", x.dtype)))),
+            Loop("k0", Const(1), n, 1, "serial", (Update("s0", value), Store(out.name, at(k), Var("s0", x.dtype)))),
         )
         inner: list[int] = []
     else:
@@ -72,5 +72,7 @@ def lower_cumulative(site: Site) -> None:
         value = Apply(fn, (Load(out.name, at(k - 1), x.dtype), Load(x.name, at(k), x.dtype)), x.dtype)
         first = site.loops(inner, (Store(out.name, at(Const(0)), Load(x.name, at(Const(0)), x.dtype)),), vector=True)
         rest = site.loops(inner, (Store(out.name, at(k), value),), vector=True)
-        body = (*first, Loop("k0", Const(1), Const(n), 1, "serial", rest))
+        body = (*first, Loop("k0", Const(1), n, 1, "serial", rest))
+    if not isinstance(n, Const):  # there may be no first element
+        body = (If(less(0, n), body),)
     site.emit(site.loops(list(range(axis)), body, parallel=True), x, out)

@@ -16,12 +16,12 @@ def lower_sort(site: Site) -> None:
     if not site.machine.has_sorts:
         merge_sort(site)
         return
-    axis = site.node.params["axis"]
+    axis, shape = site.node.params["axis"], site.node.output.shape
     steps = _row_strides(out.shape, axis)
     if not _has_strides(x, steps):
-        site.call("copy", x, rows := site.new_buffer(x.dtype, x.shape, steps))
+        site.call("copy", x, rows := site.new_buffer(x.dtype, shape, steps))
         x = rows
-    result = out if _has_strides(out, steps) else site.new_buffer(out.dtype, out.shape, steps)
+    result = out if _has_strides(out, steps) else site.new_buffer(out.dtype, shape, steps)
     site.call(op.name, x, result, **site.node.params)
     if result is not out:
         site.call("copy", result, out)

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from jitml.fusion.loops import Buffer, Const, Expr, Kind, Load, Store, Var, add, mul
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.scalarize import Stored
-from jitml.fusion.schedule.nest import SHORT_ROW, Nest, chunk_stop, least, write_stores
+from jitml.fusion.schedule.nest import SHORT_ROW, Nest, chunk_count, chunk_stop, least, write_stores
 from jitml.fusion.schedule.passes import Pass, identity, passes_of, write_sum_of_partials, write_updates
 
 ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums
@@ -38,17 +38,16 @@ def _write_short_columns(nest: Nest, step: Pass, per_column: Sequence[Stored]) -
     """A vector of columns at a time, each summed straight down."""
     w, last = nest.writer, nest.outer[-1]
     parallel = nest.time > nest.machine.parallel_ns
-    low, high = nest.limits(last)
+    (low, high), stop = nest.limits(last), nest.stop(last)
     with ExitStack() as loops:
         for axis in nest.outer[:-1]:
-            first, end = nest.limits(axis)
             kind: Kind = "parallel" if parallel and axis is nest.outer[0] else "serial"
-            grain = nest.grain(end - first) if kind == "parallel" else 1
-            loops.enter_context(w.loop(axis.name, first, end, kind, grain=grain, binds=axis.members))
-        limits: tuple[Expr | int, Expr | int] = (low, high)
+            grain = nest.grain(nest.extent(axis)) if kind == "parallel" else 1
+            loops.enter_context(w.loop(axis.name, *nest.span(axis), kind, grain=grain, binds=axis.members))
+        limits: tuple[Expr, Expr] = nest.span(last)
         if parallel and len(nest.outer) == 1 and high - low > 512:
-            c = loops.enter_context(w.loop("c0", low, high, "parallel", step=512, grain=nest.grain(-(-(high - low) // 512))))
-            limits = (c, chunk_stop(c, 512, low, high))
+            c = loops.enter_context(w.loop("c0", low, stop, "parallel", step=512, grain=nest.grain(-(-(high - low) // 512))))
+            limits = (c, chunk_stop(c, 512, low, stop))
         loops.enter_context(w.loop(last.name, *limits, "vector", binds=last.members))
         for r in nest.points.reductions:
             w.cell(r.cell, identity(r))
@@ -64,7 +63,7 @@ def _write_long_columns(nest: Nest, step: Pass, per_column: Sequence[Stored]) ->
     each with a row of sums of its own, and a second nest adds up these.
     """
     w, rows, lead = nest.writer, nest.inner[0], nest.outer[:-1]
-    low, high = nest.limits(rows)
+    (low, high), stop = nest.limits(rows), nest.stop(rows)
     parallel = nest.time > nest.machine.parallel_ns
     if nest.size(lead) >= 4 * nest.machine.cores:
         columns = nest.outer[-1]
@@ -72,13 +71,12 @@ def _write_long_columns(nest: Nest, step: Pass, per_column: Sequence[Stored]) ->
         at: tuple[Expr, ...] = (Var(columns.name),)
         with ExitStack() as loops:
             for axis in lead:
-                first, end = nest.limits(axis)
-                kind: Kind = "parallel" if parallel and axis is lead[0] and end - first > 1 else "serial"
-                grain = nest.grain(end - first) if kind == "parallel" else 1
-                loops.enter_context(w.loop(axis.name, first, end, kind, grain=grain, binds=axis.members))
+                kind: Kind = "parallel" if parallel and axis is lead[0] and nest.extent(axis) > 1 else "serial"
+                grain = nest.grain(nest.extent(axis)) if kind == "parallel" else 1
+                loops.enter_context(w.loop(axis.name, *nest.span(axis), kind, grain=grain, binds=axis.members))
             for buffer in sums:
                 w.scratch(buffer)
-            _write_row_blocks(nest, step, [b.name for b in sums], at, Const(low), Const(high))
+            _write_row_blocks(nest, step, [b.name for b in sums], at, Const(low), stop)
             with nest.all_loops([columns], "vector"):
                 for r, buffer in zip(nest.points.reductions, sums):
                     w.cell(r.cell, Load(buffer.name, at, r.dtype))
@@ -86,13 +84,13 @@ def _write_long_columns(nest: Nest, step: Pass, per_column: Sequence[Stored]) ->
         return
     row = nest.size(nest.axes) // (high - low)
     chunk = -(-max(ROW_BLOCK, 4 * nest.machine.chunk // row) // ROW_BLOCK) * ROW_BLOCK
-    count = -(-(high - low) // chunk)
-    partial = [nest.temporary(r.dtype, (count, *map(nest.extent, nest.outer))) for r in nest.points.reductions]
+    count, most = chunk_count(chunk, low, stop), -(-(high - low) // chunk)
+    partial = [nest.temporary(r.dtype, (most, *map(nest.extent, nest.outer))) for r in nest.points.reductions]
     place = tuple(Var(axis.name) - nest.limits(axis)[0] for axis in nest.outer)
-    kind = "parallel" if parallel and count > 1 else "serial"
-    with w.loop("c0", 0, count, kind, grain=nest.grain(count) if kind == "parallel" else 1) as c, nest.all_loops(lead):
+    kind = "parallel" if parallel and most > 1 else "serial"
+    with w.loop("c0", 0, count, kind, grain=nest.grain(most) if kind == "parallel" else 1) as c, nest.all_loops(lead):
         start = add(mul(c, chunk), low)
-        _write_row_blocks(nest, step, partial, (c, *place), start, chunk_stop(start, chunk, low, high))
+        _write_row_blocks(nest, step, partial, (c, *place), start, chunk_stop(start, chunk, low, stop))
     with nest.all_loops(nest.outer, "vector"):
         write_sum_of_partials(nest, partial, count, place, "serial")
         write_stores(nest, per_column)
@@ -101,7 +99,7 @@ def _write_long_columns(nest: Nest, step: Pass, per_column: Sequence[Stored]) ->
 def _write_row_blocks(nest: Nest, step: Pass, sums: Sequence[str], at: tuple[Expr, ...], start: Expr, stop: Expr) -> None:
     """Add up rows start:stop of every column into `sums[at]`, a block of rows in registers at a time."""
     w, rows, columns = nest.writer, nest.inner[0], nest.outer[-1]
-    first, end = nest.limits(columns)
+    first, end = nest.span(columns)
     with w.loop(columns.name, first, end, "vector", binds=columns.members):
         for r, buffer in zip(nest.points.reductions, sums):
             w.add(Store(buffer, at, identity(r)))
@@ -111,7 +109,7 @@ def _write_row_blocks(nest: Nest, step: Pass, sums: Sequence[str], at: tuple[Exp
     ):
         for r in nest.points.reductions:
             w.cell(r.cell, identity(r))
-        upper = least(add(b, ROW_BLOCK), nest.limits(rows)[1])
+        upper = least(add(b, ROW_BLOCK), nest.stop(rows))
         with w.loop(rows.name, b, upper, "serial", binds=rows.members), nest.all_loops(nest.inner[1:]):
             write_updates(nest, step)
         for r, buffer in zip(nest.points.reductions, sums):

@@ -9,10 +9,11 @@ from math import prod
 
 from jitml.fusion import cost
 from jitml.fusion.emit import Writer
-from jitml.fusion.loops import Apply, Const, Expr, Kind, add
+from jitml.fusion.loops import Apply, Const, Expr, Kind, add, as_expr, floor_divide
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.machine import Machine
 from jitml.fusion.scalarize import Points, Stored
+from jitml.fusion.sizes import Sizes
 from jitml.fusion.views import Axis, Views
 from jitml.ir.types import DType
 
@@ -30,6 +31,7 @@ class Nest:
     views: Views
     rows: frozenset[str]
     machine: Machine
+    sizes: Sizes
     writer: Writer
     temporary: Callable[[DType, tuple[int, ...]], str]
 
@@ -40,7 +42,20 @@ class Nest:
         self.time = self.size(self.axes) * point_time(self.points, self.machine)
 
     def limits(self, axis: Axis) -> tuple[int, int]:
+        """Where a loop starts and ends; where it ends at the latest, if its extent is known only when the program runs."""
         return self.points.ranges[axis.members[0]] if len(axis.members) == 1 else (0, axis.extent)
+
+    def stop(self, axis: Axis) -> Expr:
+        """Where a loop ends."""
+        _, high = self.limits(axis)
+        if isinstance(axis.size, int):
+            return Const(high)
+        stop = self.sizes.expr(axis.size)
+        return stop if high == axis.extent else least(stop, high)
+
+    def span(self, axis: Axis) -> tuple[Expr, Expr]:
+        """Where a loop starts and ends, to be written."""
+        return Const(self.limits(axis)[0]), self.stop(axis)
 
     def extent(self, axis: Axis) -> int:
         low, high = self.limits(axis)
@@ -65,10 +80,8 @@ class Nest:
         """Whole loops over some axes, the last one of the given kind."""
         stack = ExitStack()
         for axis in axes:
-            low, high = self.limits(axis)
-            stack.enter_context(
-                self.writer.loop(axis.name, low, high, kind if axis is axes[-1] else "serial", binds=axis.members)
-            )
+            own = kind if axis is axes[-1] else "serial"
+            stack.enter_context(self.writer.loop(axis.name, *self.span(axis), own, binds=axis.members))
         return stack
 
 
@@ -96,14 +109,19 @@ def point_time(points: Points, machine: Machine) -> float:
     return max(flops / machine.flops, nbytes / machine.memory_bandwidth)
 
 
-def least(x: Expr, y: int) -> Expr:
-    return Apply("minimum", (x, Const(y)))
+def least(x: Expr, y: Expr | int) -> Expr:
+    return Apply("minimum", (x, as_expr(y)))
 
 
-def chunk_stop(start: Expr, step: int, low: int, high: int) -> Expr:
+def chunk_stop(start: Expr, step: int, low: int, stop: Expr) -> Expr:
     """The end of a chunk that begins at `start`."""
-    whole = (high - low) % step == 0
-    return add(start, step) if whole else least(add(start, step), high)
+    whole = isinstance(stop, Const) and (stop.value - low) % step == 0
+    return add(start, step) if whole else least(add(start, step), stop)
+
+
+def chunk_count(step: int, low: int, stop: Expr) -> Expr:
+    """How many chunks there are; below 1 where there is nothing to do."""
+    return floor_divide(stop - low + (step - 1), step)
 
 
 def write_stores(nest: Nest, stores: Iterable[Stored]) -> None:

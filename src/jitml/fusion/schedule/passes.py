@@ -82,7 +82,7 @@ def write_updates(nest: Nest, step: Pass) -> None:
     write_pass_at_point(nest, step, (), (), [r.cell for r in step.reductions])
 
 
-def write_sum_of_partials(nest: Nest, partial: Sequence[str], count: int, at: tuple[Expr, ...], kind: Kind) -> None:
+def write_sum_of_partials(nest: Nest, partial: Sequence[str], count: Expr, at: tuple[Expr, ...], kind: Kind) -> None:
     w = nest.writer
     for r in nest.points.reductions:
         w.cell(r.cell, identity(r))

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from jitml.fusion import cost
-from jitml.fusion.loops import Apply, Buffer, Expr, Kind, Load, Store, Update, Var, add, as_expr, mul
+from jitml.fusion.loops import Apply, Buffer, Expr, Kind, Load, Store, Update, Var, add, mul
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.scalarize import Stored
-from jitml.fusion.schedule.nest import Nest, all_scalars, chunk_stop, reachable, write_stores
+from jitml.fusion.schedule.nest import Nest, all_scalars, chunk_count, chunk_stop, reachable, write_stores
 from jitml.fusion.schedule.passes import Pass, identity, passes_of, visits, write_pass_at_point, write_sum_of_partials
 from jitml.fusion.views import Axis
 
@@ -29,10 +29,9 @@ def write_rows(nest: Nest) -> None:
         return
     with ExitStack() as loops:
         for axis in nest.outer:
-            low, high = nest.limits(axis)
             kind: Kind = "parallel" if parallel and axis is nest.outer[0] and rows > 1 else "serial"
-            grain = nest.grain(high - low) if kind == "parallel" else 1
-            loops.enter_context(w.loop(axis.name, low, high, kind, grain=grain, binds=axis.members))
+            grain = nest.grain(nest.extent(axis)) if kind == "parallel" else 1
+            loops.enter_context(w.loop(axis.name, *nest.span(axis), kind, grain=grain, binds=axis.members))
         for k, step in enumerate(passes):
             for r in step.reductions:
                 w.cell(r.cell, identity(r))
@@ -83,14 +82,13 @@ def _write_pass(
         write_pass_at_point(nest, step, staged, homes, [r.cell for r in step.reductions])
     else:
         *outer, last = inner
-        low, high = nest.limits(last)
         block = nest.machine.reduction_block
         with ExitStack() as loops:
             for axis in outer:
-                bounds: tuple[Expr | int, Expr | int] = nest.limits(axis) if limits is None or axis is not inner[0] else limits
+                bounds = nest.span(axis) if limits is None or axis is not inner[0] else limits
                 loops.enter_context(w.loop(axis.name, *bounds, "serial", binds=axis.members))
-            first, stop = (as_expr(low), as_expr(high)) if limits is None or outer else limits
-            blocked = bool(step.reductions) and high - low > 4 * block
+            first, stop = nest.span(last) if limits is None or outer else limits
+            blocked = bool(step.reductions) and nest.extent(last) > 4 * block
             if blocked:
                 b = loops.enter_context(w.loop(f"{last.name}b", first, stop, "serial", step=block))
                 first, stop = b, Apply("minimum", (add(b, block), stop))
@@ -133,17 +131,17 @@ def _stage_home(nest: Nest, s: Scalar, step: Pass, later: Sequence[Pass]) -> tup
 def _write_partial_rows(nest: Nest, step: Pass, per_row: Sequence[Stored]) -> None:
     """A few long rows: threads sum chunks of a fixed size, and a second nest sums their sums."""
     w, first = nest.writer, nest.inner[0]
-    low, high = nest.limits(first)
+    (low, high), stop = nest.limits(first), nest.stop(first)
     row = nest.size(nest.inner) // (high - low)
     chunk = max(1, 4 * nest.machine.chunk // row)
-    count = -(-(high - low) // chunk)
-    partial = [nest.temporary(r.dtype, (count, *map(nest.extent, nest.outer))) for r in nest.points.reductions]
+    count, most = chunk_count(chunk, low, stop), -(-(high - low) // chunk)
+    partial = [nest.temporary(r.dtype, (most, *map(nest.extent, nest.outer))) for r in nest.points.reductions]
     at = tuple(Var(axis.name) - nest.limits(axis)[0] for axis in nest.outer)
-    with w.loop("c0", 0, count, "parallel", grain=nest.grain(count)) as c, nest.all_loops(nest.outer):
+    with w.loop("c0", 0, count, "parallel", grain=nest.grain(most)) as c, nest.all_loops(nest.outer):
         start = add(mul(c, chunk), low)
         for r in nest.points.reductions:
             w.cell(r.cell, identity(r))
-        _write_pass(nest, step, (), (), nest.inner, (start, chunk_stop(start, chunk, low, high)))
+        _write_pass(nest, step, (), (), nest.inner, (start, chunk_stop(start, chunk, low, stop)))
         for r, buffer in zip(nest.points.reductions, partial):
             w.add(Store(buffer, (c, *at), Var(r.cell, r.dtype)))
     with nest.all_loops(nest.outer):

@@ -16,7 +16,7 @@ def is_tiny_inside(nest: Nest) -> bool:
     if not nest.outer or not nest.inner or len(passes_of(nest)[0]) > 1:
         return False
     first, *rest = nest.outer
-    short = all(nest.extent(axis) <= SHORT_ROW for axis in (*rest, *nest.inner))
+    short = all(isinstance(axis.size, int) and nest.extent(axis) <= SHORT_ROW for axis in (*rest, *nest.inner))
     return bool(rest) and short and nest.extent(first) > SHORT_ROW and nest.size(nest.axes) <= MOST_UNROLLED * nest.extent(first)
 
 
@@ -26,15 +26,14 @@ def write_unrolled(nest: Nest) -> None:
     parallel = nest.time > nest.machine.parallel_ns
     with ExitStack() as loops:
         for axis in nest.outer:
-            low, high = nest.limits(axis)
             is_first = axis is nest.outer[0]
             kind: Kind = "unroll" if not is_first else "parallel" if parallel else "serial"
-            grain = nest.grain(high - low) if kind == "parallel" else 1
-            loops.enter_context(w.loop(axis.name, low, high, kind, grain=grain, binds=axis.members))
+            grain = nest.grain(nest.extent(axis)) if kind == "parallel" else 1
+            loops.enter_context(w.loop(axis.name, *nest.span(axis), kind, grain=grain, binds=axis.members))
         for r in step.reductions:
             w.cell(r.cell, identity(r))
         with ExitStack() as inner:
             for axis in nest.inner:
-                inner.enter_context(w.loop(axis.name, *nest.limits(axis), "unroll", binds=axis.members))
+                inner.enter_context(w.loop(axis.name, *nest.span(axis), "unroll", binds=axis.members))
             write_updates(nest, step)
         write_stores(nest, per_row)

@@ -1,0 +1,89 @@
+"""How does a kernel know a size?  As a variable, loaded from memory where the kernel starts.
+
+An array whose shape depends on a value has the memory of its largest shape (`aval.bounds`); its loops run to the true one,
+an i64 expression over *size variables*. `SizeSource` says which 0-d buffer a variable is loaded from, and between which limits
+it lies: it is clamped to them, so that no access leaves its buffer whatever the memory holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from jitml.errors import LoweringError
+from jitml.fusion.loops import Apply, Buffer, Const, Expr, Let, Load, Stmt, Var, as_expr, walk_expression, walk_expressions
+from jitml.ir.dims import Dim, Size, Sym
+from jitml.ir.graph import Graph, Value
+from jitml.ir.types import I64
+
+Shape = tuple[Size, ...]
+_TAKEN = re.compile(r"([bcijkrstxy]|row|in)\d*(_\d+)*b*")  # names that lowering and schedules use
+
+
+@dataclass(frozen=True, slots=True)
+class SizeSource:
+    """Where a size variable comes from: a buffer i64[], and limits that are both possible."""
+
+    buffer: str
+    low: int
+    high: int
+
+    def let(self, name: str) -> Let:
+        """The statement that a kernel begins with."""
+        at_least = Apply("maximum", (Load(self.buffer, (), I64), Const(self.low)))
+        return Let(name, Apply("minimum", (at_least, Const(self.high))))
+
+
+class Sizes:
+    """The size variables of a graph: one for each Sym that it binds, named after it."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.values: Mapping[Sym, Value] = graph.binders()
+        self.names: dict[Sym, str] = {}
+        taken: set[str] = set()
+        for sym in self.values:
+            name = re.sub(r"\W", "_", sym.name)
+            while name in taken or _TAKEN.fullmatch(name):
+                name += "_"
+            taken.add(name)
+            self.names[sym] = name
+
+    def expr(self, size: Size) -> Expr:
+        """A size over the variables."""
+        return as_expr(size.evaluate({sym: Var(self.names[sym]) for sym in size.syms}) if isinstance(size, Dim) else size)
+
+    def sources(self, buffers: Mapping[Value, str]) -> dict[str, SizeSource]:
+        """By the variables' names, given the names of the values' buffers."""
+        return {name: SizeSource(buffers[self.values[sym]], sym.low, sym.high) for sym, name in self.names.items()}
+
+
+def with_sizes(
+    body: tuple[Stmt, ...], params: Sequence[Buffer], sources: Mapping[str, SizeSource]
+) -> tuple[tuple[Stmt, ...], tuple[Buffer, ...]]:
+    """A kernel's body that begins with the size variables it mentions, and its parameters with their buffers."""
+    used = {e.name for e in walk_expressions(body) if isinstance(e, Var)}
+    needed = {name: source for name, source in sources.items() if name in used}
+    known = {b.name for b in params}
+    buffers = dict.fromkeys(source.buffer for source in needed.values() if source.buffer not in known)
+    lets = tuple(source.let(name) for name, source in needed.items())
+    return (*lets, *body), (*params, *(Buffer(name, I64, ()) for name in buffers))
+
+
+def evaluate(expr: Expr, values: Mapping[str, int]) -> int:
+    """A size, given its variables' values."""
+    match expr:
+        case Const(value):
+            return int(value)
+        case Var(name):
+            return values[name]
+        case Apply("add" | "sub" | "mul" as fn, (x, y)):
+            a, b = evaluate(x, values), evaluate(y, values)
+            return a + b if fn == "add" else a - b if fn == "sub" else a * b
+    raise LoweringError(f"{expr} is no size")
+
+
+def buffers_of(exprs: Sequence[Expr], sources: Mapping[str, SizeSource]) -> tuple[str, ...]:
+    """The buffers that some sizes are loaded from."""
+    names = (e.name for expr in exprs for e in walk_expression(expr) if isinstance(e, Var))
+    return tuple(dict.fromkeys(sources[name].buffer for name in names))

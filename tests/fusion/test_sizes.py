@@ -1,0 +1,166 @@
+"""Arrays whose sizes are values: memory of the largest shape, loops to the true extent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jitml.ir import ops
+from jitml.ir.types import I64
+from sized import Sized, check, graph_of
+
+Build = Callable[[Sized], Any]
+rng = np.random.default_rng(0)
+CASES: dict[str, tuple[Build, list[Sequence[Any]]]] = {}
+
+
+def case(*calls: Sequence[Any]) -> Callable[[Build], Build]:
+    def add(build: Build) -> Build:
+        CASES[build.__name__] = build, list(calls)
+        return build
+
+    return add
+
+
+def lengths(*ns: int) -> list[list[Any]]:
+    """A size, and an array of it."""
+    return [[n, rng.normal(size=n)] for n in ns]
+
+
+@case(*lengths(0, 1, 7, 30))
+def pointwise(b: Sized) -> Any:
+    x = b.array(b.size("n", 30))
+    return ops.mul(ops.exp(x), 2.0), ops.neg(x)
+
+
+@case(*lengths(0, 1, 7, 30))
+def sum_and_extremes(b: Sized) -> Any:
+    x = b.array(b.size("n", 30))
+    return ops.reduce_sum(x, axes=(0,)), ops.reduce_max(ops.abs(ops.add(x, 1.0)), axes=(0,)) if 0 else ops.reduce_prod(
+        x, axes=(0,)
+    )
+
+
+@case(*lengths(0, 5, 3000, 70000))
+def long_sum(b: Sized) -> Any:
+    x = b.array(b.size("n", 70000))
+    return ops.reduce_sum(ops.mul(x, x), axes=(0,))
+
+
+@case([0], [1], [20])
+def counting(b: Sized) -> Any:
+    n = b.size("n", 20)
+    return ops.iota(shape=(n + 1,), axis=0, dtype=I64), ops.full(value=2.5, shape=(n, 3), dtype=np.dtype("f4"))
+
+
+@case(*lengths(0, 1, 7, 30))
+def flipped(b: Sized) -> Any:
+    x = b.array(b.size("n", 30))
+    return ops.add(ops.flip(x, axes=(0,)), x)
+
+
+@case(*([n, rng.normal(size=(n, 6))] for n in (0, 1, 4, 9)))
+def rows(b: Sized) -> Any:
+    n = b.size("n", 9)
+    x = b.array(n, 6)
+    top = ops.broadcast(ops.reduce_max(x, axes=(1,)), shape=(n, 6), axes=(0,))
+    e = ops.exp(ops.sub(x, top))
+    return ops.div(e, ops.broadcast(ops.reduce_sum(e, axes=(1,)), shape=(n, 6), axes=(0,)))
+
+
+@case(*([n, rng.normal(size=(8, n))] for n in (1, 4, 9)))
+def rows_of_a_size(b: Sized) -> Any:
+    n = b.size("n", 9)
+    x = b.array(8, n)
+    top = ops.broadcast(ops.reduce_max(x, axes=(1,)), shape=(8, n), axes=(0,))
+    e = ops.exp(ops.sub(x, top))
+    return ops.div(e, ops.broadcast(ops.reduce_sum(e, axes=(1,)), shape=(8, n), axes=(0,)))
+
+
+@case(*([n, m, rng.normal(size=(n, m))] for n in (0, 3, 40) for m in (0, 5, 50)))
+def columns(b: Sized) -> Any:
+    n, m = b.size("n", 40), b.size("m", 50)
+    x = b.array(n, m)
+    return ops.reduce_sum(x, axes=(0,)), ops.transpose(x, perm=(1, 0)), ops.mul(x, 3.0)
+
+
+@case(*([n, m, rng.normal(size=(n, m))] for n in (0, 1, 4) for m in (0, 1, 6)))
+def reshaped(b: Sized) -> Any:
+    n, m = b.size("n", 4), b.size("m", 6)
+    x = b.array(n, m)
+    flat = ops.reshape(x, shape=(n * m,))
+    return flat, ops.reshape(ops.neg(flat), shape=(n, m)), ops.reshape(x, shape=(n, 1, m))
+
+
+@case(*lengths(0, 1, 5))
+def static_inner_reshape(b: Sized) -> Any:
+    n = b.size("n", 5)
+    x = b.array(n)
+    wide = ops.broadcast(x, shape=(n, 4), axes=(0,))
+    return ops.reshape(ops.neg(wide), shape=(4 * n,)), ops.reshape(ops.reshape(ops.neg(wide), shape=(4 * n,)), shape=(n, 2, 2))
+
+
+@case(*lengths(0, 1, 2, 20))
+def cumulative(b: Sized) -> Any:
+    x = b.array(b.size("n", 20))
+    return ops.cumsum(x, axis=0, reverse=False), ops.cummax(x, axis=0, reverse=True)
+
+
+@case(*([n, rng.normal(size=(3, n))] for n in (0, 1, 9)))
+def cumulative_down(b: Sized) -> Any:
+    x = b.array(3, b.size("n", 9))
+    return ops.cumsum(x, axis=0, reverse=False), ops.cumsum(x, axis=1, reverse=True)
+
+
+@case(*lengths(1, 2, 20))
+def extremes(b: Sized) -> Any:
+    x = b.array(b.size("n", 20, 1))
+    return ops.argmax(x, axis=0), ops.argmin(ops.neg(x), axis=0), ops.reduce_max(x, axes=(0,))
+
+
+@case(*lengths(0, 1, 5, 30))
+def computed_size(b: Sized) -> Any:
+    """A size that the program itself computes, from an array that is also used."""
+    x = b.array(b.size("n", 30))
+    positive = ops.reduce_sum(ops.convert(ops.gt(x, 0.0), dtype=I64), axes=(0,))
+    m = b.bound(positive, "m", 30)
+    return ops.iota(shape=(m,), axis=0, dtype=I64), ops.mul(x, 2.0), positive
+
+
+@case(*([n, rng.normal(size=(n, 5)), rng.normal(size=(5, 4))] for n in (0, 1, 6)))
+def matrix_product(b: Sized) -> Any:
+    n = b.size("n", 6)
+    return ops.dot_general(b.array(n, 5), b.array(5, 4), batch=((), ()), contract=((1,), (0,)))
+
+
+@case(*([n, rng.normal(size=n), rng.normal(size=(n, 4))] for n in (0, 1, 6)))
+def vector_times_matrix(b: Sized) -> Any:
+    n = b.size("n", 6)
+    return ops.dot_general(b.array(n), b.array(n, 4), batch=((), ()), contract=((0,), (0,)))
+
+
+@case(*([n, rng.normal(size=7), rng.integers(-7, 7, size=n)] for n in (0, 1, 9)))
+def gathered(b: Sized) -> Any:
+    n = b.size("n", 9)
+    return ops.gather(b.array(7), b.array(n, dtype="i8"), axis=0)
+
+
+@case(*([n, rng.normal(size=n), rng.integers(-n, n, size=5)] for n in (1, 9)))
+def gathered_from(b: Sized) -> Any:
+    n = b.size("n", 9, 1)
+    return ops.gather(b.array(n), b.array(5, dtype="i8"), axis=0)
+
+
+@case(*([n, rng.normal(size=7), rng.normal(size=n), rng.integers(-7, 7, size=n)] for n in (0, 1, 9)))
+def scattered(b: Sized) -> Any:
+    n = b.size("n", 9)
+    return ops.scatter(b.array(7), b.array(n), b.array(n, dtype="i8"), axis=0, combine="add")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_layers_agree(name: str) -> None:
+    build, calls = CASES[name]
+    check(graph_of(build), *calls)
