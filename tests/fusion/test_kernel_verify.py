@@ -35,6 +35,9 @@ ACCEPTED = {
     "columns in vectors, rows inside": MATRIX + "{ for j in 0:6 vector { for i in 0:4 { y[i, j] = x[i, j] } } }",
     "blocks of a flat array": "kernel k(y: f64[24]) { for i in 0:4 parallel { for j in 0:6 { y[i * 6 + j] = 0.0 } } }",
     "a histogram in parallel": "kernel k(x: u8[9], h: i64[256]) { for i in 0:9 parallel { h[i64(x[i])] add= 1 } }",
+    "two halves": XY + "{ for i in 0:4 vector { y[i] = x[i]; y[i + 4] = x[i] } }",
+    "pairs of rows": "kernel k(y: f64[24]) "
+    + "{ for i in 0:3 { for j in 0:4 vector { y[i * 8 + j] = 0.0; y[i * 8 + j + 4] = 1.0 } } }",
     "read and written at one place": XY + "{ for i in 0:8 vector { y[i] = y[i] + x[i] } }",
     "a reduction": "kernel k(x: f64[8], y: f64[]) { cell s: f64 = 0.0; for i in 0:8 parallel { s add= x[i] }; y[] = s }",
     "while a counter rises to a limit": XY + "{ cell k: i64 = 0; while k < 8 { y[k] = x[k]; let n: i64 = k + 1; k = n } }",

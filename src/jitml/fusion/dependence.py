@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 from typing import TypeAlias
 
 from jitml.fusion.loops import (
@@ -134,14 +135,26 @@ def _merged(digits: list[tuple[int, int, int, bool]]) -> list[tuple[int, int, in
 
 
 def _digits_vanish(digits: list[tuple[int, int, int, bool]], low: int, high: int) -> bool:
-    """Whether constant + sum of step * digit == 0 makes all digits from the first fixed one on zero."""
+    """Whether constant + sum of step * digit == 0 makes all digits from the first fixed one on zero, or cannot be."""
     reached = False
-    for step, least, greatest, fixed in digits:
+    for n, (step, least, greatest, fixed) in enumerate(digits):
+        if not _holds_multiple(low, high, gcd(*(d[0] for d in digits[n:]))):
+            return True
         reached = reached or fixed
         if reached and step <= max(-low, high, 0):
-            return False
+            return not _holds_multiple(*_reach(low, high, digits[n:]), 0)
         low, high = low + step * least, high + step * greatest
     return True
+
+
+def _reach(low: int, high: int, digits: list[tuple[int, int, int, bool]]) -> Range:
+    """The range of a sum that lies in low..high before the digits are added."""
+    return low + sum(step * least for step, least, *_ in digits), high + sum(step * most for step, _, most, _ in digits)
+
+
+def _holds_multiple(low: int, high: int, step: int) -> bool:
+    """Whether low..high holds a multiple of `step`; of 0, only 0 is."""
+    return high // step * step >= low if step else low <= 0 <= high
 
 
 class _Collector:
