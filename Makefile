@@ -45,6 +45,7 @@ lint: $(VENV)/.dev  ## style, types and import direction
 
 bench: $(VENV)/.bench  ## the benchmarks, beside NumPy, Numba and JAX; writes bench/results/
 	$(BIN)/python -m bench.suite
+	$(BIN)/python -m bench.corpus
 	$(BIN)/python -m bench.cold
 	$(BIN)/python -m bench.overhead
 	$(BIN)/python -m bench.bandwidth

@@ -1,0 +1,76 @@
+"""Whole programs, unmodified under jit: NumPy's answer, and one compilation for their shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import jitml
+from programs.comparing import difference, within
+from programs.corpus import NAMES, load
+
+# Programs that refuse, and what they wait for. A program that starts to pass fails until its line is gone.
+BRANCHES = "branches on array values"
+WHILES = "loops until array values say so"
+SIZES = "sizes that depend on data"
+DRAWS = "random numbers drawn inside"
+WAITING = {
+    "azimuthal_integration": SIZES,
+    "bellman_ford": BRANCHES,
+    "bubble_sort": BRANCHES,
+    "channel_flow": WHILES,
+    "conjugate_gradient": WHILES,
+    "crc16": "integers of array elements",
+    "edit_distance": BRANCHES,
+    "floyd_steinberg": BRANCHES,
+    "game_of_life": BRANCHES,
+    "histogram": BRANCHES,
+    "householder_qr": BRANCHES,
+    "insertion_sort": BRANCHES,
+    "ising": DRAWS,
+    "jacobi_2d": WHILES,
+    "jacobi_eigenvalues": BRANCHES,
+    "k_means": SIZES,
+    "knapsack": BRANCHES,
+    "logistic_regression": WHILES,
+    "longest_common_subsequence": BRANCHES,
+    "lu_pivoted": BRANCHES,
+    "mandelbrot_masked": SIZES,
+    "mandelbrot_shrinking": SIZES,
+    "monte_carlo_pi": DRAWS,
+    "n_body": SIZES,
+    "newton_roots": BRANCHES,
+    "nussinov": BRANCHES,
+    "pagerank": BRANCHES,
+    "percolation": BRANCHES,
+    "power_iteration": BRANCHES,
+    "random_walk": DRAWS,
+    "runge_kutta_adaptive": WHILES,
+    "sandpile": WHILES,
+    "sieve": SIZES,
+    "sor_poisson": BRANCHES,
+    "spmv": SIZES,
+    "upwind_advection": WHILES,
+    "verlet": BRANCHES,
+}
+
+
+def programs(waiting: dict[str, str]) -> list[Any]:
+    def marks(name: str) -> list[Any]:
+        return [pytest.mark.xfail(strict=True, raises=jitml.JitmlError, reason=waiting[name])] if name in waiting else []
+
+    return [pytest.param(name, marks=marks(name)) for name in NAMES]
+
+
+@pytest.mark.parametrize("name", programs(WAITING))
+def test_a_program_agrees_with_numpy_and_compiles_once(name: str) -> None:
+    program = load(name)
+    compiled = jitml.jit(program.function)
+    for seed in range(3):
+        mine, eager = program.arguments("small", seed), program.arguments("small", seed)
+        expected = program.function(*eager)
+        got = compiled(*mine)
+        assert difference(got, expected, within(1e-9)) is None
+        assert difference(mine, eager, within(1e-9), "arguments") is None
+    assert len(compiled.variants) == 1, [variant.reason for variant in compiled.variants]
