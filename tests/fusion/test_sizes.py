@@ -160,6 +160,80 @@ def scattered(b: Sized) -> Any:
     return ops.scatter(b.array(7), b.array(n), b.array(n, dtype="i8"), axis=0, combine="add")
 
 
+def masked(*shape: int) -> list[list[Any]]:
+    """Arrays, and masks of their first axis that keep little, some or all of it."""
+    return [[rng.normal(size=shape), rng.random(shape[0]) < density] for density in (0.0, 0.4, 1.0)]
+
+
+@case(*masked(30))
+def compressed(b: Sized) -> Any:
+    x, mask = b.array(30), b.array(30, dtype="?")
+    m = b.bound(ops.reduce_sum(ops.convert(mask, dtype=I64), axes=(0,)), "m", 30)
+    kept = ops.compress(ops.mul(x, 2.0), mask, axis=0, size=m)
+    return kept, ops.reduce_sum(kept, axes=(0,)), ops.add(kept, 1.0)
+
+
+@case(*masked(7, 3))
+def compressed_rows(b: Sized) -> Any:
+    x, mask = b.array(7, 3), b.array(7, dtype="?")
+    m = b.bound(ops.reduce_sum(ops.convert(mask, dtype=I64), axes=(0,)), "m", 7)
+    kept = ops.compress(x, mask, axis=0, size=m)
+    return kept, ops.reduce_sum(kept, axes=(0,)), ops.transpose(kept, perm=(1, 0))
+
+
+@case(*([x.T, mask] for x, mask in masked(7, 3)))
+def compressed_columns(b: Sized) -> Any:
+    x, mask = b.array(3, 7), b.array(7, dtype="?")
+    m = b.bound(ops.reduce_sum(ops.convert(mask, dtype=I64), axes=(0,)), "m", 7)
+    return ops.compress(x, mask, axis=1, size=m)
+
+
+@case(*([n, m, rng.normal(size=n), rng.normal(size=m)] for n, m in ((0, 0), (0, 3), (4, 0), (5, 6))))
+def joined(b: Sized) -> Any:
+    n, m = b.size("n", 5), b.size("m", 6)
+    x, y = b.array(n), b.array(m)
+    return ops.concat(x, ops.neg(y), x, axis=0), ops.concat(ops.exp(x), x, axis=0)
+
+
+@case(*([n, rng.normal(size=(2, n)), rng.normal(size=(3, n))] for n in (0, 1, 5)))
+def joined_along_another_axis(b: Sized) -> Any:
+    n = b.size("n", 5)
+    return ops.concat(ops.neg(b.array(2, n)), b.array(3, n), axis=0)
+
+
+@case(*([n, rng.normal(size=(3, n))] for n in (0, 1, 5)))
+def joined_along_the_size(b: Sized) -> Any:
+    n = b.size("n", 5)
+    x = b.array(3, n)
+    return ops.concat(ops.neg(x), x, axis=1)
+
+
+@case(*lengths(0, 1, 5))
+def padded(b: Sized) -> Any:
+    n = b.size("n", 5)
+    zero = ops.full(value=7.0, shape=(), dtype=np.dtype("f8"))
+    return ops.pad(ops.neg(b.array(n)), zero, low=(2,), high=(1,), interior=(0,))
+
+
+@case(*([n, n, rng.normal(size=n), rng.normal(size=n)] for n in (0, 1, 5)))
+def renamed(b: Sized) -> Any:
+    n, m = b.size("n", 5), b.size("m", 9)
+    return ops.add(b.array(n), ops.resize(b.array(m), shape=(n,)))
+
+
+@case(*lengths(0, 1, 2, 30))
+def ordered(b: Sized) -> Any:
+    x = b.array(b.size("n", 30))
+    return ops.sort(x, axis=0, kind="quicksort"), ops.argsort(ops.neg(x), axis=0, kind="stable")
+
+
+@case(*([n, rng.normal(size=(n, 4))] for n in (0, 1, 2, 30)))
+def ordered_rows_and_columns(b: Sized) -> Any:
+    n = b.size("n", 30)
+    x = b.array(n, 4)
+    return ops.sort(x, axis=0, kind="stable"), ops.sort(x, axis=1, kind="quicksort"), ops.argsort(x, axis=0, kind="stable")
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_layers_agree(name: str) -> None:
     build, calls = CASES[name]

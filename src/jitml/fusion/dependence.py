@@ -39,6 +39,7 @@ Form: TypeAlias = dict[Path, int]  # a sum over loop counts; () is the constant
 Range: TypeAlias = tuple[int, int]
 
 _CONSTANT: Path = ()
+_SYMBOL = -(1 << 32)  # names of symbols begin here; those of quotients are greater
 _FAR = 1 << 63  # beyond every integer of a program
 _INTEGERS: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,
@@ -105,6 +106,10 @@ def coincide_only_together(
         ca, cb, n = a.get(path, 0), b.get(path, 0), last.get(path)
         if n == 0:
             continue
+        if path[0] < 0:  # a size: the same number wherever it stands
+            if ca != cb:
+                return False
+            continue
         if path in shared and path not in wanted:
             if ca != cb:
                 return False
@@ -166,7 +171,7 @@ class _Collector:
         self.last: dict[Path, int | None] = {}
         self.loops: dict[Path, Loop | While] = {}
         self.quotients: dict[tuple[Expr, int], int] = {}
-        self.limits: dict[str, Range] = {}  # of names that are no sum over counts, such as sizes
+        self.limits: dict[Path, Range] = {}  # of symbols: names outside all loops that are no sum, such as sizes
 
     def body(self, statements: Sequence[Stmt], outer: Path, loops: tuple[Path, ...]) -> Iterator[Access]:
         for position, stmt in enumerate(statements):
@@ -180,8 +185,10 @@ class _Collector:
                     yield self.access(buffer, at, True, path, loops)
                 case Let(name, value):
                     self.forms[name] = _settled(self.sum(value, 1))
-                    if self.forms[name] is None and (limits := self.interval(value)) is not None:
-                        self.limits[name] = limits
+                    if self.forms[name] is None and not loops and (limits := self.interval(value)) is not None:
+                        symbol = (_SYMBOL - len(self.limits),)
+                        self.limits[symbol] = limits
+                        self.forms[name] = {_CONSTANT: 0, symbol: 1}
                 case Cell(name):
                     self.forms[name] = None
                 case Loop(index, start, _, step, _, body):
@@ -218,6 +225,9 @@ class _Collector:
             return None
         total = 0
         for path, c in _combined(end, start, -1).items():
+            if path in self.limits:
+                total += max(c * limit for limit in self.limits[path])
+                continue
             last = 0 if path == _CONSTANT else self.last[path]
             if last is None:
                 return None
@@ -230,7 +240,10 @@ class _Collector:
             case Const(value):
                 return int(value), int(value)
             case Var(name):
-                return self.limits.get(name)
+                form = self.forms.get(name) or {}
+                symbols = [path for path in form if path != _CONSTANT]
+                known = form.get(_CONSTANT) == 0 and len(symbols) == 1 and form[symbols[0]] == 1
+                return self.limits.get(symbols[0]) if known else None
             case Apply("minimum" | "maximum" as fn, (x, Const(value))):  # a number alone limits one side
                 least, greatest = self.interval(x) or (-_FAR, _FAR)
                 pick = min if fn == "minimum" else max
@@ -292,6 +305,6 @@ def _combined(a: Form, b: Form, sign: int) -> Form:
 
 def _settled(form: Form | None) -> Form | None:
     """The form without zeros; None if a quotient is left that did not cancel with its remainder."""
-    if form is None or any(c and path and path[0] < 0 for path, c in form.items()):
+    if form is None or any(c and path and _SYMBOL < path[0] < 0 for path, c in form.items()):
         return None
     return {path: c for path, c in form.items() if c or not path}

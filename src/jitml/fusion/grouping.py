@@ -17,6 +17,7 @@ from jitml.fusion.bounds import intervals, unchecked
 from jitml.fusion.groups import WHOLE, Group, Recorder, collect_cuts, split_for_reshape, variables
 from jitml.fusion.loops import Const, Var, add, mul
 from jitml.fusion.lower import lowering
+from jitml.fusion.lower.compaction import has_cuts_at_values
 from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.machine import Machine
@@ -42,7 +43,9 @@ class Grouping:
 
 def is_point(node: Node) -> bool:
     """Whether a node's result can be computed at one index alone, anywhere."""
-    return node.op in lowering and not (node.op is ops.array and node.output.capacity > 1)
+    if node.op is ops.array:
+        return node.output.capacity <= 1
+    return node.op in lowering and not has_cuts_at_values(node)
 
 
 def group(

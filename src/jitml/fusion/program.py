@@ -23,6 +23,7 @@ class Call:
     `copy`: writes[0] = reads[0], whole buffers of one dtype and shape, each with its own strides.
     `sort`: writes[0] = reads[0] sorted along `axis` by NumPy's `kind` of sort. In both the elements of a row along `axis`
     are neighbours, and row follows row in C order; they may be the same memory.
+    A further read of a sort, i64[2], holds how many elements of each row count and how many rows, if that is known only here.
     `argsort`: writes[0] (i64) = where in its row the element of reads[0] stands that comes there in a sort; both lie as above.
     """
 

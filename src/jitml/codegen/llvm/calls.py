@@ -38,7 +38,7 @@ def emit_call(unit: Unit, call: Call, symbol: str, program: KernelProgram, group
                 return [product.x.buffer.name, product.y.buffer.name, product.z.buffer.name]
             kernel = product.kernel(call)
         case "sort" | "argsort":
-            return emit_sort(unit, call, symbol, program, groups)
+            return emit_sort(unit, call, symbol, buffers, groups)
         case _:
             raise UnsupportedError(f"no library function is named {call.name}")
     emit_kernel(unit, kernel, symbol, groups)

@@ -10,65 +10,88 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jitml.codegen.llvm.kernel import Unit
-from jitml.errors import UnsupportedError
-from jitml.fusion.loops import Check, Const
-from jitml.fusion.program import Call, KernelProgram
+from jitml.fusion.loops import Buffer, Check, Const
+from jitml.fusion.program import Call
 from jitml.ir.types import BOOL, dtype_name
 
 ALONE = 1 << 13  # elements that one thread sorts in some 50 us
 GRAIN = 1 << 12
 
 
-def emit_sort(unit: Unit, call: Call, symbol: str, program: KernelProgram, groups: Mapping[str, str]) -> list[str]:
-    """Append `i64 @symbol(ptr error, ptr x, ptr y)`, and the body that fills and sorts some of y's rows."""
-    x, y = program.buffers[call.reads[0]], program.buffers[call.writes[0]]
-    if y.name in program.extents:
-        raise UnsupportedError(f"{call.name} of an array whose size depends on values is not compiled yet")
+def emit_sort(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer], groups: Mapping[str, str]) -> list[str]:
+    """Append `i64 @symbol(ptr error, ptr x, ptr y)`, and the body that fills and sorts some of y's rows.
+
+    Where only the running program knows how many elements and rows count, the third argument holds both.
+
+    Returns:
+        the names of the buffers that it takes.
+    """
+    x, y, lengths = buffers[call.reads[0]], buffers[call.writes[0]], call.reads[1:]
     n = y.shape[call.params["axis"]]
     rows = y.size // n
-    run = f"call void @{symbol}.rows(ptr %context, i64 0, i64 {rows})"
+    count, total, parameter, keep, fetch = str(n), str(rows), "", "", ""
+    if lengths:
+        count, total, parameter, keep, fetch = "%n", "%total", ", ptr %lengths", _KEEP_LENGTHS, _FETCH_LENGTHS
+    run = f"call void @{symbol}.rows(ptr %context, i64 0, i64 {total})"
     if rows > 1 and y.size >= ALONE:
         unit.declarations.declare("void @jitml_parallel_for(ptr, ptr, i64, i64, i64)")
-        run = f"call void @jitml_parallel_for(ptr @{symbol}.rows, ptr %context, i64 0, i64 {rows}, i64 {max(1, GRAIN // n)})"
+        run = f"call void @jitml_parallel_for(ptr @{symbol}.rows, ptr %context, i64 0, i64 {total}, i64 {max(1, GRAIN // n)})"
     failure = Check(Const(False, BOOL), "MemoryError", f"no memory for what {call.name} needs besides its result")
-    unit.functions.append(_ALL.format(symbol=symbol, run=run, status=1 + unit.check_number(failure)))
+    status = 1 + unit.check_number(failure)
+    unit.functions.append(_ALL.format(symbol=symbol, run=run, status=status, parameter=parameter, keep=keep, total=total))
 
     x_step, y_step = n * x.dtype.itemsize, n * y.dtype.itemsize
-    fill, parameters, operands = "  br label %sort", "ptr, i64, ptr", f"ptr %y.row, i64 {n}, ptr null"
+    fill, parameters, operands = "  br label %sort", "ptr, i64, ptr", f"ptr %y.row, i64 {count}, ptr null"
     if call.name == "argsort":
-        fill, parameters, operands = _POSITIONS.format(n=n), f"ptr, {parameters}", f"ptr %x.row, {operands}"
+        fill, parameters, operands = _POSITIONS.format(n=count), f"ptr, {parameters}", f"ptr %x.row, {operands}"
     elif groups[x.name] != groups[y.name]:
         unit.declarations.declare("void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
-        fill = f"  call void @llvm.memcpy.p0.p0.i64(ptr %y.row, ptr %x.row, i64 {y_step}, i1 false)\n  br label %sort"
+        fill = _COPY.format(n=count, itemsize=y.dtype.itemsize)
     function = f"@jitml_{call.name}_{dtype_name(x.dtype)}_{call.params['kind']}"
     unit.declarations.declare(f"i32 {function}({parameters})")
     sort = f"call i32 {function}({operands})"
-    unit.functions.append(_ROWS.format(symbol=symbol, x_step=x_step, y_step=y_step, fill=fill, sort=sort))
-    return [*call.reads, *call.writes]
+    unit.functions.append(_ROWS.format(symbol=symbol, x_step=x_step, y_step=y_step, fill=fill, sort=sort, fetch=fetch))
+    return [x.name, y.name, *lengths]
 
 
-_ALL = """define internal i64 @{symbol}(ptr %error, ptr %x, ptr %y) #0 {{
+_ALL = """define internal i64 @{symbol}(ptr %error, ptr %x, ptr %y{parameter}) #0 {{
 entry:
-  %context = alloca {{ ptr, ptr, i32 }}
-  %slot.y = getelementptr {{ ptr, ptr, i32 }}, ptr %context, i64 0, i32 1
-  %slot.failed = getelementptr {{ ptr, ptr, i32 }}, ptr %context, i64 0, i32 2
+  %context = alloca {{ ptr, ptr, i32, ptr }}
+  %slot.y = getelementptr {{ ptr, ptr, i32, ptr }}, ptr %context, i64 0, i32 1
+  %slot.failed = getelementptr {{ ptr, ptr, i32, ptr }}, ptr %context, i64 0, i32 2
   store ptr %x, ptr %context
   store ptr %y, ptr %slot.y
   store i32 0, ptr %slot.failed
+{keep}  %has_rows = icmp sgt i64 {total}, 0
+  br i1 %has_rows, label %run, label %end
+run:
   {run}
+  br label %end
+end:
   %failed = load i32, ptr %slot.failed
   %has_failed = icmp ne i32 %failed, 0
   %status = select i1 %has_failed, i64 {status}, i64 0
   ret i64 %status
 }}"""
 
+_KEEP_LENGTHS = """  %slot.lengths = getelementptr { ptr, ptr, i32, ptr }, ptr %context, i64 0, i32 3
+  store ptr %lengths, ptr %slot.lengths
+  %slot.total = getelementptr i64, ptr %lengths, i64 1
+  %total = load i64, ptr %slot.total
+"""
+
+_FETCH_LENGTHS = """  %slot.lengths = getelementptr { ptr, ptr, i32, ptr }, ptr %context, i64 0, i32 3
+  %lengths = load ptr, ptr %slot.lengths
+  %n = load i64, ptr %lengths
+"""
+
 _ROWS = """define internal void @{symbol}.rows(ptr %context, i64 %begin, i64 %end) #0 {{
 entry:
-  %slot.y = getelementptr {{ ptr, ptr, i32 }}, ptr %context, i64 0, i32 1
-  %slot.failed = getelementptr {{ ptr, ptr, i32 }}, ptr %context, i64 0, i32 2
+  %slot.y = getelementptr {{ ptr, ptr, i32, ptr }}, ptr %context, i64 0, i32 1
+  %slot.failed = getelementptr {{ ptr, ptr, i32, ptr }}, ptr %context, i64 0, i32 2
   %x = load ptr, ptr %context
   %y = load ptr, ptr %slot.y
-  br label %loop
+{fetch}  br label %loop
 loop:
   %row = phi i64 [ %begin, %entry ], [ %next, %continue ]
   %x.first = mul i64 %row, {x_step}
@@ -90,6 +113,10 @@ continue:
 done:
   ret void
 }}"""
+
+_COPY = """  %bytes = mul i64 {n}, {itemsize}
+  call void @llvm.memcpy.p0.p0.i64(ptr %y.row, ptr %x.row, i64 %bytes, i1 false)
+  br label %sort"""
 
 _POSITIONS = """  br label %fill
 fill:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from jitml.fusion.loops import Buffer
+from jitml.fusion.loops import Buffer, Const, Expr, Store, mul
 from jitml.fusion.lower.merging import merge_sort
 from jitml.fusion.lower.nests import Site, nests
+from jitml.fusion.program import Call
 from jitml.ir import ops
+from jitml.ir.types import I64
 
 
 @nests.rule(ops.sort, ops.argsort)
@@ -22,9 +24,23 @@ def lower_sort(site: Site) -> None:
         site.call("copy", x, rows := site.new_buffer(x.dtype, shape, steps))
         x = rows
     result = out if _has_strides(out, steps) else site.new_buffer(out.dtype, shape, steps)
-    site.call(op.name, x, result, **site.node.params)
+    lengths = () if site.node.output.aval.is_static else (_lengths(site).name,)
+    site.steps.append(Call(op.name, (x.name, *lengths), (result.name,), site.node.params, site.sources))
     if result is not out:
         site.call("copy", result, out)
+
+
+def _lengths(site: Site) -> Buffer:
+    """How many elements of a row count, and how many rows: known only when the program runs."""
+    axis, out = site.node.params["axis"], site.out
+    rows: Expr = Const(1)
+    for k, a in enumerate(a for a in range(len(out.shape)) if a != axis):
+        # Rows beyond the extents of inner axes are sorted too, whatever they hold.
+        rows = mul(rows, site.extent(0, a) if k == 0 else out.shape[a])
+    lengths = site.new_buffer(I64, (2,))
+    values = site.extent(0, axis), rows
+    site.emit(tuple(Store(lengths.name, (Const(k),), value) for k, value in enumerate(values)), lengths)
+    return lengths
 
 
 def _row_strides(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:

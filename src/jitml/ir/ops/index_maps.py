@@ -111,9 +111,9 @@ flip = Op("flip", "index_maps", _flip_aval, lambda x, *, axes: np.flip(x, axes))
 def _pad_aval(x: Aval, value: Aval, *, low: Ints, high: Ints, interior: Ints) -> Aval:
     if value.shape != () or value.dtype != x.dtype:
         raise DTypeError(f"pad: the value is {value}, not a scalar of {x}'s dtype")
-    if not len(low) == len(high) == len(interior) == x.ndim or min((*low, *high, *interior), default=0) < 0:
+    if not len(low) == len(high) == len(interior) == x.ndim or any(a < 0 for a in (*low, *high, *interior)):
         raise ShapeError(f"pad: low {low}, high {high}, interior {interior} for {x}")
-    return x.with_shape(a + n + max(0, n - 1) * i + b for n, a, b, i in zip(x.shape, low, high, interior))
+    return x.with_shape(a + n + (i and max(0, n - 1) * i) + b for n, a, b, i in zip(x.shape, low, high, interior))
 
 
 def _evaluate_pad(x: Any, value: Any, *, low: Ints, high: Ints, interior: Ints) -> Any:

@@ -1,0 +1,85 @@
+"""What a mask keeps, and pieces side by side where only the running program knows how long they are: loops of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jitml.fusion.loops import Apply, Buffer, Cell, Const, Expr, If, Kind, Load, Loop, Stmt, Store, Update, Var, add, mul
+from jitml.fusion.lower.nests import Site, nests
+from jitml.ir import ops
+from jitml.ir.dims import Dim
+from jitml.ir.graph import Node
+from jitml.ir.types import BOOL, I64
+
+
+@nests.rule(ops.compress)
+def lower_compress(site: Site) -> None:
+    """In order along the axis, with a counter of what has been kept.
+
+    Single elements are stored without a branch, to be overwritten by the next if the mask drops them: a branch that data decides
+    is missed half of the time. So a store may fall beyond what is kept, but never beyond the largest shape.
+    """
+    (x, mask), out, axis = site.reads, site.out, site.node.params["axis"]
+    if not out.size:
+        return
+    inner = list(range(axis + 1, len(x.shape)))
+    kept = Apply("minimum", (Var("s0"), Const(out.shape[axis] - 1)))
+
+    def at(place: Expr) -> tuple[Expr, ...]:
+        return tuple(place if a == axis else Var(f"i{a}") for a in range(len(x.shape)))
+
+    store: tuple[Stmt, ...] = (Store(out.name, at(kept), Load(x.name, at(Var("k0")), x.dtype)),)
+    keep = Load(mask.name, (Var("k0"),), BOOL)
+    if inner:
+        body: tuple[Stmt, ...] = (If(keep, (*site.loops(inner, store, vector=True), Update("s0", Const(1), "add"))),)
+    else:
+        body = (*store, Update("s0", Apply("convert", (keep,), I64), "add"))
+    nest = (Cell("s0", Const(0)), Loop("k0", Const(0), site.extent(0, axis), 1, "serial", body))
+    site.emit(site.loops(list(range(axis)), nest, parallel=True), x, mask, out)
+
+
+def has_cuts_at_values(node: Node) -> bool:
+    """Whether a piece of a concat, or what a pad adds, begins where only the running program knows."""
+    if node.op is ops.concat:
+        return any(isinstance(v.shape[node.params["axis"]], Dim) for v in node.inputs)
+    if node.op is ops.pad:
+        params = zip(node.inputs[0].shape, *(node.params[name] for name in ("low", "high", "interior")))
+        return any(isinstance(e, Dim) for n, *added in params if added != [0, 0, 0] for e in (n, *added))
+    return False
+
+
+@nests.rule(ops.concat)
+def lower_concat(site: Site) -> None:
+    """One piece after the other, each to where it belongs."""
+    axis, out, offset = site.node.params["axis"], site.out, 0
+    body: list[Stmt] = []
+    for k, piece in enumerate(site.reads):
+        if piece.size:
+            body += _moved(site, k, piece, {axis: site.sizes.expr(offset)}, {}, f"_{k}")
+        offset = offset + site.node.inputs[k].shape[axis]
+    site.emit(tuple(body), *site.reads, out)
+
+
+@nests.rule(ops.pad)
+def lower_pad(site: Site) -> None:
+    """The value everywhere, then the operand's elements over it."""
+    (x, value), out, params = site.reads, site.out, site.node.params
+    axes = range(len(out.shape))
+    fill: tuple[Stmt, ...] = (Store(out.name, tuple(Var(f"j{a}") for a in axes), Load(value.name, (), value.dtype)),)
+    for a in reversed(axes):
+        kind: Kind = "vector" if a == len(axes) - 1 else "serial"
+        fill = (Loop(f"j{a}", Const(0), site.sizes.expr(site.node.output.shape[a]), 1, kind, fill),)
+    low = {a: site.sizes.expr(params["low"][a]) for a in axes}
+    site.emit((*fill, *_moved(site, 0, x, low, {a: params["interior"][a] + 1 for a in axes}, "")), x, value, out)
+
+
+def _moved(site: Site, operand: int, x: Buffer, offsets: dict[int, Expr], steps: dict[int, int], suffix: str) -> tuple[Stmt, ...]:
+    """Loops that copy an operand to the result, its element i of an axis to offset + step * i."""
+    axes: Sequence[int] = range(len(x.shape))
+    index = [Var(f"i{a}{suffix}") for a in axes]
+    at = [add(mul(index[a], steps.get(a, 1)), offsets[a]) if a in offsets else index[a] for a in axes]
+    body: tuple[Stmt, ...] = (Store(site.out.name, tuple(at), Load(x.name, tuple(index), x.dtype)),)
+    for a in reversed(axes):
+        kind: Kind = "vector" if a == axes[-1] else "serial"
+        body = (Loop(index[a].name, Const(0), site.extent(operand, a), 1, kind, body),)
+    return body
