@@ -18,9 +18,13 @@ def races(kernel: Kernel) -> Iterator[str]:
     known = accesses(kernel)
     for path, loop in known.loops.items():
         if isinstance(loop, Loop) and loop.kind in ("parallel", "vector"):
-            where = f"{loop.kind} loop over {loop.index}"
-            yield from (f"{where}: {reason}" for reason in _cell_races(loop))
-            yield from (f"{where}: {reason}" for reason in _memory_races(loop, path, known))
+            yield from (f"{loop.kind} loop over {loop.index}: {reason}" for reason in loop_races(loop, path, known))
+
+
+def loop_races(loop: Loop, path: Path, known: Accesses) -> Iterator[str]:
+    """Why the iterations of one loop must run in order."""
+    yield from _cell_races(loop)
+    yield from _memory_races(loop, path, known)
 
 
 def _cell_races(loop: Loop) -> Iterator[str]:

@@ -135,6 +135,23 @@ class Ranges:
         least = self.most(times(total, -1))
         return None if least is None else -least, self.most(total)
 
+    def holds(self, condition: Expr) -> bool:
+        """Whether a condition is known to be true."""
+        match condition:
+            case Const(value):
+                return bool(value)
+            case Var(name) if name in self.conditions:
+                return self.holds(self.conditions[name])
+            case Apply("bit_and" | "mul", (a, b)) if condition.dtype == BOOL:
+                return self.holds(a) and self.holds(b)
+            case Apply("bit_or" | "add", (a, b)) if condition.dtype == BOOL:
+                return self.holds(a) or self.holds(b)
+            case Apply(("lt" | "le" | "gt" | "ge") as fn, (a, b)) if is_integer(a.dtype):
+                gap = plus(self.sum(b), self.sum(a), -1) if fn in ("lt", "le") else plus(self.sum(a), self.sum(b), -1)
+                below = self.most(times(gap, -1))  # the least gap is -below
+                return below is not None and -below >= (fn in ("lt", "gt"))
+        return False
+
     def most(self, total: Sum) -> int | None:
         bound = self._most(total)
         return None if bound is None else bound.numerator // bound.denominator

@@ -12,7 +12,6 @@ from typing import Protocol, TypeAlias
 
 from jitml.fusion.loops import Apply, Const, Expr, Load, Var, add, affine, floor_divide, mul, remainder
 from jitml.fusion.lower.scalars import Scalar, Scalars
-from jitml.fusion.sizes import Sizes
 from jitml.ir.dims import Size
 from jitml.ir.graph import Node
 from jitml.ir.op import RuleTable
@@ -21,12 +20,20 @@ Index: TypeAlias = tuple[Expr, ...]
 Ranges: TypeAlias = Mapping[str, tuple[int, int]]  # loop index -> its limits [low, high)
 
 
+class Extents(Protocol):
+    """Who knows how a size is written: `fusion.sizes.Sizes`, or a body of loops with sizes of its own."""
+
+    def expr(self, size: Size) -> Expr: ...
+
+
 class Reader(Protocol):
     """Who answers a rule's questions: the recorder of grouping, or the builder of lowering."""
 
     b: Scalars
     ranges: Ranges
-    sizes: Sizes
+
+    @property
+    def sizes(self) -> Extents: ...
 
     def read(self, node: Node, operand: int, index: Index) -> Scalar: ...
 

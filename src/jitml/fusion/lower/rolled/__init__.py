@@ -1,0 +1,86 @@
+"""Loops over single elements as one kernel of plain native loops.
+
+`for i: for j: A[i, j] = A[i - 1, j] + ...` is a region of the graph whose bodies load, compute and store numbers, or short
+windows. It becomes one kernel: loops, branches and cells, with every array updated where it lies. What does not fit says so
+(`NotRolled`) and runs as a region of programs instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from jitml.fusion.loops import Buffer, Const, Kernel, Load, Store, walk, walk_expressions
+from jitml.fusion.lower.rolled import arrays, regions  # noqa: F401  # fill `rolled`
+from jitml.fusion.lower.rolled.body import Array, Body, Held, Memories, rolled
+from jitml.fusion.lower.rolled.lanes import with_lanes
+from jitml.fusion.lower.rolled.order import NotRolled, continued, is_single
+from jitml.fusion.lower.rolled.windows import assign
+from jitml.fusion.lower.rolled.writer import Writer
+from jitml.fusion.lower.scalars import Scalar
+from jitml.ir import ops
+from jitml.ir.graph import Node, Value
+
+__all__ = ["NotRolled", "roll"]
+
+
+def roll(name: str, node: Node, reads: Sequence[Buffer], writes: Sequence[Buffer], numbers: Mapping[Value, Const]) -> Kernel:
+    """A region as one kernel.
+
+    Args:
+        reads, writes: where its operands and results lie.
+        numbers: operands that are constants.
+
+    Raises:
+        NotRolled: what stands in the way.
+    """
+    writer = Writer(b.name for b in (*reads, *writes))
+    memories = Memories((*reads, *writes))
+    body = Body(writer, memories, {}, frozenset(b.name for b in writes))
+    homes = _homes(node)
+    operands: list[Held] = []
+    updates: dict[str, str] = {}
+    for k, (value, buffer) in enumerate(zip(node.inputs, reads, strict=True)):
+        if value in numbers:
+            operands.append(writer.b.const(numbers[value].value, value.dtype))
+        elif is_single(value):
+            operands.append(writer.let(writer.b.load(buffer.name, (Const(0),) * value.ndim, value.dtype)))
+        elif k in homes:
+            operands.append(Array(writes[homes[k]].name, 0))
+            updates[writes[homes[k]].name] = buffer.name
+        else:
+            operands.append(Array(buffer.name, 0))
+    body.rooms = {out: Array(b.name, 0) for out, b in zip(node.outputs, writes, strict=True)}
+    rolled[node.op](body, node, operands)
+    for out, buffer in zip(node.outputs, writes, strict=True):
+        held = body.held[out]
+        if isinstance(held, Scalar):
+            writer.store(buffer.name, (Const(0),) * out.ndim, writer.expr(held))
+        elif not isinstance(held, Array) or held.memory != buffer.name:
+            assign(body, buffer.name, out, held, [Const(0)] * out.ndim, [1] * out.ndim)
+    kernel = Kernel(name, (*reads, *writes), writer.finish(), updates, (node.source,) if node.source else ())
+    return with_lanes(_trimmed(kernel, writes))
+
+
+def _homes(node: Node) -> dict[int, int]:
+    """Operand -> the result that lies in its place."""
+    outputs, before = list(node.outputs), continued(node)
+    first = 1 if node.op in (ops.loop, ops.cond) else 0
+    homes: dict[int, int] = {}
+    for out, old in before.items():
+        k = outputs.index(out) + first if node.op is not ops.cond else node.inputs.index(old, first)
+        if k in homes:
+            raise NotRolled("two results are updates of one array")
+        homes[k] = outputs.index(out)
+    return homes
+
+
+def _trimmed(kernel: Kernel, writes: Sequence[Buffer]) -> Kernel:
+    """Without the parameters that it does not touch."""
+    used = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
+    for b in writes:
+        if b.name not in used and b.size:
+            raise NotRolled("an array is handed on unchanged")
+    used |= {e.buffer for e in walk_expressions(kernel.body) if isinstance(e, Load)}
+    params = tuple({b.name: b for b in kernel.params if b.name in used}.values())
+    return replace(kernel, params=params)

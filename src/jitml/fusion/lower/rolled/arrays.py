@@ -1,0 +1,78 @@
+"""Small arrays inside a kernel: sums and products over windows, and index maps whose rule needs to know a size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TypeAlias
+
+from jitml.fusion.loops import Const
+from jitml.fusion.lower.points import Index
+from jitml.fusion.lower.reductions import REDUCTIONS, Reduction
+from jitml.fusion.lower.rolled.body import MOST_ELEMENTS, Array, Body, Held, rolled
+from jitml.fusion.lower.rolled.order import NotRolled, is_single
+from jitml.fusion.lower.scalars import Scalar
+from jitml.ir import ops
+from jitml.ir.dims import Size, bound
+from jitml.ir.graph import Node
+from jitml.ir.ops.contraction import free_axes
+
+Reducible: TypeAlias = Callable[[Index, Index], Scalar]  # at an index of the result, and one of what is summed
+
+
+@rolled.rule(*REDUCTIONS)
+def roll_reduction(body: Body, node: Node, operands: list[Held]) -> None:
+    (x,), shape, axes = operands, node.inputs[0].shape, node.params["axes"]
+    kept = [a for a in range(len(shape)) if a not in axes]
+
+    def element(outer: Index, inner: Index) -> Scalar:
+        place = {**dict(zip(kept, outer)), **dict(zip(axes, inner))}
+        return body.element(x, [place[a] for a in range(len(shape))], node.inputs[0].dtype)
+
+    reduce(body, node, element, [shape[a] for a in axes], REDUCTIONS[node.op])
+
+
+@rolled.rule(ops.dot_general)
+def roll_dot_general(body: Body, node: Node, operands: list[Held]) -> None:
+    (x, y), (xs, ys) = operands, (node.inputs[0].shape, node.inputs[1].shape)
+    (xb, yb), (xc, yc) = node.params["batch"], node.params["contract"]
+    xf, yf = free_axes(len(xs), xb, xc), free_axes(len(ys), yb, yc)
+    dtype = node.output.dtype
+    if dtype.kind == "b" or dtype.itemsize < 4:
+        raise NotRolled(f"a product of {dtype}")
+
+    def element(outer: Index, inner: Index) -> Scalar:
+        batch, rows, columns = outer[: len(xb)], outer[len(xb) : len(xb) + len(xf)], outer[len(xb) + len(xf) :]
+        left = {**dict(zip(xb, batch)), **dict(zip(xf, rows)), **dict(zip(xc, inner))}
+        right = {**dict(zip(yb, batch)), **dict(zip(yf, columns)), **dict(zip(yc, inner))}
+        factors = (
+            body.element(x, [left[a] for a in range(len(xs))], dtype),
+            body.element(y, [right[a] for a in range(len(ys))], dtype),
+        )
+        return body.b.apply("mul", factors, dtype)
+
+    reduce(body, node, element, [xs[a] for a in xc], Reduction("add"))
+
+
+def reduce(body: Body, node: Node, element: Reducible, shape: Sequence[Size], reduction: Reduction) -> None:
+    """One cell for each element of the result."""
+    out = node.output
+    if prod(map(bound, (*shape, *out.shape))) > MOST_ELEMENTS:
+        raise NotRolled(f"a reduction of {prod(map(bound, (*shape, *out.shape)))} elements")
+    dtype = reduction.accumulator(out.dtype)
+
+    def total(outer: Index) -> Scalar:
+        cell = body.w.cell(Const(reduction.identity(dtype), dtype))
+
+        def combine(inner: Index) -> None:
+            body.w.update(cell, body.w.expr(body.b.convert(element(outer, inner), dtype)), reduction.combine)
+
+        body.over(shape, combine)
+        return body.b.convert(body.b.cell(cell, dtype), out.dtype)
+
+    if is_single(out):
+        body.define(out, total((Const(0),) * out.ndim))
+        return
+    array = body.scratch(out)
+    body.over(out.shape, lambda index: body.w.store(array.memory, index, body.w.expr(total(index))))
+    body.define(out, Array(array.memory, array.version))

@@ -1,0 +1,192 @@
+"""Windows of arrays: read at run-time places, updated where they lie. One element at an index, read or written, is a window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jitml.fusion.loops import Apply, Check, Combine, Const, Expr, Var, affine, less, sub
+from jitml.fusion.lower.points import Index
+from jitml.fusion.lower.rolled.body import Array, Body, Held, Lazy, rolled
+from jitml.fusion.lower.rolled.order import NotRolled, is_single
+from jitml.fusion.lower.scalars import Scalar, variables_of
+from jitml.ir import ops
+from jitml.ir.dims import Size
+from jitml.ir.graph import Node, Value
+from jitml.ir.types import BOOL, I64
+
+
+def reads_of(held: Held) -> dict[str, int]:
+    match held:
+        case Array(memory, version):
+            return {memory: version}
+        case Lazy(_, reads):
+            return dict(reads)
+    return {}
+
+
+@rolled.rule(ops.dynamic_slice)
+def roll_dynamic_slice(body: Body, node: Node, operands: list[Held]) -> None:
+    x, dtype = operands[0], node.output.dtype
+    starts = [body.number(s) for s in operands[1:]]
+    steps: Sequence[int] = node.params["step"]
+
+    def at(index: Index) -> Scalar:
+        return body.element(x, [a + i * s for a, i, s in zip(starts, index, steps, strict=True)], dtype)
+
+    if is_single(node.output):
+        body.define(node.output, at((Const(0),) * node.output.ndim))
+    else:
+        body.define(node.output, Lazy(at, reads_of(x), x.work if isinstance(x, Lazy) else 0.0))
+
+
+@rolled.rule(ops.dynamic_update_slice)
+def roll_dynamic_update_slice(body: Body, node: Node, operands: list[Held]) -> None:
+    x, v, *starts = operands
+    update_window(body, node, x, v, [body.number(s) for s in starts], node.params["step"])
+
+
+@rolled.rule(ops.update_slice)
+def roll_update_slice(body: Body, node: Node, operands: list[Held]) -> None:
+    x, v = operands
+    update_window(body, node, x, v, [Const(a) for a in node.params["start"]], node.params["step"])
+
+
+def update_window(body: Body, node: Node, x: Held, v: Held, starts: list[Expr], steps: Sequence[int]) -> None:
+    """x with a window of it replaced by v."""
+    if is_single(node.output):
+        body.define(node.output, v)
+        return
+    target = body.in_place(node.inputs[0], x)
+    assign(body, target.memory, node.inputs[1], v, starts, steps)
+    body.define(node.output, body.memories.change(target.memory))
+
+
+def assign(body: Body, memory: str, value: Value, held: Held, starts: Sequence[Expr], steps: Sequence[int]) -> None:
+    """Store a value to a window; where one element is needed for another, all of it is computed before any is stored."""
+    if any(type(n) is int and n == 0 for n in value.shape):
+        return
+    if _clashes(body, memory, value, held, starts, steps):
+        held = body.stored(value, held)
+
+    def write(index: Index) -> None:
+        scalar = body.element(held, index, value.dtype)
+        body.w.store(memory, [a + i * s for a, i, s in zip(starts, index, steps, strict=True)], body.w.expr(scalar))
+
+    body.over(value.shape, write)
+
+
+def _clashes(body: Body, memory: str, value: Value, held: Held, starts: Sequence[Expr], steps: Sequence[int]) -> bool:
+    """Whether a store may hit what is read for another element of the window.
+
+    Not if each load is of the very element that is then stored, along every axis that the window extends on, or is of
+    another row: an index that no element of the window has.
+    """
+    if memory not in reads_of(held):
+        return False
+    names = [body.w.fresh("i") for _ in value.shape]
+    index: Index = tuple(Const(0) if n == 1 else Var(name) for name, n in zip(names, value.shape))
+    at = [a + i * s for a, i, s in zip(starts, index, steps, strict=True)]
+    for load in _loads(body.element(held, index, value.dtype)):
+        if load.value != memory:
+            continue
+        gaps = [None if e is None else sub(e, a) for e, a in zip(load.places, at)]
+        same = all(n == 1 or (gap is not None and affine(gap) == {"": 0}) for gap, n in zip(gaps, value.shape))
+        apart = any(gap is not None and not variables_of(gap) & {*names} and _never_zero(body, gap) for gap in gaps)
+        if not same and not apart:
+            return True
+    return False
+
+
+def _never_zero(body: Body, gap: Expr) -> bool:
+    least, most = body.w.ranges.bounds(gap)
+    return (least is not None and least > 0) or (most is not None and most < 0)
+
+
+def _loads(scalar: Scalar) -> list[Scalar]:
+    own = [scalar] if scalar.kind == "load" else []
+    return own + [load for a in scalar.args for load in _loads(a)]
+
+
+@rolled.rule(ops.resize)
+def roll_resize(body: Body, node: Node, operands: list[Held]) -> None:
+    body.held[node.output] = operands[0]
+
+
+# -------------------------------------------------------------------------------------------------- places in data
+
+
+@rolled.rule(ops.gather)
+def roll_gather(body: Body, node: Node, operands: list[Held]) -> None:
+    x, *indices = operands
+    axis = node.params["axis"]
+    if not all(map(is_single, node.inputs[1:])) or node.inputs[1].ndim:
+        _check_all(body, node, node.inputs[1:], indices, axis)
+        body.point(node)
+        return
+    at = _places(body, node, x, indices, axis)
+
+    def element(index: Index) -> Scalar:
+        return body.element(x, (*index[:axis], *at, *index[axis:]), node.output.dtype)
+
+    if is_single(node.output):
+        body.define(node.output, element((Const(0),) * node.output.ndim))
+    else:
+        body.define(node.output, Lazy(element, reads_of(x)))
+
+
+@rolled.rule(ops.scatter)
+def roll_scatter(body: Body, node: Node, operands: list[Held]) -> None:
+    x, v, *indices = operands
+    axis, combine = node.params["axis"], node.params["combine"]
+    if node.inputs[2].ndim or is_single(node.output):
+        raise NotRolled("elements are scattered by an array of indices")
+    at = _places(body, node, x, indices, axis)
+    target = body.in_place(node.inputs[0], x)
+    shape: tuple[Size, ...] = node.inputs[1].shape
+    starts = [*(Const(0) for _ in shape[:axis]), *at, *(Const(0) for _ in shape[axis:])]
+    names = {"add": "add", "mul": "mul", "min": "min", "max": "max", "set": None}
+    kind: Combine | None = names[combine]  # type: ignore[assignment]  # one of Combine
+    if reads_of(v).get(target.memory) is not None:
+        v = body.stored(node.inputs[1], v)
+
+    def write(index: Index) -> None:
+        place = (*index[:axis], *starts[axis : axis + len(at)], *index[axis:])
+        body.w.store(target.memory, place, body.w.expr(body.element(v, index, node.output.dtype)), kind)
+
+    body.over(shape, write)
+    body.define(node.output, body.memories.change(target.memory))
+
+
+def _places(body: Body, node: Node, x: Held, indices: list[Held], axis: int) -> list[Expr]:
+    """Indices that may count from the end, checked, as offsets from the start."""
+    places: list[Expr] = []
+    for k, held in enumerate(indices):
+        n = node.inputs[0].shape[axis + k]
+        assert isinstance(held, Scalar)
+        index = body.w.index(body.w.named(body.b.convert(held, I64)))
+        places.append(_checked(body, node, index, body.sizes.expr(n), axis + k))
+    return places
+
+
+def _checked(body: Body, node: Node, index: Expr, n: Expr, axis: int) -> Expr:
+    low, high = Apply("ge", (index, 0 - n), BOOL), less(index, n)
+    message = "index {} is out of bounds for axis {} with size {}"
+    values = (index, Const(axis), n)
+    body.w.check(Check(Apply("bit_and", (low, high), BOOL), "IndexError", message, values, node.source))
+    least, _ = body.w.ranges.bounds(index)
+    if least is not None and least >= 0:
+        return index
+    wrapped = Apply("select", (less(index, 0), index + n, index))
+    return body.w.index(body.w.let(body.b.index(wrapped)))
+
+
+def _check_all(body: Body, node: Node, values: Sequence[Value], indices: list[Held], axis: int) -> None:
+    """Look at every index of arrays of them before any is used."""
+    for k, (value, held) in enumerate(zip(values, indices, strict=True)):
+        n = body.sizes.expr(node.inputs[0].shape[axis + k])
+
+        def look(index: Index, held: Held = held, value: Value = value, n: Expr = n, k: int = k) -> None:
+            scalar = body.w.let(body.b.convert(body.element(held, index, value.dtype), I64))
+            _checked(body, node, body.w.index(scalar), n, axis + k)
+
+        body.over(value.shape, look)

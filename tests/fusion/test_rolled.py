@@ -1,0 +1,187 @@
+"""Regions of plain loops as one kernel: the kernel's interpreter and its machine code against the graph's interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jitml.codegen.interpreter import run
+from jitml.fusion.loops import Kernel, Loop, walk
+from jitml.fusion.lower.rolled import NotRolled
+from jitml.fusion.printer import show
+from jitml.fusion.verify import verify_program
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Value
+from jitml.ir.interpret import interpret
+from jitml.ir.types import F64, Aval
+from jitml.ir.verify import verify
+from jitml.memory.plan import plan
+from jitml.runtime.executable import compile_program
+from regions import for_, get, graph_of, if_, number, put, put_window, rolled_program, size, spread, while_, window
+
+RNG = np.random.default_rng(0)
+
+
+def check(function: Callable[..., Any], *args: Any) -> Kernel:
+    """The kernel, after all three have given one answer."""
+    arrays = [np.asarray(a) for a in args]
+    graph = verify(graph_of(function, *(Aval(a.shape, a.dtype) for a in arrays)))
+    program = verify_program(rolled_program(graph))
+    expected = interpret(graph, arrays)
+    planned = plan(program)
+    for got in (run(planned, [a.copy() for a in arrays]), compile_program(planned)(*[a.copy() for a in arrays])):
+        for x, y in zip(got, expected, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
+    (kernel,) = program.steps
+    assert isinstance(kernel, Kernel)
+    return kernel
+
+
+def kinds(kernel: Kernel) -> list[str]:
+    return [s.kind for s in walk(kernel.body) if isinstance(s, Loop)]
+
+
+def test_gauss_seidel() -> None:
+    def point(i: Value, j: Value, a: Value) -> Value:
+        around = [get(a, i + k, j + m) for k in (0, 1, 2) for m in (0, 1, 2)]
+        return put(a, sum(around[1:], around[0]) / 9.0, i + 1, j + 1)
+
+    def sweep(t: Value, a: Value) -> Any:
+        return for_(5, [a], lambda i, a: for_(6, [a], lambda j, a: point(i, j, a)))
+
+    kernel = check(lambda a: for_(3, [a], sweep), RNG.random((7, 8)))
+    assert kinds(kernel) == ["serial"] * 3
+    assert kernel.updates == {"c": "a"}
+
+
+def test_shortest_paths_by_elements_branches_on_the_element() -> None:
+    def point(k: Value, i: Value, j: Value, d: Value) -> Any:
+        new = get(d, i, k) + get(d, k, j)
+        return if_(ops.lt(new, get(d, i, j)), lambda: put(d, new, i, j), lambda: d)
+
+    def paths(d: Value) -> Any:
+        return for_(6, [d], lambda k, d: for_(6, [d], lambda i, d: for_(6, [d], lambda j, d: point(k, i, j, d))))
+
+    assert "if " in show(check(paths, RNG.random((6, 6))))
+
+
+def test_shortest_paths_by_rows_are_vectors_in_place() -> None:
+    def row(k: Value, i: Value, d: Value) -> Value:
+        through = spread(get(d, i, k), 9) + window(d, (k, 1), (0, 9))
+        return put_window(d, ops.minimum(window(d, (i, 1), (0, 9)), through), (i, 1), (0, 9))
+
+    kernel = check(lambda d: for_(9, [d], lambda k, d: for_(9, [d], lambda i, d: row(k, i, d))), RNG.random((9, 9)))
+    assert kinds(kernel) == ["serial", "serial", "vector"]
+    assert "alloc" not in show(kernel)
+
+
+def test_lu_sums_over_windows_of_rows_and_columns() -> None:
+    n = 9
+
+    def dot(a: Value, i: Value, j: Value, m: Any) -> Value:
+        row, column = window(a, (i, 1), (0, m)), window(a, (0, m), (j, 1))
+        return ops.dot_general(row, column, batch=((), ()), contract=((0,), (0,)))
+
+    def left(i: Value, j: Value, a: Value) -> Value:
+        return put(a, (get(a, i, j) - dot(a, i, j, size(j, 0, n - 1))) / get(a, j, j), i, j)
+
+    def right(i: Value, k: Value, a: Value) -> Value:
+        return put(a, get(a, i, i + k) - dot(a, i, i + k, size(i, 0, n - 1)), i, i + k)
+
+    def row(i: Value, a: Value) -> Any:
+        a = for_(i, [a], lambda j, a: left(i, j, a))
+        return for_(n - i, [a], lambda k, a: right(i, k, a))
+
+    x = RNG.normal(size=(n, n))
+    check(lambda a: for_(n, [a], row), x @ x.T + n * np.eye(n))
+
+
+def test_triangular_rows_end_where_their_size_says() -> None:
+    def step(i: Value, k: Value, c: Value, a: Value) -> Value:
+        m = size(i + 1, 1, 9)
+        more = spread(get(a, i, k) * 1.5, m) * window(a, (0, m), (k, 1))
+        return put_window(c, window(c, (i, 1), (0, m)) + more, (i, 1), (0, m))
+
+    def syrk(c: Value, a: Value) -> Any:
+        return for_(9, [c], lambda i, c: for_(4, [c], lambda k, c: step(i, k, c, a)))
+
+    check(syrk, RNG.random((9, 9)), RNG.random((9, 4)))
+
+
+def test_while_and_values_that_change_places() -> None:
+    def one(i: Value, x: Value, y: Value) -> Value:
+        a, _ = while_([get(x, i), number(12)], lambda a, b: ops.ne(b, 0), lambda a, b: (b, ops.remainder(a, b)))
+        return put(y, a, i)
+
+    check(lambda x, y: for_(9, [y], lambda i, y: one(i, x, y)), RNG.integers(0, 90, 9), np.zeros(9, np.int64))
+    check(lambda y: for_(9, [number(0), number(1), y], lambda i, a, b, y: (b, a + b, put(y, a, i))), np.zeros(9, np.int64))
+
+
+def test_an_overlapping_window_is_computed_before_it_is_stored() -> None:
+    def shift(t: Value, a: Value) -> Value:
+        return put_window(a, window(a, (0, 8)) * 2.0, (1, 8))
+
+    assert "alloc" in show(check(lambda a: for_(3, [a], shift), RNG.random(9)))
+
+
+def test_what_was_read_before_an_update_stays_as_it_was() -> None:
+    def step(i: Value, a: Value, s: Value) -> Any:
+        head = window(a, (0, 4)) * 2.0
+        a = put(a, 7.5, i)
+        total = ops.reduce_sum(head, axes=(0,))
+        return put(a, total, 0), s + total
+
+    check(lambda a, s: for_(5, [a, s], step), RNG.random(9), np.float64(1.0))
+
+
+def test_rows_carried_and_swapped_need_scratch() -> None:
+    def step(i: Value, p: Value, q: Value) -> Any:
+        return q * 2.0, p + q
+
+    check(lambda p, q: for_(4, [p, q], step), RNG.random(5), RNG.random(5))
+
+
+def test_branches_on_numbers_arrays_and_both() -> None:
+    def step(i: Value, a: Value, n: Value) -> Any:
+        x = get(a, i)
+        a, n = if_(
+            ops.lt(x, number(0.5, F64)),
+            lambda: (put(put(a, x * 2.0, i), 0.25, 0), n + 1),
+            lambda: (a, n),
+        )
+        row = if_(ops.lt(n, 3), lambda: window(a, (0, 3)), lambda: window(a, (2, 3)) * 3.0)
+        return put(a, ops.reduce_max(row, axes=(0,)), 1), n
+
+    check(lambda a, n: for_(8, [a, n], step), RNG.random(8), np.int64(0))
+
+
+def test_an_outer_array_captured_and_changed_inside_keeps_its_contents() -> None:
+    def step(i: Value, b: Value, a: Value) -> Value:
+        changed = put(a, 9.0, i)
+        return put(b, ops.reduce_sum(changed, axes=(0,)) + get(a, i), i)
+
+    check(lambda b, a: for_(5, [b], lambda i, b: step(i, b, a)), np.zeros(5), RNG.random(5))
+
+
+def test_gathered_and_scattered_elements_are_checked() -> None:
+    def step(i: Value, h: Value, k: Value) -> Value:
+        at = ops.gather(k, i, axis=0)
+        return ops.scatter(h, ops.gather(h, at, axis=0) * 2.0 + 1.0, at, axis=0, combine="add")
+
+    kernel = check(lambda h, k: for_(9, [h], lambda i, h: step(i, h, k)), RNG.random(4), RNG.integers(-4, 4, 9))
+    assert "is out of bounds" in show(kernel)
+
+
+def program(function: Callable[..., Any], *avals: Aval) -> Graph:
+    return graph_of(function, *avals)
+
+
+def test_refused() -> None:
+    big = Aval((300, 300), F64)
+    with pytest.raises(NotRolled, match="a temporary of 90000 elements"):
+        rolled_program(program(lambda a: for_(3, [a], lambda i, a: ops.transpose(a, perm=(1, 0))), big))
+    with pytest.raises(NotRolled, match="sort has no form in plain loops"):
+        rolled_program(program(lambda a: for_(3, [a], lambda i, a: ops.sort(a, axis=0, kind="stable")), Aval((9,), F64)))
