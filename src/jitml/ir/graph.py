@@ -167,17 +167,26 @@ class GraphBuilder:
         self.nodes: list[Node] = []
         self.captured: dict[Value, Value] = {}
         self.locate: Callable[[], Source | None] = lambda: None
-        self._defined: set[Value] = set()
+        self._defined: dict[Value, Node | None] = {}  # with the node that makes it; None for an input
 
     def add_input(self, aval: Aval, name: str = "") -> Value:
         value = Value(aval)
         self.inputs.append(value)
         self.names.append(name)
-        self._defined.add(value)
+        self._defined[value] = None
         return value
 
     def defines(self, value: Value) -> bool:
         return value in self._defined
+
+    def producer(self, value: Value) -> Node | None:
+        """The node, here or in an enclosing builder, that makes a value; None for an input."""
+        builder: GraphBuilder | None = self
+        while builder is not None:
+            if value in builder._defined:
+                return builder._defined[value]
+            builder = builder.parent
+        return None
 
     def capture(self, value: Value) -> Value:
         """The value here that stands for `value`: itself, or an extra input for one of an enclosing builder."""
@@ -219,14 +228,13 @@ class GraphBuilder:
         self, op: Op, inputs: tuple[Value, ...], params: Mapping[str, Any], avals: Aval | tuple[Aval, ...], source: Source | None
     ) -> Any:
         outputs = tuple(Value(aval) for aval in (avals if isinstance(avals, tuple) else (avals,)))
-        self.nodes.append(Node(op, inputs, params, outputs, source))
-        self._defined.update(outputs)
+        self.append(Node(op, inputs, params, outputs, source))
         return outputs if isinstance(avals, tuple) else outputs[0]
 
     def append(self, node: Node) -> None:
         """Add a finished node whose operands are defined here: how a pass keeps what it does not change."""
         self.nodes.append(node)
-        self._defined.update(node.outputs)
+        self._defined.update(dict.fromkeys(node.outputs, node))
 
     def _lift(self, op: Op, args: tuple[Any, ...]) -> tuple[Value, ...]:
         like = next((a.aval for a in args if isinstance(a, Value)), None)
@@ -255,8 +263,7 @@ class GraphBuilder:
         env: dict[Value, Value] = dict(zip(graph.inputs, (self.capture(a) for a in args), strict=True))
         for node in graph.nodes:
             outputs = tuple(Value(v.aval) for v in node.outputs)
-            self.nodes.append(Node(node.op, tuple(env[v] for v in node.inputs), node.params, outputs, node.source))
-            self._defined.update(outputs)
+            self.append(Node(node.op, tuple(env[v] for v in node.inputs), node.params, outputs, node.source))
             env.update(zip(node.outputs, outputs, strict=True))
         return tuple(env[v] for v in graph.outputs)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from jitml.errors import ShapeError
 from jitml.ir import ops
+from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, is_integer
 from jitml.numpy.operands import (
@@ -28,11 +29,16 @@ from jitml.numpy.operands import (
     reshape_value,
     value_of,
 )
-from jitml.numpy.reshaping import flipped, reshaped, same, transposed
+from jitml.numpy.reshaping import reshaped, transposed
+from jitml.numpy.windows import Window, element, part, whole, window_view
+from jitml.trace.broadcasting import common_sizes
 from jitml.trace.context import user_source
 from jitml.trace.known import constant_of
+from jitml.trace.numbers import of_size
+from jitml.trace.places import place_of
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, is_traced, read, scalar, view
+from jitml.trace.sizes import once
+from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, assign, fresh, is_traced, read, scalar
 
 _VALID_INDICES = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices"
@@ -58,9 +64,9 @@ class Indexed:
     def shape(self) -> Shape:
         """The shape of what is indexed."""
         if not self.indices:
-            return self.base.shape
-        after = self.base.shape[self.axis + len(self.indices) :]
-        return (*self.base.shape[: self.axis], *self.indices[0].shape, *after)
+            return self.base.sizes
+        after = self.base.sizes[self.axis + len(self.indices) :]
+        return (*self.base.sizes[: self.axis], *self.indices[0].shape, *after)
 
 
 @implements(operator.getitem)
@@ -80,7 +86,13 @@ def getitem(x: Any, index: Any) -> Any:
     found = locate(as_array(x), index)
     if found.indices:
         return _wrap_gathered(ops.gather(read(found.base), *found.indices, axis=found.axis), found)
-    return scalar(read(found.base)) if found.is_scalar else found.base
+    return scalar(_element(found.base)) if found.is_scalar else found.base
+
+
+def _element(x: TracedArray) -> Value:
+    """What a view of one element shows. Read twice it is one value, so that the sizes `x[i]` and `x[i]` are one size."""
+    steps = tuple((step.op, tuple(step.params.items()), step.starts) for step in x.steps)
+    return once(("element", x.storage.load(), steps), lambda: read(x))
 
 
 def _wrap_gathered(value: Value, found: Indexed) -> Any:
@@ -123,7 +135,7 @@ def fit(value: Value, shape: Shape) -> Value:
         value = reshape_value(value, value.shape[extra:])
     if value.shape == shape:
         return value
-    if common_shape("assignment", value.shape, shape) != shape:
+    if any(m == 1 and n != 1 for m, n in zip(shape[::-1], common_shape("assignment", value.shape, shape)[::-1])):
         message = f"could not broadcast input array from shape {value.shape} into shape {shape}"
         raise ShapeError(message, source=user_source())
     return broadcast_value(value, shape)
@@ -195,11 +207,13 @@ def _complete(index: tuple[Any, ...], x: TracedArray) -> list[Any]:
 
 
 def _as_items(i: Any) -> list[Any]:
-    """One part of an index, brought to a slice, None, `...`, a Python int, or a Value of integers; a concrete mask is several."""
+    """One part of an index, brought to a slice, None, `...`, a size, or a Value of integers; a concrete mask is several."""
     if i is None or i is Ellipsis or isinstance(i, slice):
         return [i]
-    if isinstance(i, TracedNumber) and i.kind is not bool:
-        return [_number_index(i)]
+    if isinstance(i, TracedNumber) and i.kind is float:
+        raise IndexError(_VALID_INDICES)
+    if (isinstance(i, TracedNumber) and i.kind is int) or (type(i) is TracedScalar and is_integer(i.dtype)):
+        return [place_of(i)]
     if type(i) is int or (isinstance(i, np.integer) and not is_traced(i)):
         return [int(i)]
     if isinstance(i, (bool, np.bool_)):
@@ -228,15 +242,8 @@ def _mask_items(mask: Value) -> list[Value]:
     return [constant(positions) for positions in known.nonzero()]
 
 
-def _number_index(n: TracedNumber) -> Any:
-    """A traced Python integer as an index: read at run time, so that x[i] serves every i."""
-    if n.kind is float:
-        raise IndexError(_VALID_INDICES)
-    return n.known() if n.slot is not None else value_of(n)
-
-
 def _is_int(i: Any) -> bool:
-    return type(i) is int
+    return type(i) is int or isinstance(i, Dim)
 
 
 def _is_array(i: Any) -> bool:
@@ -245,52 +252,23 @@ def _is_array(i: Any) -> bool:
 
 def _basic_view(x: TracedArray, items: list[Any], arrays: dict[int, Any]) -> tuple[TracedArray, dict[int, int]]:
     """Slices, new axes and lone integers as a view; also the view's axis for each item that is an index array."""
-    starts, stops, steps, flips, shape = [], [], [], [], []
+    windows: list[Window] = []
+    shape: list[Any] = []
     places: dict[int, int] = {}
-    axis = 0
     for n, item in enumerate(items):
         if item is None:
             shape.append(1)
             continue
-        size = x.shape[axis]
-        start, stop, step, flip = _range_of(item if n not in arrays else slice(None), size, axis)
-        starts.append(start)
-        stops.append(stop)
-        steps.append(step)
-        flips.extend([axis] if flip else [])
+        axis = len(windows)
+        size = x.sizes[axis]
         if n in arrays:
             places[n] = len(shape)
+            windows.append(whole(size))
+        else:
+            windows.append(element(item, size, axis) if _is_int(item) else part(item, size))
         if n in arrays or not _is_int(item):
-            shape.append(max(0, -(-(stop - start) // step)))
-        axis += 1
-    whole = (tuple(starts), tuple(stops), tuple(steps)) == ((0,) * x.ndim, x.shape, (1,) * x.ndim)
-    base = same(x) if whole else view(x, ops.slice, start=tuple(starts), stop=tuple(stops), step=tuple(steps))
-    return reshaped(flipped(base, flips), shape), places
-
-
-def _range_of(item: Any, size: int, axis: int) -> tuple[int, int, int, bool]:
-    """A slice or integer as start, stop, positive step, and whether the result is then flipped."""
-    if _is_int(item):
-        if not -size <= item < size:
-            raise IndexError(f"index {item} is out of bounds for axis {axis} with size {size}")
-        return item % size, item % size + 1, 1, False
-    start, stop, step = slice(*map(_bound, (item.start, item.stop, item.step))).indices(size)
-    length = len(range(start, stop, step))
-    if length == 0:
-        return 0, 0, 1, False
-    if step > 0:
-        return start, min(stop, size), step, False
-    last = start + (length - 1) * step
-    return last, start + 1, -step, True
-
-
-def _bound(n: Any) -> Any:
-    """A slice's bound as a concrete integer; a traced one is taken under a guard or refused."""
-    if n is None or type(n) is int:
-        return n
-    if not hasattr(n, "__index__"):
-        raise TypeError("slice indices must be integers or None or have an __index__ method")
-    return operator.index(n)
+            shape.append(windows[-1].size)
+    return reshaped(window_view(x, windows), shape), places
 
 
 def _with_arrays(base: TracedArray, arrays: dict[int, Any], places: dict[int, int], given: Sequence[Any]) -> Indexed:
@@ -298,12 +276,12 @@ def _with_arrays(base: TracedArray, arrays: dict[int, Any], places: dict[int, in
 
     NumPy puts the axes of the indices where the indexed axes were if those are neighbours in the index, else first.
     """
-    values = [value_of(arrays[n]) if _is_int(arrays[n]) else arrays[n] for n in arrays]
+    values = [value_of(of_size(arrays[n])) if _is_int(arrays[n]) else arrays[n] for n in arrays]
     for n, value in arrays.items():
-        if _is_int(value):
-            _range_of(value, base.shape[places[n]], places[n])
+        if type(value) is int and type(base.sizes[places[n]]) is int:
+            element(value, base.sizes[places[n]], places[n])
     try:
-        shape = np.broadcast_shapes(*(v.shape for v in values))
+        shape = common_sizes(*(v.shape for v in values))
     except ValueError:
         listed = " ".join(str(v.shape) for v in values)
         raise IndexError(f"shape mismatch: indexing arrays could not be broadcast together with shapes {listed}") from None

@@ -15,6 +15,7 @@ from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64, DType, dtype_name, normalize_axis
+from jitml.trace.broadcasting import common_sizes, stretch
 from jitml.trace.context import unsupported, user_source
 from jitml.trace.registry import full_name, implements
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read, scalar
@@ -131,11 +132,8 @@ def astype(x: Value, dtype: DType | None) -> Value:
 
 
 def broadcast_value(x: Value, shape: Sequence[int]) -> Value:
-    """x stretched to `shape` by NumPy's rules; shapes that do not fit are refused by the op."""
-    shape = tuple(shape)
-    if x.shape == shape:
-        return x
-    return ops.broadcast(x, shape=shape, axes=tuple(range(len(shape) - x.ndim, len(shape))))
+    """x stretched to `shape` by NumPy's rules; sizes that only the running program knows are checked by it."""
+    return stretch(x, shape)
 
 
 def reshape_value(x: Value, shape: Iterable[int]) -> Value:
@@ -150,7 +148,7 @@ def common_shape(name: str, *shapes: Shape) -> Shape:
         ShapeError: naming the shapes and the axis, counted from the last, where they differ.
     """
     try:
-        return np.broadcast_shapes(*shapes)
+        return common_sizes(*shapes)
     except ValueError:
         listed = " and ".join(str(s) for s in shapes)
         message = f"{name}: operands could not be broadcast together with shapes {listed}{_misfit(shapes)}"
@@ -159,9 +157,10 @@ def common_shape(name: str, *shapes: Shape) -> Shape:
 
 def _misfit(shapes: Sequence[Shape]) -> str:
     for back in range(1, max(map(len, shapes)) + 1):
-        sizes = sorted({s[-back] for s in shapes if len(s) >= back} - {1})
+        sizes = dict.fromkeys(s[-back] for s in shapes if len(s) >= back and s[-back] != 1)
         if len(sizes) > 1:
-            return f" (axis {-back}: {' and '.join(map(str, sizes))})"
+            listed = sorted(sizes) if all(type(n) is int for n in sizes) else sizes
+            return f" (axis {-back}: {' and '.join(map(str, listed))})"
     return ""
 
 

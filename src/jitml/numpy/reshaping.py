@@ -8,21 +8,56 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import ShapeError
+from jitml.errors import ShapeError, UnknownSizeError
 from jitml.ir import ops
+from jitml.ir.dims import Dim, Size
 from jitml.ir.types import normalize_axis
 from jitml.numpy.operands import Shape, as_array, as_int, axes_of, common_shape, holds_traced, not_compiled
 from jitml.numpy.versions import check_argument
+from jitml.trace.broadcasting import insist_differ
 from jitml.trace.context import user_source
+from jitml.trace.known import constant_of
+from jitml.trace.places import unknown_size
 from jitml.trace.registry import implements
+from jitml.trace.sizes import named, number, quotient, span, value_of_size
 from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_traced, read, scalar, view
+
+_MOST = 1 << 48  # elements along one axis: more than any memory holds
 
 
 def as_shape(shape: Any) -> Shape:
-    """A `shape=` argument as concrete integers: an int, or a sequence of them."""
+    """A `shape=` argument as sizes: an int, or a sequence of them."""
     if isinstance(shape, (tuple, list)):
-        return tuple(map(as_int, shape))
-    return (as_int(shape),)
+        return tuple(map(as_length, shape))
+    return (as_length(shape),)
+
+
+def as_length(n: Any) -> Any:
+    """An integer argument as a size: known, or of the running program with known limits and claimed not to be negative.
+
+    Raises:
+        UnknownSizeError: it may be so large that no memory can be set aside for it.
+    """
+    is_number = type(n) in (TracedScalar, TracedArray)
+    size = unknown_size(n) if not is_number or constant_of(read(n)) is None else None
+    if size is None:
+        return as_int(n)
+    low, high = span(size)
+    if high > _MOST:
+        raise UnknownSizeError(
+            "a size that only the running program knows has no limit",
+            remedy="Limit it, as by min(n, 1000), or compute it outside the jitted function.",
+        )
+    if low >= 0:
+        return size
+    value = value_of_size(size)
+    ok = ops.ge(value, number(0))
+    return named(ops.check(value, ok, error="ValueError", message="negative dimensions are not allowed"), 0, high)
+
+
+def resized(x: TracedArray, shape: Sequence[int]) -> TracedArray:
+    """x with other names for its sizes, which the running program finds to be equal."""
+    return view(x, ops.resize, shape=tuple(shape)) if tuple(shape) != x.sizes else x
 
 
 def transposed(x: TracedArray, perm: Sequence[int]) -> TracedArray:
@@ -30,7 +65,15 @@ def transposed(x: TracedArray, perm: Sequence[int]) -> TracedArray:
 
 
 def reshaped(x: TracedArray, shape: Sequence[int]) -> TracedArray:
-    return view(x, ops.reshape, shape=tuple(shape)) if tuple(shape) != x.shape else same(x)
+    shape = tuple(shape)
+    if shape == x.sizes:
+        return same(x)
+    if prod(shape) != x.aval.size and any(isinstance(n, Dim) for n in (*shape, *x.sizes)):
+        flat = resized(reshaped(x, (x.aval.size,)), (prod(shape),))
+        if flat.storage is not x.storage:
+            raise UnknownSizeError(f"whether a reshape to {shape} is a view is known only when the program runs")
+        return reshaped(flat, shape)
+    return view(x, ops.reshape, shape=shape)
 
 
 def flipped(x: TracedArray, axes: Sequence[int]) -> TracedArray:
@@ -39,10 +82,12 @@ def flipped(x: TracedArray, axes: Sequence[int]) -> TracedArray:
 
 def broadcasted(x: TracedArray, shape: Sequence[int]) -> TracedArray:
     """A read-only view stretched to `shape`."""
-    common = common_shape("broadcast_to", x.shape, tuple(shape))
-    if common != tuple(shape):
-        raise ShapeError(f"broadcast_to: {x.shape} cannot be stretched to {tuple(shape)}", source=user_source())
-    return view(x, ops.broadcast, shape=common, axes=tuple(range(len(common) - x.ndim, len(common))))
+    common = common_shape("broadcast_to", x.sizes, tuple(shape))
+    if any(m == 1 and n != 1 for m, n in zip(shape[::-1], common[::-1])) or len(common) > len(shape):
+        raise ShapeError(f"broadcast_to: {x.sizes} cannot be stretched to {tuple(shape)}", source=user_source())
+    places = tuple(shape)[len(shape) - x.ndim :]
+    x = resized(x, [n if n == 1 else m for n, m in zip(x.sizes, places)])
+    return view(x, ops.broadcast, shape=tuple(shape), axes=tuple(range(len(shape) - x.ndim, len(shape))))
 
 
 def same(x: TracedArray) -> TracedArray:
@@ -62,15 +107,22 @@ def complete_shape(shape: Any, size: int) -> Shape:
         ShapeError: the sizes differ, or there are two unknown dimensions.
     """
     wanted = as_shape(shape)
-    known = prod(n for n in wanted if n >= 0)
-    unknown = sum(n < 0 for n in wanted)
+    known = prod(n for n in wanted if not _is_open(n))
+    unknown = sum(map(_is_open, wanted))
     if unknown > 1:
         raise ShapeError("can only specify one unknown dimension", source=user_source())
+    if isinstance(size, Dim) or isinstance(known, Dim):
+        missing = quotient(size, known) if unknown else None
+        return tuple(missing if _is_open(n) else n for n in wanted)  # type: ignore[misc]  # a size stands in for an int
     if unknown and known and size % known == 0:
         return tuple(size // known if n < 0 else n for n in wanted)
     if unknown or known != size:
         raise ShapeError(f"cannot reshape array of size {size} into shape {wanted}", source=user_source())
     return wanted
+
+
+def _is_open(n: Size) -> bool:
+    return type(n) is int and n < 0
 
 
 @implements(np.reshape)
@@ -80,7 +132,7 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = N
     if shape is None:
         raise TypeError("reshape() missing 1 required positional argument: 'shape'")
     x = as_array(a)
-    target = complete_shape(shape, x.size)
+    target = complete_shape(shape, x.aval.size)
     if order == "F":
         backwards = reshaped(transposed(x, range(x.ndim)[::-1]), target[::-1])
         result = transposed(backwards, range(len(target))[::-1])
@@ -97,7 +149,7 @@ def ravel(a: Any, order: str = "C") -> TracedArray:
         x = transposed(x, sorted(range(x.ndim), key=lambda n: -abs(x.layout[n])))
     elif order == "F" or (order == "A" and not x.is_contiguous and transposed(x, range(x.ndim)[::-1]).is_contiguous):
         x = transposed(x, range(x.ndim)[::-1])
-    flat = reshaped(x, (x.size,))
+    flat = reshaped(x, (x.aval.size,))
     return flat if x.is_contiguous else fresh(read(flat))
 
 
@@ -160,10 +212,17 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> TracedArray:
 @implements(np.squeeze)
 def squeeze(a: Any, axis: Any = None) -> Any:
     x = as_array(a)
-    drop = [n for n, size in enumerate(x.shape) if size == 1] if axis is None else axes_of(axis, x.ndim)
-    if any(x.shape[n] != 1 for n in drop):
+    if axis is None:
+        drop = [n for n, size in enumerate(x.sizes) if size == 1]
+        for size in x.sizes:
+            if isinstance(size, Dim):
+                insist_differ(size, 1)
+    else:
+        drop = axes_of(axis, x.ndim)  # type: ignore[assignment]  # a tuple or a list
+        x = resized(x, [1 if n in drop and isinstance(size, Dim) else size for n, size in enumerate(x.sizes)])
+    if any(x.sizes[n] != 1 for n in drop):
         raise ShapeError("cannot select an axis to squeeze out which has size not equal to one", source=user_source())
-    return _of_scalar(a, reshaped(x, [size for n, size in enumerate(x.shape) if n not in drop]))
+    return _of_scalar(a, reshaped(x, [size for n, size in enumerate(x.sizes) if n not in drop]))
 
 
 @implements(np.expand_dims)
@@ -171,7 +230,7 @@ def expand_dims(a: Any, axis: Any) -> TracedArray:
     x = as_array(a)
     ndim = x.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1)
     new = axes_of(axis, ndim)
-    sizes = iter(x.shape)
+    sizes = iter(x.sizes)
     return reshaped(x, [1 if n in new else next(sizes) for n in range(ndim)])
 
 
@@ -183,14 +242,14 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> TracedArray:
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[TracedArray, ...]:
     arrays = [as_array(a) for a in args]
-    shape = common_shape("broadcast_arrays", *(x.shape for x in arrays))
-    return tuple(x if x.shape == shape else broadcasted(x, shape) for x in arrays)
+    shape = common_shape("broadcast_arrays", *(x.sizes for x in arrays))
+    return tuple(x if x.sizes == shape else broadcasted(x, shape) for x in arrays)
 
 
 def _at_least(ndim: int, place: Any) -> Any:
     def function(*arys: Any) -> Any:
         arrays = [as_array(a) for a in arys]
-        raised = tuple(x if x.ndim >= ndim else reshaped(x, place(x.shape)) for x in arrays)
+        raised = tuple(x if x.ndim >= ndim else reshaped(x, place(x.sizes)) for x in arrays)
         return raised[0] if len(raised) == 1 else raised
 
     return function
@@ -238,7 +297,8 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> TracedArray:
 
 
 @implements(np.shape)
-def shape(a: Any) -> Shape:
+def shape(a: Any) -> tuple[Any, ...]:
+    """As users see it; see `TracedArray.shape`."""
     return a.shape if hasattr(a, "shape") else _plain(a, "shape").shape
 
 
@@ -248,7 +308,7 @@ def ndim(a: Any) -> int:
 
 
 @implements(np.size)
-def size(a: Any, axis: Any = None) -> int:
+def size(a: Any, axis: Any = None) -> Any:
     sizes = shape(a)
     return prod(sizes if axis is None else [sizes[n] for n in axes_of(axis, len(sizes))])
 

@@ -17,7 +17,7 @@ import numpy as np
 import jitml
 from jitml.errors import JitmlError, Source, TraceError, UnsupportedError
 from jitml.ir import ops
-from jitml.ir.dims import Dim, Sym
+from jitml.ir.dims import Dim, Size, Sym, limits
 from jitml.ir.graph import GraphBuilder, Value
 from jitml.ir.op import recording
 from jitml.ir.types import Aval
@@ -94,6 +94,7 @@ class Trace:
         # Of the root, for all traces: what each Sym is (the operand of its `bind`), and which Dim a value has as a size.
         self.sizes: dict[Sym, Value] = {}
         self.size_names: dict[Value, Dim] = {}
+        self.size_limits: dict[Sym, tuple[Size, Size]] = {}  # where a Sym's limits are sizes themselves
         self.derived: dict[Any, Value] = {}  # quotients, minima, ... of sizes: computed once
 
     def add_input(self, aval: Aval, slot: Slot) -> Value:
@@ -117,21 +118,26 @@ class Trace:
             builder = builder.parent
         return builder is not None
 
-    def bind(self, value: Value, low: int, high: int, name: str = "n") -> Dim:
+    def bind(self, value: Value, low: Size, high: Size, name: str = "n") -> Dim:
         """An i64[] value as a size, `low <= value <= high`; the same value is the same size each time.
 
         The `bind` node stands in the graph that defines the value; a graph inside that one which mentions the size gets its
         own by `bind_outer` when it is finished.
+
+        Args:
+            low, high: ints, or sizes where more is known than numbers can say: `j` of `for j in range(i + 1, n)`.
         """
         root = self.root
         if value not in root.size_names:
-            sym = Sym(f"{name}{len(root.sizes)}", low, high)
+            sym = Sym(f"{name}{len(root.sizes)}", limits(low)[0], limits(high)[1])
             builder: GraphBuilder = self.builder
             while not builder.defines(value) and builder.parent is not None:
                 builder = builder.parent
             builder.emit(ops.bind, (builder.capture(value),), {"sym": sym}, (), user_source())
             root.sizes[sym] = value
             root.size_names[value] = Dim((((sym,), 1),))
+            if isinstance(low, Dim) or isinstance(high, Dim):
+                root.size_limits[sym] = (low, high)
         return root.size_names[value]
 
     def bind_outer(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.ir.dims import Dim, resolve
 from jitml.ir.interpret import interpret
 from jitml.trace.context import current_trace
 from jitml.trace.storage import Step
@@ -19,7 +20,9 @@ from jitml.trace.trace import Fixed, FromGraph, FromHost, Result, Traced, trace
 from jitml.trace.tree import flatten, unflatten
 
 MISS = object()
-Execute = Callable[..., Sequence[np.ndarray[Any, Any]]]  # one argument per graph input: arrays, or numbers for shape ()
+_NO_NUMBERS: Mapping[Any, int] = {}
+Array = np.ndarray[Any, Any]
+Execute = Callable[..., Sequence[Array]]  # one argument per graph input: arrays, or numbers for shape ()
 
 
 def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
@@ -33,7 +36,18 @@ def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
         body += lines
     inputs = ", ".join(f"s{s}" for s in traced.entries)
     body.append(f"r = execute({inputs})")
-    names |= {"MISS": MISS, "execute": execute, "spec": traced.out_spec, "unflatten": unflatten, "see": see, "copyto": np.copyto}
+    names |= {
+        "MISS": MISS,
+        "execute": execute,
+        "spec": traced.out_spec,
+        "unflatten": unflatten,
+        "see": see,
+        "copyto": np.copyto,
+        "resolve": resolve,
+    }
+    if traced.numbers:
+        body.append(f"z = {{{', '.join(f'n{n}: int(r[{position}])' for n, position in enumerate(traced.numbers.values()))}}}")
+        names |= {"shrunk": shrunk, **{f"n{n}": number for n, number in enumerate(traced.numbers)}}
     body += [f"copyto(s{array}, s{copy})" for array, copy in traced.copied]
     body.append(f"return {_result(traced, names)}")
     source = "def enter(leaves):\n" + "".join(f"    {line}\n" for line in body)
@@ -42,7 +56,7 @@ def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
 
 
 def _result(traced: Traced, names: dict[str, Any]) -> str:
-    leaves = [_leaf(result, f"f{n}", names) for n, result in enumerate(traced.results)]
+    leaves = [_leaf(traced, result, f"f{n}", names) for n, result in enumerate(traced.results)]
     if traced.out_spec.is_leaf() and len(leaves) == 1:
         return leaves[0]
     if traced.out_spec.type is tuple and all(child.is_leaf() for child in traced.out_spec.children()) and leaves:
@@ -50,7 +64,7 @@ def _result(traced: Traced, names: dict[str, Any]) -> str:
     return f"unflatten(spec, [{', '.join(leaves)}])"
 
 
-def _leaf(result: Result, name: str, names: dict[str, Any]) -> str:
+def _leaf(traced: Traced, result: Result, name: str, names: dict[str, Any]) -> str:
     match result:
         case Fixed(value):
             names[name] = value
@@ -63,16 +77,32 @@ def _leaf(result: Result, name: str, names: dict[str, Any]) -> str:
                 return f"{base}[()]"
             if kind is not np.ndarray:
                 return f"{base}.item()"
+            shape = traced.graph.outputs[position].shape
+            if any(isinstance(n, Dim) for n in shape):
+                names[f"{name}s"] = shape
+                base = f"shrunk({base}, resolve({name}s, z))"
     if not steps and (writeable or isinstance(result, FromHost)):
         return base
     names[name] = steps
-    return f"see({base}, {name}, {writeable})"
+    return f"see({base}, {name}, {writeable}{', z' if traced.numbers else ''})"
 
 
-def see(array: np.ndarray[Any, Any], steps: Sequence[Step], writeable: bool) -> np.ndarray[Any, Any]:
-    """NumPy's view of an array through the steps that a traced view took."""
+def shrunk(array: Array, shape: tuple[int, ...]) -> Array:
+    """An array of the largest shape, cut to its true one: a new array, contiguous as NumPy's own result is."""
+    if array.shape == shape:
+        return array
+    return np.array(array[tuple(map(slice, shape))], order="C")
+
+
+def see(array: Array, steps: Sequence[Step], writeable: bool, numbers: Mapping[Any, int] = _NO_NUMBERS) -> Array:
+    """NumPy's view of an array through the steps that a traced view took.
+
+    Args:
+        numbers: what its sizes and starts are in this call.
+    """
     for step in steps:
-        array = step.op.run((array,), step.params)
+        params = {name: resolve(param, numbers) for name, param in step.params.items()} if numbers else step.params
+        array = step.op.run((array, *(numbers[start] for start in step.starts)), params)
     if not writeable and array.flags.writeable:
         array = array.view()
         array.flags.writeable = False

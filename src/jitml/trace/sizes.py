@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,20 @@ _COMPARISONS: dict[Callable[..., Any], Op] = {
 
 
 def value_of_size(size: Size) -> Value:
-    """The size as an i64[] value of the graph being recorded."""
-    if not isinstance(size, Dim):
-        return number(size)
+    """The size as an i64[] value of the graph being recorded; the same one each time."""
+    return once(("value", size), lambda: _polynomial(size) if isinstance(size, Dim) else number(size))
+
+
+def once(key: Hashable, make: Callable[[], Value]) -> Value:
+    """A value that is made where it is first asked for, and again where that one cannot be seen."""
+    trace = active_trace()
+    known: dict[Hashable, Value] = trace.root.derived
+    if key not in known or not trace.sees(known[key]):
+        known[key] = make()
+    return known[key]
+
+
+def _polynomial(size: Dim) -> Value:
     values = active_trace().root.sizes
     total: Any = None
     for monomial, factor in size.terms:
@@ -46,7 +57,7 @@ def value_of_size(size: Size) -> Value:
         elif factor != 1:
             term = ops.mul(term, number(factor))
         total = term if total is None else ops.add(total, term)
-    return total
+    return total  # type: ignore[no-any-return]  # a Dim has a term
 
 
 def number(n: int) -> Value:
@@ -100,6 +111,37 @@ def compute(function: Callable[..., Any], *sizes: Size) -> Size | bool | Value |
     return _short(result) if result is not None and fits(result) else None
 
 
+def span(size: Size) -> tuple[int, int]:
+    """The least and the greatest value of a size, as far as the limits of its Syms say, those that are sizes included.
+
+    With `j` of `range(i + 1, n)` the limits of `n - 1 - j` as numbers allow negative values; its span does not.
+    """
+    if not isinstance(size, Dim):
+        return size, size
+    low, high = limits(size)
+    if not active_trace().root.size_limits:
+        return low, high
+    return max(low, _extreme(size, 0)), min(high, _extreme(size, 1))
+
+
+def _extreme(size: Size, end: int) -> int:
+    """An end (0: the lower, 1: the upper) of a size's span, Syms replaced by their limits from the innermost loop outwards."""
+    known = active_trace().root.size_limits
+    best = limits(size)[end]
+    while isinstance(size, Dim) and (inner := [sym for sym in size.syms if sym in known]):
+        sym = max(inner, key=lambda sym: sym.serial)
+        if any(monomial.count(sym) > 1 for monomial, _ in size.terms):
+            break
+        rest = size.substitute({sym: 0})
+        factor = size.substitute({sym: 1}) - rest
+        low, high = limits(factor)
+        if low < 0 < high:
+            break
+        size = rest + factor * known[sym][end if low >= 0 else 1 - end]
+        best = min(best, limits(size)[1]) if end else max(best, limits(size)[0])
+    return best
+
+
 def fits(size: Size) -> bool:
     """Whether a size fits 64 bits, whatever the program finds."""
     low, high = limits(size)
@@ -123,41 +165,37 @@ def _power(base: Size, exponent: Size) -> Size | None:
 
 def _compare(function: Callable[..., Any], x: Size, y: Size) -> bool | Value:
     difference = x - y
-    low, high = limits(difference)
-    if function in (operator.eq, operator.ne):
-        if low == high == 0 or low > 0 or high < 0:
-            return (low == high == 0) == (function is operator.eq)
-    else:
-        try:
-            return bool(function(x, y))
-        except UnknownSizeError:
-            pass
+    low, high = span(difference)
+    if low == high or low > 0 or high < 0:
+        return bool(function(low or high, 0))
+    if low == 0 and function in (operator.lt, operator.ge):
+        return function is operator.ge
+    if high == 0 and function in (operator.gt, operator.le):
+        return function is operator.le
     return _COMPARISONS[function](value_of_size(x), value_of_size(y))
 
 
 def smaller(x: Size, y: Size) -> Size:
     """min(x, y)"""
-    (a, b), (c, d) = limits(x), limits(y)
-    if limits(x - y)[1] <= 0:
-        return x
-    if limits(x - y)[0] >= 0:
-        return y
-    return _derived("min", ops.minimum, x, y, min(a, c), min(b, d))
+    low, high = span(x - y)
+    if high <= 0 or low >= 0:
+        return x if high <= 0 else y
+    (a, b), (c, d) = span(x), span(y)
+    return _derived("min", ops.minimum, x, y, min(a, c), y if isinstance(y, Dim) and d <= b else min(b, d))
 
 
 def larger(x: Size, y: Size) -> Size:
     """max(x, y)"""
-    (a, b), (c, d) = limits(x), limits(y)
-    if limits(x - y)[0] >= 0:
-        return x
-    if limits(x - y)[1] <= 0:
-        return y
-    return _derived("max", ops.maximum, x, y, max(a, c), max(b, d))
+    low, high = span(x - y)
+    if low >= 0 or high <= 0:
+        return x if low >= 0 else y
+    (a, b), (c, d) = span(x), span(y)
+    return _derived("max", ops.maximum, x, y, y if isinstance(y, Dim) and a <= c else max(a, c), max(b, d))
 
 
 def quotient(x: Size, y: Size) -> Size | None:
     """x // y; None if y may be -1 where x is the lowest integer."""
-    (a, b), (c, d) = limits(x), limits(y)
+    (a, b), (c, d) = span(x), span(y)
     if isinstance(x, Dim) and (c > 0 or d < 0):
         try:
             return x // y
@@ -172,13 +210,13 @@ def quotient(x: Size, y: Size) -> Size | None:
 
 def remainder(x: Size, y: Size) -> Size:
     """x % y"""
-    (a, b), (c, d) = limits(x), limits(y)
+    (a, b), (c, d) = span(x), span(y)
     if isinstance(x, Dim) and (c > 0 or d < 0):
         try:
             return x % y
         except UnknownSizeError:
             pass
-    if a >= 0 and limits(x - y)[1] < 0:
+    if a >= 0 and span(x - y)[1] < 0:
         return x
     low, high = min(0, c + 1), max(0, d - 1)
     if a >= 0 and c >= 0:
@@ -186,28 +224,38 @@ def remainder(x: Size, y: Size) -> Size:
     return _derived("mod", ops.remainder, x, _nonzero(y), low, high)
 
 
+def wrapped(place: Size, size: Size) -> Size:
+    """An index of an axis of this size, a negative one counted from the end; not checked."""
+    low, high = span(place)
+    if low >= 0:
+        return place
+    if high < 0:
+        return place + size
+    least, most = span(size)
+    return _derived("wrap", _wrap, place, size, min(0, low + least), max(high, most - 1))
+
+
+def _wrap(place: Value, size: Value) -> Value:
+    return ops.select(ops.lt(place, number(0)), ops.add(place, size), place)
+
+
 def _nonzero(y: Size) -> Size:
     """A divisor; ZeroDivisionError when the program finds it to be 0."""
-    low, high = limits(y)
+    low, high = span(y)
     if low > 0 or high < 0:
         return y
     if low == high == 0:
         raise ZeroDivisionError("integer division or modulo by zero")
     value = value_of_size(y)
-    checked = ops.check(value, ops.ne(value, 0), error="ZeroDivisionError", message="integer division or modulo by zero")
-    return named(checked, low, high)
+    message = "integer division or modulo by zero"
+    return named(once(("nonzero", y), lambda: ops.check(value, ops.ne(value, 0), error="ZeroDivisionError", message=message)), low, high)
 
 
-def _derived(name: str, op: Op, x: Size, y: Size, low: int, high: int) -> Size:
+def _derived(name: str, op: Callable[..., Value], x: Size, y: Size, low: Size, high: Size) -> Size:
     """What an op makes of two sizes, as a size: the same for the same operands."""
-    if low == high:
+    if type(low) is int and low == high:
         return low
-    trace = active_trace()
-    known: dict[Any, Value] = trace.root.derived
-    key = (name, x, y)
-    if key not in known or not trace.sees(known[key]):
-        known[key] = op(value_of_size(x), value_of_size(y))
-    return trace.bind(known[key], low, high)
+    return active_trace().bind(once((name, x, y), lambda: op(value_of_size(x), value_of_size(y))), low, high)
 
 
 def checked(function: Op, x: Value, y: Value) -> Value:
@@ -218,6 +266,6 @@ def checked(function: Op, x: Value, y: Value) -> Value:
 
 
 __all__ = [
-    "as_size", "checked", "compute", "fits", "larger", "limits", "named", "number", "quotient", "remainder", "smaller",
-    "value_of_size",
+    "as_size", "checked", "compute", "fits", "larger", "limits", "named", "number", "once", "quotient", "remainder", "smaller",
+    "span", "value_of_size", "wrapped",
 ]  # fmt: skip

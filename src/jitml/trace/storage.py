@@ -17,10 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from jitml.errors import UnknownSizeError
 from jitml.ir import ops
+from jitml.ir.dims import Size, bound, limits
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import Aval
+from jitml.trace.broadcasting import require_sizes
 from jitml.trace.context import Trace, active_trace, leaked, unsupported
 from jitml.trace.host import Slot
 
@@ -75,9 +78,17 @@ class Step:
     op: Op
     params: dict[str, Any]
     before: Aval
+    starts: tuple[Value, ...] = ()  # of a window at a run-time place
 
     def read(self, base: Value) -> Value:
-        return self.op(base, **self.params)
+        if self.op is ops.resize:
+            return require_sizes(base, self.params["shape"])
+        return self.op(base, *self.starts, **self.params)
+
+    @property
+    def is_window(self) -> bool:
+        """Whether it shows a part of its base, so that writing needs to know the rest."""
+        return self.op in (ops.slice, ops.dynamic_slice)
 
     def write(self, base: Value, value: Value) -> Value:
         """The base with the part that `read` shows replaced by `value`."""
@@ -86,6 +97,10 @@ class Step:
             if value.shape == base.shape:
                 return value
             return ops.update_slice(base, value, start=params["start"], step=params["step"])
+        if self.op is ops.dynamic_slice:
+            return ops.dynamic_update_slice(base, value, *self.starts, step=params["step"])
+        if self.op is ops.resize:
+            return require_sizes(value, self.before.shape)
         if self.op is ops.flip:
             return ops.flip(value, axes=params["axes"])
         if self.op is ops.transpose:
@@ -106,8 +121,8 @@ def write_through(storage: Storage, steps: tuple[Step, ...], value: Value) -> No
     """Give a view new contents."""
     bases = [storage.load()]
     for position, step in enumerate(steps):
-        # Only a slice needs to know what surrounds it, so the chain is read no further than the last one.
-        if not any(later.op is ops.slice for later in steps[position + 1 :]):
+        # Only a window needs to know what surrounds it, so the chain is read no further than the last one.
+        if not any(later.is_window for later in steps[position + 1 :]):
             break
         bases.append(step.read(bases[-1]))
     for position in reversed(range(len(steps))):
@@ -136,7 +151,9 @@ def c_strides(shape: Ints) -> Ints:
 
 def view_strides(op: Op, params: dict[str, Any], shape: Ints, strides: Ints) -> Ints | None:
     """Strides of an index map's result; None if NumPy has to copy (a reshape of memory that is not regular enough)."""
-    if op is ops.slice:
+    if op is ops.resize:
+        return strides
+    if op in (ops.slice, ops.dynamic_slice):
         return tuple(a * s for a, s in zip(strides, params["step"]))
     if op is ops.flip:
         return tuple(-s if axis in params["axes"] else s for axis, s in enumerate(strides))
@@ -157,7 +174,7 @@ def reshape_strides(shape: Ints, strides: Ints, new: Ints) -> Ints | None:
     >>> reshape_strides((4, 6), (6, 1), (24,)), reshape_strides((6, 4), (1, 6), (24,)), reshape_strides((4, 6), (12, 2), (2, 12))
     ((1,), None, (24, 2))
     """
-    if prod(shape) == 0:
+    if surely_contiguous(shape, strides):
         return c_strides(new)
     old = [(n, s) for n, s in zip(shape, strides) if n != 1]
     result: list[int] = []
@@ -195,10 +212,11 @@ def kept_strides(operands: Sequence[tuple[Ints, Ints]], shape: Ints) -> Ints:
     >>> kept_strides([((4, 6), (1, 4))], (4, 6)), kept_strides([((4, 6), (1, 4)), ((4, 6), (6, 1))], (4, 6))
     ((1, 4), (6, 1))
     """
-    if prod(shape) == 0 or all(is_contiguous(*operand) for operand in operands):
+    if prod(shape) == 0 or all(surely_contiguous(*operand) for operand in operands):
         return c_strides(shape)
     byte = np.empty(1, np.int8)
-    few = [as_strided(byte, [min(n, 2) for n in extent], strides) for extent, strides in operands]
+    # Where sizes are unknown, the largest stand for all: axes are ordered in the same way for any other above 1.
+    few = [as_strided(byte, [min(bound(n), 2) for n in extent], map(_largest, strides)) for extent, strides in operands]
     made = np.nditer([*few, None], order="K").operands[-1]
     inner_first = sorted(range(len(shape)), key=lambda axis: (abs(made.strides[axis]), -axis))
     result = [0] * len(shape)
@@ -210,7 +228,31 @@ def kept_strides(operands: Sequence[tuple[Ints, Ints]], shape: Ints) -> Ints:
 
 
 def is_contiguous(shape: Ints, strides: Ints) -> bool:
-    """C-contiguous as NumPy says it: axes of length 1 may have any stride, empty arrays always are."""
+    """C-contiguous as NumPy says it: axes of length 1 may have any stride, empty arrays always are.
+
+    Raises:
+        UnknownSizeError: it depends on a size that only the running program knows.
+    """
     if prod(shape) == 0:
         return True
-    return all(n == 1 or s == c for n, s, c in zip(shape, strides, c_strides(shape)))
+    apart = [(n, s - c) for n, s, c in zip(shape, strides, c_strides(shape)) if n != 1 and s != c]
+    if any(limits(n)[0] > 1 and not _may_be(0, gap) for n, gap in apart):
+        return False
+    if apart:
+        raise UnknownSizeError(f"whether an array of the shape {shape} is contiguous is known only when the program runs")
+    return True
+
+
+def surely_contiguous(shape: Ints, strides: Ints) -> bool:
+    """Whether it is contiguous for all sizes."""
+    return prod(shape) == 0 or all(n == 1 or s == c for n, s, c in zip(shape, strides, c_strides(shape)))
+
+
+def _may_be(number: int, size: Size) -> bool:
+    low, high = limits(size)
+    return low <= number <= high
+
+
+def _largest(stride: Size) -> int:
+    low, high = limits(stride)
+    return low if high <= 0 else high

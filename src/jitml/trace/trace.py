@@ -19,6 +19,7 @@ import numpy as np
 import optree
 
 from jitml.errors import JitmlError, TraceError, UnsupportedError
+from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import BOOL, F64, I64
 from jitml.trace.context import Trace, activate, active_trace, last_user_source, user_source
@@ -97,6 +98,7 @@ class Traced:
     aliases: output position -> input position, for outputs that end in the caller's array.
     strides: input position -> strides in elements, where not C-contiguous.
     copied: slots of caller's arrays that were copied into native layout and must be copied back: (array, copy).
+    numbers: Sym or start of a window that the results depend on -> output position of its value, i64[].
     in_spec, out_spec: structure of `(args, kwargs)` and of the result, whose leaves are made by `results`.
     """
 
@@ -106,6 +108,7 @@ class Traced:
     aliases: Mapping[int, int]
     strides: Mapping[int, tuple[int, ...]]
     copied: tuple[tuple[Slot, Slot], ...]
+    numbers: Mapping[Sym | Value, int]
     in_spec: optree.PyTreeSpec
     out_spec: optree.PyTreeSpec
     results: tuple[Result, ...]
@@ -221,16 +224,30 @@ def _finish(recording: Trace, in_spec: optree.PyTreeSpec, result: Any) -> Traced
         host.require_writeable(slot)
         aliases[len(outputs)] = recording.origins.index(storage.entry)
         outputs.append(storage.value)
+    numbers = _place_numbers(recording, results, outputs)
     _require_disjoint(recording, mutated)
     strides = {
         recording.origins.index(tracer.storage.entry): tracer.storage.strides
         for _, tracer in recording.arrays.values()
-        if not is_contiguous(tracer.shape, tracer.storage.strides)
+        if not is_contiguous(tracer.sizes, tracer.storage.strides)
     }
     return Traced(
         recording.builder.build(outputs), host, tuple(recording.origins), aliases, strides,
-        tuple((slot, storage.entry) for slot, storage in mutated if storage.entry != slot), in_spec, out_spec, results,
+        tuple((slot, storage.entry) for slot, storage in mutated if storage.entry != slot), numbers, in_spec, out_spec, results,
     )  # fmt: skip
+
+
+def _place_numbers(recording: Trace, results: Sequence[Result], outputs: list[Value]) -> dict[Sym | Value, int]:
+    """Further outputs: the true sizes of those whose shape is unknown, and where the views begin that NumPy takes."""
+    steps = [step for result in results if not isinstance(result, Fixed) for step in result.steps]
+    shapes = [v.shape for v in outputs]
+    wanted: list[Sym | Value] = [*syms_in((*shapes, *(param for step in steps for param in step.params.values())))]
+    wanted += [start for step in steps for start in step.starts]
+    numbers: dict[Sym | Value, int] = {}
+    for wish in dict.fromkeys(wanted):
+        numbers[wish] = len(outputs)
+        outputs.append(recording.sizes[wish] if isinstance(wish, Sym) else wish)
+    return numbers
 
 
 def _require_disjoint(recording: Trace, mutated: Sequence[tuple[Slot, Storage]]) -> None:
@@ -358,6 +375,7 @@ def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], call: Ca
         out_leaves, spec = flatten(result)
         kinds = [_wrapper(leaf) for leaf in out_leaves]
         outputs = [read(leaf) for leaf, kind in zip(out_leaves, kinds) if kind is not None]
+        inner.bind_outer()
         graph = inner.builder.build(outputs)
     captured = tuple(inner.builder.captured)
 

@@ -20,11 +20,12 @@ from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder, Value
 from jitml.ir.op import Op, active_recorder
 from jitml.ir.types import Aval, is_supported
+from jitml.trace.broadcasting import common_sizes, stretch
 from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
 from jitml.trace.host import Slot
 from jitml.trace.known import constant_of
 from jitml.trace.memory import is_native, native_copy, same_view
-from jitml.trace.numbers import TracedNumber
+from jitml.trace.numbers import TracedNumber, of_size
 from jitml.trace.registry import call
 from jitml.trace.storage import (
     Ints,
@@ -34,6 +35,7 @@ from jitml.trace.storage import (
     is_contiguous,
     kept_strides,
     read_through,
+    surely_contiguous,
     view_strides,
     write_through,
 )
@@ -51,7 +53,13 @@ class Traced:
     aval: Aval
 
     @property
-    def shape(self) -> Ints:
+    def shape(self) -> tuple[Any, ...]:
+        """As users see it: ints, and TracedNumbers for what only the running program knows."""
+        return tuple(map(of_size, self.aval.shape))
+
+    @property
+    def sizes(self) -> Ints:
+        """The shape with unknown sizes as Dims: what ops take."""
         return self.aval.shape
 
     @property
@@ -63,16 +71,16 @@ class Traced:
         return self.aval.ndim
 
     @property
-    def size(self) -> int:
-        return self.aval.size
+    def size(self) -> Any:
+        return of_size(self.aval.size)
 
     @property
     def itemsize(self) -> int:
         return self.aval.dtype.itemsize
 
     @property
-    def nbytes(self) -> int:
-        return self.aval.nbytes
+    def nbytes(self) -> Any:
+        return of_size(self.aval.size * self.itemsize)
 
     @property
     def T(self) -> Any:
@@ -117,8 +125,8 @@ class Traced:
         )
 
     def __bool__(self) -> bool:
-        if self.size != 1:
-            if self.size == 0:
+        if self.aval.size != 1:
+            if not self.aval.size:
                 raise ValueError(
                     "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that it is not empty."
                 )
@@ -135,7 +143,7 @@ class Traced:
         return complex(self._number("complex()", "astype"))
 
     def _number(self, what: str, instead: str) -> Any:
-        if self.size != 1 or self.ndim > 0:
+        if self.ndim > 0:
             raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
         remedy = f"Keep it an array; .{instead} converts without leaving the compiled code."
         return self._concrete(f"{what} of a traced value needs its number before it is computed", remedy)
@@ -152,7 +160,7 @@ class Traced:
 
     def item(self, *index: Any) -> Any:
         chosen = self if not index else self[index if len(index) > 1 else index[0]]
-        if chosen.size != 1:
+        if chosen.aval.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
         return chosen._concrete(".item() needs the number before it is computed", "Leave out .item(): the value stays traced.")
 
@@ -243,21 +251,21 @@ class TracedArray(Traced):
         return np.ndarray
 
     @property
-    def strides(self) -> Ints:
-        return tuple(s * self.itemsize for s in self.layout)
+    def strides(self) -> tuple[Any, ...]:
+        return tuple(of_size(s * self.itemsize) for s in self.layout)
 
     @property
     def is_contiguous(self) -> bool:
         """C-contiguous in NumPy's memory."""
-        return is_contiguous(self.shape, self.layout)
+        return is_contiguous(self.sizes, self.layout)
 
     def __len__(self) -> int:
-        if not self.shape:
+        if not self.ndim:
             raise TypeError("len() of unsized object")
-        return self.shape[0]
+        return operator.index(self.shape[0])
 
     def __iter__(self) -> Iterator[Any]:
-        if not self.shape:
+        if not self.ndim:
             raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(self.shape[0]))
 
@@ -287,13 +295,13 @@ class TracedArray(Traced):
 
     @property
     def _is_fortran(self) -> bool:
-        return is_contiguous(self.shape[::-1], self.layout[::-1]) and not self.is_contiguous
+        return is_contiguous(self.sizes[::-1], self.layout[::-1]) and not self.is_contiguous
 
     def flatten(self, order: str = "C") -> TracedArray:
         if order == "K" and not self.is_contiguous and not self._is_fortran:
             unsupported("flatten(order='K') of an array that is not contiguous is not supported", "Say which order: 'C' or 'F'.")
         by_columns = order == "F" or (order in "AK" and self._is_fortran)
-        return fresh(ops.reshape(read(self.T if by_columns else self), shape=(self.size,)))
+        return fresh(ops.reshape(read(self.T if by_columns else self), shape=(self.aval.size,)))
 
     def astype(
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool | None = True
@@ -475,8 +483,8 @@ def fresh(value: Value, strides: Ints | None = None) -> TracedArray:
 
 def fresh_like(value: Value, *operands: Any) -> TracedArray:
     """A new array, in memory as NumPy lays out one that is computed from these operands (`order="K"`)."""
-    layouts = [(x.shape, x.layout) for x in operands if type(x) is TracedArray]
-    if not layouts or all(is_contiguous(*layout) for layout in layouts):
+    layouts = [(x.sizes, x.layout) for x in operands if type(x) is TracedArray]
+    if not layouts or all(surely_contiguous(*layout) for layout in layouts):
         return fresh(value)
     return fresh(value, kept_strides(layouts, value.shape))
 
@@ -492,19 +500,22 @@ def wrap(value: Value) -> TracedArray | TracedScalar:
     return scalar(value) if value.shape == () else fresh(value)
 
 
-def view(x: TracedArray, op: Op, **params: Any) -> TracedArray:
-    """`x` seen through an index map (`ops.slice`, `flip`, `transpose`, `reshape`, `broadcast`).
+def view(x: TracedArray, op: Op, *starts: Value, **params: Any) -> TracedArray:
+    """`x` seen through an index map (`ops.slice`, `dynamic_slice`, `flip`, `transpose`, `reshape`, `broadcast`).
 
     Writes through the result reach x, and the other way about. A broadcast is read-only. A reshape that NumPy would
     answer with a copy (because of x's strides) is one here.
+
+    Args:
+        starts: of a `dynamic_slice`.
     """
-    aval = op.aval(x.aval, **params)
+    aval = op.aval(x.aval, *(start.aval for start in starts), **params)
     assert isinstance(aval, Aval)
-    layout = view_strides(op, params, x.shape, x.layout)
+    layout = view_strides(op, params, x.sizes, x.layout)
     if layout is None:
         return fresh(op(read(x), **params))
     writeable = x.writeable and op is not ops.broadcast
-    return TracedArray(x.storage, (*x.steps, Step(op, params, x.aval)), aval, layout, writeable)
+    return TracedArray(x.storage, (*x.steps, Step(op, params, x.aval, starts)), aval, layout, writeable)
 
 
 def assign(x: TracedArray, value: Value) -> None:
@@ -535,13 +546,14 @@ def assign_cast(x: Any, result: Any, name: str) -> Any:
     value = read(result)
     if not np.can_cast(value.dtype, x.dtype, "same_kind"):
         raise DTypeError(f"Cannot cast ufunc '{name}' output from {value.dtype!r} to {x.dtype!r} with casting rule 'same_kind'")
-    if value.shape != x.shape:
-        if np.broadcast_shapes(value.shape, x.shape) != x.shape:
+    if value.shape != x.sizes:
+        common = common_sizes(value.shape, x.sizes)
+        if value.ndim > x.ndim or any(m == 1 and n != 1 for m, n in zip(x.sizes, common)):
             raise ValueError(
-                f"non-broadcastable output operand with shape {_shape_text(x.shape)} "
-                f"doesn't match the broadcast shape {_shape_text(np.broadcast_shapes(value.shape, x.shape))}"
+                f"non-broadcastable output operand with shape {_shape_text(x.sizes)} "
+                f"doesn't match the broadcast shape {_shape_text(common)}"
             )
-        value = ops.broadcast(value, shape=x.shape, axes=tuple(range(x.ndim - value.ndim, x.ndim)))
+        value = stretch(value, x.sizes)
     assign(x, value if value.dtype == x.dtype else ops.convert(value, dtype=x.dtype))
     return x
 

@@ -1,0 +1,111 @@
+"""The basic part of an index, an integer or a slice per axis, as a window: where it starts, how many elements, which step.
+
+Known windows are `ops.slice`, others `ops.dynamic_slice`. What NumPy would find out of range is claimed to be in range by a
+`check` of the run, unless it is known; slices are clipped by minima and maxima of sizes, of which most are decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jitml.ir import ops
+from jitml.ir.dims import Dim, Size
+from jitml.ir.graph import Value
+from jitml.numpy.reshaping import flipped, same
+from jitml.trace.places import known_integer, place_of
+from jitml.trace.sizes import larger, number, once, quotient, smaller, span, value_of_size, wrapped
+from jitml.trace.tracers import TracedArray, view
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """`size` elements of an axis from `start` on, every `step`-th, `step > 0`; `flipped`: in reverse."""
+
+    start: Size | Value
+    size: Size
+    step: int = 1
+    flipped: bool = False
+
+
+def whole(size: Size) -> Window:
+    """All of an axis."""
+    return Window(0, size)
+
+
+def element(place: Size, size: Size, axis: int) -> Window:
+    """The window of an integer index.
+
+    Raises:
+        IndexError: it is out of bounds, in NumPy's words; where that is not known, the program ends with it.
+    """
+    if type(place) is int and type(size) is int:
+        if not -size <= place < size:
+            raise IndexError(f"index {place} is out of bounds for axis {axis} with size {size}")
+        return Window(place % size, 1)
+    start = wrapped(place, size)
+    if span(place + size)[0] >= 0 and span(size - 1 - place)[0] >= 0:
+        return Window(start, 1)
+    return Window(once(("element", place, size, axis), lambda: _checked(start, place, size, axis)), 1)
+
+
+def _checked(start: Size, place: Size, size: Size, axis: int) -> Value:
+    at, given, extent = value_of_size(start), value_of_size(place), value_of_size(size)
+    inside = ops.bit_and(ops.ge(at, number(0)), ops.lt(at, extent))
+    message = f"index {{}} is out of bounds for axis {axis} with size {{}}"
+    return ops.check(at, inside, given, extent, error="IndexError", message=message)
+
+
+def part(item: slice, size: Size) -> Window:
+    """The window of a slice, clipped to the axis."""
+    step = 1 if item.step is None else known_integer(item.step)
+    start, stop = (None if n is None else place_of(n) for n in (item.start, item.stop))
+    if all(n is None or type(n) is int for n in (start, stop)) and type(size) is int:
+        return _known_part(slice(start, stop, step), size)
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    if step > 0:
+        first = 0 if start is None else _clipped(start, size, 0, size)
+        end = size if stop is None else _clipped(stop, size, 0, size)
+        return Window(first, _length(end - first, step), step)
+    first = size - 1 if start is None else _clipped(start, size, -1, size - 1)
+    end = -1 if stop is None else _clipped(stop, size, -1, size - 1)
+    length = _length(first - end, -step)
+    # An empty window may start anywhere in the axis.
+    last = first + (length - 1) * step
+    return Window(last if span(length)[0] > 0 else smaller(last, size), length, -step, flipped=True)
+
+
+def _known_part(item: slice, size: int) -> Window:
+    start, stop, step = item.indices(size)
+    length = len(range(start, stop, step))
+    if length == 0:
+        return Window(0, 0)
+    return Window(start, length, step) if step > 0 else Window(start + (length - 1) * step, length, -step, flipped=True)
+
+
+def _clipped(place: Size, size: Size, low: Size, high: Size) -> Size:
+    return smaller(larger(wrapped(place, size), low), high)
+
+
+def _length(distance: Size, step: int) -> Size:
+    """How many steps fit, rounded up; 0 for a negative distance."""
+    length = quotient(larger(distance, 0) + step - 1, step)
+    assert length is not None, "a step is never -1 here"
+    return length
+
+
+def window_view(x: TracedArray, windows: Sequence[Window]) -> TracedArray:
+    """A view of x through a window on each axis."""
+    flips = [axis for axis, window in enumerate(windows) if window.flipped]
+    if all(type(w.start) is int and w.start == 0 and w.size == n and w.step == 1 for w, n in zip(windows, x.sizes)):
+        return flipped(x, flips) if flips else same(x)
+    step = tuple(w.step for w in windows)
+    known = [(w.start, w.size) for w in windows if type(w.start) is int and type(w.size) is int]
+    if len(known) == x.ndim and not any(isinstance(n, Dim) for n in x.sizes):
+        start = tuple(a for a, _ in known)
+        stop = tuple(min(a + (n - 1) * s + 1, m) if n else a for (a, n), s, m in zip(known, step, x.sizes))
+        return flipped(view(x, ops.slice, start=start, stop=stop, step=step), flips)
+    starts = [w.start if isinstance(w.start, Value) else value_of_size(w.start) for w in windows]
+    sizes = tuple(w.size for w in windows)
+    return flipped(view(x, ops.dynamic_slice, *starts, sizes=sizes, step=step), flips)

@@ -1,0 +1,148 @@
+"""Between which numbers does an integer lie that only the running program knows?  `value_limits`, from how it is computed.
+
+It bounds the memory for arrays whose size is data (`np.zeros(mask.sum())`) and shows which indices need no check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.dims import bound
+from jitml.ir.graph import Node, Value
+from jitml.ir.op import Op
+from jitml.trace.context import active_trace
+
+Limits = tuple[int, int]
+_DEEPEST = 12  # nodes in a row that are looked at
+
+
+def value_limits(value: Value, depth: int = _DEEPEST) -> Limits:
+    """The least and the greatest element of an integer or bool value; of its dtype, where no more is known."""
+    widest = dtype_limits(value.dtype)
+    trace = active_trace()
+    if value in trace.root.size_names:
+        return trace.root.size_names[value].limits
+    node = trace.builder.producer(value)
+    if node is None or not depth or value.dtype.kind not in "biu":
+        return widest
+    rule = _RULES.get(node.op)
+    if rule is None:
+        return widest
+    found = rule(node, [value_limits(v, depth - 1) for v in node.inputs if v.dtype.kind in "biu"])
+    # What leaves the dtype wraps around, and then can be anything.
+    return found if found is not None and widest[0] <= found[0] and found[1] <= widest[1] else widest
+
+
+def dtype_limits(dtype: np.dtype[Any]) -> Limits:
+    """Of an integer dtype; 0 and 1 of bool."""
+    if dtype.kind not in "iu":
+        return 0, 1
+    ends = np.iinfo(dtype)
+    return int(ends.min), int(ends.max)
+
+
+Rule = Callable[[Node, list[Limits]], Limits | None]
+
+
+def _of_operand(node: Node, limits: list[Limits]) -> Limits | None:
+    return limits[0] if limits else None
+
+
+def _of_all(node: Node, limits: list[Limits]) -> Limits | None:
+    return (min(low for low, _ in limits), max(high for _, high in limits)) if limits else None
+
+
+def _of_branches(node: Node, limits: list[Limits]) -> Limits | None:
+    return _of_all(node, limits[1:])
+
+
+def _of_ends(function: Callable[[int, int], int]) -> Rule:
+    """A function of two numbers that is monotone in each."""
+
+    def rule(node: Node, limits: list[Limits]) -> Limits | None:
+        values = [function(a, b) for a, b in product(*limits)]
+        return min(values), max(values)
+
+    return rule
+
+
+def _of_sum(node: Node, limits: list[Limits]) -> Limits | None:
+    """Of a sum over some axes, or a running one: at most as many terms as the operand has."""
+    if not limits:
+        return None
+    (low, high), count = limits[0], node.inputs[0].aval.with_dtype(np.dtype(np.bool_)).nbytes
+    return min(0, count * low), max(0, count * high)
+
+
+def _of_position(node: Node, limits: list[Limits]) -> Limits | None:
+    return 0, max(0, bound(node.inputs[0].shape[node.params["axis"]]) - 1)
+
+
+def _of_remainder(node: Node, limits: list[Limits]) -> Limits | None:
+    low, high = limits[1]
+    return (0, high - 1) if low > 0 else None
+
+
+def _of_quotient(node: Node, limits: list[Limits]) -> Limits | None:
+    (a, b), (low, high) = limits
+    values = [n // d for n in (a, b) for d in (low, high)] if low > 0 else []
+    return (min(values), max(values)) if values else None
+
+
+def _of_masked(node: Node, limits: list[Limits]) -> Limits | None:
+    """Of `x & y`: a number without a sign bit bounds it."""
+    highs = [high for low, high in limits if low >= 0]
+    return (0, min(highs)) if highs else None
+
+
+def _of_full(node: Node, limits: list[Limits]) -> Limits | None:
+    return int(node.params["value"]), int(node.params["value"])
+
+
+def _of_array(node: Node, limits: list[Limits]) -> Limits | None:
+    values = node.params["value"]
+    return (int(values.min()), int(values.max())) if values.size else None
+
+
+def _of_abs(node: Node, limits: list[Limits]) -> Limits | None:
+    low, high = limits[0]
+    return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+
+
+_RULES: dict[Op, Rule] = {
+    ops.full: _of_full,
+    ops.array: _of_array,
+    ops.iota: lambda node, _: (0, max(0, bound(node.params["shape"][node.params["axis"]]) - 1)),
+    **dict.fromkeys(
+        (
+            ops.broadcast, ops.transpose, ops.reshape, ops.slice, ops.flip, ops.gather, ops.dynamic_slice, ops.compress,
+            ops.resize, ops.sort, ops.reduce_max, ops.reduce_min, ops.cummax, ops.cummin,
+        ),
+        _of_operand,
+    ),
+    # Of bools and integers; a float has no limits here.
+    ops.convert: _of_operand,
+    ops.check: _of_operand,
+    ops.concat: _of_all,
+    ops.select: _of_branches,
+    ops.add: _of_ends(lambda a, b: a + b),
+    ops.sub: _of_ends(lambda a, b: a - b),
+    ops.mul: _of_ends(lambda a, b: a * b),
+    ops.minimum: _of_ends(min),
+    ops.maximum: _of_ends(max),
+    ops.neg: lambda node, limits: (-limits[0][1], -limits[0][0]),
+    ops.abs: _of_abs,
+    ops.floor_divide: _of_quotient,
+    ops.remainder: _of_remainder,
+    ops.bit_and: _of_masked,
+    ops.reduce_sum: _of_sum,
+    ops.cumsum: _of_sum,
+    ops.argmax: _of_position,
+    ops.argmin: _of_position,
+    ops.argsort: _of_position,
+}  # fmt: skip
