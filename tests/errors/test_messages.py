@@ -113,8 +113,8 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     ),
     (
         "a size that depends on data", lambda x: np.zeros(x.sum().astype(int)), (X,),
-        "a traced value is used as a Python integer (a shape, a range, a list index) (i64[])",
-        "Sizes and counts must be known before the call: pass them as Python ints, or take them from x.shape.",
+        "a size that only the running program knows has no limit",
+        "Limit it, as by min(n, 1000), or compute it outside the jitted function.",
     ),
     (
         ".item()", lambda x: x[0, 0].item(), (X,),

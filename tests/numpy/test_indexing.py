@@ -50,8 +50,6 @@ def test_traced_indices() -> None:
     check(lambda x, i, j: x[i, j], X, ROWS, COLUMNS)
     check(lambda x, i, j: x[i, :, j], X, ROWS, COLUMNS)
     check(lambda x, i: x[:, i], X, ROWS)
-    check(lambda x, i: x[i], X, np.int64(1))
-    check(lambda x, i: x[i, 0, 0], X, np.int64(1))
     check(lambda x, i: x[i], np.arange(4.0), np.array(1))
     check(lambda x, n: (x[n], x[:n], x[n:, 0]), X, 1)
 

@@ -28,7 +28,7 @@ S | np.asarray(s) ; np.array(s) ; np.zeros_like(s) ; np.cumsum(s) ; np.atleast_2
 S | np.maximum(s, 2) ; s // 1 ; s ** 2
 F | f + 1 ; f * 2.5 ; f + np.float64(1) ; f ** 2 ; np.sqrt(f) ; f + np.ones(2, "f4") ; f * np.arange(2) ; -f
 F | abs(f) ; f.sum()
-I | i + 1 ; i / 2 ; i // 2 ; i * 1.5 ; ~i ; i << 2 ; np.float32(i) ; np.arange(3)[i] ; i == 1 ; np.sqrt(i)
+I | i + 1 ; i / 2 ; i // 2 ; i * 1.5 ; ~i ; i << 2 ; np.float32(i) ; i == 1 ; np.sqrt(i)
 I | i - np.int8(3)
 B | ~b ; b & True ; b + 1 ; b * 2.5 ; np.where(b, 1, 0) ; np.sum(b) ; np.logical_not(b) ; b | False
 M | m.sum() ; m.sum(0) ; m.argmax() ; np.dot(m[0], m[1]) ; m @ m.T ; m[0] @ m[1] ; np.vdot(m, m)

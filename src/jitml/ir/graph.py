@@ -167,30 +167,34 @@ class GraphBuilder:
         self.nodes: list[Node] = []
         self.captured: dict[Value, Value] = {}
         self.locate: Callable[[], Source | None] = lambda: None
-        self._defined: dict[Value, Node | None] = {}  # with the node that makes it; None for an input
+        self._makers: dict[Value, Node | None] = {}  # None: an input
 
     def add_input(self, aval: Aval, name: str = "") -> Value:
         value = Value(aval)
         self.inputs.append(value)
         self.names.append(name)
-        self._defined[value] = None
+        self._makers[value] = None
         return value
 
     def defines(self, value: Value) -> bool:
-        return value in self._defined
+        return value in self._makers
+
+    def maker(self, value: Value) -> Node | None:
+        """The node here that makes a value; None for an input and for what is not from here."""
+        return self._makers.get(value)
 
     def producer(self, value: Value) -> Node | None:
         """The node, here or in an enclosing builder, that makes a value; None for an input."""
         builder: GraphBuilder | None = self
         while builder is not None:
-            if value in builder._defined:
-                return builder._defined[value]
+            if value in builder._makers:
+                return builder._makers[value]
             builder = builder.parent
         return None
 
     def capture(self, value: Value) -> Value:
         """The value here that stands for `value`: itself, or an extra input for one of an enclosing builder."""
-        if value in self._defined:
+        if value in self._makers:
             return value
         known = self.captured.get(value)
         if known is None:
@@ -234,7 +238,7 @@ class GraphBuilder:
     def append(self, node: Node) -> None:
         """Add a finished node whose operands are defined here: how a pass keeps what it does not change."""
         self.nodes.append(node)
-        self._defined.update(dict.fromkeys(node.outputs, node))
+        self._makers.update(dict.fromkeys(node.outputs, node))
 
     def _lift(self, op: Op, args: tuple[Any, ...]) -> tuple[Value, ...]:
         like = next((a.aval for a in args if isinstance(a, Value)), None)

@@ -21,6 +21,7 @@ from jitml.numpy import (
     matrices,
     padding,
     products,
+    python,
     reductions,
     reshaping,
     rounding,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 TOPICS = (
     ufuncs, ufunc_methods, reductions, statistics, products, matrices, einstein, creation, index_tricks, indexing, selection,
-    reshaping, joining, padding, sorting, rounding, calculus, special,
+    reshaping, joining, padding, sorting, rounding, calculus, special, python,
 )  # fmt: skip
 
 

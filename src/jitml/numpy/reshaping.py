@@ -14,7 +14,7 @@ from jitml.ir.dims import Dim, Size
 from jitml.ir.types import normalize_axis
 from jitml.numpy.operands import Shape, as_array, as_int, axes_of, common_shape, holds_traced, not_compiled
 from jitml.numpy.versions import check_argument
-from jitml.trace.broadcasting import insist_differ
+from jitml.trace.broadcasting import insist_differ, insist_equal
 from jitml.trace.context import user_source
 from jitml.trace.known import constant_of
 from jitml.trace.places import unknown_size
@@ -56,8 +56,12 @@ def as_length(n: Any) -> Any:
 
 
 def resized(x: TracedArray, shape: Sequence[int]) -> TracedArray:
-    """x with other names for its sizes, which the running program finds to be equal."""
-    return view(x, ops.resize, shape=tuple(shape)) if tuple(shape) != x.sizes else x
+    """x with other names for its sizes, which the running program has to find equal."""
+    if tuple(shape) == x.sizes:
+        return x
+    for n, m in zip(x.sizes, shape, strict=True):
+        insist_equal(n, m)
+    return view(x, ops.resize, shape=tuple(shape))
 
 
 def transposed(x: TracedArray, perm: Sequence[int]) -> TracedArray:

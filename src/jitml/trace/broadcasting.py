@@ -52,6 +52,13 @@ def stretch(x: Value, shape: Sequence[int]) -> Value:
     return x if x.shape == shape else ops.broadcast(x, shape=shape, axes=tuple(range(len(shape) - x.ndim, len(shape))))
 
 
+def insist_equal(x: Size, y: Size) -> None:
+    """Claim that two sizes are equal, even if nothing reads what relies on it."""
+    if x != y:
+        mine, other = value_of_size(x), value_of_size(y)
+        ops.check(mine, ops.eq(mine, other), mine, other, error="ValueError", message="sizes differ: {} and {}")
+
+
 def insist_differ(x: Size, y: Size) -> None:
     """Claim that two sizes differ, because what NumPy does otherwise is not compiled."""
     if span(x - y)[0] <= 0 <= span(x - y)[1]:

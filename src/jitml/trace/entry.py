@@ -36,18 +36,10 @@ def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
         body += lines
     inputs = ", ".join(f"s{s}" for s in traced.entries)
     body.append(f"r = execute({inputs})")
-    names |= {
-        "MISS": MISS,
-        "execute": execute,
-        "spec": traced.out_spec,
-        "unflatten": unflatten,
-        "see": see,
-        "copyto": np.copyto,
-        "resolve": resolve,
-    }
+    names |= {"MISS": MISS, "execute": execute, "spec": traced.out_spec, "unflatten": unflatten, "see": see, "copyto": np.copyto}
     if traced.numbers:
         body.append(f"z = {{{', '.join(f'n{n}: int(r[{position}])' for n, position in enumerate(traced.numbers.values()))}}}")
-        names |= {"shrunk": shrunk, **{f"n{n}": number for n, number in enumerate(traced.numbers)}}
+        names |= {"shrunk": shrunk, "resolve": resolve, **{f"n{n}": number for n, number in enumerate(traced.numbers)}}
     body += [f"copyto(s{array}, s{copy})" for array, copy in traced.copied]
     body.append(f"return {_result(traced, names)}")
     source = "def enter(leaves):\n" + "".join(f"    {line}\n" for line in body)

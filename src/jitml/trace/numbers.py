@@ -275,9 +275,19 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
         return TracedNumber.of_value(trace, ops.convert(_value(*operands), dtype=F64))
     if function is bool:
         return combine(operator.ne, *operands, 0)
+    if function in (min, max) and len(kinds) == 1:
+        return _chosen(function, *operands)
     if function not in _IN_GRAPH:
         return function(*(o.known() if type(o) is TracedNumber else o for o in operands))
     return TracedNumber.of_value(trace, call(_IN_GRAPH[function], *operands).value)
+
+
+def _chosen(function: Callable[..., Any], *operands: Any) -> Any:
+    """Python's `min` and `max` of numbers of one kind: the first of equal ones, and the first where a nan stands."""
+    best = _value(operands[0])
+    for other in map(_value, operands[1:]):
+        best = ops.select(ops.lt(other, best) if function is min else ops.gt(other, best), other, best)
+    return TracedNumber.of_value(active_trace(), best)
 
 
 _CHECKED = {operator.add: ops.add, operator.sub: ops.sub, operator.mul: ops.mul}

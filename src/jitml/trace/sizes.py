@@ -57,7 +57,7 @@ def _polynomial(size: Dim) -> Value:
         elif factor != 1:
             term = ops.mul(term, number(factor))
         total = term if total is None else ops.add(total, term)
-    return total  # type: ignore[no-any-return]  # a Dim has a term
+    return total
 
 
 def number(n: int) -> Value:
@@ -246,9 +246,11 @@ def _nonzero(y: Size) -> Size:
         return y
     if low == high == 0:
         raise ZeroDivisionError("integer division or modulo by zero")
-    value = value_of_size(y)
-    message = "integer division or modulo by zero"
-    return named(once(("nonzero", y), lambda: ops.check(value, ops.ne(value, 0), error="ZeroDivisionError", message=message)), low, high)
+    return named(once(("nonzero", y), lambda: _checked_divisor(value_of_size(y))), low, high)
+
+
+def _checked_divisor(y: Value) -> Value:
+    return ops.check(y, ops.ne(y, number(0)), error="ZeroDivisionError", message="integer division or modulo by zero")
 
 
 def _derived(name: str, op: Callable[..., Value], x: Size, y: Size, low: Size, high: Size) -> Size:
