@@ -25,7 +25,9 @@ def intervals(graph: Graph) -> dict[Value, Interval]:
         rule = _rules.get(node.op)
         if rule is None or not is_integer(node.output.dtype):
             continue
-        operands = node.inputs[1:] if node.op is ops.select else node.inputs[:1] if node.op is ops.gather else node.inputs
+        operands = (
+            node.inputs[1:] if node.op is ops.select else node.inputs[:1] if node.op in (ops.gather, ops.check) else node.inputs
+        )
         given = [known[v] for v in operands if v in known]
         if len(given) == len(operands) or node.op in _NEED_NO_OPERANDS:
             found = rule(node, *given)
@@ -58,7 +60,7 @@ def _iota(node: Node) -> Interval:
 
 
 @_rules.rule(ops.broadcast, ops.reshape, ops.transpose, ops.slice, ops.flip, ops.gather, ops.reduce_min, ops.reduce_max)
-@_rules.rule(ops.sort, ops.cummax, ops.cummin, ops.convert)
+@_rules.rule(ops.sort, ops.cummax, ops.cummin, ops.convert, ops.check)
 def _same(node: Node, x: Interval) -> Interval:
     return x
 

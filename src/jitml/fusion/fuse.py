@@ -13,13 +13,14 @@ from jitml.errors import Source
 from jitml.fusion.emit import Writer
 from jitml.fusion.grouping import Grouping, group
 from jitml.fusion.groups import Group
-from jitml.fusion.loops import Buffer, Const, Expr, Kernel, Stmt, Store
+from jitml.fusion.loops import Buffer, Check, Const, Expr, Kernel, Load, Stmt, Store
 from jitml.fusion.lower.expand import expand
 from jitml.fusion.lower.indexed import write_check
 from jitml.fusion.lower.nests import Site, nests
 from jitml.fusion.lower.scalars import Scalars
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Call, Decision, KernelProgram, Step
+from jitml.fusion.regions import REGIONS, RegionSite, known_trips
 from jitml.fusion.scalarize import Points, scalarize
 from jitml.fusion.schedule import Nest, all_scalars, write
 from jitml.fusion.sizes import Shape, Sizes, SizeSource, with_sizes
@@ -28,7 +29,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, bound
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.printer import name_values
-from jitml.ir.types import I64, DType
+from jitml.ir.types import BOOL, I64, DType
 
 DEFAULT = Machine()
 
@@ -48,13 +49,25 @@ def fuse(
         strides: input position -> element strides, of inputs that are not C-contiguous; may be negative or 0.
         measure: outputs whose shape depends on values are to be shrunk to their true shape (`KernelProgram.measured`).
     """
-    return _Fusion(expand(graph), dict(aliases or {}), dict(strides or {}), machine).run(measure=measure)
+    return _Fusion(behind_checks(expand(graph)), dict(aliases or {}), dict(strides or {}), machine).run(measure=measure)
+
+
+def behind_checks(graph: Graph) -> Graph:
+    """The same graph with what was checked as its outputs, rather than the checks' results: those are the same arrays."""
+    makers = graph.producers()
+
+    def origin(value: Value) -> Value:
+        node = makers.get(value)
+        return origin(node.inputs[0]) if node is not None and node.op is ops.check else value
+
+    return replace(graph, outputs=tuple(map(origin, graph.outputs)))
 
 
 class _Fusion:
     def __init__(self, graph: Graph, aliases: dict[int, int], strides: dict[int, tuple[int, ...]], machine: Machine) -> None:
         self.graph, self.aliases, self.strides, self.machine = graph, aliases, strides, machine
         self.names = name_values(graph)
+        self.makers = graph.producers()
         self.sizes = Sizes(graph)
         self.extents: dict[str, tuple[Expr, ...]] = {}
         self.sources: dict[str, SizeSource] = {}
@@ -67,10 +80,13 @@ class _Fusion:
         self.temporaries = 0
 
     def run(self, *, measure: bool) -> KernelProgram:
-        in_place = frozenset(self.graph.inputs[i] for i in self.aliases.values())
+        in_place = {self.graph.outputs[k]: self.graph.inputs[i] for k, i in self.aliases.items()}
         strided = frozenset(v for k, v in enumerate(self.graph.inputs) if self.is_strided(v, self.strides.get(k)))
         grouping = group(self.graph, self.sizes, self.machine, in_place=in_place, strided=strided)
         self.same_memory = grouping.same_memory
+        for value, source in reversed(self.same_memory.items()):  # operands were met last
+            if value.shape == source.shape:
+                self.names[value] = self.names[source]
         for position, value in enumerate(self.graph.inputs):
             self.add_buffer(self.names[value], value.dtype, value.shape, self.strides.get(position))
         self.add_constants()
@@ -84,6 +100,10 @@ class _Fusion:
         for g in grouping.groups:
             if g.checks:
                 self.write_check(g)
+            elif g.node is not None and g.node.op is ops.check:
+                self.write_claim(g.node)
+            elif g.node is not None and g.node.op in REGIONS:
+                self.write_region(g.node)
             elif g.node is not None and g.node.op is not ops.update_slice:
                 self.write_whole(g)
             else:
@@ -173,13 +193,23 @@ class _Fusion:
         sources: tuple[Source, ...] = (),
     ) -> str:
         """Add a kernel, which loads the sizes that it mentions; returns its name."""
-        name = f"k{self.kernels}_{what}"
-        self.kernels += 1
+        name = self.step_name(what)
         body, params = with_sizes(body, params, self.sources)
         self.steps.append(Kernel(name, params, body, updates or {}, sources))
         return name
 
+    def step_name(self, what: str) -> str:
+        self.kernels += 1
+        return f"k{self.kernels - 1}_{what}"
+
     # ------------------------------------------------------------------------------------------------- kernels
+
+    def write_claim(self, node: Node) -> None:
+        (_, ok, *values) = map(self.buffer, node.inputs)
+        shown = tuple(Load(b.name, (), I64) for b in values)
+        check = Check(Load(ok.name, (), BOOL), node.params["error"], node.params["message"], shown, node.source)
+        params = tuple({b.name: b for b in (ok, *values)}.values())
+        self.emit("check", (check,), params, sources=(node.source,) if node.source else ())
 
     def write_check(self, g: Group) -> None:
         assert g.node is not None
@@ -196,7 +226,7 @@ class _Fusion:
         while source in self.same_memory and self.names[source] not in self.buffers:
             source = self.same_memory[source]
         known = self.buffers.get(self.names[source])
-        if known is not None and source is value:
+        if known is not None and source.shape == value.shape:
             return known
         return Buffer(self.names[source], value.dtype, value.aval.bounds)
 
@@ -204,11 +234,28 @@ class _Fusion:
         assert g.node is not None
         nests[g.node.op](self.site(g.node, g.node.outputs))
 
+    def write_region(self, node: Node) -> None:
+        def fuse_body(body: Graph, aliases: Mapping[int, int], strides: Mapping[int, tuple[int, ...]]) -> KernelProgram:
+            return fuse(body, aliases=aliases, strides=strides, machine=self.machine, measure=False)
+
+        name = self.step_name(node.op.name.rstrip("_"))
+        reads = tuple(map(self.buffer, node.inputs))
+        writes = tuple(self.buffers[self.names[v]] for v in node.outputs)
+        trips = known_trips(node, self.makers)
+        region = REGIONS[node.op](RegionSite(node, name, reads, writes, trips, fuse_body, self.temporary, self.new_constant))
+        self.steps.append(region)
+        self.decisions += [replace(d, what=f"{name}: {d.what}") for body in region.bodies for d in body.decisions]
+
+    def new_constant(self, value: np.ndarray[Any, Any]) -> str:
+        name = self.temporary(value.dtype, value.shape).name
+        self.constants[name] = value
+        return name
+
     def write_loops(self, g: Group) -> None:
         """The kernel of a group of point nodes and reductions, box by box."""
         updates: dict[str, str] = {}
         if g.node is not None:
-            updates[self.names[g.node.output]] = self.names[g.node.inputs[0]]
+            updates[self.names[g.node.output]] = self.buffer(g.node.inputs[0]).name
         empty = bool(g.stores) and all(self.buffers[self.names[v]].size == 0 for v in g.stores)
         if empty or (g.node is not None and g.points == 0):
             if updates:  # nothing changes, but the result must be there

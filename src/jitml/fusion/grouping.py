@@ -9,7 +9,7 @@ is seen at once; the sweep is near-linear in the number of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from jitml.fusion import cost
@@ -22,12 +22,14 @@ from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Decision
+from jitml.fusion.regions import UPDATES, carried_operands, known_trips
 from jitml.fusion.sizes import Sizes
 from jitml.ir import ops
 from jitml.ir.dims import bound, syms_in
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.printer import name_values
 
+_NONE: Mapping[Value, Value] = {}
 MOST_BOXES = 32  # a loop nest is cut into at most so many boxes
 
 
@@ -53,14 +55,14 @@ def group(
     sizes: Sizes,
     machine: Machine,
     *,
-    in_place: frozenset[Value] = frozenset(),
+    in_place: Mapping[Value, Value] = _NONE,
     strided: frozenset[Value] = frozenset(),
 ) -> Grouping:
     """Partition a graph's live nodes into groups.
 
     Args:
         sizes: the variables that stand for sizes in the groups' kernels.
-        in_place: inputs whose memory an output is to end up in, so that a slice of them is updated where it is.
+        in_place: output -> the input whose memory it is to end up in, so that a slice of that is updated where it is.
         strided: inputs that are not C-contiguous.
     """
     return _Sweep(graph, sizes, machine, in_place, strided).run()
@@ -68,7 +70,7 @@ def group(
 
 class _Sweep:
     def __init__(
-        self, graph: Graph, sizes: Sizes, machine: Machine, in_place: frozenset[Value], strided: frozenset[Value]
+        self, graph: Graph, sizes: Sizes, machine: Machine, in_place: Mapping[Value, Value], strided: frozenset[Value]
     ) -> None:
         self.graph, self.sizes, self.machine, self.in_place, self.strided = graph, sizes, machine, in_place, strided
         self.names = name_values(graph)
@@ -81,34 +83,68 @@ class _Sweep:
         self.users: dict[Value, list[Group]] = {}
         self.stored: dict[Value, Group] = {}
         self.same_memory: dict[Value, Value] = {}
+        self.claimed: dict[Value, Group] = {}  # result of a check -> the group that looks
+        sized = (sizes.values[sym] for v in graph.outputs for sym in v.aval.syms)
+        self.outputs = frozenset((*graph.outputs, *sized))
         self.decisions: list[Decision] = []
 
     def run(self) -> Grouping:
-        outputs = {*self.graph.outputs, *(self.sizes.values[sym] for v in self.graph.outputs for sym in v.aval.syms)}
         for node in reversed(self.graph.nodes):
             if node.op is ops.bind:  # whoever mentions the size wants its value
                 continue
-            value = node.output
-            users = self.users.get(value, [])
             if node.op in (ops.gather, ops.scatter):
                 # Even if nothing uses it any more: `expand` says it otherwise, and leaves the node for the check.
                 self.place_check(node)
-            if (not users and value not in outputs) or (node.op is ops.array and not self.point[value]):
-                continue
-            if len(users) > 1:
-                users = self.merge(value, users)
-            if node.op in REDUCTIONS:
-                self.place_reduction(node, users, value in outputs)
-            elif self.point[value]:
-                self.place_point(node, users, value in outputs)
+            if node.op is ops.check:
+                self.place_claim(node)
+            elif len(node.outputs) != 1 or node.bodies:
+                self.place_region(node)
             else:
-                self.place_whole(node, users)
+                self.place_value(node, node.output)
         for value in self.graph.inputs:
             if len(self.users.get(value, [])) > 1:
                 self.merge(value, self.users[value])
+        self.read_before_updates()
         return Grouping(self.in_order(), self.stored, self.same_memory, self.decisions)
 
     # ------------------------------------------------------------------------------------------------ placing
+
+    def place_value(self, node: Node, value: Value) -> None:
+        users, must = self.users.get(value, []), value in self.outputs
+        if (not users and not must) or (node.op is ops.array and not self.point[value]):
+            return
+        if len(users) > 1:
+            users = self.merge(value, users)
+        if node.op in REDUCTIONS:
+            self.place_reduction(node, users, must)
+        elif self.point[value]:
+            self.place_point(node, users, must)
+        else:
+            self.place_whole(node, users)
+
+    def place_region(self, node: Node) -> None:
+        """A step of its own, after all that it reads. Nothing joins it."""
+        users = {g: None for v in node.outputs for g in self.merge(v, self.users.get(v, []))}
+        if not users and self.outputs.isdisjoint(node.outputs) and not node.has_effect:
+            return
+        self.place_whole(node, list(users))
+
+    def place_claim(self, node: Node) -> None:
+        """A check: a kernel that looks. What wants the result reads the operand instead, and comes after the check."""
+        value, source = node.output, node.inputs[0]
+        users = self.merge(value, self.users.get(value, []))
+        g = self.new_group(users)
+        g.node = node
+        for operand in node.inputs[1:]:
+            self.want(g, operand, WHOLE, frozenset())
+        self.claimed[value] = g
+        for h in users:
+            h.claims[value] = None
+            h.members.append(node)
+            for index, reach in h.wanted[value].items():
+                self.want(h, source, index, reach)
+        if any(WHOLE in h.wanted[value] for h in users):
+            self.same_memory[value] = source
 
     def see_through(self, node: Node, users: list[Group]) -> list[Group]:
         """Let calls and nests that want a reshaped array read the array itself; the users that are left."""
@@ -117,9 +153,7 @@ class _Sweep:
         value, source = node.output, node.inputs[0]
         # An update in place starts from its operand's own buffer.
         through = [
-            g
-            for g in users
-            if g.node is not None and g.node.op not in (ops.update_slice, ops.scatter) and set(g.wanted[value]) == {WHOLE}
+            g for g in users if g.node is not None and not self.starts_from(g.node, value) and set(g.wanted[value]) == {WHOLE}
         ]
         if through:
             self.same_memory[value] = source
@@ -127,6 +161,9 @@ class _Sweep:
             self.want(g, source, WHOLE, frozenset())
             del g.wanted[value]
         return [g for g in users if g not in through]
+
+    def starts_from(self, node: Node, value: Value) -> bool:
+        return value in carried_operands(node) or (node.op in UPDATES and value is node.inputs[0])
 
     def place_point(self, node: Node, users: list[Group], must: bool) -> None:
         value = node.output
@@ -281,7 +318,7 @@ class _Sweep:
         self.take(node, g)
         for out in node.outputs:
             self.stored[out] = g
-        for value in node.inputs:
+        for value in node.inputs[known_trips(node, self.producers) is not None :]:
             self.want(g, value, WHOLE, frozenset())
 
     def place_check(self, node: Node) -> None:
@@ -296,10 +333,10 @@ class _Sweep:
 
     def updates_in_place(self, node: Node) -> bool:
         """Writing a slice beats writing the whole if the rest is there already and need not be kept."""
-        x = node.inputs[0]
+        x = self.unchecked(node.inputs[0])
         if x in self.producers:
             return self.work.get(x, cost.MOST_WORK) > 0 or len(self.users.get(x, [])) > 0
-        return x in self.in_place
+        return x in self.in_place.values()
 
     def place_update(self, node: Node, users: list[Group]) -> None:
         g = self.new_group(users)
@@ -422,6 +459,7 @@ class _Sweep:
         g.stores |= h.stores
         g.reductions |= h.reductions
         g.members += h.members
+        g.claims |= h.claims
         for value, uses in h.wanted.items():
             for index, reach in uses.items():
                 g.want(value, index, reach)
@@ -436,20 +474,38 @@ class _Sweep:
         name = self.names[value]
         self.decisions.append(Decision(f"{node.op.name} %{name}: {what}" if node else f"%{name}: {what}", why))
 
+    def unchecked(self, value: Value) -> Value:
+        """What a value is the checked form of: the same memory."""
+        while (maker := self.producers.get(value)) is not None and maker.op is ops.check:
+            value = maker.inputs[0]
+        return value
+
+    def read_before_updates(self) -> None:
+        """Who reads what a group changes in place goes first, wherever the two do not depend on each other."""
+        pairs = [(self.stored[out], x) for out, x in self.in_place.items() if out in self.stored]
+        for g in self.groups:
+            if g.node is not None:
+                updated = carried_operands(g.node) if g.node.bodies else g.node.inputs[: g.node.op in UPDATES]
+                pairs += [(g, self.unchecked(x)) for x in updated]
+        for g, x in pairs:
+            g.follows += [h for h in self.users.get(x, []) if h is not g and h not in g.follows and self.connect(h, [g])]
+
     def in_order(self) -> list[Group]:
         """Topological, and as in the graph where that leaves a choice: the sweep made the last group first."""
         order: list[Group] = []
         done: set[int] = set()
         made_by = self.stored
         # Checks first: they must run before anything that the caller can see is written.
-        for start in sorted(self.groups, key=lambda g: (not g.checks, -g.number)):
+        for start in sorted(self.groups, key=lambda g: (not g.only_looks, -g.number)):
             stack = [start]
             while stack:
                 g = stack[-1]
                 if g.number in done:
                     stack.pop()
                     continue
-                waiting = [made_by[v] for v in g.wanted if v in made_by and made_by[v] is not g and made_by[v].number not in done]
+                before = [made_by[v] for v in g.wanted if v in made_by and made_by[v] is not g]
+                before += [self.claimed[v] for v in g.claims] + g.follows
+                waiting = [h for h in before if h.number not in done]
                 if waiting:
                     stack += waiting[:1]
                 else:

@@ -16,6 +16,7 @@ from jitml.fusion.lower.index_maps import aligned_blocks
 from jitml.fusion.lower.points import Index, Ranges, substituted
 from jitml.fusion.lower.scalars import Scalar, Scalars
 from jitml.fusion.sizes import Sizes
+from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Node, Value
 
@@ -46,6 +47,8 @@ class Group:
     members: list[Node] = field(default_factory=list)
     node: Node | None = None  # the only one, of a group that is not loops over points
     checks: dict[int, int] = field(default_factory=dict)  # only looks whether these operands are good indices of these axes
+    claims: dict[Value, None] = field(default_factory=dict)  # results of checks that it relies on
+    follows: list[Group] = field(default_factory=list)  # groups that read what this one then overwrites
     bits: int = 0
     after: int = 0
 
@@ -60,6 +63,11 @@ class Group:
         for n in self.axes.values():
             size *= bound(n)
         return size
+
+    @property
+    def only_looks(self) -> bool:
+        """Whether it makes nothing, and may end the program with an error."""
+        return bool(self.checks) or (self.node is not None and self.node.op is ops.check)
 
     @property
     def boxes(self) -> int:

@@ -39,7 +39,7 @@ from jitml.fusion.loops import (
     walk_expression,
 )
 from jitml.fusion.printer import show_expr
-from jitml.fusion.program import KernelProgram
+from jitml.fusion.program import KernelProgram, Region
 from jitml.fusion.races import races
 from jitml.fusion.ranges import Ranges
 from jitml.ir.op import OPS
@@ -67,10 +67,14 @@ def verify(kernel: Kernel, known: Known = Known()) -> Known:
     return Known(frozenset(verifier.checked), verifier.values)
 
 
-def verify_program(program: KernelProgram) -> KernelProgram:
-    """Check every kernel of a program, and that its buffers are declared and written before they are read."""
+def verify_program(program: KernelProgram, known: Known = Known()) -> KernelProgram:
+    """Check every kernel of a program, and that its buffers are declared and written before they are read.
+
+    Args:
+        known: what is known of its inputs.
+    """
     literals = {name: c for name, c in program.constants.items() if c.size and c.dtype.kind in "iub"}
-    known = Known(values={name: (int(c.min()), int(c.max())) for name, c in literals.items()})
+    known = replace(known, values={**known.values, **{name: (int(c.min()), int(c.max())) for name, c in literals.items()}})
     empty = {name for name, buffer in program.buffers.items() if not buffer.size}  # nothing to write, nothing to read
     written = {*program.inputs, *program.constants, *empty}
     for step in program.steps:
@@ -86,12 +90,55 @@ def verify_program(program: KernelProgram) -> KernelProgram:
         if isinstance(step, Kernel):
             known = verify(step, known)
         else:
-            known = replace(known, values=dict(known.values) | dict.fromkeys(step.writes))
+            if isinstance(step, Region):
+                verify_region(step, program, known)
+            known = Known(known.checked - set(step.writes), {**known.values, **dict.fromkeys(step.writes)})
         written |= set(step.writes)
     for name in program.outputs:
         if name not in written:
             raise VerificationError(f"nothing writes the output {name}")
     return program
+
+
+def verify_region(region: Region, program: KernelProgram, known: Known) -> None:
+    """Check that the bodies fit the buffers around them, and the bodies themselves.
+
+    Of a buffer that the region writes, a body knows nothing; of the index, that it counts.
+    """
+    values = {name: known.values.get(name) for name in region.reads}
+    if region.index is not None and isinstance(region.control, int) and region.control > 0:
+        values[region.index] = (0, region.control - 1)
+    checked = known.checked & set(region.reads)
+    bodies = 1 if region.kind == "loop" else 2
+    if not len(region.bodies) == len(region.arguments) == len(region.results) == bodies:
+        raise VerificationError(f"{region.name}: a {region.kind} has {bodies} bodies")
+    if isinstance(region.control, str):
+        dtype = program.buffers[region.control].dtype
+        if dtype != (I64 if region.kind == "loop" else BOOL):
+            raise VerificationError(f"{region.name} cannot be controlled by {region.control}, which is {dtype_name(dtype)}")
+    for body, arguments, results in zip(region.bodies, region.arguments, region.results):
+        for inner, outer in (*zip(body.inputs, arguments, strict=True), *zip(body.outputs, results, strict=True)):
+            _fits(region, body.buffers[inner], program.buffers[outer])
+        if body.constants:
+            raise VerificationError(f"{region.name}: a body has constants of its own")
+        ends = dict(zip(body.outputs, results))
+        for output, source in body.aliases.items():
+            if dict(zip(body.inputs, arguments))[source] != ends[output]:
+                raise VerificationError(f"{region.name}: {output} ends up in {ends[output]}, and cannot be {source} too")
+        inside = dict(zip(body.inputs, arguments))
+        verify_program(
+            body,
+            Known(
+                frozenset(inner for inner, outer in inside.items() if outer in checked),
+                {inner: values.get(outer) for inner, outer in inside.items()},
+            ),
+        )
+
+
+def _fits(region: Region, inner: Buffer, outer: Buffer) -> None:
+    same = inner.dtype == outer.dtype and inner.size == outer.size
+    if not same or (inner.shape == outer.shape and inner.element_strides != outer.element_strides and inner.size > 1):
+        raise VerificationError(f"{region.name}: {inner} cannot be {outer}")
 
 
 class _Verifier:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate, chain
 
 from jitml.fusion.loops import Check, Kernel, walk
-from jitml.fusion.program import KernelProgram, Step
+from jitml.fusion.program import Call, KernelProgram, Region, Step
 from jitml.fusion.sizes import buffers_of
 
 
@@ -34,8 +34,13 @@ class Uses:
     writes: tuple[str, ...]
 
 
+def updates_of(step: Step) -> Mapping[str, str]:
+    """Written buffer -> the buffer whose contents it must hold when the step starts."""
+    return {} if isinstance(step, Call) else step.updates
+
+
 def uses_of(step: Step, program: KernelProgram) -> Uses:
-    reads = (*step.reads, *step.updates.values()) if isinstance(step, Kernel) else step.reads
+    reads = (*step.reads, *updates_of(step).values())
     return Uses(tuple(dict.fromkeys((*reads, *sizes_of((*reads, *step.writes), program)))), step.writes)
 
 
@@ -49,7 +54,12 @@ def sizes_of(names: Iterable[str], program: KernelProgram) -> tuple[str, ...]:
 
 def has_check(step: Step) -> bool:
     """Whether the program may end with an error in this step."""
-    return isinstance(step, Kernel) and any(isinstance(s, Check) for s in walk(step.body))
+    match step:
+        case Kernel():
+            return any(isinstance(s, Check) for s in walk(step.body))
+        case Region():
+            return any(has_check(inner) for body in step.bodies for inner in body.steps)
+    return False
 
 
 def lifetimes(program: KernelProgram, uses: Sequence[Uses]) -> dict[str, Lifetime]:

@@ -6,12 +6,14 @@ by lifetime (`arena.py`). The caller's arrays are never written before the last 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from jitml.fusion.loops import Buffer
-from jitml.fusion.program import Call, KernelProgram, Step
-from jitml.memory.arena import aligned, pack
-from jitml.memory.liveness import Lifetime, lifetimes, uses_of
+from jitml.fusion.program import Call, KernelProgram, Region, Step
+from jitml.ir.types import DTYPES
+from jitml.memory.arena import Packing, aligned, pack
+from jitml.memory.liveness import Lifetime, lifetimes, peak, uses_of
 from jitml.memory.program import MemoryReport, Place, Program
 from jitml.memory.sharing import Sharing, share
 
@@ -20,28 +22,81 @@ def plan(kernels: KernelProgram) -> Program:
     """Give every buffer its place; `copy` calls are added where an update in place or an alias cannot be had.
 
     Outputs that alias an input live in the caller's array if they can, else in the arena with a copy at the end.
+    The bodies of regions are planned first, each by itself: their arena is a buffer of the program around.
     """
+    return _plan(kernels, may_fail=True)
+
+
+def _plan(kernels: KernelProgram, *, may_fail: bool) -> Program:
+    kernels, bodies = _plan_bodies(kernels)
     uses = [uses_of(step, kernels) for step in kernels.steps]
     lives = lifetimes(kernels, uses)
-    sharing = share(kernels, uses, lives)
+    sharing = share(kernels, uses, lives, may_fail=may_fail)
+    kernels = replace(kernels, buffers={**kernels.buffers, **sharing.temporaries})
     fixed = _fixed_places(kernels)
     storages = _storages(kernels, sharing, lives, fixed)
     sizes = {home: max(extent(kernels.buffers[name]) for name in names) for home, (names, _) in storages.items()}
-    packing = pack(sizes, {home: life for home, (_, life) in storages.items()})
+    spans = {home: life for home, (_, life) in storages.items()}
+    packing = pack(sizes, spans)
     places: dict[str, Place] = {}
     for name in kernels.buffers:
         home = sharing.home(name)
         start = packing.offsets.get(home, 0) + first_element(kernels.buffers[name])
         places[name] = fixed[home] if home in fixed else Place("arena", offset=start)
-    in_caller = {*kernels.inputs, *kernels.constants, *kernels.outputs} - set(kernels.aliases)
-    report = MemoryReport(
+    report = _report(kernels, sharing, packing, sizes, spans, bodies)
+    return Program(replace(kernels, steps=_steps(kernels, sharing)), places, packing.size, report, bodies)
+
+
+def _plan_bodies(kernels: KernelProgram) -> tuple[KernelProgram, dict[str, tuple[Program, ...]]]:
+    """The program with planned regions, whose scratch is one of its buffers; and the plans, by region.
+
+    What a body updates belongs to the program around, so that a check that fails there leaves nothing half done for
+    the caller to see: the program around keeps such buffers apart from the caller's.
+    """
+    buffers, steps, bodies = dict(kernels.buffers), list(kernels.steps), {}
+    for n, step in enumerate(steps):
+        if not isinstance(step, Region):
+            continue
+        plans = bodies[step.name] = tuple(_plan(body, may_fail=False) for body in step.bodies)
+        arena, scratch = max(body.arena_size for body in plans), None
+        if arena:
+            scratch = f"{step.name}_scratch"
+            buffers[scratch] = Buffer(scratch, DTYPES["u8"], (arena,))
+        steps[n] = replace(step, bodies=tuple(body.kernels for body in plans), scratch=scratch)
+    return replace(kernels, buffers=buffers, steps=tuple(steps)), bodies
+
+
+def _report(
+    kernels: KernelProgram,
+    sharing: Sharing,
+    packing: Packing,
+    sizes: Mapping[str, int],
+    spans: Mapping[str, Lifetime],
+    bodies: Mapping[str, tuple[Program, ...]],
+) -> MemoryReport:
+    """The account of a program and all that is nested in it; names of the latter begin with their region's."""
+    scratch = {step.scratch: step.name for step in kernels.steps if isinstance(step, Region) and step.scratch is not None}
+    in_caller = {*kernels.inputs, *kernels.constants, *kernels.outputs, *scratch} - set(kernels.aliases)
+    inner = [(name, body.report) for name, plans in bodies.items() for body in plans]
+    lower_bound = packing.lower_bound
+    if scratch:
+        least = {home: aligned(size) for home, size in sizes.items()}
+        least |= {home: max(body.report.lower_bound for body in bodies[name]) for home, name in scratch.items()}
+        lower_bound = peak(least, spans)
+    return MemoryReport(
         arena=packing.size,
-        lower_bound=packing.lower_bound,
-        total=sum(aligned(extent(b)) for name, b in kernels.buffers.items() if name not in in_caller),
-        in_place=tuple(sharing.in_place),
-        copies=(*(name for name, _ in _copies(sharing)), *sharing.write_backs),
+        lower_bound=lower_bound,
+        total=sum(aligned(extent(b)) for name, b in kernels.buffers.items() if name not in in_caller)
+        + sum(report.total for _, report in inner),
+        in_place=(
+            *sharing.in_place,
+            *((f"{name}.{written}", f"{name}.{read}", n) for name, report in inner for written, read, n in report.in_place),
+        ),
+        copies=(
+            *_copied(sharing),
+            *(f"{name}.{copied}" for name, report in inner for copied in report.copies),
+        ),
     )
-    return Program(replace(kernels, steps=_steps(kernels, sharing)), places, packing.size, report)
 
 
 def extent(buffer: Buffer) -> int:
@@ -83,12 +138,18 @@ def _copies(sharing: Sharing) -> list[tuple[str, str]]:
     return before + sharing.copies_after
 
 
+def _copied(sharing: Sharing) -> tuple[str, ...]:
+    """Buffers whose contents are moved, wholly or where they changed, only because memory cannot be shared."""
+    back = [written for _, kernel in sharing.detours.values() for written in kernel.updates]
+    return (*(name for name, _ in _copies(sharing)), *back, *sharing.write_backs)
+
+
 def _steps(kernels: KernelProgram, sharing: Sharing) -> tuple[Step, ...]:
     steps: list[Step] = []
     for n, step in enumerate(kernels.steps):
         steps += (_copy(*pair) for pair in sharing.copies_before.get(n, ()))
         if n not in sharing.dropped:
-            steps.append(step)
+            steps += sharing.detours.get(n, (step,))
     return (*steps, *sharing.write_backs.values(), *(_copy(*pair) for pair in sharing.copies_after))
 
 

@@ -7,13 +7,13 @@ before it has been read. This is decided from the kernel's accesses alone: `may_
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jitml.fusion.dependence import Access, Accesses, Path, accesses, coincide_only_together
 from jitml.fusion.loops import Buffer, Kernel
-from jitml.fusion.program import KernelProgram, Step
-from jitml.memory.liveness import Lifetime, Uses, has_check
-from jitml.memory.writeback import write_back
+from jitml.fusion.program import Call, KernelProgram, Region, Step
+from jitml.memory.liveness import Lifetime, Uses, has_check, updates_of
+from jitml.memory.writeback import renamed, write_back
 
 
 def may_share(kernel: Kernel, read: str, written: str, known: Accesses | None = None) -> bool:
@@ -55,6 +55,8 @@ class Sharing:
     copies_before: dict[int, list[tuple[str, str]]] = field(default_factory=dict)  # step -> (from, to)
     copies_after: list[tuple[str, str]] = field(default_factory=list)
     write_backs: dict[str, Kernel] = field(default_factory=dict)  # outputs that need no more than their changes copied
+    detours: dict[int, tuple[Kernel, Kernel]] = field(default_factory=dict)  # step -> what stores apart, and what writes back
+    temporaries: dict[str, Buffer] = field(default_factory=dict)  # that detours need
     dropped: set[int] = field(default_factory=set)  # copies that sharing has made needless
 
     def __post_init__(self) -> None:
@@ -64,6 +66,7 @@ class Sharing:
         written_back = set(self.program.aliases)
         self._own_memory = set(self.program.outputs) - written_back
         self._callers = {*self.program.inputs, *self.program.constants}
+        self._bound_for: dict[str, str] = {}  # what becomes an aliased output by updates -> where that output must end up
 
     def home(self, name: str) -> str:
         while self._home[name] != name:
@@ -71,13 +74,17 @@ class Sharing:
         return name
 
     def may_share(self, n: int, read: str, written: str) -> bool:
-        """`may_share` for step n; of the calls into libraries, a copy and a sort may run in place."""
-        step = self.program.steps[n]
-        if not isinstance(step, Kernel):
-            return step.name in ("copy", "sort")
-        if n not in self._known:
-            self._known[n] = accesses(step)
-        return may_share(step, read, written, self._known[n])
+        """`may_share` for step n. Of the calls into libraries, a copy and a sort may run in place."""
+        match self.program.steps[n]:
+            case Kernel() as kernel:
+                if n not in self._known:
+                    self._known[n] = accesses(kernel)
+                return may_share(kernel, read, written, self._known[n])
+            case Call(name):
+                return name in ("copy", "sort")
+            case Region(updates=updates) as region:
+                # The initial value is gone with the first iteration, so no body may read it under its own name.
+                return updates.get(written) == read and read not in region.reads
 
     def give(self, n: int, read: str, written: str) -> None:
         """Let `written` live where `read` lived. Memory of the caller keeps its name."""
@@ -88,7 +95,7 @@ class Sharing:
         self._given.add(read)
         self.in_place.append((written, read, n))
         step = self.program.steps[n]
-        if not isinstance(step, Kernel) and step.name == "copy" and read in step.reads:
+        if isinstance(step, Call) and step.name == "copy" and read in step.reads:
             self.dropped.add(n)  # a copy onto itself
 
     def is_free(self, n: int, read: str, written: str) -> bool:
@@ -98,41 +105,81 @@ class Sharing:
         if not same_layout(self.program.buffers[read], self.program.buffers[written]):
             return False
         homes = {self.home(read), self.home(written)}
-        return len(homes) == 2 and homes.isdisjoint(self._callers) and not homes <= self._own_memory
+        callers = homes & self._callers
+        if len(homes) != 2 or homes <= self._own_memory:
+            return False
+        return not callers or callers == {self.home(read)} == {self._bound_for.get(written)}
+
+    def update(self, n: int, read: str, written: str) -> bool:
+        """Let an update happen in place: as it is, or by storing apart first, and then what changed. False if neither can be."""
+        if not self.may_share(n, read, written):
+            kernel = self.program.steps[n]
+            if not isinstance(kernel, Kernel) or n in self.detours or kernel.updates.get(written) != read:
+                return False
+            apart = replace(self.program.buffers[written], name=f"{written}_new")
+            first = renamed(kernel, written, apart.name)
+            (target,) = (b for b in kernel.params if b.name == written)
+            back = write_back(first, apart.name, target)
+            if back is None:
+                return False
+            self.temporaries[apart.name] = apart
+            self._home[apart.name] = apart.name
+            self._home[apart.name] = apart.name
+            self.lives[apart.name] = Lifetime(n, n)
+            self.detours[n] = (first, replace(back, updates={written: read}))
+        self.give(n, read, written)
+        return True
+
+    def live_in(self, output: str, source: str, *, may_fail: bool) -> bool:
+        """Compute an output right in the caller's array that it must end up in, if that can be.
+
+        Not if a later step still reads the old contents, and not if a check could fail once they are half gone.
+
+        Args:
+            may_fail: whether it matters that a check fails after the array has changed.
+        """
+        chain = self.chain(output, source)
+        start, first = chain[0], self.lives[chain[0]].first
+        steps = self.program.steps
+        if first >= len(steps) or not same_layout(self.program.buffers[start], self.program.buffers[source]):
+            return False
+        if self.lives[source].last > first or (may_fail and any(has_check(step) for step in steps[first:])):
+            return False
+        base = updates_of(steps[first]).get(start)
+        if source not in self.uses[first].reads:
+            self.give(first, source, start)
+        elif base not in (None, source) or not self.update(first, source, start):  # else the base is copied in before
+            return False
+        self._bound_for |= dict.fromkeys(chain, source)
+        return True
+
+    def chain(self, output: str, source: str) -> list[str]:
+        """The buffers that become the output by updates, oldest first."""
+        names = [output]
+        while (n := self.lives[names[0]].first) < len(self.program.steps):
+            base = updates_of(self.program.steps[n]).get(names[0])
+            if base is None or base in self._callers or base in self.program.outputs:
+                break
+            names.insert(0, base)
+        return names
 
 
-def share(program: KernelProgram, uses: Sequence[Uses], lives: dict[str, Lifetime]) -> Sharing:
-    """Decide every sharing and every copy that the program needs."""
+def share(program: KernelProgram, uses: Sequence[Uses], lives: dict[str, Lifetime], *, may_fail: bool = True) -> Sharing:
+    """Decide every sharing and every copy that the program needs.
+
+    Args:
+        may_fail: whether the caller may see its arrays after a check has failed.
+    """
     sharing = Sharing(program, uses, lives)
     for output, source in program.aliases.items():
-        if may_live_in(sharing, output, source):
-            sharing.give(lives[output].first, source, output)
-        elif (kernel := changed_part(sharing, output, source)) is not None:
+        if not sharing.live_in(output, source, may_fail=may_fail) and (kernel := changed_part(sharing, output, source)):
             sharing.write_backs[output] = kernel
-        else:
-            sharing.copies_after.append((output, source))
     for n, step in enumerate(program.steps):
         _share_step(sharing, n, step)
+    for output, source in program.aliases.items():
+        if output not in sharing.write_backs and sharing.home(output) != source:
+            sharing.copies_after.append((output, source))
     return sharing
-
-
-def may_live_in(sharing: Sharing, output: str, source: str) -> bool:
-    """Whether an output may be computed right in the caller's array that it must end up in.
-
-    Not if a later step still reads the old contents, and not if a check could fail once they are half gone.
-    """
-    program, first = sharing.program, sharing.lives[output].first
-    if first >= len(program.steps) or not same_layout(program.buffers[output], program.buffers[source]):
-        return False
-    if any(has_check(step) for step in program.steps[first:]):
-        return False
-    if sharing.lives[source].last > first:
-        return False
-    if source not in sharing.uses[first].reads:
-        return True
-    step = program.steps[first]
-    base = step.updates.get(output) if isinstance(step, Kernel) else None
-    return base in (None, source) and sharing.may_share(first, source, output)  # else the base is copied in before
 
 
 def changed_part(sharing: Sharing, output: str, source: str) -> Kernel | None:
@@ -150,13 +197,11 @@ def changed_part(sharing: Sharing, output: str, source: str) -> Kernel | None:
 
 
 def _share_step(sharing: Sharing, n: int, step: Step) -> None:
-    updates = dict(step.updates) if isinstance(step, Kernel) else {}
+    updates = updates_of(step)
     for written, read in updates.items():
         if sharing.home(written) == sharing.home(read) or written in sharing.write_backs:
             continue
-        if sharing.is_free(n, read, written) and sharing.may_share(n, read, written):
-            sharing.give(n, read, written)
-        else:
+        if not (sharing.is_free(n, read, written) and sharing.update(n, read, written)):
             sharing.copies_before.setdefault(n, []).append((read, written))
     for written in sharing.uses[n].writes:
         if written not in updates and sharing.lives[written].first == n:

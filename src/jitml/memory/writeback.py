@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from jitml.fusion.loops import (
+    Alloc,
     Buffer,
     Expr,
+    If,
     Kernel,
     Load,
     Loop,
@@ -42,6 +44,27 @@ def write_back(kernel: Kernel, output: str, target: Buffer) -> Kernel | None:
         return None
     params = (source, target)
     return Kernel(f"{kernel.name}_back", params, body, sources=kernel.sources)
+
+
+def renamed(kernel: Kernel, written: str, name: str) -> Kernel:
+    """The kernel that stores to `name` what `kernel` stores to `written`; nothing else is there."""
+    params = tuple(replace(b, name=name) if b.name == written else b for b in kernel.params)
+    updates = {buffer: base for buffer, base in kernel.updates.items() if buffer != written}
+    return replace(kernel, params=params, body=_storing_to(kernel.body, written, name), updates=updates)
+
+
+def _storing_to(body: Sequence[Stmt], written: str, name: str) -> tuple[Stmt, ...]:
+    def change(stmt: Stmt) -> Stmt:
+        match stmt:
+            case Store() if stmt.buffer == written:
+                return replace(stmt, buffer=name)
+            case Loop() | Alloc():
+                return replace(stmt, body=_storing_to(stmt.body, written, name))
+            case If():
+                return replace(stmt, then=_storing_to(stmt.then, written, name), orelse=_storing_to(stmt.orelse, written, name))
+        return stmt
+
+    return tuple(map(change, body))
 
 
 def _stores_only(body: Sequence[Stmt], output: str, target: Buffer, indices: frozenset[str]) -> tuple[Stmt, ...] | None:

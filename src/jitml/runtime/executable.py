@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from jitml.codegen.llvm.entry import ENTRY
 from jitml.codegen.llvm.kernel import NO_MEMORY
-from jitml.codegen.llvm.module import ENTRY, Module, emit_program
+from jitml.codegen.llvm.module import Module, emit_program
 from jitml.errors import FailedCheck
 from jitml.fusion.cost import kernel_flops, matrix_flops
 from jitml.fusion.loops import Buffer, Check

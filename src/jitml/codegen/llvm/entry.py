@@ -1,0 +1,191 @@
+"""How do a program's steps run one after the other?  One function that calls theirs: the entry, loops and branches included.
+
+Bodies of regions are written into the same function, and every buffer's address is found once, before the first step:
+what a loop does per iteration is its calls, its counter and its checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+
+from jitml.codegen.llvm.calls import emit_call
+from jitml.codegen.llvm.kernel import Unit, emit_kernel
+from jitml.codegen.llvm.nest import identifier
+from jitml.codegen.llvm.storage import storage_groups
+from jitml.fusion.loops import Kernel
+from jitml.fusion.program import Call, Region
+from jitml.memory.liveness import sizes_of, uses_of
+from jitml.memory.program import Program
+
+ENTRY = "jitml_run"
+
+
+class Entry:
+    """Writes the entry of a program, and through `unit` the functions of all its kernels and calls.
+
+    Args:
+        streamed: buffers of the program that are stored past the caches.
+    """
+
+    def __init__(self, unit: Unit, program: Program, streamed: frozenset[str]) -> None:
+        self.unit = unit
+        self.streamed = streamed
+        self.addresses: list[str] = []
+        self.lines: list[str] = []
+        self.block = "start"  # the label of the block that is being written
+        self.numbers = count()
+        kernels = program.kernels
+        slots = {"input": 0, "output": len(kernels.inputs), "constant": len(kernels.inputs) + len(kernels.outputs)}
+        used = _used(program)
+        pointers = {}
+        for name in filter(used.__contains__, kernels.buffers):
+            place = program.places[name]
+            if place.space == "arena":
+                pointers[name] = self._address(name, f"getelementptr i8, ptr %arena, i64 {place.offset}")
+            else:
+                slot = self._address(f"{name}.slot", f"getelementptr ptr, ptr %table, i64 {slots[place.space] + place.index}")
+                pointers[name] = self._address(name, f"load ptr, ptr {slot}")
+        self._steps(program, pointers, "")
+
+    @property
+    def text(self) -> str:
+        head = f"define i64 @{ENTRY}(ptr %table, ptr %arena, ptr %error) #0 {{"
+        return "\n".join([head, "entry:", *self.addresses, "  br label %start", "start:", *self.lines, "  ret i64 0", "}"])
+
+    # --------------------------------------------------------------------------------------------------- steps
+
+    def _steps(self, program: Program, pointers: Mapping[str, str], path: str) -> None:
+        """The steps of a program whose buffers lie at `pointers`; `path` tells its functions from those of others."""
+        for step in program.kernels.steps:
+            symbol = f"{identifier(path + step.name)}.{next(self.numbers)}"
+            match step:
+                case Kernel():
+                    names = [b.name for b in step.params]
+                    emit_kernel(self.unit, step, symbol, storage_groups(program, names), frozenset() if path else self.streamed)
+                    self._call(symbol, [pointers[name] for name in names])
+                case Call():
+                    touched = (*step.reads, *step.writes)
+                    groups = storage_groups(program, dict.fromkeys((*touched, *sizes_of(touched, program.kernels))))
+                    names = emit_call(self.unit, step, symbol, program.kernels, groups)
+                    self._call(symbol, [pointers[name] for name in names])
+                case Region():
+                    self._region(step, program.bodies[step.name], pointers, f"{path}{step.name}.")
+
+    def _call(self, symbol: str, pointers: Sequence[str]) -> None:
+        """Run a function; leave if it reports a failed check."""
+        args = ", ".join(f"ptr {p}" for p in ("%error", *pointers))
+        code, failed, fail, good = self._value("code"), self._value("failed"), self._label("fail"), self._label("step")
+        self._emit(f"{code} = call i64 @{symbol}({args})")
+        self._emit(f"{failed} = icmp ne i64 {code}, 0")
+        self._emit(f"br i1 {failed}, label %{fail}, label %{good}")
+        self._start(fail)
+        self._emit(f"ret i64 {code}")
+        self._start(good)
+
+    # ------------------------------------------------------------------------------------------------- regions
+
+    def _region(self, region: Region, bodies: Sequence[Program], pointers: Mapping[str, str], path: str) -> None:
+        inside = [self._inside(region, k, body, pointers, path) for k, body in enumerate(bodies)]
+
+        def run(k: int) -> None:
+            self._steps(bodies[k], inside[k], path)
+
+        match region.kind:
+            case "loop":
+                self._loop(region, pointers, lambda: run(0))
+            case "while":
+                test, body, done = (self._label(word) for word in ("test", "body", "done"))
+                self._emit(f"br label %{test}")
+                self._start(test)
+                run(0)
+                self._branch(region, pointers, body, done)
+                self._start(body)
+                run(1)
+                self._emit(f"br label %{test}")
+                self._start(done)
+            case "cond":
+                then, orelse, done = (self._label(word) for word in ("then", "else", "done"))
+                self._branch(region, pointers, then, orelse)
+                for k, label in enumerate((then, orelse)):
+                    self._start(label)
+                    run(k)
+                    self._emit(f"br label %{done}")
+                self._start(done)
+
+    def _inside(self, region: Region, k: int, body: Program, pointers: Mapping[str, str], path: str) -> dict[str, str]:
+        """Where the buffers of a body lie."""
+        kernels = body.kernels
+        known = {
+            "input": [pointers[name] for name in region.arguments[k]],
+            "output": [pointers[name] for name in region.results[k]],
+        }
+        inside = {}
+        for name in filter(_used(body).__contains__, kernels.buffers):
+            place = body.places[name]
+            if place.space == "arena":
+                assert region.scratch is not None
+                base = pointers[region.scratch]
+                inside[name] = self._address(f"{path}{k}.{name}", f"getelementptr i8, ptr {base}, i64 {place.offset}")
+            else:
+                inside[name] = known[place.space][place.index]
+        return inside
+
+    def _loop(self, region: Region, pointers: Mapping[str, str], body: Callable[[], None]) -> None:
+        trips = str(region.control)
+        if isinstance(region.control, str):
+            trips = self._value("trips")
+            self._emit(f"{trips} = load i64, ptr {pointers[region.control]}")
+        index, following, more = self._value("index"), self._value("following"), self._value("more")
+        head, inside, done = (self._label(word) for word in ("head", "body", "done"))
+        before = self.block
+        self._emit(f"br label %{head}")
+        self._start(head)
+        phi = len(self.lines)  # written when it is known which block the body ends in
+        self._emit(f"{more} = icmp slt i64 {index}, {trips}")
+        self._emit(f"br i1 {more}, label %{inside}, label %{done}")
+        self._start(inside)
+        if region.index is not None:
+            self._emit(f"store i64 {index}, ptr {pointers[region.index]}")
+        body()
+        self._emit(f"{following} = add i64 {index}, 1")
+        self._emit(f"br label %{head}")
+        self.lines.insert(phi, f"  {index} = phi i64 [ 0, %{before} ], [ {following}, %{self.block} ]")
+        self._start(done)
+
+    def _branch(self, region: Region, pointers: Mapping[str, str], yes: str, no: str) -> None:
+        assert isinstance(region.control, str)
+        byte, truth = self._value("byte"), self._value("truth")
+        self._emit(f"{byte} = load i8, ptr {pointers[region.control]}")
+        self._emit(f"{truth} = icmp ne i8 {byte}, 0")
+        self._emit(f"br i1 {truth}, label %{yes}, label %{no}")
+
+    # --------------------------------------------------------------------------------------------------- lines
+
+    def _emit(self, line: str) -> None:
+        self.lines.append(f"  {line}")
+
+    def _start(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def _value(self, stem: str) -> str:
+        return f"%{stem}{next(self.numbers)}"
+
+    def _label(self, stem: str) -> str:
+        return f"{stem}{next(self.numbers)}"
+
+    def _address(self, name: str, value: str) -> str:
+        """A pointer found once, before the first step."""
+        pointer = f"%{identifier(name)}.p{next(self.numbers)}"
+        self.addresses.append(f"  {pointer} = {value}")
+        return pointer
+
+
+def _used(program: Program) -> set[str]:
+    """The buffers that some step needs the address of."""
+    used: set[str] = set()
+    for step in program.kernels.steps:
+        names = [b.name for b in step.params] if isinstance(step, Kernel) else uses_of(step, program.kernels).reads
+        used.update(names, step.writes)
+    return used
