@@ -33,22 +33,19 @@ def _tuple(x: Any) -> tuple[Any, ...]:
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 
 
-def _bodies(functions: Sequence[Body], avals: Sequence[Aval], index: bool = False) -> tuple[list[Graph], list[Value]]:
+def _bodies(functions: Sequence[Body], avals: Sequence[Aval]) -> tuple[list[Graph], list[Value]]:
     """Graphs with the same inputs: the avals, then all that any of them captures."""
     outer = active_recorder()
     assert isinstance(outer, GraphBuilder)
-    captured: list[Value] = []
-    for _ in range(2):  # the second time, all know what the others capture
-        graphs = []
-        for function in functions:
-            b = GraphBuilder(outer)
-            inputs = [b.add_input(a) for a in avals]
-            for v in captured:
-                b.capture(v)
-            with recording(b):
-                graphs.append(b.build(_tuple(function(*inputs))))
-            captured += [v for v in b.captured if v not in captured]
-    return graphs, captured
+    builders, outputs = [GraphBuilder(outer) for _ in functions], []
+    for b, function in zip(builders, functions):
+        inputs = [b.add_input(a) for a in avals]
+        with recording(b):
+            outputs.append([b.capture(v) for v in _tuple(function(*inputs))])
+    captured = list(dict.fromkeys(v for b in builders for v in b.captured))
+    for b in builders:
+        b.inputs = b.inputs[: len(avals)] + [b.capture(v) for v in captured]
+    return [b.build(outs) for b, outs in zip(builders, outputs)], captured
 
 
 def for_(trip: Any, carried: Sequence[Value], body: Body) -> Any:
