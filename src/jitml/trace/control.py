@@ -13,20 +13,21 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from jitml.trace.drivers import HOOKS
+from jitml.trace.drivers import HOOKS, OURS
 from jitml.trace.escapes import can_lower, lower_escapes, within
 from jitml.trace.expressions import Expressions
 from jitml.trace.liveness import bound, find_carried
 
 # Python's compiler refuses more than twenty nested loops, tries and withs; a driven construct is a loop.
-_DEEPEST = 16
+DEEPEST = 16
 
 
 class Control(Expressions):
     """Rewrites one function, and those inside it."""
 
-    def __init__(self, names: frozenset[str], class_name: str) -> None:
-        super().__init__(names, class_name)
+    def __init__(self, names: frozenset[str], deepest: int = DEEPEST) -> None:
+        super().__init__(names)
+        self.deepest = deepest
         self.driven = True  # not in generators and class bodies
         self.walrus = True  # whether a temporary may be bound in an expression
         self.depth = 0  # of nested blocks
@@ -34,21 +35,22 @@ class Control(Expressions):
         self.caught = False  # in the body of a try with handlers
         self.inside = False  # in a driven construct
         self.outside: list[bool] = []  # the same, of the constructs around it
+        self.deleted: frozenset[str] = frozenset()  # names that the function unbinds somewhere
         self.certain: frozenset[str] = frozenset()  # names that are bound here, whatever happened
 
     def function(self, arguments: ast.arguments, body: list[ast.stmt]) -> list[ast.stmt]:
         """The body of a function."""
-        outside = self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus
+        outside = self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted
         self.driven, self.depth, self.caught, self.inside, self.walrus = can_lower(body), 0, False, False, True
         parameters = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
-        deleted = {n.id for n in within(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
-        self.certain = frozenset(a.arg for a in parameters if a is not None) - deleted
+        self.deleted = frozenset(n.id for n in within(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del))
+        self.certain = frozenset(a.arg for a in parameters if a is not None) - self.deleted
         if self.driven:
             body = lower_escapes(body)
             declared = {name for n in within(body) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
             find_carried(body, frozenset(set(bound(body)) | self.certain) - declared)
         body = self.block(body)
-        self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus = outside
+        self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted = outside
         return body
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -58,7 +60,7 @@ class Control(Expressions):
             binds = frozenset(bound([statement])) if isinstance(statement, (ast.Assign, ast.FunctionDef)) else frozenset()
             new = self.visit(statement)
             written.extend(new if isinstance(new, list) else [new])
-            self.certain |= binds
+            self.certain |= binds - self.deleted
         return written
 
     def _nested(self, statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -112,20 +114,27 @@ class Control(Expressions):
         if decided or not self._can_drive():
             node.test, node.body, node.orelse = test, self._nested(node.body), self._nested(node.orelse)
             return node
-        names: tuple[str, ...] = node.carries  # type: ignore[attr-defined]  # by `find_carried`
+        names, restored = node.carries, node.restores  # type: ignore[attr-defined]  # by `find_carried`
         driver, before = self._open(), self.certain
+        saved = f"__jm_saved_{self.depth}__"
+        begin = [self._enter(driver, names, (), node)]
+        load = self._load(driver, "load", names, node)
+        if restored:
+            values = self._hook("values_of", node, _strings(restored), self._locals(node))
+            begin.append(self._assign(saved, values, node))
+            load.append(self._if_driven(self._unpack(restored, ast.Name(saved, ast.Load()), node), driver, node))
         node.body = self.block(node.body)
         after_then, self.certain = self.certain, before
         node.orelse = self.block(node.orelse)
         after_else, self.certain = self.certain, before
         self._close()
-        node.test = ast.copy_location(ast.Name("__jm_branch", ast.Load()), test)
-        body = [*self._load(driver, "load", names, node), node, self._if_driven(self._step(driver, node), driver, node)]
+        node.test = ast.copy_location(ast.Name("__jm_branch__", ast.Load()), test)
+        body = [*load, node, self._if_driven(self._step(driver, node), driver, node)]
         self.certain |= after_then & after_else
         return [
             self._assign(driver, self._hook("if_", test, test), test),
-            self._if_driven(self._enter(driver, names, (), node), driver, node),
-            self._for(ast.Name("__jm_branch", ast.Store()), driver, body, node.test),
+            self._if_driven(begin, driver, node),
+            self._for(ast.Name("__jm_branch__", ast.Store()), driver, body, node.test),
             *self._load(driver, "result", names, node),
         ]
 
@@ -133,7 +142,7 @@ class Control(Expressions):
         iterable = self.visit(node.iter)
         if not self._can_drive():
             node.iter, node.target = iterable, self.visit(node.target)
-            node.body, node.orelse = self._nested(node.body), self._nested(node.orelse)
+            node.body, node.orelse = self._nested(node.body) + self._leave(node), self._nested(node.orelse)
             return node
         names, targets = node.carries, node.binds  # type: ignore[attr-defined]  # by `find_carried`
         driver, before = self._open(), self.certain
@@ -152,7 +161,8 @@ class Control(Expressions):
 
     def visit_While(self, node: ast.While) -> Any:
         if not self._can_drive():
-            node.test, node.body, node.orelse = self.visit(node.test), self._nested(node.body), self._nested(node.orelse)
+            node.test = self.visit(node.test)
+            node.body, node.orelse = self._nested(node.body) + self._leave(node), self._nested(node.orelse)
             return node
         names = node.carries  # type: ignore[attr-defined]  # by `find_carried`
         driver, before = self._open(), self.certain
@@ -167,7 +177,7 @@ class Control(Expressions):
         start = self._hook("while_", node, _strings(names), self._locals(node))
         return [
             self._assign(driver, start, node),
-            self._for(ast.Name("__jm_pass", ast.Store()), driver, [*load, goes_on], test),
+            self._for(ast.Name("__jm_pass__", ast.Store()), driver, [*load, goes_on], test),
             *self._load(driver, "result", names, node),
         ]
 
@@ -208,8 +218,13 @@ class Control(Expressions):
         return node
 
     def visit_Assert(self, node: ast.Assert) -> Any:
+        place = _last_comparison(node.test) or node.test
         test = self.visit(node.test)
-        node.test = self._hook("assert_", node.test, test) if self.driven else test
+        if self.driven:
+            # Python 3.11 raises from the place of the last comparison.
+            holds = ast.Compare(self._hook("assert_", place, test), [ast.Is()], [ast.Constant(True)])
+            test = self._placed(holds, place) if isinstance(place, ast.Compare) else holds.left
+        node.test = test
         node.msg = self.visit(node.msg) if node.msg else None
         return node
 
@@ -285,7 +300,7 @@ class Control(Expressions):
     # Pieces
 
     def _can_drive(self) -> bool:
-        return self.driven and self.depth < _DEEPEST
+        return self.driven and self.depth < self.deepest
 
     def _may_bind(self, operands: Sequence[ast.expr]) -> bool:
         """Whether operands can be driven: a temporary may be bound here, and they bind nothing themselves."""
@@ -295,7 +310,7 @@ class Control(Expressions):
         self.depth += 1
         self.outside.append(self.inside)
         self.inside = True
-        return f"__jm_driver_{self.depth}"
+        return f"__jm_driver_{self.depth}__"
 
     def _close(self) -> None:
         self.depth -= 1
@@ -303,7 +318,7 @@ class Control(Expressions):
 
     def _temporary(self) -> str:
         self.temporaries += 1
-        return f"__jm_value_{self.temporaries}"
+        return f"__jm_value_{self.temporaries}__"
 
     def _placed(self, node: Any, at: ast.AST) -> Any:
         return ast.fix_missing_locations(ast.copy_location(node, at))
@@ -338,7 +353,7 @@ class Control(Expressions):
         stops = node.stops  # type: ignore[union-attr]  # by `lower_escapes`
         if not stops:
             return [self._if_driven(self._step(driver, node), driver, node)]
-        stop = f"__jm_stop_{self.depth}"
+        stop = f"__jm_stop_{self.depth}__"
         flags = [ast.Name(flag, ast.Load()) for flag in stops]
         value = flags[0] if len(flags) == 1 else self._hook("any_of", node, *flags)
         step = self._if_driven(self._step(driver, node, ast.Name(stop, ast.Load())), driver, node)
@@ -349,18 +364,30 @@ class Control(Expressions):
         step.orelse = [self._placed(ast.If(ast.BoolOp(ast.And(), [unset, ends]), [ast.Break()], []), node)]
         return [self._assign(stop, value, node), step]
 
+    def _leave(self, node: ast.For | ast.While) -> list[ast.stmt]:
+        """The end of the body of a loop that is not driven, though its escapes are lowered."""
+        stops = getattr(node, "stops", ())
+        if not stops:
+            return []
+        test = self._hook("any_of", node, *[ast.Name(flag, ast.Load()) for flag in stops])
+        return [self._placed(ast.If(test, [ast.Break()], []), node)]
+
     def _load(self, driver: str, method: str, names: tuple[str, ...], at: ast.AST) -> list[ast.stmt]:
-        """`if d.drives: (*names,) = d.load()`, and unbind those that come out undefined."""
+        """`if d.drives: (*names,) = d.load()`"""
         call = self._method(driver, method, at)
         if not names:
             return [self._if_driven(ast.copy_location(ast.Expr(call), at), driver, at)]
+        return [self._if_driven(self._unpack(names, call, at), driver, at)]
+
+    def _unpack(self, names: tuple[str, ...], values: ast.expr, at: ast.AST) -> list[ast.stmt]:
+        """`(*names,) = values`, and those are unbound that come out undefined."""
         targets = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
-        statements: list[ast.stmt] = [ast.Assign([targets], call)]
+        statements: list[ast.stmt] = [ast.Assign([targets], values)]
         for name in names:
-            if name not in self.certain and not name.startswith("__jm_"):
+            if name not in self.certain and not name.startswith(OURS):
                 undefined = ast.Compare(ast.Name(name, ast.Load()), [ast.Is()], [self._undefined(at)])
                 statements.append(ast.If(undefined, [ast.Delete([ast.Name(name, ast.Del())])], []))
-        return [self._if_driven(statements, driver, at)]
+        return statements
 
     def _for(self, target: ast.expr, driver: str, body: list[ast.stmt], at: ast.AST, whole: ast.AST | None = None) -> ast.stmt:
         iterable = ast.copy_location(ast.Name(driver, ast.Load()), at)
@@ -371,10 +398,10 @@ class Control(Expressions):
         return ast.Attribute(ast.Name(HOOKS, ast.Load()), "UNDEF", ast.Load())
 
     def _mark_depth(self, level: int, at: ast.AST) -> ast.stmt:
-        return self._assign(f"__jm_depth_{level}", self._hook("depth", at), at)
+        return self._assign(f"__jm_depth_{level}__", self._hook("depth", at), at)
 
     def _unwind(self, level: int, at: ast.AST) -> ast.stmt:
-        return ast.copy_location(ast.Expr(self._hook("unwind", at, ast.Name(f"__jm_depth_{level}", ast.Load()))), at)
+        return ast.copy_location(ast.Expr(self._hook("unwind", at, ast.Name(f"__jm_depth_{level}__", ast.Load()))), at)
 
 
 def _is_decided(test: ast.expr) -> bool:
@@ -386,6 +413,18 @@ def _is_decided(test: ast.expr) -> bool:
             return _is_decided(operand)
         case _:
             return False
+
+
+def _last_comparison(test: ast.expr) -> ast.expr | None:
+    match test:
+        case ast.Compare():
+            return test
+        case ast.BoolOp(values=values):
+            return next((found for value in reversed(values) if (found := _last_comparison(value))), None)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _last_comparison(operand)
+        case _:
+            return None
 
 
 def _strings(names: tuple[str, ...]) -> ast.expr:

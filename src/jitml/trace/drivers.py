@@ -3,8 +3,8 @@
 A body stays inline, in the user's own frame; a *driver* decides how often it runs and what its names hold. Where everything is
 concrete a driver does what Python does, at the price of an attribute look-up. Where a condition or a range is traced, the driver
 (`regions.py`) captures the body: it may run it again and again, over one symbolic index, or once for each branch.
-Below, `d` is a local temporary, `__jm` the hooks. `names` are those locals whose values the construct can change and that
-somebody may read afterwards or in the next iteration; `targets` are the names that a `for` binds.
+Below, `d` is a local temporary, `__jm` the hooks (`__jm__`). `names` are those locals whose values the construct can change and
+that somebody may read afterwards or in the next iteration; `targets` are the names that a `for` binds.
 
     if test: A             d = __jm.if_(test)
     else: B                if d.drives: d.enter(names, __jm.locals())
@@ -14,6 +14,7 @@ somebody may read afterwards or in the next iteration; `targets` are the names t
                                else: B
                                if d.drives: d.step(__jm.locals())
                            if d.drives: (*names,) = d.result()
+                           (names that matter only within the branches are saved and restored in place, by `__jm.values_of`)
 
     for t in xs: A         d = __jm.for_(xs)
                            if d.drives: d.enter(names, __jm.locals(), targets)
@@ -60,7 +61,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
-HOOKS = "__jm"
+HOOKS = "__jm__"  # no class mangles a name that ends like this
+OURS = "__jm_"  # how all names that conversion adds begin
 Names = tuple[str, ...]
 Values = Mapping[str, Any]
 

@@ -1,11 +1,11 @@
 """How do `break`, `continue` and early `return` disappear?  Into flags, and `if`s around what follows them.
 
-    for x in xs:                           __jm_return = False
-        if bad(x): return x                for x in xs:                                  (stops at __jm_return)
-        use(x)                                 if bad(x): __jm_value = x; __jm_return = True
+    for x in xs:                           returned = False
+        if bad(x): return x                for x in xs:                                  (stops at `returned`)
+        use(x)                                 if bad(x): __jm_value = x; returned = True
     return None                                else: use(x)
-                                           if __jm.none_of(__jm_return): __jm_value = None
-                                           return __jm_value
+                                           if __jm__.none_of(returned): value = None
+                                           return value
 
 A body then always runs to its end, so that a driver (`drivers.py`) can stand around it; `with` and `finally` are right because
 control falls through them. Where one branch of an `if` always escapes, what follows moves into the other one: no flag is needed.
@@ -21,11 +21,11 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jitml.trace.drivers import HOOKS
+from jitml.trace.drivers import HOOKS, OURS
 
-RETURN, VALUE = "__jm_return", "__jm_value"
-# What follows an escaping branch moves at most so deep: Python allows twenty nested blocks.
-_DEEPEST_MOVE = 5
+RETURN, VALUE = "__jm_return__", "__jm_value__"
+# What follows an escape is nested at most so deep (then each statement is guarded for itself): Python allows twenty blocks.
+_DEEPEST = 5
 
 Loop = ast.For | ast.While
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -42,7 +42,7 @@ def lower_escapes(body: list[ast.stmt]) -> list[ast.stmt]:
         if not block.ends:
             written += lowering.guarded({RETURN} & block.flags, [_assign(VALUE, ast.Constant(None), body[-1])], body[-1])
         written.append(ast.copy_location(ast.Return(_load(VALUE, body[-1])), body[-1]))
-        undefined = ast.Attribute(ast.Name("__jm", ast.Load()), "UNDEF", ast.Load())
+        undefined = ast.Attribute(ast.Name(HOOKS, ast.Load()), "UNDEF", ast.Load())
         written = [_assign(RETURN, ast.Constant(False), body[0]), _assign(VALUE, undefined, body[0]), *written]
     return _without_unread(written)
 
@@ -113,33 +113,27 @@ class _Lowering:
         self.returns = returns
         self.loops = 0
 
-    def block(self, statements: Sequence[ast.stmt], loop: int | None, moved: int) -> _Block:
+    def block(self, statements: Sequence[ast.stmt], loop: int | None, depth: int) -> _Block:
+        """Lower statements; `depth` counts the blocks that lowering itself has put around them."""
         made = _Block()
         for position, statement in enumerate(statements):
+            if made.flags and depth < _DEEPEST:
+                after = self.block(statements[position:], loop, depth + 1)
+                made.statements += self.guarded(made.flags, after.statements, statement)
+                return _Block(made.statements, made.flags | after.flags, after.ends)
             rest = statements[position + 1 :]
-            if rest and isinstance(statement, ast.If) and moved < _DEEPEST_MOVE and self._move(statement, rest, loop):
-                lowered = self.statement(statement, loop, moved + 1)
-                rest = ()
-            else:
-                lowered = self.statement(statement, loop, moved)
-            made.statements += lowered.statements
+            moved = bool(rest) and isinstance(statement, ast.If) and depth < _DEEPEST and self._move(statement, rest, loop)
+            lowered = self.statement(statement, loop, depth + moved)
+            made.statements += self.guarded(made.flags, lowered.statements, statement)
             made.flags |= lowered.flags
-            if lowered.ends:
-                made.ends = True
-                made.statements += _never(rest, statement)
-                return made
-            if not rest:
-                return made
-            if lowered.flags:
-                after = self.block(rest, loop, moved)
-                made.statements += self.guarded(lowered.flags, after.statements, rest[0])
-                made.flags |= after.flags
-                made.ends = after.ends
-                return made
+            if lowered.ends or moved:
+                made.ends = lowered.ends
+                made.statements += [] if moved else _never(rest, statement)
+                break
         return made
 
     def _move(self, statement: ast.If, rest: Sequence[ast.stmt], loop: int | None) -> bool:
-        """Move what follows an `if` into the branch that goes on, if the other one always escapes."""
+        """Move what follows an `if` into the branch that goes on, if the other one always escapes; whether it was."""
         then, orelse = _always_escapes(statement.body), _always_escapes(statement.orelse)
         if then == orelse or (loop is None and not self.returns):
             return False
@@ -157,61 +151,61 @@ class _Lowering:
         test = ast.Call(hook, [_load(flag, at) for flag in sorted(flags)], [])
         return [ast.fix_missing_locations(ast.copy_location(ast.If(test, statements, []), at))]
 
-    def statement(self, statement: ast.stmt, loop: int | None, moved: int) -> _Block:
+    def statement(self, statement: ast.stmt, loop: int | None, depth: int) -> _Block:
         match statement:
             case ast.Return() if self.returns:
                 value = statement.value if statement.value is not None else ast.copy_location(ast.Constant(None), statement)
                 made = _set(RETURN, statement)
                 return _Block([_assign(VALUE, value, statement), *made.statements], made.flags, ends=True)
             case ast.Break() if loop is not None:
-                return _set(f"__jm_break_{loop}", statement)
+                return _set(f"__jm_break_{loop}__", statement)
             case ast.Continue() if loop is not None:
-                return _set(f"__jm_continue_{loop}", statement)
+                return _set(f"__jm_continue_{loop}__", statement)
             case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
                 return _Block([statement], ends=True)
             case ast.If():
-                return self._if(statement, loop, moved)
+                return self._if(statement, loop, depth)
             case ast.For() | ast.While():
-                return self._loop(statement, loop, moved)
+                return self._loop(statement, loop, depth)
             case ast.With():
-                inner = self.block(statement.body, loop, moved)
+                inner = self.block(statement.body, loop, depth)
                 statement.body = inner.statements
                 return _Block([statement], inner.flags)  # not `ends`: its manager may swallow an exception
             case ast.Try() | ast.TryStar():
-                return self._try(statement, loop, moved)
+                return self._try(statement, loop, depth)
             case ast.Match():
                 flags: set[str] = set()
                 for case in statement.cases:
-                    inner = self.block(case.body, loop, moved)
+                    inner = self.block(case.body, loop, depth)
                     case.body, flags = inner.statements, flags | inner.flags
                 return _Block([statement], flags)
             case _:
                 return _Block([statement])
 
-    def _if(self, statement: ast.If, loop: int | None, moved: int) -> _Block:
-        then = self.block(statement.body, loop, moved)
-        orelse = self.block(statement.orelse, loop, moved)
+    def _if(self, statement: ast.If, loop: int | None, depth: int) -> _Block:
+        then = self.block(statement.body, loop, depth)
+        orelse = self.block(statement.orelse, loop, depth)
         statement.body, statement.orelse = then.statements, orelse.statements
         return _Block([statement], then.flags | orelse.flags, then.ends and orelse.ends)
 
-    def _try(self, statement: ast.Try | ast.TryStar, loop: int | None, moved: int) -> _Block:
-        body = self.block(statement.body, loop, moved)
+    def _try(self, statement: ast.Try | ast.TryStar, loop: int | None, depth: int) -> _Block:
+        body = self.block(statement.body, loop, depth)
         statement.body = body.statements
         flags = set(body.flags)
         if statement.orelse:
-            orelse = self.block(statement.orelse, loop, moved)
+            orelse = self.block(statement.orelse, loop, depth)
             statement.orelse = self.guarded(body.flags, orelse.statements, statement.orelse[0])
             flags |= orelse.flags
         for handler in statement.handlers:
-            inner = self.block(handler.body, loop, moved)
+            inner = self.block(handler.body, loop, depth)
             handler.body, flags = inner.statements, flags | inner.flags
-        statement.finalbody = self.block(statement.finalbody, loop, moved).statements
+        statement.finalbody = self.block(statement.finalbody, loop, depth).statements
         return _Block([statement], flags)
 
-    def _loop(self, statement: Loop, outer: int | None, moved: int) -> _Block:
+    def _loop(self, statement: Loop, outer: int | None, depth: int) -> _Block:
         self.loops += 1
         _test_inside(statement)
-        stopped, skipped = f"__jm_break_{self.loops}", f"__jm_continue_{self.loops}"
+        stopped, skipped = f"__jm_break_{self.loops}__", f"__jm_continue_{self.loops}__"
         inner = self.block(statement.body, self.loops, 0)
         written: list[ast.stmt] = []
         if stopped in inner.flags:
@@ -225,7 +219,7 @@ class _Lowering:
         flags = stops - {stopped}
         if not orelse:
             return _Block(written, flags)
-        after = self.block(orelse, outer, moved)
+        after = self.block(orelse, outer, depth)
         written += self.guarded(stops, after.statements, orelse[0])
         return _Block(written, flags | after.flags, after.ends and not stops)
 
@@ -285,7 +279,7 @@ class _Sweep:
         kept: list[ast.stmt] = []
         for statement in statements:
             match statement:
-                case ast.Assign(targets=[ast.Name(id=name)]) if name.startswith("__jm_") and name not in self.read:
+                case ast.Assign(targets=[ast.Name(id=name)]) if name.startswith(OURS) and name not in self.read:
                     continue
                 case _:
                     self._parts(statement)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from jitml.trace.drivers import HOOKS
+from jitml.trace.drivers import HOOKS, OURS
 
 # Calls that look at their caller's frame, and must see it.
 _UNTOUCHED = {"super", "locals"}
@@ -28,9 +28,8 @@ _AUGMENTED: dict[type, str] = {
 class Expressions(ast.NodeTransformer):
     """Rewrites what is loaded, stored and called."""
 
-    def __init__(self, names: frozenset[str], class_name: str) -> None:
+    def __init__(self, names: frozenset[str]) -> None:
         self.names = names
-        self.class_name = class_name.lstrip("_")
 
     def _hook(self, name: str, at: ast.AST, *arguments: ast.expr) -> ast.expr:
         function = ast.Attribute(ast.Name(HOOKS, ast.Load()), name, ast.Load())
@@ -39,12 +38,8 @@ class Expressions(ast.NodeTransformer):
             ast.copy_location(made, at)
         return call
 
-    def _mangle(self, name: str) -> str:
-        private = name.startswith("__") and not name.endswith("__") and self.class_name
-        return f"_{self.class_name}{name}" if private else name
-
     def _is_own(self, name: str) -> bool:
-        return name in self.names or name.startswith(HOOKS)
+        return name in self.names or name.startswith(OURS)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if _is_ours(node.func):
@@ -58,7 +53,6 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        node.id = self._mangle(node.id)
         if self._is_own(node.id) or node.id == "__class__":
             return node
         if isinstance(node.ctx, ast.Load):
@@ -68,7 +62,6 @@ class Expressions(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if _is_ours(node):
             return node
-        node.attr = self._mangle(node.attr)
         value = self.visit(node.value)
         if isinstance(node.ctx, ast.Load):
             return self._hook("attr", node, value, ast.Constant(node.attr))
@@ -97,7 +90,7 @@ class Expressions(ast.NodeTransformer):
         operation = ast.Constant(_AUGMENTED[type(node.op)])
         target = node.target
         if isinstance(target, ast.Attribute):
-            name = ast.Constant(self._mangle(target.attr))
+            name = ast.Constant(target.attr)
             call = self._hook("aug_attr", node, self.visit(target.value), name, operation, self.visit(node.value))
         elif isinstance(target, ast.Subscript):
             index = self._index(target.slice)

@@ -2,7 +2,8 @@
 
 A backward sweep over a function whose escapes are lowered, so that control only goes forward or round a loop. Each `if`,
 `for` and `while` node gets an attribute `carries`, a `for` also `binds` (see `names` and `targets` in `drivers.py`). A temporary
-that every iteration binds before it reads it is thus no business of the loop's.
+that every iteration binds before it reads it is thus no business of the loop's. An `if` gets `restores`: names that nobody reads
+after it, but that a branch may read before it binds them, so that the other branch must not have changed them.
 
 Always alive: what functions inside see, all that a `try` binds, and everything where the function asks for `locals()`.
 """
@@ -85,8 +86,11 @@ class _Liveness:
     def statement(self, statement: ast.stmt, live: frozenset[str]) -> frozenset[str]:
         match statement:
             case ast.If(test, body, orelse):
-                self._mark(statement, statement.body + statement.orelse, live)
-                return self.block(body, live) | self.block(orelse, live) | frozenset(_read([test]))
+                begins = self.block(body, live) | self.block(orelse, live)
+                self._mark(statement, body + orelse, live)
+                restored = frozenset(bound(body + orelse)) & begins & self.names - frozenset(statement.carries)  # type: ignore[attr-defined]
+                statement.restores = tuple(sorted(restored))  # type: ignore[attr-defined]
+                return begins | frozenset(_read([test]))
             case ast.For(target, iterable, body):
                 return self._for(statement, live) | frozenset(_read([iterable])) | frozenset(_read([target]))
             case ast.While(test, body):

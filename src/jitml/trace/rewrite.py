@@ -1,7 +1,7 @@
 """How is a function's source changed so that tracing sees what it touches?  One pass over its syntax tree.
 
 `expressions.py` (calls, names, attributes, subscripts) and `control.py` (`if`, `for`, ...) say what becomes of each construct.
-Everything else stays as written, at its own line and column: tracebacks are those of the plain function. `__jm` is a closure
+Everything else stays as written, at its own line and column: tracebacks are those of the plain function. `__jm__` is a closure
 variable, so that the user's globals stay clean; what it does stands in `accesses.py`, `calls.py`, `steering.py`.
 """
 
@@ -11,16 +11,31 @@ import ast
 import pickle
 from types import CodeType
 
-from jitml.trace.control import Control
+from jitml.trace.control import DEEPEST, Control
 from jitml.trace.drivers import HOOKS
 from jitml.trace.source import Found, FunctionNode
 
 
 def rewrite(found: Found, code: CodeType) -> CodeType:
     """The code object of the function with hooks; its free variables are the old ones (as far as used) and `__jm`."""
+    for deepest in (DEEPEST, 0):
+        module = _module(found, code, deepest)
+        try:
+            compiled = compile(module, code.co_filename, "exec", flags=code.co_flags & 0x1FF0000, dont_inherit=True)
+            break
+        except SyntaxError:  # more nested blocks than Python allows: as it is, nothing is driven
+            if deepest == 0:
+                raise
+    name = "<lambda>" if isinstance(found.node, ast.Lambda) else "__jm_function"
+    made = _dig(_dig(compiled, "__jm_factory"), name)
+    return made.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+
+
+def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
+    """A factory of the rewritten function; its parameters are the function's free variables."""
     node = pickle.loads(pickle.dumps(found.node))  # a deep copy, three times as fast as copy.deepcopy
-    names = own_names(node)
-    writer = Control(names, found.class_name)
+    mangle(node, found.class_name)
+    writer = Control(own_names(node), deepest)
     arguments = ast.arguments(
         posonlyargs=node.args.posonlyargs, args=node.args.args, vararg=node.args.vararg, kwonlyargs=node.args.kwonlyargs,
         kw_defaults=[None] * len(node.args.kwonlyargs), kwarg=node.args.kwarg, defaults=[],
@@ -33,8 +48,7 @@ def rewrite(found: Found, code: CodeType) -> CodeType:
         inner = ast.Expr(ast.Lambda(arguments, writer.visit(node.body)))
         inner.value = ast.copy_location(inner.value, node)
     else:
-        body = writer.function(arguments, node.body)
-        inner = _function("__jm_function", arguments, body)
+        inner = _function("__jm_function", arguments, writer.function(arguments, node.body))
     ast.copy_location(inner, node)
     # A function's first line is that of its first decorator. Lines of code objects count from it, so it must be right
     # at compilation: replaced afterwards it would shift every line.
@@ -42,11 +56,17 @@ def rewrite(found: Found, code: CodeType) -> CodeType:
     parameters = ast.arguments([], [ast.arg(n) for n in (HOOKS, *code.co_freevars)], None, [], [], None, [])
     factory = _function("__jm_factory", parameters, [inner])
     ast.copy_location(factory, node)
-    module = ast.fix_missing_locations(ast.Module([factory], []))
-    flags = code.co_flags & 0x1FF0000
-    compiled = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
-    made = _dig(_dig(compiled, "__jm_factory"), "<lambda>" if isinstance(node, ast.Lambda) else "__jm_function")
-    return made.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+    return ast.fix_missing_locations(ast.Module([factory], []))
+
+
+def mangle(node: ast.AST, class_name: str) -> None:
+    """Write private names (`self.__x`) as the class that encloses them has Python do."""
+    for child in ast.iter_child_nodes(node):
+        mangle(child, child.name if isinstance(child, ast.ClassDef) else class_name)
+    for part in ("id", "attr", "arg", "name"):
+        name = getattr(node, part, None)
+        if isinstance(name, str) and name.startswith("__") and not name.endswith("__") and class_name.strip("_"):
+            setattr(node, part, f"_{class_name.lstrip('_')}{name}")
 
 
 def _function(name: str, arguments: ast.arguments, body: list[ast.stmt]) -> ast.FunctionDef:

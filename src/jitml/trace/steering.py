@@ -134,6 +134,10 @@ class Steering:
     UNDEF = UNDEF
     locals = staticmethod(builtins.locals)
 
+    def values_of(self, names: Names, values: Values) -> tuple[Any, ...]:
+        """What names hold, UNDEF if they are not bound."""
+        return tuple(values.get(name, UNDEF) for name in names)
+
     def if_(self, test: Any) -> Driver | Taken:
         if type(test) is not bool and is_traced(test) and not regions.is_decided(test):
             return regions.branch(test)
