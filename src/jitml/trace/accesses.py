@@ -170,37 +170,47 @@ class Accesses:
             "Return the new value instead; writing into an array that it holds, as in obj.w -= g or obj.w[...] = v, is fine.",
         )
 
-    def aug_attr(self, obj: Any, name: str, operation: str, value: Any) -> None:
-        """`obj.name += value`"""
+    def aug_attr(self, obj: Any, name: str, operation: str) -> Callable[[Any], None]:
+        """`obj.name += value`, as a function of the value, which is evaluated after the target has been loaded."""
         before = self.attr(obj, name)
-        after = getattr(operator, operation)(before, value)
-        if after is not before or type(after) is not TracedArray:
-            setattr(self.own(obj), name, after)
 
-    def aug_item(self, obj: Any, index: Any, operation: str, value: Any) -> None:
-        """`obj[index] += value`"""
+        def store(value: Any) -> None:
+            after = getattr(operator, operation)(before, value)
+            if after is not before or type(after) is not TracedArray:
+                setattr(self.own(obj), name, after)
+
+        return store
+
+    def aug_item(self, obj: Any, index: Any, operation: str) -> Callable[[Any], None]:
+        """`obj[index] += value`, likewise."""
         if type(obj) is np.ndarray:
             obj = lift(obj)
-        if _updates_by_mask(obj, index, value):
-            # x[mask] has a size that depends on data, but what becomes of x does not: computed everywhere, kept where true.
-            updated = getattr(operator, operation)(obj.copy(), value)
-            where = index.reshape((*index.shape, *(1,) * (obj.ndim - index.ndim)))
-            call(np.copyto, obj, updated, where=where)
-            return
-        before = self.item(obj, index)
+        if _is_mask(obj, index):
+            return functools.partial(self._aug_where, obj, index, operation)
+        return functools.partial(self._aug_loaded, obj, index, operation, self.item(obj, index))
+
+    def _aug_loaded(self, obj: Any, index: Any, operation: str, before: Any, value: Any) -> None:
         after = getattr(operator, operation)(before, value)
         if after is before and type(after) is TracedArray:
             if type(obj) is not TracedArray or after.storage is obj.storage:
                 return  # written in place, through the view or in the container's own array
         self.own(obj)[index] = after
 
+    def _aug_where(self, obj: TracedArray, mask: TracedArray, operation: str, value: Any) -> None:
+        if np.ndim(value) > obj.ndim - mask.ndim:
+            return self._aug_loaded(obj, mask, operation, self.item(obj, mask), value)
+        # x[mask] has a size that depends on data, but what becomes of x does not: computed everywhere, kept where true.
+        updated = getattr(operator, operation)(obj.copy(), value)
+        where = mask.reshape((*mask.shape, *(1,) * (obj.ndim - mask.ndim)))
+        call(np.copyto, obj, updated, where=where)
+
     def outer_write(self, name: str) -> None:
         """A global or nonlocal name is about to be bound."""
         unsupported(f"the jitted function assigns the global or nonlocal name {name!r}", "Return the value instead.")
 
 
-def _updates_by_mask(obj: Any, index: Any, value: Any) -> bool:
-    """Whether `obj[index] op= value` has a traced mask, and one value for every element or row that it picks."""
+def _is_mask(obj: Any, index: Any) -> bool:
+    """Whether `obj[index]` is chosen by a traced mask."""
     if type(obj) is not TracedArray or type(index) is not TracedArray or index.dtype != np.bool_:
         return False
-    return index.shape == obj.shape[: index.ndim] and np.ndim(value) <= obj.ndim - index.ndim
+    return index.shape == obj.shape[: index.ndim]

@@ -321,7 +321,8 @@ class Control(Expressions):
         return f"__jm_value_{self.temporaries}__"
 
     def _placed(self, node: Any, at: ast.AST) -> Any:
-        return ast.fix_missing_locations(ast.copy_location(node, at))
+        # What it holds and has no place yet gets this one, in the end, by `rewrite`.
+        return ast.copy_location(node, at)
 
     def _assign(self, name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
         made: ast.stmt = self._placed(ast.Assign([ast.Name(name, ast.Store())], value), at)

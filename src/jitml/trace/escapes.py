@@ -149,7 +149,7 @@ class _Lowering:
             return statements
         hook = ast.Attribute(ast.Name(HOOKS, ast.Load()), "none_of", ast.Load())
         test = ast.Call(hook, [_load(flag, at) for flag in sorted(flags)], [])
-        return [ast.fix_missing_locations(ast.copy_location(ast.If(test, statements, []), at))]
+        return [ast.copy_location(ast.If(test, statements, []), at)]
 
     def statement(self, statement: ast.stmt, loop: int | None, depth: int) -> _Block:
         match statement:
@@ -234,7 +234,7 @@ def _test_inside(statement: Loop) -> None:
     end: list[ast.stmt] = [*statement.orelse, ast.Break()]
     leave = ast.copy_location(ast.If(ast.UnaryOp(ast.Not(), test), end, []), test)
     statement.test = ast.copy_location(ast.Constant(True), test)
-    statement.body, statement.orelse = [ast.fix_missing_locations(leave), *statement.body], []
+    statement.body, statement.orelse = [leave, *statement.body], []
 
 
 def _set(flag: str, at: ast.AST) -> _Block:
@@ -306,5 +306,4 @@ def _load(name: str, at: ast.AST) -> ast.expr:
 
 def _assign(name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
     target = ast.copy_location(ast.Name(name, ast.Store()), at)
-    value = value if hasattr(value, "lineno") else ast.copy_location(value, at)
-    return ast.fix_missing_locations(ast.copy_location(ast.Assign([target], value), at))
+    return ast.copy_location(ast.Assign([target], value), at)

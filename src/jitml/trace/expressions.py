@@ -4,7 +4,7 @@
     W                __jm.name(W, "W")             a name that is not the function's own: global or closure
     obj.w, obj[i]    __jm.attr(obj, "w"), __jm.item(obj, i)
     obj.w = v        __jm.own(obj).w = v           stores into what came from outside are refused
-    obj.w += v       __jm.aug_attr(obj, "w", "iadd", v)
+    obj.w += v       __jm.aug_attr(obj, "w", "iadd")(v)     the target is loaded before v is evaluated
 
 `control.py` adds `if`, `for` and their kin.
 """
@@ -91,12 +91,13 @@ class Expressions(ast.NodeTransformer):
         target = node.target
         if isinstance(target, ast.Attribute):
             name = ast.Constant(target.attr)
-            call = self._hook("aug_attr", node, self.visit(target.value), name, operation, self.visit(node.value))
+            loaded = self._hook("aug_attr", node, self.visit(target.value), name, operation)
         elif isinstance(target, ast.Subscript):
             index = self._index(target.slice)
-            call = self._hook("aug_item", node, self.visit(target.value), index, operation, self.visit(node.value))
+            loaded = self._hook("aug_item", node, self.visit(target.value), index, operation)
         else:
             return self._guarded([target], self.generic_visit(node))
+        call = ast.copy_location(ast.Call(loaded, [self.visit(node.value)], []), node)
         return ast.copy_location(ast.Expr(call), node)
 
     def visit_Assign(self, node: ast.Assign) -> Any:
