@@ -33,6 +33,7 @@ from jitml.fusion.loops import (
     expressions,
     walk_expression,
 )
+from jitml.ir.types import I64
 
 Path: TypeAlias = tuple[int, ...]  # position in each block from the outermost to a statement's own
 Form: TypeAlias = dict[Path, int]  # a sum over loop counts; () is the constant
@@ -102,6 +103,7 @@ def coincide_only_together(
         return False
     low = high = a.get(_CONSTANT, 0) - b.get(_CONSTANT, 0)
     digits: list[tuple[int, int, int, bool]] = []  # step, least and greatest digit, whether it must be zero
+    may_meet_apart = any(p not in a and last.get(p) != 0 for p in wanted)
     for path in {*a, *b} - {_CONSTANT}:
         ca, cb, n = a.get(path, 0), b.get(path, 0), last.get(path)
         if n == 0:
@@ -118,14 +120,19 @@ def coincide_only_together(
             return False
         if ca == cb:
             digits.append((abs(ca), -n, n, path in wanted))
-        elif path in wanted:
-            return False
         else:
+            may_meet_apart = may_meet_apart or path in wanted
             digits += [(abs(c), min(0, n if c > 0 else -n), max(0, n if c > 0 else -n), False) for c in (ca, -cb) if c]
-    missing = [p for p in wanted if p not in a and last.get(p) != 0]
-    if missing:
-        return False
+    if may_meet_apart:
+        return not _may_vanish([(step, least, most, False) for step, least, most, _ in digits], low, high)
     return _digits_vanish(_merged(digits), low, high)
+
+
+def _may_vanish(digits: list[tuple[int, int, int, bool]], low: int, high: int) -> bool:
+    """Whether constant + sum of step * digit == 0 has a solution, as far as ranges and common divisors tell."""
+    digits = _merged(digits)
+    steps = [d[0] for d in digits]
+    return _holds_multiple(low, high, gcd(*steps)) and _holds_multiple(*_reach(low, high, digits), 0)
 
 
 def _merged(digits: list[tuple[int, int, int, bool]]) -> list[tuple[int, int, int, bool]]:
@@ -185,9 +192,9 @@ class _Collector:
                     yield self.access(buffer, at, True, path, loops)
                 case Let(name, value):
                     self.forms[name] = _settled(self.sum(value, 1))
-                    if self.forms[name] is None and not loops and (limits := self.interval(value)) is not None:
+                    if self.forms[name] is None and not loops and value.dtype == I64:
                         symbol = (_SYMBOL - len(self.limits),)
-                        self.limits[symbol] = limits
+                        self.limits[symbol] = self.interval(value) or (-_FAR, _FAR)
                         self.forms[name] = {_CONSTANT: 0, symbol: 1}
                 case Cell(name):
                     self.forms[name] = None

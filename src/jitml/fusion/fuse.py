@@ -17,6 +17,7 @@ from jitml.fusion.loops import Buffer, Check, Const, Expr, Kernel, Load, Stmt, S
 from jitml.fusion.lower.expand import expand
 from jitml.fusion.lower.indexed import write_check
 from jitml.fusion.lower.nests import Site, nests
+from jitml.fusion.lower.points import targets
 from jitml.fusion.lower.scalars import Scalars
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Call, Decision, KernelProgram, Step
@@ -95,7 +96,7 @@ class _Fusion:
             for value in (v for v, home in grouping.stored.items() if home is g):
                 if self.names[value] not in self.buffers:
                     self.add_buffer(self.names[value], value.dtype, value.shape)
-        sources = self.sizes.sources({value: self.buffer(value).name for value in self.sizes.values.values()})
+        sources = self.sizes.sources({value: self.buffer(value).name for value in self.sizes.loaded})
         self.sources = {name: source for name, source in sources.items() if source.buffer in self.buffers}
         for g in grouping.groups:
             if g.checks:
@@ -104,7 +105,7 @@ class _Fusion:
                 self.write_claim(g.node)
             elif g.node is not None and g.node.op in REGIONS:
                 self.write_region(g.node)
-            elif g.node is not None and g.node.op is not ops.update_slice:
+            elif g.node is not None and g.node.op not in targets:
                 self.write_whole(g)
             else:
                 self.write_loops(g)
@@ -120,7 +121,7 @@ class _Fusion:
             self.constants,
             alias_names,
             tuple(self.steps),
-            self.sources,
+            {name: source for name, source in self.sources.items() if source.low is not None},
             self.extents,
             measured,
             (*grouping.decisions, *self.decisions),

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from jitml.fusion import cost
 from jitml.fusion.bounds import intervals, unchecked
 from jitml.fusion.groups import WHOLE, Group, Recorder, collect_cuts, split_for_reshape, variables
-from jitml.fusion.loops import Const, Var, add, mul
+from jitml.fusion.loops import Const, Var
 from jitml.fusion.lower import lowering
 from jitml.fusion.lower.compaction import has_cuts_at_values
-from jitml.fusion.lower.points import Index
+from jitml.fusion.lower.points import Index, targets
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Decision
@@ -119,6 +119,8 @@ class _Sweep:
             self.place_reduction(node, users, must)
         elif self.point[value]:
             self.place_point(node, users, must)
+        elif node.op in targets:
+            self.place_update(node, users)
         else:
             self.place_whole(node, users)
 
@@ -140,7 +142,7 @@ class _Sweep:
         self.claimed[value] = g
         for h in users:
             h.claims[value] = None
-            h.members.append(node)
+            self.take(node, h)
             for index, reach in h.wanted[value].items():
                 self.want(h, source, index, reach)
         if any(WHOLE in h.wanted[value] for h in users):
@@ -196,7 +198,7 @@ class _Sweep:
                 self.stored[value] = home
                 self.inline(node, home)
                 return
-        if node.op is ops.update_slice and self.updates_in_place(node):
+        if node.op in targets and self.updates_in_place(node):
             self.place_update(node, users)
             return
         fresh = self.new_group(users)
@@ -209,7 +211,7 @@ class _Sweep:
     def why_not_inline(self, node: Node, users: list[Group]) -> str:
         """The reason of the first reader that cannot compute a point node itself."""
         for g in users:
-            if g.node is not None and g.node.op is not ops.update_slice:
+            if g.node is not None and g.node.op not in targets:
                 return f"its reader {g.node.op.name} runs on its own"
             if WHOLE in g.wanted[node.output]:
                 return "a reader wants the whole array, not one element"
@@ -217,7 +219,7 @@ class _Sweep:
 
     def may_inline(self, node: Node, g: Group) -> bool:
         """A value with cases by position joins plain loops only, and only while the boxes stay few."""
-        if g.node is not None and g.node.op is not ops.update_slice:
+        if g.node is not None and g.node.op not in targets:
             return False
         if node.op not in (ops.pad, ops.concat, ops.update_slice):
             return True
@@ -341,11 +343,9 @@ class _Sweep:
     def place_update(self, node: Node, users: list[Group]) -> None:
         g = self.new_group(users)
         g.node = node
-        whole, part = node.inputs
+        whole, part = node.inputs[:2]
         index = g.place(part.shape, "x")
-        g.stores[node.output] = tuple(
-            add(mul(e, s), a) for e, s, a in zip(index, node.params["step"], node.params["start"], strict=True)
-        )
+        g.stores[node.output] = targets[node.op](node, index, self.sizes.place)
         self.take(node, g)
         self.stored[node.output] = g
         self.want(g, whole, WHOLE, frozenset())
@@ -361,11 +361,17 @@ class _Sweep:
     def take(self, node: Node, g: Group) -> None:
         """Make a node a member of a group, which then needs the sizes that the node mentions."""
         g.members.append(node)
+        self.want_places(g, node)
         self.want_sizes(g, (*node.inputs, *node.outputs), node.params.values())
 
     def want_sizes(self, g: Group, values: Iterable[Value], params: Iterable[object] = ()) -> None:
         for sym in {*syms_in(tuple(v.shape for v in values)), *syms_in(tuple(params))}:
             self.want(g, self.sizes.values[sym], WHOLE, frozenset())
+
+    def want_places(self, g: Group, node: Node) -> None:
+        places = node.inputs[{ops.dynamic_slice: 1, ops.dynamic_update_slice: 2}.get(node.op, len(node.inputs)) :]
+        for root in {v for place in places for v in self.sizes.roots(place)}:
+            self.want(g, root, WHOLE, frozenset())
 
     def new_group(self, users: list[Group]) -> Group:
         g = Group(self.made, self.sizes)
@@ -404,7 +410,7 @@ class _Sweep:
 
     def evaluations(self, g: Group, value: Value, index: Index) -> float:
         """How often an expression at an index runs: its loops, and those around them."""
-        used = {name for e in index for name in variables(e)}
+        used = g.axes.keys() & {name for e in index for name in variables(e)}
         if g.rows is not None and used <= g.rows:
             names = [n for n in g.axes if n in g.rows]
         else:

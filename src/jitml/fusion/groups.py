@@ -164,6 +164,9 @@ class Recorder:
         self.reads[value, WHOLE] = None
         return self.b.load(str(operand), (), value.dtype)
 
+    def place(self, value: Value) -> Expr:
+        return self.sizes.place(value)
+
     def inside(self, expr: Expr, low: int, high: int) -> bool | None:
         if self._asked == len(self._script):
             self._script.append(True)

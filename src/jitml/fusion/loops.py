@@ -91,12 +91,12 @@ def add(left: Any, right: Any) -> Expr:
     if isinstance(y, Const):
         if y.value == 0:
             return x
-        if y.value < 0:
-            return Apply("sub", (x, Const(-y.value)))
         if isinstance(x, Apply) and x.fn == "add" and isinstance(x.args[1], Const):
             return add(x.args[0], x.args[1].value + y.value)
         if isinstance(x, Apply) and x.fn == "sub" and isinstance(x.args[1], Const):
             return add(x.args[0], y.value - x.args[1].value)
+        if y.value < 0:
+            return Apply("sub", (x, Const(-y.value)))
     return Apply("add", (x, y))
 
 

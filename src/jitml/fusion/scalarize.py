@@ -60,6 +60,9 @@ class _Needs:
     def load(self, node: Node, operand: int, index: tuple[Expr | Scalar, ...]) -> Scalar:
         return self.b.load("", (), node.inputs[operand].dtype)
 
+    def place(self, value: Value) -> Expr:
+        return self.sizes.place(value)
+
     def inside(self, expr: Expr, low: int, high: int) -> bool | None:
         return decide(expr, low, high, self.ranges)
 
@@ -84,6 +87,9 @@ class _Builder:
     def load(self, node: Node, operand: int, index: tuple[Expr | Scalar, ...]) -> Scalar:
         value = node.inputs[operand]
         return self.b.load(self.names[value], index, value.dtype)
+
+    def place(self, value: Value) -> Expr:
+        return self.sizes.place(value)
 
     def inside(self, expr: Expr, low: int, high: int) -> bool | None:
         return decide(expr, low, high, self.ranges)

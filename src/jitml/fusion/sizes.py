@@ -1,4 +1,4 @@
-"""How does a kernel know a size?  As a variable, loaded from memory where the kernel starts.
+"""How does a kernel know a size, or the place of a window?  As a variable, loaded from memory where the kernel starts.
 
 An array whose shape depends on a value has the memory of its largest shape (`aval.bounds`); its loops run to the true one,
 an i64 expression over *size variables*. `SizeSource` says which 0-d buffer a variable is loaded from, and between which limits
@@ -12,50 +12,105 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jitml.errors import LoweringError
-from jitml.fusion.loops import Apply, Buffer, Const, Expr, Let, Load, Stmt, Var, as_expr, walk_expression, walk_expressions
+from jitml.fusion.loops import (
+    Apply,
+    Buffer,
+    Const,
+    Expr,
+    Let,
+    Load,
+    Stmt,
+    Var,
+    add,
+    as_expr,
+    mul,
+    sub,
+    walk_expression,
+    walk_expressions,
+)
 from jitml.ir.dims import Dim, Size, Sym
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import I64
 
 Shape = tuple[Size, ...]
-_TAKEN = re.compile(r"([bcijkrstxy]|row|in)\d*(_\d+)*b*")  # names that lowering and schedules use
+_TAKEN = re.compile(r"([bcijkrstvxy]|row|in)\d*(_\d+)*b*")  # names that lowering and schedules use
 
 
 @dataclass(frozen=True, slots=True)
 class SizeSource:
-    """Where a size variable comes from: a buffer i64[], and limits that are both possible."""
+    """Where a size variable comes from: a buffer i64[], and limits that are both possible (None: whoever made it has looked)."""
 
     buffer: str
-    low: int
-    high: int
+    low: int | None
+    high: int | None
 
     def let(self, name: str) -> Let:
         """The statement that a kernel begins with."""
+        if self.low is None or self.high is None:
+            return Let(name, Load(self.buffer, (), I64))
         at_least = Apply("maximum", (Load(self.buffer, (), I64), Const(self.low)))
         return Let(name, Apply("minimum", (at_least, Const(self.high))))
 
 
 class Sizes:
-    """The size variables of a graph: one for each Sym that it binds, named after it."""
+    """The size variables of a graph: one for each Sym that it binds, named after it; and others for the places of windows.
+
+    Of a place known at run time (an operand of `dynamic_slice`), what is added and multiplied on the way is kept as an
+    expression, so that the difference of two places can be a number.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.values: Mapping[Sym, Value] = graph.binders()
         self.names: dict[Sym, str] = {}
-        taken: set[str] = set()
-        for sym in self.values:
+        self._makers = graph.producers()
+        self._bound: dict[Value, str] = {}
+        self._loose: dict[Value, str] = {}  # places that no Sym is bound to
+        for sym, value in self.values.items():
             name = re.sub(r"\W", "_", sym.name)
-            while name in taken or _TAKEN.fullmatch(name):
+            while name in self._bound.values() or name in self.names.values() or _TAKEN.fullmatch(name):
                 name += "_"
-            taken.add(name)
             self.names[sym] = name
+            self._bound.setdefault(value, name)
+
+    def place(self, value: Value) -> Expr:
+        """An i64[] value as an expression over the variables."""
+        node = self._makers.get(value)
+        if node is not None and node.op.name in ("add", "sub", "mul", "full", "check"):
+            operands = [self.place(v) for v in node.inputs[: 1 if node.op.name == "check" else 2]]
+            match node.op.name:
+                case "full":
+                    return Const(int(node.params["value"]))
+                case "check":
+                    return operands[0]
+                case "add":
+                    return add(*operands)
+                case "sub":
+                    return sub(*operands)
+                case "mul" if any(isinstance(e, Const) for e in operands):
+                    return mul(*operands)
+        return Var(self._name(value))
+
+    def roots(self, value: Value) -> frozenset[Value]:
+        """The values that `place` loads."""
+        names = {e.name for e in walk_expression(self.place(value)) if isinstance(e, Var)}
+        return frozenset(v for table in (self._bound, self._loose) for v, name in table.items() if name in names)
+
+    def _name(self, value: Value) -> str:
+        return self._bound.get(value) or self._loose.setdefault(value, f"v{len(self._loose)}")
 
     def expr(self, size: Size) -> Expr:
         """A size over the variables."""
         return as_expr(size.evaluate({sym: Var(self.names[sym]) for sym in size.syms}) if isinstance(size, Dim) else size)
 
+    @property
+    def loaded(self) -> tuple[Value, ...]:
+        """The values of all variables."""
+        return (*self.values.values(), *self._loose)
+
     def sources(self, buffers: Mapping[Value, str]) -> dict[str, SizeSource]:
         """By the variables' names, given the names of the values' buffers."""
-        return {name: SizeSource(buffers[self.values[sym]], sym.low, sym.high) for sym, name in self.names.items()}
+        known = {name: SizeSource(buffers[self.values[sym]], sym.low, sym.high) for sym, name in self.names.items()}
+        return known | {name: SizeSource(buffers[value], None, None) for value, name in self._loose.items()}
 
 
 def with_sizes(

@@ -15,15 +15,18 @@ from jitml.fusion.loops import (
     Expr,
     If,
     Kernel,
+    Let,
     Load,
     Loop,
     Stmt,
     Store,
     Var,
+    expressions,
     walk,
     walk_expression,
     walk_expressions,
 )
+from jitml.ir.types import I64
 
 
 def write_back(kernel: Kernel, output: str, target: Buffer) -> Kernel | None:
@@ -34,16 +37,23 @@ def write_back(kernel: Kernel, output: str, target: Buffer) -> Kernel | None:
         target: the caller's array, under the shape that `output` has in the kernel.
 
     Returns:
-        None if the elements depend on more than loops: on data, or on names.
+        None if the elements depend on more than loops and the numbers that the kernel starts with: on data.
     """
     source = next(b for b in kernel.params if b.name == output)
     if any(isinstance(e, Load) and e.buffer == output for e in walk_expressions(kernel.body)):
         return None
-    body = _stores_only(kernel.body, output, target, frozenset())
-    if body is None or not body:
+    lets = [s for s in kernel.body if isinstance(s, Let) and s.value.dtype == I64]
+    stores = _stores_only(kernel.body, output, target, frozenset(let.name for let in lets))
+    if not stores:
         return None
-    params = (source, target)
-    return Kernel(f"{kernel.name}_back", params, body, sources=kernel.sources)
+    used = _names([e for s in walk(stores) for e in expressions(s)])
+    for let in reversed(lets):  # one may use those before it
+        if let.name in used:
+            used |= _names((let.value,))
+            stores = (let, *stores)
+    loads = {e.buffer for s in stores if isinstance(s, Let) for e in walk_expression(s.value) if isinstance(e, Load)}
+    params = (source, target, *(b for b in kernel.params if b.name in loads))
+    return Kernel(f"{kernel.name}_back", params, stores, sources=kernel.sources)
 
 
 def renamed(kernel: Kernel, written: str, name: str) -> Kernel:

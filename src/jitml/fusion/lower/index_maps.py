@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 from jitml.fusion.loops import Apply, Const, Expr, add, mul, sub
-from jitml.fusion.lower.points import Index, Point, lowering
+from jitml.fusion.lower.points import Index, Point, lowering, targets
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound, resolve, syms_in
+from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL
 
 
@@ -135,6 +137,11 @@ def lower_update_slice(p: Point) -> Scalar:
         at.append(p.quotient(offset, s))
     value = p.read(1, tuple(at))
     return value if condition is None else p.b.select(condition, value, p.read(0, p.index))
+
+
+@targets.rule(ops.update_slice)
+def update_slice_target(node: Node, index: Index, place: Callable[[Value], Expr]) -> Index:
+    return tuple(add(mul(i, s), a) for i, s, a in zip(index, node.params["step"], node.params["start"], strict=True))
 
 
 def _both(p: Point, x: Scalar | None, y: Scalar) -> Scalar:

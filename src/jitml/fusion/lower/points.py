@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 from jitml.fusion.loops import Apply, Const, Expr, Load, Var, add, affine, floor_divide, mul, remainder
 from jitml.fusion.lower.scalars import Scalar, Scalars
 from jitml.ir.dims import Size
-from jitml.ir.graph import Node
+from jitml.ir.graph import Node, Value
 from jitml.ir.op import RuleTable
 
 Index: TypeAlias = tuple[Expr, ...]
@@ -39,6 +39,8 @@ class Reader(Protocol):
 
     def load(self, node: Node, operand: int, index: tuple[Expr | Scalar, ...]) -> Scalar: ...
 
+    def place(self, value: Value) -> Expr: ...
+
     def inside(self, expr: Expr, low: int, high: int) -> bool | None: ...
 
 
@@ -62,6 +64,10 @@ class Point:
         """A size as an index expression."""
         return self.reader.sizes.expr(size)
 
+    def place(self, operand: int) -> Expr:
+        """An operand i64[], which has been checked to be a place in an array, as an index expression."""
+        return self.reader.place(self.node.inputs[operand])
+
     def inside(self, expr: Expr, low: int, high: int) -> bool | None:
         """Whether low <= expr < high all over the loops here; None if it depends on the iteration."""
         return self.reader.inside(expr, low, high)
@@ -74,6 +80,10 @@ class Point:
 
 
 lowering: RuleTable[Callable[[Point], Scalar]] = RuleTable("lowering", "fusion/lower")
+
+# Of ops that replace a window of their first operand by their second: where an element of the second goes, given the
+# expressions of places that are values.
+targets: RuleTable[Callable[[Node, Index, Callable[[Value], Expr]], Index]] = RuleTable("target", "fusion/lower")
 
 
 def limits(expr: Expr, ranges: Ranges) -> tuple[int, int] | None:

@@ -173,6 +173,9 @@ class Body:
         value = node.inputs[operand]
         return self.element(self.held[value], index, value.dtype)
 
+    def place(self, value: Value) -> Expr:
+        return self.number(self.held[value])
+
     def inside(self, expr: Expr, low: int, high: int) -> bool | None:
         least, most = self.w.ranges.bounds(expr)
         if least is not None and most is not None and low <= least and most < high:
