@@ -59,7 +59,7 @@ class Lowered:
     @property
     def llvm(self) -> str:
         """The LLVM IR of the whole program."""
-        return self.module.text
+        return self.module.text + self.module.optimized
 
     @property
     def asm(self) -> str:

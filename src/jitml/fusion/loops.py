@@ -284,7 +284,8 @@ class Kernel:
     `params` are the program's buffers that the body touches, by their program-wide names. A kernel may see a buffer
     under another shape (axes collapsed), so shape and strides are the kernel's own. `updates` maps a written buffer
     to a read one whose contents it must hold when the kernel starts: an update in place, for which the memory
-    planner either shares the storage or inserts a copy.
+    planner either shares the storage or inserts a copy. `optimize` marks loops over single elements, with loads and
+    branches that LLVM's optimiser can share and merge: there it pays.
     """
 
     name: str
@@ -292,6 +293,7 @@ class Kernel:
     body: tuple[Stmt, ...]
     updates: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = field(default=(), compare=False)
+    optimize: bool = False
 
     @property
     def writes(self) -> tuple[str, ...]:

@@ -326,7 +326,8 @@ class _Parser:
         params = self.sequence(self.buffer, ")")
         updates = self.updates()
         self.buffers = {b.name: b for b in params}
-        return Kernel(name, params, self.body(), updates)
+        optimize = self.accept("optimize")
+        return Kernel(name, params, self.body(), updates, optimize=optimize)
 
     def updates(self) -> dict[str, str]:
         if not self.accept("updates"):

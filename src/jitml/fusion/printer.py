@@ -146,6 +146,7 @@ def show(kernel: Kernel, *, sources: bool = False, indent: str = "") -> str:
         sources: open with the lines of the user's code that it computes, as comments.
     """
     head = f"kernel {kernel.name}({', '.join(map(show_buffer, kernel.params))})" + _show_updates(kernel.updates)
+    head += " optimize" if kernel.optimize else ""
     lines = [f"{indent}{head} {{"]
     if sources:
         lines += [f"{indent}  # {source}: {source.text}" for source in dict.fromkeys(kernel.sources)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from typing import Any
 
@@ -82,12 +82,18 @@ class Executable:
     @property
     def llvm(self) -> str:
         """The LLVM IR of the program, as emitted."""
-        return self.module.text
+        return self.module.text + self.module.optimized
 
     @cached_property
     def asm(self) -> str:
         """The machine code, as text."""
-        return jit.assembly(jit.parse(self.module.text), self._target, level=self.module.level)
+        return "\n".join(jit.assembly(module, self._target, level=self.module.level) for module in self._modules())
+
+    def _modules(self) -> Iterator[Any]:
+        """LLVM's own, ready for code generation."""
+        yield jit.parse(self.module.text)
+        if self.module.optimized:
+            yield jit.optimize(jit.parse(self.module.optimized), self._target)
 
     def _link_native(self) -> Any:
         """The program behind the native call, which reads and makes arrays itself."""
@@ -123,7 +129,7 @@ class Executable:
 
     def _link(self) -> jit.Code:
         """Compile the program's text and bind what it calls."""
-        objects = [jit.generate(jit.parse(self.module.text), self._target, level=self.module.level)]
+        objects = [jit.generate(module, self._target, level=self.module.level) for module in self._modules()]
         addresses: dict[str, int] = {}
         for name in self.module.externals:
             if name == "jitml_parallel_for":

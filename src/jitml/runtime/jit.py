@@ -54,6 +54,19 @@ def parse(text: str) -> Any:
     return module
 
 
+def optimize(module: Any, target: Target) -> Any:
+    """The module after LLVM's first level of optimisation, in place: values shared, branches merged, invariants moved.
+
+    Vectors are our own business, and what LLVM unrolls gains nothing here (`bench/results/code_generation.md`).
+    """
+    binding = llvm_binding()
+    options = binding.create_pipeline_tuning_options(speed_level=1)
+    options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = options.loop_unrolling = False
+    builder = binding.create_pass_builder(target_machine(target, 2), options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
 def generate(module: Any, target: Target, *, level: int) -> bytes:
     """Object code. `level` is LLVM's effort in selection, scheduling and register allocation, 0 to 3."""
     code: bytes = target_machine(target, level).emit_object(module)

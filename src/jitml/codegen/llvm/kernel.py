@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from jitml.codegen.llvm.access import Memory
 from jitml.codegen.llvm.builder import Builder, Declarations, Operand
@@ -20,13 +21,20 @@ STACK_LIMIT = 16 * 1024  # bytes of scratch on the stack of one function; beyond
 
 @dataclass
 class Unit:
-    """What all functions of a module share."""
+    """What all functions of a module share.
+
+    `apart` holds the functions of kernels that LLVM's optimiser is to see, as a module of its own; checks are numbered together.
+    """
 
     target: Target
     fastmath: str = ""
     declarations: Declarations = field(default_factory=Declarations)
     checks: list[Check] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
+
+    @cached_property
+    def apart(self) -> Unit:
+        return Unit(self.target, self.fastmath, checks=self.checks)
 
     def check_number(self, check: Check) -> int:
         """Position among the module's checks; a statement that is written twice (main loop and tail) has one."""
@@ -52,7 +60,11 @@ def emit_kernel(
         groups: of each parameter, the name of its storage; parameters that share bytes have one group.
         streamed: parameters whose stores may go past the caches.
     """
-    body = KernelBody(unit, symbol, {b.name: Memory(b, pointer(b), groups[b.name], b.name in streamed) for b in kernel.params})
+    home, linkage = unit, "internal"
+    if kernel.optimize:
+        home, linkage = unit.apart, "hidden"
+        unit.functions.append(f"declare hidden i64 @{symbol}({', '.join(['ptr'] * (1 + len(kernel.params)))})")
+    body = KernelBody(home, symbol, {b.name: Memory(b, pointer(b), groups[b.name], b.name in streamed) for b in kernel.params})
     body.block(kernel.body)
     body.leave("0")
     shared = [groups[b.name] for b in kernel.params]
@@ -61,7 +73,8 @@ def emit_kernel(
         attribute = "noalias " if shared.count(groups[b.name]) == 1 else ""
         params.append(f"ptr {attribute}{pointer(b).names[0]}")
     sources = [f"; {source}: {source.text}" for source in kernel.sources]
-    unit.functions.append("\n".join([*sources, f"define internal i64 @{symbol}({', '.join(params)}) #0 {{", *body.text(), "}"]))
+    head = f"define {linkage} i64 @{symbol}({', '.join(params)}) #0 {{"
+    home.functions.append("\n".join([*sources, head, *body.text(), "}"]))
 
 
 def pointer(buffer: Buffer) -> Operand:

@@ -32,12 +32,14 @@ class Module:
         checks: what the entry's non-zero results stand for.
         externals: functions that the runtime must supply.
         level: LLVM's effort in code generation that pays for this program, 0 to 3.
+        optimized: a second module, of functions that LLVM's optimiser is to see before code generation; or nothing.
     """
 
     text: str
     checks: tuple[Check, ...]
     externals: tuple[str, ...]
     level: int = 2
+    optimized: str = ""
 
 
 def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = frozenset()) -> Module:
@@ -56,10 +58,14 @@ def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = fr
     # Elsewhere the hint would not be enough: LLVM writes such stores element by element.
     streamed = streamed_buffers(program) if cpu.is_x86 else frozenset()
     unit.functions.append(Entry(unit, program, streamed).text)
-    text = "\n\n".join(
-        [f'target triple = "{cpu.triple}"', *unit.functions, f"attributes #0 = {{ {attributes(cpu)} }}", unit.declarations.text]
-    )
-    return Module(text + "\n", tuple(unit.checks), unit.declarations.symbols, _level(unit.functions))
+    externals = tuple(dict.fromkeys((*unit.declarations.symbols, *unit.apart.declarations.symbols)))
+    optimized = _text(unit.apart) if unit.apart.functions else ""
+    return Module(_text(unit), tuple(unit.checks), externals, _level(unit.functions), optimized)
+
+
+def _text(unit: Unit) -> str:
+    head, tail = f'target triple = "{unit.target.triple}"', f"attributes #0 = {{ {attributes(unit.target)} }}"
+    return "\n\n".join([head, *unit.functions, tail, unit.declarations.text]) + "\n"
 
 
 def _level(functions: Iterable[str]) -> int:

@@ -6,15 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from jitml.fusion.dependence import Accesses, Path, accesses
-from jitml.fusion.loops import Alloc, Buffer, If, Kernel, Load, Loop, Stmt, Store, While, affine, walk, walk_expressions
+from jitml.fusion.loops import Alloc, Buffer, If, Kernel, Load, Loop, Stmt, Store, While, affine, children, walk, walk_expressions
 from jitml.fusion.races import loop_races
-
-SHORT = 4  # iterations
 
 
 def with_lanes(kernel: Kernel) -> Kernel:
     """The kernel with its independent innermost loops marked `vector`."""
-    return replace(kernel, body=_Lanes({b.name: b for b in kernel.params}, accesses(kernel)).body(kernel.body, ()))
+    body = _Lanes({b.name: b for b in kernel.params}, accesses(kernel)).body(kernel.body, ())
+    return replace(kernel, body=body, optimize=any(map(_is_plain, walk(body))))
+
+
+def _is_plain(stmt: Stmt) -> bool:
+    """Whether a loop runs element by element, with no loop inside."""
+    if not isinstance(stmt, (Loop, While)) or (isinstance(stmt, Loop) and stmt.kind == "vector"):
+        return False
+    return not any(isinstance(inner, (Loop, While)) for inner in walk(children(stmt)))
 
 
 class _Lanes:
