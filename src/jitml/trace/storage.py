@@ -256,3 +256,19 @@ def _may_be(number: int, size: Size) -> bool:
 def _largest(stride: Size) -> int:
     low, high = limits(stride)
     return low if high <= 0 else high
+
+
+def memory_order(shape: Sequence[Any], strides: Sequence[Any]) -> Ints | None:
+    """The axes from the longest stride to the shortest; None if that is C order, or not known.
+
+    >>> memory_order((4, 6), (1, 4)), memory_order((4, 6), (6, 1)), memory_order((4, 1, 6), (1, 9, 4))
+    ((1, 0), None, (2, 1, 0))
+    """
+    if not all(type(n) is int for n in (*shape, *strides)) or 0 in shape or 0 in strides:
+        return None
+    long = [axis for axis, n in enumerate(shape) if n > 1]
+    ordered = sorted(long, key=lambda axis: (-abs(strides[axis]), axis))
+    if ordered == long:
+        return None
+    places = dict(zip(long, ordered))
+    return tuple(places.get(axis, axis) for axis in range(len(shape)))

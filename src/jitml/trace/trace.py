@@ -19,6 +19,7 @@ import numpy as np
 import optree
 
 from jitml.errors import JitmlError, TraceError, UnsupportedError
+from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import BOOL, F64, I64
@@ -29,7 +30,7 @@ from jitml.trace.memory import all_disjoint, disjoint
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.outside import watch_argument
 from jitml.trace.registry import register_imported
-from jitml.trace.storage import Step, Storage, is_contiguous
+from jitml.trace.storage import Step, Storage, invert, is_contiguous, memory_order
 from jitml.trace.tracers import (
     TracedArray,
     TracedScalar,
@@ -297,12 +298,23 @@ def _describe_one(recording: Trace, leaf: Any, outputs: list[Value], uses: dict[
         assert any(tracer.storage is storage for tracer in known)
         return FromHost(slot, leaf.steps, leaf.writeable)
     if uses[id(storage)] == 1:
-        outputs.append(read(leaf))
-        return FromGraph(len(outputs) - 1, np.ndarray, (), leaf.writeable)
+        value, steps = _in_memory_order(read(leaf), leaf.layout)
+        outputs.append(value)
+        return FromGraph(len(outputs) - 1, np.ndarray, steps, leaf.writeable)
+    value, steps = _in_memory_order(storage.value, storage.strides)
     if id(storage) not in placed:
         placed[id(storage)] = len(outputs)
-        outputs.append(storage.value)
-    return FromGraph(placed[id(storage)], np.ndarray, leaf.steps, leaf.writeable)
+        outputs.append(value)
+    return FromGraph(placed[id(storage)], np.ndarray, (*steps, *leaf.steps), leaf.writeable)
+
+
+def _in_memory_order(value: Value, strides: Sequence[Any]) -> tuple[Value, tuple[Step, ...]]:
+    """A result with its axes in the order in which NumPy's lie in memory, and the step that shows it as it should be."""
+    axes = memory_order(value.shape, strides)
+    if axes is None:
+        return value, ()
+    ordered = ops.transpose(value, perm=axes)
+    return ordered, (Step(ops.transpose, {"perm": invert(axes)}, ordered.aval),)
 
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, Enum, range, slice, type(...))
