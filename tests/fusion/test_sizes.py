@@ -234,6 +234,49 @@ def ordered_rows_and_columns(b: Sized) -> Any:
     return ops.sort(x, axis=0, kind="stable"), ops.sort(x, axis=1, kind="quicksort"), ops.argsort(x, axis=0, kind="stable")
 
 
+ONE = (np.arange(20.0), rng.normal(size=20))
+
+
+@case(*([x, start, n] for x in ONE for start, n in ((0, 0), (20, 0), (0, 20), (7, 5), (19, 1))))
+def window(b: Sized) -> Any:
+    x, start, n = b.array(20), b.array(dtype="i8"), b.size("n", 20)
+    part = ops.dynamic_slice(x, start, sizes=(n,), step=(1,))
+    return part, ops.reduce_sum(ops.mul(part, part), axes=(0,))
+
+
+@case(*([rng.normal(size=(9, 8)), i, j] for i, j in ((0, 0), (8, 1), (5, 7))))
+def window_at_sizes(b: Sized) -> Any:
+    """A row up to a size, and a column from it on: `A[i, :j]` and `A[j:, j]`."""
+    x = b.array(9, 8)
+    i, j = b.array(dtype="i8"), b.array(dtype="i8")
+    row, size = b.bound(i, "i", 8), b.bound(j, "j", 7)
+    zero = ops.full(value=0, shape=(), dtype=I64)
+    left = ops.reshape(ops.dynamic_slice(x, i, zero, sizes=(1, size), step=(1, 1)), shape=(size,))
+    down = ops.reshape(ops.dynamic_slice(ops.exp(x), j, j, sizes=(9 - size, 1), step=(1, 1)), shape=(9 - size,))
+    return ops.mul(left, 2.0), down, ops.iota(shape=(row,), axis=0, dtype=I64)
+
+
+@case(*([x, start] for x in ONE for start in (0, 3, 11)))
+def every_second(b: Sized) -> Any:
+    return ops.neg(ops.dynamic_slice(b.array(20), b.array(dtype="i8"), sizes=(5,), step=(2,)))
+
+
+@case(*([rng.normal(size=20), start, n, rng.normal(size=n)] for start, n in ((0, 0), (20, 0), (0, 20), (7, 5))))
+def window_replaced(b: Sized) -> Any:
+    x, start, n = b.array(20), b.array(dtype="i8"), b.size("n", 20)
+    return ops.dynamic_update_slice(ops.exp(x), ops.neg(b.array(n)), start, step=(1,)), x
+
+
+@case(*([rng.normal(size=(9, 8)), i] for i in (1, 4, 8)))
+def row_from_the_row_above(b: Sized) -> Any:
+    """`A[i] = A[i - 1] + 1`, in place."""
+    x, i = b.array(9, 8), b.array(dtype="i8")
+    b.bound(i, "i", 8, 1)
+    above, zero = ops.sub(i, ops.full(value=1, shape=(), dtype=I64)), ops.full(value=0, shape=(), dtype=I64)
+    row = ops.dynamic_slice(x, above, zero, sizes=(1, 8), step=(1, 1))
+    return ops.dynamic_update_slice(x, ops.add(row, 1.0), i, zero, step=(1, 1))
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_layers_agree(name: str) -> None:
     build, calls = CASES[name]

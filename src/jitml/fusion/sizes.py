@@ -22,13 +22,12 @@ from jitml.fusion.loops import (
     Stmt,
     Var,
     add,
-    as_expr,
     mul,
     sub,
     walk_expression,
     walk_expressions,
 )
-from jitml.ir.dims import Dim, Size, Sym
+from jitml.ir.dims import Size, Sym
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import I64
 
@@ -100,7 +99,15 @@ class Sizes:
 
     def expr(self, size: Size) -> Expr:
         """A size over the variables."""
-        return as_expr(size.evaluate({sym: Var(self.names[sym]) for sym in size.syms}) if isinstance(size, Dim) else size)
+        if isinstance(size, int):
+            return Const(size)
+        total: Expr = Const(0)
+        for monomial, factor in sorted(size.terms, key=lambda term: term[1] < 0):  # 9 - n, not -n + 9
+            term: Expr = Const(abs(factor))
+            for sym in monomial:
+                term = mul(term, Var(self.names[sym]))
+            total = total + term if factor > 0 else total - term
+        return total
 
     @property
     def loaded(self) -> tuple[Value, ...]:
