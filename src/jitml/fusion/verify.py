@@ -2,7 +2,7 @@
 
 Run after scheduling when `JITML_CHECK=1`, and always in tests. An index is inside if its bounds follow from loops,
 branches and checks (`ranges.py`). One that depends on data is trusted once a `Check` has looked at the buffers that it
-depends on; the check may stand in an earlier kernel. So is one that depends on numbers in memory alone, the places of windows.
+depends on; the check may stand in an earlier kernel. So is one that counts from a place of a window.
 """
 
 from __future__ import annotations
@@ -151,6 +151,7 @@ class _Verifier:
         self.dtypes: dict[str, DType] = {}  # of every variable in scope
         self.cells: set[str] = set()
         self.inits: dict[str, Expr] = {}  # what each cell starts from
+        self.places: set[str] = set()  # numbers that the kernel begins by loading
         self.origins: dict[str, frozenset[str]] = {}  # the buffers that a variable's value depends on
         lets = [s for s in walk(kernel.body) if isinstance(s, Let)]
         count = Counter(s.name for s in lets)
@@ -228,6 +229,8 @@ class _Verifier:
             case Let(name, value):
                 self.name(name, value.dtype, self.origin(value))
                 self.ranges.define(name, value)
+                if isinstance(value, Load) and not value.at and not around:
+                    self.places.add(name)
             case Cell(name, init):
                 self.name(name, init.dtype, self.origin(init))
                 self.cells.add(name)
@@ -375,16 +378,17 @@ class _Verifier:
             if least is not None and least >= 0 and greatest is not None and greatest < n:
                 continue
             origins = self.origin(index)
-            # The place of a window, a number in memory, was made good before (`ir/ops/dynamic.py`).
-            if origins and all(o in self.checked or self.is_place(o) for o in origins):
+            if origins and (origins <= self.checked or self.is_window(index)):
                 continue
             raise self.error(
                 f"{name}: the index {show_expr(index)} may be {_shown(least)}..{_shown(greatest)} on axis {axis} of {n}"
             )
 
-    def is_place(self, name: str) -> bool:
-        buffer = self.buffers.get(name)
-        return buffer is not None and buffer.shape == () and buffer.dtype == I64
+    def is_window(self, index: Expr) -> bool:
+        """Whether an index counts from a place that the kernel begins by loading: such were made good (`ir/ops/dynamic.py`)."""
+        parts = list(walk_expression(index))
+        names = [e.name for e in parts if isinstance(e, Var) and self.origins.get(e.name)]
+        return self.places.issuperset(names) and not any(isinstance(e, Load) for e in parts)
 
     def origin(self, expr: Expr) -> frozenset[str]:
         """The buffers that a value depends on."""
