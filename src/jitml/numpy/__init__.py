@@ -15,6 +15,7 @@ from jitml.numpy import (
     calculus,
     creation,
     einstein,
+    finding,
     index_tricks,
     indexing,
     joining,
@@ -26,6 +27,7 @@ from jitml.numpy import (
     reshaping,
     rounding,
     selection,
+    sets,
     sorting,
     special,
     statistics,
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
 TOPICS = (
     ufuncs, ufunc_methods, reductions, statistics, products, matrices, einstein, creation, index_tricks, indexing, selection,
-    reshaping, joining, padding, sorting, rounding, calculus, special, python,
+    finding, sets, reshaping, joining, padding, sorting, rounding, calculus, special, python,
 )  # fmt: skip
 
 

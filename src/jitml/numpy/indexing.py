@@ -1,7 +1,7 @@
 """`x[index]` and `x[index] = value`: basic indices are views, integer arrays gather and scatter, masks select.
 
-An index is first read into one `Axis` item per axis of x (`_parse`); the basic part of it is a view, and what is left are
-integer arrays on some axes of that view. Sizes that depend on data (`x[mask]` as a value) are refused.
+An index is first completed to one item per axis of x; the basic part of it is a view, and what is left are integer arrays on
+some axes of that view.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import numpy as np
 
 from jitml.errors import ShapeError
 from jitml.ir import ops
-from jitml.ir.dims import Dim
+from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, is_integer
+from jitml.numpy.masks import fitted, picked, scatter_true, true_count, true_places
 from jitml.numpy.operands import (
     Shape,
     as_array,
@@ -31,7 +32,7 @@ from jitml.numpy.operands import (
 )
 from jitml.numpy.reshaping import reshaped, transposed
 from jitml.numpy.windows import Window, element, part, whole, window_view
-from jitml.trace.broadcasting import common_sizes
+from jitml.trace.broadcasting import common_sizes, insist_equal
 from jitml.trace.context import user_source
 from jitml.trace.known import constant_of
 from jitml.trace.numbers import of_size
@@ -74,15 +75,11 @@ def getitem(x: Any, index: Any) -> Any:
     """x[index]: a view, a new array, or a scalar, as in NumPy.
 
     Raises:
-        IndexError: too many indices, or a concrete one out of bounds (NumPy's messages).
-        UnsupportedError: a traced boolean mask, whose result has a size that is not known.
+        IndexError: too many indices, or one out of bounds (NumPy's messages).
     """
-    if _single_mask(index) is not None:
-        not_compiled(
-            "ndarray.__getitem__",
-            "x[mask] has a size that depends on data",
-            "np.where(mask, x, 0) keeps the size; sums and means take where=mask; x[mask] = number is supported.",
-        )
+    mask = _single_mask(index)
+    if mask is not None:
+        return fresh(picked(value_of(x), mask))
     found = locate(as_array(x), index)
     if found.indices:
         return _wrap_gathered(ops.gather(read(found.base), *found.indices, axis=found.axis), found)
@@ -135,42 +132,41 @@ def fit(value: Value, shape: Shape) -> Value:
         value = reshape_value(value, value.shape[extra:])
     if value.shape == shape:
         return value
-    if any(m == 1 and n != 1 for m, n in zip(shape[::-1], common_shape("assignment", value.shape, shape)[::-1])):
+    common = common_shape("assignment", value.shape, shape)
+    if len(common) != len(shape) or any(m == 1 and n != 1 for m, n in zip(shape, common)):
         message = f"could not broadcast input array from shape {value.shape} into shape {shape}"
         raise ShapeError(message, source=user_source())
     return broadcast_value(value, shape)
 
 
-def _single_mask(index: Any) -> Any:
-    """The traced boolean array that an index consists of (alone, or with a trailing `...`); None for other indices."""
+def _single_mask(index: Any) -> Value | None:
+    """The boolean array that an index consists of (alone, or with a trailing `...`), if it is traced; or a single bool."""
     if isinstance(index, tuple) and len(index) in (1, 2) and all(i is Ellipsis for i in index[1:]):
         index = index[0]
-    is_mask = isinstance(index, (TracedArray, np.ndarray)) and index.dtype == BOOL
-    return index if is_mask and constant_of(read(index)) is None else None
+    if isinstance(index, (bool, np.bool_)):  # a mask of no axis
+        return value_of(index)
+    if not isinstance(index, (TracedArray, np.ndarray)) or index.dtype != BOOL:
+        return None
+    mask = read(index)
+    return mask if constant_of(mask) is None else None
 
 
-def _set_where(x: TracedArray, mask: Any, value: Any) -> None:
-    """x[mask] = value for one value per element of x: a number, or what broadcasts along the axes behind the mask's."""
-    if mask.shape != x.shape[: mask.ndim]:
-        axis = next((n for n, (m, k) in enumerate(zip(mask.shape, x.shape)) if m != k), x.ndim)
-        if mask.ndim > x.ndim:
-            raise IndexError(f"too many indices for array: array is {x.ndim}-dimensional, but {mask.ndim} were indexed")
-        raise IndexError(
-            f"boolean index did not match indexed array along axis {axis}; size of axis is {x.shape[axis]} "
-            f"but size of corresponding boolean axis is {mask.shape[axis]}"
-        )
-    new = value_for(value, x)
+def _set_where(x: TracedArray, mask: Value, value: Any) -> None:
+    """x[mask] = value: a number or a row for every True alike is selected, one for each True is scattered."""
+    new, base = value_for(value, x), read(x)
+    mask = fitted(mask, x.sizes)
     behind = x.ndim - mask.ndim
     if new.ndim > behind and any(n != 1 for n in new.shape[: new.ndim - behind]):
-        not_compiled(
-            "ndarray.__setitem__",
-            f"x[mask] = v with a v of shape {new.shape}, one element per True",
-            "x[...] = np.where(mask, values, x) with values of x's shape does not depend on the number of True.",
-        )
+        assign(x, scatter_true(base, mask, fit(new, _shape_of_true(mask, x.sizes))))
+        return
     new = reshape_value(new, new.shape[max(0, new.ndim - behind) :])
-    new = broadcast_value(fit(new, x.shape[mask.ndim :]), x.shape)
-    where = reshape_value(value_of(mask), (*mask.shape, *(1,) * behind))
-    assign(x, ops.select(broadcast_value(where, x.shape), new, read(x)))
+    new = broadcast_value(fit(new, x.sizes[mask.ndim :]), x.sizes)
+    where = reshape_value(mask, (*mask.shape, *(1,) * behind))
+    assign(x, ops.select(broadcast_value(where, x.sizes), new, base))
+
+
+def _shape_of_true(mask: Value, sizes: Shape) -> Any:
+    return (true_count(mask), *sizes[mask.ndim :])
 
 
 def locate(x: TracedArray, index: Any) -> Indexed:
@@ -217,7 +213,7 @@ def _as_items(i: Any) -> list[Any]:
     if type(i) is int or (isinstance(i, np.integer) and not is_traced(i)):
         return [int(i)]
     if isinstance(i, (bool, np.bool_)):
-        not_compiled("ndarray.__getitem__", "a single bool as an index", "np.where chooses by a condition.")
+        not_compiled("ndarray.__getitem__", "a single bool beside other indices", "np.where chooses by a condition.")
     if not is_traced(i) and not isinstance(i, (np.ndarray, list, tuple)):
         if hasattr(i, "__index__"):
             return [operator.index(i)]
@@ -230,16 +226,19 @@ def _as_items(i: Any) -> list[Any]:
     return [value]
 
 
-def _mask_items(mask: Value) -> list[Value]:
-    """A mask that depends on constants alone, as the positions of its True."""
+def _mask_items(mask: Value) -> list[Any]:
+    """A mask as the positions of its True, those of one axis each."""
     known = constant_of(mask)
-    if known is None:
-        not_compiled(
-            "ndarray.__getitem__",
-            "a boolean mask beside other indices",
-            "Apply the mask alone: x[i][mask] = v, or use np.where.",
-        )
-    return [constant(positions) for positions in known.nonzero()]
+    places = true_places(mask) if known is None else [constant(positions) for positions in known.nonzero()]
+    return [_Places(p, size) for p, size in zip(places, mask.shape)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The positions on one axis that a mask is true at, and the mask's own size there."""
+
+    value: Value
+    size: Size
 
 
 def _is_int(i: Any) -> bool:
@@ -247,7 +246,7 @@ def _is_int(i: Any) -> bool:
 
 
 def _is_array(i: Any) -> bool:
-    return isinstance(i, Value)
+    return isinstance(i, (Value, _Places))
 
 
 def _basic_view(x: TracedArray, items: list[Any], arrays: dict[int, Any]) -> tuple[TracedArray, dict[int, int]]:
@@ -264,11 +263,23 @@ def _basic_view(x: TracedArray, items: list[Any], arrays: dict[int, Any]) -> tup
         if n in arrays:
             places[n] = len(shape)
             windows.append(whole(size))
+            if isinstance(item, _Places):
+                arrays[n] = _of_mask(item, size, axis)
         else:
             windows.append(element(item, size, axis) if _is_int(item) else part(item, size))
         if n in arrays or not _is_int(item):
             shape.append(windows[-1].size)
     return reshaped(window_view(x, windows), shape), places
+
+
+def _of_mask(places: _Places, size: Size, axis: int) -> Value:
+    if type(size) is int and type(places.size) is int and size != places.size:
+        raise IndexError(
+            f"boolean index did not match indexed array along axis {axis}; size of axis is {size} "
+            f"but size of corresponding boolean axis is {places.size}"
+        )
+    insist_equal(places.size, size)
+    return places.value
 
 
 def _with_arrays(base: TracedArray, arrays: dict[int, Any], places: dict[int, int], given: Sequence[Any]) -> Indexed:

@@ -13,11 +13,13 @@ import numpy as np
 
 from jitml.errors import ShapeError
 from jitml.ir import ops
+from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64, DType, dtype_name, normalize_axis
 from jitml.trace.broadcasting import common_sizes, stretch
 from jitml.trace.context import unsupported, user_source
 from jitml.trace.registry import full_name, implements
+from jitml.trace.sizes import number, span, value_of_size
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read, scalar
 
 Shape = tuple[int, ...]
@@ -141,6 +143,28 @@ def reshape_value(x: Value, shape: Iterable[int]) -> Value:
     return x if x.shape == shape else ops.reshape(x, shape=shape)
 
 
+def spread_size(size: Size, shape: Sequence[int], dtype: DType = I64) -> Value:
+    """A size as a number in every place of a shape."""
+    if not isinstance(size, Dim):
+        return full(shape, size, dtype)
+    return ops.broadcast(astype(value_of_size(size), dtype), shape=tuple(shape), axes=())
+
+
+def nonempty(x: Value, axes: Iterable[int], message: str) -> Value:
+    """x, which has elements along these axes.
+
+    Raises:
+        ShapeError: it has none; where that is not known, the program ends with ValueError.
+    """
+    for axis in axes:
+        size = x.shape[axis]
+        if span(size)[1] <= 0:
+            raise ShapeError(message, source=user_source())
+        if span(size)[0] <= 0:
+            x = ops.check(x, ops.gt(value_of_size(size), number(0)), error="ValueError", message=message)
+    return x
+
+
 def common_shape(name: str, *shapes: Shape) -> Shape:
     """The shape that operands broadcast to.
 
@@ -167,7 +191,7 @@ def _misfit(shapes: Sequence[Shape]) -> str:
 def checked_index(index: Value, size: int) -> Value:
     """The index itself; at run time IndexError unless 0 <= index < size (a gather counts negative ones from the end)."""
     index = astype(index, I64)
-    inside = ops.select(ops.lt(index, 0), full(index.shape, size, I64), index)
+    inside = ops.select(ops.lt(index, 0), spread_size(size, index.shape), index)
     return ops.gather(ops.iota(shape=(size,), axis=0, dtype=I64), inside, axis=0)
 
 

@@ -12,6 +12,7 @@ from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64, is_integer, normalize_axis
+from jitml.numpy.finding import nonzero
 from jitml.numpy.indexing import fit, getitem, setitem, value_for
 from jitml.numpy.loops import truth
 from jitml.numpy.operands import (
@@ -38,13 +39,9 @@ from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, is_tra
 
 
 @implements(np.where)
-def where(condition: Any, x: Any = None, y: Any = None, /) -> TracedArray:
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None and y is None:
-        not_compiled(
-            "where",
-            "with a condition alone has a size that depends on data",
-            "np.where(condition, x, y) keeps the size; np.argmax(condition) finds the first place.",
-        )
+        return nonzero(condition)
     return fresh(where_value(condition, x, y))
 
 
@@ -240,14 +237,6 @@ def put(a: TracedArray, ind: Any, v: Any, mode: str = "raise") -> None:
     if flat.storage is not a.storage:
         not_compiled("put", "into an array that is not contiguous", "Index it: x[i, j] = v.")
     setitem(flat, fresh(index), fresh(reshape_value(new, (new.size,))))
-
-
-@implements(np.compress)
-def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
-    if is_traced(condition):
-        not_compiled("compress", "by a traced condition has a size that depends on data", "np.where keeps the size.")
-    kept = np.flatnonzero(np.asarray(condition))
-    return take(a, kept.tolist(), axis, out)
 
 
 @implements(np.putmask)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
+from jitml.ir.dims import Dim, bound
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, I64, is_float, normalize_axis
@@ -19,6 +20,7 @@ from jitml.numpy.operands import (
     refuses,
     reshape_value,
     result_of,
+    spread_size,
     value_of,
 )
 from jitml.numpy.reductions import reduce_values
@@ -118,12 +120,16 @@ def search(keys: Value, wanted: Value, side: str) -> Value:
     found = ops.full(value=0, shape=wanted.shape, dtype=I64)
     if size == 0:
         return found
-    step = 1 << (size.bit_length() - 1)
+    if isinstance(size, Dim):
+        # There may be no key. One more, which is never inside, can be looked at.
+        keys = ops.concat(keys, ops.full(value=0, shape=(1,), dtype=keys.dtype), axis=0)
+    count = spread_size(size, wanted.shape)
+    step = 1 << (bound(size).bit_length() - 1)
     while step:
         # Keys before `found` stand before the wanted value; try `step` more of them.
         trial = found + step
-        inside = ops.le(trial, size)
-        key = ops.gather(keys, ops.minimum(trial, size) - 1, axis=0)
+        inside = ops.le(trial, count)
+        key = ops.gather(keys, ops.minimum(trial, count + 1 if isinstance(size, Dim) else count) - 1, axis=0)
         found = ops.select(ops.bit_and(inside, _stands_before(key, wanted, side)), trial, found)
         step //= 2
     return found
@@ -159,10 +165,11 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     dtype = common_dtype(element, test_elements)
     x, y = value_of(element, dtype), value_of(test_elements, dtype)
     y = reshape_value(y, (y.size,))
-    if y.size > 16:
+    if bound(y.size) > 16 or isinstance(y.size, Dim):
         keys = ops.sort(y, axis=0, kind="quicksort")
-        place = ops.minimum(search(keys, x, "left"), y.size - 1)
-        found = ops.eq(ops.gather(keys, place, axis=0), x)
+        # Equal where some keys stand before and not all of those that may: the two searches differ.
+        found = ops.lt(search(keys, x, "left"), search(keys, x, "right"))
+        found = ops.bit_and(found, ops.eq(x, x)) if is_float(x.dtype) else found
     else:
         shape = (*x.shape, y.size)
         pairs = ops.eq(ops.broadcast(x, shape=shape, axes=tuple(range(x.ndim))), broadcast_value(y, shape))
@@ -170,14 +177,4 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     return result_of(ops.bit_not(found) if invert else found)
 
 
-_BY_DATA = "has a size that depends on data"
-refuses(np.nonzero, np.flatnonzero, np.argwhere, because=_BY_DATA, remedy="Use the condition itself, with np.where or where=.")
-refuses(np.extract, np.trim_zeros, because=_BY_DATA, remedy="np.where keeps the size; slices with known bounds are views.")
-refuses(np.unique, np.unique_values, because=_BY_DATA, remedy="np.sort keeps the size; find unique values outside.")
-refuses(np.bincount, because=_BY_DATA, remedy="counts = np.zeros(n, int); np.add.at(counts, x, 1) has a fixed size.")
-refuses(
-    np.histogram,
-    because="chooses its edges by the data",
-    remedy="Search in fixed edges with np.searchsorted and count with np.add.at.",
-)
 refuses(np.sort_complex, because="has a complex result", remedy="np.sort sorts real numbers.")

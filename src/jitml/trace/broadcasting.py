@@ -52,6 +52,11 @@ def stretch(x: Value, shape: Sequence[int]) -> Value:
     return x if x.shape == shape else ops.broadcast(x, shape=shape, axes=tuple(range(len(shape) - x.ndim, len(shape))))
 
 
+def insist(ok: Value, *values: Value, error: str = "ValueError", message: str) -> None:
+    """Claim what no value relies on; the program ends with the error if it is false."""
+    ops.check(ok, ok, *values, error=error, message=message)
+
+
 def insist_equal(x: Size, y: Size) -> None:
     """Claim that two sizes are equal, even if nothing reads what relies on it."""
     if x != y:
@@ -67,7 +72,7 @@ def insist_differ(x: Size, y: Size) -> None:
 
 
 def require_sizes(
-    x: Value, shape: Sequence[int], *, error: str = "ValueError", message: str = "sizes differ: {} and {}"
+    x: Value, shape: Sequence[int], message: str = "sizes differ: {} and {}", *, error: str = "ValueError"
 ) -> Value:
     """x with the sizes of `shape`, which are claimed to be its own: a check of the run where that is not known."""
     shape = tuple(shape)
@@ -78,5 +83,5 @@ def require_sizes(
             raise UnknownSizeError(f"whether the sizes {n} and {m} fit together is known only when the program runs")
         if n != m:
             mine, wanted = value_of_size(n), value_of_size(m)
-            x = ops.check(x, ops.eq(mine, wanted), mine, wanted, error="ValueError", message=message)
+            x = ops.check(x, ops.eq(mine, wanted), mine, wanted, error=error, message=message)
     return x if x.shape == shape else ops.resize(x, shape=shape)
