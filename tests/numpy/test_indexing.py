@@ -117,11 +117,6 @@ def test_updates_by_masks() -> None:
         run_traced(integers, X.astype("i8"))
 
 
-def test_a_size_that_depends_on_data_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match=r"np\.where\(mask, x, 0\)"):
-        run_traced(lambda x: x[x > 0], X)
-
-
 def test_duplicate_places_keep_the_last() -> None:
     def write(x: Any, i: Any, v: Any) -> None:
         x[i] = v

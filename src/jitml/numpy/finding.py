@@ -12,9 +12,10 @@ from jitml.ir.graph import Value
 from jitml.ir.types import I64, normalize_axis
 from jitml.numpy.loops import truth
 from jitml.numpy.masks import flat, true_count, true_places
-from jitml.numpy.operands import as_int, reshape_value, value_of
+from jitml.numpy.operands import as_int, constant, reshape_value, value_of
 from jitml.numpy.reductions import finish
 from jitml.trace.broadcasting import require_sizes
+from jitml.trace.known import constant_of
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, fresh
 
@@ -50,13 +51,20 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
         x, axis = flat(x), 0
     along = normalize_axis(as_int(axis), x.ndim)
     x, mask = _of_one_length(x, mask, along)
-    return finish(ops.compress(x, mask, axis=along, size=true_count(mask)), None, out, x.ndim)
+    return finish(compressed(x, mask, along), None, out, x.ndim)
 
 
 @implements(np.extract)
 def extract(condition: Any, arr: Any) -> TracedArray:
-    x, mask = _of_one_length(flat(value_of(arr)), flat(truth(value_of(condition))), 0)
-    return fresh(ops.compress(x, mask, axis=0, size=true_count(mask)))
+    return fresh(compressed(*_of_one_length(flat(value_of(arr)), flat(truth(value_of(condition))), 0), 0))
+
+
+def compressed(x: Value, mask: Value, axis: int) -> Value:
+    """x where a mask of one axis is true: of known size if the mask is."""
+    known = constant_of(mask)
+    if known is not None:
+        return ops.gather(x, constant(np.flatnonzero(known)), axis=axis)
+    return ops.compress(x, mask, axis=axis, size=true_count(mask))
 
 
 def _of_one_length(x: Value, mask: Value, axis: int) -> tuple[Value, Value]:

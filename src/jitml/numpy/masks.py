@@ -67,5 +67,6 @@ def true_places(mask: Value) -> list[Value]:
 def scatter_true(x: Value, mask: Value, values: Value) -> Value:
     """x with `values`, one for each True or one row, in the places where the mask of its first axes is true."""
     base = flat(x, mask.ndim)
-    place = true_places(flat(fitted(mask, x.shape)))[0]
+    line = flat(fitted(mask, x.shape))
+    place = ops.compress(ops.iota(shape=line.shape, axis=0, dtype=I64), line, axis=0, size=true_count(mask))
     return reshape_value(ops.scatter(base, values, place, axis=0, combine="set"), x.shape)

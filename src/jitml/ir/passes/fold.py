@@ -22,6 +22,8 @@ def fold_constants(graph: Graph) -> Graph:
     """
 
     def visit(node: Node, producers: Producers) -> Value | None:
+        if node.op.family == "regions":
+            return None
         makers = [producers.get(v) for v in node.inputs]
         if makers and node.output.size == 0 and not node.op.has_effect and node.op.family != "indexed":
             # Indices are checked even where nothing is read.
@@ -37,7 +39,7 @@ def fold_constants(graph: Graph) -> Graph:
                 return ops.full(value=number, shape=aval.shape, dtype=aval.dtype)
             if node.op in _REARRANGING:
                 return ops.full(value=known[0].params["value"], shape=aval.shape, dtype=aval.dtype)
-        if aval.size > MAX_ELEMENTS or any(v.size > MAX_ELEMENTS for v in node.inputs):
+        if node.syms or aval.size > MAX_ELEMENTS or any(v.size > MAX_ELEMENTS for v in node.inputs):
             return None
         arrays = tuple(m.op.run((), dict(m.params)) for m in known)
         result = np.asarray(node.op.run(arrays, dict(node.params)), aval.dtype)

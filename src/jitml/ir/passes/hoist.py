@@ -29,7 +29,7 @@ def hoist_broadcasts(graph: Graph) -> Graph:
             if small is not None and (source.shape != small.shape or maker.params["axes"] != axes):
                 return None
             small, axes = source, maker.params["axes"]
-        if small is None or small.size >= node.output.size:
+        if small is None or small.capacity >= node.output.capacity:
             return None
         operands = [_before_broadcast(producers[v], small.shape) for v in node.inputs]
         result = node.op(*operands, **node.params)

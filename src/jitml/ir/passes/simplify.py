@@ -100,7 +100,7 @@ def _reduce_nothing(node: Node, producers: Producers) -> Value | None:
 def _flip(node: Node, producers: Producers) -> Value | None:
     """A flip of nothing, or of axes of length one, or twice."""
     (x,) = node.inputs
-    axes = [a for a in node.params["axes"] if x.shape[a] > 1]
+    axes = [a for a in node.params["axes"] if x.shape[a] != 1]
     maker = producers.get(x)
     if maker is not None and maker.op is ops.flip:
         axes = sorted(set(axes) ^ set(maker.params["axes"]))
@@ -155,7 +155,7 @@ def _broadcast_of_kept_axes(node: Node, producers: Producers) -> Value | None:
 @_shortcut(ops.slice)
 def _slice_twice(node: Node, producers: Producers) -> Value | None:
     maker = producers.get(node.inputs[0])
-    if maker is None or maker.op is not ops.slice:
+    if maker is None or maker.op is not ops.slice or node.syms or maker.syms:
         return None
     (x,), inner, outer = maker.inputs, maker.params, node.params
     start = tuple(a + b * s for a, s, b in zip(inner["start"], inner["step"], outer["start"]))
