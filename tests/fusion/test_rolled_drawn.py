@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jitml.codegen.interpreter import run
+from jitml.fusion.fuse import fuse
+from jitml.fusion.machine import Machine
 from jitml.fusion.verify import verify_program
 from jitml.ir import ops
 from jitml.ir.graph import Value
@@ -164,6 +166,8 @@ def test_three_interpreters_agree(graph: Any, seed: int) -> None:
     args = [rng.integers(-4, 5, (ROWS, COLUMNS)) * 1.0, rng.integers(-4, 5, LENGTH) * 1.0, np.array(0.5), np.array(3)]
     expected = interpret(graph, args)
     planned = plan(program)
-    for got in (run(planned, [x.copy() for x in args]), compile_program(planned)(*[x.copy() for x in args])):
+    apart = plan(verify_program(fuse(graph, machine=Machine(rolls=False))))
+    answers = [run(planned, [x.copy() for x in args]), compile_program(planned)(*[x.copy() for x in args])]
+    for got in (*answers, run(apart, [x.copy() for x in args])):
         for x, y in zip(got, expected, strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-9)

@@ -18,6 +18,7 @@ from jitml.fusion.lower.expand import expand
 from jitml.fusion.lower.indexed import write_check
 from jitml.fusion.lower.nests import Site, nests
 from jitml.fusion.lower.points import targets
+from jitml.fusion.lower.rolled import NotRolled, roll
 from jitml.fusion.lower.scalars import Scalars
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Call, Decision, KernelProgram, Step
@@ -242,10 +243,23 @@ class _Fusion:
         name = self.step_name(node.op.name.rstrip("_"))
         reads = tuple(map(self.buffer, node.inputs))
         writes = tuple(self.buffers[self.names[v]] for v in node.outputs)
+        if self.machine.rolls:
+            try:
+                self.steps.append(roll(name, node, reads, writes, self.numbers(node)))
+            except NotRolled as reason:
+                self.decisions.append(Decision(f"{name}: a region of kernels", reason.message))
+            else:
+                self.decisions.append(Decision(f"{name}: one kernel of plain loops", "elements and short windows, in place"))
+                return
         trips = known_trips(node, self.makers)
         region = REGIONS[node.op](RegionSite(node, name, reads, writes, trips, fuse_body, self.temporary, self.new_constant))
         self.steps.append(region)
         self.decisions += [replace(d, what=f"{name}: {d.what}") for body in region.bodies for d in body.decisions]
+
+    def numbers(self, node: Node) -> dict[Value, Const]:
+        """The operands that are single numbers known now."""
+        makers = {v: self.makers.get(v) for v in node.inputs if not v.ndim}
+        return {v: Const(m.params["value"], v.dtype) for v, m in makers.items() if m is not None and m.op is ops.full}
 
     def new_constant(self, value: np.ndarray[Any, Any]) -> str:
         name = self.temporary(value.dtype, value.shape).name

@@ -23,6 +23,7 @@ class Machine:
         parallel_ns: the least serial work, in ns, for which waking a second thread pays.
         grain_ns: the least work, in ns, to hand to a thread at once.
         has_sorts: whether a library sorts rows (the calls `sort` and `argsort`).
+        rolls: whether loops over single elements become one kernel (tests compare with regions of kernels).
     """
 
     cores: int = 2
@@ -37,6 +38,7 @@ class Machine:
     parallel_ns: float = 50_000.0
     grain_ns: float = 20_000.0
     has_sorts: bool = True
+    rolls: bool = True
 
     @property
     def reduction_block(self) -> int:
