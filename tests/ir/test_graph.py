@@ -111,3 +111,37 @@ def test_ops_refuse_bad_operands() -> None:
         ops.reshape.aval(Aval((2, 3), F32), shape=(4,))
     with pytest.raises(DTypeError, match="differ in dtype"):
         ops.add.aval(Aval((2,), F32), Aval((2,), F64))
+
+
+NESTED = """graph(a: i64[], b: f64[n0]) {
+  bind a {sym=n0[0:9]}
+  c: f64[n0] = loop a b b {carried=1} body(a: i64[], b: f64[n0], c: f64[n0]) {
+    d: f64[n0] = add b c
+    e: i64[] = full {dtype=i64, shape=(), value=9}
+    bind e {sym=n0[0:9]}
+    return d
+  }
+  d: bool[] = full {dtype=bool, shape=(), value=True}
+  e: f64[n0] = check c d a {error='ValueError', message='{} is a brace }'}
+  f: f64[2*n0 + 1] = cond d e {} then(a: f64[n0]) {
+    b: f64[2*n0 + 1] = full {dtype=f64, shape=(2*n0 + 1,), value=1.0}
+    return b
+  } orelse(a: f64[n0]) {
+    b: f64[2*n0 + 1] = full {dtype=f64, shape=(2*n0 + 1,), value=0.0}
+    return b
+  }
+  return f
+}"""
+
+
+def test_bodies_and_sizes_read_back() -> None:
+    graph = parse(NESTED)
+    assert show(graph) == NESTED.replace(" {} then", " then")
+    sym = graph.nodes[0].params["sym"]
+    assert (sym.low, sym.high) == (0, 9)
+    assert graph.nodes[1].params["body"].in_avals[1].syms == {sym}
+
+
+def test_names_of_sizes_are_canonical() -> None:
+    text = NESTED.replace("n0", "width")
+    assert show(parse(text)) == show(parse(NESTED))

@@ -228,9 +228,9 @@ def bound(size: Size) -> int:
 
 
 def syms_in(x: object) -> Iterator[Sym]:
-    """The Syms in a shape, a parameter, or anything made of tuples, with repetitions."""
+    """The Syms in a shape, a parameter, or anything made of tuples, as they are written, with repetitions."""
     if isinstance(x, Dim):
-        yield from x.syms
+        yield from (sym for monomial, _ in x.terms for sym in monomial)
     elif isinstance(x, Sym):
         yield x
     elif isinstance(x, tuple):

@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from jitml.errors import ParseError
+from jitml.ir.dims import Sym, parse_size
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import OPS
 from jitml.ir.types import DTYPES, parse_aval
 
-_HEAD = re.compile(r"\s*graph\((.*?)\)\s*\{(.*)\}\s*", re.DOTALL)
-_STATEMENT = re.compile(r"(.+?)\s=\s(\w+)((?:\s+\w+)*)\s*(\{.*\})?")
-_COMMENT = re.compile(r"\s#.*$", re.MULTILINE)
-_DEFINITION = re.compile(r"(\w+):\s*([a-z]+\d*\[[\d,]*\])")
+_SKIPPED = re.compile(r"(?:[\s;]|#[^\n]*)*")
+_DEFINITION = re.compile(r"(\w+):\s*([a-z]+\d*\[[^\]]*\])\s*,?\s*")
+_STATEMENT = re.compile(r"(?:=\s*)?(\w+)((?:[ \t]+\w+(?![\w(]))*)[ \t]*")
+_RETURN = re.compile(r"return((?:[ \t]+\w+)*)")
+_BODY = re.compile(r"[ \t]*(\w+)(?=\()")
+_BIND = re.compile(r"\bsym=(\w+)\[(-?\d+):(-?\d+)\]")
 
 
 def parse(text: str) -> Graph:
@@ -34,54 +38,132 @@ def parse(text: str) -> Graph:
       return b
     }
     """
-    match = _HEAD.fullmatch(_COMMENT.sub("", text))
-    if match is None:
-        raise ParseError(f"not a graph: {text[:60]!r}")
-    env: dict[str, Value] = {}
-    inputs = tuple(_define(env, match[1]))
-    nodes: list[Node] = []
-    outputs: tuple[Value, ...] | None = None
-    for statement in filter(None, (s.strip() for s in re.split(r"[;\n]", match[2]))):
-        if statement == "return" or statement.startswith("return "):
-            outputs = tuple(_use(env, name, statement) for name in statement.split()[1:])
-        else:
-            nodes.append(_parse_node(env, statement))
-    if outputs is None:
-        raise ParseError("the graph has no return statement")
-    return Graph(inputs, tuple(nodes), outputs)
+    parser = _Parser(text)
+    parser.take(re.compile(r"graph(?=\()"), "'graph('")
+    graph = parser.graph()
+    if parser.at != len(text):
+        raise parser.fail("the end")
+    return graph
 
 
-def _parse_node(env: dict[str, Value], statement: str) -> Node:
-    match = _STATEMENT.fullmatch(statement)
-    if match is None or match[2] not in OPS:
-        raise ParseError(f"not a statement: {statement!r}")
-    op = OPS[match[2]]
-    inputs = tuple(_use(env, name, statement) for name in match[3].split())
-    params = parse_params(match[4] or "{}")
-    return Node(op, inputs, params, tuple(_define(env, match[1])))
+class _Parser:
+    """Recursive descent over the text; bodies are graphs with names of their own."""
 
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+        self.syms: dict[str, Sym] = {}
+        for name, low, high in _BIND.findall(text):  # a size may be mentioned before it is bound
+            self.syms.setdefault(name, Sym(name, int(low), int(high)))
+        self.skip()
 
-def _define(env: dict[str, Value], text: str) -> list[Value]:
-    values = []
-    for name, aval in _DEFINITION.findall(text):
-        if name in env:
-            raise ParseError(f"{name} is defined twice")
-        env[name] = Value(parse_aval(aval))
-        values.append(env[name])
-    return values
+    def fail(self, expected: str) -> ParseError:
+        return ParseError(f"expected {expected}, found {self.text[self.at : self.at + 60]!r}")
+
+    def skip(self) -> None:
+        match = _SKIPPED.match(self.text, self.at)
+        assert match is not None
+        self.at = match.end()
+
+    def take(self, pattern: re.Pattern[str], expected: str) -> re.Match[str]:
+        match = pattern.match(self.text, self.at)
+        if match is None:
+            raise self.fail(expected)
+        self.at = match.end()
+        return match
+
+    def accept(self, symbol: str) -> bool:
+        self.skip()
+        if not self.text.startswith(symbol, self.at):
+            return False
+        self.at += len(symbol)
+        return True
+
+    def expect(self, symbol: str) -> None:
+        if not self.accept(symbol):
+            raise self.fail(repr(symbol))
+
+    def graph(self) -> Graph:
+        """From the opening parenthesis to the closing brace."""
+        env: dict[str, Value] = {}
+        self.expect("(")
+        inputs = self.definitions(env)
+        self.expect(")")
+        self.expect("{")
+        nodes: list[Node] = []
+        self.skip()
+        while not self.text.startswith("return", self.at):
+            if self.at == len(self.text) or self.text[self.at] == "}":
+                raise ParseError("the graph has no return statement")
+            nodes.append(self.node(env))
+            self.skip()
+        match = self.take(_RETURN, "return")
+        outputs = tuple(_use(env, name, match[0]) for name in match[1].split())
+        self.expect("}")
+        self.skip()
+        return Graph(inputs, tuple(nodes), outputs)
+
+    def node(self, env: dict[str, Value]) -> Node:
+        start = self.at
+        defined: dict[str, Value] = {}
+        outputs = self.definitions(defined)
+        match = self.take(_STATEMENT, "a statement")
+        if match[1] not in OPS:
+            raise ParseError(f"not a statement: {self.text[start : self.text.find(chr(10), start)].strip()!r}")
+        inputs = tuple(_use(env, name, match[0]) for name in match[2].split())
+        params = parse_params(self.braces(), self.syms) if self.text.startswith("{", self.at) else {}
+        while (body := _BODY.match(self.text, self.at)) is not None:
+            self.at = body.end()
+            params[body[1]] = self.graph()
+        for name, value in defined.items():
+            if name in env:
+                raise ParseError(f"{name} is defined twice")
+            env[name] = value
+        return Node(OPS[match[1]], inputs, params, outputs)
+
+    def definitions(self, env: dict[str, Value]) -> tuple[Value, ...]:
+        values = []
+        self.skip()
+        while (match := _DEFINITION.match(self.text, self.at)) is not None:
+            if match[1] in env:
+                raise ParseError(f"{match[1]} is defined twice")
+            env[match[1]] = Value(parse_aval(match[2], self.syms))
+            values.append(env[match[1]])
+            self.at = match.end()
+        return tuple(values)
+
+    def braces(self) -> str:
+        """The text from an opening brace to the one that closes it; braces in strings do not count."""
+        start, depth, quote = self.at, 0, ""
+        while self.at < len(self.text):
+            letter = self.text[self.at]
+            if quote:
+                self.at += letter == "\\"
+                quote = "" if letter == quote else quote
+            elif letter in "'\"":
+                quote = letter
+            else:
+                depth += (letter == "{") - (letter == "}")
+            self.at += 1
+            if not depth and not quote:
+                return self.text[start : self.at]
+        raise ParseError("a brace is not closed")
 
 
 def _use(env: dict[str, Value], name: str, statement: str) -> Value:
     if name not in env:
-        raise ParseError(f"{name} is used before its definition in {statement!r}")
+        raise ParseError(f"{name} is used before its definition in {statement.strip()!r}")
     return env[name]
 
 
-def parse_params(text: str) -> dict[str, Any]:
-    """`{axes=(0, 1), dtype=f32}` as a dict; a list beside a dtype is an array literal."""
+def parse_params(text: str, syms: Mapping[str, Sym] | None = None) -> dict[str, Any]:
+    """`{axes=(0, 1), dtype=f32}` as a dict; a list beside a dtype is an array literal.
+
+    Args:
+        syms: what names in sizes stand for.
+    """
     call = ast.parse(f"f({text.strip()[1:-1]})", mode="eval").body
     assert isinstance(call, ast.Call)
-    params = {str(k.arg): _literal(k.value) for k in call.keywords}
+    params = {str(k.arg): _literal(k.value, syms or {}) for k in call.keywords}
     if isinstance(params.get("value"), list):
         params["value"] = np.array(params["value"], dtype=params["dtype"]).reshape(params["shape"])
     return params
@@ -90,14 +172,18 @@ def parse_params(text: str) -> dict[str, Any]:
 _WORDS = {"nan": float("nan"), "inf": float("inf"), **DTYPES}
 
 
-def _literal(node: ast.expr) -> Any:
+def _literal(node: ast.expr, syms: Mapping[str, Sym]) -> Any:
     match node:
+        case ast.Subscript(value=ast.Name(id=name)):
+            return syms[name]
         case ast.Name(id=word) if word in _WORDS:
             return _WORDS[word]
+        case ast.Name() | ast.BinOp():
+            return parse_size(ast.unparse(node), syms)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_literal(operand)
+            return -_literal(operand, syms)
         case ast.Tuple(elts=elts):
-            return tuple(_literal(e) for e in elts)
+            return tuple(_literal(e, syms) for e in elts)
         case ast.List(elts=elts):
-            return [_literal(e) for e in elts]
+            return [_literal(e, syms) for e in elts]
     return ast.literal_eval(node)

@@ -1,23 +1,30 @@
 """The text form of a graph, written: canonical names, one statement a line. `parser.py` reads it back.
 
-graph(a: f32[4], b: f32[4]) {
-  c: f32[4] = mul a b
-  d: f32[4] = add c a
+graph(a: f32[4], b: i64[]) {
+  c: f32[4] = mul a a
+  d: f32[4] = loop b c {carried=1} body(a: i64[], b: f32[4]) {
+    c: f32[4] = exp b
+    return c
+  }
   return d
 }
+
+A body names its values from the start, since it sees nothing of what is around it. Sizes that are values are named n0, n1, ...
+as they appear, and `bind` states their limits: `bind b {sym=n0[0:9]}`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jitml.ir.dims import Sym, as_size, resolve, syms_in
 from jitml.ir.types import dtype_name
 
 if TYPE_CHECKING:
-    from jitml.ir.graph import Graph, Value
+    from jitml.ir.graph import Graph, Node, Value
 
 
 def short_name(n: int) -> str:
@@ -52,6 +59,8 @@ def show_param(value: Any) -> str:
         return repr(value.tolist())
     if isinstance(value, np.generic):
         return repr(value.item())
+    if isinstance(value, Sym):
+        return f"{value}[{value.low}:{value.high}]"
     return repr(value)
 
 
@@ -68,14 +77,51 @@ def show(graph: Graph, *, sources: bool = False) -> str:
     Args:
         sources: add each node's place in the user's code as a comment.
     """
-    names = name_values(graph)
-    head = ", ".join(f"{names[v]}: {v.aval}" for v in graph.inputs)
-    lines = [f"graph({head}) {{"]
-    for node in graph.nodes:
-        left = ", ".join(f"{names[v]}: {v.aval}" for v in node.outputs)
+    syms: dict[Sym, Sym] = {}
+    for sym in _syms_in(graph):
+        if sym not in syms:
+            syms[sym] = Sym(f"n{len(syms)}", sym.low, sym.high)
+    return "\n".join(_Printer(syms, sources).graph("graph", graph, ""))
+
+
+class _Printer:
+    def __init__(self, syms: Mapping[Sym, Sym], sources: bool) -> None:
+        self.syms, self.sizes, self.sources = syms, {old: as_size(new) for old, new in syms.items()}, sources
+
+    def graph(self, word: str, graph: Graph, indent: str) -> Iterator[str]:
+        names = name_values(graph)
+        yield f"{word}({self.definitions(graph.inputs, names)}) {{"
+        for node in graph.nodes:
+            yield from self.node(node, names, indent + "  ")
+        yield f"{indent}  return" + "".join(f" {names[v]}" for v in graph.outputs)
+        yield indent + "}"
+
+    def node(self, node: Node, names: Mapping[Value, str], indent: str) -> Iterator[str]:
+        left = self.definitions(node.outputs, names) + " = " if node.outputs else ""
         operands = "".join(f" {names[v]}" for v in node.inputs)
-        comment = f"  # {node.source}" if sources and node.source else ""
-        lines.append(f"  {left} = {node.op.name}{operands}{show_params(node.params)}{comment}")
-    lines.append("  return" + "".join(f" {names[v]}" for v in graph.outputs))
-    lines.append("}")
-    return "\n".join(lines)
+        params = {name: self.param(x) for name, x in node.params.items() if name not in node.bodies}
+        line = f"{indent}{left}{node.op.name}{operands}{show_params(params)}"
+        comment = f"  # {node.source}" if self.sources and node.source else ""
+        for name, body in node.bodies.items():
+            first, *middle, last = self.graph(name, body, indent)
+            yield f"{line} {first}{comment}"
+            yield from middle
+            line, comment = last, ""
+        yield line + comment
+
+    def definitions(self, values: Iterable[Value], names: Mapping[Value, str]) -> str:
+        return ", ".join(f"{names[v]}: {v.aval.with_shape(self.param(v.shape))}" for v in values)
+
+    def param(self, x: Any) -> Any:
+        return self.syms[x] if isinstance(x, Sym) else resolve(x, self.sizes)
+
+
+def _syms_in(graph: Graph) -> Iterator[Sym]:
+    """Every Sym of a graph and its bodies, as they are written, with repetitions."""
+    for v in graph.inputs:
+        yield from syms_in(v.shape)
+    for node in graph.nodes:
+        yield from syms_in(tuple(v.shape for v in node.outputs))
+        yield from syms_in(tuple(node.params[name] for name in sorted(node.params)))
+        for body in node.bodies.values():
+            yield from _syms_in(body)
