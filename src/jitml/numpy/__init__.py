@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as _numpy
 
 from jitml.numpy import (
+    arrays,
     calculus,
     creation,
     einstein,
     finding,
+    flat,
     index_tricks,
     indexing,
     joining,
@@ -39,8 +41,8 @@ if TYPE_CHECKING:
     from numpy import *  # noqa: F403  # for editors and type checkers: the names are NumPy's
 
 TOPICS = (
-    ufuncs, ufunc_methods, reductions, statistics, products, matrices, einstein, creation, index_tricks, indexing, selection,
-    finding, sets, reshaping, joining, padding, sorting, rounding, calculus, special, python,
+    ufuncs, ufunc_methods, reductions, statistics, products, matrices, einstein, creation, index_tricks, indexing, flat, arrays,
+    selection, finding, sets, reshaping, joining, padding, sorting, rounding, calculus, special, python,
 )  # fmt: skip
 
 

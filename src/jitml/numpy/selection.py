@@ -13,7 +13,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64, is_integer, normalize_axis
 from jitml.numpy.finding import nonzero
-from jitml.numpy.indexing import fit, getitem, setitem, value_for
+from jitml.numpy.indexing import fit, getitem, value_for
 from jitml.numpy.loops import truth
 from jitml.numpy.operands import (
     as_array,
@@ -226,27 +226,6 @@ def put_along_axis(arr: TracedArray, indices: Any, values: Any, axis: int | None
     assign(x, ops.scatter(base, new, *_along(base, index, along), axis=0, combine="set"))
 
 
-@implements(np.put)
-def put(a: TracedArray, ind: Any, v: Any, mode: str = "raise") -> None:
-    """Flat assignment; values repeat as often as needed."""
-    index = _index_in_mode(reshape_value(_integers("put", ind), (np.size(ind),)), a.size, mode)
-    new = value_for(v, a)
-    if new.size != 1 and new.size != index.size:
-        not_compiled("put", "with values that repeat", "Give one value per index, or a single one.")
-    flat = reshaped(a, (a.size,))
-    if flat.storage is not a.storage:
-        not_compiled("put", "into an array that is not contiguous", "Index it: x[i, j] = v.")
-    setitem(flat, fresh(index), fresh(reshape_value(new, (new.size,))))
-
-
-@implements(np.putmask)
-def putmask(a: TracedArray, mask: Any, values: Any) -> None:
-    new = value_for(values, a)
-    if new.shape not in ((), a.shape):
-        not_compiled("putmask", "with values that repeat", "Give one value, or values of the array's shape.")
-    assign(a, ops.select(broadcast_value(truth(value_of(mask)), a.shape), broadcast_value(new, a.shape), read(a)))
-
-
 @implements(np.copyto)
 def copyto(dst: TracedArray, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     kind = kind_of(src)
@@ -273,14 +252,6 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         assign(x, result)
         return x
     return result_of(result)
-
-
-@implements(np.fill_diagonal)
-def fill_diagonal(a: TracedArray, val: Any, wrap: bool = False) -> None:
-    if a.ndim != 2 or wrap or np.ndim(val):
-        not_compiled("fill_diagonal", "is compiled for matrices and one number", "Assign x[i, i] = values with i = np.arange(n).")
-    rows, columns = (ops.iota(shape=a.shape, axis=n, dtype=I64) for n in (0, 1))
-    assign(a, ops.select(ops.eq(rows, columns), broadcast_value(value_for(val, a), a.shape), read(a)))
 
 
 @implements(np.delete)

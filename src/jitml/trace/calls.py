@@ -50,6 +50,8 @@ class Hooks(Accesses, Steering):
             return self.convert(function)
         if function is getattr:
             return self._getattr
+        if getattr(function, "__objclass__", None) is np.ndarray:
+            return functools.partial(_unbound, function)
         if function is type:
             return lambda *args: args[0].__class__ if len(args) == 1 and is_traced(args[0]) else type(*args)
         if function is np.errstate:
@@ -105,6 +107,11 @@ class Hooks(Accesses, Steering):
 
 def _in(x: Any, some: set[Any]) -> bool:
     return any(x is y for y in some)
+
+
+def _unbound(method: Callable[..., Any], x: Any, *args: Any, **kwargs: Any) -> Any:
+    """`np.ndarray.fill(x, 0)`"""
+    return getattr(x, method.__name__)(*args, **kwargs) if is_traced(x) else method(x, *args, **kwargs)
 
 
 def _errstate(**kinds: Any) -> Any:

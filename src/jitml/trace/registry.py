@@ -97,6 +97,8 @@ def full_name(function: Any) -> str:
         special = sys.modules.get("scipy.special")  # its ufuncs do not say where they are from
         homes = {"np.": np, "scipy.special.": special}
         return next((home for home, module in homes.items() if getattr(module, name, None) is function), "") + str(name)
+    if type(owner).__name__ == "getset_descriptor":  # `np.ndarray.shape.__set__`: a store into the attribute
+        return full_name(owner)
     home = getattr(function, "__objclass__", None)
     if home is not None:
         return f"{home.__name__}.{name}"

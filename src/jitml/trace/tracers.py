@@ -9,6 +9,7 @@ module decides what may be seen without computing: shapes, dtypes, views, and wh
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
@@ -95,14 +96,6 @@ class Traced:
     @property
     def real(self) -> Any:
         return self
-
-    @property
-    def imag(self) -> Any:
-        unsupported(".imag is not supported in jitted code", "All arrays are real here; np.zeros_like(x) has the same values.")
-
-    @property
-    def flat(self) -> Any:
-        unsupported(".flat is not supported in jitted code", "Use x.reshape(-1), which is a view where x is contiguous.")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if "out" in kwargs:  # NumPy always hands out a tuple
@@ -196,6 +189,11 @@ class Traced:
             unsupported(f"ndarray.{name} is not supported in jitted code", "Move this part out of the jitted function.")
         raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")
 
+    def conj(self) -> Any:
+        return self
+
+    conjugate = conj
+
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
         return call(np.reshape, self, shape[0] if len(shape) == 1 else shape, order=order)
 
@@ -224,10 +222,12 @@ COMPARE = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greate
 UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
 # Methods whose meaning is that of a function, with the array first.
 METHODS = (
-    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "compress", "conj", "conjugate",
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "compress",
     "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "put", "ravel", "repeat", "round",
     "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
 )  # fmt: skip
+# Methods that only arrays have.
+ARRAY_METHODS = ("partition", "resize", "setflags", "view")
 
 
 class TracedArray(Traced):
@@ -575,8 +575,8 @@ def _install() -> None:
     def unary(function: Any) -> Any:
         return lambda self: call(function, self)
 
-    def method(name: str) -> Any:
-        function = getattr(np, name)
+    def method(home: Any, name: str) -> Any:
+        function = getattr(home, name)
         return lambda self, *args, **kwargs: call(function, self, *args, **kwargs)
 
     for name, function in BINARY.items():
@@ -589,7 +589,14 @@ def _install() -> None:
     for name, function in UNARY.items():
         setattr(Traced, f"__{name}__", unary(function))
     for name in METHODS:
-        setattr(Traced, name, method(name))
+        setattr(Traced, name, method(np, name))
+    for name in ARRAY_METHODS:
+        setattr(TracedArray, name, method(np.ndarray, name))
+    Traced.imag = property(method(np.ndarray, "imag"))  # type: ignore[attr-defined]  # declared here, as all others
+    for name in ("flags", "flat", "shape"):
+        getter = vars(Traced)["shape"].fget if name == "shape" else method(np.ndarray, name)
+        setter = getattr(np.ndarray, name).__set__
+        setattr(TracedArray, name, property(getter, functools.partial(call, setter)))
 
 
 _install()

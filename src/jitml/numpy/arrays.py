@@ -1,0 +1,181 @@
+"""What only array objects have: other views of their memory, their flags, and changes of their own shape."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.numpy.flat import TracedFlat, repeated
+from jitml.numpy.operands import not_compiled, reshape_value
+from jitml.numpy.reshaping import complete_shape, reshaped, same
+from jitml.trace.context import active_trace
+from jitml.trace.registry import implements
+from jitml.trace.storage import Storage, is_contiguous
+from jitml.trace.tracers import Traced, TracedArray, assign, constant, fresh, read, scalar
+
+
+@implements(np.ndarray.view)
+def view(x: Any, dtype: Any = None, type: Any = None) -> Any:
+    """The same elements in another array object; as another dtype they are not compiled."""
+    if dtype is np.ndarray:
+        dtype = None
+    if type not in (None, np.ndarray):
+        not_compiled("ndarray.view", f"as a {type}", "Arrays are plain NumPy arrays here.")
+    if dtype is not None and np.dtype(dtype) != x.dtype:
+        not_compiled("ndarray.view", f"of {x.dtype} as {np.dtype(dtype)}", "Take the view outside; .astype(...) converts values.")
+    return same(x) if isinstance(x, TracedArray) else x
+
+
+@implements(np.ndarray.imag)
+def imag(x: Traced) -> Any:
+    """Of real numbers: zeros that cannot be written."""
+    zeros = constant(np.zeros(x.aval.shape, x.dtype))
+    if not isinstance(x, TracedArray):
+        return scalar(zeros)
+    made = fresh(zeros)
+    made.writeable = False
+    return made
+
+
+class TracedFlags:
+    """`x.flags`."""
+
+    __slots__ = ("_array",)
+    _SHORT = {"C": "c_contiguous", "F": "f_contiguous", "W": "writeable", "O": "owndata", "A": "aligned"}  # noqa: RUF012
+    aligned = True
+    writebackifcopy = False
+
+    def __init__(self, array: TracedArray) -> None:
+        self._array = array
+
+    @property
+    def writeable(self) -> bool:
+        return self._array.writeable
+
+    @writeable.setter
+    def writeable(self, value: Any) -> None:
+        setflags(self._array, write=value)
+
+    @property
+    def c_contiguous(self) -> bool:
+        return self._array.is_contiguous
+
+    @property
+    def f_contiguous(self) -> bool:
+        return is_contiguous(self._array.sizes[::-1], self._array.layout[::-1])
+
+    contiguous = c_contiguous
+
+    @property
+    def fnc(self) -> bool:
+        return self.f_contiguous and not self.c_contiguous
+
+    @property
+    def forc(self) -> bool:
+        return self.f_contiguous or self.c_contiguous
+
+    @property
+    def owndata(self) -> bool:
+        return not self._array.steps and not self._array.storage.is_external
+
+    def _name(self, key: str) -> str:
+        name = self._SHORT.get(key, key.lower())
+        if name.startswith("_") or not hasattr(self, name):
+            raise KeyError("Unknown flag")
+        return name
+
+    def __getitem__(self, key: str) -> bool:
+        return bool(getattr(self, self._name(key)))
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        setattr(self, self._name(key), value)
+
+
+@implements(np.ndarray.flags)
+def flags(x: TracedArray) -> TracedFlags:
+    """x.flags"""
+    made = TracedFlags(x)
+    active_trace().root.own[id(made)] = made
+    return made
+
+
+@implements(np.ndarray.setflags)
+def setflags(x: TracedArray, write: Any = None, align: Any = None, uic: Any = None) -> None:
+    """Of arrays that the function made; on a caller's array it would have to outlive the call."""
+    if write is None or bool(write) == x.writeable:
+        return
+    if _is_callers(x):
+        not_compiled("ndarray.setflags", "on an argument or another array from outside", "Take a view first: x = x[...].")
+    if write and not _may_write(x):
+        raise ValueError("cannot set WRITEABLE flag to True of this array")
+    x.writeable = bool(write)
+
+
+def _may_write(x: TracedArray) -> bool:
+    if not x.storage.is_external:
+        return not any(step.op is ops.broadcast for step in x.steps)
+    return any(tracer.storage is x.storage and tracer.writeable for _, tracer in active_trace().root.arrays.values())
+
+
+def _is_callers(x: TracedArray) -> bool:
+    """Whether this very array object is the caller's."""
+    return any(tracer is x for tracer in active_trace().root.lifted.values())
+
+
+@implements(np.ndarray.shape.__set__)  # type: ignore[attr-defined]  # a descriptor
+def set_shape(x: TracedArray, shape: Any) -> None:
+    """x.shape = shape, in place: other views of the memory keep theirs."""
+    if _is_callers(x):
+        not_compiled("ndarray.shape", "set on an argument or another array from outside", "Use y = x.reshape(...), a view.")
+    changed = reshaped(x, complete_shape(shape, x.aval.size))
+    if changed.storage is not x.storage:
+        raise AttributeError(
+            "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape."
+        )
+    _become(x, changed)
+
+
+def _become(x: TracedArray, other: TracedArray) -> None:
+    x.storage, x.steps, x.aval, x.layout = other.storage, other.steps, other.aval, other.layout
+
+
+@implements(np.ndarray.flat.__set__)  # type: ignore[attr-defined]  # a descriptor
+def set_flat(x: TracedArray, values: Any) -> None:
+    """x.flat = values, repeated as often as needed."""
+    TracedFlat(x)[:] = values
+
+
+@implements(np.ndarray.resize)
+def resize(x: TracedArray, *new_shape: Any, refcheck: Any = True) -> None:
+    """In place, of an array that the function made and of which it has taken no view: that, NumPy finds out by counting."""
+    wanted = new_shape[0] if len(new_shape) == 1 else new_shape
+    if wanted is None or new_shape == ():
+        return
+    shape = complete_shape(wanted, -1 if isinstance(wanted, int) and wanted < 0 else prod(np.atleast_1d(wanted).tolist()))
+    if not (x.is_contiguous or is_contiguous(x.sizes[::-1], x.layout[::-1])):
+        raise ValueError("resize only works on single-segment arrays")
+    if x.storage.is_external and not x.steps and shape != x.sizes:
+        raise ValueError(
+            "cannot resize an array that references or is referenced\nby another array in this way.\n"
+            "Use the np.resize function or refcheck=False"
+        )
+    if shape == x.sizes:
+        return
+    if x.steps:
+        raise ValueError("cannot resize this array: it does not own its data")
+    count, line = prod(shape), reshape_value(read(x), (x.aval.size,))
+    kept = repeated(line, min(count, x.aval.size))
+    more = [constant(np.zeros(count - x.aval.size, x.dtype))] if count > x.aval.size else []
+    filled = ops.concat(kept, *more, axis=0) if more else kept
+    value = reshape_value(filled, shape)
+    made = Storage(active_trace(), value)
+    _become(x, TracedArray(made, (), value.aval, made.strides, True))
+
+
+@implements(np.ndarray.partition)
+def partition(x: TracedArray, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+    """In place; sorted, which satisfies its contract."""
+    assign(x, read(np.partition(x, kth, axis, kind, order)))  # type: ignore[call-overload]  # a tracer dispatches

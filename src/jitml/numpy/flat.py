@@ -1,0 +1,154 @@
+"""Elements in C order, whatever the memory: `x.flat`, and the functions that write by flat position or by mask.
+
+`window(x)` is x as one axis: a view of the values, although memory need not allow it. What is written repeats as often as needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import I64, Aval
+from jitml.numpy.indexing import getitem, locate, setitem, value_for
+from jitml.numpy.loops import truth
+from jitml.numpy.operands import broadcast_value, not_compiled, reshape_value, value_of
+from jitml.trace.context import active_trace
+from jitml.trace.registry import implements
+from jitml.trace.storage import Step, c_strides
+from jitml.trace.tracers import TracedArray, assign, fresh, read
+
+
+def window(x: TracedArray) -> TracedArray:
+    """All elements of x in C order; writes reach x."""
+    aval = Aval((x.aval.size,), x.dtype)
+    step = Step(ops.reshape, {"shape": aval.shape}, x.aval)
+    return TracedArray(x.storage, (*x.steps, step), aval, c_strides(aval.shape), x.writeable)
+
+
+def repeated(values: Value, count: int) -> Value:
+    """The first `count` of the values in C order, again and again."""
+    size = values.aval.size
+    line = reshape_value(values, (size,))
+    if size == 1:
+        return broadcast_value(line, (count,))
+    if size >= count:
+        return line if size == count else ops.slice(line, start=(0,), stop=(count,), step=(1,))
+    return ops.gather(line, ops.remainder(ops.iota(shape=(count,), axis=0, dtype=I64), size), axis=0)
+
+
+class TracedFlat:
+    """`x.flat`. `isinstance(x.flat, np.flatiter)` holds."""
+
+    __slots__ = ("base", "line")
+
+    def __init__(self, base: TracedArray) -> None:
+        self.base = base
+        self.line = window(base)
+
+    @property  # type: ignore[misc]  # see TracedNumber.__class__
+    def __class__(self) -> type:
+        return np.flatiter
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.line)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = getitem(self.line, index)
+        return found.copy() if type(found) is TracedArray else found
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        new = value_for(value, self.line)
+        found = locate(self.line, index)
+        if found.is_scalar and new.aval.size != 1:
+            raise ValueError("Error setting single item of array.")
+        (count,) = found.shape or (1,)
+        if new.aval.size == 0:
+            if count:
+                raise ValueError("Cannot set an empty sequence to a flat iterator")
+            return
+        setitem(self.line, index, fresh(reshape_value(repeated(new, count), found.shape)))
+
+    def copy(self) -> TracedArray:
+        return self.base.flatten()
+
+
+@implements(np.ndarray.flat)
+def flat(x: TracedArray) -> TracedFlat:
+    """x.flat"""
+    made = TracedFlat(x)
+    active_trace().root.own[id(made)] = made
+    return made
+
+
+@implements(np.put)
+def put(a: TracedArray, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Flat assignment; values repeat as often as needed."""
+    index = reshape_value(_integers(ind), (np.size(ind),))
+    if mode == "wrap":
+        index = ops.remainder(index, a.aval.size)
+    elif mode == "clip":
+        index = ops.minimum(ops.maximum(index, 0), a.aval.size - 1)
+    new = value_for(v, a)
+    if index.aval.size and new.aval.size:
+        setitem(window(a), fresh(index), fresh(repeated(new, index.aval.size)))
+
+
+def _integers(indices: Any) -> Value:
+    value = value_of(np.asarray(indices, np.int64) if isinstance(indices, (list, tuple)) and not indices else indices)
+    if value.dtype.kind not in "iu":
+        raise TypeError(f"Cannot cast array data from {value.dtype!r} to dtype('int64') according to the rule 'safe'")
+    return value if value.dtype == I64 else ops.convert(value, dtype=I64)
+
+
+@implements(np.putmask)
+def putmask(a: TracedArray, mask: Any, values: Any) -> None:
+    """Where the mask is true, what stands at the same flat position of the repeated values."""
+    where = truth(value_of(mask))
+    if where.aval.size != a.aval.size:
+        raise ValueError("putmask: mask and data must be the same size")
+    new = value_for(values, a)
+    if not new.aval.size:
+        return
+    filled = reshape_value(repeated(new, a.aval.size), a.aval.shape)
+    assign(a, ops.select(reshape_value(where, a.aval.shape), filled, read(a)))
+
+
+@implements(np.place)
+def place(arr: TracedArray, mask: Any, vals: Any) -> None:
+    """The first values go to the first places where the mask is true."""
+    where = truth(value_of(mask))
+    if where.aval.size != arr.aval.size:
+        raise ValueError("place: mask and data must be the same size")
+    new = value_for(vals, arr)
+    if not new.aval.size:
+        not_compiled("place", "with no values", "It fails where the mask is true.")
+    line = reshape_value(where, (arr.aval.size,))
+    nth = ops.sub(ops.cumsum(ops.convert(line, dtype=I64), axis=0), 1)
+    chosen = ops.gather(reshape_value(new, (new.aval.size,)), ops.maximum(ops.remainder(nth, new.aval.size), 0), axis=0)
+    assign(arr, ops.select(reshape_value(line, arr.aval.shape), reshape_value(chosen, arr.aval.shape), read(arr)))
+
+
+@implements(np.fill_diagonal)
+def fill_diagonal(a: TracedArray, val: Any, wrap: bool = False) -> None:
+    """Every so many elements in a row, as NumPy does it; one number into a matrix without looking for its place."""
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim == 2:
+        step = a.aval.shape[1] + 1
+        end = None if wrap else a.aval.shape[1] * a.aval.shape[1]
+    else:
+        if len(set(a.aval.shape)) > 1:
+            raise ValueError("All dimensions of input must be of equal length")
+        step, end = 1 + sum(c_strides(a.aval.shape)[:-1]), None
+    if a.ndim > 2 or wrap or np.ndim(val):
+        TracedFlat(a)[:end:step] = val
+        return
+    rows, columns = (ops.iota(shape=a.aval.shape, axis=n, dtype=I64) for n in (0, 1))
+    assign(a, ops.select(ops.eq(rows, columns), broadcast_value(value_for(val, a), a.aval.shape), read(a)))
