@@ -8,7 +8,7 @@ import sys
 import types
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from warnings import warn
 
 from jitml.errors import DTypeError, FailedCheck, JitmlError, ShapeError, Source, UncompiledWarning, UnsupportedError
@@ -33,6 +33,7 @@ class Options:
     static_argnames: tuple[str, ...] = ()
     fastmath: frozenset[str] = frozenset()
     threads: int | None = None
+    host_calls: bool = True
 
 
 class _Untraced(Exception):
@@ -90,7 +91,7 @@ class Jit:
 
     def _make(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any], others: tuple[Variant, ...]) -> Variant:
         try:
-            traced = trace(self.function, args, kwargs)
+            traced = trace(self.function, args, kwargs, host_calls=self.options.host_calls)
         except (ShapeError, DTypeError) as error:
             raise _Untraced from error
         except JitmlError:
@@ -140,7 +141,7 @@ class Jit:
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
         if self._statics:
             args, kwargs = self._mark_static(args, kwargs)
-        return trace(self.function, args, kwargs)
+        return trace(self.function, args, kwargs, host_calls=self.options.host_calls)
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -206,6 +207,7 @@ def jit(
     fastmath: bool | Iterable[str] = False,
     threads: int | None = None,
     cache: bool = True,
+    host_calls: Literal["allow", "error"] = "allow",
 ) -> Any:
     """Compile a function that is written with NumPy. The answer stays NumPy's; see docs/architecture.md for the promises.
 
@@ -214,6 +216,8 @@ def jit(
         static_argnames: the same, by name.
         fastmath: False keeps IEEE arithmetic; True allows all of LLVM's fast-math flags; or some of them by name.
         threads: the most threads a call may use; default JITML_NUM_THREADS, else the cores of this process.
+        host_calls: what to do with NumPy and SciPy functions that are not compiled: let the compiled program call them at
+            that point, or raise `UnsupportedError`.
         device, dynamic, cache: have only their default value yet.
 
     Raises:
@@ -234,6 +238,7 @@ def jit(
         (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames),
         _fastmath(fastmath),
         _threads(threads),
+        _host_calls(host_calls),
     )
     if function is None:
         return lambda f: _wrap(f, options)
@@ -272,6 +277,12 @@ def _threads(threads: int | None) -> int | None:
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise ValueError(f"threads={threads!r} is not a number of threads")
     return threads
+
+
+def _host_calls(choice: str) -> bool:
+    if choice not in ("allow", "error"):
+        raise ValueError(f"host_calls={choice!r} is neither 'allow' nor 'error'")
+    return choice == "allow"
 
 
 def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:

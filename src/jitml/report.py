@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from jitml.fusion.cost import bytes_moved, kernel_flops, matrix_flops
 from jitml.fusion.loops import Kernel
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Call, KernelProgram, Step
+from jitml.ir import ops
+from jitml.ir.graph import Graph
 from jitml.memory.report import bytes_text
 from jitml.pipeline import Lowered
 from jitml.runtime.target import host_machine
@@ -40,7 +42,7 @@ def _describe(program: KernelProgram, step: Step) -> str:
     moved = sum(program.buffers[n].nbytes for n in {*step.reads, *step.writes} if n in program.buffers)
     if isinstance(step, Call):
         size = " x ".join(str(step.params[p]) for p in ("batch", "m", "n", "k") if p in step.params)
-        what = f"{step.name} {size}".rstrip()
+        what = f"host call {step.params['function'].name}" if step.name == "host" else f"{step.name} {size}".rstrip()
     else:
         what = f"kernel {step.name}"
     writes = ", ".join(step.writes)
@@ -55,6 +57,16 @@ def _roofline(program: KernelProgram, moved: int, machine: Machine) -> str:
         return "nothing to do"
     bound = "memory" if memory >= compute else "arithmetic"
     return f"bound by {bound}: about {max(memory, compute) / 1e3:,.1f} us on one core"
+
+
+def host_calls(graph: Graph) -> Iterator[str]:
+    """The calls that the program makes into Python, with the user's lines."""
+    for node in graph.nodes:
+        if node.op is ops.host_call:
+            source = node.source
+            yield f"{node.params['function'].name}  {source.file.rsplit('/', 1)[-1]}:{source.line}" if source else node.op.name
+        for body in node.bodies.values():
+            yield from host_calls(body)
 
 
 def explain_program(title: str, lowered: Lowered, guards: Iterable[str], variants: Iterable[str]) -> str:
@@ -79,6 +91,7 @@ def explain_program(title: str, lowered: Lowered, guards: Iterable[str], variant
             ],
         ),
         ("memory", lowered.memory.splitlines()),
+        *([("host calls", called)] if (called := list(host_calls(lowered.traced))) else []),
         ("guards", list(guards)),
         ("variants", list(variants)),
     ]

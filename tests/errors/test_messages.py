@@ -223,8 +223,8 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "x is written and overlaps y in memory", "Pass y.copy(), or one array of which the function takes both parts.",
     ),
     (
-        "a function that is not supported", lambda x: np.busday_count(x, x), (X,),
-        "np.busday_count is not supported in jitted code",
+        "a function that is not supported", lambda x: np.save("x", x), (X,),
+        "np.save is not supported in jitted code",
         "Move this call out of the jitted function, or write it with functions that are supported (docs/supported.md).",
     ),
 ]  # fmt: skip

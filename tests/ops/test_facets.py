@@ -16,7 +16,8 @@ from jitml.ir.op import OPS, Op
 from op_cases import CASES
 
 every_op = pytest.mark.parametrize("op", OPS.values(), ids=OPS.keys())
-every_array_op = pytest.mark.parametrize("op", [op for op in OPS.values() if op.family not in ("regions", "dynamic")], ids=str)
+_OWN_TESTS = ("regions", "dynamic", "host")
+every_array_op = pytest.mark.parametrize("op", [op for op in OPS.values() if op.family not in _OWN_TESTS], ids=str)
 
 
 @every_array_op

@@ -84,7 +84,8 @@ def _push_node(b: GraphBuilder, node: Node, primal: dict[Value, Value], tangent:
     primal.update(zip(node.outputs, outs, strict=True))
     if all(t is None for t in tangents) or not any(is_float(v.dtype) for v in node.outputs):
         return
-    # All ops have one result today; an op with more would hand a tuple to its rule.
+    if len(outs) != 1:  # a region or a host call: the rule refuses
+        jvp[node.op](outs, primals, tangents, **node.params)
     (out,) = outs
     if node.op in jvp or node.op not in transpose:
         moved = jvp[node.op](out, primals, tangents, **node.params)

@@ -97,7 +97,7 @@ class _Sweep:
                 self.place_check(node)
             if node.op is ops.check:
                 self.place_claim(node)
-            elif len(node.outputs) != 1 or node.bodies:
+            elif len(node.outputs) != 1 or node.bodies or node.has_effect:
                 self.place_region(node)
             else:
                 self.place_value(node, node.output)
@@ -125,7 +125,7 @@ class _Sweep:
             self.place_whole(node, users)
 
     def place_region(self, node: Node) -> None:
-        """A step of its own, after all that it reads. Nothing joins it."""
+        """A region or a host call: a step of its own, after all that it reads. Nothing joins it."""
         users = {g: None for v in node.outputs for g in self.merge(v, self.users.get(v, []))}
         if not users and self.outputs.isdisjoint(node.outputs) and not node.has_effect:
             return

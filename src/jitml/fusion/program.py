@@ -15,7 +15,7 @@ from jitml.fusion.sizes import SizeSource
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call into a library: `gemm`, `copy`, `sort`, `argsort`.
+    """A call into a library: `gemm`, `copy`, `sort`, `argsort`; or out into Python: `host`.
 
     `gemm`: writes[0][b, m, n] = sum_k reads[0][b, m, k] * reads[1][b, k, n]; params are the integers `batch m n k` and,
     for each of `a b c`, the element strides `a_batch a_row a_col` ... (so a transposed operand is a swap of strides),
@@ -24,6 +24,7 @@ class Call:
     `sort`: writes[0] = reads[0] sorted along `axis` by NumPy's `kind` of sort. In both the elements of a row along `axis`
     are neighbours, and row follows row in C order; they may be the same memory.
     A further read of a sort, i64[2], holds how many elements of each row count and how many rows, if that is known only here.
+    `host`: writes = `function`(reads), a `HostFunction`, which may end the program with an error.
     `argsort`: writes[0] (i64) = where in its row the element of reads[0] stands that comes there in a sort; both lie as above.
     """
 

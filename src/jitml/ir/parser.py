@@ -16,6 +16,7 @@ from jitml.errors import ParseError
 from jitml.ir.dims import Sym, parse_size
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import OPS
+from jitml.ir.ops.host import HOST_FUNCTIONS
 from jitml.ir.types import DTYPES, parse_aval
 
 _SKIPPED = re.compile(r"(?:[\s;]|#[^\n]*)*")
@@ -186,4 +187,6 @@ def _literal(node: ast.expr, syms: Mapping[str, Sym]) -> Any:
             return tuple(_literal(e, syms) for e in elts)
         case ast.List(elts=elts):
             return [_literal(e, syms) for e in elts]
+        case ast.Call(func=ast.Name(id="host"), args=[ast.Constant(value=int(serial)), _]):
+            return HOST_FUNCTIONS[serial]
     return ast.literal_eval(node)

@@ -57,6 +57,8 @@ def has_check(step: Step) -> bool:
     match step:
         case Kernel():
             return any(isinstance(s, Check) for s in walk(step.body))
+        case Call(name):
+            return name == "host"
         case Region():
             return any(has_check(inner) for body in step.bodies for inner in body.steps)
     return False

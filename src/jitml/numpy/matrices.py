@@ -1,4 +1,4 @@
-"""Norms, powers and chains of matrices; what needs a factorisation is refused by name."""
+"""Norms, powers and chains of matrices. What needs a factorisation is a host call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from jitml.numpy.operands import (
     astype,
     axes_of,
     not_compiled,
-    refuses,
     reshape_value,
     value_of,
 )
@@ -150,13 +149,3 @@ def _multiply_chain(chain: list[TracedArray], split: dict[tuple[int, int], int],
         return chain[i]
     k = split[i, j]
     return matmul(_multiply_chain(chain, split, i, k), _multiply_chain(chain, split, k + 1, j))
-
-
-_FACTORISED = (
-    "solve inv pinv det slogdet cholesky qr svd svdvals eig eigh eigvals eigvalsh lstsq matrix_rank cond tensorinv tensorsolve"
-)
-refuses(
-    *(getattr(np.linalg, name) for name in _FACTORISED.split()),
-    because="needs a factorisation, which is not compiled yet",
-    remedy="Call it outside the jitted function and pass the result in.",
-)

@@ -14,8 +14,9 @@ from jitml.trace.registry import FUNCTIONS, full_name, register_imported
 _HEAD = """# NumPy functions in jitted code
 
 Written by `make docs` from the registry; not by hand. `jitml.numpy` has the same functions under the same names. Array
-methods follow their functions: `x.sum()` is `np.sum(x)`. What is not listed here raises `jitml.UnsupportedError`, at the
-user's line, when it is given a traced array; on Python numbers, shapes and dtypes alone it works while tracing.
+methods follow their functions: `x.sum()` is `np.sum(x)`. What is not listed here, of NumPy and SciPy, is a *host call*: the
+compiled program calls the function itself at that point (`jit(host_calls="error")` forbids it). So is a compiled function that is
+called in a way that is not compiled. On Python numbers, shapes and dtypes alone all of them work while tracing.
 """
 _NOT_ARRAY_FUNCTIONS = ("numpy.char", "numpy.rec", "numpy.ma", "numpy.strings")
 
@@ -33,11 +34,11 @@ def table() -> str:
         if functions:
             lines.append(f"| {_title(topic)} | {_listed(functions)} |")
     lines += ["", "Every supported ufunc of two operands has `.outer` too; `x[i]` and `x[i] = v` are in *indexing*."]
-    lines += ["", "## Refused, with what to write instead", "", "| function | why |", "| --- | --- |"]
+    lines += ["", "## Not compiled, and why", "", "| function | why |", "| --- | --- |"]
     refused = {f: i.because for f, i in FUNCTIONS.items() if hasattr(i, "because")}
     lines += [f"| `{name}` | {why} |" for name, why in sorted((full_name(f), why) for f, why in refused.items())]
     missing = [f for f in array_functions() if f not in FUNCTIONS]
-    lines += ["", "## Not yet", "", _listed(missing), ""]
+    lines += ["", "## Host calls", "", _listed(missing), ""]
     return "\n".join(lines)
 
 

@@ -1,7 +1,8 @@
 """Whose scratch memory does a call use?  One arena per thread, which only grows, and is shared by all programs.
 
-Native code asks `jitml_arena(bytes)`. A program holds the arena for one call only and runs no Python meanwhile, so that
-the thread that called it cannot ask again. Blocks are aligned to 64 bytes, and from 2 MiB up they stand on huge pages.
+Native code asks `jitml_arena(bytes)`. A program holds the arena for one call only; where it calls Python meanwhile (a host
+call), the arena is put aside, for that Python may call another program. Blocks are aligned to 64 bytes, and from 2 MiB up they
+stand on huge pages.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from functools import cache
+from typing import Any
 
 from jitml.runtime.jit import Code, generate, link, parse
 from jitml.runtime.target import host_target
@@ -99,6 +101,42 @@ fail:
   ret ptr null
 }}
 
+; Let the thread have no arena for a while: what it had goes to {{ block, bytes }} at %kept, and comes back from there.
+define void @jitml_arena_put_aside(ptr %kept) {{
+  %record = call ptr @record()
+  %none = icmp eq ptr %record, null
+  br i1 %none, label %out, label %take
+take:
+  %block = load ptr, ptr %record
+  %sizep = getelementptr i64, ptr %record, i64 1
+  %size = load i64, ptr %sizep
+  %keptp = getelementptr i64, ptr %kept, i64 1
+  store ptr %block, ptr %kept
+  store i64 %size, ptr %keptp
+  store ptr null, ptr %record
+  store i64 0, ptr %sizep
+  br label %out
+out:
+  ret void
+}}
+
+define void @jitml_arena_bring_back(ptr %kept) {{
+  call void @jitml_arena_release()
+  %record = call ptr @record()
+  %none = icmp eq ptr %record, null
+  br i1 %none, label %out, label %put
+put:
+  %block = load ptr, ptr %kept
+  %keptp = getelementptr i64, ptr %kept, i64 1
+  %size = load i64, ptr %keptp
+  %sizep = getelementptr i64, ptr %record, i64 1
+  store ptr %block, ptr %record
+  store i64 %size, ptr %sizep
+  br label %out
+out:
+  ret void
+}}
+
 ; Give the calling thread's arena back.
 define void @jitml_arena_release() {{
   %record = call ptr @record()
@@ -128,7 +166,7 @@ def arenas() -> Code:
     text = _ARENA.format(key="i32" if linux else "i64", huge_page=HUGE_PAGE, advise=advise)
     libc = ctypes.CDLL(None)
     imports = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in _LIBC}
-    exports = ("jitml_arena_start", "jitml_arena", "jitml_arena_release")
+    exports = ("jitml_arena_start", "jitml_arena", "jitml_arena_release", "jitml_arena_put_aside", "jitml_arena_bring_back")
     target = host_target()
     loaded = link([generate(parse(text), target, level=1)], imports=imports, exports=exports)
     # Threads free their arenas as they end, which may be after Python has.
@@ -140,3 +178,22 @@ def arenas() -> Code:
 def release_arena() -> None:
     """Give the calling thread's arena back to the system."""
     ctypes.CFUNCTYPE(None)(arenas()["jitml_arena_release"])()
+
+
+class PutAside:
+    """`with PutAside():` inside the block this thread may run other programs, though one is under way."""
+
+    __slots__ = ("_kept",)
+
+    def __enter__(self) -> None:
+        self._kept = (ctypes.c_int64 * 2)()
+        _put_aside()[0](self._kept)
+
+    def __exit__(self, *error: object) -> None:
+        _put_aside()[1](self._kept)
+
+
+@cache
+def _put_aside() -> tuple[Any, Any]:
+    kind = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+    return kind(arenas()["jitml_arena_put_aside"]), kind(arenas()["jitml_arena_bring_back"])

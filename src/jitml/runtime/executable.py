@@ -25,6 +25,7 @@ from jitml.memory.program import Program
 from jitml.runtime import jit
 from jitml.runtime.arena import arenas, release_arena
 from jitml.runtime.blas import GATES, blas_address, blas_gates
+from jitml.runtime.host import HostCalls
 from jitml.runtime.sorting import sort_address
 from jitml.runtime.stub import native_calls, native_function
 from jitml.runtime.target import host_target, thread_limit
@@ -65,6 +66,7 @@ class Executable:
         self._aliases = {kernels.outputs.index(out): kernels.inputs.index(source) for out, source in kernels.aliases.items()}
         self._measured = [kernels.measured.get(name) for name in kernels.outputs[:-1]] if kernels.measured else None
         self._target = host_target()
+        self._hosts = HostCalls(module.hosts)
         self._run = self._link_native() if native_calls() else self._link_portable()
         if program.arena_size > _LARGE_ARENA:
             weakref.finalize(self, release_arena).atexit = False
@@ -135,6 +137,8 @@ class Executable:
             if name == "jitml_parallel_for":
                 objects.append(_parallel_for(self.threads))
                 addresses["jitml_pool_run"] = pool()["jitml_pool_run"]
+            elif name == "jitml_host":
+                addresses[name] = self._hosts.address
             elif name in GATES:
                 addresses[name] = blas_gates()[name]
             elif name.startswith(("jitml_sort_", "jitml_argsort_")):
@@ -142,13 +146,18 @@ class Executable:
             elif name.endswith("_"):  # a Fortran name
                 addresses[name] = blas_address(name)
             # Anything else is libm's: the linker finds it in the process, and says so if it does not.
-        return jit.link(objects, imports=addresses, exports=(ENTRY,))
+        code = jit.link(objects, imports=addresses, exports=(ENTRY,))
+        code.keep(self._hosts)
+        return code
 
     def _error(self, status: int, *values: int) -> BaseException:
         """The exception of a failed check, worded by it and pointing at the user's line."""
         if status == NO_MEMORY:
             return MemoryError("no memory for the scratch of a compiled program")
         check: Check = self.module.checks[status - 1]
+        for step in self.module.hosts:
+            if step.failure is check:
+                return self._hosts.failure(step)
         message = check.message.format(*values[: len(check.values)])
         failure: FailedCheck = _failed_check(check.error)(message, source=check.source)
         return failure

@@ -24,6 +24,11 @@ class Code:
 
     def __init__(self, tracker: Any) -> None:
         self._tracker = tracker
+        self._callees: list[object] = []
+
+    def keep(self, callee: object) -> None:
+        """Let a Python object that the code calls live as long as the code."""
+        self._callees.append(callee)
 
     def __getitem__(self, symbol: str) -> int:
         address: int = self._tracker[symbol]

@@ -15,9 +15,10 @@ import numpy as np
 
 from jitml.trace.accesses import Accesses, is_library
 from jitml.trace.context import unsupported
+from jitml.trace.hostcalls import call_library
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.outside import CONTAINERS, guard_state, place_of
-from jitml.trace.registry import FUNCTIONS, full_name
+from jitml.trace.registry import FUNCTIONS, call, full_name
 from jitml.trace.steering import Steering
 from jitml.trace.tracers import is_traced, lift
 
@@ -45,7 +46,7 @@ class Hooks(Accesses, Steering):
         except TypeError:  # unhashable callables
             implementation = None
         if implementation is not None:
-            return implementation
+            return functools.partial(call, function)
         if type(function) is FunctionType and not is_library(function):
             return self.convert(function)
         if function is getattr:
@@ -59,6 +60,8 @@ class Hooks(Accesses, Steering):
         if function in (float, int):
             return functools.partial(_number, function)
         self._check_effects(function, owner)
+        if _is_scipys(function):
+            return functools.partial(call_library, function)
         module = getattr(function, "__module__", None) or ""
         if module == "math":
             return functools.partial(_math, function)
@@ -77,7 +80,11 @@ class Hooks(Accesses, Steering):
             slot = self.trace.places.get(id(argument))
             if slot is not None and not isinstance(argument, CONTAINERS):
                 guard_state(self.trace, argument, slot)
-        value = function(*map(self._callback, args), **{name: self._callback(arg) for name, arg in kwargs.items()})
+        arguments = [*map(self._callback, args)]
+        named = {name: self._callback(arg) for name, arg in kwargs.items()}
+        if (getattr(function, "__module__", None) or "").startswith("numpy"):
+            return call_library(function, *arguments, **named)
+        value = function(*arguments, **named)
         return lift(value) if type(value) is np.ndarray else value
 
     def _callback(self, argument: Any) -> Any:
@@ -103,6 +110,10 @@ class Hooks(Accesses, Steering):
             )
         if id(owner) in self.trace.places and getattr(function, "__name__", "") in _MUTATORS:
             self._refuse_write(owner)
+
+
+def _is_scipys(function: Any) -> bool:
+    return (getattr(function, "__module__", None) or "").startswith("scipy.")
 
 
 def _in(x: Any, some: set[Any]) -> bool:

@@ -68,7 +68,7 @@ class Trace:
     slots in the host program, parallel to the builder's inputs) and the host program itself.
     """
 
-    def __init__(self, parent: Trace | None = None) -> None:
+    def __init__(self, parent: Trace | None = None, *, host_calls: bool = True) -> None:
         self.parent = parent
         self.root: Trace = parent.root if parent else self
         self.builder: GraphBuilder = GraphBuilder(parent.builder if parent else None)
@@ -96,6 +96,11 @@ class Trace:
         self.size_names: dict[Value, Dim] = {}
         self.size_limits: dict[Sym, tuple[Size, Size]] = {}  # where a Sym's limits are sizes themselves
         self.derived: dict[Any, Value] = {}  # quotients, minima, ... of sizes: computed once
+        # For host calls: whether they are allowed, what values are in this call, and which value of an enclosing trace an
+        # input that is not captured begins with (what a loop carries).
+        self.host_calls = host_calls
+        self.examples: dict[Value, Any] = {}
+        self.entered: dict[Value, Value] = {}
 
     def add_input(self, aval: Aval, slot: Slot) -> Value:
         """A new input of the root trace, filled from a slot of the host program; inner traces capture it."""
@@ -188,6 +193,38 @@ def activate(trace: Trace) -> Iterator[Trace]:
         _current.reset(token)
     if trace.refusal is not None:
         raise trace.refusal
+
+
+@contextmanager
+def outside_trace() -> Iterator[None]:
+    """Inside the block there is no trace: NumPy runs as ever."""
+    token = _current.set(None)
+    try:
+        with recording(None):
+            yield
+    finally:
+        _current.reset(token)
+
+
+class Attempt:
+    """A place in the current recording to which it can be taken back after a refusal."""
+
+    __slots__ = ("nodes", "trace")
+
+    def __init__(self) -> None:
+        self.trace = _current.get()
+        self.nodes = len(self.trace.builder.nodes) if self.trace is not None else 0
+
+    def undo(self) -> bool:
+        """Forget what was recorded and refused since then; False if the trace is not the same any more."""
+        scope = trace = _current.get()
+        if trace is None or trace is not self.trace:
+            return False
+        del trace.builder.nodes[self.nodes :]
+        while scope is not None:
+            scope.refusal = None
+            scope = scope.parent
+        return True
 
 
 def refuse(error: JitmlError) -> NoReturn:

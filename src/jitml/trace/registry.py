@@ -12,11 +12,12 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FunctionType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from jitml.trace.context import unsupported
+from jitml.errors import UnsupportedError
+from jitml.trace.context import Attempt
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,15 +72,36 @@ def register_imported() -> None:
             _HOMES.update(dict.fromkeys(set(FUNCTIONS) - known, module))
 
 
+class Fallback(Protocol):
+    """What to do with a function that has no implementation, or whose implementation has refused."""
+
+    def __call__(
+        self, refusal: UnsupportedError | None, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any: ...
+
+
+_FALLBACK: list[Fallback] = []
+
+
+def otherwise(fallback: Fallback) -> Fallback:
+    """Let the decorated function answer where the table does not."""
+    _FALLBACK.append(fallback)
+    return fallback
+
+
 def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The traced meaning of a NumPy function, applied; refused if it has none."""
+    """The traced meaning of a NumPy function, applied: its implementation, else a host call."""
     implementation = FUNCTIONS.get(function)
     if implementation is None:
-        unsupported(
-            f"{full_name(function)} is not supported in jitted code",
-            "Move this call out of the jitted function, or write it with functions that are supported (docs/supported.md).",
-        )
-    return implementation(*args, **kwargs)
+        return _FALLBACK[0](None, function, args, kwargs)
+    attempt = Attempt()
+    try:
+        return implementation(*args, **kwargs)
+    except UnsupportedError as refusal:
+        if not attempt.undo():
+            raise
+        refused = refusal
+    return _FALLBACK[0](refused, function, args, kwargs)
 
 
 def full_name(function: Any) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import optree
 
+import jitml.trace.hostcalls  # noqa: F401  # what is not compiled goes there
 from jitml.errors import JitmlError, TraceError, UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
@@ -115,8 +116,11 @@ class Traced:
     results: tuple[Result, ...]
 
 
-def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Traced:
+def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], *, host_calls: bool = True) -> Traced:
     """Run `function` on tracers standing for the arguments.
+
+    Args:
+        host_calls: whether functions that are not compiled may be called by the compiled program.
 
     Exceptions of the user's code come out as they are; nothing of the caller's has been changed then.
 
@@ -126,7 +130,7 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
     register_imported()
     leaves, spec = flatten((args, dict(kwargs)))
     names = leaf_names(spec, _parameters(function))
-    recording = Trace()
+    recording = Trace(host_calls=host_calls)
     with _explained(recording), activate(recording):
         tracers = [_enter(recording, position, leaf, name) for position, (leaf, name) in enumerate(zip(leaves, names))]
         traced_args, traced_kwargs = unflatten(spec, tracers)
@@ -370,6 +374,7 @@ def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], call: Ca
         tracers: list[Any] = []
         for leaf, outside in values:
             value = inner.builder.add_input(outside.aval)
+            inner.entered[value] = outside
             if type(leaf) in (bool, int, float, TracedNumber):
                 tracers.append(TracedNumber.of_value(inner, value))
             elif outside.shape == () and not isinstance(leaf, np.ndarray):

@@ -1,6 +1,6 @@
 """How are library calls written?  Products go to BLAS (`blas.py`), or to a nest of our own where a call is not worth it.
 
-Sorts go to functions that the runtime supplies (`sorting.py`).
+Sorts go to functions that the runtime supplies (`sorting.py`), host calls to Python (`host.py`).
 Copies, products that are too small for a call, outer products and empty sums are ordinary kernels.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from jitml.codegen.llvm.blas import emit_blas
 from jitml.codegen.llvm.gram import emit_gram, is_gram
+from jitml.codegen.llvm.host import emit_host
 from jitml.codegen.llvm.kernel import Unit, emit_kernel
 from jitml.codegen.llvm.product import Product
 from jitml.codegen.llvm.sorting import emit_sort
@@ -39,6 +40,8 @@ def emit_call(unit: Unit, call: Call, symbol: str, program: KernelProgram, group
             kernel = product.kernel(call)
         case "sort" | "argsort":
             return emit_sort(unit, call, symbol, buffers, groups)
+        case "host":
+            return emit_host(unit, call, symbol, buffers)
         case _:
             raise UnsupportedError(f"no library function is named {call.name}")
     emit_kernel(unit, kernel, symbol, groups)

@@ -14,9 +14,20 @@ from jitml.codegen.llvm.nest import identifier
 from jitml.codegen.llvm.vectorize import VectorNest
 from jitml.codegen.target import Target
 from jitml.fusion.loops import Alloc, Buffer, Check, Kernel, Load, Loop, Store, Var, walk, walk_expressions
+from jitml.ir.ops.host import HostFunction
 from jitml.ir.types import BOOL, I64
 
 STACK_LIMIT = 16 * 1024  # bytes of scratch on the stack of one function; beyond that it is allocated
+
+
+@dataclass(frozen=True, slots=True)
+class HostStep:
+    """A call into Python, which the runtime makes: what, and how the memory looks that it is given."""
+
+    function: HostFunction
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+    failure: Check
 
 
 @dataclass
@@ -30,6 +41,7 @@ class Unit:
     fastmath: str = ""
     declarations: Declarations = field(default_factory=Declarations)
     checks: list[Check] = field(default_factory=list)
+    hosts: list[HostStep] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
 
     @cached_property

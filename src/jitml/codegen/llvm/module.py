@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.entry import Entry
-from jitml.codegen.llvm.kernel import Unit
+from jitml.codegen.llvm.kernel import HostStep, Unit
 from jitml.codegen.target import Target
 from jitml.fusion.loops import Check
 from jitml.memory.program import Program
@@ -33,6 +33,7 @@ class Module:
         externals: functions that the runtime must supply.
         level: LLVM's effort in code generation that pays for this program, 0 to 3.
         optimized: a second module, of functions that LLVM's optimiser is to see before code generation; or nothing.
+        hosts: the calls into Python, by the numbers that the code gives them.
     """
 
     text: str
@@ -40,6 +41,7 @@ class Module:
     externals: tuple[str, ...]
     level: int = 2
     optimized: str = ""
+    hosts: tuple[HostStep, ...] = ()
 
 
 def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = frozenset()) -> Module:
@@ -60,7 +62,7 @@ def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = fr
     unit.functions.append(Entry(unit, program, streamed).text)
     externals = tuple(dict.fromkeys((*unit.declarations.symbols, *unit.apart.declarations.symbols)))
     optimized = _text(unit.apart) if unit.apart.functions else ""
-    return Module(_text(unit), tuple(unit.checks), externals, _level(unit.functions), optimized)
+    return Module(_text(unit), tuple(unit.checks), externals, _level(unit.functions), optimized, tuple(unit.hosts))
 
 
 def _text(unit: Unit) -> str:

@@ -22,13 +22,13 @@ def fold_constants(graph: Graph) -> Graph:
     """
 
     def visit(node: Node, producers: Producers) -> Value | None:
-        if node.op.family == "regions":
+        if node.op.family == "regions" or node.has_effect or len(node.outputs) != 1:
             return None
         makers = [producers.get(v) for v in node.inputs]
-        if makers and node.output.size == 0 and not node.op.has_effect and node.op.family != "indexed":
+        if makers and node.output.size == 0 and node.op.family != "indexed":
             # Indices are checked even where nothing is read.
             return _nothing(node.output.aval)
-        if not makers or node.op.has_effect or any(m is None or m.op not in (ops.full, ops.array) for m in makers):
+        if not makers or any(m is None or m.op not in (ops.full, ops.array) for m in makers):
             return None
         known = [m for m in makers if m is not None]
         aval = node.output.aval

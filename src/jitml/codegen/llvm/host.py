@@ -1,0 +1,36 @@
+"""How does compiled code call Python?  Through `i64 @jitml_host(i64 number, ptr buffers)`, which the runtime supplies.
+
+`number` is the call's position in `Module.hosts`; the buffers are those it reads, then those it writes. The result is 0 if all
+went well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jitml.codegen.llvm.kernel import HostStep, Unit
+from jitml.fusion.loops import Buffer, Check, Const
+from jitml.fusion.program import Call
+from jitml.ir.ops.host import HostFunction
+from jitml.ir.types import BOOL
+
+
+def emit_host(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]) -> list[str]:
+    """Append `i64 @symbol(ptr error, ptr buffer...)`; returns the buffers' names in order."""
+    function: HostFunction = call.params["function"]
+    reads, writes = ([buffers[name] for name in names] for names in (call.reads, call.writes))
+    failure = Check(Const(False, BOOL), "RuntimeError", f"{function.name} failed", (), call.sources[0] if call.sources else None)
+    number = len(unit.hosts)
+    unit.hosts.append(HostStep(function, tuple(reads), tuple(writes), failure))
+    unit.declarations.declare("i64 @jitml_host(i64, ptr)")
+    count = len(reads) + len(writes)
+    parameters = "".join(f", ptr %b{n}" for n in range(count))
+    lines = [f"define internal i64 @{symbol}(ptr %error{parameters}) #0 {{", "entry:", f"  %buffers = alloca [{count} x ptr]"]
+    for n in range(count):
+        lines.append(f"  %slot{n} = getelementptr ptr, ptr %buffers, i64 {n}")
+        lines.append(f"  store ptr %b{n}, ptr %slot{n}")
+    lines.append(f"  %code = call i64 @jitml_host(i64 {number}, ptr %buffers)")
+    lines.append("  %failed = icmp ne i64 %code, 0")
+    lines.append(f"  %status = select i1 %failed, i64 {1 + unit.check_number(failure)}, i64 0")
+    unit.functions.append("\n".join([*lines, "  ret i64 %status", "}"]))
+    return [*call.reads, *call.writes]

@@ -1,0 +1,54 @@
+"""Steps that leave compiled code: a NumPy or SciPy function is called on arrays, at this point of the program.
+
+host_call  (*operands) {function} -> *results       `function` says what is called, and what comes back
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from jitml.ir.op import Op
+from jitml.ir.types import Aval
+
+_serial = itertools.count()
+
+
+@dataclass(frozen=True, eq=False)
+class HostFunction:
+    """A function of arrays that runs in Python.
+
+    Args:
+        name: as users write it: `np.linalg.inv`.
+        call: takes the operands as arrays and gives the results as arrays. Whatever it raises, and a result that is not of
+            the dtype and shape foreseen, leaves the call to the plain function.
+        results: what comes back.
+    """
+
+    name: str
+    call: Callable[..., tuple[np.ndarray[Any, Any], ...]] = field(repr=False)
+    results: tuple[Aval, ...]
+    serial: int = field(default_factory=lambda: next(_serial))
+
+    def __post_init__(self) -> None:
+        HOST_FUNCTIONS[self.serial] = self
+
+    def __repr__(self) -> str:
+        return f"host({self.serial}, {self.name!r})"
+
+
+# Those that live, by their number in the text form: how a parser finds them.
+HOST_FUNCTIONS: WeakValueDictionary[int, HostFunction] = WeakValueDictionary()
+
+
+def _evaluate(*operands: Any, function: HostFunction) -> tuple[Any, ...]:
+    return function.call(*map(np.asarray, operands))
+
+
+# An effect: it may raise, so that it must run even if nothing uses its results.
+host_call = Op("host_call", "host", lambda *operands, function: function.results, _evaluate, has_effect=True)

@@ -1,0 +1,75 @@
+"""How does a compiled program call Python?  `HostCalls`: one native function for each program, which wraps its buffers.
+
+A function gets arrays over the program's own memory, copied nowhere; what it returns is copied into the program's buffers. If it
+raises, or returns something unforeseen, the program ends there, and the plain function answers the call instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jitml.codegen.llvm.kernel import HostStep
+from jitml.errors import FailedCheck
+from jitml.fusion.loops import Buffer
+from jitml.runtime.arena import PutAside
+
+Array = np.ndarray[Any, Any]
+_NATIVE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p))
+
+
+class HostCalls:
+    """The calls of one program; `address` is what its code calls."""
+
+    def __init__(self, steps: Sequence[HostStep]) -> None:
+        self._calls = [(s.function.call, len(s.reads), [View(b) for b in (*s.reads, *s.writes)]) for s in steps]
+        self._thread = threading.local()
+        self._native = _NATIVE(self._run)  # takes the GIL
+
+    @property
+    def address(self) -> int:
+        return ctypes.cast(self._native, ctypes.c_void_p).value or 0
+
+    def failure(self, step: HostStep) -> BaseException:
+        """Why a call of this thread failed: an interruption is the user's, anything else leaves the call to NumPy."""
+        error: BaseException = self._thread.error
+        if isinstance(error, FailedCheck) or not isinstance(error, Exception):
+            return error
+        return FailedCheck(f"{step.function.name} raised {type(error).__name__}: {error}", source=step.failure.source)
+
+    def _run(self, number: int, pointers: Any) -> int:
+        function, count, views = self._calls[number]
+        try:
+            arrays = [view.at(pointers[n]) for n, view in enumerate(views)]
+            with PutAside():
+                results = function(*arrays[:count])
+            for target, result in zip(arrays[count:], results):
+                target[...] = result
+        except BaseException as error:
+            self._thread.error = error
+            return 1
+        return 0
+
+
+class View:
+    """How to see a buffer's memory as an array, worked out once."""
+
+    __slots__ = ("before", "buffer", "memory", "steps")
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.steps = tuple(s * buffer.dtype.itemsize for s in buffer.element_strides)
+        ends = [(n - 1) * s for n, s in zip(buffer.shape, self.steps)]
+        self.before = -sum(e for e in ends if e < 0)  # bytes in front of the first element
+        self.memory = ctypes.c_char * (self.before + sum(e for e in ends if e > 0) + buffer.dtype.itemsize)
+
+    def at(self, address: int | None) -> Array:
+        """The array whose first element lies there."""
+        if not self.buffer.size or address is None:
+            return np.empty(self.buffer.shape, self.buffer.dtype)
+        memory: Any = self.memory.from_address(address - self.before)
+        return np.ndarray(self.buffer.shape, self.buffer.dtype, memory, self.before, self.steps)

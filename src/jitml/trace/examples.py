@@ -1,0 +1,119 @@
+"""What is a traced value in the call that is being traced?  `examples_of` computes it from the arguments, by interpretation.
+
+A host call tells by its result of today what its results will be. The value itself never gets into the compiled program, so
+inside loops those of the first iteration will do, and a long loop before is cut short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.dims import resolve
+from jitml.ir.graph import Node, Value
+from jitml.ir.interpret import interpret_outputs
+from jitml.ir.op import recording
+from jitml.trace.context import Trace, active_trace, unsupported
+from jitml.trace.memory import native_copy
+
+Array = np.ndarray[Any, Any]
+_MOST_ITERATIONS = 4
+
+
+def examples_of(values: Sequence[Value]) -> list[Array]:
+    """What these values of the current trace are in this call; the caller's arrays are read as they are now."""
+    trace = active_trace()
+    known = trace.root.examples
+    makers, outer = _scopes(trace)
+    env: dict[Value, Array] = {}
+    with recording(None):
+        for step in _needed(values, known, makers, outer, trace):
+            if isinstance(step, Node):
+                env.update(zip(step.outputs, _run(trace, step, env, known)))
+            else:
+                source = outer.get(step)
+                env[step] = _find(trace, step) if source is None else _lookup(source, env, known)
+        found = [_lookup(v, env, known) for v in values]
+    known.update(zip(values, found))
+    return found
+
+
+def remember(values: Sequence[Value], examples: Sequence[Any]) -> None:
+    """Results of a host call, which need not be computed again."""
+    active_trace().root.examples.update((v, np.asarray(x)) for v, x in zip(values, examples))
+
+
+def _scopes(trace: Trace) -> tuple[dict[Value, Node], dict[Value, Value]]:
+    """Who makes each value that the trace can see, and which value of an enclosing one an input stands for."""
+    makers: dict[Value, Node] = {}
+    outer: dict[Value, Value] = {}
+    scope: Trace | None = trace
+    while scope is not None:
+        makers |= {out: node for node in scope.builder.nodes for out in node.outputs}
+        outer |= {inner: value for value, inner in scope.builder.captured.items()} | scope.entered
+        scope = scope.parent
+    return makers, outer
+
+
+def _needed(
+    values: Sequence[Value], known: dict[Value, Array], makers: dict[Value, Node], outer: dict[Value, Value], trace: Trace
+) -> Iterator[Node | Value]:
+    """The nodes and inputs that the values depend on, each after what it depends on itself."""
+    done: set[Node | Value] = set()
+    stack: list[tuple[Node | Value, bool]] = [(makers.get(v, v), False) for v in reversed(values) if v not in known]
+    while stack:
+        step, is_ready = stack.pop()
+        if step in done:
+            continue
+        if is_ready:
+            done.add(step)
+            yield step
+            continue
+        stack.append((step, True))
+        before: list[Value] = []
+        if isinstance(step, Node):
+            before = [*step.inputs, *(trace.root.sizes[sym] for sym in step.syms)]
+        elif step in outer:
+            before = [outer[step]]
+        stack += [(makers.get(v, v), False) for v in before if v not in known]
+
+
+def _lookup(value: Value, env: dict[Value, Array], known: dict[Value, Array]) -> Array:
+    return env[value] if value in env else known[value]
+
+
+def _run(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, Array]) -> list[Array]:
+    sizes = {sym: int(_lookup(trace.root.sizes[sym], env, known)) for sym in node.syms}
+    params = {name: resolve(param, sizes) for name, param in node.params.items()}
+    operands = [_lookup(v, env, known) for v in node.inputs]
+    if node.op is ops.loop:
+        operands[0] = np.minimum(operands[0], _MOST_ITERATIONS)
+    if node.op is ops.while_:
+        return _run_while(operands, **params)
+    results = node.op.run(tuple(operands), params)
+    return [np.asarray(x, v.dtype) for v, x in zip(node.outputs, results if isinstance(results, tuple) else (results,))]
+
+
+def _run_while(operands: list[Array], test: Any, body: Any, carried: int) -> list[Array]:
+    state, captured = operands[:carried], operands[carried:]
+    for _ in range(_MOST_ITERATIONS):
+        if not interpret_outputs(test, [*state, *captured])[0]:
+            break
+        state = interpret_outputs(body, [*state, *captured])
+    return state
+
+
+def _find(trace: Trace, value: Value) -> Array:
+    """An input of the root trace: what the caller passed, or the function found outside itself."""
+    root = trace.root
+    if value in root.scalars:
+        return np.asarray(root.scalars[value][1], value.dtype)
+    if value in root.builder.inputs:
+        entry = root.origins[root.builder.inputs.index(value)]
+        for array, tracer in root.arrays.values():
+            if tracer.storage.entry == entry:
+                return native_copy(array)
+    unsupported("a host call inside a loop or branch depends on what is not known there yet")

@@ -1,0 +1,213 @@
+"""What becomes of a NumPy or SciPy function that is not compiled?  A host call: Python runs it at that point of the program.
+
+What it will return is learned from its result of today (`examples.py`): number, dtype, shape and kind of the results. Should
+they differ in a later call, that call is left to the plain function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import optree
+
+from jitml.errors import FailedCheck, TraceError, UnsupportedError
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.ops.host import HostFunction
+from jitml.ir.types import Aval, is_supported
+from jitml.trace.context import Attempt, active_trace, outside_trace, refuse, unsupported
+from jitml.trace.examples import examples_of, remember
+from jitml.trace.numbers import TracedNumber
+from jitml.trace.registry import full_name, otherwise
+from jitml.trace.storage import c_strides
+from jitml.trace.tracers import TracedArray, TracedScalar, assign_cast, fresh, is_traced, lift, read, scalar
+from jitml.trace.tree import flatten, unflatten
+
+Array = np.ndarray[Any, Any]
+Kind = type  # how a value is shown to Python: np.ndarray, np.generic, or int, float, bool
+
+# Called for what they do to their arguments, or to files.
+_EFFECTS = {
+    "at", "byteswap", "copyto", "fill", "fill_diagonal", "itemset", "partition", "place", "put", "put_along_axis", "putmask",
+    "resize", "save", "savetxt", "savez", "savez_compressed", "setfield", "setflags", "sort", "tofile",
+}  # fmt: skip
+# Compiled for every argument that makes sense: what they refuse is a size that nobody knows.
+_CREATIONS = {"arange", "empty", "eye", "full", "identity", "indices", "linspace", "ones", "tri", "zeros"}
+_WHY_NOT = "Move this call out of the jitted function, or write it with functions that are supported (docs/supported.md)."
+
+
+@dataclass(frozen=True)
+class _Form:
+    """The structure of arguments or of a result: its leaves are arrays and numbers of these kinds, or fixed values."""
+
+    spec: optree.PyTreeSpec
+    kinds: tuple[Kind | None, ...]  # None for a fixed one
+    fixed: tuple[Any, ...]
+
+    def join(self, arrays: Sequence[Any], show: Callable[[Kind, Any], Any]) -> Any:
+        given = iter(arrays)
+        leaves = [x if kind is None else show(kind, next(given)) for kind, x in zip(self.kinds, self.fixed)]
+        return unflatten(self.spec, leaves)
+
+
+def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The traced result of a function that Python will run.
+
+    Raises:
+        UnsupportedError: it cannot be run so, or the user forbids it.
+    """
+    name = full_name(function)
+    if not active_trace().root.host_calls:
+        unsupported(f"{name} would be a host call, and jit(host_calls='error') forbids them", _WHY_NOT)
+    if not _is_known(function):
+        unsupported(f"{name} is not supported in jitted code", _WHY_NOT)
+    target = kwargs.pop("out", None) if isinstance(function, np.ufunc) else None
+    form, operands = _take_apart(name, args, kwargs)
+    host_function, result, examples = _try_out(name, function, form, operands)
+    values = ops.host_call(*operands, function=host_function)
+    remember(values, examples)
+    shown = result.join(list(zip(values, examples)), lambda kind, pair: _show(kind, *pair))
+    return shown if target is None else assign_cast(target, shown, function.__name__)
+
+
+def call_library(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a library's function that is not in the registry: as ever if it can do with what it is given, else on the host."""
+    attempt = Attempt()
+    try:
+        value = function(*args, **kwargs)
+        return lift(value) if type(value) is np.ndarray else value
+    except (TraceError, UnsupportedError):
+        if not any(is_traced(leaf) for leaf in flatten((args, kwargs))[0]) or not _is_known(function) or not attempt.undo():
+            raise
+    return call_on_host(function, args, kwargs)
+
+
+def _is_known(function: Any) -> bool:
+    """Whether a function is a library's, and called for its result."""
+    owner = getattr(function, "__self__", None)
+    home = getattr(function, "__objclass__", None) or (type(owner) if isinstance(owner, np.ufunc) else function)
+    module = "numpy" if isinstance(function, np.ufunc) else getattr(home, "__module__", None) or ""
+    if getattr(function, "__name__", "") in (_EFFECTS | _CREATIONS) or module.startswith("scipy.io"):
+        return False
+    return module.split(".")[0] in ("numpy", "scipy")
+
+
+def _take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Form, list[Value]]:
+    """The form of the arguments, and the values among them."""
+    leaves, spec = flatten((args, kwargs))
+    if "out" in kwargs or any(word.startswith("overwrite_") and kwargs[word] is not False for word in kwargs):
+        unsupported(f"{name} with out= or overwrite_...= is not supported in jitted code", "Assign its result: x[...] = f(...).")
+    kinds: list[Kind | None] = []
+    operands: list[Value] = []
+    for leaf in leaves:
+        kind = _kind(leaf)
+        kinds.append(kind)
+        if kind is not None:
+            operands.append(read(leaf))
+    if any(not value.aval.is_static for value in operands):
+        unsupported(f"{name} of an array whose size only the running program knows is not supported")
+    return _Form(spec, tuple(kinds), tuple(None if kind else leaf for kind, leaf in zip(kinds, leaves))), operands
+
+
+def _kind(leaf: Any) -> Kind | None:
+    """As what a leaf is shown to Python; None if it is not computed."""
+    if type(leaf) is TracedNumber:
+        return leaf.kind
+    if type(leaf) is TracedScalar:
+        return np.generic
+    return np.ndarray if type(leaf) is TracedArray or type(leaf) is np.ndarray else None
+
+
+def _plain(kind: Kind, x: Array) -> Any:
+    """An array as Python shall see it."""
+    return x if kind is np.ndarray else x[()] if kind is np.generic else x.item()
+
+
+def _show(kind: Kind, value: Value, example: Array) -> Any:
+    """A result as traced code shall see it."""
+    if kind is np.generic:
+        return scalar(value)
+    if kind is not np.ndarray:
+        return TracedNumber.of_value(active_trace(), value)
+    by_columns = example.flags.f_contiguous and not example.flags.c_contiguous
+    return fresh(value, c_strides(value.shape[::-1])[::-1] if by_columns else None)
+
+
+def _try_out(
+    name: str, function: Callable[..., Any], form: _Form, operands: Sequence[Value]
+) -> tuple[HostFunction, _Form, list[Array]]:
+    """Call the function on what the operands are in this call: what to record, the form of its result, and the result."""
+    given = examples_of(operands)
+    before = [np.array(x) for x in given]
+    try:
+        with outside_trace(), np.errstate(all="ignore"):
+            result = _call(function, form, given)
+    except TraceError:
+        unsupported(f"{name} calls a function that is made in the jitted one", "Define that one outside.")
+    if any(x.tobytes() != y.tobytes() for x, y in zip(before, given)):
+        unsupported(f"{name} writes into its argument, which is not supported in jitted code", _WHY_NOT)
+    leaves, spec = flatten(result)
+    for leaf in leaves:
+        _check_result(name, leaf, given)
+    if not leaves:
+        unsupported(f"{name} returns no array", _WHY_NOT)
+    kinds = tuple(_result_kind(leaf) for leaf in leaves)
+    foreseen = _Form(spec, kinds, (None,) * len(leaves))
+    examples = [np.asarray(leaf) for leaf in leaves]
+    avals = tuple(Aval(x.shape, x.dtype) for x in examples)
+
+    def run(*arrays: Array) -> tuple[Array, ...]:
+        leaves, spec = flatten(_call(function, form, arrays))
+        results = tuple(map(np.asarray, leaves))
+        if spec != spec_wanted or tuple(map(_result_kind, leaves)) != kinds or tuple(map(_aval, results)) != avals:
+            told = ", ".join(f"{x.dtype}{list(x.shape)}" for x in results)
+            raise FailedCheck(f"{name} returned {told} where {', '.join(map(str, avals))} was foreseen")
+        return results
+
+    spec_wanted = spec
+    return HostFunction(name, run, avals), foreseen, examples
+
+
+def _call(function: Callable[..., Any], form: _Form, arrays: Sequence[Array]) -> Any:
+    args, kwargs = form.join(arrays, _plain)
+    return function(*args, **kwargs)
+
+
+def _aval(x: Array) -> Any:
+    return Aval(x.shape, x.dtype)
+
+
+def _result_kind(leaf: Any) -> Kind:
+    return np.ndarray if isinstance(leaf, np.ndarray) else np.generic if isinstance(leaf, np.generic) else type(leaf)
+
+
+def _check_result(name: str, leaf: Any, given: Sequence[Array]) -> None:
+    if type(leaf) in (bool, int, float):
+        return
+    if isinstance(leaf, np.generic) or type(leaf) is np.ndarray:
+        if not is_supported(leaf.dtype):
+            unsupported(f"{name} returns {leaf.dtype}, which jitml does not compile", "Leave this part outside jit.")
+        if type(leaf) is np.ndarray and any(np.may_share_memory(leaf, x) for x in given):
+            unsupported(f"{name} returns a view of its argument, which only compiled functions may", _WHY_NOT)
+        return
+    unsupported(f"{name} returns a {type(leaf).__module__}.{type(leaf).__qualname__}, which cannot be compiled", _WHY_NOT)
+
+
+@otherwise
+def _instead(
+    refusal: UnsupportedError | None, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """In place of a missing implementation, or of one that refuses these arguments; its refusal stands if this is no way out."""
+    if refusal is None:
+        return call_on_host(function, args, kwargs)
+    if not active_trace().root.host_calls or not _is_known(function) or "out" in kwargs:
+        refuse(refusal)
+    attempt = Attempt()
+    try:
+        return call_on_host(function, args, kwargs)
+    except UnsupportedError:
+        attempt.undo()
+    refuse(refusal)

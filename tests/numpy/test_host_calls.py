@@ -1,0 +1,164 @@
+"""What is not compiled runs through NumPy at that point of the program, and the answer is NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.ndimage
+import scipy.special
+
+import jitml
+from against_numpy import check, compare, run_traced
+from jitml.errors import UnsupportedError
+from jitml.ir.parser import parse
+from jitml.ir.printer import show
+from jitml.trace.trace import trace
+
+Array = np.ndarray[Any, Any]
+A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
+B = np.array([1.0, -2.0, 3.0])
+N = np.array([12, 18, 7])
+
+
+def after_a_write(a: Array, b: Array) -> Any:
+    a += 1
+    x = np.linalg.solve(a, b)
+    a[0] = x
+    return np.linalg.inv(a) @ x
+
+
+def named(a: Array) -> Any:
+    result = np.linalg.svd(a)
+    return result.S, abs(result.U), result
+
+
+def in_a_loop(a: Array) -> Any:
+    for n in range(3):
+        a = np.linalg.inv(a) + n * np.eye(3)
+    return a
+
+
+EXPRESSIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "one result": (lambda a: np.linalg.inv(a) * 2, (A,)),
+    "several results": (lambda a: [np.abs(x) for x in np.linalg.eigh(a)], (A,)),
+    "a namedtuple": (lambda a: named(a)[:2], (A,)),
+    "a NumPy scalar": (lambda a: np.linalg.det(a) + np.linalg.matrix_rank(a), (A,)),
+    "two arrays": (lambda a, b: np.linalg.solve(a, b).sum(), (A, B)),
+    "keywords": (lambda a, b: np.linalg.lstsq(a, b, rcond=None)[0], (A, B)),
+    "a Python number as an argument": (lambda a, n: np.linalg.matrix_power(a, -n), (A, 3)),
+    "a float as an argument": (lambda a, q: np.linalg.pinv(a, q / 2), (A, 1e-10)),
+    "a scalar as an argument": (lambda a: np.gcd(np.int64(12), a[0]) + a, (N,)),
+    "a ufunc": (lambda n: np.gcd(n, 6), (N,)),
+    "a ufunc with out=": (lambda n: np.gcd(n, 6, out=n) + n, (N,)),
+    "a ufunc's method": (lambda n: np.add.reduceat(n, [0, 1]), (N,)),
+    "a Python result": (lambda a: np.isscalar(3) and scipy.linalg.bandwidth(a)[0] + a, (A,)),
+    "SciPy": (lambda a, b: scipy.linalg.solve(a, b, assume_a="pos"), (A, B)),
+    "SciPy's ufuncs": (lambda b: scipy.special.gammaln(np.abs(b)) + scipy.special.j0(b), (B,)),
+    "SciPy's filters": (lambda a: scipy.ndimage.gaussian_filter(a, 1.0), (A,)),
+    "a list of arrays": (lambda a: np.linalg.multi_dot([a, a, a]), (A,)),
+    "around a write": (after_a_write, (A, B)),
+    "again and again": (in_a_loop, (A,)),
+    "views and strides": (lambda a: np.linalg.inv(a[::-1].T), (A,)),
+    "a result in Fortran order": (lambda a: np.linalg.inv(np.asfortranarray(a)).ravel(), (A,)),
+    "an empty array": (np.linalg.inv, (np.zeros((0, 2, 2)),)),
+    "a result that nobody uses": (lambda a: (np.linalg.inv(a), a + 1)[1], (A,)),
+}
+
+
+@pytest.mark.parametrize("f, args", EXPRESSIONS.values(), ids=EXPRESSIONS)
+def test_the_answer_is_numpys(f: Any, args: tuple[Any, ...]) -> None:
+    check(f, *args, ulps=64)
+
+
+def test_exceptions_are_numpys(target: str) -> None:
+    def f(a: Array, b: Array) -> Array:
+        b += 1
+        return np.linalg.solve(a, b)
+
+    if target == "interpreted":
+        return
+    jitted = jitml.jit(f)
+    for a in (A, np.zeros((3, 3)), A):
+        mine, theirs = B.copy(), B.copy()
+        try:
+            expected = f(a, theirs)
+        except np.linalg.LinAlgError as error:
+            with pytest.raises(np.linalg.LinAlgError, match=str(error)):
+                jitted(a, mine)
+        else:
+            compare(jitted(a, mine), expected)
+        compare(mine, theirs)
+    (variant,) = jitted.variants
+    assert variant.replays == {"np.linalg.solve raised LinAlgError: Singular matrix": 1}
+
+
+def test_a_first_call_that_raises() -> None:
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        run_traced(np.linalg.inv, np.zeros((2, 2)))
+
+
+def test_another_shape_is_a_surprise(target: str) -> None:
+    if target == "interpreted":
+        return
+    f = jitml.jit(lambda n: np.polydiv(n, np.array([1.0, 1.0, 0.0]))[1] * 2)  # drops leading zeros of the remainder
+    for values in ([1.0, 2.0, 3.0], [1.0, 1.0, 3.0], [5.0, 6.0, 7.0], [1.0, 1.0, 5.0]):
+        compare(f(np.array(values)), np.polydiv(values, [1.0, 1.0, 0.0])[1] * 2)
+    (variant,) = f.variants
+    assert variant.replays == {"np.polydiv returned float64[1], float64[1] where f64[1], f64[2] was foreseen": 2}
+
+
+def test_they_can_be_forbidden() -> None:
+    f = jitml.jit(np.linalg.eigvalsh, host_calls="error")
+    with pytest.raises(UnsupportedError, match=r"np\.linalg\.eigvalsh would be a host call, and .*'error'.* forbids them"):
+        f(A)
+    with pytest.raises(ValueError, match="host_calls='maybe'"):
+        jitml.jit(in_a_loop, host_calls="maybe")
+
+
+def test_explain_lists_them() -> None:
+    report = jitml.explain(lambda a: np.linalg.inv(a) + 1, A)
+    assert "host calls\n  np.linalg.inv  test_host_calls.py:" in report
+    assert "host call np.linalg.inv" in report
+    assert "host calls" not in jitml.explain(lambda a: a + 1, A)
+
+
+REFUSED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+    "complex results": (lambda a: np.fft.fft(a).real, (B,), "np.fft.fft returns complex128"),
+    "objects": (lambda b: scipy.interpolate.CubicSpline(np.arange(3), b)(0.5), (B,), "CubicSpline"),
+    "a view of the argument": (
+        lambda b: np.lib.stride_tricks.sliding_window_view(b, 2), (B,), "returns a view of its argument",
+    ),
+    "effects on an argument": (lambda b: np.place(b, b > 0, [1.0]), (B.copy(),), "np.place is not supported"),
+    "effects on files": (lambda b: np.save("x", b), (B,), "np.save is not supported"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("f, args, message", REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(f: Any, args: tuple[Any, ...], message: str) -> None:
+    import scipy.interpolate  # noqa: F401
+
+    with pytest.raises(UnsupportedError, match=message):
+        jitml.jit(f)(*args)
+
+
+def test_no_derivative() -> None:
+    with pytest.raises(jitml.DerivativeError, match=r"np\.linalg\.inv is a host call, which has no derivative"):
+        jitml.grad(lambda a: np.linalg.inv(a).sum())(A)
+    compare(jitml.grad(lambda b: (np.linalg.inv(A) @ b).sum())(B), np.linalg.inv(A).sum(axis=0), ulps=64)
+
+
+def test_text_and_back() -> None:
+    graph = trace(lambda a, b: np.linalg.solve(a, b) * 2, (A, B), {}).graph
+    assert show(parse(show(graph))) == show(graph)
+
+
+def test_a_host_function_may_call_compiled_code(target: str) -> None:
+    if target == "interpreted":
+        return
+    inner = jitml.jit(lambda x: np.cumsum(np.sort(x)[::-1]))
+    outer = jitml.jit(lambda a: np.cumsum(a * 2) + np.apply_along_axis(inner, 0, a).sum(axis=0))
+    x = np.random.default_rng(0).normal(size=(2000, 3))
+    compare(outer(x[:1]), np.cumsum(x[:1] * 2) + np.apply_along_axis(inner, 0, x[:1]).sum(axis=0))
