@@ -100,6 +100,7 @@ class Body:
         self.held: dict[Value, Held] = {}
         self.left: Counter[Value] = Counter()  # uses that are still to come
         self.uses: Counter[Value] = Counter()
+        self.syms: frozenset[Sym] = frozenset()  # that sizes depend on
         self.rooms: dict[Value, Array] = {}  # memory that a result must be in
 
     def run(self, graph: Graph, operands: Sequence[Held]) -> list[Held]:
@@ -107,6 +108,7 @@ class Body:
         self.held.update(zip(graph.inputs, operands, strict=True))
         self.uses = Counter(v for node in graph.nodes for v in node.inputs) + Counter(graph.outputs)
         self.left = Counter(self.uses)
+        self.syms = frozenset[Sym]().union(*(node.syms for node in graph.nodes if node.op.name != "bind"))
         for node in in_order(graph):
             self.left.subtract(node.inputs)
             self.node(node)

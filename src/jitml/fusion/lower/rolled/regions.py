@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from jitml.fusion.loops import Apply, Check, Const
 from jitml.fusion.lower.rolled.body import Array, Body, Held, rolled
 from jitml.fusion.lower.rolled.order import NotRolled, continued, is_single, origin
@@ -13,6 +15,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Node, Value
 
+_I64 = np.iinfo("int64")
 State = list[Held]  # of what a loop carries: cells and arrays
 
 
@@ -24,13 +27,19 @@ def run_inside(body: Body, graph: Graph, state: State, operands: Sequence[Held])
 
 @rolled.rule(ops.bind)
 def roll_bind(body: Body, node: Node, operands: list[Held]) -> None:
+    """The size, clamped to its limits where it is not known to keep them, so that no access leaves its buffer."""
     sym: Sym = node.params["sym"]
-    size = body.number(operands[0])
+    if sym not in body.syms:
+        return
+    size = clamped = body.number(operands[0])
     least, most = body.w.ranges.bounds(size)
-    if least is None or least < sym.low or most is None or most > sym.high:  # no access leaves its buffer, whatever is there
-        clamped = Apply("minimum", (Apply("maximum", (size, Const(sym.low))), Const(sym.high)))
-        size = body.w.index(body.w.let(body.b.index(clamped)))
-    body.sizes.known[sym] = size
+    if sym.low > _I64.min and (least is None or least < sym.low):
+        clamped = Apply("maximum", (clamped, Const(sym.low)))
+    if sym.high < _I64.max and (most is None or most > sym.high):
+        clamped = Apply("minimum", (clamped, Const(sym.high)))
+    if clamped is not size:
+        clamped = body.w.index(body.w.let(body.b.index(clamped)))
+    body.sizes.known[sym] = clamped
 
 
 @rolled.rule(ops.check)

@@ -31,9 +31,10 @@ from jitml.fusion.loops import (
 )
 from jitml.fusion.lower.scalars import Scalar, Scalars
 from jitml.fusion.ranges import Ranges
-from jitml.ir.types import DType
+from jitml.ir.types import I64, DType
 
 DEEPEST = 6  # levels of one written expression
+_FOLDED = {"add": add, "sub": sub, "mul": mul}  # what simplifies as it is written
 
 
 @dataclass
@@ -104,9 +105,9 @@ class Writer:
                 (place,) = scalar.places
                 assert place is not None
                 return place
-            case "apply" if scalar.value in ("add", "sub", "mul"):
+            case "apply" if scalar.value in _FOLDED:
                 x, y = (self.index(a) for a in scalar.args)
-                return {"add": add, "sub": sub, "mul": mul}[scalar.value](x, y)
+                return _FOLDED[scalar.value](x, y)
         return Var(str(self.let(scalar).value))
 
     def expr(self, root: Scalar) -> Expr:
@@ -137,6 +138,9 @@ class Writer:
             case "load":
                 rest = iter([e for e, _ in args])
                 return Load(s.value, tuple(next(rest) if e is None else e for e in s.places), s.dtype), depth
+        if s.dtype == I64 and s.value in _FOLDED:
+            (x, _), (y, _) = args
+            return _FOLDED[s.value](x, y), depth
         return Apply(s.value, tuple(e for e, _ in args), s.dtype), depth
 
     # --------------------------------------------------------------------------------------------------- blocks
