@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint types bench docs clean
+.PHONY: help demo test test-all fuzz lint types bench docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,9 @@ test-all:  ## the tests on every Python from 3.11 to 3.13 on this machine
 	@for v in 3.11 3.12 3.13; do \
 	  if python$$v -c '' 2>/dev/null; then echo "== Python $$v"; $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; \
 	  else echo "== Python $$v is not on this machine"; fi; done
+
+fuzz: $(VENV)/.dev  ## N random NumPy programs of SEED against NumPy; what fails is made small and written to out/fuzz
+	$(BIN)/python tests/programs/fuzz.py --programs $(or $(N),10000) --seed $(or $(SEED),0)
 
 lint: $(VENV)/.dev  ## style, types and import direction
 	$(BIN)/ruff check .

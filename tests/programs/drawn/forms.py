@@ -1,0 +1,108 @@
+"""The forms of expressions and statements, as templates; `{}` stands for an operand or a target."""
+
+from __future__ import annotations
+
+DTYPES = ("np.float64", "np.int64", "np.float32", "bool", "np.int32", "np.uint8", "np.int8", "float", "int", "np.int16")
+EXACT_UNARY = ("np.abs({})", "-{}", "np.square({})", "np.sign({})", "np.maximum({}, 0)", "np.minimum({}, 1)", "{}.copy()", "+{}")
+ROUNDING_UNARY = ("np.floor({})", "np.isnan({})", "np.isfinite({})", "np.ceil({})", "np.logical_not({})", "np.invert({})")
+INEXACT_UNARY = ("np.sin({})", "np.exp({})", "np.tanh({})", "np.cos({})", "np.log1p(np.abs({}))", "np.arctan({})", "np.cbrt({})")
+EXACT_BINARY = ("{} + {}", "{} - {}", "np.maximum({}, {})", "np.minimum({}, {})", "np.add({}, {})")
+ROUNDED_BINARY = ("{} * {}", "{} / {}", "np.multiply({}, {})", "np.fmax({}, {})", "np.copysign({}, {})")
+DECIDING_BINARY = (
+    "{} // {}",
+    "{} % {}",
+    "{} > {}",
+    "{} <= {}",
+    "{} == {}",
+    "{} != {}",
+    "np.logical_and({}, {})",
+    "{} < {}",
+    "np.hypot({}, {})",
+)
+INTEGER_BINARY = ("{} & {}", "{} | {}", "{} ^ {}", "{} << ({} & 3)", "{} >> ({} & 3)")
+INEXACT_BINARY = ("np.arctan2({}, {})", "{} ** {}", "np.hypot({}, {})", "np.power(np.abs({}), {})")
+SUMS = ("{}.sum({})", "np.sum({}, {})", "np.add.reduce({}, {})")
+MEANS = ("{}.mean({})", "np.std({}, {})", "np.var({}, {})", "np.prod({}, {})", "np.median({}, {})")
+PICKS = (
+    "{}.max({})",
+    "{}.min({})",
+    "np.any({}, {})",
+    "np.all({}, {})",
+    "np.argmax({}, {})",
+    "np.argmin({}, {})",
+    "np.count_nonzero({}, {})",
+    "np.ptp({}, {})",
+)
+CUMULATIVE = (
+    "np.cumsum({}, {})",
+    "np.maximum.accumulate({}, {})",
+    "np.add.accumulate({}, {})",
+    "np.diff({}, 1, {})",
+    "np.sort({}, {})",
+    "np.flip({}, {})",
+    "np.roll({}, 1, {})",
+    "np.roll({}, -2, {})",
+)
+JOINS = (
+    "np.concatenate(({}, {}))",
+    "np.stack([{}, {}])",
+    "np.hstack(({}, {}))",
+    "np.array([{}, {}])",
+    "np.outer({}, {})",
+    "np.append({}, {})",
+)
+PRODUCTS = ("{0} @ {1}", "np.dot({0}, {1})", "{0} @ {0}.T", "np.vdot({0}, {1})", "{0}.T @ {1}", "np.einsum('i,i->', {0}, {1})")
+RESIZED = (
+    "np.repeat({}, 2)",
+    "np.tile({}, 2)",
+    "np.clip({}, 0, 2)",
+    "np.broadcast_to({}, (2, *{}.shape))",
+    "np.nan_to_num({})",
+    "np.atleast_2d({})",
+    "np.squeeze({})",
+    "np.pad({}, 1)",
+    "np.triu({})",
+    "np.expand_dims({}, 0)",
+    "np.round({})",
+    "np.transpose({})",
+)
+MADE = ("np.arange(5)", "np.ones(4)", "np.zeros((3, 4))", "np.arange(6.0).reshape(2, 3)", "np.eye(3)", "np.full(3, 2)")
+LITERALS = ("1", "2", "0", "0.5", "-1", "3", "1.5", "-2.0", "True", "4", "0.25", "7")
+OVERLAPS = (
+    "{0}[1:] = {0}[:-1]",
+    "{0}[1:] += {0}[:-1]",
+    "{0}[:-1] = {0}[1:] * 2",
+    "{0}[::-1] += {0}",
+    "{0}[:] = {0}[::-1]",
+    "{0}[1:-1] = ({0}[:-2] + {0}[2:]) / 2",
+    "{0} += {0}.T",
+    "{0}[1:, 1:] = {0}[:-1, :-1] - {0}[1:, :-1]",
+    "{0}[..., 1:] -= {0}[..., :-1]",
+    "np.add({0}[1:], {0}[:-1], out={0}[:-1])",
+    "np.cumsum({0}, axis=0, out={0})",
+    "{0}[::2] = {0}[::-2]",
+    "{0}[[0, -1]] = {0}[[-1, 0]]",
+    "{0}[0], {0}[-1] = {0}[-1], {0}[0]",
+    "{0} *= {0}[0]",
+)
+METHODS = (
+    "{}.fill(2)",
+    "{}.sort()",
+    "{}.sort(axis=0)",
+    "np.put({}, [0, 1], 3)",
+    "{}.flat[0] = 1",
+    "np.fill_diagonal({}, 1)",
+    "{0}[...] = {0}.copy()[::-1]",
+    "np.clip({0}, 0, 3, out={0})",
+    "np.negative({0}, out={0})",
+    "{}.partition(0)",
+)
+DRAWS = (
+    "rng.random(3)",
+    "rng.random()",
+    "rng.integers(0, 5)",
+    "rng.integers(0, 4, size=(2, 3))",
+    "rng.standard_normal(4)",
+    "rng.permutation(5)",
+)
+CARRIED = ("{} + 1", "{} + {}", "max({}, {})", "{} * 0.5", "min({}, {})", "{} - {}", "-{}", "abs({})")

@@ -1,0 +1,176 @@
+"""One program, eagerly and compiled: do they agree?  In results, arguments, globals, aliasing, exceptions and warnings."""
+
+from __future__ import annotations
+
+import linecache
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+import jitml
+from jitml.api import Jit, Options
+from jitml.codegen.interpreter import run
+from jitml.fusion.fuse import fuse
+from jitml.ir.graph import Graph
+from jitml.ir.passes import run_passes
+from jitml.memory.plan import plan
+from jitml.trace.entry import interpreted
+from jitml.trace.trace import Traced
+from programs.comparing import Close, difference, within
+from programs.drawn.inputs import CALLS
+
+LAYERS = ("machine", "graph", "program")
+_files = count()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a program went.
+
+    kind: "equal", "refused" (jitml says that it cannot compile it), "different", or "invalid": eager Python misses a
+        name, as in a program that lost a statement. `detail`: the reason or the difference.
+    host_calls: calls into NumPy that compiled code makes; replays: calls that NumPy answered after all.
+    """
+
+    kind: str
+    detail: str = ""
+    host_calls: int = 0
+    replays: int = 0
+    raised: int = 0
+
+
+@dataclass
+class Outcome:
+    """What one call did."""
+
+    result: Any = None
+    exception: BaseException | None = None
+    warnings: list[tuple[type[Warning], str]] = field(default_factory=list)
+    arguments: tuple[Any, ...] = ()
+    globals: dict[str, Any] = field(default_factory=dict)
+
+
+class Layered(Jit):
+    """A jitted function that an interpreter of an upper layer runs."""
+
+    layer = "graph"
+
+    def _compile(self, traced: Traced) -> Callable[..., Any]:
+        if self.layer == "graph":
+            return interpreted(traced)
+        program = plan(fuse(run_passes(traced.graph), aliases=traced.aliases, strides=traced.strides))
+        return lambda *inputs: run(program, [np.asarray(x) for x in inputs])
+
+
+def module(text: str) -> dict[str, Any]:
+    """The names of a program's text, as of a file of its own: its source can be found, its globals belong to nobody else."""
+    name = f"<drawn program {next(_files)}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    namespace: dict[str, Any] = {"__name__": f"drawn_{next(_files)}"}
+    exec(compile(text, name, "exec"), namespace)
+    return namespace
+
+
+def call(function: Callable[..., Any], namespace: dict[str, Any], number: int) -> Outcome:
+    """One call, and what it left behind."""
+    outcome = Outcome(arguments=namespace["arguments"](number))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            outcome.result = function(*outcome.arguments)
+        except Exception as error:
+            outcome.exception = error
+    outcome.warnings = [(w.category, str(w.message)) for w in caught]
+    outcome.globals = {n: v for n, v in namespace.items() if isinstance(v, (np.ndarray, int, float)) and not n.startswith("_")}
+    return outcome
+
+
+def judge(text: str, exact: bool, layer: str = "machine") -> Verdict:
+    """Run a program both ways, all of its calls."""
+    eager, traced = module(text), module(text)
+    jitted: Any = jitml.jit(traced["program"])
+    if layer != "machine":
+        jitted = Layered(traced["program"], Options())
+        jitted.layer = layer
+    close = identical if exact else within(3e-10)
+    raised = 0
+    for number in range(CALLS):
+        expected = call(eager["program"], eager, number)
+        if type(expected.exception) is NameError:
+            return Verdict("invalid", repr(expected.exception))
+        got = call(jitted, traced, number)
+        raised += expected.exception is not None
+        if isinstance(got.exception, jitml.UnsupportedError):
+            untouched = difference(got.arguments, traced["arguments"](number), identical, "argument")
+            if untouched:
+                return Verdict("different", f"call {number}: refused, but changed {untouched}")
+            return Verdict("refused", str(got.exception).split("\n")[0], raised=raised)
+        if apart := compare(got, expected, close):
+            return Verdict("different", f"call {number}: {apart}", raised=raised)
+    variants = jitted.variants
+    hosts = sum(host_calls(v.traced.graph) for v in variants)
+    return Verdict("equal", "", hosts, sum(v.replays.total() for v in variants), raised)
+
+
+def compare(got: Outcome, expected: Outcome, close: Close) -> str | None:
+    """The first difference between two outcomes, in words."""
+    if got.exception is not None or expected.exception is not None:
+        if expected.exception is None or not isinstance(got.exception, type(expected.exception)):
+            return f"raised {got.exception!r}, NumPy {expected.exception!r}"
+    else:
+        apart = difference(got.result, expected.result, close) or aliasing(got, expected)
+        if apart:
+            return apart
+    apart = difference(got.arguments, expected.arguments, close, "argument")
+    apart = apart or difference(list(got.globals.values()), list(expected.globals.values()), close, "global")
+    if apart:
+        return apart
+    mine, theirs = sorted((c.__name__, m) for c, m in got.warnings), sorted((c.__name__, m) for c, m in expected.warnings)
+    return None if mine == theirs else f"warnings {mine}, NumPy {theirs}"
+
+
+def aliasing(got: Outcome, expected: Outcome) -> str | None:
+    """Whether results share memory with arguments and each other as in NumPy, and may be written."""
+    mine, theirs = _memory(got), _memory(expected)
+    if mine != theirs:
+        return f"memory shared {mine}, NumPy {theirs}"
+    lost = [n for n, (m, t) in enumerate(zip(_same(got), _same(expected))) if t - m]
+    return f"results {lost} are no longer the arguments themselves" if lost else None
+
+
+def _memory(outcome: Outcome) -> list[Any]:
+    results = list(_arrays(outcome.result))
+    arguments = [a for a in outcome.arguments if isinstance(a, np.ndarray)]
+    shared = [[np.shares_memory(r, a) for a in (*results[:n], *arguments)] for n, r in enumerate(results)]
+    return [shared, [r.flags.writeable for r in results]]
+
+
+def _same(outcome: Outcome) -> list[set[int]]:
+    """Which arguments each result is, as an object. A view of all of one may be the argument itself."""
+    arguments = [a for a in outcome.arguments if isinstance(a, np.ndarray)]
+    alone = [a for a in arguments if sum(np.shares_memory(a, b) for b in arguments) == 1]
+    return [{n for n, a in enumerate(alone) if r is a} for r in _arrays(outcome.result)]
+
+
+def _arrays(result: Any) -> Any:
+    if isinstance(result, (tuple, list)):
+        for item in result:
+            yield from _arrays(item)
+    elif isinstance(result, np.ndarray):
+        yield result
+
+
+def identical(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> bool:
+    """The same bits, but for those of nan."""
+    same = (got == expected) & (np.signbit(got) == np.signbit(expected)) | np.isnan(got) & np.isnan(expected)
+    return bool(np.all(same))
+
+
+def host_calls(graph: Graph) -> int:
+    """Calls into NumPy, those in regions included."""
+    inside = sum(host_calls(body) for node in graph.nodes for body in node.bodies.values())
+    return inside + sum(node.op.name == "host_call" for node in graph.nodes)

@@ -1,0 +1,162 @@
+"""The program so far, and what its names hold at the place where it is being written.
+
+Programs are written by running them: after each statement the whole function runs once on the arguments of its first call, up
+to the place where the next statement goes, and what the locals hold there decides what fits. So nearly all programs are well
+typed, although no part of the generator knows NumPy's rules.
+
+Each name has a *level*: EXACT values (small multiples of a power of two, integers) have the same sum in any order; ROUNDED
+ones are reproducible bit by bit but their sums are not; INEXACT ones may differ by some units of the last place. No decision
+(a branch, an index, a cast to integers) is taken on an inexact value: a difference in rounding must not become one in kind.
+"""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+EXACT, ROUNDED, INEXACT = 0, 1, 2
+PREFIX = "def program({parameters}):\n"
+_INDENT = "    "
+_LARGEST = 400  # elements
+
+
+class Elsewhere(BaseException):
+    """Raised at the place of writing, with the locals there; no `except` of a program can swallow it."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Text, what it gave at the place of writing, and its level."""
+
+    text: str
+    value: Any
+    level: int = EXACT
+
+
+class Scope:
+    """A function being written."""
+
+    def __init__(self, header: str, parameters: list[str], arguments: str, levels: dict[str, int]) -> None:
+        self.header, self.parameters, self.arguments = header, parameters, arguments
+        self.lines: list[str] = []
+        self.depth = 1
+        self.levels = dict(levels)
+        self.helpers: list[str] = []
+        self.loops = 0  # how many loops enclose the place
+        self.fresh = 0
+        self.values: dict[str, Any] = {}
+        self.namespace: dict[str, Any] = {}
+        self.look()
+
+    @property
+    def body(self) -> str:
+        return PREFIX.format(parameters=", ".join(self.parameters)) + "".join(f"{line}\n" for line in self.lines)
+
+    def write(self, *lines: str) -> None:
+        self.lines += [_INDENT * self.depth + line for line in lines]
+
+    @contextmanager
+    def block(self, opening: str, *, loop: bool = False) -> Any:
+        self.write(opening)
+        self.depth += 1
+        self.loops += loop
+        yield
+        self.depth -= 1
+        self.loops -= loop
+
+    def attempt(self, *lines: str) -> bool:
+        """Write these lines if the program runs with them; look around again."""
+        before = len(self.lines)
+        self.write(*lines)
+        if self.runs():
+            self.look()
+            return True
+        del self.lines[before:]
+        return False
+
+    def runs(self) -> bool:
+        """Whether the program so far ends without an exception."""
+        text = self.body + _INDENT * self.depth + "pass\n"
+        try:
+            self._run(text)
+        except Exception:
+            return False
+        return True
+
+    def look(self) -> None:
+        """Find out what the locals hold here; what they held before, if this place is not reached."""
+        text = self.body + _INDENT * self.depth + "raise Elsewhere({n: v for n, v in locals().items() if n != 'rng'})\n"
+        try:
+            self._run(text)
+        except Elsewhere as found:
+            self.values = {name: value for name, value in found.args[0].items() if not name.startswith("_")}
+        except Exception:
+            pass
+
+    def _run(self, text: str) -> None:
+        namespace: dict[str, Any] = {"np": np, "Elsewhere": Elsewhere}
+        with quiet():
+            exec(compile(self.header + text, "<being written>", "exec"), namespace)
+            arguments = namespace["arguments"](0)
+            self.namespace = namespace
+            namespace["program"](*arguments)
+
+    def evaluate(self, text: str, level: int) -> Expression | None:
+        """An expression that has a value here, of a kind that programs use."""
+        try:
+            with quiet():
+                value = eval(text, self.namespace, dict(self.values))
+        except Exception:
+            return None
+        if isinstance(value, np.ndarray):
+            if value.size > _LARGEST or value.dtype.kind not in "biuf" or value.ndim > 4:
+                return None
+        elif isinstance(value, np.generic):
+            if value.dtype.kind not in "biuf":
+                return None
+        elif not isinstance(value, (bool, int, float)) or abs(value) > 1e6:
+            return None
+        if np.asarray(value).dtype.kind != "f" and level < INEXACT:
+            level = EXACT
+        return Expression(text, value, level)
+
+    def level_of(self, name: str) -> int:
+        return self.levels.get(name, EXACT)
+
+    def taint(self, name: str, level: int) -> None:
+        """A name is bound to, or its memory gets, a value of this level; so does every name that shares the memory."""
+        if level <= self.levels.get(name, EXACT):
+            return
+        self.levels[name] = level
+        value = self.values.get(name)
+        if isinstance(value, np.ndarray):
+            for other, array in self.values.items():
+                if isinstance(array, np.ndarray) and np.may_share_memory(value, array):
+                    self.levels[other] = max(level, self.levels.get(other, EXACT))
+
+    def name(self) -> str:
+        """A name that is not in use."""
+        self.fresh += 1
+        return f"v{self.fresh}"
+
+    def arrays(self, most: int = INEXACT) -> list[str]:
+        """Names of arrays, the latest first."""
+        found = [n for n, v in self.values.items() if isinstance(v, np.ndarray) and self.level_of(n) <= most]
+        return found[::-1]
+
+    def scalars(self, most: int = INEXACT) -> list[str]:
+        """Names of Python and NumPy numbers."""
+        kinds = (bool, int, float, np.generic)
+        return [n for n, v in self.values.items() if isinstance(v, kinds) and self.level_of(n) <= most][::-1]
+
+
+@contextmanager
+def quiet() -> Any:
+    """No warnings."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

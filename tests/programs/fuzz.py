@@ -1,0 +1,244 @@
+"""Do thousands of drawn programs agree with NumPy?  Counts, and a small runnable file for each way in which one does not.
+
+    python tests/programs/fuzz.py [--programs N] [--seed S] [--processes P] [--seconds LIMIT] [--layer machine|graph|program]
+
+Program n of a seed is the same one everywhere; `--only n` judges it alone and prints it. Programs run in worker processes: one
+that crashes or does not come back within the limit is a failure like any other, and is made smaller like any other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+os.environ.setdefault("JITML_CHECK", "1")
+
+from programs.drawn.choices import Choices
+from programs.drawn.outcomes import LAYERS, Verdict, judge
+from programs.drawn.program import Drawn, write_program
+from programs.drawn.shrinking import shrink
+
+_RENEW_AFTER = 250  # programs: compiled code is never given back
+_SMALLEST_OF = 1  # how many failures of one kind are made smaller
+FOOTER = """
+
+if __name__ == "__main__":
+    import jitml
+
+    compiled = jitml.jit(program)
+    for call in range(3):
+        for name, function in (("NumPy", program), ("jitml", compiled)):
+            args = arguments(call)
+            try:
+                print(call, name, repr(function(*args)), "arguments:", args)
+            except Exception as error:
+                print(call, name, repr(error), "arguments:", args)
+"""
+
+
+def drawn(seed: int, number: int) -> Drawn:
+    """Program `number` of a seed."""
+    return write_program(Choices.seeded(f"{seed}:{number}"))
+
+
+class Worker:
+    """A process that judges programs, one at a time."""
+
+    def __init__(self, layer: str, seconds: float) -> None:
+        self.layer, self.seconds = layer, seconds
+        self.process: subprocess.Popen[str] | None = None
+        self.judged = 0
+
+    def judge(self, program: Drawn) -> Verdict:
+        """The verdict; "crash" and "hang" are found out here."""
+        process = self._ready()
+        assert process.stdin is not None and process.stdout is not None
+        request = json.dumps({"text": program.text, "exact": program.exact, "layer": self.layer})
+        try:
+            process.stdin.write(request + "\n")
+            process.stdin.flush()
+            if not select.select([process.stdout], [], [], self.seconds)[0]:
+                self.close()
+                return Verdict("hang", f"no answer within {self.seconds:g} seconds")
+            answer = process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
+        if not answer:
+            status = process.wait()
+            self.close()
+            return Verdict("crash", f"the process ended with status {status}")
+        return Verdict(**json.loads(answer))
+
+    def _ready(self) -> subprocess.Popen[str]:
+        if self.judged >= _RENEW_AFTER:
+            self.close()
+        if self.process is None:
+            command = [sys.executable, __file__, "--worker"]
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
+            self.judged = 0
+        self.judged += 1
+        return self.process
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+def serve() -> None:
+    """A worker's life: programs on standard input, verdicts on standard output."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what programs print is no answer
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            verdict = judge(request["text"], request["exact"], request["layer"])
+        except Exception as error:
+            verdict = Verdict("different", f"the comparison itself raised {error!r}")
+        answers.write(json.dumps(asdict(verdict)) + "\n")
+        answers.flush()
+
+
+def kind_of(verdict: Verdict) -> str:
+    """What failures have in common that are probably one: the words of the detail without its values."""
+    detail = re.sub(r"^call \d+: ", "", verdict.detail)
+    if detail.startswith("raised"):
+        detail = re.sub(r"0x\w+|\d+|'[^']*'", "#", detail)[:110]
+    elif detail.startswith("warnings"):
+        detail = "warnings"
+    else:
+        detail = re.sub(r"[\[(]?\d.*", "", detail)[:40]
+    return f"{verdict.kind}: {detail}"
+
+
+@dataclass
+class Tally:
+    """What a run has found."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, list[int]] = field(default_factory=dict)
+    host_calls: int = 0
+    replayed: int = 0
+    raised: int = 0
+
+    def add(self, number: int, verdict: Verdict) -> bool:
+        """Take note of a verdict; whether it is a failure to be made smaller."""
+        self.kinds[verdict.kind] += 1
+        self.host_calls += verdict.host_calls > 0
+        self.replayed += verdict.replays > 0
+        self.raised += verdict.raised > 0
+        if verdict.kind == "refused":
+            self.reasons[re.sub(r"\d+", "#", verdict.detail)[:100]] += 1
+        if verdict.kind in ("equal", "refused", "invalid"):
+            return False
+        seen = self.failures.setdefault(kind_of(verdict), [])
+        seen.append(number)
+        return len(seen) <= _SMALLEST_OF
+
+    def report(self) -> str:
+        total = max(self.kinds.total(), 1)
+        lines = [f"{self.kinds.total()} programs: " + ", ".join(f"{n} {kind}" for kind, n in self.kinds.most_common())]
+        compiled = self.kinds["equal"] - self.host_calls
+        lines.append(f"{100 * compiled / total:.1f} % compiled with no host call; {self.host_calls} with host calls,")
+        lines.append(f"{self.replayed} with calls that NumPy answered, {self.raised} raised an exception in NumPy")
+        lines += [f"  refused {n:5d}  {reason}" for reason, n in self.reasons.most_common(40)]
+        lines += [f"  FAILED  {len(numbers):5d}  {kind}   {numbers[:5]}" for kind, numbers in self.failures.items()]
+        return "\n".join(lines)
+
+
+def write_reproducer(directory: Path, seed: int, number: int, verdict: Verdict, text: str) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"seed{seed}_program{number}.py"
+    heading = "".join(f"# {line}\n" for line in f"{verdict.kind}: {verdict.detail}".splitlines())
+    path.write_text(heading + text.rstrip("\n") + "\n" + FOOTER)
+    return path
+
+
+def campaign(options: argparse.Namespace) -> Tally:
+    """Judge programs in several processes; make the failures small."""
+    tally, lock = Tally(), threading.Lock()
+    numbers: Iterator[int] = iter(range(options.first, options.first + options.programs))
+
+    def work() -> None:
+        worker = Worker(options.layer, options.seconds)
+        while True:
+            with lock:
+                number = next(numbers, None)
+            if number is None:
+                break
+            program = drawn(options.seed, number)
+            verdict = worker.judge(program)
+            with lock:
+                interesting = tally.add(number, verdict)
+            if interesting:
+                text, verdict = smallest(worker, program, verdict)
+                path = write_reproducer(options.directory, options.seed, number, verdict, text)
+                print(f"program {number}: {verdict.kind}: {verdict.detail[:300]}\n  {path}", flush=True)
+        worker.close()
+
+    threads = [threading.Thread(target=work) for _ in range(options.processes)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return tally
+
+
+def smallest(worker: Worker, program: Drawn, verdict: Verdict) -> tuple[str, Verdict]:
+    """The program made small, with its own verdict."""
+    kind = kind_of(verdict)
+    latest = verdict
+
+    def fails(text: str) -> bool:
+        nonlocal latest
+        found = worker.judge(Drawn(text, program.exact))
+        if kind_of(found) != kind:
+            return False
+        latest = found
+        return True
+
+    return shrink(program.text, fails, 20 if verdict.kind == "hang" else 200), latest
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first program")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--seconds", type=float, default=30.0, help="limit for one program")
+    parser.add_argument("--layer", choices=LAYERS, default="machine", help="what runs: machine code, or an interpreter")
+    parser.add_argument("--directory", type=Path, default=Path("out/fuzz"), help="for reproducers")
+    parser.add_argument("--only", type=int, help="judge this program alone, in this process")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        serve()
+    elif options.only is not None:
+        program: Any = drawn(options.seed, options.only)
+        print(program.text)
+        print(judge(program.text, program.exact, options.layer))
+    else:
+        tally = campaign(options)
+        print(tally.report())
+        sys.exit(bool(tally.failures))
+
+
+if __name__ == "__main__":
+    main()
