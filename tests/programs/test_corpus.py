@@ -39,7 +39,6 @@ WAITING = {
     "mandelbrot_masked": SIZES,
     "mandelbrot_shrinking": SIZES,
     "monte_carlo_pi": DRAWS,
-    "n_body": SIZES,
     "newton_roots": BRANCHES,
     "nussinov": BRANCHES,
     "pagerank": BRANCHES,
@@ -48,9 +47,7 @@ WAITING = {
     "random_walk": DRAWS,
     "runge_kutta_adaptive": WHILES,
     "sandpile": WHILES,
-    "sieve": SIZES,
     "sor_poisson": BRANCHES,
-    "spmv": SIZES,
     "upwind_advection": WHILES,
     "verlet": BRANCHES,
 }
