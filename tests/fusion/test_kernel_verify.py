@@ -43,6 +43,8 @@ ACCEPTED = {
     "while a counter rises to a limit": XY + "{ cell k: i64 = 0; while k < 8 { y[k] = x[k]; let n: i64 = k + 1; k = n } }",
     "while a counter falls, with a name in the test": XY
     + "{ cell k: i64 = 8; while { let n: i64 = k - 1 } n >= 0 { y[n] = x[n]; k = n } }",
+    "vectors at a place that the loop around looks up": "kernel k(n: i64[3], y: f64[8]) { for i in 0:3 {"
+    " let p: i64 = minimum(maximum(n[i], 0), 4); for j in 0:4 vector { y[p + j] = y[p + j] * 2.0 } } }",
     "siblings may reuse a name": XY + "{ for i in 0:8 { y[i] = 0.0 }; for i in 0:8 { y[i] = x[i] } }",
 }
 
@@ -73,6 +75,10 @@ REFUSED = {
     + "{ cell k: i64 = 7; if k < 8 { y[k] = 0.0; k = k + 1; y[k] = 0.0 } }",
     "y: the index k may be 0..anything on axis 0 of 8": XY + "{ cell k: i64 = 0; while x[0] > 0.0 { y[k] = 0.0; k = k + 1 } }",
     "a while loop cannot run in lanes": XY + "{ for i in 0:8 vector { cell k: i64 = 0; while k < i { k = k + 1 }; y[k] = 0.0 } }",
+    "vector loop over j: y is written in one iteration and written in another": "kernel k(n: i64[4], y: f64[8]) {"
+    " for j in 0:4 vector { let p: i64 = minimum(maximum(n[j], 0), 4); y[p] = 2.0 } }",
+    "vector loop over j: y is written in one iteration and read in another": "kernel k(n: i64[4], y: f64[8]) {"
+    " for i in 0:3 { let p: i64 = minimum(maximum(n[i], 0), 4); for j in 0:4 vector { y[j] = y[p + j] } } }",
     "parallel loop over i: y is written in one iteration and written in another": XY
     + "{ for i in 0:8 parallel { y[0] = x[i] } }",
     "vector loop over i: y is written in one iteration and written in another": XY

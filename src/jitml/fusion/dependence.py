@@ -68,11 +68,16 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """All accesses of a kernel in textual order, and the largest count of each loop (None if unknown)."""
+    """All accesses of a kernel in textual order, and the largest count of each loop (None if unknown).
+
+    Args:
+        names: paths of names inside loops that are no sums: in forms, such a path is the value itself.
+    """
 
     items: tuple[Access, ...]
     last: Mapping[Path, int | None]
     loops: Mapping[Path, Loop | While]
+    names: frozenset[Path]
 
     def of(self, buffer: str) -> list[Access]:
         return [a for a in self.items if a.buffer == buffer]
@@ -88,7 +93,7 @@ def accesses(kernel: Kernel) -> Accesses:
     """Every load and store of the kernel, its own scratch included."""
     collector = _Collector({b.name: b for b in kernel.params})
     items = tuple(collector.body(kernel.body, (), ()))
-    return Accesses(items, collector.last, collector.loops)
+    return Accesses(items, collector.last, collector.loops, frozenset(p for p in collector.limits if p[0] >= 0))
 
 
 def coincide_only_together(
@@ -96,8 +101,8 @@ def coincide_only_together(
 ) -> bool:
     """Whether a == b implies that both stand in the same iteration of each loop in `wanted`.
 
-    `shared` are the loops (outside the wanted ones, or among them) in which both stand; each access has counts of its
-    own in every loop that is wanted or not shared.
+    `shared` are the loops (outside the wanted ones, or among them) in which both stand, and the names outside the wanted
+    ones that are the same for both; each access has counts of its own in every loop that is wanted or not shared.
     """
     if a is None or b is None:
         return False
@@ -178,7 +183,8 @@ class _Collector:
         self.last: dict[Path, int | None] = {}
         self.loops: dict[Path, Loop | While] = {}
         self.quotients: dict[tuple[Expr, int], int] = {}
-        self.limits: dict[Path, Range] = {}  # of symbols: names outside all loops that are no sum, such as sizes
+        # Of symbols: names that are no sum, such as sizes. One inside a loop is called by its own path.
+        self.limits: dict[Path, Range] = {}
 
     def body(self, statements: Sequence[Stmt], outer: Path, loops: tuple[Path, ...]) -> Iterator[Access]:
         for position, stmt in enumerate(statements):
@@ -192,8 +198,8 @@ class _Collector:
                     yield self.access(buffer, at, True, path, loops)
                 case Let(name, value):
                     self.forms[name] = _settled(self.sum(value, 1))
-                    if self.forms[name] is None and not loops and value.dtype == I64:
-                        symbol = (_SYMBOL - len(self.limits),)
+                    if self.forms[name] is None and value.dtype == I64:
+                        symbol = path if loops else (_SYMBOL - len(self.limits),)
                         self.limits[symbol] = self.interval(value) or (-_FAR, _FAR)
                         self.forms[name] = {_CONSTANT: 0, symbol: 1}
                 case Cell(name):
