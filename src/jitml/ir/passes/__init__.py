@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from jitml.ir.graph import Graph
+from jitml.ir.passes.bodies import Pass, everywhere
 from jitml.ir.passes.cse import share_common
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.passes.fold import fold_constants
 from jitml.ir.passes.hoist import hoist_broadcasts
+from jitml.ir.passes.invariant import hoist_invariants
 from jitml.ir.passes.simplify import simplify
 from jitml.ir.passes.sink import sink_into_contractions
+from jitml.ir.passes.trim import trim_regions
+from jitml.ir.passes.unwrap import unwrap_regions
 from jitml.ir.verify import verify
-
-Pass = Callable[[Graph], Graph]
 
 # Dead code goes first, since nothing after it should spend time there. Folding exposes numbers to the rules of
 # `simplify`; both make values equal that `share_common` then merges, and merging makes new pairs for the rules.
+# Regions are trimmed first, which takes numbers into their bodies, and once more when it is known what each body needs.
 PASSES: tuple[Pass, ...] = (
     eliminate_dead,
+    trim_regions,
     fold_constants,
     hoist_broadcasts,
     simplify,
     share_common,
+    unwrap_regions,
+    hoist_invariants,
     sink_into_contractions,
     simplify,
+    trim_regions,
     eliminate_dead,
 )
 
 
 def run_passes(graph: Graph, passes: Sequence[Pass] = PASSES, *, check: bool = False) -> Graph:
-    """Apply the passes in order; with `check`, verify the graph after each."""
+    """Apply the passes in order, to bodies and then to the graph; with `check`, verify the graph after each."""
     for apply in passes:
-        graph = apply(graph)
+        graph = everywhere(apply)(graph)
         if check:
             verify(graph)
     return graph

@@ -1,0 +1,142 @@
+"""Regions that carry and capture what they need, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.passes.bodies import Parts, rebuilt
+from jitml.ir.passes.dce import eliminate_dead
+from jitml.ir.rewrite import Producers, sweep
+
+_REMADE = (ops.full, ops.iota)  # cheaper to compute than to read
+
+
+def trim_regions(graph: Graph) -> Graph:
+    """Drop what a region carries for nobody, capture what it never changes, and tell bodies the numbers that they capture.
+
+    A carried value is needed if its result is used, if an effect or the test of a while depends on it, or if one that is
+    needed does. Captured values that are equal become one, those that no body uses go.
+    """
+    if not any(node.bodies for node in graph.nodes):
+        return graph
+    used = {v for node in graph.nodes for v in node.inputs} | set(graph.outputs)
+
+    def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:
+        if not node.bodies:
+            return None
+        parts = Parts.of(node)
+        kept = [k for k, v in enumerate(node.outputs) if v in used]
+        results: dict[int, Value] = {}
+        if node.op is ops.cond:
+            parts = _with_results(parts, kept)
+        else:
+            unchanged = _unchanged(parts)
+            results = {k: parts.carried[k] for k in unchanged}
+            kept = [k for k in _needed(parts, kept) if k not in results]
+            parts = _carrying(parts, kept, unchanged)
+        parts = _capturing(parts, producers)
+        if kept or node.has_effect:
+            results |= zip(kept, parts.record(), strict=True)
+        return tuple(results[k] if k in results else Value(v.aval) for k, v in enumerate(node.outputs))  # nobody reads the rest
+
+    return sweep(graph, visit)
+
+
+def _inputs_behind(graph: Graph) -> tuple[dict[Value, int], int]:
+    """The inputs, as bits, that each value depends on; and those that effects do."""
+    masks = {v: 1 << k for k, v in enumerate(graph.inputs)}
+    effects = 0
+    binders = graph.binders()
+    for node in graph.nodes:
+        mask = 0
+        for v in (*node.inputs, *(binders[sym] for sym in node.syms)):
+            mask |= masks[v]
+        masks |= dict.fromkeys(node.outputs, mask)
+        effects |= mask if node.has_effect else 0
+    return masks, effects
+
+
+def _needed(parts: Parts, used: Iterable[int]) -> list[int]:
+    """Carried positions that a used result, an effect or the test depends on, in order."""
+    masks, always = _inputs_behind(parts.body)
+    if parts.node.op is ops.while_:
+        of_test, effects = _inputs_behind(parts.bodies["test"])
+        always |= effects | of_test[parts.bodies["test"].outputs[0]]
+    needed: set[int] = set()
+
+    def add(mask: int) -> list[int]:
+        return [k for k in range(len(parts.carried)) if mask >> (parts.first + k) & 1]
+
+    waiting = [*used, *add(always)]
+    while waiting:
+        k = waiting.pop()
+        if k not in needed:
+            needed.add(k)
+            waiting += add(masks[parts.body.outputs[k]])
+    return sorted(needed)
+
+
+def _unchanged(parts: Parts) -> list[int]:
+    carried, _ = parts.inputs(parts.body)
+    return [k for k, (before, after) in enumerate(zip(carried, parts.body.outputs)) if before is after]
+
+
+def _carrying(parts: Parts, kept: Sequence[int], unchanged: Sequence[int]) -> Parts:
+    """The loop with some of what it carries dropped, and some captured instead."""
+    if len(kept) == len(parts.carried):
+        return parts
+
+    def changed(body: Graph, outputs: tuple[Value, ...]) -> Graph:
+        carried, captured = parts.inputs(body)
+        inputs = (*body.inputs[: parts.first], *(carried[k] for k in kept), *captured, *(carried[k] for k in unchanged))
+        return rebuilt(eliminate_dead(replace(body, outputs=outputs)), inputs, outputs)
+
+    bodies = {name: changed(body, body.outputs) for name, body in parts.bodies.items() if name == "test"}
+    bodies["body"] = changed(parts.body, tuple(parts.body.outputs[k] for k in kept))
+    moved = tuple(parts.carried[k] for k in unchanged)
+    return replace(parts, carried=tuple(parts.carried[k] for k in kept), captured=(*parts.captured, *moved), bodies=bodies)
+
+
+def _with_results(parts: Parts, kept: Sequence[int]) -> Parts:
+    """The cond with some of its results."""
+    if len(kept) == len(parts.node.outputs):
+        return parts
+
+    def changed(body: Graph) -> Graph:
+        return eliminate_dead(replace(body, outputs=tuple(body.outputs[k] for k in kept)))
+
+    return replace(parts, bodies={name: changed(body) for name, body in parts.bodies.items()})
+
+
+def _capturing(parts: Parts, producers: Producers) -> Parts:
+    """The region with each captured value once, those that are used, and no numbers."""
+    used = [
+        {v for node in body.nodes for v in node.inputs} | set(body.outputs) | set(body.binders().values())
+        for body in parts.bodies.values()
+    ]
+    insides = [parts.inputs(body)[1] for body in parts.bodies.values()]
+    first: dict[Value, int] = {}
+    numbers: dict[int, Callable[[], Any]] = {}
+    for k, outside in enumerate(parts.captured):
+        maker = producers.get(outside)
+        if maker is not None and maker.op in _REMADE and not maker.syms:
+            numbers[k] = partial(maker.op, **maker.params)
+        elif any(inside[k] in names for inside, names in zip(insides, used)):
+            first.setdefault(outside, k)
+    kept = list(first.values())
+    if len(kept) == len(parts.captured):
+        return parts
+
+    def changed(body: Graph) -> Graph:
+        carried, captured = parts.inputs(body)
+        inputs = (*body.inputs[: parts.first], *carried, *(captured[k] for k in kept))
+        same = {captured[k]: captured[first[v]] for k, v in enumerate(parts.captured) if v in first and first[v] != k}
+        return rebuilt(body, inputs, body.outputs, {captured[k]: make for k, make in numbers.items()}, same)
+
+    bodies = {name: changed(body) for name, body in parts.bodies.items()}
+    return replace(parts, captured=tuple(first), bodies=bodies)

@@ -1,0 +1,54 @@
+"""Regions whose course is known."""
+
+from __future__ import annotations
+
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.passes.bodies import Parts, inlined
+from jitml.ir.rewrite import Producers, sweep
+from jitml.ir.types import I64
+
+
+def unwrap_regions(graph: Graph) -> Graph:
+    """Put bodies that run exactly once in their region's place, and drop those that never run.
+
+    A `cond` whose condition is a number, a loop of no iteration or of one, a while that stops at once.
+    """
+    if not any(node.bodies for node in graph.nodes):
+        return graph
+    bound: set[object] = set()
+
+    def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:
+        if node.op is ops.bind and node.params["sym"] in bound:
+            return ()  # a body that now stands before it has bound the size
+        results = _unwrapped(node, producers)
+        for body in node.bodies.values() if results is not None else ():
+            bound.update(inner.params["sym"] for inner in body.nodes if inner.op is ops.bind)
+        return results
+
+    return sweep(graph, visit)
+
+
+def _unwrapped(node: Node, producers: Producers) -> tuple[Value, ...] | None:
+    if not node.bodies:
+        return None
+    parts = Parts.of(node)
+    if node.op is ops.while_:
+        (goes_on,) = parts.bodies["test"].outputs
+        return parts.carried if _number(goes_on, parts.bodies["test"].producers()) == 0 else None
+    known = _number(parts.head[0], producers)
+    if known is None:
+        return None
+    if node.op is ops.cond:
+        return inlined(parts.bodies["then" if known else "orelse"], parts.captured)
+    if known <= 0:
+        return parts.carried
+    if known == 1:
+        index = ops.full(value=0, shape=(), dtype=I64)
+        return inlined(parts.body, (index, *parts.carried, *parts.captured))
+    return None
+
+
+def _number(value: Value, producers: Producers) -> int | None:
+    maker = producers.get(value)
+    return int(maker.params["value"]) if maker is not None and maker.op is ops.full else None
