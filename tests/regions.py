@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from jitml.fusion.loops import Buffer, Const, Kernel
 from jitml.fusion.lower.rolled import roll
 from jitml.fusion.program import KernelProgram
@@ -109,8 +111,16 @@ def rolled_program(graph: Graph) -> KernelProgram:
     numbers = {n.output: Const(n.params["value"], n.output.dtype) for n in graph.nodes if n.op is ops.full}
     (node,) = (n for n in graph.nodes if n.op in (ops.loop, ops.while_, ops.cond))
     buffers = {v: Buffer(names[v], v.dtype, v.aval.bounds) for v in (*node.inputs, *node.outputs)}
-    kernel: Kernel = roll("k", node, [buffers[v] for v in node.inputs], [buffers[v] for v in node.outputs], numbers)
+    literals: dict[str, np.ndarray[Any, Any]] = {}
+
+    def new_constant(value: np.ndarray[Any, Any]) -> Buffer:
+        literals[f"literal{len(literals)}"] = value
+        return Buffer(f"literal{len(literals) - 1}", value.dtype, value.shape)
+
+    reads, writes = [buffers[v] for v in node.inputs], [buffers[v] for v in node.outputs]
+    kernel: Kernel = roll("k", node, reads, writes, numbers, new_constant)
     inputs = tuple(names[v] for v in graph.inputs)
     known = {b.name: b for v, b in buffers.items() if v not in numbers}
     known |= {names[v]: Buffer(names[v], v.dtype, v.shape) for v in graph.inputs}
-    return KernelProgram(known, inputs, tuple(names[v] for v in graph.outputs), {}, {}, (kernel,))
+    known |= {name: Buffer(name, value.dtype, value.shape) for name, value in literals.items()}
+    return KernelProgram(known, inputs, tuple(names[v] for v in graph.outputs), literals, {}, (kernel,))

@@ -75,8 +75,8 @@ REFUSED = {
     + "{ cell k: i64 = 7; if k < 8 { y[k] = 0.0; k = k + 1; y[k] = 0.0 } }",
     "y: the index k may be 0..anything on axis 0 of 8": XY + "{ cell k: i64 = 0; while x[0] > 0.0 { y[k] = 0.0; k = k + 1 } }",
     "a while loop cannot run in lanes": XY + "{ for i in 0:8 vector { cell k: i64 = 0; while k < i { k = k + 1 }; y[k] = 0.0 } }",
-    "vector loop over j: y is written in one iteration and written in another": "kernel k(n: i64[4], y: f64[8]) {"
-    " for j in 0:4 vector { let p: i64 = minimum(maximum(n[j], 0), 4); y[p] = 2.0 } }",
+    "vector loop over p: y is written in one iteration and written in another": "kernel k(n: i64[4], y: f64[8]) {"
+    " for p in 0:4 vector { let q: i64 = minimum(maximum(n[p], 0), 4); y[q] = 2.0 } }",
     "vector loop over j: y is written in one iteration and read in another": "kernel k(n: i64[4], y: f64[8]) {"
     " for i in 0:3 { let p: i64 = minimum(maximum(n[i], 0), 4); for j in 0:4 vector { y[j] = y[p + j] } } }",
     "parallel loop over i: y is written in one iteration and written in another": XY

@@ -175,6 +175,24 @@ def test_gathered_and_scattered_elements_are_checked() -> None:
     assert "is out of bounds" in show(kernel)
 
 
+def test_rows_exchanged_by_arrays_of_indices() -> None:
+    def step(i: Value, a: Value, k: Value) -> Value:
+        rows = window(k, (i, 2))
+        swapped = ops.gather(a, ops.flip(rows, axes=(0,)), axis=0)
+        return ops.scatter(a, swapped, rows, axis=0, combine="set")
+
+    check(lambda a, k: for_(4, [a], lambda i, a: step(i, a, k)), RNG.random((4, 3)), RNG.integers(-4, 4, 5))
+
+
+def test_literal_arrays_are_constants_of_the_program() -> None:
+    def step(i: Value, s: Value, x: Value) -> Value:
+        weights = ops.array(value=np.arange(3.0), shape=(3,), dtype=F64)
+        return s + ops.reduce_sum(window(x, (i, 3)) * weights, axes=(0,))
+
+    kernel = check(lambda s, x: for_(4, [s], lambda i, s: step(i, s, x)), np.float64(0), RNG.random(6))
+    assert "literal0" in kernel.reads
+
+
 def program(function: Callable[..., Any], *avals: Aval) -> Graph:
     return graph_of(function, *avals)
 

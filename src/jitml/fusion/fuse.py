@@ -243,18 +243,31 @@ class _Fusion:
         name = self.step_name(node.op.name.rstrip("_"))
         reads = tuple(map(self.buffer, node.inputs))
         writes = tuple(self.buffers[self.names[v]] for v in node.outputs)
-        if self.machine.rolls:
-            try:
-                self.steps.append(roll(name, node, reads, writes, self.numbers(node)))
-            except NotRolled as reason:
-                self.decisions.append(Decision(f"{name}: a region of kernels", reason.message))
-            else:
-                self.decisions.append(Decision(f"{name}: one kernel of plain loops", "elements and short windows, in place"))
-                return
+        if self.machine.rolls and self.write_rolled(name, node, reads, writes):
+            return
         trips = known_trips(node, self.makers)
         region = REGIONS[node.op](RegionSite(node, name, reads, writes, trips, fuse_body, self.temporary, self.new_constant))
         self.steps.append(region)
         self.decisions += [replace(d, what=f"{name}: {d.what}") for body in region.bodies for d in body.decisions]
+
+    def write_rolled(self, name: str, node: Node, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> bool:
+        """Write a region as one kernel, if it can be."""
+        literals: list[tuple[Buffer, np.ndarray[Any, Any]]] = []
+
+        def new_constant(value: np.ndarray[Any, Any]) -> Buffer:
+            literals.append((Buffer(f"{name}_literal{len(literals)}", value.dtype, value.shape), value))
+            return literals[-1][0]
+
+        try:
+            kernel = roll(name, node, reads, writes, self.numbers(node), new_constant)
+        except NotRolled as reason:
+            self.decisions.append(Decision(f"{name}: a region of kernels", reason.message))
+            return False
+        self.steps.append(kernel)
+        for buffer, value in literals:
+            self.buffers[buffer.name], self.constants[buffer.name] = buffer, value
+        self.decisions.append(Decision(f"{name}: one kernel of plain loops", "elements and short windows, in place"))
+        return True
 
     def numbers(self, node: Node) -> dict[Value, Const]:
         """The operands that are single numbers known now."""

@@ -7,10 +7,13 @@ windows. It becomes one kernel: loops, branches and cells, with every array upda
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from jitml.fusion.loops import Buffer, Const, Kernel, Load, Store, walk, walk_expressions
+import numpy as np
+
+from jitml.fusion.loops import Alloc, Buffer, Const, Kernel, Load, Store, walk, walk_expressions
 from jitml.fusion.lower.rolled import arrays, regions  # noqa: F401  # fill `rolled`
 from jitml.fusion.lower.rolled.body import Array, Body, Held, Memories, rolled
 from jitml.fusion.lower.rolled.lanes import with_lanes
@@ -24,18 +27,26 @@ from jitml.ir.graph import Node, Value
 __all__ = ["NotRolled", "roll"]
 
 
-def roll(name: str, node: Node, reads: Sequence[Buffer], writes: Sequence[Buffer], numbers: Mapping[Value, Const]) -> Kernel:
+def roll(
+    name: str,
+    node: Node,
+    reads: Sequence[Buffer],
+    writes: Sequence[Buffer],
+    numbers: Mapping[Value, Const],
+    new_constant: Callable[[np.ndarray[Any, Any]], Buffer],
+) -> Kernel:
     """A region as one kernel.
 
     Args:
         reads, writes: where its operands and results lie.
         numbers: operands that are constants.
+        new_constant: makes a buffer for a literal array.
 
     Raises:
         NotRolled: what stands in the way.
     """
     writer = Writer(b.name for b in (*reads, *writes))
-    memories = Memories((*reads, *writes))
+    memories = Memories((*reads, *writes), new_constant)
     body = Body(writer, memories, {}, frozenset(b.name for b in writes))
     homes = _homes(node)
     operands: list[Held] = []
@@ -59,7 +70,7 @@ def roll(name: str, node: Node, reads: Sequence[Buffer], writes: Sequence[Buffer
         elif not isinstance(held, Array) or held.memory != buffer.name:
             assign(body, buffer.name, out, held, [Const(0)] * out.ndim, [1] * out.ndim)
     kernel = Kernel(name, (*reads, *writes), writer.finish(), updates, (node.source,) if node.source else ())
-    return with_lanes(_trimmed(kernel, writes))
+    return with_lanes(_trimmed(kernel, writes, memories))
 
 
 def _homes(node: Node) -> dict[int, int]:
@@ -75,12 +86,13 @@ def _homes(node: Node) -> dict[int, int]:
     return homes
 
 
-def _trimmed(kernel: Kernel, writes: Sequence[Buffer]) -> Kernel:
-    """Without the parameters that it does not touch."""
+def _trimmed(kernel: Kernel, writes: Sequence[Buffer], memories: Memories) -> Kernel:
+    """With the parameters that it touches, literal arrays among them."""
     used = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
     for b in writes:
         if b.name not in used and b.size:
             raise NotRolled("an array is handed on unchanged")
     used |= {e.buffer for e in walk_expressions(kernel.body) if isinstance(e, Load)}
-    params = tuple({b.name: b for b in kernel.params if b.name in used}.values())
+    own = {s.buffer.name for s in walk(kernel.body) if isinstance(s, Alloc)}
+    params = tuple(b for name, b in memories.buffers.items() if name in used - own)
     return replace(kernel, params=params)

@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from jitml.errors import UnknownSizeError
 from jitml.fusion.cost import WORK
@@ -20,6 +22,7 @@ from jitml.fusion.lower.points import Index, Point, Ranges, lowering
 from jitml.fusion.lower.rolled.order import NotRolled, in_order, is_single
 from jitml.fusion.lower.rolled.writer import Writer
 from jitml.fusion.lower.scalars import Scalar
+from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, Sym
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import RuleTable
@@ -49,16 +52,28 @@ Held: TypeAlias = Scalar | Array | Lazy
 
 
 class Memories:
-    """The buffers of a kernel and how often each has changed, counted over all of them."""
+    """The buffers of a kernel and how often each has changed, counted over all of them.
 
-    def __init__(self, buffers: Sequence[Buffer]) -> None:
+    Args:
+        new_constant: makes a buffer of the program with given contents.
+    """
+
+    def __init__(self, buffers: Sequence[Buffer], new_constant: Callable[[np.ndarray[Any, Any]], Buffer]) -> None:
         self.buffers = {b.name: b for b in buffers}
+        self._new_constant = new_constant
         self.version = dict.fromkeys(self.buffers, 0)
         self._changes = 0
 
     def add(self, buffer: Buffer) -> Array:
         self.buffers[buffer.name] = buffer
         return self.change(buffer.name)
+
+    def constant(self, value: np.ndarray[Any, Any]) -> Array:
+        """A literal array."""
+        buffer = self._new_constant(value)
+        self.buffers[buffer.name] = buffer
+        self.version[buffer.name] = 0
+        return Array(buffer.name, 0)
 
     def change(self, name: str) -> Array:
         """The memory after a store."""
@@ -128,8 +143,9 @@ class Body:
 
     def point(self, node: Node) -> None:
         """A node of which each element is computed by itself."""
-        if node.op.name == "array" and node.output.size > 1:
-            raise NotRolled("a literal array stands in the body")
+        if node.op is ops.array and not is_single(node.output):
+            self.define(node.output, self.memories.constant(node.params["value"]))
+            return
         if is_single(node.output):
             self.define(node.output, lowering[node.op](Point(self, node, (Const(0),) * node.output.ndim)))
             return

@@ -10,7 +10,6 @@ from jitml.fusion.lower.rolled.body import Array, Body, Held, Lazy, rolled
 from jitml.fusion.lower.rolled.order import NotRolled, is_single
 from jitml.fusion.lower.scalars import Scalar, variables_of
 from jitml.ir import ops
-from jitml.ir.dims import Size
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, I64
 
@@ -136,24 +135,29 @@ def roll_gather(body: Body, node: Node, operands: list[Held]) -> None:
 
 @rolled.rule(ops.scatter)
 def roll_scatter(body: Body, node: Node, operands: list[Held]) -> None:
+    """In the order of the indices; all that is read is read before."""
     x, v, *indices = operands
-    axis, combine = node.params["axis"], node.params["combine"]
-    if node.inputs[2].ndim or is_single(node.output):
-        raise NotRolled("elements are scattered by an array of indices")
-    at = _places(body, node, x, indices, axis)
+    axis, depth, values = node.params["axis"], node.inputs[2].ndim, node.inputs[2:]
+    if is_single(node.output):
+        raise NotRolled("an array of one element is scattered to")
+    at = _places(body, node, x, indices, axis) if depth == 0 else []
+    if depth:
+        _check_all(body, node, values, indices, axis)
     target = body.in_place(node.inputs[0], x)
-    shape: tuple[Size, ...] = node.inputs[1].shape
-    starts = [*(Const(0) for _ in shape[:axis]), *at, *(Const(0) for _ in shape[axis:])]
+    v, *indices = (
+        body.stored(value, held) if target.memory in reads_of(held) else held
+        for value, held in zip(node.inputs[1:], (v, *indices), strict=True)
+    )
     names = {"add": "add", "mul": "mul", "min": "min", "max": "max", "set": None}
-    kind: Combine | None = names[combine]  # type: ignore[assignment]  # one of Combine
-    if reads_of(v).get(target.memory) is not None:
-        v = body.stored(node.inputs[1], v)
+    combine: Combine | None = names[node.params["combine"]]  # type: ignore[assignment]  # one of Combine
 
     def write(index: Index) -> None:
-        place = (*index[:axis], *starts[axis : axis + len(at)], *index[axis:])
-        body.w.store(target.memory, place, body.w.expr(body.element(v, index, node.output.dtype)), kind)
+        scalar = body.element(v, index, node.output.dtype)
+        places = at or [_found(body, node, k, held, index[axis : axis + depth]) for k, held in enumerate(indices)]
+        place = (*index[:axis], *places, *index[axis + depth :])
+        body.w.store(target.memory, place, body.w.expr(scalar), combine)
 
-    body.over(shape, write)
+    body.over(node.inputs[1].shape, write)
     body.define(node.output, body.memories.change(target.memory))
 
 
@@ -166,6 +170,16 @@ def _places(body: Body, node: Node, x: Held, indices: list[Held], axis: int) -> 
         index = body.w.index(body.w.named(body.b.convert(held, I64)))
         places.append(_checked(body, node, index, body.sizes.expr(n), axis + k))
     return places
+
+
+def _found(body: Body, node: Node, k: int, held: Held, index: Index) -> Expr:
+    """An index of an array of them that has been looked at; clamped all the same, since others may write to it meanwhile."""
+    value, n = node.inputs[2 + k], node.inputs[0].shape[node.params["axis"] + k]
+    raw = body.w.index(body.w.let(body.b.convert(body.element(held, index, value.dtype), I64)))
+    extent = body.sizes.expr(n)
+    wrapped = Apply("select", (less(raw, 0), raw + extent, raw))
+    clamped = Apply("minimum", (Apply("maximum", (wrapped, Const(0))), extent - 1))
+    return body.w.index(body.w.let(body.b.index(clamped)))
 
 
 def _checked(body: Body, node: Node, index: Expr, n: Expr, axis: int) -> Expr:
