@@ -14,6 +14,7 @@ from jitml.fusion.lower.rolled import NotRolled
 from jitml.fusion.printer import show
 from jitml.fusion.verify import verify_program
 from jitml.ir import ops
+from jitml.ir.dims import Sym, as_size
 from jitml.ir.graph import Graph, Value
 from jitml.ir.interpret import interpret
 from jitml.ir.types import F64, Aval
@@ -109,6 +110,21 @@ def test_triangular_rows_end_where_their_size_says() -> None:
         return for_(9, [c], lambda i, c: for_(4, [c], lambda k, c: step(i, k, c, a)))
 
     check(syrk, RNG.random((9, 9)), RNG.random((9, 4)))
+
+
+def test_a_size_that_is_an_input_may_be_used_before_the_node_that_says_so() -> None:
+    def inner(i: Value, j: Value, c: Value, a: Value) -> Value:
+        sym = Sym("m", 0, 8)
+        m = as_size(sym)
+        c = put_window(c, window(a, (j, 1), (0, m)), (i, 1), (0, m))
+        ops.bind(i, sym=sym)
+        return c
+
+    check(
+        lambda c, a: for_(9, [c], lambda i, c: for_(3, [c], lambda j, c: inner(i, j, c, a))),
+        RNG.random((9, 9)),
+        RNG.random((3, 9)),
+    )
 
 
 def test_while_and_values_that_change_places() -> None:

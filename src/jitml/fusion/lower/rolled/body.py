@@ -124,7 +124,9 @@ class Body:
         self.uses = Counter(v for node in graph.nodes for v in node.inputs) + Counter(graph.outputs)
         self.left = Counter(self.uses)
         self.syms = frozenset[Sym]().union(*(node.syms for node in graph.nodes if node.op.name != "bind"))
-        for node in in_order(graph):
+        nodes = in_order(graph)
+        # A size that an input is may be used before the node that says so.
+        for node in sorted(nodes, key=lambda node: not (node.op is ops.bind and node.inputs[0] in graph.inputs)):
             self.left.subtract(node.inputs)
             self.node(node)
         return [self.held[v] for v in graph.outputs]
