@@ -153,9 +153,14 @@ class _Sweep:
         if node.op is not ops.reshape or node.inputs[0] in self.strided:
             return users
         value, source = node.output, node.inputs[0]
-        # An update in place starts from its operand's own buffer.
+        # An update in place starts from its operand's own buffer; a window's loops load elements at their places in the shape.
         through = [
-            g for g in users if g.node is not None and not self.starts_from(g.node, value) and set(g.wanted[value]) == {WHOLE}
+            g
+            for g in users
+            if g.node is not None
+            and g.node.op not in targets
+            and not self.starts_from(g.node, value)
+            and set(g.wanted[value]) == {WHOLE}
         ]
         if through:
             self.same_memory[value] = source

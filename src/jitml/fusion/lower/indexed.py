@@ -24,7 +24,7 @@ from jitml.fusion.loops import (
 )
 from jitml.fusion.lower.index_maps import clamped
 from jitml.fusion.lower.nests import Site, nests
-from jitml.fusion.lower.points import Point, lowering
+from jitml.fusion.lower.points import Point, limits, lowering
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.program import Call
 from jitml.ir import ops
@@ -51,11 +51,18 @@ def wrap(p: Point, i: Scalar, n: Size) -> Scalar:
     i = p.b.convert(i, I64)
     if i.kind == "const" and (i.value >= 0 or isinstance(n, int)):
         return p.b.const(int(i.value) % bound(n), I64)
-    if i.kind == "index":  # from iota: never negative
+    if i.kind == "index" and not _leaves(p, i, bound(n)):  # from iota: never negative
         return i
     zero, last = p.b.const(0, I64), p.b.const(bound(n) - 1, I64)
     wrapped = p.b.select(p.b.compare("lt", i, zero), p.b.apply("add", (i, p.b.index(p.size(n))), I64), i)
     return p.b.apply("minimum", (p.b.apply("maximum", (wrapped, zero), I64), last), I64)
+
+
+def _leaves(p: Point, i: Scalar, n: int) -> bool:
+    """Whether loops reach beyond n, behind a check that is then known to fail."""
+    (place,) = i.places
+    reached = None if place is None else limits(place, p.reader.ranges)
+    return reached is not None and reached[1] >= n
 
 
 @nests.rule(ops.scatter)

@@ -1,0 +1,34 @@
+"""Programs that once differed from NumPy, found by fuzz.py and made small: they agree now, call by call."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from programs.drawn.outcomes import judge
+
+# Name: what `program` does with its arguments; what the arguments are.
+FOUND = {
+    "a constant scatter out of bounds is the program's to raise": (
+        ["x.fill(2)", "np.put(x, [0, 1], 3)", "return x"],
+        "np.arange(1)",
+    ),
+    "loops that reach past an axis stand behind a check": (
+        ["return np.take(x, np.arange(17)[::-1], axis=0) * 2"],
+        "np.arange(16)",
+    ),
+    "a window's loops load from an array that was reshaped": (
+        ["x[1] -= y.reshape(-1)[[0, 0, 1]]"],
+        "np.arange(6).reshape(2, 3), np.arange(10).reshape(5, 2) % 3 == 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_agrees(name: str) -> None:
+    lines, arguments = FOUND[name]
+    parameters = ", ".join("xyz"[: len(eval(f"({arguments},)", {"np": np}))])
+    body = "".join(f"    {line}\n" for line in lines)
+    text = f"import numpy as np\n\ndef arguments(call):\n    return ({arguments},)\n\ndef program({parameters}):\n{body}"
+    verdict = judge(text, exact=True)
+    assert verdict.kind == "equal", verdict.detail
