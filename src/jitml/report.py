@@ -42,7 +42,10 @@ def _describe(program: KernelProgram, step: Step) -> str:
     moved = sum(program.buffers[n].nbytes for n in {*step.reads, *step.writes} if n in program.buffers)
     if isinstance(step, Call):
         size = " x ".join(str(step.params[p]) for p in ("batch", "m", "n", "k") if p in step.params)
-        what = f"host call {step.params['function'].name}" if step.name == "host" else f"{step.name} {size}".rstrip()
+        what = f"{step.name} {size}".rstrip()
+        if step.name == "host":
+            function = step.params["function"]
+            what = f"{'draw' if function.draws else 'host call'} {function.name}"
     else:
         what = f"kernel {step.name}"
     writes = ", ".join(step.writes)

@@ -134,11 +134,6 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "Call it outside the jitted function and pass its result as an argument.",
     ),
     (
-        "random numbers", lambda x: x + np.random.rand(3), (X,),
-        "np.random.rand() would run only once, while the function is traced, and not at every call",
-        "Call it outside the jitted function and pass its result as an argument.",
-    ),
-    (
         "another source of random numbers", lambda x: x + random.uniform(0, 1), (X,),
         "random.uniform() would run only once, while the function is traced, and not at every call",
         "Call it outside the jitted function and pass its result as an argument.",

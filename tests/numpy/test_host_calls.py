@@ -131,7 +131,6 @@ REFUSED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "a view of the argument": (
         lambda b: np.lib.stride_tricks.sliding_window_view(b, 2), (B,), "returns a view of its argument",
     ),
-    "effects on an argument": (lambda b: np.place(b, b > 0, [1.0]), (B.copy(),), "np.place is not supported"),
     "effects on files": (lambda b: np.save("x", b), (B,), "np.save is not supported"),
 }  # fmt: skip
 
@@ -145,7 +144,7 @@ def test_what_is_refused(f: Any, args: tuple[Any, ...], message: str) -> None:
 
 
 def test_no_derivative() -> None:
-    with pytest.raises(jitml.DerivativeError, match=r"np\.linalg\.inv is a host call, which has no derivative"):
+    with pytest.raises(jitml.DerivativeError, match=r"np\.linalg\.inv runs in NumPy and has no derivative"):
         jitml.grad(lambda a: np.linalg.inv(a).sum())(A)
     compare(jitml.grad(lambda b: (np.linalg.inv(A) @ b).sum())(B), np.linalg.inv(A).sum(axis=0), ulps=64)
 

@@ -28,7 +28,6 @@ WAITING = {
     "histogram": BRANCHES,
     "householder_qr": BRANCHES,
     "insertion_sort": BRANCHES,
-    "ising": DRAWS,
     "jacobi_2d": WHILES,
     "jacobi_eigenvalues": BRANCHES,
     "k_means": SIZES,

@@ -7,6 +7,7 @@ conversions and containers of arguments are dispatch's business: an executable t
 from __future__ import annotations
 
 import ctypes
+import functools
 import weakref
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
@@ -68,6 +69,8 @@ class Executable:
         self._target = host_target()
         self._hosts = HostCalls(module.hosts)
         self._run = self._link_native() if native_calls() else self._link_portable()
+        if self._hosts.draws:
+            self._run = functools.partial(self._hosts.run_drawing, self._run)
         if program.arena_size > _LARGE_ARENA:
             weakref.finalize(self, release_arena).atexit = False
 

@@ -19,6 +19,7 @@ from jitml.trace.context import Trace, is_users, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.outside import load, observe, place_of
+from jitml.trace.random import TracedGenerator, is_generator
 from jitml.trace.registry import FUNCTIONS, call
 from jitml.trace.tracers import TracedArray, is_traced, lift
 
@@ -73,6 +74,8 @@ class Accesses:
             slot = self._place(name)
             if slot is not None:
                 value = self._value_of(name)
+                if is_generator(value):
+                    unsupported(f"{name} would be drawn from once, while a function without source is traced", "Give it one.")
                 if isinstance(value, np.ndarray):
                     lift(value, slot)
                     self.trace.host.require_same(slot, value)
@@ -88,7 +91,7 @@ class Accesses:
     def attr(self, obj: Any, name: str) -> Any:
         """`obj.name` was loaded."""
         kind = type(obj)
-        if is_traced(obj):
+        if is_traced(obj) or kind is TracedGenerator:
             return getattr(obj, name)
         if kind is super:
             return self._super_attr(obj, name)

@@ -18,6 +18,7 @@ from jitml.trace.context import unsupported
 from jitml.trace.hostcalls import call_library
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.outside import CONTAINERS, guard_state, place_of
+from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name
 from jitml.trace.steering import Steering
 from jitml.trace.tracers import is_traced, lift
@@ -59,6 +60,8 @@ class Hooks(Accesses, Steering):
             return _errstate
         if function in (float, int):
             return functools.partial(_number, function)
+        if (found := method_of(self.trace, function) or maker(function)) is not None or isinstance(function, Draw):
+            return found or function
         self._check_effects(function, owner)
         if _is_scipys(function):
             return functools.partial(call_library, function)

@@ -99,6 +99,7 @@ class Trace:
         # For host calls: whether they are allowed, what values are in this call, and which value of an enclosing trace an
         # input that is not captured begins with (what a loop carries).
         self.host_calls = host_calls
+        self.generators: dict[Slot, Any] = {}  # of random numbers, from outside: slot -> (generator, TracedGenerator)
         self.examples: dict[Value, Any] = {}
         self.entered: dict[Value, Value] = {}
 

@@ -16,6 +16,7 @@ import optree
 from jitml.errors import FailedCheck, TraceError, UnsupportedError
 from jitml.ir import ops
 from jitml.ir.graph import Value
+from jitml.ir.op import Op
 from jitml.ir.ops.host import HostFunction
 from jitml.ir.types import Aval, is_supported
 from jitml.trace.context import Attempt, active_trace, outside_trace, refuse, unsupported
@@ -65,12 +66,17 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     if not _is_known(function):
         unsupported(f"{name} is not supported in jitted code", _WHY_NOT)
     target = kwargs.pop("out", None) if isinstance(function, np.ufunc) else None
+    result = record(ops.host_call, name, function, args, kwargs)
+    return result if target is None else assign_cast(target, result, function.__name__)
+
+
+def record(op: Op, name: str, function: Callable[..., Any], args: Any, kwargs: dict[str, Any], *, draws: bool = False) -> Any:
+    """Record that the program calls a function, and give the traced result."""
     form, operands = _take_apart(name, args, kwargs)
-    host_function, result, examples = _try_out(name, function, form, operands)
-    values = ops.host_call(*operands, function=host_function)
+    host_function, result, examples = _try_out(name, function, form, operands, draws)
+    values = op(*operands, function=host_function)
     remember(values, examples)
-    shown = result.join(list(zip(values, examples)), lambda kind, pair: _show(kind, *pair))
-    return shown if target is None else assign_cast(target, shown, function.__name__)
+    return result.join(list(zip(values, examples)), lambda kind, pair: _show(kind, *pair))
 
 
 def call_library(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -137,7 +143,7 @@ def _show(kind: Kind, value: Value, example: Array) -> Any:
 
 
 def _try_out(
-    name: str, function: Callable[..., Any], form: _Form, operands: Sequence[Value]
+    name: str, function: Callable[..., Any], form: _Form, operands: Sequence[Value], draws: bool
 ) -> tuple[HostFunction, _Form, list[Array]]:
     """Call the function on what the operands are in this call: what to record, the form of its result, and the result."""
     given = examples_of(operands)
@@ -168,7 +174,7 @@ def _try_out(
         return results
 
     spec_wanted = spec
-    return HostFunction(name, run, avals), foreseen, examples
+    return HostFunction(name, run, avals, draws), foreseen, examples
 
 
 def _call(function: Callable[..., Any], form: _Form, arrays: Sequence[Array]) -> Any:

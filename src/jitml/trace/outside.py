@@ -22,6 +22,7 @@ import numpy as np
 
 from jitml.trace.context import Trace, is_users, unsupported
 from jitml.trace.host import Const, Slot
+from jitml.trace.random import TracedGenerator, from_outside, is_generator
 from jitml.trace.tracers import is_traced, lift
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, np.generic, np.dtype, Enum, slice, frozenset)
@@ -62,10 +63,12 @@ def load(trace: Trace, function: Callable[..., Any], base: Slot | Const, key: An
 def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     """A value from outside, as the function shall see it; guarded so that no later call sees another one."""
     host = trace.host
-    if is_traced(value):
+    if is_traced(value) or type(value) is TracedGenerator:
         return value
     if isinstance(value, np.ndarray):
         return lift(value, slot)
+    if is_generator(value):
+        return from_outside(trace, value, slot)
     if isinstance(value, _PLAIN):
         host.require(slot, value)
         return value

@@ -23,6 +23,7 @@ from jitml.errors import JitmlError, TraceError, UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Graph, Value
+from jitml.ir.ops.host import keeping_made
 from jitml.ir.types import BOOL, F64, I64
 from jitml.trace.context import Trace, activate, active_trace, last_user_source, user_source
 from jitml.trace.convert import convert
@@ -30,6 +31,7 @@ from jitml.trace.host import Host, Slot
 from jitml.trace.memory import all_disjoint, disjoint
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.outside import watch_argument
+from jitml.trace.random import TracedGenerator, from_outside, is_generator
 from jitml.trace.registry import register_imported
 from jitml.trace.storage import Step, Storage, invert, is_contiguous, memory_order
 from jitml.trace.tracers import (
@@ -131,7 +133,7 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
     leaves, spec = flatten((args, dict(kwargs)))
     names = leaf_names(spec, _parameters(function))
     recording = Trace(host_calls=host_calls)
-    with _explained(recording), activate(recording):
+    with _explained(recording), activate(recording), keeping_made():
         tracers = [_enter(recording, position, leaf, name) for position, (leaf, name) in enumerate(zip(leaves, names))]
         traced_args, traced_kwargs = unflatten(spec, tracers)
         result = convert(function)(*traced_args, **traced_kwargs)
@@ -197,6 +199,8 @@ def _enter(recording: Trace, position: int, leaf: Any, name: str) -> Any:
             source=user_source(),
             remedy="Arguments are NumPy arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
         )
+    if is_generator(leaf):
+        return from_outside(recording, leaf, slot)
     watch_argument(recording, leaf, slot)
     recording.objects[slot] = leaf
     return leaf
@@ -291,6 +295,8 @@ def _describe_one(recording: Trace, leaf: Any, outputs: list[Value], uses: dict[
     if kind is TracedNumber or kind is TracedScalar:
         outputs.append(read(leaf))
         return FromGraph(len(outputs) - 1, leaf.kind if kind is TracedNumber else np.generic)
+    if kind is TracedGenerator and leaf.slot is not None:
+        return FromHost(leaf.slot)
     if kind is not TracedArray:
         return _describe_object(recording, leaf)
     storage = leaf.storage

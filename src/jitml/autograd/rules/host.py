@@ -11,9 +11,9 @@ from jitml.ir.graph import Value
 from jitml.ir.ops.host import HostFunction
 
 
-@jvp.rule(ops.host_call)
+@jvp.rule(ops.host_call, ops.draw)
 def refuse(out: Value, primals: Sequence[Value], tangents: Sequence[Tangent], *, function: HostFunction) -> Tangent:
     raise DerivativeError(
-        f"{function.name} is a host call, which has no derivative",
+        f"{function.name} runs in NumPy and has no derivative",
         remedy="Write it with functions that are compiled (docs/supported.md), or stop_gradient its arguments.",
     )

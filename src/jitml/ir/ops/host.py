@@ -5,8 +5,11 @@ host_call  (*operands) {function} -> *results       `function` says what is call
 
 from __future__ import annotations
 
+import ctypes
 import itertools
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
@@ -33,6 +36,7 @@ class HostFunction:
     name: str
     call: Callable[..., tuple[np.ndarray[Any, Any], ...]] = field(repr=False)
     results: tuple[Aval, ...]
+    draws: bool = False  # from a generator, whose state changes
     serial: int = field(default_factory=lambda: next(_serial))
 
     def __post_init__(self) -> None:
@@ -52,3 +56,29 @@ def _evaluate(*operands: Any, function: HostFunction) -> tuple[Any, ...]:
 
 # An effect: it may raise, so that it must run even if nothing uses its results.
 host_call = Op("host_call", "host", lambda *operands, function: function.results, _evaluate, has_effect=True)
+draw = Op("draw", "host", lambda *operands, function: function.results, _evaluate, has_effect=True)
+
+
+class _Made(threading.local):
+    """Generators that running programs have made, by thread: nothing else knows of them but by their address."""
+
+    def __init__(self) -> None:
+        self.generators: list[object] = []
+
+
+MADE = _Made()
+
+
+@contextmanager
+def keeping_made() -> Iterator[None]:
+    """What is made inside the block lives until its end."""
+    mark = len(MADE.generators)
+    try:
+        yield
+    finally:
+        del MADE.generators[mark:]
+
+
+def generator_at(address: int) -> Any:
+    """The generator that an address stands for."""
+    return ctypes.cast(address, ctypes.py_object).value
