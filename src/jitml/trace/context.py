@@ -19,7 +19,7 @@ from jitml.errors import JitmlError, Source, TraceError, UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, Sym, limits
 from jitml.ir.graph import GraphBuilder, Value
-from jitml.ir.op import recording
+from jitml.ir.op import record_into, recording
 from jitml.ir.types import Aval
 from jitml.trace.host import Host, Slot
 
@@ -101,6 +101,13 @@ class Trace:
         self.host_calls = host_calls
         self.examples: dict[Value, Any] = {}
         self.entered: dict[Value, Value] = {}
+        # Of the body of a region: storages from around it, with their values outside and inside, and those it writes.
+        self.is_body = False
+        self.entered: dict[Any, tuple[Value, Value]] = {}
+        self.written: dict[Any, None] = {}
+        # Of the root: the regions that are being recorded, innermost last, and what earlier attempts have taught.
+        self.open: list[Any] = []
+        self.decisions: Any = None
 
     def add_input(self, aval: Aval, slot: Slot) -> Value:
         """A new input of the root trace, filled from a slot of the host program; inner traces capture it."""
@@ -225,6 +232,10 @@ class Attempt:
             scope.refusal = None
             scope = scope.parent
         return True
+def switch(trace: Trace) -> None:
+    """Record into another trace from here on: into the body of a region, or again into what surrounds it."""
+    _current.set(trace)
+    record_into(trace.builder)
 
 
 def refuse(error: JitmlError) -> NoReturn:

@@ -1,0 +1,205 @@
+"""What becomes of a name in a loop?  It stays what it is, it is carried from iteration to iteration, or the body makes it.
+
+`Name` holds this for one name and one pass. A carried array gets, in each pass, new memory with the contents that go from one
+iteration to the next: right as long as nobody else sees the memory that the name stands for, which is checked. Names that share
+memory go on sharing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from jitml.errors import JitmlError, UnsupportedError
+from jitml.ir import ops
+from jitml.ir.graph import Node, Value
+from jitml.ir.types import BOOL, Aval
+from jitml.trace.bodies import Body
+from jitml.trace.decisions import Mode, Site, decisions
+from jitml.trace.drivers import UNDEF
+from jitml.trace.names import Held, Kind, is_plain, join, same, take_apart, value_as
+from jitml.trace.storage import Storage
+from jitml.trace.tracers import TracedArray, lift, read
+
+
+_TRUTH = Aval((), BOOL)
+
+
+@dataclass
+class Carried:
+    """Something that goes from one iteration to the next: as the loop begins, as its body begins and as that ends."""
+
+    before: Callable[[], Value]  # computed outside the body
+    start: Value
+    end: Value
+
+
+class Demotable(Protocol):
+    site: Site
+    source: Any
+    born: int
+    mode: Mode
+    body: Body
+
+    def demote(self, reason: BaseException, mode: Mode | None = None) -> None: ...
+
+
+class Name:
+    """A name that the body may bind."""
+
+    def __init__(self, name: str, entry: Any) -> None:
+        self.name = name
+        self.entry = entry
+        self.held: Held | None = None if entry is UNDEF else take_apart(entry)
+        self.kinds: list[Kind | None] = list(self.held.kinds) if self.held else []
+        # Numbers and scalars are carried from the first pass on; whether the name keeps an array the end of the body shows.
+        first = self.kinds[0] if self.held is not None and self.held.spec.is_leaf() and self.kinds else None
+        self.is_carried = first is not None and first.form != "array"
+        if name.startswith("__jm_") and is_plain(entry):
+            self.is_carried = False  # a flag: where the body begins it is what it was at first
+        self.start: Any = entry
+        self.leaves: list[Any] = []
+
+    def begin(self, body: Body, arrays: dict[Storage, Any], loop: Demotable) -> None:
+        """What the name holds as a pass begins."""
+        if not self.is_carried or self.held is None:
+            self.start = self.entry
+            return
+        self.leaves = [self._phi(leaf, kind, body, arrays, loop) for leaf, kind in zip(self.held.leaves, self.kinds)]
+        self.start = self.held.rebuild(self.leaves)
+
+    def _phi(self, leaf: Any, kind: Kind | None, body: Body, arrays: dict[Storage, Any], loop: Demotable) -> Any:
+        if kind is None:
+            return leaf
+        if kind.form != "array":
+            return kind.show(body.trace.builder.add_input(kind.aval))
+        before = leaf if type(leaf) is TracedArray else lift(leaf)
+        known = arrays.get(before.storage)
+        if known is None:
+            known = arrays[before.storage] = (before, kind.show(body.trace.builder.add_input(kind.aval)))
+        elif not same(known[0], before):
+            loop.demote(self._error("shares memory with another name that the loop binds anew"), Mode.PLAIN)
+        return known[1]
+
+    def moves(self, end: Any, loop: Demotable) -> bool:
+        """Whether the end of a pass shows that more is carried, or in another type, than it took for granted."""
+        if same(self.start, end) or self._is_made:
+            return False
+        if end is UNDEF:
+            loop.demote(self._error("is deleted in the loop"), Mode.PLAIN)
+        assert self.held is not None
+        held = take_apart(end)
+        if held.spec != self.held.spec:
+            loop.demote(self._error("becomes something else in the loop"))
+        moved = not self.is_carried
+        for n, (before, after) in enumerate(zip(self.kinds, held.kinds)):
+            if before == after and (before is not None or same(self.held.leaves[n], held.leaves[n])):
+                continue
+            joined = join(before, after) if before is not None and after is not None else None
+            if joined is None or not self.is_carried or not self._may_join(n, joined, loop.body):
+                loop.demote(self._error(f"is {before or 'another object'} first and {after or 'another object'} later"))
+            assert joined is not None
+            if joined != before:
+                self.kinds[n] = joined
+                moved = True
+        self.is_carried = True
+        return moved
+
+    @property
+    def _is_made(self) -> bool:
+        return self.entry is UNDEF or (self.name.startswith("__jm_") and not self.is_carried)
+
+    def _may_join(self, n: int, joined: Kind, body: Body) -> bool:
+        """Whether the first iteration, with a Python number, computes what it would with a number of the other type."""
+        before = self.kinds[n]
+        if joined == before:
+            return True
+        start = read(self.leaves[n])
+        uses = [node for node in body.trace.builder.nodes if start in node.inputs]
+        return all(_takes_as(node, start, joined) for node in uses)
+
+    def _error(self, what: str) -> JitmlError:
+        return UnsupportedError(f"{self.name} {what}")
+
+    def outcome(self, end: Any, body: Body, site: Site, least: int) -> Outcome:
+        """What the loop carries for this name, and what the name holds after it; `least` is how often the body runs at least."""
+        if self._is_made:
+            return self._made(end, body, site, least)
+        if not self.is_carried:
+            return Outcome([], lambda _: self.entry)
+        assert self.held is not None
+        ends = take_apart(end)
+        return _outcome(self.held.leaves, [read(leaf) if kind else None for leaf, kind in zip(self.leaves, self.kinds)], ends, self.kinds)
+
+    def _made(self, end: Any, body: Body, site: Site, least: int) -> Outcome:
+        if end is UNDEF or same(self.entry, end):
+            return Outcome([], lambda _: end)
+        ends = take_apart(end)
+        ours = self.name.startswith("__jm_")
+        inside = {node.params["sym"] for node in body.trace.builder.nodes if node.op is ops.bind}
+        syms = {sym for kind in ends.kinds if kind is not None for sym in kind.aval.syms}
+        wanted = self.name in decisions().wanted.get(site, ())
+        if (least == 0 and not ours and not wanted) or not inside.isdisjoint(syms):
+            decisions().lost[self.name] = site
+            return Outcome([], lambda _: UNDEF)
+        entry = self.entry if not ends.leaves or ours and is_plain(self.entry) and self.entry is not UNDEF else None
+        befores = [entry] * len(ends.leaves)
+        starts = [body.trace.builder.add_input(kind.aval) if kind else None for kind in ends.kinds]
+        outcome = _outcome(befores, starts, ends, list(ends.kinds))
+        if wanted and least == 0:
+            outcome.require_run(body, self.name)
+        return outcome
+
+
+@dataclass
+class Outcome:
+    """What a loop carries for a name, and how its value is made from the results."""
+
+    carried: list[Carried]
+    show: Callable[[list[Value]], Any]
+
+    def require_run(self, body: Body, name: str) -> None:
+        """The name is bound only if the body has run."""
+        show = self.show
+        ran = Carried(lambda: ops.full(value=False, shape=(), dtype=BOOL), body.trace.builder.add_input(_TRUTH), _true())
+        self.carried.append(ran)
+        message = f"cannot access local variable '{name}' where it is not associated with a value"
+
+        def checked(results: list[Value]) -> Any:
+            ops.check(results[-1], results[-1], error="UnboundLocalError", message=message)
+            return show(results[:-1])
+
+        self.show = checked
+
+
+def _outcome(befores: Sequence[Any], starts: Sequence[Value | None], ends: Held, kinds: Sequence[Kind | None]) -> Outcome:
+    carried = []
+    for before, start, end, kind in zip(befores, starts, ends.leaves, kinds):
+        if kind is not None:
+            assert start is not None
+            carried.append(Carried(lambda before=before, kind=kind: _before(before, kind), start, value_as(end, kind)))
+
+    def show(results: list[Value]) -> Any:
+        values = iter(results)
+        return ends.rebuild([leaf if kind is None else kind.show(next(values)) for leaf, kind in zip(ends.leaves, kinds)])
+
+    return Outcome(carried, show)
+
+
+def _before(leaf: Any, kind: Kind) -> Value:
+    if leaf is None:  # not bound before the first iteration, and not read there
+        return ops.full(value=0, shape=kind.aval.shape, dtype=kind.aval.dtype)
+    return value_as(leaf, kind)
+
+
+def _takes_as(node: Node, number: Value, kind: Kind) -> bool:
+    """Whether a node does the same with a number that is converted beforehand."""
+    if node.op is ops.convert:
+        return bool(node.params["dtype"] == kind.aval.dtype)
+    return number.dtype == kind.aval.dtype and all(v.dtype in (number.dtype, BOOL) for v in node.inputs)
+
+
+def _true() -> Value:
+    value: Value = ops.full(value=True, shape=(), dtype=BOOL)
+    return value
