@@ -7,6 +7,7 @@ memory go on sharing it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,11 +17,12 @@ from jitml.ir import ops
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, Aval
 from jitml.trace.bodies import Body
+from jitml.trace.context import user_source
 from jitml.trace.decisions import Mode, Site, decisions
 from jitml.trace.drivers import UNDEF
 from jitml.trace.names import Held, Kind, is_plain, join, same, take_apart, value_as
 from jitml.trace.storage import Storage
-from jitml.trace.tracers import TracedArray, lift, read
+from jitml.trace.tracers import TracedArray, lift
 
 
 _TRUTH = Aval((), BOOL)
@@ -45,6 +47,48 @@ class Demotable(Protocol):
     def demote(self, reason: BaseException, mode: Mode | None = None) -> None: ...
 
 
+class Memory:
+    """New memory for the arrays that names bring into an iteration: right as long as nobody else sees the old one."""
+
+    def __init__(self, loop: Demotable) -> None:
+        self.loop = loop
+        self.known: dict[Storage, tuple[TracedArray, TracedArray, Value]] = {}  # entry storage -> what it was, is, holds
+        self.after: dict[Storage, TracedArray] = {}  # storage at the end of the body -> the array after the loop
+
+    def stand_in(self, leaf: Any, kind: Kind, name: str) -> tuple[TracedArray, Value]:
+        """An array with the contents of `leaf`; the same for names that hold the same array."""
+        before = leaf if type(leaf) is TracedArray else lift(leaf)
+        if before.storage not in self.known:
+            start = self.loop.body.trace.builder.add_input(kind.aval)
+            self.known[before.storage] = (before, kind.show(start), start)
+        first, now, start = self.known[before.storage]
+        if not same(first, before):
+            self._demote(f"{name} shares memory with another name that the loop binds anew")
+        return now, start
+
+    def check(self, ends: Sequence[tuple[Sequence[TracedArray], Sequence[TracedArray]]]) -> None:
+        """`ends`: for each name, its arrays as the loop begins and as the body ends."""
+        goes_to: dict[Storage, TracedArray] = {}
+        owners: dict[Storage, Storage | None] = {}
+        written = self.loop.body.written
+        for befores, afters in ends:
+            for before, after in itertools.zip_longest(befores, afters):
+                entry = before.storage if before is not None else None
+                if after.storage.trace is not self.loop.body.trace:
+                    self._demote("a name comes to stand for an array that was there before the loop", Mode.PEELED)
+                known = after if entry is None else goes_to.setdefault(entry, after)
+                if not same(known, after) or owners.setdefault(after.storage, entry) is not entry:
+                    self._demote("names share memory at the end of an iteration, but not at its start", Mode.PEELED)
+        for entry, (_, now, _) in self.known.items():
+            if (now.storage.mutated or entry in written) and entry.serial < self.loop.born:
+                self._demote("a name is bound to a new array, and the one it was bound to before is written", Mode.PEELED)
+
+    def _demote(self, reason: str, mode: Mode = Mode.PLAIN) -> None:
+        if self.loop.mode >= mode:
+            mode = Mode.PLAIN
+        self.loop.demote(UnsupportedError(reason, source=user_source()), mode)
+
+
 class Name:
     """A name that the body may bind."""
 
@@ -59,28 +103,25 @@ class Name:
         if name.startswith("__jm_") and is_plain(entry):
             self.is_carried = False  # a flag: where the body begins it is what it was at first
         self.start: Any = entry
-        self.leaves: list[Any] = []
+        self.starts: list[Value | None] = []
 
-    def begin(self, body: Body, arrays: dict[Storage, Any], loop: Demotable) -> None:
+    def begin(self, body: Body, memory: Memory) -> None:
         """What the name holds as a pass begins."""
         if not self.is_carried or self.held is None:
             self.start = self.entry
             return
-        self.leaves = [self._phi(leaf, kind, body, arrays, loop) for leaf, kind in zip(self.held.leaves, self.kinds)]
-        self.start = self.held.rebuild(self.leaves)
-
-    def _phi(self, leaf: Any, kind: Kind | None, body: Body, arrays: dict[Storage, Any], loop: Demotable) -> Any:
-        if kind is None:
-            return leaf
-        if kind.form != "array":
-            return kind.show(body.trace.builder.add_input(kind.aval))
-        before = leaf if type(leaf) is TracedArray else lift(leaf)
-        known = arrays.get(before.storage)
-        if known is None:
-            known = arrays[before.storage] = (before, kind.show(body.trace.builder.add_input(kind.aval)))
-        elif not same(known[0], before):
-            loop.demote(self._error("shares memory with another name that the loop binds anew"), Mode.PLAIN)
-        return known[1]
+        leaves = []
+        self.starts = []
+        for leaf, kind in zip(self.held.leaves, self.kinds):
+            start = None
+            if kind is not None and kind.form == "array":
+                leaf, start = memory.stand_in(leaf, kind, self.name)
+            elif kind is not None:
+                start = body.trace.builder.add_input(kind.aval)
+                leaf = kind.show(start)
+            leaves.append(leaf)
+            self.starts.append(start)
+        self.start = self.held.rebuild(leaves)
 
     def moves(self, end: Any, loop: Demotable) -> bool:
         """Whether the end of a pass shows that more is carried, or in another type, than it took for granted."""
@@ -115,24 +156,30 @@ class Name:
         before = self.kinds[n]
         if joined == before:
             return True
-        start = read(self.leaves[n])
+        start = self.starts[n]
+        assert start is not None
         uses = [node for node in body.trace.builder.nodes if start in node.inputs]
         return all(_takes_as(node, start, joined) for node in uses)
 
     def _error(self, what: str) -> JitmlError:
-        return UnsupportedError(f"{self.name} {what}")
+        return UnsupportedError(f"{self.name} {what}", source=user_source())
 
-    def outcome(self, end: Any, body: Body, site: Site, least: int) -> Outcome:
+    def arrays(self, x: Any) -> list[TracedArray]:
+        """The arrays among the leaves of what the name holds, where the loop hands it on."""
+        if x is UNDEF or (not self.is_carried and not self._is_made):
+            return []
+        return [leaf for leaf in take_apart(x).leaves if type(leaf) is TracedArray]
+
+    def outcome(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
         """What the loop carries for this name, and what the name holds after it; `least` is how often the body runs at least."""
         if self._is_made:
-            return self._made(end, body, site, least)
+            return self._made(end, body, site, least, memory)
         if not self.is_carried:
             return Outcome([], lambda _: self.entry)
         assert self.held is not None
-        ends = take_apart(end)
-        return _outcome(self.held.leaves, [read(leaf) if kind else None for leaf, kind in zip(self.leaves, self.kinds)], ends, self.kinds)
+        return _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, memory.after)
 
-    def _made(self, end: Any, body: Body, site: Site, least: int) -> Outcome:
+    def _made(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
         if end is UNDEF or same(self.entry, end):
             return Outcome([], lambda _: end)
         ends = take_apart(end)
@@ -146,7 +193,7 @@ class Name:
         entry = self.entry if not ends.leaves or ours and is_plain(self.entry) and self.entry is not UNDEF else None
         befores = [entry] * len(ends.leaves)
         starts = [body.trace.builder.add_input(kind.aval) if kind else None for kind in ends.kinds]
-        outcome = _outcome(befores, starts, ends, list(ends.kinds))
+        outcome = _outcome(befores, starts, ends, list(ends.kinds), memory.after)
         if wanted and least == 0:
             outcome.require_run(body, self.name)
         return outcome
@@ -173,16 +220,27 @@ class Outcome:
         self.show = checked
 
 
-def _outcome(befores: Sequence[Any], starts: Sequence[Value | None], ends: Held, kinds: Sequence[Kind | None]) -> Outcome:
+def _outcome(
+    befores: Sequence[Any],
+    starts: Sequence[Value | None],
+    ends: Held,
+    kinds: Sequence[Kind | None],
+    after: dict[Storage, TracedArray],
+) -> Outcome:
     carried = []
     for before, start, end, kind in zip(befores, starts, ends.leaves, kinds):
         if kind is not None:
             assert start is not None
             carried.append(Carried(lambda before=before, kind=kind: _before(before, kind), start, value_as(end, kind)))
 
+    def shown(leaf: Any, kind: Kind, value: Value) -> Any:
+        new = kind.show(value)
+        return after.setdefault(leaf.storage, new) if type(leaf) is TracedArray else new
+
     def show(results: list[Value]) -> Any:
         values = iter(results)
-        return ends.rebuild([leaf if kind is None else kind.show(next(values)) for leaf, kind in zip(ends.leaves, kinds)])
+        leaves = [leaf if kind is None else shown(leaf, kind, next(values)) for leaf, kind in zip(ends.leaves, kinds)]
+        return ends.rebuild(leaves)
 
     return Outcome(carried, show)
 

@@ -103,7 +103,7 @@ class Trace:
         self.entered: dict[Value, Value] = {}
         # Of the body of a region: storages from around it, with their values outside and inside, and those it writes.
         self.is_body = False
-        self.entered: dict[Any, tuple[Value, Value]] = {}
+        self.storages: dict[Any, tuple[Value, Value]] = {}
         self.written: dict[Any, None] = {}
         # Of the root: the regions that are being recorded, innermost last, and what earlier attempts have taught.
         self.open: list[Any] = []
@@ -243,6 +243,8 @@ def refuse(error: JitmlError) -> NoReturn:
     if error.source is None:
         error.source = user_source()
     trace = _current.get()
+    if trace is not None and trace.root.decisions is not None:
+        trace.root.decisions.reconsider(trace, error)
     while trace is not None:
         trace.refusal = trace.refusal or error
         trace = trace.parent

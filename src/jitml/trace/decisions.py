@@ -45,6 +45,7 @@ class Decisions:
     def __init__(self) -> None:
         self.modes: dict[Site, Mode] = {}
         self.reasons: dict[Site, BaseException] = {}
+        self.periods: dict[Site, int] = {}  # after how many iterations names that exchange arrays have their own again
         self.raising: dict[Site, set[bool]] = {}  # branches that end with an exception
         self.wanted: dict[Site, set[str]] = {}  # names that are read after a construct that may leave them unbound
         self.lost: dict[str, Site] = {}  # names that a construct has left unbound, though they may be bound
@@ -67,6 +68,8 @@ class Decisions:
         """Trace a loop in another mode, unless it is in that one already."""
         if self.modes.get(site, Mode.ROLLED) < mode:
             self.modes[site] = mode
+            import os, traceback
+            if os.environ.get("JMDBG"): print("DEMOTE", mode, repr(reason)[:200]); traceback.print_exception(reason) if os.environ["JMDBG"]=="2" else 0
             self.reasons[site] = reason
             self.again()
 

@@ -18,7 +18,7 @@ from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import recording
 from jitml.ir.types import BOOL, I64, Aval
 from jitml.trace.bodies import Body
-from jitml.trace.carried import Carried, Name, Outcome
+from jitml.trace.carried import Carried, Memory, Name, Outcome
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.decisions import Mode, decisions, refuse_region, site
 from jitml.trace.drivers import UNDEF, Names, Values
@@ -27,6 +27,7 @@ from jitml.trace.names import same, take_apart, truth
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.sizes import named, number, value_of_size
 from jitml.trace.storage import Storage
+from jitml.trace.tracers import TracedArray
 
 _MOST_PASSES = 6
 _INDEX = Aval((), I64)
@@ -71,9 +72,9 @@ class Loop:
         self.is_recording = True
 
     def _begin(self) -> None:
-        arrays: dict[Storage, Any] = {}
+        self.memory = Memory(self)
         for name in self.names:
-            name.begin(self.body, arrays, self)
+            name.begin(self.body, self.memory)
 
     def _suspend(self) -> None:
         regions = active_trace().root.open
@@ -104,12 +105,19 @@ class Loop:
 
     def _moved(self, values: Values) -> bool:
         """Whether the pass has shown that more is carried than it took for granted."""
-        moved = [name for name in self.names if name.moves(values.get(name.name, UNDEF), self)]
-        return bool(moved)
+        ends = [(name, values.get(name.name, UNDEF)) for name in self.names]
+        self._see_exchange(ends)
+        if any([name.moves(end, self) for name, end in ends]):
+            return True
+        self.memory.check([(name.arrays(name.entry), name.arrays(end)) for name, end in ends if end is not UNDEF])
+        return False
+
+    def _see_exchange(self, ends: list[tuple[Name, Any]]) -> None:
+        """Names may exchange their arrays, as `x, y = y, x` does."""
 
     def _carried(self, values: Values, least: int) -> tuple[list[Carried], list[Storage], list[Outcome]]:
         """All that the loop carries. Call it in the body, at its end."""
-        outcomes = [name.outcome(values.get(name.name, UNDEF), self.body, self.site, least) for name in self.names]
+        outcomes = [name.outcome(values.get(name.name, UNDEF), self.body, self.site, least, self.memory) for name in self.names]
         carried = [c for outcome in outcomes for c in outcome.carried]
         storages = list(self.body.written)
         for storage in storages:
@@ -137,7 +145,8 @@ class For(Loop):
         self.first = 0
         self.stopped: Any = False
         self.element: Any = None
-        self.last: Any = None
+        self.interim: Values | None = None
+        self.period = decisions().periods.get(self.site, 1)
 
     @property
     def may_be_plain(self) -> bool:
@@ -150,24 +159,56 @@ class For(Loop):
         if self.mode is Mode.PEELED:
             if low < 1:
                 self.demote(decisions().reasons[self.site], Mode.PLAIN)
-            self.element = self.last = self.rows.at(0)
             self.first = 1
-            yield self.element
+            yield from self._plainly(0, 1)
             if self.stopped is True:
                 return
         while not self.is_done and self.first < high:
             self._record()
             self.index = self.body.trace.builder.add_input(_INDEX)
-            place = self.body.trace.bind(self.index, 0, self.rows.trip - 1 - self.first, "i")
-            self.element = self.rows.at(TracedNumber.of_size(self.body.trace, self.index, place) + self.first)
+            place = self.body.trace.bind(self.index, 0, self.trip - 1, "i")
+            position = TracedNumber.of_size(self.body.trace, self.index, place) * self.period + self.first
             self._begin()
+            for part in range(self.period):
+                self.is_last_part = part == self.period - 1
+                self.element = self.rows.at(position + part)
+                yield self.element
+        if self.period > 1:
+            yield from self._plainly(self.first + self.trip * self.period, self.rows.trip)
+
+    def _plainly(self, start: int, stop: int) -> Iterator[Any]:
+        for position in range(start, stop):
+            self.element = self.rows.at(position)
             yield self.element
+
+    @property
+    def trip(self) -> Any:
+        """How often the body runs in the graph."""
+        return (self.rows.trip - self.first) // self.period if self.period > 1 else self.rows.trip - self.first
+
+    def load(self) -> tuple[Any, ...]:
+        if self.is_recording and self.interim is not None:
+            return tuple(self.interim.get(name.name, UNDEF) for name in self.names)
+        return super().load()
+
+    def _see_exchange(self, ends: list[tuple[Name, Any]]) -> None:
+        moved = [(name, end) for name, end in ends if type(name.start) is type(end) is TracedArray and not same(name.start, end)]
+        place = {id(name): next((n for n, (x, _) in enumerate(moved) if same(x.start, end)), -1) for name, end in moved}
+        order = [place[id(name)] for name, _ in moved]
+        if order and sorted(order) == list(range(len(order))) and self.may_be_plain and self.period == 1:
+            decisions().periods[self.site] = _period(order)
+            decisions().again()
 
     def step(self, values: Values, stop: Any = False) -> None:
         if not self.is_recording:
             self.held = {name: values.get(name, UNDEF) for name in self.held}
             self.ends = {name: values.get(name, UNDEF) for name in self.targets}
             self.stopped = stop
+            return
+        self.interim = None if self.is_last_part else dict(values)
+        if not self.is_last_part:
+            if stop is not False:
+                self.demote(UnsupportedError("a loop that exchanges arrays ends early", source=self.source), Mode.PLAIN)
             return
         if self._moved(values):
             self._suspend()
@@ -177,7 +218,7 @@ class For(Loop):
         self._close(values, stop)
 
     def _close(self, values: Values, stop: Any) -> None:
-        trip = self.rows.trip - self.first
+        trip = self.trip
         carried, storages, outcomes = self._carried(values, limits(trip)[0])
         stops = stop is not False
         if stops:
@@ -210,7 +251,7 @@ class For(Loop):
     def _show_targets(self, last: Any, places: dict[str, int | None]) -> None:
         """The targets hold parts of the last element."""
         bound = limits(self.rows.trip)[0] > 0
-        parts = take_apart(self.rows.at(last + self.first)).leaves if bound else ()
+        parts = take_apart(self.rows.at(last * self.period + self.first + self.period - 1)).leaves if bound else ()
         for name, place in places.items():
             if place is not None and bound:
                 self.ends[name] = parts[place]
@@ -222,6 +263,18 @@ class For(Loop):
         if limits(self.rows.trip)[1] <= 0:
             return (*self.held.values(), *(UNDEF for _ in self.targets))
         return (*self.held.values(), *self.ends.values())
+
+
+def _period(order: list[int]) -> int:
+    """How often a permutation has to be applied until everything is where it was.
+
+    >>> _period([1, 0]), _period([1, 2, 0])
+    (2, 3)
+    """
+    now, count = order, 1
+    while now != sorted(now):
+        now, count = [order[n] for n in now], count + 1
+    return count
 
 
 def _leaf_position(element: Any, end: Any) -> int | None:

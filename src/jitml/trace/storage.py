@@ -76,12 +76,13 @@ class Storage:
 
     def _enter(self, trace: Trace) -> None:
         """A body of a region sees what the storage held as the body began through an input of its own."""
-        if trace is self.trace or trace.parent is None or self in trace.entered:
+        if trace is self.trace or trace.parent is None or self in trace.storages:
             return
         self._enter(trace.parent)
         if trace.is_body:
             inside = trace.builder.add_input(self.value.aval)
-            trace.entered[self] = (self.value, inside)
+            trace.storages[self] = (self.value, inside)
+            trace.entered[inside] = self.value
             self.value = inside
 
     def _report(self, trace: Trace) -> None:
