@@ -105,6 +105,7 @@ class Trace:
         self.is_body = False
         self.storages: dict[Any, tuple[Value, Value]] = {}
         self.written: dict[Any, None] = {}
+        self.made: dict[int, Any] = {}  # objects that the body itself has made, by id
         # Of the root: the regions that are being recorded, innermost last, and what earlier attempts have taught.
         self.open: list[Any] = []
         self.decisions: Any = None

@@ -125,10 +125,10 @@ class Loop:
             carried.append(Carried(lambda outside=outside: outside, inside, storage.value))
         return carried, storages, outcomes
 
-    def _finish(self, results: list[Value], storages: list[Storage], outcomes: list[Outcome]) -> None:
+    def _finish(self, results: list[Value], storages: list[Storage], outcomes: list[Outcome], names: list[Name]) -> None:
         """After the loop: storages and names hold its results."""
         values = iter(results)
-        self.held = {name.name: outcome.show([next(values) for _ in outcome.carried]) for name, outcome in zip(self.names, outcomes)}
+        self.held = {name.name: outcome.show([next(values) for _ in outcome.carried]) for name, outcome in zip(names, outcomes)}
         for storage, value in zip(storages, values):
             storage.store(value)
         self.body.close()
@@ -224,6 +224,9 @@ class For(Loop):
         if stops:
             ends_at = truth(stop)
         places = {n: _leaf_position(self.element, end) for n, end in self.ends.items()}
+        targets = [Name(n, UNDEF) for n, place in places.items() if place is None]
+        made = [name.outcome(self.ends[name.name], self.body, self.site, limits(trip)[0], self.memory) for name in targets]
+        carried[len(carried) - len(storages) : len(carried) - len(storages)] = [c for outcome in made for c in outcome.carried]
         if stops:
             started = self.body.input(ends_at)
             following = ops.add(self.index, number(1))
@@ -245,7 +248,8 @@ class For(Loop):
         else:
             results = list(ops.loop(value_of_size(trip), *before, *captured, body=graph, carried=len(before)))
             last = trip - 1 if type(trip) is int else TracedNumber.of_size(active_trace(), None, trip - 1)
-        self._finish(results, storages, outcomes)
+        self._finish(results, storages, [*outcomes, *made], [*self.names, *targets])
+        self.ends = {name: self.held.pop(name) if name in self.held else UNDEF for name in self.ends}
         self._show_targets(last, places)
 
     def _show_targets(self, last: Any, places: dict[str, int | None]) -> None:
@@ -253,11 +257,10 @@ class For(Loop):
         bound = limits(self.rows.trip)[0] > 0
         parts = take_apart(self.rows.at(last * self.period + self.first + self.period - 1)).leaves if bound else ()
         for name, place in places.items():
-            if place is not None and bound:
-                self.ends[name] = parts[place]
-            else:
-                decisions().lost[name] = self.site
-                self.ends[name] = UNDEF
+            if place is not None:
+                self.ends[name] = parts[place] if bound else UNDEF
+                if not bound:
+                    decisions().lost[name] = self.site
 
     def result(self) -> tuple[Any, ...]:
         if limits(self.rows.trip)[1] <= 0:
@@ -280,7 +283,9 @@ def _period(order: list[int]) -> int:
 def _leaf_position(element: Any, end: Any) -> int | None:
     """Which leaf of the loop's element a target still is at the end of the body."""
     leaves = take_apart(element).leaves
-    return next((n for n, leaf in enumerate(leaves) if leaf is end or same(leaf, end)), None)
+    found = next((n for n, leaf in enumerate(leaves) if leaf is end or same(leaf, end)), None)
+    # An element that was copied out of an array may have been overwritten there since.
+    return found if type(end) is TracedArray or (type(end) is TracedNumber and end.size is not None) else None
 
 
 def _goes_on(body: Graph, captured: list[Value]) -> Graph:
@@ -343,7 +348,7 @@ class While(Loop):
         if stop is not False:
             before = [ops.full(value=False, shape=(), dtype=BOOL), *before]
         results = list(ops.while_(*before, *captured, test=test, body=body, carried=len(before)))
-        self._finish(results[1:] if stop is not False else results, storages, outcomes)
+        self._finish(results[1:] if stop is not False else results, storages, outcomes, self.names)
 
     def result(self) -> tuple[Any, ...]:
         return tuple(self.held.values())

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from jitml.config import CONFIG
 from jitml.errors import UnsupportedError
 from jitml.ir.dims import Dim, limits
 from jitml.trace import branches, loops
-from jitml.trace.context import active_trace, current_trace
-from jitml.trace.decisions import Mode, decisions, site
+from jitml.trace.context import active_trace, current_trace, unsupported
+from jitml.trace.decisions import Mode, decisions, refuse_region, site
 from jitml.trace.drivers import Choice, Driver, Operand, Values, WhileDriver
 from jitml.trace.iteration import rows_of
 from jitml.trace.known import constant_of
@@ -85,6 +87,43 @@ def loop(mark: Any, entry: Values) -> WhileDriver:
     `enter` brings the values of now: it may go on from those (what has run is peeled) or begin anew from `entry`.
     """
     return loops.While()
+
+
+def effect(obj: Any) -> None:
+    """An object of Python's is about to be changed: once, while tracing. In a body that is fine only for what it has made."""
+    trace = current_trace()
+    if trace is not None and trace.is_body and id(obj) not in trace.made:
+        unsupported(
+            f"a {type(obj).__name__} is changed under a condition, or in a loop, that only the compiled program decides",
+            "Use an array, and write into it.",
+        )
+
+
+def made(obj: Any) -> Any:
+    """An object that the function has just made."""
+    trace = current_trace()
+    if trace is not None and trace.is_body:
+        trace.made[id(obj)] = obj
+    return obj
+
+
+def counted(iterable: Iterable[Any]) -> Iterator[Any]:
+    """The elements of a loop that is unrolled into the graph, as long as that stays in bounds."""
+    trace = current_trace()
+    if trace is None:
+        yield from iterable
+        return
+    place = site()
+    before = len(trace.builder.nodes)
+    for done, element in enumerate(iterable):
+        recorded = len(trace.builder.nodes) - before
+        if recorded > 10 * CONFIG.max_unroll or (done >= CONFIG.max_unroll and recorded >= done):
+            refuse_region(
+                f"a loop is unrolled into the graph, and after {done} iterations there is no end to it ({recorded} operations)",
+                place,
+                "Write it so that it can stay a loop, or raise the limit JITML_MAX_UNROLL.",
+            )
+        yield element
 
 
 def dead_end(caught: bool) -> bool:

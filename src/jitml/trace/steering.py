@@ -80,7 +80,7 @@ class PlainFor(_Late):
         self.iterable = iterable
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.iterable)
+        return regions.counted(self.iterable)
 
     def stops(self, stop: Any, names: Names, values: Values, targets: Names = ()) -> bool:
         if not is_traced(stop):
@@ -102,8 +102,7 @@ class PlainWhile(_Late):
         self.pending = False
 
     def __iter__(self) -> Iterator[Any]:
-        while not self.drives:
-            yield None
+        yield from regions.counted(iter(lambda: self.drives, True))
         yield from self.rest
 
     def test(self, value: Any) -> bool:
@@ -131,6 +130,7 @@ class Steering:
     """The hooks of control flow; `calls.Hooks` has them too."""
 
     __slots__ = ()
+    made = staticmethod(regions.made)
     UNDEF = UNDEF
     locals = staticmethod(builtins.locals)
 
