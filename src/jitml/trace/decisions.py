@@ -75,6 +75,8 @@ class Decisions:
 
     def reconsider(self, trace: Trace, error: BaseException) -> None:
         """An exception goes through the open regions: begin anew if one of them can be traced otherwise."""
+        if self.restart is not None:  # a `finally` or an `except` on the way out has met the next exception
+            raise self.restart
         if isinstance(error, NameError):
             for name, site in self.lost.items():
                 if f"'{name}'" in str(error) and name not in self.wanted.setdefault(site, set()):

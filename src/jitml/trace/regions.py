@@ -61,7 +61,8 @@ def require(ok: Any) -> None:
 
 def rows(iterable: Any) -> Driver | None:
     """Of a `for` over this, if it is to be rolled."""
-    if current_trace() is None:
+    trace = current_trace()
+    if trace is None or trace.root.decisions is None:
         return None
     found = rows_of(iterable)
     if found is None:

@@ -136,6 +136,10 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
             traced = _attempt(function, args, kwargs, known)
         except Restart:
             continue
+        except Exception:
+            if known.restart is not None:
+                continue
+            raise
         if known.restart is None:
             return traced
 
