@@ -20,12 +20,13 @@ from jitml.trace.bodies import Body
 from jitml.trace.context import user_source
 from jitml.trace.decisions import Mode, Site, decisions
 from jitml.trace.drivers import UNDEF
-from jitml.trace.names import Held, Kind, is_plain, join, same, take_apart, value_as
+from jitml.trace.names import Held, Kind, join, same, take_apart, value_as
 from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray, lift
 
 
 _TRUTH = Aval((), BOOL)
+_FLAG = Kind("number", _TRUTH)
 
 
 @dataclass
@@ -100,15 +101,17 @@ class Name:
         # Numbers and scalars are carried from the first pass on; whether the name keeps an array the end of the body shows.
         first = self.kinds[0] if self.held is not None and self.held.spec.is_leaf() and self.kinds else None
         self.is_carried = first is not None and first.form != "array"
-        if name.startswith("__jm_") and is_plain(entry):
-            self.is_carried = False  # a flag: where the body begins it is what it was at first
+        # A flag says that the loop has ended, so that no body begins with it set; nor with the value that is returned.
+        self.is_flag = name.startswith("__jm_")
+        if self.is_flag:
+            self.is_carried = False
         self.start: Any = entry
         self.starts: list[Value | None] = []
 
     def begin(self, body: Body, memory: Memory) -> None:
         """What the name holds as a pass begins."""
         if not self.is_carried or self.held is None:
-            self.start = self.entry
+            self.start = False if self.is_flag and self.kinds and self.kinds[0] == _FLAG else self.entry
             return
         leaves = []
         self.starts = []
@@ -149,7 +152,7 @@ class Name:
 
     @property
     def _is_made(self) -> bool:
-        return self.entry is UNDEF or (self.name.startswith("__jm_") and not self.is_carried)
+        return self.entry is UNDEF or self.is_flag
 
     def _may_join(self, n: int, joined: Kind, body: Body) -> bool:
         """Whether the first iteration, with a Python number, computes what it would with a number of the other type."""
@@ -180,20 +183,25 @@ class Name:
         return _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, memory.after)
 
     def _made(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
-        if end is UNDEF or same(self.entry, end):
-            return Outcome([], lambda _: end)
+        if end is UNDEF or same(self.start, end):
+            return Outcome([], lambda _: self.entry)
         ends = take_apart(end)
-        ours = self.name.startswith("__jm_")
+        ours = self.is_flag
         inside = {node.params["sym"] for node in body.trace.builder.nodes if node.op is ops.bind}
         syms = {sym for kind in ends.kinds if kind is not None for sym in kind.aval.syms}
         wanted = self.name in decisions().wanted.get(site, ())
         if (least == 0 and not ours and not wanted) or not inside.isdisjoint(syms):
             decisions().lost[self.name] = site
             return Outcome([], lambda _: UNDEF)
-        entry = self.entry if not ends.leaves or ours and is_plain(self.entry) and self.entry is not UNDEF else None
-        befores = [entry] * len(ends.leaves)
-        starts = [body.trace.builder.add_input(kind.aval) if kind else None for kind in ends.kinds]
-        outcome = _outcome(befores, starts, ends, list(ends.kinds), memory.after)
+        befores: Sequence[Any] = [None] * len(ends.leaves)
+        kinds = list(ends.kinds)
+        if self.held is not None:  # a flag or a value to return, from an iteration before
+            joined = [join(a, b) if a and b else a or b for a, b in zip(self.held.kinds, kinds)]
+            if self.held.spec != ends.spec or any(a is None for a, b in zip(joined, kinds) if b is not None):
+                memory.loop.demote(self._error("differs from iteration to iteration"), Mode.PLAIN)
+            befores, kinds = self.held.leaves, joined
+        starts = [body.trace.builder.add_input(kind.aval) if kind else None for kind in kinds]
+        outcome = _outcome(befores, starts, ends, kinds, memory.after)
         if wanted and least == 0:
             outcome.require_run(body, self.name)
         return outcome

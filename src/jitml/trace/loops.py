@@ -237,7 +237,7 @@ class For(Loop):
         self._suspend()
         before = [c.before() for c in carried]
         if stops:
-            first = truth(self.stopped) if self.stopped is not False else ops.full(value=False, shape=(), dtype=BOOL)
+            first = truth(self.stopped)
             count = value_of_size(trip)
             test = _goes_on(graph, [*captured, count])
             graph = Graph((*graph.inputs, Value(count.aval)), graph.nodes, graph.outputs)
@@ -303,8 +303,9 @@ def _goes_on(body: Graph, captured: list[Value]) -> Graph:
 class While(Loop):
     """The driver of a `while` whose test is traced."""
 
-    def __init__(self) -> None:
+    def __init__(self, stopped: Any) -> None:
         super().__init__()
+        self.stopped = stopped  # whether it has ended before, in iterations that ran apart
         self.boundary = 0
         self.outcome: Value | None = None
 
@@ -319,7 +320,9 @@ class While(Loop):
             yield None
 
     def test(self, value: Any) -> bool:
-        self.outcome = truth(value)
+        if value is False:
+            raise UnsupportedError("the test of a loop becomes a constant", source=self.source)
+        self.outcome = ops.full(value=True, shape=(), dtype=BOOL) if value is True else truth(value)
         self.boundary = len(self.body.trace.builder.nodes)
         return True
 
@@ -337,18 +340,19 @@ class While(Loop):
         carried, storages, outcomes = self._carried(values, 0)
         assert self.outcome is not None
         starts, ends = [c.start for c in carried], [c.end for c in carried]
-        if stop is not False:
+        stops = stop is not False or self.stopped is not False
+        if stops:
             stopped = truth(stop)
             starts, ends = [self.body.input(stopped), *starts], [stopped, *ends]
         graph, captured = self.body.finish(starts, [*ends, self.outcome])
         self._suspend()
         body = Graph(graph.inputs, graph.nodes, graph.outputs[:-1])
-        test = _prefix(graph, self.boundary, stop is not False)
+        test = _prefix(graph, self.boundary, stops)
         before = [c.before() for c in carried]
-        if stop is not False:
-            before = [ops.full(value=False, shape=(), dtype=BOOL), *before]
+        if stops:
+            before = [truth(self.stopped), *before]
         results = list(ops.while_(*before, *captured, test=test, body=body, carried=len(before)))
-        self._finish(results[1:] if stop is not False else results, storages, outcomes, self.names)
+        self._finish(results[1:] if stops else results, storages, outcomes, self.names)
 
     def result(self) -> tuple[Any, ...]:
         return tuple(self.held.values())

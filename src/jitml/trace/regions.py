@@ -82,12 +82,12 @@ def mark() -> Any:
     return None
 
 
-def loop(mark: Any, entry: Values) -> WhileDriver:
-    """Of a `while` whose test or flag turns out to be traced; `mark` and `entry` are from before its first test.
+def loop(mark: Any, entry: Values, stop: Any) -> WhileDriver:
+    """Of a `while` whose test or flag (then `stop`) turns out to be traced; `mark` and `entry` are from before its first test.
 
     `enter` brings the values of now: it may go on from those (what has run is peeled) or begin anew from `entry`.
     """
-    return loops.While()
+    return loops.While(stop)
 
 
 def effect(obj: Any) -> None:
