@@ -95,11 +95,13 @@ def appends(x: Array) -> Any:
 OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     (
         "a branch on a traced value", branch, (X,),
-        "something that is not a branch or a loop of the jitted function needs the truth of a traced value (bool[])", INSTEAD_OF_BRANCHES,
+        "something that is not a branch or a loop of the jitted function needs the truth of a traced value (bool[])",
+        INSTEAD_OF_BRANCHES,
     ),
     (
         "a refusal that an except swallows", swallowed, (X,),
-        "something that is not a branch or a loop of the jitted function needs the truth of a traced value (bool[])", INSTEAD_OF_BRANCHES,
+        "something that is not a branch or a loop of the jitted function needs the truth of a traced value (bool[])",
+        INSTEAD_OF_BRANCHES,
     ),
     (
         "a refusal in other words", reworded, (X,),

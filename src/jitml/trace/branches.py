@@ -1,7 +1,7 @@
 """How does an `if` on a traced condition become a `cond` node?  Both branches are recorded from the same state, then merged.
 
-What differs at their ends, names and storages that either writes, is a result of the region. A branch that ends with an exception is
-never merged: a `check` claims that it is not taken, and where the claim fails the program's own Python says what happens.
+What differs at their ends, names and storages that either writes, is a result of the region. A branch that ends with an exception
+is never merged: a `check` claims that it is not taken, and where the claim fails the program's own Python says what happens.
 """
 
 from __future__ import annotations
@@ -218,9 +218,11 @@ def _region(test: Value, then: Body, orelse: Body, xs: list[Value], ys: list[Val
 def _is_cheap(graph: Graph) -> bool:
     """Whether computing both sides and choosing costs less than a branch: a few operations on scalars that cannot fail."""
     nodes = _needed(graph)
-    return len(nodes) <= _MOST_INLINED and all(
-        node.op in _CHEAP and all(v.shape == () for v in (*node.inputs, *node.outputs)) for node in nodes
-    ) and all(v.shape == () for v in graph.outputs)
+    return (
+        len(nodes) <= _MOST_INLINED
+        and all(node.op in _CHEAP and all(v.shape == () for v in (*node.inputs, *node.outputs)) for node in nodes)
+        and all(v.shape == () for v in graph.outputs)
+    )
 
 
 def _needed(graph: Graph) -> list[Node]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from jitml.errors import JitmlError, UnsupportedError
@@ -23,7 +24,6 @@ from jitml.trace.drivers import UNDEF
 from jitml.trace.names import Held, Kind, join, same, take_apart, value_as
 from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray, lift
-
 
 _TRUTH = Aval((), BOOL)
 _FLAG = Kind("number", _TRUTH)
@@ -239,7 +239,7 @@ def _outcome(
     for before, start, end, kind in zip(befores, starts, ends.leaves, kinds):
         if kind is not None:
             assert start is not None
-            carried.append(Carried(lambda before=before, kind=kind: _before(before, kind), start, value_as(end, kind)))
+            carried.append(Carried(partial(_before, before, kind), start, value_as(end, kind)))
 
     def shown(leaf: Any, kind: Kind, value: Value) -> Any:
         new = kind.show(value)

@@ -1,8 +1,8 @@
 """What have failed attempts at tracing a function taught?  `Decisions`: which loops not to roll, which branches raise.
 
 A body is traced without knowing whether it can be a region: it may ask for the number behind a loop's index, append to a list,
-or give a name another type than it had. Then nothing is undone. The decision is written down at the *site*, a place in the program
-with the calls that led there, and the whole function is traced anew (`Restart`). Decisions only grow, so that this ends.
+or give a name another type than it had. Then nothing is undone. The decision is written down at the *site*, a place in the
+program with the calls that led there, and the whole function is traced anew (`Restart`). Decisions only grow, so that this ends.
 """
 
 from __future__ import annotations
@@ -68,8 +68,6 @@ class Decisions:
         """Trace a loop in another mode, unless it is in that one already."""
         if self.modes.get(site, Mode.ROLLED) < mode:
             self.modes[site] = mode
-            import os, traceback
-            if os.environ.get("JMDBG"): print("DEMOTE", mode, repr(reason)[:200]); traceback.print_exception(reason) if os.environ["JMDBG"]=="2" else 0
             self.reasons[site] = reason
             self.again()
 

@@ -97,8 +97,8 @@ def _trip(start: Size, stop: Size, step: int) -> Size:
 def _element(start: Size, stop: Size, step: int, position: Position) -> Any:
     """`start + step * position`, with the limits that the bounds give it."""
     place = size_of(position)
-    if type(start) is int and type(stop) is int or place is None:
-        return TracedNumber.of_size(active_trace(), None, start) + step * position
+    if (type(start) is int and type(stop) is int) or place is None:
+        return start + step * position
     exact = start + step * place
     if type(start) is int and step > 0:
         return _number(exact)
@@ -138,7 +138,9 @@ def _reversed(sequence: Any) -> Any:
         return reversed(sequence)
     rows = rows_of(sequence)
     assert rows is not None
-    return Rows(rows.trip, lambda position: rows.at(rows.trip - 1 - position if not _is_size(rows.trip) else _from_end(rows, position)))
+    return Rows(
+        rows.trip, lambda position: rows.at(rows.trip - 1 - position if not _is_size(rows.trip) else _from_end(rows, position))
+    )
 
 
 def _is_size(x: Size) -> bool:

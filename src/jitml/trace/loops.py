@@ -1,14 +1,15 @@
 """How does a `for` or `while` become one node?  Its body is recorded over a symbolic index until nothing moves any more.
 
-What a loop carries is found by recording: names whose value at the end of the body is not the one at its start, and storages from
-outside that the body writes. A pass with what is known so far shows whether more is carried; the next pass starts from there.
-A name whose type moves gets a first iteration of its own (`Mode.PEELED`): after that it has the type of the others. What cannot be
-captured at all is run as plain Python runs it (`Mode.PLAIN`).
+What a loop carries is found by recording: names whose value at the end of the body is not the one at its start, and storages
+from outside that the body writes. A pass with what is known so far shows whether more is carried; the next pass starts there.
+A name whose type moves gets a first iteration of its own (`Mode.PEELED`): after that it has the type of the others. What cannot
+be captured at all is run as plain Python runs it (`Mode.PLAIN`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from jitml.errors import UnsupportedError
@@ -24,7 +25,7 @@ from jitml.trace.decisions import Mode, decisions, refuse_region, site
 from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.iteration import Rows
 from jitml.trace.names import same, take_apart, truth
-from jitml.trace.numbers import TracedNumber
+from jitml.trace.numbers import TracedNumber, of_size
 from jitml.trace.sizes import named, number, value_of_size
 from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray
@@ -107,7 +108,8 @@ class Loop:
         """Whether the pass has shown that more is carried than it took for granted."""
         ends = [(name, values.get(name.name, UNDEF)) for name in self.names]
         self._see_exchange(ends)
-        if any([name.moves(end, self) for name, end in ends]):
+        moved = [name for name, end in ends if name.moves(end, self)]  # all of them, not only the first
+        if moved:
             return True
         self.memory.check([(name.arrays(name.entry), name.arrays(end)) for name, end in ends if end is not UNDEF])
         return False
@@ -122,7 +124,7 @@ class Loop:
         storages = list(self.body.written)
         for storage in storages:
             outside, inside = self.body.entry(storage)
-            carried.append(Carried(lambda outside=outside: outside, inside, storage.value))
+            carried.append(Carried(partial(_identity, outside), inside, storage.value))
         return carried, storages, outcomes
 
     def _finish(self, results: list[Value], storages: list[Storage], outcomes: list[Outcome], names: list[Name]) -> None:
@@ -134,6 +136,10 @@ class Loop:
         self.body.close()
         self.is_done = True
         self.names = []
+
+
+def _identity(x: Value) -> Value:
+    return x
 
 
 class For(Loop):
@@ -167,14 +173,14 @@ class For(Loop):
             self._record()
             self.index = self.body.trace.builder.add_input(_INDEX)
             place = self.body.trace.bind(self.index, 0, self.trip - 1, "i")
-            position = TracedNumber.of_size(self.body.trace, self.index, place) * self.period + self.first
+            position = self.period * of_size(place) + self.first
             self._begin()
             for part in range(self.period):
                 self.is_last_part = part == self.period - 1
                 self.element = self.rows.at(position + part)
                 yield self.element
         if self.period > 1:
-            yield from self._plainly(self.first + self.trip * self.period, self.rows.trip)
+            yield from self._plainly(self.first + self.trip * self.period, int(self.rows.trip))
 
     def _plainly(self, start: int, stop: int) -> Iterator[Any]:
         for position in range(start, stop):
@@ -244,10 +250,10 @@ class For(Loop):
             begin = (number(0), first, *before)
             done, stopped, *results = ops.while_(*begin, *captured, count, test=test, body=graph, carried=len(begin))
             self.stopped = TracedNumber.of_value(active_trace(), stopped)
-            last = TracedNumber.of_size(active_trace(), None, named(ops.sub(done, number(1)), 0, limits(trip)[1] - 1))
+            last: Any = of_size(named(ops.sub(done, number(1)), 0, limits(trip)[1] - 1))
         else:
             results = list(ops.loop(value_of_size(trip), *before, *captured, body=graph, carried=len(before)))
-            last = trip - 1 if type(trip) is int else TracedNumber.of_size(active_trace(), None, trip - 1)
+            last = of_size(trip - 1)
         self._finish(results, storages, [*outcomes, *made], [*self.names, *targets])
         self.ends = {name: self.held.pop(name) if name in self.held else UNDEF for name in self.ends}
         self._show_targets(last, places)

@@ -1,7 +1,7 @@
 """What can a name hold, as far as a region is concerned?  Nested containers of leaves, each of a `Kind` or any other object.
 
-A leaf with a kind is a value of the graph: an array, a NumPy scalar, a number of Python's. Regions carry those and merge them; other
-objects have to stay the same.
+A leaf with a kind is a value of the graph: an array, a NumPy scalar, a number of Python's. Regions carry those and merge them;
+other objects have to stay the same.
 """
 
 from __future__ import annotations

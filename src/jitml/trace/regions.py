@@ -1,6 +1,7 @@
 """How does a traced condition, or a range worth rolling, become a region of the graph?  The traced drivers.
 
-`drivers.py` is the protocol that they follow, `steering.py` asks here for one. Branches are captured in `branches.py`, loops in `loops.py`.
+`drivers.py` is the protocol that they follow, `steering.py` asks here for one. Branches are captured in `branches.py`, loops in
+`loops.py`.
 """
 
 from __future__ import annotations
