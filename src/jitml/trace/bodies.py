@@ -30,8 +30,8 @@ class Body:
 
     def suspend(self) -> None:
         """Record into what surrounds it; storages are as if the body had not run."""
-        self._held = {storage: storage.value for storage in self.trace.entered}
-        for storage, (outside, _) in self.trace.entered.items():
+        self._held = {storage: storage.value for storage in self.trace.storages}
+        for storage, (outside, _) in self.trace.storages.items():
             storage.value = outside
         switch(self.parent)
 
@@ -50,13 +50,13 @@ class Body:
 
     def entry(self, storage: Storage) -> tuple[Value, Value]:
         """What a storage that is known here held as the body began: the value outside, and the one inside."""
-        found: tuple[Value, Value] = self.trace.entered[storage]
+        found: tuple[Value, Value] = self.trace.storages[storage]
         return found
 
     def captured(self, carried: Sequence[Value]) -> dict[Value, Value]:
         """Inside -> outside, for all inputs that are not carried."""
         outer = {inside: outside for outside, inside in self.trace.builder.captured.items()}
-        outer |= {inside: outside for outside, inside in self.trace.entered.values()}
+        outer |= {inside: outside for outside, inside in self.trace.storages.values()}
         return {v: outer[v] for v in self.trace.builder.inputs if v in outer and v not in carried}
 
     def finish(self, carried: Sequence[Value], outputs: Sequence[Value]) -> tuple[Graph, list[Value]]:

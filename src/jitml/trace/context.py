@@ -233,6 +233,8 @@ class Attempt:
             scope.refusal = None
             scope = scope.parent
         return True
+
+
 def switch(trace: Trace) -> None:
     """Record into another trace from here on: into the body of a region, or again into what surrounds it."""
     _current.set(trace)

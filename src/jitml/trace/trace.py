@@ -133,7 +133,7 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
     known = Decisions()
     while True:
         try:
-            traced = _attempt(function, args, kwargs, known)
+            traced = _attempt(function, args, kwargs, known, host_calls)
         except Restart:
             continue
         except Exception:
@@ -144,7 +144,9 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
             return traced
 
 
-def _attempt(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], known: Decisions) -> Traced:
+def _attempt(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], known: Decisions, host_calls: bool
+) -> Traced:
     """Trace once, with what earlier attempts have taught.
 
     Raises:
