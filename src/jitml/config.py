@@ -5,6 +5,7 @@ JITML_NUM_THREADS   threads a compiled program may use; default: the cores this 
 JITML_DUMP          stages printed to stderr as programs are compiled: a comma-separated list of `graph`, `kernels`,
                     `memory`, `llvm`, `asm`, or `all`. Default: none.
 JITML_CHECK         `1`: verify each layer's data after each stage (slower to compile; always on in jitml's tests).
+JITML_MAX_UNROLL    iterations of a loop that may be traced one by one where it cannot stay a loop. Default: 1000.
 JITML_CPU           compile for this LLVM CPU name (`x86-64-v3`, `znver4`) in place of the one found, with the features
                     that its name implies. For tests and for reproducing another machine's code: code for a CPU that
                     has more than this one dies with SIGILL.
@@ -33,6 +34,7 @@ class Config:
     dump: frozenset[str] = frozenset()
     check: bool = False
     cpu: str | None = None
+    max_unroll: int = 1000
 
 
 def read(environment: Mapping[str, str]) -> Config:
@@ -48,6 +50,7 @@ def read(environment: Mapping[str, str]) -> Config:
         num_threads=_threads(environment.get("JITML_NUM_THREADS", "")),
         dump=_stages(environment.get("JITML_DUMP", "")),
         check=environment.get("JITML_CHECK", "") not in ("", "0"),
+        max_unroll=_count(environment.get("JITML_MAX_UNROLL", "1000")),
         cpu=environment.get("JITML_CPU") or None,
     )
 
@@ -57,6 +60,12 @@ def _threads(text: str) -> int | None:
         return None
     if not text.isdecimal() or int(text) < 1:
         raise ConfigError(f"JITML_NUM_THREADS={text!r} is not a number of threads", remedy="Set it to 1 or more, or unset it.")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigError(f"JITML_MAX_UNROLL={text!r} is not a number of iterations", remedy="Set it to 1 or more, or unset it.")
     return int(text)
 
 

@@ -35,14 +35,14 @@ class Thing:
 
 
 def branch(x: Array) -> Any:
-    if x[0, 0] > 0:
+    if any([x[0, 0] > 0]):
         return x
     return -x
 
 
 def swallowed(x: Array) -> Any:
     try:
-        if x.sum() > 0:
+        if any([x.sum() > 0]):
             return x
     except Exception:
         pass
@@ -95,11 +95,13 @@ def appends(x: Array) -> Any:
 OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     (
         "a branch on a traced value", branch, (X,),
-        "branches and loops on traced values are not supported yet (bool[])", INSTEAD_OF_BRANCHES,
+        "something that is not a branch or a loop of the jitted function needs the truth of a traced value (bool[])",
+        INSTEAD_OF_BRANCHES,
     ),
     (
         "a refusal that an except swallows", swallowed, (X,),
-        "branches and loops on traced values are not supported yet (bool[])", INSTEAD_OF_BRANCHES,
+        "something that is not a branch or a loop of the jitted function needs the truth of a traced value (bool[])",
+        INSTEAD_OF_BRANCHES,
     ),
     (
         "a refusal in other words", reworded, (X,),
@@ -242,9 +244,9 @@ def test_an_error_reads_as_a_whole() -> None:
         jitml.jit(branch)(X)
     line = branch.__code__.co_firstlineno + 1
     assert str(caught.value) == (
-        "branches and loops on traced values are not supported yet (bool[])\n"
+        "something that is not a branch or a loop of the jitted function needs the truth of a traced value (bool[])\n"
         f"  {__file__}:{line} in branch\n"
-        "    if x[0, 0] > 0:\n"
+        "    if any([x[0, 0] > 0]):\n"
         f"{INSTEAD_OF_BRANCHES}"
     )
     assert isinstance(caught.value, NotImplementedError)

@@ -18,43 +18,36 @@ DRAWS = "random numbers drawn inside"
 WAITING = {
     "azimuthal_integration": SIZES,
     "bellman_ford": BRANCHES,
-    "bubble_sort": BRANCHES,
-    "channel_flow": WHILES,
-    "conjugate_gradient": WHILES,
+    "correlation": "places of windows, whose bounds are not proved",
+    "covariance": "places of windows, whose bounds are not proved",
     "crc16": "integers of array elements",
     "edit_distance": BRANCHES,
-    "floyd_steinberg": BRANCHES,
-    "game_of_life": BRANCHES,
     "histogram": BRANCHES,
-    "householder_qr": BRANCHES,
-    "insertion_sort": BRANCHES,
-    "jacobi_2d": WHILES,
-    "jacobi_eigenvalues": BRANCHES,
+    "ising": DRAWS,
     "k_means": SIZES,
-    "knapsack": BRANCHES,
-    "logistic_regression": WHILES,
     "longest_common_subsequence": BRANCHES,
-    "lu_pivoted": BRANCHES,
-    "mandelbrot_masked": SIZES,
+    "lu": "places of windows, whose bounds are not proved",
     "mandelbrot_shrinking": SIZES,
+    "matrix_chain": "places of windows, whose bounds are not proved",
     "monte_carlo_pi": DRAWS,
-    "newton_roots": BRANCHES,
     "nussinov": BRANCHES,
-    "pagerank": BRANCHES,
     "percolation": BRANCHES,
-    "power_iteration": BRANCHES,
     "random_walk": DRAWS,
     "runge_kutta_adaptive": WHILES,
-    "sandpile": WHILES,
     "sor_poisson": BRANCHES,
+    "spmv": "places of windows, whose bounds are not proved",
     "upwind_advection": WHILES,
-    "verlet": BRANCHES,
+    "viterbi": "places of windows, whose bounds are not proved",
 }
 
 
 def programs(waiting: dict[str, str]) -> list[Any]:
     def marks(name: str) -> list[Any]:
-        return [pytest.mark.xfail(strict=True, raises=jitml.JitmlError, reason=waiting[name])] if name in waiting else []
+        return (
+            [pytest.mark.xfail(strict=True, raises=(jitml.JitmlError, IndexError), reason=waiting[name])]
+            if name in waiting
+            else []
+        )
 
     return [pytest.param(name, marks=marks(name)) for name in NAMES]
 

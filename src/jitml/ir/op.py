@@ -43,6 +43,11 @@ def recording(recorder: Recorder | None) -> Iterator[None]:
         _active.reset(token)
 
 
+def record_into(recorder: Recorder) -> None:
+    """Send op calls to another recorder from here on, as far as the `recording` block around goes."""
+    _active.set(recorder)
+
+
 OPS: dict[str, Op] = {}
 
 

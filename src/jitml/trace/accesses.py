@@ -20,6 +20,7 @@ from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.outside import load, observe, place_of
 from jitml.trace.random import TracedGenerator, is_generator
+from jitml.trace.regions import effect
 from jitml.trace.registry import FUNCTIONS, call
 from jitml.trace.tracers import TracedArray, is_traced, lift
 
@@ -36,6 +37,7 @@ class Accesses:
     """The hooks of names, attributes and subscripts; `calls.Hooks` has them too."""
 
     __slots__ = ("convert", "function", "trace")
+    effect = staticmethod(effect)
     slice = staticmethod(slice)
 
     def __init__(self, trace: Trace, function: FunctionType, convert: Converter) -> None:
@@ -164,6 +166,8 @@ class Accesses:
             return lift(obj)
         if not is_traced(obj) and place_of(self.trace, obj) is not None:
             self._refuse_write(obj)
+        if not is_traced(obj):
+            self.effect(obj)
         return obj
 
     def _refuse_write(self, obj: Any) -> None:

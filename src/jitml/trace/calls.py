@@ -113,6 +113,10 @@ class Hooks(Accesses, Steering):
             )
         if id(owner) in self.trace.places and getattr(function, "__name__", "") in _MUTATORS:
             self._refuse_write(owner)
+        if getattr(function, "__name__", "") in _MUTATORS and type(owner).__module__ in ("builtins", "collections"):
+            self.effect(owner)
+        if function is next or function in (setattr, delattr):
+            self.effect(function)
 
 
 def _is_scipys(function: Any) -> bool:

@@ -19,7 +19,7 @@ from jitml.errors import JitmlError, Source, TraceError, UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, Sym, limits
 from jitml.ir.graph import GraphBuilder, Value
-from jitml.ir.op import recording
+from jitml.ir.op import record_into, recording
 from jitml.ir.types import Aval
 from jitml.trace.host import Host, Slot
 
@@ -102,6 +102,14 @@ class Trace:
         self.generators: dict[Slot, Any] = {}  # of random numbers, from outside: slot -> (generator, TracedGenerator)
         self.examples: dict[Value, Any] = {}
         self.entered: dict[Value, Value] = {}
+        # Of the body of a region: storages from around it, with their values outside and inside, and those it writes.
+        self.is_body = False
+        self.storages: dict[Any, tuple[Value, Value]] = {}
+        self.written: dict[Any, None] = {}
+        self.made: dict[int, Any] = {}  # objects that the body itself has made, by id
+        # Of the root: the regions that are being recorded, innermost last, and what earlier attempts have taught.
+        self.open: list[Any] = []
+        self.decisions: Any = None
 
     def add_input(self, aval: Aval, slot: Slot) -> Value:
         """A new input of the root trace, filled from a slot of the host program; inner traces capture it."""
@@ -228,11 +236,19 @@ class Attempt:
         return True
 
 
+def switch(trace: Trace) -> None:
+    """Record into another trace from here on: into the body of a region, or again into what surrounds it."""
+    _current.set(trace)
+    record_into(trace.builder)
+
+
 def refuse(error: JitmlError) -> NoReturn:
     """Raise `error`, and again when the trace ends: an `except` in between must not compile the wrong branch."""
     if error.source is None:
         error.source = user_source()
     trace = _current.get()
+    if trace is not None and trace.root.decisions is not None:
+        trace.root.decisions.reconsider(trace, error)
     while trace is not None:
         trace.refusal = trace.refusal or error
         trace = trace.parent

@@ -52,6 +52,13 @@ class Expressions(ast.NodeTransformer):
         node.keywords = [self.visit(k) for k in node.keywords]
         return node
 
+    def _made(self, node: Any) -> ast.AST:
+        """A list, dict or set that is made here."""
+        self.generic_visit(node)
+        return node if isinstance(getattr(node, "ctx", None), ast.Store) else self._hook("made", node, node)
+
+    visit_List = visit_Dict = visit_Set = visit_ListComp = visit_DictComp = visit_SetComp = _made
+
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if self._is_own(node.id) or node.id == "__class__":
             return node

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,32 +14,65 @@ from jitml.trace.context import Trace, active_trace
 
 
 def constant_of(value: Value) -> np.ndarray[Any, Any] | None:
-    """The array that a value is bound to be; None if it depends on an array from outside.
+    """The array that a value is bound to be; None if it depends on an array from outside, or on how often a loop has run.
 
     It may depend on constants, and on Python numbers and NumPy scalars from outside, which are then guarded by value.
     """
     trace = active_trace()
-    makers: dict[Value, Node] = {}
-    scope: Trace | None = trace
-    while scope is not None:
-        makers |= {out: node for node in scope.builder.nodes for out in node.outputs}
-        scope = scope.parent
     inputs: dict[Value, Any] = {}
-    needed: set[Node] = set()
-    stack = [value]
-    while stack:
-        v = stack.pop()
-        node = makers.get(v)
-        if node is not None and node not in needed:
-            needed.add(node)
-            stack.extend(node.inputs)
-        elif node is None:
-            if v not in trace.root.scalars:
-                return None
+    order: dict[Node, None] = {}
+    alias: dict[Value, Value] = {}
+    for v, made in _origins(value, trace, alias):
+        if made is not None:
+            order[made] = None
+        elif v in trace.root.scalars:
             inputs[v] = trace.root.scalars[v]
+        else:
+            return None
     for slot, concrete in inputs.values():
         trace.host.require(slot, concrete)
-    order = tuple(node for node in dict.fromkeys(makers.values()) if node in needed)
+    nodes = [_renamed(node, alias) for node in order]
     arguments = [np.asarray(concrete, v.dtype) for v, (_, concrete) in inputs.items()]
     with recording(None):
-        return np.asarray(interpret(Graph(tuple(inputs), order, (value,)), arguments)[0])
+        return np.asarray(interpret(Graph(tuple(inputs), tuple(nodes), (_follow(value, alias),)), arguments)[0])
+
+
+def _renamed(node: Node, alias: dict[Value, Value]) -> Node:
+    if alias.keys().isdisjoint(node.inputs):
+        return node
+    return Node(node.op, tuple(_follow(v, alias) for v in node.inputs), node.params, node.outputs, node.source)
+
+
+def _follow(v: Value, alias: dict[Value, Value]) -> Value:
+    while v in alias:
+        v = alias[v]
+    return v
+
+
+def _origins(value: Value, trace: Trace, alias: dict[Value, Value]) -> Iterator[tuple[Value, Node | None]]:
+    """What a value is made of, in order of computation: inputs (with None) and nodes.
+
+    What a body captures is what it is outside (`alias` says so, inside -> outside); what a loop carries is an input.
+    """
+    scopes = [trace]
+    while scopes[-1].parent is not None:
+        scopes.append(scopes[-1].parent)
+    outside = {inside: outer for scope in scopes for outer, inside in scope.builder.captured.items()}
+    seen: set[Value] = set()
+    stack: list[tuple[Value, Node | None]] = [(value, None)]
+    while stack:
+        v, ready = stack.pop()
+        if ready is not None:
+            yield v, ready
+        elif v not in seen:
+            seen.add(v)
+            if v in outside:
+                alias[v] = outside[v]
+                stack.append((outside[v], None))
+                continue
+            node = next((made for scope in scopes if (made := scope.builder.maker(v)) is not None), None)
+            if node is None:
+                yield v, None
+            else:
+                stack.append((v, node))
+                stack.extend((x, None) for x in node.inputs)

@@ -279,7 +279,7 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
         return _chosen(function, *operands)
     if function not in _IN_GRAPH:
         return function(*(o.known() if type(o) is TracedNumber else o for o in operands))
-    return TracedNumber.of_value(trace, call(_IN_GRAPH[function], *operands).value)
+    return TracedNumber.of_value(trace, call(_IN_GRAPH[function], *map(_value, operands)).value)
 
 
 def _chosen(function: Callable[..., Any], *operands: Any) -> Any:

@@ -1,53 +1,81 @@
 """How does a traced condition, or a range worth rolling, become a region of the graph?  The traced drivers.
 
-`drivers.py` is the protocol that they follow, `steering.py` asks here for one.
+`drivers.py` is the protocol that they follow, `steering.py` asks here for one. Branches are captured in `branches.py`, loops in
+`loops.py`.
 """
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+from jitml.config import CONFIG
+from jitml.errors import UnsupportedError
+from jitml.ir.dims import Dim, limits
+from jitml.trace import branches, loops
+from jitml.trace.context import active_trace, current_trace, unsupported
+from jitml.trace.decisions import Mode, decisions, refuse_region, site
 from jitml.trace.drivers import Choice, Driver, Operand, Values, WhileDriver
+from jitml.trace.iteration import rows_of
+from jitml.trace.known import constant_of
+from jitml.trace.numbers import TracedNumber
+from jitml.trace.tracers import read
 
 
 def is_decided(test: Any) -> bool:
     """Whether Python decides: of a traced number or a constant, whose truth is then guarded."""
-    return True
+    if type(test) is TracedNumber:
+        if test.slot is not None:
+            return True
+        if test.size is not None:
+            low, high = limits(test.size)
+            return low > 0 or high < 0 or low == high
+    elif test.size != 1:
+        return True  # whose truth is ambiguous
+    return constant_of(read(test)) is not None
 
 
 def branch(test: Any) -> Driver:
     """Of `if test`, undecided."""
-    _refuse(test)
+    return branches.If(test)
 
 
 def choice(test: Any) -> Choice:
     """Of `x if test else y`, undecided."""
-    _refuse(test)
+    return branches.Ternary(test)
 
 
 def operand(left: Any, stops_if: bool) -> Operand:
     """Of `left and right` (where a False stops) or `left or right` (a True)."""
-    _refuse(left)
+    return branches.Both(left, stops_if)
 
 
 def negation(x: Any) -> Any:
     """`not x`, undecided."""
-    _refuse(x)
+    return branches.negation(x)
 
 
 def require(ok: Any) -> None:
     """`assert ok`, undecided."""
-    _refuse(ok)
+    branches.require(ok)
 
 
 def rows(iterable: Any) -> Driver | None:
     """Of a `for` over this, if it is to be rolled."""
-    return None
+    trace = current_trace()
+    if trace is None or trace.root.decisions is None:
+        return None
+    found = rows_of(iterable)
+    if found is None:
+        return None
+    if not isinstance(found.trip, Dim) and (found.trip < 2 or decisions().modes.get(site()) is Mode.PLAIN):
+        return None
+    return loops.For(found)
 
 
 def unless(stop: Any) -> Driver:
     """Of the iterations that remain of a plain `for` whose end turns out to be traced: each happens only if not `stop`."""
-    _refuse(stop)
+    raise UnsupportedError("a loop over a list ends early on a traced condition")
 
 
 def mark() -> Any:
@@ -55,28 +83,69 @@ def mark() -> Any:
     return None
 
 
-def loop(mark: Any, entry: Values) -> WhileDriver:
-    """Of a `while` whose test or flag turns out to be traced; `mark` and `entry` are from before its first test.
+def loop(mark: Any, entry: Values, stop: Any) -> WhileDriver:
+    """Of a `while` whose test or flag (then `stop`) turns out to be traced; `mark` and `entry` are from before its first test.
 
     `enter` brings the values of now: it may go on from those (what has run is peeled) or begin anew from `entry`.
     """
-    raise AssertionError("nothing is undecided")
+    return loops.While(stop)
+
+
+def effect(obj: Any) -> None:
+    """An object of Python's is about to be changed: once, while tracing. In a body that is fine only for what it has made."""
+    trace = current_trace()
+    if trace is not None and trace.is_body and id(obj) not in trace.made:
+        unsupported(
+            f"a {type(obj).__name__} is changed under a condition, or in a loop, that only the compiled program decides",
+            "Use an array, and write into it.",
+        )
+
+
+def made(obj: Any) -> Any:
+    """An object that the function has just made."""
+    trace = current_trace()
+    if trace is not None and trace.is_body:
+        trace.made[id(obj)] = obj
+    return obj
+
+
+def counted(iterable: Iterable[Any]) -> Iterator[Any]:
+    """The elements of a loop that is unrolled into the graph, as long as that stays in bounds."""
+    trace = current_trace()
+    if trace is None:
+        yield from iterable
+        return
+    place = site()
+    before = len(trace.builder.nodes)
+    for done, element in enumerate(iterable):
+        recorded = len(trace.builder.nodes) - before
+        if recorded > 10 * CONFIG.max_unroll or (done >= CONFIG.max_unroll and recorded >= done):
+            refuse_region(
+                f"a loop is unrolled into the graph, and after {done} iterations there is no end to it ({recorded} operations)",
+                place,
+                "Write it so that it can stay a loop, or raise the limit JITML_MAX_UNROLL.",
+            )
+        yield element
 
 
 def dead_end(caught: bool) -> bool:
     """Whether to leave out a `raise` because a captured branch ends with it. `caught`: by the same function."""
+    trace = current_trace()
+    if trace is not None and not caught and trace.root.open and isinstance(trace.root.open[-1], branches.Fork):
+        trace.root.open[-1].raise_here()
     return False
 
 
 def depth() -> int:
     """How many regions are open."""
-    return 0
+    trace = current_trace()
+    return len(trace.root.open) if trace is not None else 0
 
 
 def unwind(depth: int) -> None:
     """An exception was caught in front of which only `depth` regions were open."""
-
-
-def _refuse(test: Any) -> NoReturn:
-    bool(test)
-    raise AssertionError("undecided")
+    trace = current_trace()
+    if trace is not None and len(trace.root.open) > depth:
+        error = UnsupportedError("an exception that depends on a traced condition is caught in the jitted function")
+        decisions().reconsider(active_trace(), error)
+        raise error

@@ -80,7 +80,7 @@ class PlainFor(_Late):
         self.iterable = iterable
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.iterable)
+        return regions.counted(self.iterable)
 
     def stops(self, stop: Any, names: Names, values: Values, targets: Names = ()) -> bool:
         if not is_traced(stop):
@@ -102,15 +102,14 @@ class PlainWhile(_Late):
         self.pending = False
 
     def __iter__(self) -> Iterator[Any]:
-        while not self.drives:
-            yield None
+        yield from regions.counted(iter(lambda: self.drives, True))
         yield from self.rest
 
     def test(self, value: Any) -> bool:
-        if type(value) is bool:
-            return value
         if self.drives:
             return self.rest.test(value)  # type: ignore[attr-defined]  # the rest of a while is one
+        if type(value) is bool:
+            return value
         self.pending = is_traced(value) and not regions.is_decided(value)
         return not self.pending and bool(value)
 
@@ -118,10 +117,10 @@ class PlainWhile(_Late):
         return self.drives or not self.pending or self._take_over(names, values)
 
     def stops(self, stop: Any, names: Names, values: Values) -> bool:
-        return self._take_over(names, values) if is_traced(stop) else bool(stop)
+        return self._take_over(names, values, stop) if is_traced(stop) else bool(stop)
 
-    def _take_over(self, names: Names, values: Values) -> bool:
-        self.rest = regions.loop(self.mark, self.entry)
+    def _take_over(self, names: Names, values: Values, stop: Any = False) -> bool:
+        self.rest = regions.loop(self.mark, self.entry, stop)
         self.drives = True
         self.rest.enter(names, values)
         return False
@@ -131,6 +130,7 @@ class Steering:
     """The hooks of control flow; `calls.Hooks` has them too."""
 
     __slots__ = ()
+    made = staticmethod(regions.made)
     UNDEF = UNDEF
     locals = staticmethod(builtins.locals)
 

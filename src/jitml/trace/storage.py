@@ -34,9 +34,11 @@ class Storage:
     """The memory of one base array: what it holds now and, for an array from outside, where it comes from.
 
     `slot` is the array itself in the host program, `entry` what the graph is given: the same, or a copy in native layout.
+    `serial` says which storages are older.
     """
 
-    __slots__ = ("entry", "mutated", "slot", "strides", "trace", "value")
+    __slots__ = ("__weakref__", "entry", "mutated", "serial", "slot", "strides", "trace", "value")
+    count = itertools.count()
 
     def __init__(self, trace: Trace, value: Value, *, strides: Ints | None = None, slot: Slot = -1, entry: Slot = -1) -> None:
         self.trace = trace
@@ -45,6 +47,7 @@ class Storage:
         self.slot = slot
         self.entry = entry
         self.mutated = False
+        self.serial = next(Storage.count)
 
     @property
     def is_external(self) -> bool:
@@ -53,8 +56,11 @@ class Storage:
 
     def load(self) -> Value:
         """The current value; refused outside the trace that the storage belongs to."""
-        if self.trace.closed or not self.trace.encloses(active_trace()):
+        trace = active_trace()
+        if self.trace.closed or not self.trace.encloses(trace):
             raise leaked()
+        if trace is not self.trace:
+            self._enter(trace)
         return self.value
 
     def store(self, value: Value) -> None:
@@ -63,12 +69,33 @@ class Storage:
         if self.trace.closed or not self.trace.encloses(trace):
             raise leaked()
         if trace is not self.trace:
-            unsupported(
-                f"an array {value.aval} from outside is written inside a function that is being transformed",
-                "Return the new value from the function instead, or write to a copy made inside it.",
-            )
+            self._enter(trace)
+            self._report(trace)
         self.value = value
         self.mutated = True
+
+    def _enter(self, trace: Trace) -> None:
+        """A body of a region sees what the storage held as the body began through an input of its own."""
+        if trace is self.trace or trace.parent is None or self in trace.storages:
+            return
+        self._enter(trace.parent)
+        if trace.is_body:
+            inside = trace.builder.add_input(self.value.aval)
+            trace.storages[self] = (self.value, inside)
+            trace.entered[inside] = self.value
+            self.value = inside
+
+    def _report(self, trace: Trace) -> None:
+        """Every region around the write has to hand the result on."""
+        inner: Trace | None = trace
+        while inner is not None and inner is not self.trace:
+            if not inner.is_body:
+                unsupported(
+                    f"an array {self.value.aval} from outside is written inside a function that is being transformed",
+                    "Return the new value from the function instead, or write to a copy made inside it.",
+                )
+            inner.written[self] = None
+            inner = inner.parent
 
 
 @dataclass(frozen=True, slots=True)

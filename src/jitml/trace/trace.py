@@ -27,6 +27,8 @@ from jitml.ir.ops.host import keeping_made
 from jitml.ir.types import BOOL, F64, I64
 from jitml.trace.context import Trace, activate, active_trace, last_user_source, user_source
 from jitml.trace.convert import convert
+from jitml.trace.decisions import Decisions
+from jitml.trace.drivers import Restart
 from jitml.trace.host import Host, Slot
 from jitml.trace.memory import all_disjoint, disjoint
 from jitml.trace.numbers import TracedNumber
@@ -130,13 +132,43 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
         UnsupportedError: the function does something that cannot be compiled.
     """
     register_imported()
+    known = Decisions()
+    while True:
+        try:
+            traced = _attempt(function, args, kwargs, known, host_calls)
+        except Restart:
+            continue
+        except Exception:
+            if known.restart is not None:
+                continue
+            raise
+        if known.restart is None:
+            return traced
+
+
+def _attempt(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], known: Decisions, host_calls: bool
+) -> Traced:
+    """Trace once, with what earlier attempts have taught.
+
+    Raises:
+        Restart: this one has taught something, too.
+    """
     leaves, spec = flatten((args, dict(kwargs)))
     names = leaf_names(spec, _parameters(function))
     recording = Trace(host_calls=host_calls)
+    recording.decisions = known
+    known.begin()
     with _explained(recording), activate(recording), keeping_made():
         tracers = [_enter(recording, position, leaf, name) for position, (leaf, name) in enumerate(zip(leaves, names))]
         traced_args, traced_kwargs = unflatten(spec, tracers)
-        result = convert(function)(*traced_args, **traced_kwargs)
+        try:
+            result = convert(function)(*traced_args, **traced_kwargs)
+        except Exception as error:
+            known.reconsider(recording, error)
+            raise
+        if recording.open:
+            known.reconsider(recording, UnsupportedError("an exception that leaves a captured region is caught"))
         _check_containers(traced_args, traced_kwargs, tracers, spec)
         return _finish(recording, spec, result)
 

@@ -41,6 +41,7 @@ from jitml.trace.storage import (
     write_through,
 )
 
+_NOT_A_BRANCH = "something that is not a branch or a loop of the jitted function needs the truth of a traced value"
 _INSTEAD_OF_BRANCHES = (
     "np.where(condition, a, b) chooses between values; for max, min, sorted, all, any, and, or: np.maximum, np.minimum, np.sort, "
     "np.all, np.any, np.logical_and, np.logical_or."
@@ -124,7 +125,7 @@ class Traced:
                     "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that it is not empty."
                 )
             raise ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")
-        return bool(self._concrete("branches and loops on traced values are not supported yet", _INSTEAD_OF_BRANCHES))
+        return bool(self._concrete(_NOT_A_BRANCH, _INSTEAD_OF_BRANCHES))
 
     def __int__(self) -> int:
         return int(self._number("int()", "astype(int)"))

@@ -1,0 +1,73 @@
+"""How is the body of a region recorded?  `Body`: an inner trace that can be left and taken up again, until it is a graph.
+
+While a body is recorded, storages from around it hold values of the body: the first read gives it an input for what they held
+(`Storage.load`). Leaving it puts back what they hold outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jitml.ir.graph import Graph, Value
+from jitml.trace.context import Trace, active_trace, switch
+from jitml.trace.storage import Storage
+
+
+class Body:
+    """A recording inside the current one."""
+
+    def __init__(self) -> None:
+        self.parent = active_trace()
+        self.trace = Trace(self.parent)
+        self.trace.is_body = True
+        self._held: dict[Storage, Value] = {}
+
+    def resume(self) -> None:
+        """Record into the body."""
+        for storage, value in self._held.items():
+            storage.value = value
+        switch(self.trace)
+
+    def suspend(self) -> None:
+        """Record into what surrounds it; storages are as if the body had not run."""
+        self._held = {storage: storage.value for storage in self.trace.storages}
+        for storage, (outside, _) in self.trace.storages.items():
+            storage.value = outside
+        switch(self.parent)
+
+    def input(self, like: Value) -> Value:
+        """A new input for something that the region carries."""
+        return self.trace.builder.add_input(like.aval)
+
+    @property
+    def written(self) -> tuple[Storage, ...]:
+        """The storages from around the body that it writes."""
+        return tuple(self.trace.written)
+
+    def held(self, storage: Storage) -> Value | None:
+        """What a storage from around holds at the end of a body that is suspended; None if the body does not know it."""
+        return self._held.get(storage)
+
+    def entry(self, storage: Storage) -> tuple[Value, Value]:
+        """What a storage that is known here held as the body began: the value outside, and the one inside."""
+        found: tuple[Value, Value] = self.trace.storages[storage]
+        return found
+
+    def captured(self, carried: Sequence[Value]) -> dict[Value, Value]:
+        """Inside -> outside, for all inputs that are not carried."""
+        outer = {inside: outside for outside, inside in self.trace.builder.captured.items()}
+        outer |= {inside: outside for outside, inside in self.trace.storages.values()}
+        return {v: outer[v] for v in self.trace.builder.inputs if v in outer and v not in carried}
+
+    def finish(self, carried: Sequence[Value], outputs: Sequence[Value]) -> tuple[Graph, list[Value]]:
+        """The graph, with the carried inputs first, and the values outside for the others. Call it in the body."""
+        builder = self.trace.builder
+        outputs = [builder.capture(v) for v in outputs]
+        self.trace.bind_outer()
+        used = {v for node in builder.nodes for v in node.inputs}.union(outputs)
+        outer = {v: outside for v, outside in self.captured(carried).items() if v in used}
+        return Graph((*carried, *outer), tuple(builder.nodes), tuple(outputs)), list(outer.values())
+
+    def close(self) -> None:
+        """Nothing may be recorded any more, and its values may not be used."""
+        self.trace.closed = True

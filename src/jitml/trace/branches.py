@@ -1,0 +1,391 @@
+"""How does an `if` on a traced condition become a `cond` node?  Both branches are recorded from the same state, then merged.
+
+What differs at their ends, names and storages that either writes, is a result of the region. A branch that ends with an exception
+is never merged: a `check` claims that it is not taken, and where the claim fails the program's own Python says what happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jitml.errors import UnsupportedError
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.types import BOOL
+from jitml.trace.bodies import Body
+from jitml.trace.context import active_trace, unsupported, user_source
+from jitml.trace.decisions import decisions, is_ours, site
+from jitml.trace.drivers import UNDEF, Names, Values
+from jitml.trace.names import Held, Kind, is_plain, join, kind_of, same, take_apart, truth, value_as
+from jitml.trace.numbers import TracedNumber
+from jitml.trace.storage import Storage
+
+_MOST_INLINED = 8
+_CHEAP = {
+    ops.full, ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge, ops.bit_and, ops.bit_or, ops.bit_xor, ops.bit_not, ops.select,
+    ops.add, ops.sub, ops.mul, ops.neg, ops.abs, ops.minimum, ops.maximum, ops.convert, ops.isnan, ops.isinf, ops.isfinite,
+}  # fmt: skip
+
+
+class Side:
+    """One branch."""
+
+    def __init__(self, branch: bool) -> None:
+        self.branch = branch
+        self.body = Body()
+        self.ends: dict[str, Any] = {}
+
+
+@dataclass
+class Output:
+    """A result of the region: what it is in each branch, and where it goes."""
+
+    kind: Kind | None
+    leaves: tuple[Any, Any]
+    result: Any = None
+
+
+class Fork:
+    """A condition on which two bodies hang."""
+
+    def __init__(self, test: Any) -> None:
+        self.site = site()
+        self.source = user_source()
+        self.test = truth(test)
+        self.sides: dict[bool, Side] = {}
+        self.raising = decisions().raising.get(self.site, set())
+        self._open: Side | None = None
+        for branch in self.raising:
+            ok = ops.bit_not(self.test) if branch else self.test
+            ops.check(self.test, ok, error="AssertionError", message="a branch was taken that ends with an exception")
+
+    def enter_side(self, branch: bool) -> None:
+        """Begin to record a branch; what a check has ruled out of the other one holds here, where no region is needed."""
+        if not self.raising:
+            self._open = self.sides[branch] = Side(branch)
+            self._open.body.resume()
+            active_trace().root.open.append(self)
+
+    def leave_side(self) -> None:
+        side = self._open
+        if side is not None:
+            regions = active_trace().root.open
+            if regions[-1] is not self:
+                decisions().reconsider(active_trace(), UnsupportedError("an exception leaves a captured region"))
+            regions.pop()
+            side.body.suspend()
+            self._open = None
+
+    def amend(self, error: BaseException) -> None:
+        """Of an exception that is the program's own: the branch that raised it is not taken, or the program ends."""
+        if self._open is not None and not is_ours(error):
+            self.raise_here()
+
+    def raise_here(self) -> None:
+        """The open branch ends with an exception."""
+        known = decisions()
+        assert self._open is not None
+        known.raising.setdefault(self.site, set()).add(self._open.branch)
+        known.again()
+
+    def merge(self, names: Sequence[str]) -> dict[str, Any]:
+        """What the names hold after both branches; storages are written."""
+        then, orelse = self.sides[True], self.sides[False]
+        outputs: list[Output] = []
+        merged = {name: self._merge(name, then.ends.get(name, UNDEF), orelse.ends.get(name, UNDEF), outputs) for name in names}
+        storages = list(dict.fromkeys((*then.body.written, *orelse.body.written)))
+        self._emit(outputs, storages)
+        then.body.close()
+        orelse.body.close()
+        return {name: finish(outputs) for name, finish in merged.items()}
+
+    def _merge(self, name: str, a: Any, b: Any, outputs: list[Output]) -> Any:
+        """A function that makes the name's value once the outputs are there."""
+        if same(a, b):
+            return lambda _: a
+        ours = name.startswith("__jm_")
+        if a is UNDEF or b is UNDEF:
+            if not ours and name not in decisions().wanted.get(self.site, ()):
+                decisions().lost[name] = self.site
+                return lambda _: UNDEF
+            if not ours:
+                bound = self.test if b is UNDEF else ops.bit_not(self.test)
+                message = f"cannot access local variable '{name}' where it is not associated with a value"
+                ops.check(self.test, bound, error="UnboundLocalError", message=message)
+        one, other = (take_apart(x if x is not UNDEF else None) for x in (a, b))
+        if a is UNDEF:
+            return self._merge_leaves(name, other, (None,) * len(other.leaves), other.leaves, outputs)
+        if b is UNDEF:
+            return self._merge_leaves(name, one, one.leaves, (None,) * len(one.leaves), outputs)
+        if one.spec != other.spec:
+            _refuse(name, a, b)
+        return self._merge_leaves(name, one, one.leaves, other.leaves, outputs)
+
+    def _merge_leaves(self, name: str, held: Held, xs: Sequence[Any], ys: Sequence[Any], outputs: list[Output]) -> Any:
+        made = []
+        for kind, x, y in zip(held.kinds, xs, ys):
+            if same(x, y):
+                made.append(Output(None, (x, y), x))
+                continue
+            missing = x is None or y is None
+            kinds = [k for k in (kind_of(x), kind_of(y)) if k is not None]
+            common = kind if missing else join(*kinds) if len(kinds) == 2 else None
+            if common is None and missing and kind is None:
+                made.append(Output(None, (x, y), y if x is None else x))  # an object beside nothing
+                continue
+            if common is None:
+                _refuse(name, x, y)
+            made.append(Output(common, (x, y)))
+            outputs.append(made[-1])
+        return lambda _: held.rebuild([output.result for output in made])
+
+    def _emit(self, outputs: list[Output], storages: list[Storage]) -> None:
+        ends: dict[bool, list[Value]] = {}
+        for branch, side in self.sides.items():
+            side.body.resume()
+            ends[branch] = [_end(output, 0 if branch else 1) for output in outputs]
+            ends[branch] += [storage.load() for storage in storages]
+            side.body.suspend()
+        results = _region(self.test, self.sides[True].body, self.sides[False].body, ends[True], ends[False])
+        for output, value in zip(outputs, results):
+            assert output.kind is not None
+            output.result = _shown(output, value)
+        for storage, value in zip(storages, results[len(outputs) :]):
+            storage.store(value)
+
+
+def _shown(output: Output, value: Value) -> Any:
+    assert output.kind is not None
+    return output.kind.show(value)
+
+
+def _end(output: Output, which: int) -> Value:
+    leaf, kind = output.leaves[which], output.kind
+    assert kind is not None
+    if leaf is None:  # not bound here, and not read where it is not
+        return ops.full(value=0, shape=kind.aval.shape, dtype=kind.aval.dtype)
+    return value_as(leaf, kind)
+
+
+def _refuse(name: str, a: Any, b: Any) -> None:
+    what = f"{name} is" if not name.startswith("__jm_") else "the function returns" if name == "__jm_value" else "the value is"
+    unsupported(
+        f"after a branch on a traced condition {what} {_told(a)} or {_told(b)}",
+        "Give both branches values of one type: arrays of the same shape and dtype, or numbers.",
+    )
+
+
+def _told(x: Any) -> str:
+    kind = kind_of(x)
+    if kind is None:
+        return repr(x) if is_plain(x) and isinstance(x, (str, type(None))) else f"a {type(x).__name__}"
+    if kind.form == "number":
+        return f"a Python {x.__class__.__name__}"
+    return str(kind.aval) if kind.form == "array" else f"a NumPy {kind.aval.dtype} scalar"
+
+
+def _region(test: Value, then: Body, orelse: Body, xs: list[Value], ys: list[Value]) -> list[Value]:
+    """The results of a cond: what is the same in both branches, or known outside, is taken from there."""
+    graphs: list[Graph] = []
+    outer: list[list[Value]] = []
+    for body, ends in ((then, xs), (orelse, ys)):
+        body.resume()
+        graph, captured = body.finish((), ends)
+        body.suspend()
+        graphs.append(graph)
+        outer.append(captured)
+    outside = [dict(zip(graph.inputs, captured)) for graph, captured in zip(graphs, outer)]
+    results: list[Value | None] = []
+    for x, y in zip(graphs[0].outputs, graphs[1].outputs):
+        known = outside[0].get(x)
+        results.append(known if known is not None and known is outside[1].get(y) else None)
+    wanted = [n for n, result in enumerate(results) if result is None]
+    graphs = [Graph(g.inputs, g.nodes, tuple(g.outputs[n] for n in wanted)) for g in graphs]
+    effects = any(node.has_effect for graph in graphs for node in graph.nodes)
+    if wanted and not effects and all(_is_cheap(graph) for graph in graphs):
+        made = _chosen(test, graphs, outer)
+    elif wanted or effects:
+        made = _cond(test, graphs, outer)
+    else:
+        made = []
+    for n, value in zip(wanted, made):
+        results[n] = value
+    return [value for value in results if value is not None]
+
+
+def _is_cheap(graph: Graph) -> bool:
+    """Whether computing both sides and choosing costs less than a branch: a few operations on scalars that cannot fail."""
+    nodes = _needed(graph)
+    return (
+        len(nodes) <= _MOST_INLINED
+        and all(node.op in _CHEAP and all(v.shape == () for v in (*node.inputs, *node.outputs)) for node in nodes)
+        and all(v.shape == () for v in graph.outputs)
+    )
+
+
+def _needed(graph: Graph) -> list[Node]:
+    live = set(graph.outputs)
+    kept = []
+    for node in reversed(graph.nodes):
+        if not live.isdisjoint(node.outputs):
+            live.update(node.inputs)
+            kept.append(node)
+    return kept[::-1]
+
+
+def _chosen(test: Value, graphs: list[Graph], outer: list[list[Value]]) -> list[Value]:
+    builder = active_trace().builder
+    sides = [
+        builder.inline(Graph(graph.inputs, tuple(_needed(graph)), graph.outputs), captured)
+        for graph, captured in zip(graphs, outer)
+    ]
+    return [choose(test, x, y) for x, y in zip(*sides)]
+
+
+def choose(test: Value, x: Value, y: Value) -> Value:
+    """x where the test holds, else y; of truths that are constants only the test is left."""
+    if x.dtype == BOOL:
+        known = _bool(x), _bool(y)
+        if known == (True, False):
+            return test
+        if known == (False, True):
+            return ops.bit_not(test)
+        if known[0] is True:
+            return ops.bit_or(test, y)
+        if known[1] is False:
+            return ops.bit_and(test, x)
+    return ops.select(test, x, y)
+
+
+def _bool(x: Value) -> bool | None:
+    maker = active_trace().builder.maker(x)
+    return bool(maker.params["value"]) if maker is not None and maker.op is ops.full else None
+
+
+def _cond(test: Value, graphs: list[Graph], outer: list[list[Value]]) -> list[Value]:
+    """The node; both branches get the same inputs, and bind all sizes that those mention."""
+    sizes = active_trace().root.sizes
+    captured = list(dict.fromkeys(v for values in outer for v in values))
+    mentioned = sorted({sym for v in captured for sym in v.aval.syms}, key=lambda sym: sym.serial)
+    captured = list(dict.fromkeys((*captured, *(sizes[sym] for sym in mentioned))))
+    unified = []
+    for graph, values in zip(graphs, outer):
+        inner: dict[Value, Value] = {}
+        replaced: dict[Value, Value] = {}
+        for inside, outside in zip(graph.inputs, values):
+            if outside in inner:
+                replaced[inside] = inner[outside]
+            inner.setdefault(outside, inside)
+        for v in captured:
+            inner.setdefault(v, Value(v.aval))
+        bound = graph.binders()
+        binds = [Node(ops.bind, (inner[sizes[sym]],), {"sym": sym}, ()) for sym in mentioned if sym not in bound]
+        nodes = [_with_inputs(node, replaced) for node in graph.nodes]
+        outputs = tuple(replaced.get(v, v) for v in graph.outputs)
+        unified.append(Graph(tuple(inner[v] for v in captured), (*binds, *nodes), outputs))
+    return list(ops.cond(test, *captured, then=unified[0], orelse=unified[1]))
+
+
+def _with_inputs(node: Node, replaced: dict[Value, Value]) -> Node:
+    if replaced.keys().isdisjoint(node.inputs):
+        return node
+    return Node(node.op, tuple(replaced.get(v, v) for v in node.inputs), node.params, node.outputs, node.source)
+
+
+class If(Fork):
+    """The driver of an `if`."""
+
+    drives = True
+
+    def enter(self, names: Names, values: Values, targets: Names = ()) -> None:
+        self.names = names
+        self.entry = {name: values.get(name, UNDEF) for name in names}
+        self.ends = self.entry
+
+    def __iter__(self) -> Iterator[bool]:
+        for branch in (True, False):
+            if branch not in self.raising or self.raising == {True, False}:
+                self._branch = branch
+                self.enter_side(branch)
+                yield branch
+
+    def load(self) -> tuple[Any, ...]:
+        return tuple(self.entry.values())
+
+    def step(self, values: Values, stop: Any = False) -> None:
+        ends = {name: values.get(name, UNDEF) for name in self.names}
+        if self.raising:
+            self.ends = ends
+        else:
+            self.sides[self._branch].ends = ends
+            self.leave_side()
+
+    def result(self) -> tuple[Any, ...]:
+        held = self.ends if self.raising else self.merge(self.names)
+        return tuple(held[name] for name in self.names)
+
+
+class Ternary(Fork):
+    """The driver of `x if test else y`."""
+
+    def then(self) -> bool:
+        if True in self.raising:
+            return False
+        self.enter_side(True)
+        return True
+
+    def orelse(self) -> bool:
+        self.leave_side()
+        if False in self.raising:
+            return False
+        self.enter_side(False)
+        return True
+
+    def end(self, x: Any, y: Any) -> Any:
+        self.leave_side()
+        if self.raising:
+            return y if True in self.raising else x
+        self.sides[True].ends["__jm_choice"] = x
+        self.sides[False].ends["__jm_choice"] = y
+        return self.merge(["__jm_choice"])["__jm_choice"]
+
+
+class Both(Fork):
+    """The driver of `left and right` (a False stops) and `left or right` (a True stops)."""
+
+    right = True
+
+    def __init__(self, left: Any, stops_if: bool) -> None:
+        super().__init__(left)
+        self.left = left
+        self.stops_if = stops_if
+        if not self.raising:
+            self.enter_side(stops_if)
+            self.leave_side()
+            self.sides[stops_if].ends["__jm_operand"] = left
+        self.right = (not stops_if) not in self.raising
+        if self.right:
+            self.enter_side(not stops_if)
+
+    def end(self, right: Any) -> Any:
+        self.leave_side()
+        if self.raising:
+            return right
+        self.sides[not self.stops_if].ends["__jm_operand"] = right
+        return self.merge(["__jm_operand"])["__jm_operand"]
+
+
+def negation(x: Any) -> TracedNumber:
+    """`not x`"""
+    return TracedNumber.of_value(active_trace(), ops.bit_not(truth(x)))
+
+
+def require(ok: Any) -> None:
+    """`assert ok`"""
+    test = truth(ok)
+    ops.check(test, test, error="AssertionError", message="")
+
+
+__all__ = ["Both", "Fork", "If", "Ternary", "choose", "negation", "require"]

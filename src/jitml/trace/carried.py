@@ -1,0 +1,271 @@
+"""What becomes of a name in a loop?  It stays what it is, it is carried from iteration to iteration, or the body makes it.
+
+`Name` holds this for one name and one pass. A carried array gets, in each pass, new memory with the contents that go from one
+iteration to the next: right as long as nobody else sees the memory that the name stands for, which is checked. Names that share
+memory go on sharing it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from jitml.errors import JitmlError, UnsupportedError
+from jitml.ir import ops
+from jitml.ir.graph import Node, Value
+from jitml.ir.types import BOOL, Aval
+from jitml.trace.bodies import Body
+from jitml.trace.context import user_source
+from jitml.trace.decisions import Mode, Site, decisions
+from jitml.trace.drivers import UNDEF
+from jitml.trace.names import Held, Kind, join, same, take_apart, value_as
+from jitml.trace.storage import Storage
+from jitml.trace.tracers import TracedArray, lift
+
+_TRUTH = Aval((), BOOL)
+_FLAG = Kind("number", _TRUTH)
+
+
+@dataclass
+class Carried:
+    """Something that goes from one iteration to the next: as the loop begins, as its body begins and as that ends."""
+
+    before: Callable[[], Value]  # computed outside the body
+    start: Value
+    end: Value
+
+
+class Demotable(Protocol):
+    site: Site
+    source: Any
+    born: int
+    mode: Mode
+    body: Body
+
+    def demote(self, reason: BaseException, mode: Mode | None = None) -> None: ...
+
+
+class Memory:
+    """New memory for the arrays that names bring into an iteration: right as long as nobody else sees the old one."""
+
+    def __init__(self, loop: Demotable) -> None:
+        self.loop = loop
+        self.known: dict[Storage, tuple[TracedArray, TracedArray, Value]] = {}  # entry storage -> what it was, is, holds
+        self.after: dict[Storage, TracedArray] = {}  # storage at the end of the body -> the array after the loop
+
+    def stand_in(self, leaf: Any, kind: Kind, name: str) -> tuple[TracedArray, Value]:
+        """An array with the contents of `leaf`; the same for names that hold the same array."""
+        before = leaf if type(leaf) is TracedArray else lift(leaf)
+        if before.storage not in self.known:
+            start = self.loop.body.trace.builder.add_input(kind.aval)
+            self.known[before.storage] = (before, kind.show(start), start)
+        first, now, start = self.known[before.storage]
+        if not same(first, before):
+            self._demote(f"{name} shares memory with another name that the loop binds anew")
+        return now, start
+
+    def check(self, ends: Sequence[tuple[Sequence[TracedArray], Sequence[TracedArray]]]) -> None:
+        """`ends`: for each name, its arrays as the loop begins and as the body ends."""
+        goes_to: dict[Storage, TracedArray] = {}
+        owners: dict[Storage, Storage | None] = {}
+        written = self.loop.body.written
+        for befores, afters in ends:
+            for before, after in itertools.zip_longest(befores, afters):
+                entry = before.storage if before is not None else None
+                if after.storage.trace is not self.loop.body.trace:
+                    self._demote("a name comes to stand for an array that was there before the loop", Mode.PEELED)
+                known = after if entry is None else goes_to.setdefault(entry, after)
+                if not same(known, after) or owners.setdefault(after.storage, entry) is not entry:
+                    self._demote("names share memory at the end of an iteration, but not at its start", Mode.PEELED)
+        for entry, (_, now, _) in self.known.items():
+            if (now.storage.mutated or entry in written) and entry.serial < self.loop.born:
+                self._demote("a name is bound to a new array, and the one it was bound to before is written", Mode.PEELED)
+
+    def _demote(self, reason: str, mode: Mode = Mode.PLAIN) -> None:
+        if self.loop.mode >= mode:
+            mode = Mode.PLAIN
+        self.loop.demote(UnsupportedError(reason, source=user_source()), mode)
+
+
+class Name:
+    """A name that the body may bind."""
+
+    def __init__(self, name: str, entry: Any) -> None:
+        self.name = name
+        self.entry = entry
+        self.held: Held | None = None if entry is UNDEF else take_apart(entry)
+        self.kinds: list[Kind | None] = list(self.held.kinds) if self.held else []
+        # Numbers and scalars are carried from the first pass on; whether the name keeps an array the end of the body shows.
+        first = self.kinds[0] if self.held is not None and self.held.spec.is_leaf() and self.kinds else None
+        self.is_carried = first is not None and first.form != "array"
+        # A flag says that the loop has ended, so that no body begins with it set; nor with the value that is returned.
+        self.is_flag = name.startswith("__jm_")
+        if self.is_flag:
+            self.is_carried = False
+        self.start: Any = entry
+        self.starts: list[Value | None] = []
+
+    def begin(self, body: Body, memory: Memory) -> None:
+        """What the name holds as a pass begins."""
+        if not self.is_carried or self.held is None:
+            self.start = False if self.is_flag and self.kinds and self.kinds[0] == _FLAG else self.entry
+            return
+        leaves = []
+        self.starts = []
+        for leaf, kind in zip(self.held.leaves, self.kinds):
+            start = None
+            if kind is not None and kind.form == "array":
+                leaf, start = memory.stand_in(leaf, kind, self.name)
+            elif kind is not None:
+                start = body.trace.builder.add_input(kind.aval)
+                leaf = kind.show(start)
+            leaves.append(leaf)
+            self.starts.append(start)
+        self.start = self.held.rebuild(leaves)
+
+    def moves(self, end: Any, loop: Demotable) -> bool:
+        """Whether the end of a pass shows that more is carried, or in another type, than it took for granted."""
+        if same(self.start, end) or self._is_made:
+            return False
+        if end is UNDEF:
+            loop.demote(self._error("is deleted in the loop"), Mode.PLAIN)
+        assert self.held is not None
+        held = take_apart(end)
+        if held.spec != self.held.spec:
+            loop.demote(self._error("becomes something else in the loop"))
+        moved = not self.is_carried
+        for n, (before, after) in enumerate(zip(self.kinds, held.kinds)):
+            if before == after and (before is not None or same(self.held.leaves[n], held.leaves[n])):
+                continue
+            joined = join(before, after) if before is not None and after is not None else None
+            if joined is None or not self.is_carried or not self._may_join(n, joined, loop.body):
+                loop.demote(self._error(f"is {before or 'another object'} first and {after or 'another object'} later"))
+            assert joined is not None
+            if joined != before:
+                self.kinds[n] = joined
+                moved = True
+        self.is_carried = True
+        return moved
+
+    @property
+    def _is_made(self) -> bool:
+        return self.entry is UNDEF or self.is_flag
+
+    def _may_join(self, n: int, joined: Kind, body: Body) -> bool:
+        """Whether the first iteration, with a Python number, computes what it would with a number of the other type."""
+        before = self.kinds[n]
+        if joined == before:
+            return True
+        start = self.starts[n]
+        assert start is not None
+        uses = [node for node in body.trace.builder.nodes if start in node.inputs]
+        return all(_takes_as(node, start, joined) for node in uses)
+
+    def _error(self, what: str) -> JitmlError:
+        return UnsupportedError(f"{self.name} {what}", source=user_source())
+
+    def arrays(self, x: Any) -> list[TracedArray]:
+        """The arrays among the leaves of what the name holds, where the loop hands it on."""
+        if x is UNDEF or (not self.is_carried and not self._is_made):
+            return []
+        return [leaf for leaf in take_apart(x).leaves if type(leaf) is TracedArray]
+
+    def outcome(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
+        """What the loop carries for this name, and what the name holds after it; `least` is how often the body runs at least."""
+        if self._is_made:
+            return self._made(end, body, site, least, memory)
+        if not self.is_carried:
+            return Outcome([], lambda _: self.entry)
+        assert self.held is not None
+        return _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, memory.after)
+
+    def _made(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
+        if end is UNDEF or same(self.start, end):
+            return Outcome([], lambda _: self.entry)
+        ends = take_apart(end)
+        ours = self.is_flag
+        inside = {node.params["sym"] for node in body.trace.builder.nodes if node.op is ops.bind}
+        syms = {sym for kind in ends.kinds if kind is not None for sym in kind.aval.syms}
+        wanted = self.name in decisions().wanted.get(site, ())
+        if (least == 0 and not ours and not wanted) or not inside.isdisjoint(syms):
+            decisions().lost[self.name] = site
+            return Outcome([], lambda _: UNDEF)
+        befores: Sequence[Any] = [None] * len(ends.leaves)
+        kinds = list(ends.kinds)
+        if self.held is not None:  # a flag or a value to return, from an iteration before
+            joined = [join(a, b) if a and b else a or b for a, b in zip(self.held.kinds, kinds)]
+            if self.held.spec != ends.spec or any(a is None for a, b in zip(joined, kinds) if b is not None):
+                memory.loop.demote(self._error("differs from iteration to iteration"), Mode.PLAIN)
+            befores, kinds = self.held.leaves, joined
+        starts = [body.trace.builder.add_input(kind.aval) if kind else None for kind in kinds]
+        outcome = _outcome(befores, starts, ends, kinds, memory.after)
+        if wanted and least == 0:
+            outcome.require_run(body, self.name)
+        return outcome
+
+
+@dataclass
+class Outcome:
+    """What a loop carries for a name, and how its value is made from the results."""
+
+    carried: list[Carried]
+    show: Callable[[list[Value]], Any]
+
+    def require_run(self, body: Body, name: str) -> None:
+        """The name is bound only if the body has run."""
+        show = self.show
+        ran = Carried(lambda: ops.full(value=False, shape=(), dtype=BOOL), body.trace.builder.add_input(_TRUTH), _true())
+        self.carried.append(ran)
+        message = f"cannot access local variable '{name}' where it is not associated with a value"
+
+        def checked(results: list[Value]) -> Any:
+            ops.check(results[-1], results[-1], error="UnboundLocalError", message=message)
+            return show(results[:-1])
+
+        self.show = checked
+
+
+def _outcome(
+    befores: Sequence[Any],
+    starts: Sequence[Value | None],
+    ends: Held,
+    kinds: Sequence[Kind | None],
+    after: dict[Storage, TracedArray],
+) -> Outcome:
+    carried = []
+    for before, start, end, kind in zip(befores, starts, ends.leaves, kinds):
+        if kind is not None:
+            assert start is not None
+            carried.append(Carried(partial(_before, before, kind), start, value_as(end, kind)))
+
+    def shown(leaf: Any, kind: Kind, value: Value) -> Any:
+        new = kind.show(value)
+        return after.setdefault(leaf.storage, new) if type(leaf) is TracedArray else new
+
+    def show(results: list[Value]) -> Any:
+        values = iter(results)
+        leaves = [leaf if kind is None else shown(leaf, kind, next(values)) for leaf, kind in zip(ends.leaves, kinds)]
+        return ends.rebuild(leaves)
+
+    return Outcome(carried, show)
+
+
+def _before(leaf: Any, kind: Kind) -> Value:
+    if leaf is None:  # not bound before the first iteration, and not read there
+        return ops.full(value=0, shape=kind.aval.shape, dtype=kind.aval.dtype)
+    return value_as(leaf, kind)
+
+
+def _takes_as(node: Node, number: Value, kind: Kind) -> bool:
+    """Whether a node does the same with a number that is converted beforehand."""
+    if node.op is ops.convert:
+        return bool(node.params["dtype"] == kind.aval.dtype)
+    return number.dtype == kind.aval.dtype and all(v.dtype in (number.dtype, BOOL) for v in node.inputs)
+
+
+def _true() -> Value:
+    value: Value = ops.full(value=True, shape=(), dtype=BOOL)
+    return value

@@ -1,0 +1,115 @@
+"""What have failed attempts at tracing a function taught?  `Decisions`: which loops not to roll, which branches raise.
+
+A body is traced without knowing whether it can be a region: it may ask for the number behind a loop's index, append to a list,
+or give a name another type than it had. Then nothing is undone. The decision is written down at the *site*, a place in the
+program with the calls that led there, and the whole function is traced anew (`Restart`). Decisions only grow, so that this ends.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from enum import IntEnum
+from types import FrameType
+from typing import Any, NoReturn, Protocol
+
+from jitml.errors import DerivativeError, JitmlError, LoweringError, Source, TraceError, UnsupportedError
+from jitml.trace.context import Trace, active_trace, is_users, user_source
+from jitml.trace.drivers import Restart
+
+Site = tuple[tuple[int, int], ...]
+_MOST_RESTARTS = 500
+
+
+class Mode(IntEnum):
+    """How a loop is traced: as one region; the first iteration apart; every iteration as plain Python runs it."""
+
+    ROLLED = 0
+    PEELED = 1
+    PLAIN = 2
+
+
+class Region(Protocol):
+    """Something that is being recorded."""
+
+    site: Site
+    source: Source | None
+
+    def amend(self, error: BaseException) -> None:
+        """An exception has left its body: decide what the next attempt does, if there is anything left to try."""
+
+
+class Decisions:
+    """What is known at each site."""
+
+    def __init__(self) -> None:
+        self.modes: dict[Site, Mode] = {}
+        self.reasons: dict[Site, BaseException] = {}
+        self.periods: dict[Site, int] = {}  # after how many iterations names that exchange arrays have their own again
+        self.raising: dict[Site, set[bool]] = {}  # branches that end with an exception
+        self.wanted: dict[Site, set[str]] = {}  # names that are read after a construct that may leave them unbound
+        self.lost: dict[str, Site] = {}  # names that a construct has left unbound, though they may be bound
+        self.restart: Restart | None = None
+        self._attempts = 0
+
+    def begin(self) -> None:
+        self.restart = None
+        self.lost.clear()
+        self._attempts += 1
+        if self._attempts > _MOST_RESTARTS:
+            raise UnsupportedError(f"control flow did not settle in {_MOST_RESTARTS} attempts at tracing")
+
+    def again(self) -> NoReturn:
+        """Trace anew, with what has just been decided. No `except` of the user's can prevent it."""
+        self.restart = Restart()
+        raise self.restart
+
+    def demote(self, site: Site, mode: Mode, reason: BaseException) -> None:
+        """Trace a loop in another mode, unless it is in that one already."""
+        if self.modes.get(site, Mode.ROLLED) < mode:
+            self.modes[site] = mode
+            self.reasons[site] = reason
+            self.again()
+
+    def reconsider(self, trace: Trace, error: BaseException) -> None:
+        """An exception goes through the open regions: begin anew if one of them can be traced otherwise."""
+        if self.restart is not None:  # a `finally` or an `except` on the way out has met the next exception
+            raise self.restart
+        if isinstance(error, NameError):
+            for name, site in self.lost.items():
+                if f"'{name}'" in str(error) and name not in self.wanted.setdefault(site, set()):
+                    self.wanted[site].add(name)
+                    self.again()
+        for region in reversed(trace.root.open):
+            region.amend(error)
+
+
+def decisions() -> Decisions:
+    """Those of the current attempt."""
+    found: Decisions = active_trace().root.decisions
+    return found
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether an error says what cannot be traced, and not what the program itself does wrong."""
+    return isinstance(error, (UnsupportedError, TraceError, LoweringError, DerivativeError, AssertionError))
+
+
+def site() -> Site:
+    """Where in the program the construct stands that is being entered, and through which calls it was reached."""
+    return tuple((id(frame.f_code), frame.f_lasti) for frame in _user_frames(sys._getframe(1)))
+
+
+def _user_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
+def refuse_region(what: str, site: Site, remedy: str = "") -> NoReturn:
+    """A construct can neither be captured nor run as plain Python."""
+    reason: Any = decisions().reasons.get(site)
+    text = f": {reason.message if isinstance(reason, JitmlError) else reason}" if reason is not None else ""
+    source = reason.source if isinstance(reason, JitmlError) and reason.source is not None else user_source()
+    raise UnsupportedError(f"{what}{text}", source=source, remedy=remedy or getattr(reason, "remedy", ""))

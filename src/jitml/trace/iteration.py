@@ -1,0 +1,159 @@
+"""What can a `for` go over without being unrolled?  `Rows`: a sequence whose elements are computed from a position.
+
+Ranges, also with bounds that only the program knows, the rows of a traced array, and `enumerate`, `zip`, `reversed` of those.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import UnsupportedError
+from jitml.ir import ops
+from jitml.ir.dims import Dim, Size, limits
+from jitml.ir.types import I64
+from jitml.trace.context import active_trace
+from jitml.trace.numbers import TracedNumber, size_of
+from jitml.trace.registry import call, implements
+from jitml.trace.sizes import HIGHEST, LOWEST, compute, larger, named, value_of_size
+from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, lift, read
+
+Position = Any  # an int, or a TracedNumber that is a size
+
+
+@dataclass(frozen=True)
+class Rows:
+    """`trip` elements; `at(position)` computes one. Iterating it, where nobody rolls the loop, is plain Python."""
+
+    trip: Size
+    at: Callable[[Position], Any]
+
+    def __len__(self) -> int:
+        return int(self.trip)
+
+    def __iter__(self) -> Iterator[Any]:
+        if isinstance(self.trip, Dim):
+            raise UnsupportedError(
+                f"something iterates {self.trip} times, which only the running program knows, and is no `for` loop",
+                remedy="Write it as a for loop, or as operations on whole arrays.",
+            )
+        return (self.at(position) for position in range(self.trip))
+
+
+def rows_of(iterable: Any) -> Rows | None:
+    """The sequence that an iterable is, if its elements can be computed from a position; else None."""
+    if type(iterable) is Rows:
+        return iterable
+    if type(iterable) is range:
+        return Rows(len(iterable), lambda position: iterable.start + iterable.step * position)
+    if type(iterable) is np.ndarray:
+        iterable = lift(iterable)
+    if type(iterable) is TracedArray and iterable.ndim:
+        return Rows(iterable.shape[0], lambda position: call(operator.getitem, iterable, position))
+    return None
+
+
+def _is_lazy(*xs: Any) -> bool:
+    return any(type(x) in (Rows, TracedArray) for x in xs) and all(rows_of(x) is not None for x in xs)
+
+
+@implements(range)
+def _range(*args: Any) -> Any:
+    bounds = [_bound(x) for x in args]
+    if all(type(bound) is int for bound in bounds):
+        return range(*bounds)
+    start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    if type(step) is not int:
+        step = operator.index(args[2])
+    if step == 0:
+        raise ValueError("range() arg 3 must not be zero")
+    return Rows(_trip(start, stop, step), lambda position: _element(start, stop, step, position))
+
+
+def _bound(x: Any) -> Size:
+    """A bound of a range. That of a Python int from outside is taken as it is, under a guard."""
+    if type(x) is TracedNumber and x.slot is None and x.kind is not float:
+        return x.size if x.size is not None else named(_as_index(read(x)), LOWEST, HIGHEST)
+    if (type(x) is TracedScalar or (type(x) is TracedArray and x.ndim == 0)) and x.dtype.kind in "iu":
+        known = x.dtype if x.dtype.itemsize < 8 else np.dtype(np.int64)
+        return named(_as_index(read(x)), int(np.iinfo(known).min), int(np.iinfo(known).max))
+    return operator.index(x)
+
+
+def _as_index(value: Any) -> Any:
+    return value if value.dtype == I64 else ops.convert(value, dtype=I64)
+
+
+def _trip(start: Size, stop: Size, step: int) -> Size:
+    distance = stop - start if step > 0 else start - stop
+    count: Any = compute(operator.floordiv, distance + abs(step) - 1, abs(step)) if abs(step) != 1 else distance
+    return larger(0, count)
+
+
+def _element(start: Size, stop: Size, step: int, position: Position) -> Any:
+    """`start + step * position`, with the limits that the bounds give it."""
+    place = size_of(position)
+    if (type(start) is int and type(stop) is int) or place is None:
+        return start + step * position
+    exact = start + step * place
+    if type(start) is int and step > 0:
+        return _number(exact)
+    low, high = (start, stop - 1) if step > 0 else (stop + 1, start)
+    if not isinstance(exact, Dim):
+        return exact
+    return _number(active_trace().bind(value_of_size(exact), low, high, "i"))
+
+
+def _number(size: Size) -> Any:
+    return TracedNumber.of_size(active_trace(), None, size) if isinstance(size, Dim) else size
+
+
+@implements(enumerate)
+def _enumerate(iterable: Any, start: Any = 0) -> Any:
+    if not _is_lazy(iterable) and type(iterable) is not range:
+        return enumerate(iterable, start)
+    rows = rows_of(iterable)
+    assert rows is not None
+    return Rows(rows.trip, lambda position: (start + position, rows.at(position)))
+
+
+@implements(zip)
+def _zip(*iterables: Any, strict: bool = False) -> Any:
+    if not _is_lazy(*iterables) or strict:
+        return zip(*iterables, strict=strict)
+    parts = [rows for x in iterables if (rows := rows_of(x)) is not None]
+    trip: Any = compute(min, *(part.trip for part in parts)) if len(parts) > 1 else parts[0].trip
+    return Rows(trip, lambda position: tuple(part.at(position) for part in parts))
+
+
+@implements(reversed)
+def _reversed(sequence: Any) -> Any:
+    if type(sequence) is range:
+        return sequence[::-1]
+    if not _is_lazy(sequence):
+        return reversed(sequence)
+    rows = rows_of(sequence)
+    assert rows is not None
+    return Rows(
+        rows.trip, lambda position: rows.at(rows.trip - 1 - position if not _is_size(rows.trip) else _from_end(rows, position))
+    )
+
+
+def _is_size(x: Size) -> bool:
+    return isinstance(x, Dim)
+
+
+def _from_end(rows: Rows, position: Position) -> Any:
+    place = size_of(position)
+    assert place is not None
+    exact = rows.trip - 1 - place
+    if not isinstance(exact, Dim):
+        return exact
+    return _number(active_trace().bind(value_of_size(exact), 0, rows.trip - 1, "i"))
+
+
+__all__ = ["Rows", "is_traced", "limits", "rows_of"]

@@ -1,0 +1,134 @@
+"""What can a name hold, as far as a region is concerned?  Nested containers of leaves, each of a `Kind` or any other object.
+
+A leaf with a kind is a value of the graph: an array, a NumPy scalar, a number of Python's. Regions carry those and merge them;
+other objects have to stay the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import optree
+
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import BOOL, F64, I64, Aval, is_supported
+from jitml.trace.context import active_trace
+from jitml.trace.drivers import UNDEF
+from jitml.trace.storage import Ints, Storage
+from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, is_traced, lift, read, scalar
+from jitml.trace.tree import flatten, unflatten
+
+_NUMBERS: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64}
+_CONSTANTS = (str, bytes, int, float, bool, complex, type(None), type(...), np.generic, np.dtype, range, slice)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What sort of value a leaf is: `number` (Python's, weak), `scalar` (NumPy's) or `array`."""
+
+    form: str
+    aval: Aval
+    layout: Ints = ()
+    writeable: bool = True
+
+    def show(self, value: Value) -> Any:
+        """A value as a leaf of this kind; an array is a new one."""
+        if self.form == "number":
+            return TracedNumber.of_value(active_trace(), value)
+        if self.form == "scalar":
+            return scalar(value)
+        return TracedArray(Storage(active_trace(), value, strides=self.layout), (), self.aval, self.layout, self.writeable)
+
+
+def kind_of(leaf: Any) -> Kind | None:
+    """The kind of a leaf; None for what is no value."""
+    which = type(leaf)
+    if which is TracedNumber:
+        return Kind("number", Aval((), leaf.dtype))
+    if which in _NUMBERS and not (which is int and not -(1 << 63) <= leaf < 1 << 63):
+        return Kind("number", Aval((), _NUMBERS[which]))
+    if which is TracedScalar or (isinstance(leaf, np.generic) and is_supported(leaf.dtype)):
+        return Kind("scalar", Aval((), leaf.dtype))
+    if which is np.ndarray:
+        leaf = lift(leaf)
+    if type(leaf) is TracedArray:
+        return Kind("array", leaf.aval, leaf.layout, leaf.writeable)
+    return None
+
+
+def join(a: Kind, b: Kind) -> Kind | None:
+    """The kind of a place that holds one or the other; None if there is none.
+
+    A weak number joins a scalar whose dtype it takes beside it.
+    """
+    if a == b:
+        return a
+    if "array" in (a.form, b.form):
+        return None
+    if a.form == b.form:
+        return None if a.form == "scalar" or BOOL in (a.aval.dtype, b.aval.dtype) else Kind("number", Aval((), F64))
+    weak, strong = (a, b) if a.form == "number" else (b, a)
+    sample = {BOOL: False, I64: 0, F64: 0.0}[weak.aval.dtype]
+    fits = np.result_type(sample, strong.aval.dtype) == strong.aval.dtype
+    return strong if fits and (weak.aval.dtype == BOOL) == (strong.aval.dtype == BOOL) else None
+
+
+def value_as(leaf: Any, kind: Kind) -> Value:
+    """A leaf in the graph, as a value of this kind."""
+    value = read(leaf)
+    return value if value.dtype == kind.aval.dtype else ops.convert(value, dtype=kind.aval.dtype)
+
+
+def truth(x: Any) -> Value:
+    """The truth of a number, a scalar or an array of one element, in the graph."""
+    value = read(x)
+    if value.shape:
+        value = ops.reshape(value, shape=())
+    return value if value.dtype == BOOL else ops.ne(value, 0)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a name holds, taken apart."""
+
+    spec: optree.PyTreeSpec
+    leaves: tuple[Any, ...]
+    kinds: tuple[Kind | None, ...]
+
+    def rebuild(self, leaves: list[Any]) -> Any:
+        return unflatten(self.spec, leaves)
+
+
+def take_apart(x: Any) -> Held:
+    leaves, spec = flatten(x)
+    return Held(spec, tuple(leaves), tuple(map(kind_of, leaves)))
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether a program cannot tell the two from each other, now or later."""
+    if a is b:
+        return True
+    kind = type(a)
+    if kind is not type(b) or a is UNDEF:
+        return False
+    if kind is TracedArray:
+        return a.storage is b.storage and bool(a.steps == b.steps) and a.writeable == b.writeable
+    if kind is TracedScalar:
+        return a.value is b.value
+    if kind is TracedNumber:
+        if a.slot is not None or b.slot is not None:
+            return a.slot == b.slot
+        return a.value is b.value if a.size is None or b.size is None else bool(a.size == b.size)
+    if isinstance(a, _CONSTANTS):
+        return repr(a) == repr(b)
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return False
+
+
+def is_plain(x: Any) -> bool:
+    """Whether a leaf is known while tracing."""
+    return not is_traced(x) and not isinstance(x, np.ndarray)
