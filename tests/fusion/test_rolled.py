@@ -209,6 +209,33 @@ def test_literal_arrays_are_constants_of_the_program() -> None:
     assert "literal0" in kernel.reads
 
 
+def test_checks_that_hold_at_both_ends_stand_before_the_loop() -> None:
+    def row(i: Value, y: Value, starts: Value, x: Value) -> Value:
+        first, count = get(starts, i), get(starts, i + 1) - get(starts, i)
+
+        def term(k: Value, s: Value) -> Value:
+            at = first + k
+            inside = ops.bit_and(ops.ge(at, 0), ops.lt(at, 9))
+            at = ops.check(at, inside, at, error="IndexError", message="index {} is out of bounds")
+            return s + get(x, at)
+
+        return put(y, for_(count, [number(0.0, F64)], term), i)
+
+    def rows(y: Value, starts: Value, x: Value) -> Any:
+        return for_(4, [y], lambda i, y: row(i, y, starts, x))
+
+    x = RNG.random(9)
+    text = show(check(rows, np.zeros(4), np.array([0, 2, 2, 5, 9]), x))
+    assert text.index("check") < text.index("for i1")
+    graph = graph_of(rows, *(Aval(np.shape(a), np.asarray(a).dtype) for a in (x[:4], [0] * 5, x)))
+    planned = plan(rolled_program(graph))
+    for starts in ([0, 2, 2, 5, 10], [-1, 2, 3, 4, 5]):
+        with pytest.raises(IndexError):
+            run(planned, [np.zeros(4), np.array(starts), x])
+    run(planned, [np.zeros(4), np.array([0, 2, 40, 5, 9])[[0, 1, 1, 3, 4]], x])
+    run(planned, [np.zeros(4), np.array([0, 2, -7, 5, 9])[[0, 1, 1, 3, 4]], x])
+
+
 def program(function: Callable[..., Any], *avals: Aval) -> Graph:
     return graph_of(function, *avals)
 

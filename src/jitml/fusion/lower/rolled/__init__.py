@@ -16,8 +16,10 @@ import numpy as np
 from jitml.fusion.loops import Alloc, Buffer, Const, Kernel, Load, Store, walk, walk_expressions
 from jitml.fusion.lower.rolled import arrays, regions  # noqa: F401  # fill `rolled`
 from jitml.fusion.lower.rolled.body import Array, Body, Held, Memories, rolled
+from jitml.fusion.lower.rolled.checks import with_checks_outside
 from jitml.fusion.lower.rolled.lanes import with_lanes
 from jitml.fusion.lower.rolled.order import NotRolled, continued, is_single
+from jitml.fusion.lower.rolled.unused import without_unused
 from jitml.fusion.lower.rolled.windows import assign
 from jitml.fusion.lower.rolled.writer import Writer
 from jitml.fusion.lower.scalars import Scalar
@@ -69,7 +71,13 @@ def roll(
             writer.store(buffer.name, (Const(0),) * out.ndim, writer.expr(held))
         elif not isinstance(held, Array) or held.memory != buffer.name:
             assign(body, buffer.name, out, held, [Const(0)] * out.ndim, [1] * out.ndim)
-    kernel = Kernel(name, (*reads, *writes), writer.finish(), updates, (node.source,) if node.source else ())
+    kernel = Kernel(
+        name,
+        (*reads, *writes),
+        without_unused(with_checks_outside(writer.finish())),
+        updates,
+        (node.source,) if node.source else (),
+    )
     return with_lanes(_trimmed(kernel, writes, memories))
 
 

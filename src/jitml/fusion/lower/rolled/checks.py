@@ -1,0 +1,173 @@
+"""Which checks can stand before a loop rather than in it?  Those that hold everywhere if they hold at both ends.
+
+A claim about a loop's index that rises or falls with it is looked at for the first and the last iteration. If it fails there,
+it fails in the loop: nothing is refused that would have run. What a kernel does before it fails is seen by nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jitml.fusion.loops import (
+    Alloc,
+    Apply,
+    Cell,
+    Check,
+    Const,
+    Expr,
+    If,
+    Let,
+    Load,
+    Loop,
+    Stmt,
+    Update,
+    Var,
+    While,
+    add,
+    affine,
+    less,
+    mul,
+    sub,
+    walk,
+    walk_expression,
+)
+from jitml.ir.op import OPS
+from jitml.ir.types import is_integer
+
+_FOLDED = {"add": add, "sub": sub, "mul": mul}
+_ORDER = ("lt", "le", "gt", "ge")
+
+
+def with_checks_outside(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """The statements with checks moved in front of loops, from the innermost out."""
+    result: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case Loop():
+                result += _before(replace(stmt, body=with_checks_outside(stmt.body)))
+            case If(_, then, orelse):
+                result.append(replace(stmt, then=with_checks_outside(then), orelse=with_checks_outside(orelse)))
+            case While(_, _, inner) | Alloc(_, inner):
+                result.append(replace(stmt, body=with_checks_outside(inner)))
+            case _:
+                result.append(stmt)
+    return tuple(result)
+
+
+def _before(loop: Loop) -> list[Stmt]:
+    """The loop behind those of its checks that can stand before it, all of them skipped if it does not run."""
+    lets: dict[str, Expr] = {}  # names of the body as expressions over the index and what is outside
+    own = {s.name for s in walk(loop.body) if isinstance(s, (Let, Cell))}
+    own |= {s.cell for s in walk(loop.body) if isinstance(s, Update)}
+    kept: list[Stmt] = []
+    ends: dict[Check, None] = {}
+    for stmt in loop.body:
+        if isinstance(stmt, Let) and not any(isinstance(e, Load) for e in walk_expression(stmt.value)):
+            lets[stmt.name] = substituted(stmt.value, lets)
+        if isinstance(stmt, Check):
+            condition = unwrapped(substituted(stmt.condition, lets))
+            values = [substituted(v, lets) for v in stmt.values]
+            if not any(_names(e) & own for e in (condition, *values)) and holds_between(condition, loop.index):
+                for end in (loop.start, sub(loop.stop, 1)):
+                    place = {loop.index: end}
+                    shown = tuple(substituted(v, place) for v in values)
+                    ends[replace(stmt, condition=substituted(condition, place), values=shown)] = None
+                continue
+        kept.append(stmt)
+    if len(kept) == len(loop.body):
+        return [loop]
+    inside: tuple[Stmt, ...] = (*(c for c in ends if not is_true(c.condition)), replace(loop, body=tuple(kept)))
+    if isinstance(loop.start, Const) and isinstance(loop.stop, Const):
+        return list(inside) if loop.start.value < loop.stop.value else []
+    return [If(less(loop.start, loop.stop), inside)]
+
+
+def is_true(condition: Expr) -> bool:
+    """Whether a condition of numbers alone holds."""
+    if any(isinstance(e, (Var, Load)) for e in walk_expression(condition)):
+        return False
+
+    def value(expr: Expr) -> Any:
+        if isinstance(expr, Apply):
+            result = OPS[expr.fn].run(tuple(map(value, expr.args)), {"dtype": expr.dtype} if expr.fn == "convert" else {})
+            return np.asarray(result, expr.dtype)
+        assert isinstance(expr, Const)
+        return np.asarray(expr.value, expr.dtype)
+
+    return bool(value(condition))
+
+
+def holds_between(condition: Expr, index: str) -> bool:
+    """Whether a condition is true for all values of an index between two for which it is."""
+    match condition:
+        case Apply("bit_and", (a, b)):
+            return holds_between(a, index) and holds_between(b, index)
+        case Apply(fn, (a, b)) if fn in _ORDER:
+            if isinstance(a, Apply) and a.fn == "abs" and fn in ("lt", "le"):
+                return direction(a.args[0], index) is not None and direction(b, index) == 0
+            x, y = direction(a, index), direction(b, index)
+            return x is not None and y is not None and x * y <= 0
+    return direction(condition, index) == 0
+
+
+def direction(expr: Expr, index: str) -> int | None:
+    """Whether an expression rises (1) or falls (-1) with an index, or does not depend on it (0); None if neither is known."""
+    if not any(isinstance(e, Load) or e == Var(index) for e in walk_expression(expr)):
+        return 0
+    match expr:
+        case Var():
+            return 1
+        case Apply("convert", (x,)):
+            return direction(x, index) if is_integer(x.dtype) and x.dtype.itemsize <= expr.dtype.itemsize else None
+        case Apply("neg", (x,)):
+            inner = direction(x, index)
+            return None if inner is None else -inner
+        case Apply("add" | "sub" | "minimum" | "maximum" as fn, (x, y)):
+            a, b = direction(x, index), direction(y, index)
+            if a is None or b is None:
+                return None
+            b = -b if fn == "sub" else b
+            return (a or b) if a * b >= 0 else None
+        case Apply("mul", (x, Const(factor))) | Apply("mul", (Apply("convert", (Const(factor),)), x)):
+            inner = direction(x, index)
+            return None if inner is None else inner * ((factor > 0) - (factor < 0))
+        case Apply("mul", (x, Apply("convert", (Const(factor),)))):
+            inner = direction(x, index)
+            return None if inner is None else inner * ((factor > 0) - (factor < 0))
+    return None
+
+
+def unwrapped(condition: Expr) -> Expr:
+    """A claim about an index that counts from the end where it is negative, as one about the index: -n <= x < n."""
+    match condition:
+        case Apply("bit_and", (a, b)):
+            return replace(condition, args=(unwrapped(a), unwrapped(b)))
+        case Apply("ge" | "lt" as fn, (Apply("select", (Apply("lt", (x, Const(0))), shifted, y)), Const(bound))) if x == y:
+            gap = affine(sub(shifted, x))
+            if gap is not None and gap.keys() == {""} and gap[""] == (bound if fn == "lt" else max(gap[""], 0)):
+                if fn == "lt" or bound == 0:
+                    return replace(condition, args=(x, Const(bound if fn == "lt" else -gap[""])))
+    return condition
+
+
+def substituted(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """The expression with other expressions for its variables."""
+    match expr:
+        case Var(name):
+            return values.get(name, expr)
+        case Apply(fn, args):
+            parts = tuple(substituted(a, values) for a in args)
+            if fn in _FOLDED and expr.dtype == parts[0].dtype and expr.dtype.kind == "i" and expr.dtype.itemsize == 8:
+                return _FOLDED[fn](*parts)
+            return replace(expr, args=parts)
+        case Load():
+            return replace(expr, at=tuple(substituted(e, values) for e in expr.at))
+    return expr
+
+
+def _names(expr: Expr) -> set[str]:
+    return {e.name for e in walk_expression(expr) if isinstance(e, Var)}
