@@ -114,11 +114,6 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "Keep it an array; .astype(float) converts without leaving the compiled code.",
     ),
     (
-        "a size that depends on data", lambda x: np.zeros(x.sum().astype(int)), (X,),
-        "a size that only the running program knows has no limit",
-        "Limit it, as by min(n, 1000), or compute it outside the jitted function.",
-    ),
-    (
         ".item()", lambda x: x[0, 0].item(), (X,),
         ".item() needs the number before it is computed (f64[])", "Leave out .item(): the value stays traced.",
     ),

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from jitml.errors import UnknownSizeError
 from jitml.ir import ops
+from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, I64, is_float, normalize_axis
 from jitml.numpy.indexing import getitem
@@ -19,15 +21,19 @@ from jitml.numpy.operands import (
     axes_of,
     broadcast_value,
     full,
+    nonempty,
     not_compiled,
     reshape_value,
     result_of,
+    spread_size,
     value_of,
 )
 from jitml.numpy.reductions import finish, is_given, reduce_values
 from jitml.numpy.reshaping import moveaxis
 from jitml.numpy.sorting import search
+from jitml.trace.broadcasting import insist_at_least, never_equal, require_at_least, require_sizes
 from jitml.trace.registry import implements
+from jitml.trace.sizes import larger, value_of_size
 from jitml.trace.tracers import TracedArray, fresh, read
 
 
@@ -87,10 +93,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         raise TypeError("invalid number of arguments")
     spacings = spacings * len(axes) if len(spacings) == 1 else spacings
     for n in axes:
-        if x.shape[n] < edge_order + 1:
-            raise ValueError(
-                "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required."
-            )
+        message = "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required."
+        require_at_least(x.sizes[n], edge_order + 1, message)
     results = tuple(_gradient_along(x, h, n, edge_order) for h, n in zip(spacings, axes))
     return results[0] if len(results) == 1 else results
 
@@ -129,7 +133,7 @@ def _steps(h: Any, x: Any, axis: int) -> Any:
     coordinates = None if np.ndim(h) == 0 else as_array(h)
     if coordinates is None:
         return None
-    if coordinates.ndim != 1 or coordinates.size != x.shape[axis]:
+    if coordinates.ndim != 1 or coordinates.aval.size != x.sizes[axis]:
         raise ValueError("when 1d, distances must match the length of the corresponding dimension")
     return diff(coordinates).reshape([-1 if n == axis else 1 for n in range(x.ndim)])
 
@@ -161,8 +165,8 @@ def polyval(p: Any, x: Any) -> Any:
     """Horner's scheme."""
     coefficients = as_array(p)
     point: Any = result_of(value_of(x))
-    result: Any = result_of(full(point.shape, 0, point.dtype))
-    for n in range(coefficients.shape[0]):
+    result: Any = result_of(full(point.sizes, 0, point.dtype))
+    for n in range(as_int(coefficients.shape[0])):
         result = result * point + coefficients[n]
     return result
 
@@ -173,13 +177,13 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if period is not None:
         not_compiled("interp", "with a period", "Reduce x with % and repeat the end points.")
     at, xs, ys = value_of(x, F64), value_of(xp, F64), value_of(fp, F64)
-    if xs.ndim != 1 or xs.shape != ys.shape:
+    if xs.ndim != 1 or ys.ndim != 1 or (xs.shape != ys.shape and never_equal(xs.shape[0], ys.shape[0])):
         raise ValueError("fp and xp are not of the same length.")
-    if xs.size == 0:
-        raise ValueError("array of sample points is empty")
+    ys = require_sizes(ys, xs.shape, "fp and xp are not of the same length.")
+    xs = nonempty(xs, (0,), "array of sample points is empty")
     shape, size = at.shape, xs.shape[0]
-    low = ops.minimum(ops.maximum(search(xs, at, "right") - 1, 0), max(size - 2, 0))
-    high = ops.minimum(low + 1, size - 1)
+    low = ops.minimum(ops.maximum(search(xs, at, "right") - 1, 0), spread_size(larger(size - 2, 0), at.shape))
+    high = ops.minimum(low + 1, spread_size(size - 1, at.shape))
     x0, x1, y0, y1 = (ops.gather(v, i, axis=0) for v, i in ((xs, low), (xs, high), (ys, low), (ys, high)))
     slope = ops.div(ops.sub(y1, y0), ops.sub(x1, x0))
     between = slope * ops.sub(at, x0) + y0
@@ -194,16 +198,17 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     return result_of(ops.select(ops.isnan(at), at, result))
 
 
-def _item(x: Value, at: int) -> Value:
+def _item(x: Value, at: Size) -> Value:
+    if isinstance(at, Dim) or isinstance(x.shape[0], Dim):
+        return ops.gather(x, value_of_size(at), axis=0)
     return reshape_value(ops.slice(x, start=(at,), stop=(at + 1,), step=(1,)), ())
 
 
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: str = "full") -> TracedArray:
     x, kernel = value_of(a), value_of(v)
-    if x.size == 0 or kernel.size == 0:
-        raise ValueError("a cannot be empty" if x.size == 0 else "v cannot be empty")
-    if kernel.size > x.size:
+    x, kernel = nonempty(x, (0,), "a cannot be empty"), nonempty(kernel, (0,), "v cannot be empty")
+    if isinstance(kernel.size, Dim) or (not isinstance(x.size, Dim) and kernel.size > x.size):
         x, kernel = kernel, x
     return _correlated(x, ops.flip(kernel, axes=(0,)), mode, swapped=False)
 
@@ -211,7 +216,8 @@ def convolve(a: Any, v: Any, mode: str = "full") -> TracedArray:
 @implements(np.correlate)
 def correlate(a: Any, v: Any, mode: str = "valid") -> TracedArray:
     x, kernel = value_of(a), value_of(v)
-    swapped = kernel.size > x.size
+    unknown = isinstance(kernel.size, Dim) or isinstance(x.size, Dim)
+    swapped = isinstance(kernel.size, Dim) if unknown else kernel.size > x.size
     if swapped:
         x, kernel = kernel, x
     return _correlated(x, kernel, mode, swapped)
@@ -225,6 +231,10 @@ def _correlated(x: Value, kernel: Value, mode: str, swapped: bool) -> TracedArra
     dtype = np.result_type(x.dtype, kernel.dtype)
     x, kernel = astype(x, dtype), astype(kernel, dtype)
     n, k = x.shape[0], kernel.shape[0]
+    if isinstance(k, Dim):
+        raise UnknownSizeError("a convolution of two arrays of which neither length is known before the program runs")
+    if mode != "full" or swapped:
+        insist_at_least(n, k)
     length = {"full": n + k - 1, "same": n, "valid": n - k + 1}.get(mode)
     if length is None:
         raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
@@ -265,7 +275,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     wrapped = fresh(ops.select(*map(value_of, ((wrapped == -half) & (jumps > 0), -wrapped, wrapped))))
     fixes: Any = wrapped - jumps
     small = value_of(abs(jumps) < half)
-    fixes = fresh(ops.select(small, full(fixes.shape, 0, x.dtype), value_of(fixes)))
+    fixes = fresh(ops.select(small, full(fixes.sizes, 0, x.dtype), value_of(fixes)))
     total = value_of(fixes.cumsum(along))
     rest = ops.add(value_of(_cut(x, along, slice(1, None))), total)
     return fresh(ops.concat(value_of(_cut(x, along, slice(None, 1))), rest, axis=along))
@@ -279,11 +289,12 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
     """The function of every line, one after another; the lines are unrolled."""
     moved = moveaxis(arr, axis, -1)
     lines = moved.reshape((-1, moved.shape[-1]))
-    if lines.shape[0] > _MOST_LINES:
-        not_compiled("apply_along_axis", f"over {lines.shape[0]} lines", "Write the function for whole arrays, with axis=.")
-    results = [value_of(func1d(lines[n], *args, **kwargs)) for n in range(lines.shape[0])]
+    count_of_lines = as_int(lines.shape[0])
+    if count_of_lines > _MOST_LINES:
+        not_compiled("apply_along_axis", f"over {count_of_lines} lines", "Write the function for whole arrays, with axis=.")
+    results = [value_of(func1d(lines[n], *args, **kwargs)) for n in range(count_of_lines)]
     stacked = ops.concat(*(reshape_value(r, (1, *r.shape)) for r in results), axis=0)
-    whole = fresh(reshape_value(stacked, (*moved.shape[:-1], *results[0].shape)))
+    whole = fresh(reshape_value(stacked, (*moved.sizes[:-1], *results[0].shape)))
     along = normalize_axis(as_int(axis), moved.ndim)
     count = results[0].ndim
     return (

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import ShapeError
+from jitml.errors import ShapeError, UnknownSizeError
 from jitml.ir import ops
+from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import DTYPES, I64, DType
 from jitml.numpy.indexing import value_for
@@ -24,15 +25,20 @@ from jitml.numpy.operands import (
     astype,
     broadcast_value,
     common_dtype,
+    common_shape,
     full,
     present,
     refuses,
     reshape_value,
+    spread_size,
     value_of,
 )
-from jitml.numpy.reshaping import as_shape, broadcasted, moveaxis, reshaped
+from jitml.numpy.reshaping import as_length, as_shape, broadcasted, moveaxis, reshaped
 from jitml.trace.context import user_source
+from jitml.trace.numbers import of_size
+from jitml.trace.places import unknown_size
 from jitml.trace.registry import implements
+from jitml.trace.sizes import larger, number, quotient, value_of_size
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, fresh_like, is_traced, read, scalar
 
 
@@ -52,7 +58,7 @@ def _filled(value: int) -> Callable[..., TracedArray]:
 
 def _checked(shape: Any) -> Shape:
     sizes = as_shape(shape)
-    if any(n < 0 for n in sizes):
+    if any(type(n) is int and n < 0 for n in sizes):
         raise ValueError("negative dimensions are not allowed")
     return sizes
 
@@ -98,8 +104,8 @@ def full_like(
 ) -> TracedArray:
     x = value_of(a)
     result = fresh(full(x.shape if shape is None else _checked(shape), 0, x.dtype if dtype is None else np.dtype(dtype)))
-    made = broadcast_value(value_for(fill_value, result), result.shape)
-    return fresh_like(made, a) if result.shape == x.shape and order == "K" else fresh(made)
+    made = broadcast_value(value_for(fill_value, result), result.sizes)
+    return fresh_like(made, a) if result.sizes == x.shape and order == "K" else fresh(made)
 
 
 @implements(np.array)
@@ -123,7 +129,7 @@ def array(
     else:
         value = astype(value_of(object), wanted) if type(object) is not int else value_of(object, wanted)
         result = fresh_like(value, object) if order == "K" else fresh(value)
-    return result if result.ndim >= ndmin else reshaped(result, (1,) * (ndmin - result.ndim) + result.shape)
+    return result if result.ndim >= ndmin else reshaped(result, (1,) * (ndmin - result.ndim) + result.sizes)
 
 
 @implements(np.asarray, np.asanyarray)
@@ -167,6 +173,9 @@ for _dtype in DTYPES.values():
 @implements(np.arange)
 def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any) -> TracedArray:
     """np.arange([start,] stop[, step]): its length must be known, so bounds are taken as concrete numbers."""
+    places = _unknown_range(args, named)
+    if places is not None:
+        return _unknown_line(*places, np.dtype(int if dtype is None else dtype))
     start, stop, step = _range_bounds(args, named)
     if step == 0:
         raise ZeroDivisionError("division by zero")
@@ -179,6 +188,32 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     delta = target.type(start + step) - first
     index = ops.iota(shape=(length,), axis=0, dtype=target)
     return fresh(index * float(delta) + float(first))
+
+
+def _unknown_range(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Size, Size, Size] | None:
+    """Start, stop and step as sizes, if all are integers and one is known only to the running program."""
+    given = dict(zip(("start", "stop", "step"), args)) | named
+    if given.get("stop") is None:
+        given = {**given, "start": 0, "stop": given.get("start", 0)}
+    ends = [given.get("start", 0), given["stop"], 1 if given.get("step") is None else given["step"]]
+    sizes = [n if type(n) is int else unknown_size(n) for n in ends]
+    if any(n is None for n in sizes) or all(type(n) is int for n in sizes):
+        return None
+    start, stop, step = sizes
+    return start, stop, step  # type: ignore[return-value]  # none is None
+
+
+def _unknown_line(start: Size, stop: Size, step: Size, dtype: DType) -> TracedArray:
+    if type(step) is not int:
+        raise UnknownSizeError("the step of a range is known only when the program runs")
+    if step == 0:
+        raise ZeroDivisionError("division by zero")
+    distance = stop - start if step > 0 else start - stop
+    length = quotient(larger(distance, 0) + abs(step) - 1, abs(step))
+    assert length is not None, "a step is never 0 here"
+    index = ops.iota(shape=(as_length(of_size(length)),), axis=0, dtype=I64)
+    value = index * step if step != 1 else index
+    return fresh(astype(value + spread_size(start, value.shape) if start != 0 else value, dtype))
 
 
 def line(length: int, start: int, step: int, dtype: DType) -> Value:
@@ -212,15 +247,19 @@ def linspace(
     device: Any = None,
 ) -> Any:
     """start + index * step, NumPy's own formula, with the last element set to `stop`."""
-    count = as_int(num)
-    if count < 0:
+    count = as_length(num) if unknown_size(num) is not None else as_int(num)
+    if type(count) is int and count < 0:
         raise ValueError(f"Number of samples, {count}, must be non-negative.")
     inner = np.result_type(common_dtype(start, stop), 0.0)
     low, high = value_of(start, inner), value_of(stop, inner)
-    shape = np.broadcast_shapes(low.shape, high.shape)
+    shape = common_shape("linspace", low.shape, high.shape)
     low, high = broadcast_value(low, shape), broadcast_value(high, shape)
     divisions = count - 1 if endpoint else count
     delta = high - low
+    if isinstance(divisions, Dim):
+        if retstep:
+            raise UnknownSizeError("the step of np.linspace is known only when the program runs")
+        return moveaxis(fresh(_unknown_steps(low, high, delta, count, divisions, endpoint, dtype)), 0, axis)
     step = delta / float(divisions) if divisions > 0 else full(shape, float("nan"), inner)
     whole = (count, *shape)
     index = ops.iota(shape=whole, axis=0, dtype=inner)
@@ -234,6 +273,23 @@ def linspace(
     result = fresh(astype(values, target))
     result = moveaxis(result, 0, axis) if axis != 0 else result
     return (result, fresh(step) if shape else scalar(step)) if retstep else result
+
+
+def _unknown_steps(low: Value, high: Value, delta: Value, count: Size, divisions: Size, endpoint: bool, dtype: Any) -> Value:
+    """np.linspace of a length that only the running program knows."""
+    inner = low.dtype
+    whole: Any = (count, *low.shape)
+    index = ops.iota(shape=whole, axis=0, dtype=inner)
+    # With no division at all the only element is the start; what it is divided by does not matter then.
+    parts = spread_size(larger(divisions, 1), low.shape, inner)
+    values = index * broadcast_value(delta / parts, whole) + broadcast_value(low, whole)
+    if endpoint:
+        several = ops.gt(value_of_size(count), number(1))
+        last = ops.eq(index, spread_size(count - 1, whole, inner))
+        last = ops.bit_and(last, ops.broadcast(several, shape=whole, axes=()))
+        values = ops.select(last, broadcast_value(high, whole), values)
+    target = inner if dtype is None else np.dtype(dtype)
+    return astype(ops.floor(values) if target.kind in "iu" else values, target)
 
 
 @implements(np.logspace)
@@ -252,8 +308,8 @@ refuses(np.geomspace, because="is not compiled yet", remedy="np.exp(np.linspace(
 def eye(
     N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> TracedArray:
-    rows = as_int(N)
-    shape = (rows, rows if M is None else as_int(M))
+    rows = as_length(N)
+    shape = (rows, rows if M is None else as_length(M))
     return fresh(astype(band(shape, as_int(k), ops.eq), np.dtype(dtype)))
 
 
@@ -271,8 +327,8 @@ def band(shape: Shape, k: int, compare: Callable[..., Any]) -> Value:
 
 @implements(np.tri)
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None) -> TracedArray:
-    rows = as_int(N)
-    return fresh(astype(band((rows, rows if M is None else as_int(M)), as_int(k), ops.le), np.dtype(dtype)))
+    rows = as_length(N)
+    return fresh(astype(band((rows, rows if M is None else as_length(M)), as_int(k), ops.le), np.dtype(dtype)))
 
 
 def _triangle(compare: Callable[..., Any]) -> Callable[..., TracedArray]:
@@ -293,11 +349,11 @@ implements(np.triu)(_triangle(ops.ge))
 @implements(np.vander)
 def vander(x: Any, N: Any = None, increasing: bool = False) -> TracedArray:
     v = as_array(x)
-    count = v.shape[0] if N is None else as_int(N)
+    count = v.sizes[0] if N is None else as_length(N)
     dtype = np.promote_types(v.dtype, int)
-    columns = full((v.shape[0], count), 1, dtype)
-    if count > 1:
-        ones_and_x = broadcast_value(reshape_value(value_of(v, dtype), (v.shape[0], 1)), (v.shape[0], count))
+    columns = full((v.sizes[0], count), 1, dtype)
+    if isinstance(count, Dim) or count > 1:
+        ones_and_x = broadcast_value(reshape_value(value_of(v, dtype), (v.sizes[0], 1)), (v.sizes[0], count))
         is_first = ops.eq(ops.iota(shape=columns.shape, axis=1, dtype=I64), 0)
         columns = ops.cumprod(ops.select(is_first, columns, ones_and_x), axis=1, reverse=False)
     return fresh(columns if increasing else ops.flip(columns, axes=(1,)))
@@ -312,8 +368,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if indexing == "xy" and count > 1:
         order[0], order[1] = 1, 0
     arrays = [as_array(x) for x in xi]
-    placed = [reshaped(x, [x.size if place == axis else 1 for axis in range(count)]) for x, place in zip(arrays, order)]
-    shape = np.broadcast_shapes(*(x.shape for x in placed)) if placed else ()
+    placed = [reshaped(x, [x.aval.size if place == axis else 1 for axis in range(count)]) for x, place in zip(arrays, order)]
+    shape = common_shape("meshgrid", *(x.sizes for x in placed)) if placed else ()
     grids = placed if sparse else [broadcasted(x, shape) for x in placed]
     return tuple(fresh(read(x)) for x in grids) if copy else tuple(grids)
 

@@ -16,6 +16,7 @@ from jitml.ir.graph import Value
 from jitml.numpy.operands import astype, broadcast_value, common_dtype, not_compiled, reshape_value, value_of
 from jitml.numpy.products import diagonal_values, dot_values
 from jitml.numpy.reductions import finish, reduce_values
+from jitml.trace.broadcasting import common_sizes, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
 
@@ -84,13 +85,17 @@ def einsum(*operands: Any, out: Any = None, dtype: Any = None, optimize: Any = F
 
 
 def _sizes(labels: list[str], values: list[Value]) -> dict[str, int]:
-    sizes: dict[str, int] = {}
+    found: dict[str, list[int]] = {}
     for ls, value in zip(labels, values):
         for label, size in zip(ls, value.shape):
-            if sizes.get(label, 1) not in (size, 1) and size != 1:
-                message = f"einsum: the label {label} stands for axes of {sizes[label]} and {size}"
-                raise ShapeError(message, source=user_source())
-            sizes[label] = max(size, sizes.get(label, 1)) if size else 0
+            found.setdefault(label, []).append(size)
+    sizes: dict[str, int] = {}
+    for label, given in found.items():
+        try:
+            (sizes[label],) = common_sizes(*((size,) for size in given))
+        except ValueError:
+            listed = " and ".join(dict.fromkeys(str(size) for size in given if size != 1))
+            raise ShapeError(f"einsum: the label {label} stands for axes of {listed}", source=user_source()) from None
     return sizes
 
 
@@ -104,6 +109,7 @@ def _kept(labels: str, value: Value, sizes: dict[str, int]) -> str:
 
 
 def _without_ones(value: Value, labels: str, sizes: dict[str, int]) -> Value:
+    value = require_sizes(value, [size if size == 1 else sizes[label] for label, size in zip(labels, value.shape)])
     return reshape_value(value, [size for label, size in zip(labels, value.shape) if not _stretches(label, size, sizes)])
 
 

@@ -13,9 +13,11 @@ import numpy as np
 
 from jitml.ir.types import BOOL
 from jitml.numpy.creation import arange
+from jitml.numpy.finding import flatnonzero
 from jitml.numpy.joining import concatenate
 from jitml.numpy.operands import as_array, checked_index, holds_traced, not_compiled, result_of, value_of
 from jitml.numpy.reshaping import as_shape, atleast_1d, reshaped
+from jitml.trace.numbers import of_size
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray
 
@@ -35,7 +37,7 @@ def _joining(name: str, place: Callable[[TracedArray], TracedArray]) -> Callable
     return index
 
 
-for _name, _place in (("r_", atleast_1d), ("c_", lambda x: reshaped(x, (x.size, 1)) if x.ndim < 2 else x)):
+for _name, _place in (("r_", atleast_1d), ("c_", lambda x: reshaped(x, (x.aval.size, 1)) if x.ndim < 2 else x)):
     implements(getattr(np, _name))(_joining(_name, _place))
 
 
@@ -44,9 +46,8 @@ def ix_(*args: Any) -> tuple[TracedArray, ...]:
     arrays = [as_array(a) for a in args]
     if any(x.ndim != 1 for x in arrays):
         raise ValueError("Cross index must be 1 dimensional")
-    if any(x.dtype == BOOL for x in arrays):
-        not_compiled("ix_", "of masks has a size that depends on data", "Give the positions as integers.")
-    return tuple(reshaped(x, [x.size if n == k else 1 for k in range(len(arrays))]) for n, x in enumerate(arrays))
+    arrays = [flatnonzero(x) if x.dtype == BOOL else x for x in arrays]
+    return tuple(reshaped(x, [x.aval.size if n == k else 1 for k in range(len(arrays))]) for n, x in enumerate(arrays))
 
 
 @implements(np.unravel_index)
@@ -56,8 +57,8 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     rest = result_of(checked_index(value_of(indices), prod(sizes)))
     places = []
     for n in reversed(sizes) if order == "C" else sizes:
-        places.append(rest % n)
-        rest = rest // n
+        places.append(rest % of_size(n))
+        rest = rest // of_size(n)
     return tuple(reversed(places)) if order == "C" else tuple(places)
 
 
@@ -67,7 +68,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
         not_compiled("ravel_multi_index", f"with mode={mode!r}, order={order!r}", "Compute it by hand: i * columns + j.")
     result: Any = 0
     for index, size in zip(multi_index, as_shape(dims), strict=True):
-        result = result * size + result_of(checked_index(value_of(index), size))
+        result = result * of_size(size) + result_of(checked_index(value_of(index), size))
     return result
 
 
@@ -82,7 +83,7 @@ implements(np.triu_indices_from)(_indices_from(np.triu_indices))
 
 @implements(np.diag_indices_from)
 def diag_indices_from(arr: Any) -> tuple[TracedArray, ...]:
-    if arr.ndim < 2 or len(set(arr.shape)) != 1:
+    if arr.ndim < 2 or len(set(arr.sizes)) != 1:
         raise ValueError("All dimensions of input must be of equal length")
     places = arange(arr.shape[0])
     return tuple(places for _ in arr.shape)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from jitml.errors import ShapeError
+from jitml.errors import ShapeError, UnknownSizeError
 from jitml.ir import ops
+from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
-from jitml.ir.types import normalize_axis
+from jitml.ir.types import I64, normalize_axis
 from jitml.numpy.indexing import getitem
 from jitml.numpy.operands import (
     Shape,
@@ -21,17 +23,21 @@ from jitml.numpy.operands import (
     axes_of,
     broadcast_value,
     constant,
-    not_compiled,
     present,
     refuses,
     reshape_value,
+    spread_size,
     value_of,
 )
 from jitml.numpy.reductions import finish
-from jitml.numpy.reshaping import as_shape, atleast_1d, atleast_2d, atleast_3d, complete_shape, moveaxis, transposed
+from jitml.numpy.reshaping import as_length, as_shape, atleast_1d, atleast_2d, atleast_3d, complete_shape, moveaxis, transposed
+from jitml.numpy.sorting import search
+from jitml.trace.broadcasting import never_equal, require_sizes
 from jitml.trace.context import user_source
+from jitml.trace.numbers import of_size
+from jitml.trace.places import unknown_size
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, fresh, read, view
+from jitml.trace.tracers import TracedArray, fresh, read, scalar, view
 
 
 def _parts(arrays: Any) -> list[Any]:
@@ -60,9 +66,12 @@ def concatenate(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype:
         raise ValueError("zero-dimensional arrays cannot be concatenated")
     along = normalize_axis(as_int(axis), first.ndim)
     for n, v in enumerate(values):
-        if v.ndim != first.ndim or any(p != q for a, (p, q) in enumerate(zip(v.shape, first.shape)) if a != along):
+        if v.ndim != first.ndim or any(
+            p != q and never_equal(p, q) for a, (p, q) in enumerate(zip(v.shape, first.shape)) if a != along
+        ):
             message = f"concatenate: arrays 0 and {n} have the shapes {first.shape} and {v.shape}, which differ off axis {along}"
             raise ShapeError(message, source=user_source())
+    values = [require_sizes(v, (*first.shape[:along], v.shape[along], *first.shape[along + 1 :])) for v in values]
     result = concat_values(values, along)
     return fresh(result) if out is None else finish(result, None, out, first.ndim)
 
@@ -83,12 +92,12 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
     parts = [value_of(p) for p in _parts(arrays)]
     if not parts:
         raise ValueError("need at least one array to stack")
-    if len({p.shape for p in parts}) != 1:
+    shape = parts[0].shape
+    if any(p.ndim != len(shape) or any(n != m and never_equal(n, m) for n, m in zip(p.shape, shape)) for p in parts):
         shapes = [p.shape for p in parts]
         raise ShapeError(f"all input arrays must have the same shape, not {shapes}", source=user_source())
     along = normalize_axis(as_int(axis), parts[0].ndim + 1)
-    shape = parts[0].shape
-    raised = [reshape_value(p, (*shape[:along], 1, *shape[along:])) for p in parts]
+    raised = [reshape_value(require_sizes(p, shape), (*shape[:along], 1, *shape[along:])) for p in parts]
     return concatenate(raised, along, out, dtype=dtype, casting=casting)
 
 
@@ -140,8 +149,10 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 
 
 def _along(x: TracedArray, axis: int, start: int, stop: int) -> TracedArray:
+    if any(isinstance(n, Dim) for n in x.sizes):
+        return getitem(x, (slice(None),) * axis + (slice(start, stop),))
     starts = tuple(start if a == axis else 0 for a in range(x.ndim))
-    stops = tuple(stop if a == axis else n for a, n in enumerate(x.shape))
+    stops = tuple(stop if a == axis else n for a, n in enumerate(x.sizes))
     return view(x, ops.slice, start=starts, stop=stops, step=(1,) * x.ndim)
 
 
@@ -149,7 +160,12 @@ def _along(x: TracedArray, axis: int, start: int, stop: int) -> TracedArray:
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[TracedArray]:
     x = as_array(ary)
     along = normalize_axis(as_int(axis), x.ndim)
-    size = x.shape[along]
+    size = x.sizes[along]
+    if isinstance(size, Dim):
+        if not hasattr(indices_or_sections, "__len__"):
+            raise UnknownSizeError(f"how {size} elements are split evenly is known only when the program runs")
+        places = [None, *indices_or_sections, None]
+        return [getitem(x, (slice(None),) * along + (slice(a, b),)) for a, b in pairwise(places)]
     if hasattr(indices_or_sections, "__len__"):
         cuts = [0, *map(as_int, indices_or_sections), size]
     else:
@@ -166,7 +182,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Trace
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[TracedArray]:
     x = as_array(ary)
     if not hasattr(indices_or_sections, "__len__"):
-        if x.shape[normalize_axis(as_int(axis), x.ndim)] % as_int(indices_or_sections):
+        if x.sizes[normalize_axis(as_int(axis), x.ndim)] % as_int(indices_or_sections):
             raise ShapeError("array split does not result in an equal division", source=user_source())
     return array_split(x, indices_or_sections, axis)
 
@@ -189,7 +205,7 @@ implements(np.dsplit)(_split_along(lambda ndim: 2, 3, "dsplit"))
 @implements(*present("unstack"))
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     moved = moveaxis(x, axis, 0)
-    return tuple(getitem(moved, (n, ...)) for n in range(moved.shape[0]))
+    return tuple(getitem(moved, (n, ...)) for n in range(as_int(moved.shape[0])))
 
 
 @implements(np.tile)
@@ -211,7 +227,12 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> TracedArray:
     if axis is None:
         x, axis = reshape_value(x, (x.size,)), 0
     along = normalize_axis(as_int(axis), x.ndim)
-    counts = _counts(repeats)
+    if isinstance(repeats, TracedArray) and repeats.ndim:
+        return fresh(_repeated(x, astype(value_of(repeats), I64), along))
+    if (times := unknown_size(repeats)) is not None:
+        counts = [as_length(of_size(times))]
+    else:
+        counts = _counts(repeats)
     before, size, after = x.shape[:along], x.shape[along], x.shape[along + 1 :]
     if len(counts) == 1:
         each = (*before, size, counts[0], *after)
@@ -223,9 +244,24 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> TracedArray:
     return fresh(ops.gather(x, constant(np.array(places, np.int64)), axis=along))
 
 
+def _repeated(x: Value, counts: Value, axis: int) -> Value:
+    """Every element as often as its count says: result element k comes from where the running sum of counts passes k."""
+    size = x.shape[axis]
+    if counts.ndim != 1:
+        raise ValueError("object too deep for desired array")
+    counts = broadcast_value(counts, (size,))
+    none_negative = ops.reduce_all(ops.ge(counts, 0), axes=(0,))
+    ends = ops.cumsum(counts, axis=0, reverse=False)
+    total = ops.reduce_sum(counts, axes=(0,))
+    total = ops.check(total, none_negative, error="ValueError", message="repeats may not contain negative values.")
+    length = as_length(scalar(total))
+    place = search(ends, ops.iota(shape=(length,), axis=0, dtype=I64), "right")
+    return ops.gather(x, place, axis=axis)
+
+
 def _counts(repeats: Any) -> list[int]:
     if isinstance(repeats, TracedArray):
-        not_compiled("repeat", "with traced counts, whose sum decides the size", "Give the counts as Python ints or a list.")
+        return [as_int(repeats)]
     return [as_int(n) for n in repeats] if hasattr(repeats, "__len__") else [as_int(repeats)]
 
 
@@ -247,6 +283,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> TracedArray:
 
 def _rolled(x: Value, by: int, axis: int) -> Value:
     size = x.shape[axis]
+    if isinstance(size, Dim):
+        # Element k comes from k - by, counted around.
+        places = ops.iota(shape=(size,), axis=0, dtype=I64) - by
+        return ops.gather(x, ops.remainder(places, spread_size(size, (size,))), axis=axis)
     if size == 0 or by % size == 0:
         return x
     array = fresh(x)
@@ -258,7 +298,9 @@ def _rolled(x: Value, by: int, axis: int) -> Value:
 def resize(a: Any, new_shape: Any) -> TracedArray:
     x = value_of(a)
     shape: Shape = as_shape(new_shape)
-    size = int(np.prod(shape, dtype=int))
+    size = prod(shape)
+    if isinstance(x.size, Dim) or isinstance(size, Dim):
+        raise UnknownSizeError(f"how often {x.size} elements fill {shape} is known only when the program runs")
     if x.size == 0 or size == 0:
         return fresh(ops.full(value=0, shape=shape, dtype=x.dtype))
     copies = -(-size // x.size)
@@ -269,7 +311,7 @@ def resize(a: Any, new_shape: Any) -> TracedArray:
 
 def _shift_half(direction: int) -> Callable[..., TracedArray]:
     def function(x: Any, axes: Any = None) -> TracedArray:
-        shape = as_array(x).shape
+        shape = as_array(x).sizes
         along = axes_of(axes, len(shape))
         return roll(x, [(shape[n] // 2) if direction > 0 else -(shape[n] // 2) for n in along], along)
 

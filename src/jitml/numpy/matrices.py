@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
+from jitml.ir.dims import bound
 from jitml.ir.graph import Value
 from jitml.ir.types import F64, I64, DType, is_float, normalize_axis
 from jitml.numpy.operands import (
@@ -23,6 +24,7 @@ from jitml.numpy.operands import (
 from jitml.numpy.products import matmul
 from jitml.numpy.reductions import finish, reduce_values
 from jitml.numpy.reshaping import reshaped
+from jitml.trace.broadcasting import never_equal
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, fresh, read
 
@@ -95,12 +97,12 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 def matrix_power(a: Any, n: Any) -> Any:
     """Repeated squaring, in NumPy's order."""
     x, exponent = as_array(a), as_int(n)
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+    if x.ndim < 2 or (x.sizes[-1] != x.sizes[-2] and never_equal(x.sizes[-1], x.sizes[-2])):
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
     if exponent < 0:
         not_compiled("linalg.matrix_power", "with a negative power needs an inverse", "Compute it outside the jitted function.")
     if exponent == 0:
-        rows, columns = (ops.iota(shape=x.shape, axis=x.ndim - k, dtype=I64) for k in (2, 1))
+        rows, columns = (ops.iota(shape=x.sizes, axis=x.ndim - k, dtype=I64) for k in (2, 1))
         return fresh(astype(ops.eq(rows, columns), x.dtype))
     if exponent <= 3:
         return [x, x @ x, (x @ x) @ x][exponent - 1] if exponent > 1 else fresh(read(x))  # type: ignore[operator]  # arrays have @
@@ -122,12 +124,12 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
         raise ValueError("Expecting at least two arrays.")
     ends = (chain[0].ndim == 1, chain[-1].ndim == 1)
     if ends[0]:
-        chain[0] = reshaped(chain[0], (1, chain[0].size))
+        chain[0] = reshaped(chain[0], (1, chain[0].aval.size))
     if ends[1]:
-        chain[-1] = reshaped(chain[-1], (chain[-1].size, 1))
-    sizes = [x.shape[0] for x in chain] + [chain[-1].shape[-1]]
+        chain[-1] = reshaped(chain[-1], (chain[-1].aval.size, 1))
+    sizes = [bound(n) for n in (*(x.sizes[0] for x in chain), chain[-1].sizes[-1])]
     product = _multiply_chain(chain, _best_splits(sizes), 0, len(chain) - 1)
-    shape = [n for n, is_vector in zip(product.shape, ends) if not is_vector]
+    shape = [n for n, is_vector in zip(product.sizes, ends) if not is_vector]
     return finish(reshape_value(read(product), shape), None, out, 0)
 
 

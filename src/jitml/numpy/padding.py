@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
+from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
-from jitml.numpy.operands import as_int, broadcast_value, constant, not_compiled, value_of
+from jitml.ir.types import I64
+from jitml.numpy.operands import as_int, broadcast_value, constant, nonempty, not_compiled, spread_size, value_of
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, fresh
 
@@ -51,9 +53,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tr
         not_compiled("pad", f"with mode={mode!r} {kwargs or ''}".strip(), f"The modes constant, {', '.join(_BY_PLACE)} are.")
     for axis, (before, after) in enumerate(pairs):
         if before or after:
-            size = x.shape[axis]
-            if size == 0:
-                raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
+            x = nonempty(x, (axis,), f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
             x = _along(x, axis, before, after, mode)
     return fresh(x)
 
@@ -61,6 +61,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tr
 def _along(x: Value, axis: int, before: int, after: int, mode: str) -> Value:
     """One axis padded by copies of its own elements: slices of x where they suffice, which needs no table of places."""
     size = x.shape[axis]
+    if isinstance(size, Dim):
+        return ops.gather(x, _padded_places(size, before, after, mode), axis=axis)
     reach = size - 1 if mode == "reflect" else size
     if mode != "edge" and max(before, after) > reach:
         # NumPy's own pad of the positions says which element each place repeats.
@@ -73,6 +75,23 @@ def _along(x: Value, axis: int, before: int, after: int, mode: str) -> Value:
     }[mode]
     parts = [_part(x, axis, first, before, mode), x, _part(x, axis, last, after, mode)]
     return ops.concat(*(p for p in parts if p.shape[axis]), axis=axis)
+
+
+def _padded_places(size: Dim, before: int, after: int, mode: str) -> Value:
+    """Which element stands at each place of an axis of unknown length, padded."""
+    length: Any = size + before + after
+    at = ops.iota(shape=(length,), axis=0, dtype=I64) - before
+    count = spread_size(size, at.shape)
+    if mode == "edge":
+        return ops.minimum(ops.maximum(at, 0), count - 1)
+    if mode == "wrap":
+        return ops.remainder(at, count)
+    if mode == "symmetric":  # there and back again
+        around = ops.remainder(at, count * 2)
+        return ops.minimum(around, count * 2 - 1 - around)
+    period = ops.maximum(count * 2 - 2, 1)
+    around = ops.remainder(at, period)
+    return ops.minimum(around, period - around)
 
 
 def _part(x: Value, axis: int, limits: tuple[int, int], width: int, mode: str) -> Value:

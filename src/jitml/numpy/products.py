@@ -11,6 +11,7 @@ import numpy as np
 
 from jitml.errors import ShapeError
 from jitml.ir import ops
+from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import F32, I64, Aval, normalize_axis
 from jitml.numpy.operands import (
@@ -19,6 +20,7 @@ from jitml.numpy.operands import (
     astype,
     broadcast_value,
     common_dtype,
+    common_shape,
     kind_of,
     not_compiled,
     present,
@@ -29,8 +31,10 @@ from jitml.numpy.operands import (
 from jitml.numpy.reductions import F16, accumulator, finish, reduce_values
 from jitml.numpy.reshaping import moveaxis, reshaped, swapaxes, transposed
 from jitml.numpy.ufuncs import call_ufunc, store
+from jitml.trace.broadcasting import common_sizes, never_equal, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
+from jitml.trace.sizes import larger, smaller
 from jitml.trace.storage import Step
 from jitml.trace.tracers import TracedArray, fresh, read, view
 
@@ -59,10 +63,17 @@ def _need_axes(name: str, *values: Value) -> None:
         raise ShapeError(f"{name}: operands need at least one axis; use * for a product with a number", source=user_source())
 
 
-def _need_equal(name: str, x: Value, y: Value, m: int, n: int) -> None:
-    if m != n:
-        message = f"{name}: {x.aval} and {y.aval} do not fit: the contracted axes have the sizes {m} and {n}"
+def _fitted(name: str, x: Value, y: Value, along: int, other: int) -> Value:
+    """y, whose axis `other` is contracted with x's axis `along`.
+
+    Raises:
+        ShapeError: their sizes differ; where they are not known, the program ends with ValueError.
+    """
+    m, n = x.shape[along], y.shape[other]
+    message = f"{name}: {x.aval} and {y.aval} do not fit: the contracted axes have the sizes {m} and {n}"
+    if m != n and never_equal(m, n):
         raise ShapeError(message, source=user_source())
+    return require_sizes(y, [m if axis == other % y.ndim else size for axis, size in enumerate(y.shape)], message)
 
 
 @implements(np.matmul)
@@ -89,14 +100,14 @@ def matmul(
 
 
 def _matmul_values(x: Value, y: Value) -> Value:
-    _need_equal("matmul", x, y, x.shape[-1], y.shape[-2 if y.ndim > 1 else 0])
+    y = _fitted("matmul", x, y, -1, -2 if y.ndim > 1 else 0)
     if y.ndim <= 2:
         # The batch of x consists of free axes like its rows.
         return dot_values(x, y, ((x.ndim - 1,), (max(0, y.ndim - 2),)))
     if x.ndim == 1:
         return dot_values(y, x, ((y.ndim - 2,), (0,)))
     try:
-        shape = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+        shape = common_sizes(x.shape[:-2], y.shape[:-2])
     except ValueError:
         raise ShapeError(f"matmul: the batches of {x.aval} and {y.aval} do not broadcast", source=user_source()) from None
     x, y = broadcast_value(x, (*shape, *x.shape[-2:])), broadcast_value(y, (*shape, *y.shape[-2:]))
@@ -109,7 +120,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return call_ufunc(np.multiply, value_of(a), value_of(b), out=out)
     x, y = _operands("dot", a, b)
-    _need_equal("dot", x, y, x.shape[-1], y.shape[max(0, y.ndim - 2)])
+    y = _fitted("dot", x, y, -1, max(0, y.ndim - 2))
     return finish(dot_values(x, y, ((x.ndim - 1,), (max(0, y.ndim - 2),))), None, out, 0)
 
 
@@ -118,21 +129,21 @@ def inner(a: Any, b: Any, /) -> Any:
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return call_ufunc(np.multiply, value_of(a), value_of(b))
     x, y = _operands("inner", a, b)
-    _need_equal("inner", x, y, x.shape[-1], y.shape[-1])
+    y = _fitted("inner", x, y, -1, -1)
     return result_of(dot_values(x, y, ((x.ndim - 1,), (y.ndim - 1,))))
 
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
     x, y = (reshape_value(v, (v.size,)) for v in _operands("vdot", a, b))
-    _need_equal("vdot", x, y, x.size, y.size)
+    y = _fitted("vdot", x, y, 0, 0)
     return result_of(dot_values(x, y, ((0,), (0,))))
 
 
 @implements(np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
-    x, y = (reshaped(as_array(v), (np.size(v),)) for v in (a, b))
-    return call_ufunc(np.multiply, reshaped(x, (x.size, 1)), reshaped(y, (1, y.size)), out=out)
+    x, y = map(as_array, (a, b))
+    return call_ufunc(np.multiply, reshaped(x, (x.aval.size, 1)), reshaped(y, (1, y.aval.size)), out=out)
 
 
 @implements(np.linalg.outer)
@@ -155,8 +166,8 @@ def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 def _vecdot(x1: Any, x2: Any, axis: int, out: Any) -> Any:
     x, y = (read(moveaxis(fresh(v), axis, -1)) for v in _operands("vecdot", x1, x2))
     _need_axes("vecdot", x, y)
-    _need_equal("vecdot", x, y, x.shape[-1], y.shape[-1])
-    shape = np.broadcast_shapes(x.shape, y.shape)
+    y = _fitted("vecdot", x, y, -1, -1)
+    shape = common_shape("vecdot", x.shape, y.shape)
     batch = tuple(range(len(shape) - 1))
     last = (len(shape) - 1,)
     result = dot_values(broadcast_value(x, shape), broadcast_value(y, shape), (last, last), (batch, batch))
@@ -166,8 +177,8 @@ def _vecdot(x1: Any, x2: Any, axis: int, out: Any) -> Any:
 @implements(*present("matvec"))
 def matvec(x1: Any, x2: Any, /, **options: Any) -> Any:
     vector = as_array(x2)
-    product = matmul(x1, reshaped(vector, (*vector.shape, 1)), **options)
-    return reshaped(product, product.shape[:-1]) if product.ndim > 1 else result_of(reshape_value(read(product), ()))
+    product = matmul(x1, reshaped(vector, (*vector.sizes, 1)), **options)
+    return reshaped(product, product.sizes[:-1]) if product.ndim > 1 else result_of(reshape_value(read(product), ()))
 
 
 @implements(*present("vecmat"))
@@ -184,8 +195,11 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> TracedArray:
         count = as_int(axes)
         one, two = tuple(range(x.ndim - count, x.ndim)), tuple(range(count))
     xs, ys = (tuple(normalize_axis(as_int(n), v.ndim) for n in chosen) for chosen, v in ((one, x), (two, y)))
-    if [x.shape[n] for n in xs] != [y.shape[n] for n in ys]:
-        raise ShapeError(f"tensordot: shape-mismatch for sum of {x.aval} over {xs} and {y.aval} over {ys}", source=user_source())
+    message = f"tensordot: shape-mismatch for sum of {x.aval} over {xs} and {y.aval} over {ys}"
+    if len(xs) != len(ys) or any(x.shape[n] != y.shape[m] and never_equal(x.shape[n], y.shape[m]) for n, m in zip(xs, ys)):
+        raise ShapeError(message, source=user_source())
+    wanted = {m: x.shape[n] for n, m in zip(xs, ys)}
+    y = require_sizes(y, [wanted.get(axis, size) for axis, size in enumerate(y.shape)], message)
     return fresh(dot_values(x, y, (xs, ys)))
 
 
@@ -203,7 +217,7 @@ def linalg_matmul(x1: Any, x2: Any, /) -> Any:
 def kron(a: Any, b: Any) -> TracedArray:
     x, y = as_array(a), as_array(b)
     ndim = max(x.ndim, y.ndim)
-    xs, ys = (1,) * (ndim - x.ndim) + x.shape, (1,) * (ndim - y.ndim) + y.shape
+    xs, ys = (1,) * (ndim - x.ndim) + x.sizes, (1,) * (ndim - y.ndim) + y.sizes
     left = reshaped(x, [n for size in xs for n in (size, 1)])
     right = reshaped(y, [n for size in ys for n in (1, size)])
     product = as_array(call_ufunc(np.multiply, left, right))
@@ -215,12 +229,12 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
-    if x.shape[-1] != 3 or y.shape[-1] != 3:
-        not_compiled("cross", f"of vectors of {x.shape[-1]} and {y.shape[-1]} elements", "Only three-dimensional vectors are.")
+    if x.sizes[-1] != 3 or y.sizes[-1] != 3:
+        not_compiled("cross", f"of vectors of {x.sizes[-1]} and {y.sizes[-1]} elements", "Only three-dimensional vectors are.")
     x1, x2, x3 = (x[..., n] for n in range(3))
     y1, y2, y3 = (y[..., n] for n in range(3))
     parts = (x2 * y3 - x3 * y2, x3 * y1 - x1 * y3, x1 * y2 - x2 * y1)
-    columns = [reshape_value(read(p), (*p.shape, 1)) for p in parts]
+    columns = [reshape_value(read(p), (*p.sizes, 1)) for p in parts]
     return moveaxis(fresh(ops.concat(*columns, axis=columns[0].ndim - 1)), -1, axisc)
 
 
@@ -235,7 +249,7 @@ def diagonal_values(x: Value, offset: int, axis1: int, axis2: int) -> Value:
     if one == two:
         raise ValueError("axis1 and axis2 cannot be the same")
     rows, columns = x.shape[one], x.shape[two]
-    length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    length: Any = larger(smaller(rows + min(offset, 0), columns - max(offset, 0)), 0)
     index = ops.iota(shape=(length,), axis=0, dtype=I64)
     others = tuple(n for n in range(x.ndim) if n not in (one, two))
     ordered = ops.transpose(x, perm=(*others, one, two)) if (one, two) != (x.ndim - 2, x.ndim - 1) else x
@@ -257,7 +271,9 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TracedA
     if one == two:
         raise ValueError("axis1 and axis2 cannot be the same")
     moved = transposed(x, (*(n for n in range(x.ndim) if n not in (one, two)), one, two))
-    *ahead, rows, columns = moved.shape
+    *ahead, rows, columns = moved.sizes
+    if any(isinstance(n, Dim) for n in (rows, columns)):
+        return _unknown_diagonal(x, start, one, two)
     down, right = min(max(-start, 0), rows), min(max(start, 0), columns)
     size = min(rows - down, columns - right)
     zeros, ones = [0] * len(ahead), [1] * len(ahead)
@@ -271,6 +287,12 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TracedA
     )
     layout = (*square.layout[:-2], square.layout[-2] + square.layout[-1])
     return TracedArray(x.storage, steps, Aval((*ahead, size), x.dtype), layout, False)
+
+
+def _unknown_diagonal(x: TracedArray, offset: int, one: int, two: int) -> TracedArray:
+    """The same of sizes that only the running program knows: a copy, right as long as x is not written afterwards."""
+    copy = fresh(diagonal_values(read(x), offset, one, two))
+    return TracedArray(copy.storage, (), copy.aval, copy.layout, False)
 
 
 @implements(np.linalg.diagonal)
@@ -310,4 +332,4 @@ def diag(v: Any, k: int = 0) -> TracedArray:
 @implements(np.diagflat)
 def diagflat(v: Any, k: int = 0) -> TracedArray:
     x = as_array(v)
-    return diag(reshaped(x, (x.size,)), k)
+    return diag(reshaped(x, (x.aval.size,)), k)

@@ -13,6 +13,7 @@ import numpy as np
 
 from jitml.errors import ShapeError
 from jitml.ir import ops
+from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, F32, I64, DType, is_float, normalize_axis
@@ -22,14 +23,18 @@ from jitml.numpy.operands import (
     astype,
     broadcast_value,
     checked_index,
+    common_shape,
     full,
+    nonempty,
     present,
     reduced_axes,
     reshape_value,
     result_of,
+    spread_size,
     value_of,
 )
 from jitml.numpy.ufuncs import store
+from jitml.trace.broadcasting import never_equal, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, fresh
@@ -56,9 +61,9 @@ def finish(x: Value, keep: Sequence[int] | None, out: Any, ndim: int) -> Any:
         x = reshape_value(x, (1 if axis in keep else next(sizes) for axis in range(ndim)))
     if not is_given(out):
         return result_of(x)
-    if out.shape != x.shape:
-        raise ShapeError(f"output array has the shape {out.shape}, the reduction gives {x.shape}", source=user_source())
-    return store(out, x, casting="unsafe")
+    if out.ndim != x.ndim or any(n != m and never_equal(n, m) for n, m in zip(out.sizes, x.shape)):
+        raise ShapeError(f"output array has the shape {out.sizes}, the reduction gives {x.shape}", source=user_source())
+    return store(out, require_sizes(x, out.sizes), casting="unsafe")
 
 
 def accumulator(dtype: DType, chosen: Any, out: Any) -> DType:
@@ -87,7 +92,7 @@ def masked(x: Value, where: Any, identity: int | float | bool) -> Value:
     if where is True or where is _NO_VALUE:
         return x
     mask = value_of(where, BOOL)
-    shape = np.broadcast_shapes(mask.shape, x.shape)
+    shape = common_shape("where", mask.shape, x.shape)
     x = broadcast_value(x, shape)
     return ops.select(broadcast_value(mask, shape), x, full(shape, identity, x.dtype))
 
@@ -129,9 +134,7 @@ def _extreme(op: Op, combine: Op, name: str) -> Callable[..., Any]:
                 raise ValueError(
                     f"reduction operation '{name}' does not have an identity, so to use a where mask one has to specify 'initial'"
                 )
-            if any(x.shape[n] == 0 for n in axes):
-                message = f"zero-size array to reduction operation {name} which has no identity"
-                raise ShapeError(message, source=user_source())
+            x = nonempty(x, axes, f"zero-size array to reduction operation {name} which has no identity")
             return finish(reduce_values(op, x, axes), keep, out, x.ndim)
         start = value_of(initial, x.dtype)
         if where is not True and where is not _NO_VALUE:
@@ -140,6 +143,10 @@ def _extreme(op: Op, combine: Op, name: str) -> Callable[..., Any]:
         kept_shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
         first = broadcast_value(start, kept_shape)
         empty = any(x.shape[n] == 0 for n in axes)
+        for n in axes:
+            if isinstance(x.shape[n], Dim):  # there may be nothing but the start
+                edge = tuple(1 if axis == n else size for axis, size in enumerate(x.shape))
+                x = ops.concat(x, broadcast_value(start, edge), axis=n)
         return finish(first if empty else combine(reduce_values(op, x, axes), first), keep, out, x.ndim)
 
     return function
@@ -153,6 +160,7 @@ minimum_of = implements(np.min, np.amin)(_extreme(ops.reduce_min, ops.minimum, "
 def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False) -> Any:
     x = value_of(a)
     axes = reduced_axes(axis, x.ndim)
+    x = nonempty(x, axes, "zero-size array to reduction operation maximum which has no identity")
     spread = ops.sub(reduce_values(ops.reduce_max, x, axes), reduce_values(ops.reduce_min, x, axes))
     return finish(spread, axes if keepdims is True else None, out, x.ndim)
 
@@ -184,8 +192,7 @@ def _position(op: Op, name: str) -> Callable[..., Any]:
         if axis is None or (ndim == 0 and axis in (0, -1)):
             x, axis = reshape_value(x, (x.size,)), None
         chosen = 0 if axis is None else normalize_axis(as_int(axis), ndim)
-        if x.shape[chosen] == 0:
-            raise ShapeError(f"attempt to get {name} of an empty sequence", source=user_source())
+        x = nonempty(x, (chosen,), f"attempt to get {name} of an empty sequence")
         keep = (range(ndim) if axis is None else (chosen,)) if keepdims is True else None
         return finish(op(x, axis=chosen), keep, out, ndim)
 
@@ -259,6 +266,7 @@ def _extreme_ignoring_nan(op: Op, worst: float, extreme: Callable[..., Any]) -> 
         if not is_float(x.dtype) or any(map(is_given, options.values())):
             return extreme(result_of(without_nan(x, worst)), axis, out, keepdims, **options)
         axes = reduced_axes(axis, x.ndim)
+        x = nonempty(x, axes, "zero-size array to reduction operation which has no identity")
         found = reduce_values(op, without_nan(x, worst), axes)
         only_nan = reduce_values(ops.reduce_all, ops.isnan(x), axes)
         result = ops.select(only_nan, full(found.shape, float("nan"), x.dtype), found)
@@ -282,9 +290,10 @@ def _position_ignoring_nan(op: Op, worst: float, position: Callable[..., Any]) -
             flat = function(fresh(reshape_value(x, (x.size,))), 0)
             return finish(value_of(flat), range(x.ndim) if keepdims is True else None, out, x.ndim)
         along = normalize_axis(as_int(axis), x.ndim)
+        x = nonempty(x, (along,), "attempt to get a position in an empty sequence")
         found = op(without_nan(x, worst), axis=along)
         only_nan = reduce_values(ops.reduce_all, ops.isnan(x), (along,))
-        found = ops.select(only_nan, full(found.shape, x.shape[along], I64), found)
+        found = ops.select(only_nan, spread_size(x.shape[along], found.shape), found)
         return finish(checked_index(found, x.shape[along]), (along,) if keepdims is True else None, out, x.ndim)
 
     return function

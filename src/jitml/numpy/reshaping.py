@@ -19,10 +19,11 @@ from jitml.trace.context import user_source
 from jitml.trace.known import constant_of
 from jitml.trace.places import unknown_size
 from jitml.trace.registry import implements
+from jitml.trace.samples import sample_of
 from jitml.trace.sizes import named, number, quotient, span, value_of_size
 from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_traced, read, scalar, view
 
-_MOST = 1 << 48  # elements along one axis: more than any memory holds
+_MUCH, _MOST = 1 << 16, 1 << 48  # elements along one axis: worth a closer look, and more than any memory holds
 
 
 def as_shape(shape: Any) -> Shape:
@@ -43,16 +44,31 @@ def as_length(n: Any) -> Any:
     if size is None:
         return as_int(n)
     low, high = span(size)
-    if high > _MOST:
-        raise UnknownSizeError(
-            "a size that only the running program knows has no limit",
-            remedy="Limit it, as by min(n, 1000), or compute it outside the jitted function.",
-        )
+    if high > _MUCH:
+        size = _limited(size, high)
+        high = span(size)[1]
     if low >= 0:
         return size
     value = value_of_size(size)
     ok = ops.ge(value, number(0))
     return named(ops.check(value, ok, error="ValueError", message="negative dimensions are not allowed"), 0, high)
+
+
+def _limited(size: Size, high: int) -> Size:
+    """A size of which hardly anything is known, limited by what it is in this call; one beyond that ends the program."""
+    value = value_of_size(size)
+    sample = sample_of(value)
+    if sample is None:
+        if high <= _MOST:
+            return size
+        raise UnknownSizeError(
+            "a size that only the running program knows has no limit",
+            remedy="Limit it, as by min(n, 1000), or compute it outside the jitted function.",
+        )
+    most = 1 << max(2 * sample, 64).bit_length()
+    ok = ops.le(value, number(most))
+    message = f"a size is {{}}, and this program was compiled for at most {most}"
+    return named(ops.check(value, ok, value, error="ValueError", message=message), span(size)[0], most)
 
 
 def resized(x: TracedArray, shape: Sequence[int]) -> TracedArray:

@@ -11,12 +11,14 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, is_float
+from jitml.numpy.indexing import getitem
 from jitml.numpy.operands import (
     as_array,
     as_int,
     astype,
     broadcast_value,
     common_dtype,
+    common_shape,
     full,
     kind_of,
     not_compiled,
@@ -25,8 +27,11 @@ from jitml.numpy.operands import (
 )
 from jitml.numpy.reductions import finish, reduce_values
 from jitml.numpy.ufuncs import call_ufunc
+from jitml.trace.broadcasting import common_sizes, never_equal
 from jitml.trace.context import current_trace
+from jitml.trace.numbers import of_size
 from jitml.trace.registry import implements
+from jitml.trace.sizes import smaller, value_of_size
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, scalar
 
 
@@ -64,7 +69,7 @@ def _close(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Value:
     """|a - b| <= atol + rtol |b|, or equal (which infinities need)."""
     dtype = common_dtype(a, b, *([] if any(_is_float_kind(v) for v in (a, b)) else [1.0]))
     x, y = value_of(a, dtype), value_of(b, dtype)
-    shape = np.broadcast_shapes(x.shape, y.shape)
+    shape = common_shape("isclose", x.shape, y.shape)
     x, y = broadcast_value(x, shape), broadcast_value(y, shape)
     bound = ops.abs(y) * broadcast_value(value_of(rtol, dtype), shape) + broadcast_value(value_of(atol, dtype), shape)
     near = ops.bit_and(ops.le(ops.abs(ops.sub(x, y)), bound), ops.isfinite(y))
@@ -95,16 +100,24 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 @implements(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     x, y = value_of(a1), value_of(a2)
-    if x.shape != y.shape:
+    if x.ndim != y.ndim or any(never_equal(n, m) for n, m in zip(x.shape, y.shape)):
         return False
-    return _python_bool(_everywhere(_equal(x, y, equal_nan)))
+    if x.shape == y.shape:
+        return _python_bool(_everywhere(_equal(x, y, equal_nan)))
+    # What both have is compared, and the sizes themselves.
+    common = tuple(slice(of_size(smaller(n, m))) for n, m in zip(x.shape, y.shape))
+    x_part, y_part = (value_of(getitem(fresh(v), common)) for v in (x, y))
+    same = _everywhere(_equal(x_part, y_part, equal_nan))
+    for n, m in zip(x.shape, y.shape):
+        same = ops.bit_and(same, ops.eq(value_of_size(n), value_of_size(m)))
+    return _python_bool(same)
 
 
 @implements(np.array_equiv)
 def array_equiv(a1: Any, a2: Any) -> Any:
     x, y = value_of(a1), value_of(a2)
     try:
-        shape = np.broadcast_shapes(x.shape, y.shape)
+        shape = common_sizes(x.shape, y.shape)
     except ValueError:
         return False
     return _python_bool(_everywhere(_equal(broadcast_value(x, shape), broadcast_value(y, shape), False)))
@@ -146,12 +159,12 @@ def _signed_infinity(x: Any, infinity: float, out: Any) -> Any:
 
 @implements(np.isreal)
 def isreal(x: Any) -> Any:
-    return result_of(full(as_array(x).shape, True, BOOL))
+    return result_of(full(as_array(x).sizes, True, BOOL))
 
 
 @implements(np.iscomplex)
 def iscomplex(x: Any) -> Any:
-    return result_of(full(as_array(x).shape, False, BOOL))
+    return result_of(full(as_array(x).sizes, False, BOOL))
 
 
 @implements(np.real)

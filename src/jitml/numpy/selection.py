@@ -10,10 +10,11 @@ import numpy as np
 
 from jitml.errors import ShapeError
 from jitml.ir import ops
+from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64, is_integer, normalize_axis
-from jitml.numpy.finding import nonzero
-from jitml.numpy.indexing import fit, getitem, value_for
+from jitml.numpy.finding import compressed, nonzero
+from jitml.numpy.indexing import fit, getitem, setitem, value_for
 from jitml.numpy.loops import truth
 from jitml.numpy.operands import (
     as_array,
@@ -24,10 +25,12 @@ from jitml.numpy.operands import (
     common_dtype,
     common_shape,
     full,
+    holds_traced,
     kind_of,
     not_compiled,
     reshape_value,
     result_of,
+    spread_size,
     value_of,
 )
 from jitml.numpy.reductions import finish, is_given
@@ -112,17 +115,17 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kwar
     """Every function is computed everywhere, and the last condition that holds chooses."""
     array = as_array(x)
     conditions = list(condlist) if isinstance(condlist, (list, tuple)) and np.ndim(condlist[0]) else [condlist]
-    masks = [broadcast_value(truth(value_of(c)), array.shape) for c in conditions]
+    masks = [broadcast_value(truth(value_of(c)), array.sizes) for c in conditions]
     functions = list(funclist)
     if len(functions) == len(masks) + 1:
         rest = ops.bit_not(_any_of(masks))
         masks.append(rest)
     if len(functions) != len(masks):
         raise ValueError(f"with {len(masks)} condition(s), either {len(masks)} or {len(masks) + 1} functions are expected")
-    result = full(array.shape, 0, array.dtype)
+    result = full(array.sizes, 0, array.dtype)
     for mask, function in zip(masks, functions):
         value = _elementwise(function, array, *args, **kwargs) if callable(function) else function
-        result = ops.select(mask, broadcast_value(value_for(value, array), array.shape), result)
+        result = ops.select(mask, broadcast_value(value_for(value, array), array.sizes), result)
     return fresh(result)
 
 
@@ -163,9 +166,9 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 def _index_in_mode(index: Value, size: int, mode: str) -> Value:
     """An index brought into range as `mode=` says; "raise" leaves it to the check of the gather."""
     if mode == "wrap":
-        return ops.remainder(index, size)
+        return ops.remainder(index, spread_size(size, index.shape))
     if mode == "clip":
-        return ops.minimum(ops.maximum(index, 0), size - 1)
+        return ops.minimum(ops.maximum(index, 0), spread_size(size - 1, index.shape))
     return index
 
 
@@ -177,7 +180,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     index = _integers("take", indices)
     along = normalize_axis(as_int(axis), x.ndim)
     index = _index_in_mode(index if mode == "raise" else astype(index, I64), x.shape[along], mode)
-    if x.shape[along] == 0 and index.size:
+    if x.shape[along] == 0 and index.size != 0:
         raise IndexError("cannot do a non-empty take from an empty axes.")
     return finish(ops.gather(x, index, axis=along), None, out, x.ndim)
 
@@ -201,14 +204,19 @@ def _aligned(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[Trace
     if not is_integer(index.dtype):
         raise IndexError("`indices` must be an integer array")
     if axis is None:
-        x, axis = reshaped(x, (x.size,)), 0
+        x, axis = reshaped(x, (x.aval.size,)), 0
     along = normalize_axis(as_int(axis), x.ndim)
     if x.ndim != index.ndim:
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
-    shape = tuple(i if n == along else max(s, i) if 1 in (s, i) else s for n, (s, i) in enumerate(zip(x.shape, index.shape)))
+    others = common_shape(name, _with_one(x.sizes, along), _with_one(index.shape, along))
+    shape = tuple(i if n == along else others[n] for n, i in enumerate(index.shape))
     index = broadcast_value(index, shape)
-    target = tuple(s if n == along else shape[n] for n, s in enumerate(x.shape))
-    return (x if x.shape == target else broadcasted(x, target)), index, along
+    target = tuple(s if n == along else shape[n] for n, s in enumerate(x.sizes))
+    return (x if x.sizes == target else broadcasted(x, target)), index, along
+
+
+def _with_one(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+    return (*shape[:axis], 1, *shape[axis + 1 :])
 
 
 @implements(np.take_along_axis)
@@ -231,8 +239,8 @@ def copyto(dst: TracedArray, src: Any, casting: Any = "same_kind", where: Any = 
     kind = kind_of(src)
     if isinstance(kind, np.dtype) and not np.can_cast(kind, dst.dtype, casting):
         raise TypeError(f"Cannot cast array data from {kind!r} to {dst.dtype!r} according to the rule {casting!r}")
-    new = fit(value_for(src, dst), dst.shape)
-    assign(dst, new if where is True else ops.select(broadcast_value(value_of(where, BOOL), dst.shape), new, read(dst)))
+    new = fit(value_for(src, dst), dst.sizes)
+    assign(dst, new if where is True else ops.select(broadcast_value(value_of(where, BOOL), dst.sizes), new, read(dst)))
 
 
 @implements(np.nan_to_num)
@@ -258,12 +266,28 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     x = as_array(arr)
     if axis is None:
-        x, axis = reshaped(x, (x.size,)), 0
+        x, axis = reshaped(x, (x.aval.size,)), 0
     along = normalize_axis(as_int(axis), x.ndim)
-    if is_traced(obj):
-        not_compiled("delete", "at traced places", "Give the places as Python ints.")
-    kept = np.delete(np.arange(x.shape[along]), obj)
+    size = x.sizes[along]
+    if holds_traced(obj) or isinstance(size, Dim):
+        return fresh(compressed(read(x), _kept(obj, size), along))
+    kept = np.delete(np.arange(size), obj)
     return take(x, kept.tolist(), along)
+
+
+def _kept(obj: Any, size: Any) -> Value:
+    """Which places along an axis np.delete leaves."""
+    everywhere = fresh(full((size,), True, BOOL))
+    if isinstance(obj, slice) or not is_mask(obj):
+        setitem(everywhere, obj, False)
+        return read(everywhere)
+    if value_of(obj).shape != (size,):
+        raise ValueError(f"boolean array argument obj to delete must be one dimensional and match the axis length of {size}")
+    return ops.bit_not(value_of(obj))
+
+
+def is_mask(x: Any) -> bool:
+    return isinstance(x, (TracedArray, np.ndarray, list)) and value_of(x).dtype == BOOL
 
 
 @implements(np.insert)
@@ -272,9 +296,9 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         not_compiled("insert", "at several or traced places", "np.concatenate joins the parts.")
     x = as_array(arr)
     if axis is None:
-        x, axis = reshaped(x, (x.size,)), 0
+        x, axis = reshaped(x, (x.aval.size,)), 0
     along = normalize_axis(as_int(axis), x.ndim)
-    size, at = x.shape[along], as_int(obj)
+    size, at = as_int(x.shape[along]), as_int(obj)
     if not -size <= at <= size:
         raise IndexError(f"index {at} is out of bounds for axis {along} with size {size}")
     at += size if at < 0 else 0
@@ -282,13 +306,13 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     if new.ndim == x.ndim and new.ndim > 1:
         part = new
     else:
-        shape = (*x.shape[:along], *x.shape[along + 1 :])
+        shape = (*x.sizes[:along], *x.sizes[along + 1 :])
         if x.ndim == 1 and new.ndim == 1:
             part = new
         else:
-            part = reshape_value(broadcast_value(new, shape), (*x.shape[:along], 1, *x.shape[along + 1 :]))
+            part = reshape_value(broadcast_value(new, shape), (*x.sizes[:along], 1, *x.sizes[along + 1 :]))
     before = (slice(None),) * along
     left, right = getitem(x, (*before, slice(None, at))), getitem(x, (*before, slice(at, None)))
-    if any(p != q for n, (p, q) in enumerate(zip(part.shape, x.shape)) if n != along):
+    if any(p != q for n, (p, q) in enumerate(zip(part.shape, x.sizes)) if n != along):
         raise ShapeError(f"insert: {part.aval} does not fit into {x.aval}", source=user_source())
     return fresh(ops.concat(read(left), part, read(right), axis=along))

@@ -150,6 +150,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     edges, wanted = value_of(bins, dtype), value_of(x, dtype)
     side = "left" if right else "right"
     count = edges.shape[0]
+    if isinstance(count, Dim):
+        return result_of(_digitized(edges, wanted, side))
     if count < 2:
         return result_of(search(edges, wanted, side))
     first, last = (ops.slice(edges, start=(n,), stop=(n + 1,), step=(1,)) for n in (0, count - 1))
@@ -157,6 +159,18 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     rising = ops.select(ops.broadcast(falls, shape=(count,), axes=()), ops.flip(edges, axes=(0,)), edges)
     found = search(rising, wanted, side)
     return result_of(ops.select(ops.broadcast(falls, shape=found.shape, axes=()), ops.neg(found) + count, found))
+
+
+def _digitized(edges: Value, wanted: Value, side: str) -> Value:
+    """np.digitize among edges whose number only the running program knows."""
+    count = edges.shape[0]
+    place = ops.iota(shape=(count,), axis=0, dtype=I64)
+    after = ops.minimum(place + 1, spread_size(count - 1, (count,)))
+    falls = ops.reduce_any(ops.lt(ops.gather(edges, after, axis=0), edges), axes=(0,))
+    rising = ops.select(ops.broadcast(falls, shape=(count,), axes=()), ops.flip(edges, axes=(0,)), edges)
+    found = search(rising, wanted, side)
+    whole = spread_size(count, found.shape)
+    return ops.select(ops.broadcast(falls, shape=found.shape, axes=()), ops.sub(whole, found), found)
 
 
 @implements(np.isin)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import ShapeError
+from jitml.errors import ShapeError, UnknownSizeError
 from jitml.ir import ops
+from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F32, F64, DType, is_float
+from jitml.ir.types import BOOL, F32, F64, I64, DType, is_float
 from jitml.numpy.operands import (
     as_array,
     astype,
@@ -21,13 +22,16 @@ from jitml.numpy.operands import (
     not_compiled,
     reshape_value,
     result_of,
+    spread_size,
     value_of,
 )
 from jitml.numpy.reductions import F16, Axis, finish, is_given, masked, reduce_values, without_nan
 from jitml.numpy.versions import check_argument
-from jitml.trace.context import user_source
+from jitml.trace.broadcasting import insist_differ, never_equal, require_sizes
+from jitml.trace.context import active_trace, user_source
 from jitml.trace.known import constant_of
 from jitml.trace.registry import implements
+from jitml.trace.sizes import larger, number, quotient, remainder, smaller, value_of_size
 from jitml.trace.tracers import TracedNumber, fresh, is_traced, read
 
 
@@ -41,9 +45,14 @@ def _count(x: Value, axes: Sequence[int], where: Any, dtype: DType) -> Value:
     """How many elements each result is made of, shaped like the result."""
     kept = [n for axis, n in enumerate(x.shape) if axis not in axes]
     if where is True or where is np._NoValue:
-        return full(kept, float(prod(x.shape[axis] for axis in axes)), dtype)
+        return count_value(prod(x.shape[axis] for axis in axes), kept, dtype)
     mask = broadcast_value(value_of(where, BOOL), x.shape)
     return reduce_values(ops.reduce_sum, astype(mask, dtype), axes)
+
+
+def count_value(count: Size, shape: Sequence[int], dtype: DType) -> Value:
+    """A number of elements in every place of a shape."""
+    return spread_size(count, shape, dtype) if isinstance(count, Dim) else full(shape, float(count), dtype)
 
 
 def mean_value(x: Value, axes: Sequence[int], where: Any = True) -> Value:
@@ -172,10 +181,18 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
 def _weights(w: Value, x: Value, axes: Sequence[int]) -> Value:
     if w.shape == x.shape:
         return w
-    if w.shape != tuple(x.shape[axis] for axis in axes):
+    along = tuple(x.shape[axis] for axis in axes)
+    if w.ndim == x.ndim != len(axes):
+        along = x.shape
+    if w.ndim != len(along) or any(n != m and never_equal(n, m) for n, m in zip(w.shape, along)):
         message = f"Shape of weights must be consistent with shape of a along specified axis: {w.shape} and {x.shape}"
         raise ShapeError(message, source=user_source())
-    return broadcast_value(reshape_value(w, (n if axis in axes else 1 for axis, n in enumerate(x.shape))), x.shape)
+    w = require_sizes(w, along)
+    return (
+        w
+        if w.ndim == x.ndim
+        else broadcast_value(reshape_value(w, (n if axis in axes else 1 for axis, n in enumerate(x.shape))), x.shape)
+    )
 
 
 def _rows(x: Value, axes: Sequence[int]) -> Value:
@@ -185,9 +202,12 @@ def _rows(x: Value, axes: Sequence[int]) -> Value:
     return reshape_value(ops.transpose(x, perm=(*others, *axes)), shape)
 
 
-def _pick(rows: Value, at: int) -> Value:
+def _pick(rows: Value, at: Size) -> Value:
     """One column of the sorted rows."""
     n = rows.ndim - 1
+    if isinstance(at, Dim) or isinstance(rows.shape[-1], Dim):
+        place = ops.reshape(value_of_size(at), shape=(1,))
+        return reshape_value(ops.gather(rows, place, axis=n), rows.shape[:-1])
     start, stop = (0,) * n + (at,), (*rows.shape[:-1], at + 1)
     return reshape_value(ops.slice(rows, start=start, stop=stop, step=(1,) * rows.ndim), rows.shape[:-1])
 
@@ -199,13 +219,27 @@ def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = F
     inner, outer = _compute_dtype(x, None)
     rows = ops.sort(_rows(x, axes), axis=x.ndim - len(axes), kind="quicksort")
     count = rows.shape[-1]
-    if count == 0:
+    if isinstance(count, Dim):
+        result = astype(_or_nan(_unknown_median(rows, inner), rows), outer)
+    elif count == 0:
         result = full(rows.shape[:-1], float("nan"), outer)
     else:
         upper = astype(_pick(rows, count // 2), inner)
         middle = upper if count % 2 else ops.div(astype(_pick(rows, count // 2 - 1), inner) + upper, 2.0)
         result = astype(_or_nan(middle, rows), outer)
     return finish(result, axes if keepdims else None, out, x.ndim)
+
+
+def _unknown_median(rows: Value, inner: DType) -> Value:
+    """Of rows whose length only the running program knows: it must not be 0."""
+    count = rows.shape[-1]
+    insist_differ(count, 0)
+    half = quotient(count, 2)
+    assert half is not None
+    odd = ops.broadcast(ops.eq(value_of_size(remainder(count, 2)), number(1)), shape=rows.shape[:-1], axes=())
+    upper = astype(_pick(rows, half), inner)
+    lower = astype(_pick(rows, larger(half - 1, 0)), inner)
+    return ops.select(odd, upper, ops.div(lower + upper, 2.0))
 
 
 def _or_nan(result: Value, rows: Value) -> Value:
@@ -277,6 +311,8 @@ def _known_fractions(name: str, q: Any) -> Any:
 
 def _at_fraction(rows: Value, fraction: float, method: str, inner: DType) -> Value:
     count = rows.shape[-1]
+    if isinstance(count, Dim):
+        return _at_unknown_fraction(rows, fraction, method, inner)
     if count == 0:
         return full(rows.shape[:-1], float("nan"), inner)
     at, weight = _POSITIONS[method](fraction * (count - 1))
@@ -288,6 +324,23 @@ def _at_fraction(rows: Value, fraction: float, method: str, inner: DType) -> Val
     distance = astype(ops.sub(high, low), inner)
     result = astype(low, inner) + distance * weight if weight < 0.5 else astype(high, inner) - distance * (1 - weight)
     return _or_nan(result, rows)
+
+
+def _at_unknown_fraction(rows: Value, fraction: float, method: str, inner: DType) -> Value:
+    """The same of rows whose length only the running program knows: it must not be 0."""
+    if method != "linear":
+        raise UnknownSizeError(f"a quantile by the method {method!r} of an array of the shape {rows.shape}", source=user_source())
+    count = rows.shape[-1]
+    insist_differ(count, 0)
+    at = ops.mul(ops.convert(value_of_size(count - 1), dtype=F64), full((), fraction, F64))
+    below = ops.floor(at)
+    trace = active_trace()
+    first = trace.bind(ops.convert(below, dtype=I64), 0, count - 1)
+    low, high = astype(_pick(rows, first), inner), astype(_pick(rows, smaller(first + 1, count - 1)), inner)
+    weight = ops.broadcast(astype(ops.sub(at, below), inner), shape=low.shape, axes=())
+    distance = ops.sub(high, low)
+    near = ops.lt(weight, 0.5)
+    return _or_nan(ops.select(near, low + distance * weight, high - distance * (1.0 - weight)), rows)
 
 
 implements(np.quantile)(_quantile("quantile", None))
@@ -322,7 +375,7 @@ def _covariance(m: Any, y: Any, rowvar: bool, ddof: Any, dtype: Any) -> Value:
     x = rows[0] if len(rows) == 1 else ops.concat(*rows, axis=0)
     centred = ops.sub(x, _spread(x, mean_value(x, (1,)), (1,)))
     products = ops.dot_general(centred, centred, batch=((), ()), contract=((1,), (1,)))
-    freedom = ops.maximum(ops.sub(full((), float(x.shape[1]), target), value_of(ddof, target)), 0.0)
+    freedom = ops.maximum(ops.sub(count_value(x.shape[1], (), target), value_of(ddof, target)), 0.0)
     result = ops.div(products, broadcast_value(freedom, products.shape))
     return reshape_value(result, [n for n in result.shape if n != 1])
 

@@ -69,7 +69,7 @@ implements(np.minimum.accumulate)(_accumulating(ops.cummin, widens=False))
 
 def _outer(ufunc: np.ufunc, a: Any, b: Any, /, **options: Any) -> Any:
     x, y = as_array(a), as_array(b)
-    return call_ufunc(ufunc, reshaped(x, (*x.shape, *(1,) * y.ndim)), y, **options)
+    return call_ufunc(ufunc, reshaped(x, (*x.sizes, *(1,) * y.ndim)), y, **options)
 
 
 for _ufunc in LOOPS:

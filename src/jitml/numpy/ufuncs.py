@@ -14,7 +14,7 @@ import numpy as np
 from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F64, DType, dtype_name
+from jitml.ir.types import BOOL, F64, I64, DType, dtype_name
 from jitml.numpy.loops import COMPARISONS, LOOPS
 from jitml.numpy.operands import (
     astype,
@@ -29,7 +29,7 @@ from jitml.numpy.powers import replace_power
 from jitml.numpy.versions import ELLIPSIS_IS_AN_OUTPUT
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh_like, read
+from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, fresh_like, read
 
 
 def call_ufunc(
@@ -96,9 +96,9 @@ def _resolve(
 def _compute(ufunc: np.ufunc, values: list[Value], outs: tuple[Any, ...], mask: Value | None) -> tuple[Value, ...]:
     arrays = [o for o in outs if isinstance(o, TracedArray)]
     masks = [] if mask is None else [mask.shape]
-    shape = common_shape(ufunc.__name__, *(v.shape for v in values), *masks, *(o.shape for o in arrays))
-    if any(o.shape != shape for o in arrays):
-        message = f"non-broadcastable output operand with shape {arrays[0].shape} doesn't match the broadcast shape {shape}"
+    shape = common_shape(ufunc.__name__, *(v.shape for v in values), *masks, *(o.sizes for o in arrays))
+    if any(o.ndim != len(shape) or any(n == 1 and m != 1 for n, m in zip(o.sizes, shape)) for o in arrays):
+        message = f"non-broadcastable output operand with shape {arrays[0].sizes} doesn't match the broadcast shape {shape}"
         raise ShapeError(message, source=user_source())
     results = LOOPS[ufunc](*(broadcast_value(v, shape) for v in values))
     return results if isinstance(results, tuple) else (results,)
@@ -135,9 +135,9 @@ def store(out: TracedArray, result: Value, mask: Value | None = None, *, casting
     """
     if not np.can_cast(result.dtype, out.dtype, casting):
         raise TypeError(f"Cannot cast output from {result.dtype!r} to {out.dtype!r} with casting rule {casting!r}")
-    value = broadcast_value(astype(result, out.dtype), out.shape)
+    value = broadcast_value(astype(result, out.dtype), out.sizes)
     if mask is not None:
-        value = ops.select(broadcast_value(mask, out.shape), value, read(out))
+        value = ops.select(broadcast_value(mask, out.sizes), value, read(out))
     assign(out, value)
     return out
 
@@ -158,7 +158,13 @@ def _out_of_range(ufunc: np.ufunc, args: tuple[Any, ...]) -> tuple[Any, ...] | N
     if not isinstance(kind, np.dtype) or kind.kind not in "iu":
         return None
     bounds = np.iinfo(kind)  # type: ignore[type-var]  # an integer dtype, by its kind
-    if isinstance(number, TracedNumber) and (number.slot is None or bounds.min <= number.concrete <= bounds.max):
+    if isinstance(number, TracedNumber) and number.slot is None:
+        low, high = number.limits
+        if kind == np.uint64 or (low >= bounds.min and high <= bounds.max):
+            return None
+        wide = (fresh(value_of(other, I64)), fresh(value_of(number, I64)))
+        return wide[::-1] if swap else wide
+    if isinstance(number, TracedNumber) and (bounds.min <= number.concrete <= bounds.max):
         return None
     n = int(number)
     if bounds.min <= n <= bounds.max:

@@ -64,6 +64,8 @@ def part(item: slice, size: Size) -> Window:
         return _known_part(slice(start, stop, step), size)
     if step == 0:
         raise ValueError("slice step cannot be zero")
+    if step > 0 and stop is None and type(start) is int and start >= 0:
+        return Window(smaller(start, size), _length(size - start, step), step)
     if step > 0:
         first = 0 if start is None else _clipped(start, size, 0, size)
         end = size if stop is None else _clipped(stop, size, 0, size)
@@ -85,7 +87,10 @@ def _known_part(item: slice, size: int) -> Window:
 
 
 def _clipped(place: Size, size: Size, low: Size, high: Size) -> Size:
-    return smaller(larger(wrapped(place, size), low), high)
+    least, most = span(place)
+    if most < 0:
+        return larger(place + size, low)
+    return smaller(place if least >= 0 else larger(wrapped(place, size), low), high)
 
 
 def _length(distance: Size, step: int) -> Size:

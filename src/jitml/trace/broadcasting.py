@@ -13,7 +13,7 @@ from jitml.errors import UnknownSizeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, limits
 from jitml.ir.graph import Value
-from jitml.trace.sizes import span, value_of_size
+from jitml.trace.sizes import number, span, value_of_size
 
 Sizes = tuple[int, ...]
 
@@ -62,6 +62,20 @@ def insist_equal(x: Size, y: Size) -> None:
     if x != y:
         mine, other = value_of_size(x), value_of_size(y)
         ops.check(mine, ops.eq(mine, other), mine, other, error="ValueError", message="sizes differ: {} and {}")
+
+
+def require_at_least(x: Size, least: int, message: str) -> None:
+    """A size that is too small is a ValueError: now if that is known, else of the program."""
+    if span(x)[1] < least:
+        raise ValueError(message)
+    if span(x)[0] < least:
+        insist(ops.ge(value_of_size(x), number(least)), message=message)
+
+
+def insist_at_least(x: Size, least: int) -> None:
+    """Claim that a size is not below `least`, because what NumPy does otherwise is not compiled."""
+    if isinstance(x, Dim):
+        require_at_least(x, least, "a size is not what this program was compiled for")
 
 
 def insist_differ(x: Size, y: Size) -> None:

@@ -64,6 +64,11 @@ class TracedNumber:
         return type(self.concrete)
 
     @property
+    def limits(self) -> tuple[int, int]:
+        """Between which integers an int lies, as far as that is known: of one from outside, nothing is."""
+        return (LOWEST, HIGHEST) if self.size is None else limits(self.size)
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype NumPy gives such a number where nothing else decides: int64, float64 or bool."""
         return _DTYPES[self.kind]
@@ -105,7 +110,7 @@ class TracedNumber:
             return ops.convert(ops.convert(value, dtype=F64), dtype=dtype) if dtype != F64 else ops.convert(value, dtype=F64)
         if self.kind is int and dtype.kind in "iu":
             ends = np.iinfo(dtype)
-            low, high = (LOWEST, HIGHEST) if self.size is None else limits(self.size)
+            low, high = self.limits
             if low < ends.min or high > ends.max:
                 ok = ops.bit_and(ops.ge(value, max(LOWEST, int(ends.min))), ops.le(value, min(HIGHEST, int(ends.max))))
                 message = f"Python integer {{}} out of bounds for {dtype}"

@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from jitml.errors import UnknownSizeError
 from jitml.ir import ops
-from jitml.ir.dims import Size, bound, limits
+from jitml.ir.dims import Dim, Size, bound, limits
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import Aval
-from jitml.trace.broadcasting import require_sizes
+from jitml.trace.broadcasting import insist_differ, require_sizes
 from jitml.trace.context import Trace, active_trace, leaked, unsupported
 from jitml.trace.host import Slot
 
@@ -204,6 +203,9 @@ def reshape_strides(shape: Ints, strides: Ints, new: Ints) -> Ints | None:
     if surely_contiguous(shape, strides):
         return c_strides(new)
     old = [(n, s) for n, s in zip(shape, strides) if n != 1]
+    for n, _ in old:
+        if isinstance(n, Dim):
+            insist_differ(n, 1)  # NumPy's answer would be another
     result: list[int] = []
     position = at = 0
     while at < len(new):
@@ -215,7 +217,7 @@ def reshape_strides(shape: Ints, strides: Ints, new: Ints) -> Ints | None:
         total = old[position][0]
         size = new[at]
         while size != total:
-            if size < total:
+            if typical(size) < typical(total):
                 size *= new[at + taken]
                 sizes.append(new[at + taken])
                 taken += 1
@@ -229,6 +231,17 @@ def reshape_strides(shape: Ints, strides: Ints, new: Ints) -> Ints | None:
         result.extend(inner * s for s in c_strides(tuple(sizes)))
         at, position = at + taken, end
     return tuple(result)
+
+
+def typical(size: Size) -> int:
+    """A number that stands for an unknown size where only its factors matter: every Sym is a prime."""
+    if not isinstance(size, Dim):
+        return size
+    primes = {sym: _PRIMES[n % len(_PRIMES)] for n, sym in enumerate(sorted(size.syms, key=lambda sym: sym.serial))}
+    return int(size.evaluate(primes))
+
+
+_PRIMES = (10007, 10009, 10037, 10039, 10061)
 
 
 def kept_strides(operands: Sequence[tuple[Ints, Ints]], shape: Ints) -> Ints:
@@ -257,17 +270,17 @@ def kept_strides(operands: Sequence[tuple[Ints, Ints]], shape: Ints) -> Ints:
 def is_contiguous(shape: Ints, strides: Ints) -> bool:
     """C-contiguous as NumPy says it: axes of length 1 may have any stride, empty arrays always are.
 
-    Raises:
-        UnknownSizeError: it depends on a size that only the running program knows.
+    Where it depends on a size that only the running program knows, it is not, and the program is made to see to it.
     """
     if prod(shape) == 0:
         return True
     apart = [(n, s - c) for n, s, c in zip(shape, strides, c_strides(shape)) if n != 1 and s != c]
     if any(limits(n)[0] > 1 and not _may_be(0, gap) for n, gap in apart):
         return False
-    if apart:
-        raise UnknownSizeError(f"whether an array of the shape {shape} is contiguous is known only when the program runs")
-    return True
+    for n, gap in apart:
+        insist_differ(n, 1)
+        insist_differ(gap, 0)
+    return not apart
 
 
 def surely_contiguous(shape: Ints, strides: Ints) -> bool:
