@@ -130,7 +130,7 @@ def place(arr: TracedArray, mask: Any, vals: Any) -> None:
     if not new.aval.size:
         not_compiled("place", "with no values", "It fails where the mask is true.")
     line = reshape_value(where, (arr.aval.size,))
-    nth = ops.sub(ops.cumsum(ops.convert(line, dtype=I64), axis=0), 1)
+    nth = ops.sub(ops.cumsum(ops.convert(line, dtype=I64), axis=0, reverse=False), 1)
     chosen = ops.gather(reshape_value(new, (new.aval.size,)), ops.maximum(ops.remainder(nth, new.aval.size), 0), axis=0)
     assign(arr, ops.select(reshape_value(line, arr.aval.shape), reshape_value(chosen, arr.aval.shape), read(arr)))
 

@@ -16,10 +16,10 @@ from jitml.numpy.operands import Shape, as_array, as_int, axes_of, common_shape,
 from jitml.numpy.versions import check_argument
 from jitml.trace.broadcasting import insist_differ, insist_equal
 from jitml.trace.context import user_source
+from jitml.trace.examples import example_of_size
 from jitml.trace.known import constant_of
 from jitml.trace.places import unknown_size
 from jitml.trace.registry import implements
-from jitml.trace.samples import sample_of
 from jitml.trace.sizes import named, number, quotient, span, value_of_size
 from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_traced, read, scalar, view
 
@@ -57,7 +57,7 @@ def as_length(n: Any) -> Any:
 def _limited(size: Size, high: int) -> Size:
     """A size of which hardly anything is known, limited by what it is in this call; one beyond that ends the program."""
     value = value_of_size(size)
-    sample = sample_of(value)
+    sample = example_of_size(value)
     if sample is None:
         if high <= _MOST:
             return size

@@ -23,8 +23,27 @@ Array = np.ndarray[Any, Any]
 _MOST_ITERATIONS = 4
 
 
+class _NoExample(LookupError):
+    """A value depends on what is not known yet."""
+
+
 def examples_of(values: Sequence[Value]) -> list[Array]:
     """What these values of the current trace are in this call; the caller's arrays are read as they are now."""
+    try:
+        return _examples(values)
+    except _NoExample:
+        unsupported("a host call inside a loop or branch depends on what is not known there yet")
+
+
+def example_of_size(value: Value) -> int | None:
+    """What an integer is in this call, as a hint; None if that cannot be told."""
+    try:
+        return int(_examples([value])[0])
+    except (_NoExample, ArithmeticError, LookupError, ValueError):  # this call will not get so far either
+        return None
+
+
+def _examples(values: Sequence[Value]) -> list[Array]:
     trace = active_trace()
     known = trace.root.examples
     makers, outer = _scopes(trace)
@@ -116,4 +135,4 @@ def _find(trace: Trace, value: Value) -> Array:
         for array, tracer in root.arrays.values():
             if tracer.storage.entry == entry:
                 return native_copy(array)
-    unsupported("a host call inside a loop or branch depends on what is not known there yet")
+    raise _NoExample
