@@ -79,6 +79,7 @@ class Trace:
         self.origins: list[Slot] = []
         self.lifted: dict[int, Any] = {}  # id of a concrete array -> its TracedArray; the host program keeps it alive
         self.arrays: dict[Slot, Any] = {}  # the array inputs: slot -> (concrete array, TracedArray)
+        self.parts: dict[Slot, Any] = {}  # arguments that share memory: slot -> TracedArray, a view of its owner's storage
         self.objects: dict[Slot, Any] = {}  # other things from outside: instances, functions
         # For conversion: functions with hooks, slots of what was loaded, what is known to be from outside (id -> slot).
         self.converted: dict[Any, Any] = {}

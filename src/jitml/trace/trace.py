@@ -33,6 +33,7 @@ from jitml.trace.host import Host, Slot
 from jitml.trace.memory import all_disjoint, disjoint
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.outside import watch_argument
+from jitml.trace.overlap import enter_together, groups
 from jitml.trace.random import TracedGenerator, from_outside, is_generator
 from jitml.trace.registry import register_imported
 from jitml.trace.storage import Step, Storage, invert, is_contiguous, memory_order
@@ -161,6 +162,8 @@ def _attempt(
     known.begin()
     with _explained(recording), activate(recording), keeping_made():
         tracers = [_enter(recording, position, leaf, name) for position, (leaf, name) in enumerate(zip(leaves, names))]
+    with _explained(recording), activate(recording):
+        tracers = _enter_all(recording, leaves, names)
         traced_args, traced_kwargs = unflatten(spec, tracers)
         try:
             result = convert(function)(*traced_args, **traced_kwargs)
@@ -201,10 +204,19 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
         return []
 
 
-def _enter(recording: Trace, position: int, leaf: Any, name: str) -> Any:
+def _enter_all(recording: Trace, leaves: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    slots = [recording.host.argument(position, name) for position, name in enumerate(names)]
+    arrays = [(slot, leaf) for slot, leaf in zip(slots, leaves) if isinstance(leaf, np.ndarray) and not is_traced(leaf)]
+    for group in groups(arrays) if len(arrays) > 1 else ():
+        enter_together(recording, group)
+    return [_enter(recording, slot, leaf, name) for slot, leaf, name in zip(slots, leaves, names)]
+
+
+def _enter(recording: Trace, slot: Slot, leaf: Any, name: str) -> Any:
     """The stand-in for one argument leaf, with the checks that make it valid for later calls."""
     host = recording.host
-    slot = host.argument(position, name)
+    if slot in recording.parts:
+        return recording.parts[slot]
     kind = type(leaf)
     if is_traced(leaf):
         raise UnsupportedError(f"argument {name} is a traced value of another trace", source=user_source())
@@ -335,6 +347,9 @@ def _describe_one(recording: Trace, leaf: Any, outputs: list[Value], uses: dict[
     storage.load()  # refuses a tracer that has leaked
     if storage.is_external:
         # The array itself or a view of it: NumPy takes the view of the caller's array after the call.
+        part = next((s for s, tracer in recording.parts.items() if tracer is leaf), None)
+        if part is not None:
+            return FromHost(part, (), leaf.writeable)
         known = recording.lifted.values()
         slot = next((s for s, (_, tracer) in recording.arrays.items() if tracer is leaf), storage.slot)
         assert any(tracer.storage is storage for tracer in known)
