@@ -14,11 +14,13 @@ from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.numpy.operands import astype, broadcast_value, common_dtype, not_compiled, reshape_value, value_of
-from jitml.numpy.products import diagonal_values, dot_values
+from jitml.numpy.products import diagonal_values, diagonal_view, dot_values
 from jitml.numpy.reductions import finish, reduce_values
+from jitml.numpy.reshaping import transposed
 from jitml.trace.broadcasting import common_sizes, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
+from jitml.trace.tracers import TracedArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ def einsum(*operands: Any, out: Any = None, dtype: Any = None, optimize: Any = F
     values = [astype(value_of(x), target) for x in operands[1:]]
     labels, result = parse_subscripts(operands[0], [v.ndim for v in values])
     sizes = _sizes(labels, values)
+    if out is None and dtype is None and len(values) == 1 and type(operands[1]) is TracedArray and set(result) == set(labels[0]):
+        return _view(operands[1], labels[0], result)
     terms = [_distinct(Term(_without_ones(v, ls, sizes), _kept(ls, v, sizes))) for v, ls in zip(values, labels)]
     while len(terms) > 1:
         first, second, *rest = terms
@@ -82,6 +86,16 @@ def einsum(*operands: Any, out: Any = None, dtype: Any = None, optimize: Any = F
         ]
     last = _summed(terms[0], set(result))
     return finish(_arranged(last, result, sizes), None, out, len(result))
+
+
+def _view(x: TracedArray, labels: str, result: str) -> TracedArray:
+    """Axes in another order and diagonals are views, which may be written through."""
+    while repeated := next((c for c in labels if labels.count(c) > 1), None):
+        one = labels.index(repeated)
+        two = labels.index(repeated, one + 1)
+        x = diagonal_view(x, 0, one, two)
+        labels = labels[:one] + labels[one + 1 : two] + labels[two + 1 :] + repeated
+    return transposed(x, tuple(map(labels.index, result)))
 
 
 def _sizes(labels: list[str], values: list[Value]) -> dict[str, int]:

@@ -35,7 +35,7 @@ from jitml.trace.broadcasting import common_sizes, never_equal, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
 from jitml.trace.sizes import larger, smaller
-from jitml.trace.storage import Step
+from jitml.trace.storage import Diagonal
 from jitml.trace.tracers import TracedArray, fresh, read, view
 
 Ints = tuple[int, ...]
@@ -259,34 +259,31 @@ def diagonal_values(x: Value, offset: int, axis1: int, axis2: int) -> Value:
 
 @implements(np.diagonal)
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TracedArray:
-    """A read-only view: it shows what is written into `a` later.
+    """A read-only view: it shows what is written into `a` later."""
+    shown = diagonal_view(as_array(a), as_int(offset), as_int(axis1), as_int(axis2))
+    shown.writeable = False
+    return shown
 
-    The diagonal of a square of n × n is every (n + 1)-th of its elements in a row. This is said as steps of the view
-    although the array's memory need not allow it: nothing is written through it.
-    """
-    x, start = as_array(a), as_int(offset)
+
+def diagonal_view(x: TracedArray, offset: int, axis1: int, axis2: int) -> TracedArray:
+    """The diagonal of two axes as the last axis of a view."""
     if x.ndim < 2:
         raise ValueError("diag requires an array of at least two dimensions")
-    one, two = normalize_axis(as_int(axis1), x.ndim), normalize_axis(as_int(axis2), x.ndim)
+    one, two = normalize_axis(axis1, x.ndim), normalize_axis(axis2, x.ndim)
     if one == two:
         raise ValueError("axis1 and axis2 cannot be the same")
     moved = transposed(x, (*(n for n in range(x.ndim) if n not in (one, two)), one, two))
     *ahead, rows, columns = moved.sizes
     if any(isinstance(n, Dim) for n in (rows, columns)):
-        return _unknown_diagonal(x, start, one, two)
-    down, right = min(max(-start, 0), rows), min(max(start, 0), columns)
+        return _unknown_diagonal(x, offset, one, two)
+    down, right = min(max(-offset, 0), rows), min(max(offset, 0), columns)
     size = min(rows - down, columns - right)
     zeros, ones = [0] * len(ahead), [1] * len(ahead)
     stop = (*ahead, down + size, right + size)
     square = view(moved, ops.slice, start=(*zeros, down, right), stop=stop, step=(*ones, 1, 1))
-    row = Aval((*ahead, size * size), x.dtype)
-    steps = (
-        *square.steps,
-        Step(ops.reshape, {"shape": row.shape}, square.aval),
-        Step(ops.slice, {"start": (*zeros, 0), "stop": row.shape, "step": (*ones, size + 1)}, row),
-    )
     layout = (*square.layout[:-2], square.layout[-2] + square.layout[-1])
-    return TracedArray(x.storage, steps, Aval((*ahead, size), x.dtype), layout, False)
+    steps = (*square.steps, Diagonal.of(square.aval))
+    return TracedArray(x.storage, steps, Aval((*ahead, size), x.dtype), layout, x.writeable)
 
 
 def _unknown_diagonal(x: TracedArray, offset: int, one: int, two: int) -> TracedArray:

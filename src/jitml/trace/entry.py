@@ -93,8 +93,7 @@ def see(array: Array, steps: Sequence[Step], writeable: bool, numbers: Mapping[A
         numbers: what its sizes and starts are in this call.
     """
     for step in steps:
-        params = {name: resolve(param, numbers) for name, param in step.params.items()} if numbers else step.params
-        array = step.op.run((array, *(numbers[start] for start in step.starts)), params)
+        array = step.show(array, numbers)
     if not writeable and array.flags.writeable:
         array = array.view()
         array.flags.writeable = False

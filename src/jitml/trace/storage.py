@@ -9,7 +9,7 @@ Strides, counted in elements, are followed only because NumPy's answer to "is th
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from jitml.ir import ops
-from jitml.ir.dims import Dim, Size, bound, limits
+from jitml.ir.dims import Dim, Size, bound, limits, resolve
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import Aval
@@ -111,6 +111,11 @@ class Step:
             return require_sizes(base, self.params["shape"])
         return self.op(base, *self.starts, **self.params)
 
+    def show(self, array: Any, numbers: Mapping[Any, int]) -> Any:
+        """NumPy's view of an array; `numbers` are what sizes and starts are in this call."""
+        params = {name: resolve(param, numbers) for name, param in self.params.items()} if numbers else self.params
+        return self.op.run((array, *(numbers[start] for start in self.starts)), params)
+
     @property
     def is_window(self) -> bool:
         """Whether it shows a part of its base, so that writing needs to know the rest."""
@@ -133,6 +138,35 @@ class Step:
             return ops.transpose(value, perm=invert(params["perm"]))
         assert self.op is ops.reshape, f"a view through {self.op} cannot be written"
         return ops.reshape(value, shape=self.before.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagonal(Step):
+    """The diagonal of the last two axes, of equal size n: every (n + 1)-th of the elements of such a square in a row."""
+
+    @classmethod
+    def of(cls, before: Aval) -> Diagonal:
+        return cls(ops.slice, {"diagonal": before.shape[-1]}, before)
+
+    @property
+    def _line(self) -> tuple[Ints, dict[str, Ints]]:
+        *ahead, n, _ = self.before.shape
+        zeros, ones = (0,) * len(ahead), (1,) * len(ahead)
+        return (*ahead, n * n), {"start": (*zeros, 0), "stop": (*ahead, n * n), "step": (*ones, n + 1)}
+
+    def read(self, base: Value) -> Value:
+        shape, part = self._line
+        return ops.slice(ops.reshape(base, shape=shape), **part)
+
+    def write(self, base: Value, value: Value) -> Value:
+        shape, part = self._line
+        line = ops.update_slice(ops.reshape(base, shape=shape), value, start=part["start"], step=part["step"])
+        return ops.reshape(line, shape=self.before.shape)
+
+    def show(self, array: Any, numbers: Mapping[Any, int]) -> Any:
+        shown = np.einsum("...ii->...i", array)  # np.diagonal would be read-only
+        shown.flags.writeable = array.flags.writeable
+        return shown
 
 
 def read_through(storage: Storage, steps: tuple[Step, ...]) -> Value:
