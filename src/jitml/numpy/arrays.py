@@ -14,7 +14,7 @@ from jitml.numpy.reshaping import complete_shape, reshaped, same
 from jitml.trace.context import active_trace
 from jitml.trace.registry import implements
 from jitml.trace.storage import Storage, is_contiguous
-from jitml.trace.tracers import Traced, TracedArray, assign, constant, fresh, read, scalar
+from jitml.trace.tracers import Traced, TracedArray, assign, constant, fresh_like, read, scalar
 
 
 @implements(np.ndarray.view)
@@ -35,7 +35,7 @@ def imag(x: Traced) -> Any:
     zeros = constant(np.zeros(x.aval.shape, x.dtype))
     if not isinstance(x, TracedArray):
         return scalar(zeros)
-    made = fresh(zeros)
+    made = fresh_like(zeros, x)
     made.writeable = False
     return made
 

@@ -14,6 +14,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, I64, is_float, normalize_axis
 from jitml.numpy.indexing import getitem
 from jitml.numpy.joining import concat_values
+from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import (
     as_array,
     as_int,
@@ -43,6 +44,7 @@ def _cut(x: Any, axis: int, part: slice) -> Any:
 
 
 @implements(np.diff)
+@keeps_order
 def diff(a: Any, n: Any = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> TracedArray:
     x, times = value_of(a), as_int(n)
     if times < 0:

@@ -15,6 +15,7 @@ from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import I64, normalize_axis
 from jitml.numpy.indexing import getitem
+from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import (
     Shape,
     as_array,
@@ -53,6 +54,7 @@ def concat_values(values: Sequence[Value], axis: int) -> Value:
 
 
 @implements(np.concatenate)
+@keeps_order
 def concatenate(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     parts = _parts(arrays)
     if not parts:
@@ -266,6 +268,7 @@ def _counts(repeats: Any) -> list[int]:
 
 
 @implements(np.roll)
+@keeps_order
 def roll(a: Any, shift: Any, axis: Any = None) -> TracedArray:
     x = value_of(a)
     if axis is None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.types import BOOL, F64
+from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import broadcast_value, common_shape, kind_of, not_compiled, value_of
 from jitml.numpy.versions import POWER_TAKES_SHORTCUTS
 from jitml.trace.known import constant_of
@@ -20,6 +21,7 @@ _SHORTCUTS: dict[float, np.ufunc] = {2.0: np.square, 0.5: np.sqrt, -1.0: np.reci
 
 
 @implements(operator.pow)
+@keeps_order
 def power_operator(base: Any, exponent: Any) -> Any:
     """`base ** exponent`: np.power, but for what NumPy's operator does otherwise to an array and a known number."""
     if not isinstance(base, TracedArray):

@@ -17,6 +17,7 @@ from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, F32, I64, DType, is_float, normalize_axis
+from jitml.numpy.layouts import keeps_order
 from jitml.numpy.loops import truth
 from jitml.numpy.operands import (
     as_int,
@@ -214,8 +215,8 @@ def _cumulative(op: Op) -> Callable[..., Any]:
     return function
 
 
-cumsum = implements(np.cumsum)(_cumulative(ops.cumsum))
-cumprod = implements(np.cumprod)(_cumulative(ops.cumprod))
+cumsum = implements(np.cumsum)(keeps_order(_cumulative(ops.cumsum)))
+cumprod = implements(np.cumprod)(keeps_order(_cumulative(ops.cumprod)))
 
 
 def _cumulative_from_start(op: Op, identity: int) -> Callable[..., Any]:

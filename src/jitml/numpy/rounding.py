@@ -12,6 +12,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, is_float
 from jitml.numpy.indexing import getitem
+from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import (
     as_array,
     as_int,
@@ -51,8 +52,8 @@ def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     return finish(result, None, out, x.ndim)
 
 
-implements(np.round)(_round)
-implements(np.around)(_round)
+implements(np.round)(keeps_order(_round))
+implements(np.around)(keeps_order(_round))
 
 
 @implements(np.fix)

@@ -15,6 +15,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64, is_integer, normalize_axis
 from jitml.numpy.finding import compressed, nonzero
 from jitml.numpy.indexing import fit, getitem, setitem, value_for
+from jitml.numpy.layouts import keeps_order
 from jitml.numpy.loops import truth
 from jitml.numpy.operands import (
     as_array,
@@ -42,6 +43,7 @@ from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, is_tra
 
 
 @implements(np.where)
+@keeps_order
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None and y is None:
         return nonzero(condition)
@@ -57,6 +59,7 @@ def where_value(condition: Any, x: Any, y: Any) -> Value:
 
 
 @implements(np.clip)
+@keeps_order
 def clip(
     a: Any,
     a_min: Any = np._NoValue,
@@ -244,6 +247,7 @@ def copyto(dst: TracedArray, src: Any, casting: Any = "same_kind", where: Any = 
 
 
 @implements(np.nan_to_num)
+@keeps_order
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     value = value_of(x)
     if value.dtype.kind != "f":

@@ -11,6 +11,7 @@ from jitml.ir.dims import Dim, bound
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, I64, is_float, normalize_axis
+from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import (
     as_array,
     as_int,
@@ -49,6 +50,7 @@ def _ascending(name: str, descending: bool | None) -> None:
 
 
 @implements(np.sort)
+@keeps_order
 def sort(
     a: Any,
     axis: int | None = -1,

@@ -13,6 +13,7 @@ from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import is_integer, normalize_axis
 from jitml.numpy.indexing import fit, locate, value_for
+from jitml.numpy.layouts import keeps_order
 from jitml.numpy.loops import LOOPS
 from jitml.numpy.operands import as_array, as_int, astype, kind_of, not_compiled, value_of
 from jitml.numpy.reductions import accumulator, all_of, any_of, finish, maximum_of, minimum_of, product_of, sum_of
@@ -58,7 +59,7 @@ def _accumulating(op: Op, *, widens: bool) -> Callable[..., Any]:
         x = astype(x, accumulator(x.dtype, dtype, out) if widens else dtype)
         return finish(op(x, axis=normalize_axis(as_int(axis), x.ndim), reverse=False), None, out, x.ndim)
 
-    return accumulate
+    return keeps_order(accumulate)
 
 
 implements(np.add.accumulate)(_accumulating(ops.cumsum, widens=True))
