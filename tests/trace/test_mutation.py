@@ -14,6 +14,7 @@ import pytest
 import jitml
 from jitml.errors import UnsupportedError
 
+pytestmark = pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
 Array = np.ndarray[Any, Any]
 
 

@@ -39,6 +39,7 @@ from jitml.trace.numbers import of_size
 from jitml.trace.places import unknown_size
 from jitml.trace.registry import implements
 from jitml.trace.sizes import larger, number, quotient, value_of_size
+from jitml.trace.storage import surely_contiguous
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, fresh_like, is_traced, read, scalar
 
 
@@ -121,14 +122,12 @@ def array(
 ) -> TracedArray:
     """A new array; of an array with `copy=False` or `None`, the array itself where its dtype is right."""
     wanted = None if dtype is None else np.dtype(dtype)
-    if isinstance(object, TracedArray) and not copy and wanted in (None, object.dtype):
+    if isinstance(object, TracedArray) and not copy and wanted in (None, object.dtype) and _lies_in(object, order):
         result = object
-    elif isinstance(object, TracedNumber) or wanted is None:
-        value = value_of(object, wanted)
-        result = fresh_like(value, object) if order == "K" else fresh(value)
     else:
-        value = astype(value_of(object), wanted) if type(object) is not int else value_of(object, wanted)
-        result = fresh_like(value, object) if order == "K" else fresh(value)
+        as_it_is = isinstance(object, TracedNumber) or wanted is None or type(object) is int
+        value = value_of(object, wanted) if as_it_is else astype(value_of(object), wanted)
+        result = fresh(value)._laid_out(value, order) if type(object) is not TracedArray else object._laid_out(value, order)
     return result if result.ndim >= ndmin else reshaped(result, (1,) * (ndmin - result.ndim) + result.sizes)
 
 
@@ -136,18 +135,29 @@ def array(
 def asarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: bool | None = None, like: Any = None
 ) -> TracedArray:
-    return array(a, dtype, copy=copy)
+    return array(a, dtype, copy=copy, order=order or "K")
+
+
+def _lies_in(x: TracedArray, order: str) -> bool:
+    """Whether memory has this order already."""
+    if order == "C":
+        return x.is_contiguous
+    return order != "F" or surely_contiguous(x.sizes[::-1], x.layout[::-1])
 
 
 @implements(np.ascontiguousarray)
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> TracedArray:
-    x = array(a, dtype, copy=None, ndmin=1)
-    return x if x.is_contiguous else fresh(read(x))
+    return array(a, dtype, copy=None, order="C", ndmin=1)
+
+
+@implements(np.asfortranarray)
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> TracedArray:
+    return array(a, dtype, copy=None, order="F", ndmin=1)
 
 
 @implements(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> TracedArray:
-    return fresh_like(value_of(a), a) if order == "K" else fresh(value_of(a))
+    return array(a, order=order)
 
 
 @implements(*present("astype"))

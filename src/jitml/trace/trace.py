@@ -161,7 +161,7 @@ def _attempt(
     recording.decisions = known
     known.begin()
     with _explained(recording), activate(recording), keeping_made():
-        tracers = [_enter(recording, position, leaf, name) for position, (leaf, name) in enumerate(zip(leaves, names))]
+        tracers = _enter_all(recording, leaves, names)
     with _explained(recording), activate(recording):
         tracers = _enter_all(recording, leaves, names)
         traced_args, traced_kwargs = unflatten(spec, tracers)
