@@ -32,6 +32,7 @@ from jitml.trace.drivers import Restart
 from jitml.trace.host import Host, Slot
 from jitml.trace.memory import all_disjoint, disjoint
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.opening import Opened, Seen, seen
 from jitml.trace.outside import watch_argument
 from jitml.trace.random import TracedGenerator, from_outside, is_generator
 from jitml.trace.registry import register_imported
@@ -47,6 +48,8 @@ from jitml.trace.tracers import (
     scalar,
 )
 from jitml.trace.tree import flatten, leaf_names, unflatten
+
+_NOTHING: Opened = {}
 
 
 class Static:
@@ -105,6 +108,7 @@ class Traced:
     strides: input position -> strides in elements, where not C-contiguous.
     copied: slots of caller's arrays that were copied into native layout and must be copied back: (array, copy).
     numbers: Sym or start of a window that the results depend on -> output position of its value, i64[].
+    opened, seen: which sizes of the arguments were left open, and the arguments of the call that was traced.
     in_spec, out_spec: structure of `(args, kwargs)` and of the result, whose leaves are made by `results`.
     """
 
@@ -118,15 +122,25 @@ class Traced:
     in_spec: optree.PyTreeSpec
     out_spec: optree.PyTreeSpec
     results: tuple[Result, ...]
+    opened: Opened
+    seen: tuple[Seen, ...]
 
 
-def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], *, host_calls: bool = True) -> Traced:
+def trace(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    opened: Opened = _NOTHING,
+    *,
+    host_calls: bool = True,
+) -> Traced:
     """Run `function` on tracers standing for the arguments.
 
-    Args:
-        host_calls: whether functions that are not compiled may be called by the compiled program.
-
     Exceptions of the user's code come out as they are; nothing of the caller's has been changed then.
+
+    Args:
+        opened: sizes of arguments that are not taken for what they are in this call (`opening.py`).
+        host_calls: whether functions that are not compiled may be called by the compiled program.
 
     Raises:
         UnsupportedError: the function does something that cannot be compiled.
@@ -135,7 +149,7 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
     known = Decisions()
     while True:
         try:
-            traced = _attempt(function, args, kwargs, known, host_calls)
+            traced = _attempt(function, args, kwargs, opened, known, host_calls)
         except Restart:
             continue
         except Exception:
@@ -147,7 +161,12 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
 
 
 def _attempt(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], known: Decisions, host_calls: bool
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    opened: Opened,
+    known: Decisions,
+    host_calls: bool,
 ) -> Traced:
     """Trace once, with what earlier attempts have taught.
 
@@ -157,6 +176,7 @@ def _attempt(
     leaves, spec = flatten((args, dict(kwargs)))
     names = leaf_names(spec, _parameters(function))
     recording = Trace(host_calls=host_calls)
+    recording.opened = opened
     recording.decisions = known
     known.begin()
     with _explained(recording), activate(recording), keeping_made():
@@ -170,7 +190,7 @@ def _attempt(
         if recording.open:
             known.reconsider(recording, UnsupportedError("an exception that leaves a captured region is caught"))
         _check_containers(traced_args, traced_kwargs, tracers, spec)
-        return _finish(recording, spec, result)
+        return _finish(recording, leaves, spec, result)
 
 
 @contextmanager
@@ -209,7 +229,7 @@ def _enter(recording: Trace, position: int, leaf: Any, name: str) -> Any:
     if is_traced(leaf):
         raise UnsupportedError(f"argument {name} is a traced value of another trace", source=user_source())
     if isinstance(leaf, np.ndarray):
-        return lift(leaf, slot)
+        return lift(leaf, slot, position)
     if isinstance(leaf, np.generic):
         if not _is_number(leaf):
             refuse_dtype(leaf)
@@ -218,6 +238,8 @@ def _enter(recording: Trace, position: int, leaf: Any, name: str) -> Any:
         return scalar(recording.number_input(number, leaf.item(), leaf.dtype))
     if kind in (bool, int, float):
         host.require_type(slot, kind)
+        if (position, None) in recording.opened:
+            return TracedNumber.of_size(recording, None, recording.open_size((position, None), slot, leaf))
         return TracedNumber(recording, slot, leaf)
     if kind is Static:
         host.require(slot, leaf)
@@ -253,7 +275,7 @@ def _check_containers(args: Any, kwargs: Any, tracers: Sequence[Any], spec: optr
         )
 
 
-def _finish(recording: Trace, in_spec: optree.PyTreeSpec, result: Any) -> Traced:
+def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSpec, result: Any) -> Traced:
     leaves, out_spec = flatten(result)
     leaves = [lift(leaf) if isinstance(leaf, np.ndarray) and not is_traced(leaf) else leaf for leaf in leaves]
     outputs: list[Value] = []
@@ -263,8 +285,9 @@ def _finish(recording: Trace, in_spec: optree.PyTreeSpec, result: Any) -> Traced
     aliases: dict[int, int] = {}
     for slot, storage in mutated:
         host.require_writeable(slot)
-        aliases[len(outputs)] = recording.origins.index(storage.entry)
-        outputs.append(storage.value)
+        aliases[len(outputs)] = entry = recording.origins.index(storage.entry)
+        flat = recording.builder.inputs[entry].shape
+        outputs.append(storage.value if storage.value.shape == flat else ops.reshape(storage.value, shape=flat))
     numbers = _place_numbers(recording, results, outputs)
     _require_disjoint(recording, mutated)
     strides = {
@@ -275,6 +298,7 @@ def _finish(recording: Trace, in_spec: optree.PyTreeSpec, result: Any) -> Traced
     return Traced(
         recording.builder.build(outputs), host, tuple(recording.origins), aliases, strides,
         tuple((slot, storage.entry) for slot, storage in mutated if storage.entry != slot), numbers, in_spec, out_spec, results,
+        recording.opened, seen(arguments),
     )  # fmt: skip
 
 
