@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from jitml.fusion.fuse import DEFAULT
 from jitml.fusion.loops import Buffer, Const, Kernel
 from jitml.fusion.lower.rolled import roll
+from jitml.fusion.machine import Machine
 from jitml.fusion.program import KernelProgram
 from jitml.ir import ops
 from jitml.ir.dims import Sym, as_size
@@ -105,7 +107,7 @@ def spread(v: Value, n: Any) -> Value:
     return ops.broadcast(v, shape=(n,), axes=())
 
 
-def rolled_program(graph: Graph) -> KernelProgram:
+def rolled_program(graph: Graph, machine: Machine = DEFAULT) -> KernelProgram:
     """The program of a graph whose only node, but for numbers, is a region."""
     names = name_values(graph)
     numbers = {n.output: Const(n.params["value"], n.output.dtype) for n in graph.nodes if n.op is ops.full}
@@ -118,7 +120,7 @@ def rolled_program(graph: Graph) -> KernelProgram:
         return Buffer(f"literal{len(literals) - 1}", value.dtype, value.shape)
 
     reads, writes = [buffers[v] for v in node.inputs], [buffers[v] for v in node.outputs]
-    kernel: Kernel = roll("k", node, reads, writes, numbers, new_constant)
+    kernel: Kernel = roll("k", node, reads, writes, numbers, new_constant, machine)
     inputs = tuple(names[v] for v in graph.inputs)
     known = {b.name: b for v, b in buffers.items() if v not in numbers}
     known |= {names[v]: Buffer(names[v], v.dtype, v.shape) for v in graph.inputs}

@@ -68,8 +68,8 @@ def test_a_recompilation_says_why() -> None:
     fast(X[:10])
     fast(X.astype(np.float32))
     assert [v.reason for v in fast.variants] == [
-        "not so any more: x is float64[10, 200]",
-        "not so any more: x has the shape (300, 200)",
+        "not so any more: x is float64, of 2 axes",
+        "not so any more: x has the shape (300, 200); x.shape[0] was 300, is 10, and is left open from here on",
         "first call",
     ]
 

@@ -16,6 +16,7 @@ from jitml.runtime.dispatch import Variant, Variants
 from jitml.trace.context import current_trace
 from jitml.trace.convert import convert
 from jitml.trace.entry import MISS, bind
+from jitml.trace.opening import Opened, Place, changed_sizes, choices, is_excessive, seen
 from jitml.trace.trace import Static, Traced, trace
 from jitml.trace.tree import flatten
 
@@ -34,6 +35,7 @@ class Options:
     fastmath: frozenset[str] = frozenset()
     threads: int | None = None
     host_calls: bool = True
+    dynamic: bool | None = None
 
 
 class _Untraced(Exception):
@@ -52,6 +54,7 @@ class Jit:
         self.function = function
         self.options = options
         self._variants = Variants(MISS)
+        self._closed: dict[Hashable, set[Place]] = {}  # sizes that cannot be left open
         self._statics = _static_names(function, options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -87,25 +90,38 @@ class Jit:
             result = self._variants.call(key, leaves)
             if result is not MISS:
                 return result
-        return self._variants.compile(key, leaves, lambda others: self._make(args, kwargs, leaves, others))
+        return self._variants.compile(key, leaves, lambda others: self._make(key, args, kwargs, leaves, others))
 
-    def _make(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any], others: tuple[Variant, ...]) -> Variant:
+    def _make(
+        self, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any], others: tuple[Variant, ...]
+    ) -> Variant:
+        """A variant for these arguments; sizes that change are left open, if that can be compiled."""
+        earlier = [variant.traced for variant in others]
+        closed = self._closed.setdefault(key, set())
+        for opened in choices(earlier, seen(leaves), closed, self.options.dynamic):
+            try:
+                traced = self._trace_for(args, kwargs, opened)
+                if opened and is_excessive(traced.graph):
+                    continue
+                executable = self._compile(traced)
+            except (JitmlError, _Untraced):
+                if not opened:
+                    raise
+                closed.update(opened)
+                continue
+            break
+        reason = self._reason(leaves, earlier, traced)
+        return Variant(bind(traced, executable), reason, traced, executable, tuple(check.text for check in traced.host.checks()))
+
+    def _trace_for(self, args: tuple[Any, ...], kwargs: dict[str, Any], opened: Opened) -> Traced:
         try:
-            traced = trace(self.function, args, kwargs, host_calls=self.options.host_calls)
+            return trace(self.function, args, kwargs, opened, host_calls=self.options.host_calls)
         except (ShapeError, DTypeError) as error:
             raise _Untraced from error
         except JitmlError:
             raise
         except Exception as error:  # the user's or NumPy's, or in a branch that the plain function does not take
             raise _Untraced from error
-        executable = self._compile(traced)
-        return Variant(
-            bind(traced, executable),
-            self._reason(leaves, others),
-            traced,
-            executable,
-            tuple(check.text for check in traced.host.checks()),
-        )
 
     def _compile(self, traced: Traced) -> Callable[..., Any]:
         from jitml import pipeline  # brings llvmlite, which `import jitml` must not
@@ -115,10 +131,11 @@ class Jit:
             traced.graph, aliases=traced.aliases, strides=traced.strides, threads=options.threads, fastmath=options.fastmath
         )
 
-    def _reason(self, leaves: Sequence[Any], others: tuple[Variant, ...]) -> str:
-        if others:
-            return str(others[0].traced.host.first_failure(leaves))
-        return "arguments of another structure" if self.variants else "first call"
+    def _reason(self, leaves: Sequence[Any], earlier: Sequence[Traced], traced: Traced) -> str:
+        if not earlier:
+            return "arguments of another structure" if self.variants else "first call"
+        changes = changed_sizes(earlier, traced)
+        return "; ".join([earlier[0].host.first_failure(leaves), *changes])
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Every stage of this function for these arguments, as text and data; nothing is run and nothing is cached."""
@@ -151,6 +168,7 @@ class Jit:
     def clear_cache(self) -> None:
         """Forget every specialisation."""
         self._variants.clear()
+        self._closed.clear()
 
     def _mark_static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         positions, names = self._statics or ((), ())
@@ -218,7 +236,9 @@ def jit(
         threads: the most threads a call may use; default JITML_NUM_THREADS, else the cores of this process.
         host_calls: what to do with NumPy and SciPy functions that are not compiled: let the compiled program call them at
             that point, or raise `UnsupportedError`.
-        device, dynamic, cache: have only their default value yet.
+        dynamic: whether sizes of arguments are left open, so that one compilation serves calls of many sizes: None opens those
+            that change from one call to the next, True the lengths of all arrays from the first call on, False none.
+        device, cache: have only their default value yet.
 
     Raises:
         UnsupportedError: a generator, a coroutine, or an option that has no effect yet.
@@ -230,7 +250,7 @@ def jit(
     >>> scale(np.arange(3.0))
     array([0., 2., 4.])
     """
-    for name, value, default in (("device", device, None), ("dynamic", dynamic, None), ("cache", cache, True)):
+    for name, value, default in (("device", device, None), ("cache", cache, True)):
         if value is not default and not (name == "device" and value == "cpu"):
             raise UnsupportedError(f"jit({name}={value!r}) is not supported yet", remedy=f"Leave {name} out.")
     options = Options(
@@ -239,6 +259,7 @@ def jit(
         _fastmath(fastmath),
         _threads(threads),
         _host_calls(host_calls),
+        dynamic,
     )
     if function is None:
         return lambda f: _wrap(f, options)

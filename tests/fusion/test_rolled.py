@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from jitml.codegen.interpreter import run
+from jitml.fusion.fuse import DEFAULT
 from jitml.fusion.loops import Kernel, Loop, walk
 from jitml.fusion.lower.rolled import NotRolled
+from jitml.fusion.machine import Machine
 from jitml.fusion.printer import show
 from jitml.fusion.verify import verify_program
 from jitml.ir import ops
@@ -26,11 +28,11 @@ from regions import for_, get, graph_of, if_, number, put, put_window, rolled_pr
 RNG = np.random.default_rng(0)
 
 
-def check(function: Callable[..., Any], *args: Any) -> Kernel:
+def check(function: Callable[..., Any], *args: Any, machine: Machine = DEFAULT) -> Kernel:
     """The kernel, after all three have given one answer."""
     arrays = [np.asarray(a) for a in args]
     graph = verify(graph_of(function, *(Aval(a.shape, a.dtype) for a in arrays)))
-    program = verify_program(rolled_program(graph))
+    program = verify_program(rolled_program(graph, machine))
     expected = interpret(graph, arrays)
     planned = plan(program)
     for got in (run(planned, [a.copy() for a in arrays]), compile_program(planned)(*[a.copy() for a in arrays])):
@@ -234,6 +236,24 @@ def test_checks_that_hold_at_both_ends_stand_before_the_loop() -> None:
             run(planned, [np.zeros(4), np.array(starts), x])
     run(planned, [np.zeros(4), np.array([0, 2, 40, 5, 9])[[0, 1, 1, 3, 4]], x])
     run(planned, [np.zeros(4), np.array([0, 2, -7, 5, 9])[[0, 1, 1, 3, 4]], x])
+
+
+def test_threads_share_independent_rows() -> None:
+    def escape(i: Value, j: Value, n: Value, c: Value) -> Value:
+        point = get(c, i, j)
+        _, count = while_(
+            [number(0.0, F64), number(0)],
+            lambda z, k: ops.bit_and(ops.le(z, 4.0), ops.lt(k, 50)),
+            lambda z, k: (z * z + point, k + 1),
+        )
+        return put(n, count, i, j)
+
+    def image(n: Value, c: Value) -> Any:
+        return for_(40, [n], lambda i, n: for_(30, [n], lambda j, n: escape(i, j, n, c)))
+
+    args = np.zeros((40, 30), np.int64), RNG.random((40, 30))
+    assert kinds(check(image, *args, machine=Machine(parallel_ns=1000.0))) == ["parallel", "serial"]
+    assert kinds(check(image, *args, machine=Machine(parallel_ns=1e9))) == ["serial", "serial"]
 
 
 def program(function: Callable[..., Any], *avals: Aval) -> Graph:

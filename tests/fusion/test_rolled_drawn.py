@@ -161,7 +161,7 @@ def programs(draw: Any) -> Any:
 @given(programs(), st.integers(0, 1000))
 def test_three_interpreters_agree(graph: Any, seed: int) -> None:
     verify(graph)
-    program = verify_program(rolled_program(graph))
+    program = verify_program(rolled_program(graph, Machine(parallel_ns=1.0, grain_ns=0.1)))
     rng = np.random.default_rng(seed)
     args = [rng.integers(-4, 5, (ROWS, COLUMNS)) * 1.0, rng.integers(-4, 5, LENGTH) * 1.0, np.array(0.5), np.array(3)]
     expected = interpret(graph, args)

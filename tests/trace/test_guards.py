@@ -43,7 +43,7 @@ def test_another_kind_compiles_again_and_says_why(other: Any, reason: str) -> No
 
 
 def test_int_used_as_shape_is_guarded_by_value() -> None:
-    f = jitml.jit(lambda x, n: x[:n] * n)
+    f = jitml.jit(lambda x, n: x[:n] * n, dynamic=False)
     for n in (1, 2, 2, 1, 3):
         np.testing.assert_array_equal(f(np.arange(4.0), n), np.arange(4.0)[:n] * n)
     assert len(f.variants) == 3
@@ -200,7 +200,7 @@ def test_signature_and_docstring_stay() -> None:
     assert list(inspect.signature(documented).parameters) == ["x", "k"]
 
 
-@pytest.mark.parametrize("option", [{"device": "cuda"}, {"dynamic": True}, {"cache": False}])
+@pytest.mark.parametrize("option", [{"device": "cuda"}, {"cache": False}])
 def test_options_without_effect_are_refused(option: dict[str, Any]) -> None:
     with pytest.raises(jitml.errors.UnsupportedError, match=next(iter(option))):
         jitml.jit(**option)

@@ -259,7 +259,7 @@ class _Fusion:
             return literals[-1][0]
 
         try:
-            kernel = roll(name, node, reads, writes, self.numbers(node), new_constant)
+            kernel = roll(name, node, reads, writes, self.numbers(node), new_constant, self.machine)
         except NotRolled as reason:
             self.decisions.append(Decision(f"{name}: a region of kernels", reason.message))
             return False

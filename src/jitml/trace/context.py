@@ -20,8 +20,9 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, Sym, limits
 from jitml.ir.graph import GraphBuilder, Value
 from jitml.ir.op import record_into, recording
-from jitml.ir.types import Aval
+from jitml.ir.types import I64, Aval
 from jitml.trace.host import Host, Slot
+from jitml.trace.opening import Opened, Place
 
 _JITML = os.path.dirname(os.path.abspath(jitml.__file__)) + os.sep
 _LIBRARIES = (_JITML, *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")))
@@ -75,11 +76,12 @@ class Trace:
         self.builder.locate = user_source
         self.refusal: JitmlError | None = None
         self.closed = False
-        self.host: Host = parent.host if parent else Host()
+        self.host: Host = parent.host if parent else Host(locate=user_source)
         self.origins: list[Slot] = []
         self.lifted: dict[int, Any] = {}  # id of a concrete array -> its TracedArray; the host program keeps it alive
         self.arrays: dict[Slot, Any] = {}  # the array inputs: slot -> (concrete array, TracedArray)
         self.parts: dict[Slot, Any] = {}  # arguments that share memory: slot -> TracedArray, a view of its owner's storage
+        self.opened: Opened = {}  # sizes of arguments that are left open
         self.objects: dict[Slot, Any] = {}  # other things from outside: instances, functions
         # For conversion: functions with hooks, slots of what was loaded, what is known to be from outside (id -> slot).
         self.converted: dict[Any, Any] = {}
@@ -97,6 +99,7 @@ class Trace:
         self.size_names: dict[Value, Dim] = {}
         self.size_limits: dict[Sym, tuple[Size, Size]] = {}  # where a Sym's limits are sizes themselves
         self.derived: dict[Any, Value] = {}  # quotients, minima, ... of sizes: computed once
+        self._first: dict[Place, tuple[Slot, Dim]] = {}  # of places that are always equal
         # For host calls: whether they are allowed, what values are in this call, and which value of an enclosing trace an
         # input that is not captured begins with (what a loop carries).
         self.host_calls = host_calls
@@ -125,6 +128,18 @@ class Trace:
             known[slot, dtype] = self.add_input(Aval((), dtype), slot)
             self.root.scalars[known[slot, dtype]] = (slot, concrete)
         return known[slot, dtype]
+
+    def open_size(self, place: Place, slot: Slot, concrete: int) -> Dim:
+        """The size that an argument's place is left open as; `slot` is the number itself in the host program."""
+        known, host = self.opened[place], self.host
+        host.require_range(slot, known.low, known.high)
+        if known.like in self._first:
+            other, size = self._first[known.like]
+            host.require_equal(slot, other)
+            return size
+        size = self.bind(self.number_input(slot, concrete, I64), known.low, known.high)
+        self._first[known.like] = slot, size
+        return size
 
     def sees(self, value: Value) -> bool:
         """Whether this trace can use a value: it or one around it defines it."""

@@ -134,5 +134,5 @@ def _find(trace: Trace, value: Value) -> Array:
         entry = root.origins[root.builder.inputs.index(value)]
         for array, tracer in root.arrays.values():
             if tracer.storage.entry == entry:
-                return native_copy(array)
+                return native_copy(array).reshape(-1 if value.ndim == 1 else array.shape)
     raise _NoExample

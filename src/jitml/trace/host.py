@@ -12,16 +12,18 @@ comes from the user's own line.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from jitml.errors import Source
+
 Slot = int
 Array = np.ndarray[Any, Any]
 
-OWNS, ALIGNED, WRITEABLE = 0x4, 0x100, 0x400  # bits of ndarray.flags.num
+DENSE, OWNS, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400  # bits of ndarray.flags.num
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +50,23 @@ class Check:
     code: str
     constant: Any
     text: str
+    source: Source | None = field(default=None, compare=False)  # the user's line that needs it
 
     def holds(self, *values: Any) -> bool:
         names = {f"v{n}": value for n, value in enumerate(values)} | {"k": self.constant}
         return bool(eval(self.code.format(*(f"v{n}" for n in range(len(values))), k="k"), names))
 
 
+def extent(array: Array, axis: int) -> int:
+    """The length of an axis."""
+    return array.shape[axis]
+
+
 _SYMBOLS: dict[Callable[..., Any], str] = {
     operator.add: "({} + {})", operator.sub: "({} - {})", operator.mul: "({} * {})", operator.truediv: "({} / {})",
     operator.floordiv: "({} // {})", operator.mod: "({} % {})", operator.lt: "({} < {})", operator.le: "({} <= {})",
     operator.gt: "({} > {})", operator.ge: "({} >= {})", operator.eq: "({} == {})", operator.ne: "({} != {})",
-    operator.neg: "(-{})", operator.getitem: "{}[{}]",
+    operator.neg: "(-{})", operator.getitem: "{}[{}]", extent: "{}.shape[{}]",
 }  # fmt: skip
 
 
@@ -69,6 +77,7 @@ class Host:
     steps: list[Compute | Check] = field(default_factory=list)
     arguments: dict[Slot, int] = field(default_factory=dict)  # slot -> position among the flattened arguments
     names: list[str] = field(default_factory=list)
+    locate: Callable[[], Source | None] = lambda: None
     _known: set[Any] = field(default_factory=set)
 
     def name(self, slot: Slot) -> str:
@@ -93,16 +102,16 @@ class Host:
     def require(self, slot: Slot, value: object) -> None:
         """A number or other plain value is exactly this: type, value and the sign of zero."""
         kind = type(value)
-        text = f"{self.names[slot]} is {value!r}"
+        text, source = f"{self.names[slot]} is {value!r}", self.locate()
         self.require_type(slot, kind)
         if value is None:
             return
         if isinstance(value, (float, np.floating)) and (value != value or value == 0.0):
-            self._check(Check((slot,), "repr({0}) == {k}", repr(value), text))
+            self._check(Check((slot,), "repr({0}) == {k}", repr(value), text, source))
         elif kind is bool:
-            self._check(Check((slot,), "{0} is {k}", value, text))
+            self._check(Check((slot,), "{0} is {k}", value, text, source))
         else:
-            self._check(Check((slot,), "{0} == {k}", value, text))
+            self._check(Check((slot,), "{0} == {k}", value, text, source))
 
     def require_range(self, slot: Slot, low: int, high: int) -> None:
         """low <= number <= high."""
@@ -135,6 +144,27 @@ class Host:
         if array.size and array.dtype.itemsize > 1:
             text = f"{name} is {'' if aligned else 'not '}aligned"
             self._check(Check((slot,), f"{{0}}.flags.num & {ALIGNED} == {{k}}", aligned, text))
+
+    def require_open_array(self, slot: Slot, array: Array, opened: Collection[int]) -> None:
+        """An array of this class, dtype, rank and alignment, in C order, with these extents but for the open axes."""
+        name = self.names[slot]
+        self.require_type(slot, type(array))
+        text = f"{name} is {array.dtype}, of {array.ndim} axes"
+        self._check(Check((slot,), "({0}.dtype is {k} or {0}.dtype == {k})", array.dtype, text))
+        self._check(Check((slot,), "{0}.ndim == {k}", array.ndim, text))
+        for axis, n in enumerate(array.shape):
+            if axis not in opened:
+                self._check(Check((slot,), f"{{0}}.shape[{axis}] == {{k}}", n, f"{name}.shape[{axis}] is {n}"))
+
+    def require_dense(self, slot: Slot) -> None:
+        """An array in C order, aligned."""
+        text, bits = f"{self.names[slot]} is aligned and in C order", ALIGNED | DENSE
+        self._check(Check((slot,), f"{{0}}.flags.num & {bits} == {{k}}", bits, text))
+
+    def require_equal(self, first: Slot, second: Slot) -> None:
+        """Two numbers are equal."""
+        text = f"{self.names[first]} is {self.names[second]}"
+        self._check(Check((first, second), "{0} == {1}", None, text))
 
     def require_writeable(self, slot: Slot) -> None:
         """An array that may be written."""
@@ -185,6 +215,19 @@ class Host:
                 claims.setdefault(text, [])
         return [" ".join([subject, ", ".join(said)]).strip() for subject, said in claims.items()]
 
+    def needed_ints(self) -> frozenset[int]:
+        """Positions of the arguments whose values matter because an int that is made of them must be exactly so."""
+        makers = {step.slot: step.operands for step in self.steps if isinstance(step, Compute)}
+        exact = [check for check in self.checks() if check.code == "{0} == {k}" and type(check.constant) is int]
+        stack: list[Slot] = [slot for check in exact for slot in check.slots]
+        found: set[int] = set()
+        while stack:
+            slot = stack.pop()
+            if slot in self.arguments:
+                found.add(self.arguments[slot])
+            stack += [o for o in makers.get(slot, ()) if not isinstance(o, Const)]
+        return frozenset(found)
+
     def first_failure(self, leaves: Sequence[Any]) -> str:
         """The claim that does not hold for these arguments, or the step that raises; empty if all is well."""
         slots: dict[Slot, Any] = {slot: leaves[position] for slot, position in self.arguments.items()}
@@ -193,7 +236,8 @@ class Host:
                 if isinstance(step, Compute):
                     slots[step.slot] = step.function(*(o.value if isinstance(o, Const) else slots[o] for o in step.operands))
                 elif not step.holds(*(slots[s] for s in step.slots)):
-                    return f"not so any more: {step.text}"
+                    where = f" ({step.source})" if step.source else ""
+                    return f"not so any more: {step.text}{where}"
             except Exception as error:
                 name = self.names[step.slot] if isinstance(step, Compute) else step.text
                 return f"{name} raises {type(error).__name__}"

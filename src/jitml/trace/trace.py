@@ -32,6 +32,7 @@ from jitml.trace.drivers import Restart
 from jitml.trace.host import Host, Slot
 from jitml.trace.memory import all_disjoint, disjoint
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.opening import Opened, Seen, seen
 from jitml.trace.outside import watch_argument
 from jitml.trace.overlap import enter_together, groups
 from jitml.trace.random import TracedGenerator, from_outside, is_generator
@@ -48,6 +49,8 @@ from jitml.trace.tracers import (
     scalar,
 )
 from jitml.trace.tree import flatten, leaf_names, unflatten
+
+_NOTHING: Opened = {}
 
 
 class Static:
@@ -106,6 +109,7 @@ class Traced:
     strides: input position -> strides in elements, where not C-contiguous.
     copied: slots of caller's arrays that were copied into native layout and must be copied back: (array, copy).
     numbers: Sym or start of a window that the results depend on -> output position of its value, i64[].
+    opened, seen: which sizes of the arguments were left open, and the arguments of the call that was traced.
     in_spec, out_spec: structure of `(args, kwargs)` and of the result, whose leaves are made by `results`.
     """
 
@@ -119,15 +123,25 @@ class Traced:
     in_spec: optree.PyTreeSpec
     out_spec: optree.PyTreeSpec
     results: tuple[Result, ...]
+    opened: Opened
+    seen: tuple[Seen, ...]
 
 
-def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], *, host_calls: bool = True) -> Traced:
+def trace(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    opened: Opened = _NOTHING,
+    *,
+    host_calls: bool = True,
+) -> Traced:
     """Run `function` on tracers standing for the arguments.
 
-    Args:
-        host_calls: whether functions that are not compiled may be called by the compiled program.
-
     Exceptions of the user's code come out as they are; nothing of the caller's has been changed then.
+
+    Args:
+        opened: sizes of arguments that are not taken for what they are in this call (`opening.py`).
+        host_calls: whether functions that are not compiled may be called by the compiled program.
 
     Raises:
         UnsupportedError: the function does something that cannot be compiled.
@@ -136,7 +150,7 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
     known = Decisions()
     while True:
         try:
-            traced = _attempt(function, args, kwargs, known, host_calls)
+            traced = _attempt(function, args, kwargs, opened, known, host_calls)
         except Restart:
             continue
         except Exception:
@@ -148,7 +162,12 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
 
 
 def _attempt(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], known: Decisions, host_calls: bool
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    opened: Opened,
+    known: Decisions,
+    host_calls: bool,
 ) -> Traced:
     """Trace once, with what earlier attempts have taught.
 
@@ -158,11 +177,10 @@ def _attempt(
     leaves, spec = flatten((args, dict(kwargs)))
     names = leaf_names(spec, _parameters(function))
     recording = Trace(host_calls=host_calls)
+    recording.opened = opened
     recording.decisions = known
     known.begin()
     with _explained(recording), activate(recording), keeping_made():
-        tracers = _enter_all(recording, leaves, names)
-    with _explained(recording), activate(recording):
         tracers = _enter_all(recording, leaves, names)
         traced_args, traced_kwargs = unflatten(spec, tracers)
         try:
@@ -173,7 +191,7 @@ def _attempt(
         if recording.open:
             known.reconsider(recording, UnsupportedError("an exception that leaves a captured region is caught"))
         _check_containers(traced_args, traced_kwargs, tracers, spec)
-        return _finish(recording, spec, result)
+        return _finish(recording, leaves, spec, result)
 
 
 @contextmanager
@@ -209,10 +227,10 @@ def _enter_all(recording: Trace, leaves: Sequence[Any], names: Sequence[str]) ->
     arrays = [(slot, leaf) for slot, leaf in zip(slots, leaves) if isinstance(leaf, np.ndarray) and not is_traced(leaf)]
     for group in groups(arrays) if len(arrays) > 1 else ():
         enter_together(recording, group)
-    return [_enter(recording, slot, leaf, name) for slot, leaf, name in zip(slots, leaves, names)]
+    return [_enter(recording, slot, position, *given) for position, (slot, *given) in enumerate(zip(slots, leaves, names))]
 
 
-def _enter(recording: Trace, slot: Slot, leaf: Any, name: str) -> Any:
+def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) -> Any:
     """The stand-in for one argument leaf, with the checks that make it valid for later calls."""
     host = recording.host
     if slot in recording.parts:
@@ -221,7 +239,7 @@ def _enter(recording: Trace, slot: Slot, leaf: Any, name: str) -> Any:
     if is_traced(leaf):
         raise UnsupportedError(f"argument {name} is a traced value of another trace", source=user_source())
     if isinstance(leaf, np.ndarray):
-        return lift(leaf, slot)
+        return lift(leaf, slot, position)
     if isinstance(leaf, np.generic):
         if not _is_number(leaf):
             refuse_dtype(leaf)
@@ -230,6 +248,8 @@ def _enter(recording: Trace, slot: Slot, leaf: Any, name: str) -> Any:
         return scalar(recording.number_input(number, leaf.item(), leaf.dtype))
     if kind in (bool, int, float):
         host.require_type(slot, kind)
+        if (position, None) in recording.opened:
+            return TracedNumber.of_size(recording, None, recording.open_size((position, None), slot, leaf))
         return TracedNumber(recording, slot, leaf)
     if kind is Static:
         host.require(slot, leaf)
@@ -265,7 +285,7 @@ def _check_containers(args: Any, kwargs: Any, tracers: Sequence[Any], spec: optr
         )
 
 
-def _finish(recording: Trace, in_spec: optree.PyTreeSpec, result: Any) -> Traced:
+def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSpec, result: Any) -> Traced:
     leaves, out_spec = flatten(result)
     leaves = [lift(leaf) if isinstance(leaf, np.ndarray) and not is_traced(leaf) else leaf for leaf in leaves]
     outputs: list[Value] = []
@@ -275,8 +295,9 @@ def _finish(recording: Trace, in_spec: optree.PyTreeSpec, result: Any) -> Traced
     aliases: dict[int, int] = {}
     for slot, storage in mutated:
         host.require_writeable(slot)
-        aliases[len(outputs)] = recording.origins.index(storage.entry)
-        outputs.append(storage.value)
+        aliases[len(outputs)] = entry = recording.origins.index(storage.entry)
+        flat = recording.builder.inputs[entry].shape
+        outputs.append(storage.value if storage.value.shape == flat else ops.reshape(storage.value, shape=flat))
     numbers = _place_numbers(recording, results, outputs)
     _require_disjoint(recording, mutated)
     strides = {
@@ -287,6 +308,7 @@ def _finish(recording: Trace, in_spec: optree.PyTreeSpec, result: Any) -> Traced
     return Traced(
         recording.builder.build(outputs), host, tuple(recording.origins), aliases, strides,
         tuple((slot, storage.entry) for slot, storage in mutated if storage.entry != slot), numbers, in_spec, out_spec, results,
+        recording.opened, seen(arguments),
     )  # fmt: skip
 
 

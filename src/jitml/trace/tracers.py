@@ -19,11 +19,11 @@ import numpy as np
 from jitml.errors import DTypeError, ShapeError, TraceError
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder, Value
-from jitml.ir.op import Op, active_recorder
+from jitml.ir.op import Op, active_recorder, recording
 from jitml.ir.types import Aval, is_supported
 from jitml.trace.broadcasting import common_sizes, stretch
 from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
-from jitml.trace.host import Slot
+from jitml.trace.host import Const, Slot, extent
 from jitml.trace.known import constant_of
 from jitml.trace.memory import is_native, native_copy, same_view
 from jitml.trace.numbers import TracedNumber, of_size
@@ -417,11 +417,11 @@ def constant(x: Any) -> Value:
     return recorder.constant(array)
 
 
-def lift(array: np.ndarray[Any, Any], slot: Slot | None = None) -> TracedArray:
+def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | None = None) -> TracedArray:
     """The TracedArray of a concrete array met in a trace; its contents are read anew at every call.
 
     One storage per piece of memory: the same view met twice is one array. `slot` is where the host program finds
-    the array; without one it is always this very object.
+    the array; without one it is always this very object. `position` is its place among the arguments, if it is one.
     """
     root = active_trace().root
     known: TracedArray | None = root.lifted.get(id(array))
@@ -434,23 +434,45 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None) -> TracedArray:
         refuse_dtype(array)
     if slot is None:
         slot = host.hold(array, "an array")
-    host.require_array(slot, array)
+    places = [] if position is None else [(position, axis) for axis in range(array.ndim)]
+    opened = {place[1]: place for place in places if place in root.opened}
+    if opened:
+        host.require_open_array(slot, array, opened)
+    else:
+        host.require_array(slot, array)
     for other, (concrete, tracer) in root.arrays.items():
         if same_view(array, concrete):
             host.require_same_view(slot, other, same_view)
             twin = TracedArray(tracer.storage, (), tracer.aval, tracer.layout, array.flags.writeable)
             root.lifted[id(array)] = twin
             return twin
+    shape: Any = array.shape
+    for axis, place in opened.items():
+        size = root.open_size(place, host.compute(extent, (slot, Const(axis))), array.shape[axis])
+        shape = (*shape[:axis], size, *shape[axis + 1 :])
     entry = slot
-    aval = Aval(array.shape, array.dtype.newbyteorder("="))
+    aval = Aval(shape, array.dtype.newbyteorder("="))
     layout = tuple(s // array.itemsize for s in array.strides)
-    if not is_native(array):
+    if not is_native(array) or (opened and not array.flags.c_contiguous):
         entry = host.compute(native_copy, (slot,), host.name(slot))
-        layout = c_strides(array.shape)
-    storage = Storage(root, root.add_input(aval, entry), strides=layout, slot=slot, entry=entry)
+        layout = c_strides(shape)
+    elif opened:
+        host.require_dense(slot)
+        layout = c_strides(shape)
+    storage = Storage(root, _input(root, aval, entry), strides=layout, slot=slot, entry=entry)
     known = root.lifted[id(array)] = TracedArray(storage, (), aval, layout, array.flags.writeable)
     root.arrays[slot] = (array, known)
     return known
+
+
+def _input(root: Trace, aval: Aval, entry: Slot) -> Value:
+    """An array as the graph gets it: flat if only the running program knows its strides."""
+    if all(isinstance(n, int) for n in aval.shape[1:]):
+        return root.add_input(aval, entry)
+    flat = root.add_input(aval.with_shape((aval.size,)), entry)
+    with recording(root.builder):
+        value: Value = ops.reshape(flat, shape=aval.shape)
+    return value
 
 
 def refuse_dtype(x: Any) -> NoReturn:

@@ -158,7 +158,7 @@ class VectorNest(Nest):
         # Strided loads read whole vectors, so that the last element of all must be left to the rest.
         last = count
         if is_strided:
-            last = self.apply("maximum", (self.evaluate(self.atom(count) - Linear(constant=1)), zero), I64)
+            last = self.apply("maximum", (self.evaluate(self.atom(count) - Linear(constant=1)), low), I64)
         lanes = width * vectors
         is_one_step = trips is not None and trips <= lanes
         if has_masks and streamed is None and not is_strided and (is_one_step or operations(loop.body) >= LARGE_BODY):

@@ -19,10 +19,12 @@ from jitml.fusion.lower.rolled.body import Array, Body, Held, Memories, rolled
 from jitml.fusion.lower.rolled.checks import with_checks_outside
 from jitml.fusion.lower.rolled.lanes import with_lanes
 from jitml.fusion.lower.rolled.order import NotRolled, continued, is_single
+from jitml.fusion.lower.rolled.threads import with_threads
 from jitml.fusion.lower.rolled.unused import without_unused
 from jitml.fusion.lower.rolled.windows import assign
 from jitml.fusion.lower.rolled.writer import Writer
 from jitml.fusion.lower.scalars import Scalar
+from jitml.fusion.machine import Machine
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
 
@@ -36,6 +38,7 @@ def roll(
     writes: Sequence[Buffer],
     numbers: Mapping[Value, Const],
     new_constant: Callable[[np.ndarray[Any, Any]], Buffer],
+    machine: Machine,
 ) -> Kernel:
     """A region as one kernel.
 
@@ -78,7 +81,7 @@ def roll(
         updates,
         (node.source,) if node.source else (),
     )
-    return with_lanes(_trimmed(kernel, writes, memories))
+    return with_threads(with_lanes(_trimmed(kernel, writes, memories)), machine)
 
 
 def _homes(node: Node) -> dict[int, int]:

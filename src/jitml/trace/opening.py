@@ -1,0 +1,195 @@
+"""Which sizes of the arguments does a trace leave open?  Those that have been seen to change.
+
+The first call of a function is compiled for exactly its sizes. When a later one differs in the length of an array's axis, or in a
+Python int whose value was needed (as a shape, a number of iterations), that *place* is opened: it becomes a size that only the
+running program knows, between generous limits. Sizes that were equal whenever they were seen are taken for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from jitml.ir.graph import Graph
+from jitml.trace.host import Host
+
+Place: TypeAlias = tuple[int, int | None]  # position among the flattened arguments; axis, or None: the int itself
+
+LEAST_LIMIT = 1 << 16
+GROWTH = 16  # a limit is so many times what has been seen
+MOST_BYTES = 1 << 30  # of an array of the largest shape: such memory is reserved, and touched only as far as it is used
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A size that is left open: its limits, and the first place that is always equal to it (perhaps its own)."""
+
+    low: int
+    high: int
+    like: Place
+
+
+Opened: TypeAlias = Mapping[Place, Open]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one argument was in a call: `kind` must be the same for sizes to be compared; the sizes are a shape, or an int.
+
+    itemsize: of an array whose axes can be left open, in bytes; else 0.
+    """
+
+    kind: Hashable
+    sizes: tuple[int, ...] = ()
+    itemsize: int = 0
+
+
+def seen(leaves: Sequence[Any]) -> tuple[Seen, ...]:
+    """The flattened arguments of a call, as far as sizes matter."""
+    return tuple(map(_seen, leaves))
+
+
+def _seen(leaf: Any) -> Seen:
+    if isinstance(leaf, np.ndarray):
+        # Of an array that is not dense in C order, more than its shape would have to be left open.
+        is_regular = leaf.ndim < 2 or leaf.flags.c_contiguous
+        return Seen((type(leaf), leaf.dtype, leaf.ndim, is_regular), leaf.shape, leaf.itemsize if is_regular else 0)
+    kind: type = type(leaf)
+    return Seen(kind, (leaf,)) if kind is int else Seen(kind)
+
+
+def comparable(before: Sequence[Seen], now: Sequence[Seen]) -> bool:
+    """Whether two calls differ in sizes and values at most."""
+    return [s.kind for s in before] == [s.kind for s in now]
+
+
+def open_places(opened: Opened, before: Sequence[Seen], now: Sequence[Seen], needed: Collection[int]) -> dict[Place, Open]:
+    """What to leave open, given an earlier variant and a call that it does not fit.
+
+    Args:
+        opened: what that variant left open.
+        before, now: the call that it was traced for, and this one.
+        needed: positions of the ints whose values it needed.
+    """
+    places = [place for place in _places(now) if place in opened or _changed(place, before, now, needed)]
+    sizes = {place: (_size(before, place), _size(now, place)) for place in places}
+    found: dict[Place, Open] = {}
+    first: dict[tuple[Hashable, ...], Place] = {}
+    for place, pair in sizes.items():
+        like = first.setdefault((pair, opened[place].like if place in opened else None), place)
+        found[place] = Open(0, _limit(max(pair)), like) if min(pair) >= 0 else Open(-_limit(-min(pair)), _limit(max(pair)), like)
+    return _within_memory(found, sizes, now)
+
+
+def every_place(now: Sequence[Seen]) -> dict[Place, Open]:
+    """All axes of all arrays."""
+    places = [place for place in _places(now) if place[1] is not None]
+    sizes = {place: (_size(now, place),) for place in places}
+    return _within_memory({place: Open(0, _limit(max(pair)), place) for place, pair in sizes.items()}, sizes, now)
+
+
+class Earlier(Protocol):
+    """What is asked of a variant's `Traced`."""
+
+    @property
+    def opened(self) -> Opened: ...
+
+    @property
+    def seen(self) -> tuple[Seen, ...]: ...
+
+    @property
+    def host(self) -> Host: ...
+
+
+def choices(earlier: Sequence[Earlier], now: Sequence[Seen], closed: Collection[Place], dynamic: bool | None) -> Iterator[Opened]:
+    """What to leave open in a new variant, the best choice first; the last one opens nothing.
+
+    Args:
+        earlier: the variants so far, most recent first.
+        closed: what could not be left open.
+        dynamic: as in `jit`.
+    """
+    like = next((variant for variant in earlier if comparable(variant.seen, now)), None)
+    opened: dict[Place, Open] = {}
+    if dynamic is not False and like is not None:
+        opened = open_places(like.opened, like.seen, now, like.host.needed_ints())
+    if dynamic:
+        opened = every_place(now) | opened
+    opened = {place: size for place, size in opened.items() if place not in closed}
+    lengths = {place: size for place, size in opened.items() if place[1] is not None}
+    for choice in (opened, lengths) if opened != lengths else (opened,):
+        if choice:
+            yield choice
+            yield from (_tighter(choice, now, factor) for factor in (GROWTH, GROWTH**2))
+    yield {}
+
+
+def _tighter(opened: Opened, now: Sequence[Seen], factor: int) -> dict[Place, Open]:
+    """Lower limits, for a program that makes arrays of their squares."""
+    most = {size.like: _size(now, place) for place, size in sorted(opened.items(), key=lambda item: _size(now, item[0]))}
+    highs = {like: max(1 << (2 * n).bit_length(), opened[like].high // factor) for like, n in most.items()}
+    return {place: Open(size.low, min(size.high, highs[size.like]), size.like) for place, size in opened.items()}
+
+
+def is_excessive(graph: Graph) -> bool:
+    """Whether the largest shape of some value is beyond what can be reserved."""
+    return any(v.aval.nbytes > MOST_BYTES for node in graph.nodes for v in node.outputs)
+
+
+def changed_sizes(earlier: Sequence[Earlier], new: Earlier) -> list[str]:
+    """What a new variant leaves open that the one it resembles did not, in words."""
+    like = next((variant for variant in earlier if comparable(variant.seen, new.seen)), None)
+    if like is None:
+        return []
+    names = {position: new.host.name(slot) for slot, position in new.host.arguments.items()}
+    texts = []
+    for place in new.opened:
+        if place not in like.opened or like.opened[place].high < new.opened[place].high:
+            position, axis = place
+            name = names[position] if axis is None else f"{names[position]}.shape[{axis}]"
+            texts.append(f"{name} was {_size(like.seen, place)}, is {_size(new.seen, place)}, and is left open from here on")
+    return texts
+
+
+def _places(call: Sequence[Seen]) -> Iterator[Place]:
+    for position, leaf in enumerate(call):
+        if leaf.kind is int:
+            yield position, None
+        elif leaf.itemsize:
+            yield from ((position, axis) for axis in range(len(leaf.sizes)))
+
+
+def _size(call: Sequence[Seen], place: Place) -> int:
+    position, axis = place
+    return call[position].sizes[axis or 0]
+
+
+def _changed(place: Place, before: Sequence[Seen], now: Sequence[Seen], needed: Collection[int]) -> bool:
+    return _size(before, place) != _size(now, place) and (place[1] is not None or place[0] in needed)
+
+
+def _limit(size: int) -> int:
+    """
+    >>> _limit(100), _limit(5000)
+    (65536, 131072)
+    """
+    return max(LEAST_LIMIT, 1 << (GROWTH * size - 1).bit_length())
+
+
+def _within_memory(found: dict[Place, Open], sizes: Mapping[Place, tuple[int, ...]], now: Sequence[Seen]) -> dict[Place, Open]:
+    """Tighter limits for arrays with several open axes, which could not even be reserved."""
+    for position, leaf in enumerate(now):
+        axes = [place for place in found if place[0] == position and place[1] is not None]
+        fixed = prod(n for axis, n in enumerate(leaf.sizes) if (position, axis) not in found)
+        while len(axes) > 1 and fixed * leaf.itemsize * prod(found[place].high for place in axes) > MOST_BYTES:
+            widest = max(axes, key=lambda place: found[place].high / max(1, *sizes[place]))
+            if found[widest].high < 4 * max(1, *sizes[widest]):
+                break
+            like = found[widest].like
+            for place in [place for place in found if found[place].like == like]:
+                found[place] = Open(found[place].low, found[place].high // 2, like)
+    return found

@@ -1,0 +1,136 @@
+"""Sizes that change from call to call are left open: few variants serve calls of many sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.trace.opening import MOST_BYTES, open_places, seen
+
+Array = np.ndarray[Any, Any]
+rng = np.random.default_rng(0)
+
+
+def calls_agree(f: Callable[..., Any], calls: Sequence[Sequence[Any]], most: int = 3, **options: Any) -> Any:
+    """Compiled and plain function agree on each call, mutated arguments included, with few compilations."""
+    fast = jitml.jit(f, **options)
+    for args in calls:
+        mine, plain = ([a.copy() if isinstance(a, np.ndarray) else a for a in args] for _ in range(2))
+        expected = f(*plain)
+        got = fast(*mine)
+        assert np.shape(got) == np.shape(expected)
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+        for a, b in zip(mine, plain):
+            np.testing.assert_array_equal(a, b)
+    assert len(fast.variants) <= most
+    return fast
+
+
+def lengths(*ns: int) -> list[list[Array]]:
+    return [[rng.normal(size=n)] for n in ns]
+
+
+def test_a_thousand_calls_of_random_lengths_compile_thrice_at_most() -> None:
+    f = jitml.jit(lambda x, y: (np.exp(-x) * y + 1).sum() + x.size)
+    for n in (*rng.integers(0, 3000, 997), 0, 1, 100_000):
+        x, y = rng.normal(size=(2, n))
+        np.testing.assert_allclose(f(x, y), (np.exp(-x) * y + 1).sum() + n)
+    assert len(f.variants) <= 3
+
+
+def test_floats_and_ints_that_are_only_values_never_compile_again() -> None:
+    f = jitml.jit(lambda x, a, n: a * x + n)
+    for k in range(20):
+        np.testing.assert_array_equal(f(np.arange(3.0), k / 7, k), k / 7 * np.arange(3.0) + k)
+    assert len(f.variants) == 1
+
+
+def softmax(x: Array) -> Array:
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def scale_in_place(x: Array) -> Array:
+    x *= 2
+    x[1:] += 1
+    return x.sum()
+
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
+    "pointwise": (lambda x: np.exp(x) * 2 + x.sum(), lengths(5, 7, 0, 1, 1000, 3)),
+    "in place": (scale_in_place, lengths(5, 7, 1, 1000, 3)),
+    "neighbours": (lambda x: x[2:] - 2 * x[1:-1] + x[:-2], lengths(5, 7, 30, 3)),
+    "strided": (lambda x: x * 2, [[rng.normal(size=2 * n)[::2]] for n in (5, 7, 30)]),
+    "sorted": (lambda x: np.sort(x)[::-1], lengths(5, 7, 0, 1, 1000)),
+    "what is positive": (lambda x: x[x > 0], lengths(5, 7, 0, 1, 1000)),
+    "rows": (softmax, [[rng.normal(size=(n, 4))] for n in (5, 7, 1, 200)]),
+    "rows and columns": (softmax, [[rng.normal(size=(n, m))] for n, m in ((5, 3), (7, 4), (1, 1), (100, 30), (3, 200))]),
+    "in place, rows and columns": (scale_in_place, [[rng.normal(size=(n, m))] for n, m in ((5, 3), (7, 4), (2, 1), (40, 30))]),
+    "a layer": (lambda x, w: np.tanh(x @ w), [[rng.normal(size=(n, 4)), rng.normal(size=(4, 3))] for n in (5, 7, 1, 200)]),
+    "all pairs": (lambda x: x[:, None] * x[None, :], lengths(5, 7, 1, 100)),
+    "joined": (lambda x, y: np.concatenate([x, y, x]), [lengths(n)[0] + lengths(m)[0] for n, m in ((3, 4), (5, 2), (1, 9))]),
+    "a slice up to an int": (lambda x, n: x[:n] * n, [[np.arange(4.0), n] for n in (1, 2, 2, 1, 3, 0, 4)]),
+    "as long as an int": (lambda n: np.zeros(n) + 1, [[n] for n in (1, 2, 5, 0)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_variants_stay_few(name: str) -> None:
+    f, calls = PROGRAMS[name]
+    calls_agree(f, calls)
+
+
+def test_equal_sizes_are_one_until_they_differ() -> None:
+    pairs = [[rng.normal(size=n), rng.normal(size=m)] for n, m in ((3, 3), (4, 4), (5, 6))]
+    fast = calls_agree(lambda x, y: x * 2 + y.sum(), pairs)
+    assert "y.shape[0] is x.shape[0]" in fast.variants[1].checks
+    assert "y.shape[0] is x.shape[0]" not in fast.variants[0].checks
+
+
+def test_a_size_beyond_its_limit_widens_it() -> None:
+    fast = calls_agree(lambda x: x + 1, lengths(3, 4, 200_000, 5, 70_000), most=3)
+    assert len(fast.variants) == 3
+
+
+def test_reasons_name_the_argument_its_sizes_and_the_line() -> None:
+    f = jitml.jit(lambda x, n: x[:n] * 2)
+    for n in (2, 3):
+        f(np.arange(5.0), n)
+    assert "n was 2, is 3, and is left open from here on" in f.variants[0].reason
+    assert "test_opening.py" in f.variants[0].reason
+    f(np.arange(6.0), 3)
+    assert "x.shape[0] was 5, is 6" in f.variants[0].reason
+
+
+def test_dynamic_forces_and_forbids() -> None:
+    calls_agree(lambda x: x.sum(axis=0), [[rng.normal(size=(n, 3))] for n in (2, 5, 9)], most=1, dynamic=True)
+    fast = calls_agree(lambda x: x * 2, lengths(2, 5, 9), dynamic=False)
+    assert len(fast.variants) == 3
+
+
+def test_what_cannot_be_left_open_is_compiled_for_its_size() -> None:
+    def unrolled(x: Array) -> Any:
+        return x * float(str(len(x)))
+
+    fast = calls_agree(unrolled, lengths(2, 5, 9, 5))
+    assert len(fast.variants) == 3
+
+
+def test_errors_come_as_in_numpy() -> None:
+    f = jitml.jit(lambda x, y: x + y)
+    for n in (3, 4, 5):
+        f(np.zeros(n), np.zeros(n))
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        f(np.zeros(3), np.zeros(4))
+    np.testing.assert_array_equal(f(np.zeros(1), np.arange(4.0)), np.arange(4.0))
+
+
+def test_limits_of_several_axes_fit_into_memory() -> None:
+    before, now = seen([np.zeros((1000, 1000))]), seen([np.zeros((900, 800))])
+    opened = open_places({}, before, now, ())
+    assert opened[0, 0].high * opened[0, 1].high * 8 <= MOST_BYTES
+    assert min(size.high for size in opened.values()) >= 2000
