@@ -16,28 +16,22 @@ WHILES = "loops until array values say so"
 SIZES = "sizes that depend on data"
 DRAWS = "random numbers drawn inside"
 WAITING = {
-    "azimuthal_integration": SIZES,
     "bellman_ford": BRANCHES,
     "correlation": "places of windows, whose bounds are not proved",
     "covariance": "places of windows, whose bounds are not proved",
     "crc16": "integers of array elements",
     "edit_distance": BRANCHES,
     "histogram": BRANCHES,
-    "ising": DRAWS,
-    "k_means": SIZES,
     "longest_common_subsequence": BRANCHES,
-    "lu": "places of windows, whose bounds are not proved",
+    "mandelbrot_masked": "places of windows, whose bounds are not proved",
     "mandelbrot_shrinking": SIZES,
-    "matrix_chain": "places of windows, whose bounds are not proved",
     "monte_carlo_pi": DRAWS,
     "nussinov": BRANCHES,
     "percolation": BRANCHES,
-    "random_walk": DRAWS,
     "runge_kutta_adaptive": WHILES,
     "sor_poisson": BRANCHES,
     "spmv": "places of windows, whose bounds are not proved",
     "upwind_advection": WHILES,
-    "viterbi": "places of windows, whose bounds are not proved",
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jitml.ir import ops
 from jitml.ir.graph import Graph, Value
 from jitml.trace.context import Trace, active_trace, switch
 from jitml.trace.storage import Storage
@@ -64,9 +65,10 @@ class Body:
         builder = self.trace.builder
         outputs = [builder.capture(v) for v in outputs]
         self.trace.bind_outer()
+        nodes = sorted(builder.nodes, key=lambda node: node.op is not ops.bind or node.inputs[0] not in builder.inputs)
         used = {v for node in builder.nodes for v in node.inputs}.union(outputs)
         outer = {v: outside for v, outside in self.captured(carried).items() if v in used}
-        return Graph((*carried, *outer), tuple(builder.nodes), tuple(outputs)), list(outer.values())
+        return Graph((*carried, *outer), tuple(nodes), tuple(outputs)), list(outer.values())
 
     def close(self) -> None:
         """Nothing may be recorded any more, and its values may not be used."""

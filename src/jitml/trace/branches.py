@@ -21,6 +21,7 @@ from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.names import Held, Kind, is_plain, join, kind_of, same, take_apart, truth, value_as
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.storage import Storage
+from jitml.trace.tracers import TracedArray
 
 _MOST_INLINED = 8
 _CHEAP = {
@@ -99,6 +100,7 @@ class Fork:
         self._emit(outputs, storages)
         then.body.close()
         orelse.body.close()
+        self.sides.clear()
         return {name: finish(outputs) for name, finish in merged.items()}
 
     def _merge(self, name: str, a: Any, b: Any, outputs: list[Output]) -> Any:
@@ -141,6 +143,14 @@ class Fork:
             outputs.append(made[-1])
         return lambda _: held.rebuild([output.result for output in made])
 
+    def _shown(self, output: Output, value: Value) -> Any:
+        assert output.kind is not None
+        result = output.kind.show(value)
+        for leaf in output.leaves:
+            if type(leaf) is TracedArray and not any(leaf.storage.trace is side.body.trace for side in self.sides.values()):
+                result.storage.may_be(leaf.storage)
+        return result
+
     def _emit(self, outputs: list[Output], storages: list[Storage]) -> None:
         ends: dict[bool, list[Value]] = {}
         for branch, side in self.sides.items():
@@ -151,14 +161,9 @@ class Fork:
         results = _region(self.test, self.sides[True].body, self.sides[False].body, ends[True], ends[False])
         for output, value in zip(outputs, results):
             assert output.kind is not None
-            output.result = _shown(output, value)
+            output.result = self._shown(output, value)
         for storage, value in zip(storages, results[len(outputs) :]):
             storage.store(value)
-
-
-def _shown(output: Output, value: Value) -> Any:
-    assert output.kind is not None
-    return output.kind.show(value)
 
 
 def _end(output: Output, which: int) -> Value:
@@ -324,6 +329,7 @@ class If(Fork):
 
     def result(self) -> tuple[Any, ...]:
         held = self.ends if self.raising else self.merge(self.names)
+        self.ends = self.entry = {}  # whether an array is still there decides what may be written
         return tuple(held[name] for name in self.names)
 
 

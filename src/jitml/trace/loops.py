@@ -15,7 +15,7 @@ from typing import Any
 from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, limits
-from jitml.ir.graph import Graph, GraphBuilder, Value
+from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
 from jitml.ir.types import BOOL, I64, Aval
 from jitml.trace.bodies import Body
@@ -312,7 +312,7 @@ class While(Loop):
     def __init__(self, stopped: Any) -> None:
         super().__init__()
         self.stopped = stopped  # whether it has ended before, in iterations that ran apart
-        self.boundary = 0
+        self.tested: frozenset[Node] = frozenset()
         self.outcome: Value | None = None
 
     @property
@@ -329,7 +329,7 @@ class While(Loop):
         if value is False:
             raise UnsupportedError("the test of a loop becomes a constant", source=self.source)
         self.outcome = ops.full(value=True, shape=(), dtype=BOOL) if value is True else truth(value)
-        self.boundary = len(self.body.trace.builder.nodes)
+        self.tested = frozenset(self.body.trace.builder.nodes)
         return True
 
     def ends(self, names: Names, values: Values) -> bool:
@@ -353,7 +353,7 @@ class While(Loop):
         graph, captured = self.body.finish(starts, [*ends, self.outcome])
         self._suspend()
         body = Graph(graph.inputs, graph.nodes, graph.outputs[:-1])
-        test = _prefix(graph, self.boundary, stops)
+        test = _test(graph, self.tested, stops)
         before = [c.before() for c in carried]
         if stops:
             before = [truth(self.stopped), *before]
@@ -364,13 +364,12 @@ class While(Loop):
         return tuple(self.held.values())
 
 
-def _prefix(graph: Graph, boundary: int, stops: bool) -> Graph:
+def _test(graph: Graph, tested: frozenset[Node], stops: bool) -> Graph:
     """The part of a body that computes the test, as a graph of its own; where the body may stop, its first input says so."""
     builder = GraphBuilder()
     inputs = [builder.add_input(v.aval) for v in graph.inputs]
-    binds = [node for node in graph.nodes[boundary:] if node.op is ops.bind and node.inputs[0] in graph.inputs]
-    before = Graph(graph.inputs, (*binds, *graph.nodes[:boundary]), graph.outputs[-1:])
-    (outcome,) = builder.inline(before, inputs)
+    nodes = [node for node in graph.nodes if node in tested or (node.op is ops.bind and node.inputs[0] in graph.inputs)]
+    (outcome,) = builder.inline(Graph(graph.inputs, tuple(nodes), graph.outputs[-1:]), inputs)
     with recording(builder):
         return builder.build([ops.bit_and(outcome, ops.bit_not(inputs[0])) if stops else outcome])
 

@@ -9,6 +9,7 @@ Strides, counted in elements, are followed only because NumPy's answer to "is th
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -33,10 +34,10 @@ class Storage:
     """The memory of one base array: what it holds now and, for an array from outside, where it comes from.
 
     `slot` is the array itself in the host program, `entry` what the graph is given: the same, or a copy in native layout.
-    `serial` says which storages are older.
+    `serial` says which storages are older; `rivals` are those that may be the same memory.
     """
 
-    __slots__ = ("__weakref__", "entry", "mutated", "serial", "slot", "strides", "trace", "value")
+    __slots__ = ("__weakref__", "entry", "mutated", "rivals", "serial", "slot", "strides", "trace", "value")
     count = itertools.count()
 
     def __init__(self, trace: Trace, value: Value, *, strides: Ints | None = None, slot: Slot = -1, entry: Slot = -1) -> None:
@@ -47,6 +48,7 @@ class Storage:
         self.entry = entry
         self.mutated = False
         self.serial = next(Storage.count)
+        self.rivals: list[weakref.ref[Storage]] = []
 
     @property
     def is_external(self) -> bool:
@@ -67,11 +69,27 @@ class Storage:
         trace = active_trace()
         if self.trace.closed or not self.trace.encloses(trace):
             raise leaked()
+        if self.others:
+            unsupported(
+                f"an array {value.aval} is written that may be, or share memory with, another one: which, only the compiled "
+                "program decides",
+                "Copy it in both branches: x = x.copy().",
+            )
         if trace is not self.trace:
             self._enter(trace)
             self._report(trace)
         self.value = value
         self.mutated = True
+
+    def may_be(self, other: Storage) -> None:
+        """Only the compiled program knows whether the two are one memory: neither may be written while both are there."""
+        self.rivals.append(weakref.ref(other))
+        other.rivals.append(weakref.ref(self))
+
+    @property
+    def others(self) -> list[Storage]:
+        """What it may be the same memory as, as far as that is still there."""
+        return [rival for reference in self.rivals if (rival := reference()) is not None]
 
     def _enter(self, trace: Trace) -> None:
         """A body of a region sees what the storage held as the body began through an input of its own."""

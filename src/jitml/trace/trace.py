@@ -25,7 +25,7 @@ from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
 from jitml.ir.types import BOOL, F64, I64
-from jitml.trace.context import Trace, activate, active_trace, last_user_source, user_source
+from jitml.trace.context import Trace, activate, active_trace, last_user_source, unsupported, user_source
 from jitml.trace.convert import convert
 from jitml.trace.decisions import Decisions
 from jitml.trace.drivers import Restart
@@ -376,6 +376,12 @@ def _describe_one(recording: Trace, leaf: Any, outputs: list[Value], uses: dict[
         slot = next((s for s, (_, tracer) in recording.arrays.items() if tracer is leaf), storage.slot)
         assert any(tracer.storage is storage for tracer in known)
         return FromHost(slot, leaf.steps, leaf.writeable)
+    if any(other.is_external or id(other) in uses for other in storage.others):
+        unsupported(
+            f"the function returns an array {leaf.aval} that may be, or share memory with, another one: which, only the compiled "
+            "program decides",
+            "Copy it in both branches: x = x.copy().",
+        )
     if uses[id(storage)] == 1:
         value, steps = _in_memory_order(read(leaf), leaf.layout)
         outputs.append(value)
