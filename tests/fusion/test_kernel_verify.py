@@ -45,6 +45,8 @@ ACCEPTED = {
     + "{ cell k: i64 = 8; while { let n: i64 = k - 1 } n >= 0 { y[n] = x[n]; k = n } }",
     "vectors at a place that the loop around looks up": "kernel k(n: i64[3], y: f64[8]) { for i in 0:3 {"
     " let p: i64 = minimum(maximum(n[i], 0), 4); for j in 0:4 vector { y[p + j] = y[p + j] * 2.0 } } }",
+    "as many as there are, or none": "kernel k(a: i64[2], y: f64[8]) { let p: i64 = minimum(maximum(a[0], 0), 8)"
+    " let n: i64 = maximum(minimum(maximum(a[1], 0), 8) - p, 0); for i in 0:n { y[p + i] = 0.0 } }",
     "siblings may reuse a name": XY + "{ for i in 0:8 { y[i] = 0.0 }; for i in 0:8 { y[i] = x[i] } }",
 }
 

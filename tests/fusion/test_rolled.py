@@ -162,6 +162,25 @@ def test_rows_carried_and_swapped_need_scratch() -> None:
     check(lambda p, q: for_(4, [p, q], step), RNG.random(5), RNG.random(5))
 
 
+def test_old_contents_that_the_update_itself_decides_about_are_kept() -> None:
+    def step(i: Value, a: Value, s: Value) -> Any:
+        new = put_window(a, window(a, (0, 4)) * 0.5, (1, 4))
+        return new, s + ops.reduce_sum(ops.abs(new - a), axes=(0,))
+
+    check(lambda a, s: for_(3, [a, s], step), RNG.random(6), np.float64(0))
+
+
+@pytest.mark.parametrize("op", [ops.argmax, ops.argmin])
+def test_positions_of_extremes(op: Any) -> None:
+    def step(i: Value, a: Value, p: Value) -> Any:
+        at = op(window(a, (0, 6)), axis=0)
+        return put(a, 0.25, at), put(p, at, i)
+
+    x = RNG.random(6)
+    x[3] = np.nan
+    check(lambda a, p: for_(6, [a, p], step), x, np.zeros(6, np.int64))
+
+
 def test_branches_on_numbers_arrays_and_both() -> None:
     def step(i: Value, a: Value, n: Value) -> Any:
         x = get(a, i)

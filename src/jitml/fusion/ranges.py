@@ -51,6 +51,7 @@ class Ranges:
         self.values = values
         self.names: dict[str, Sum] = {}
         self.conditions: dict[str, Expr] = {}
+        self.wanted: dict[str, Expr] = {}  # names of what is at least something
         self.lower: dict[Hashable, tuple[Sum, ...]] = {}
         self.upper: dict[Hashable, tuple[Sum, ...]] = {}
         self.age: dict[Hashable, int] = {}
@@ -71,6 +72,8 @@ class Ranges:
         """A `Let`: from now on the name is that sum, or that condition."""
         if value.dtype == BOOL:
             self.conditions[name] = value
+        if isinstance(value, Apply) and value.fn == "maximum":
+            self.wanted[name] = value
         if is_integer(value.dtype):
             self.names[name] = self.sum(value)
         else:
@@ -88,6 +91,11 @@ class Ranges:
         last = times(plus(plus(self.sum(loop.stop), start, -1), constant(-1)), Fraction(1, loop.step))
         known = self.most(last)
         upper = (last,) if known is None else (last, constant(known))
+        wanted = self.wanted.get(loop.stop.name, loop.stop) if isinstance(loop.stop, Var) else loop.stop
+        if isinstance(wanted, Apply) and wanted.fn == "maximum" and self.holds(Apply("le", (wanted.args[1], loop.start), BOOL)):
+            # Where an iteration runs, the stop is beyond the start, and so the first of the two.
+            ahead = plus(plus(self.sum(wanted.args[0]), start, -1), constant(-1))
+            upper = (*upper, times(ahead, Fraction(1, loop.step)))
         count = self.atom((loop.index, len(self.age)), (constant(0),), upper)
         self.names[loop.index] = plus(start, {count: Fraction(loop.step)})
 

@@ -1,14 +1,28 @@
-"""Python's own functions, where they meet sizes of the running program: `len`, `min`, `max`."""
+"""What do Python's own functions make of traced values?  `len`, `max`, `min`, `sum`, `any`, `all`, `int`, `float`, `bool`.
+
+Python asks the values for their order and their truth, which nobody knows while tracing; here the same is said in the graph.
+`max` and `min` of a NumPy scalar and a Python number give a NumPy scalar whichever is chosen.
+"""
 
 from __future__ import annotations
 
 import builtins
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import BOOL, F64, I64
+from jitml.trace.context import active_trace, unsupported
 from jitml.trace.numbers import TracedNumber, combine
-from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray
+from jitml.trace.registry import call, implements
+from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, read, scalar
+
+_PLAIN = (bool, int, float)
 
 
 @implements(builtins.len)
@@ -16,16 +30,97 @@ def length(x: Any, /) -> Any:
     return x.shape[0] if type(x) is TracedArray and x.ndim else len(x)
 
 
-def _choice(function: Callable[..., Any]) -> Callable[..., Any]:
-    def choose(*args: Any, **options: Any) -> Any:
-        given = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
-        if not options and len(given) > 1 and all(type(n) in (TracedNumber, bool, int, float) for n in given):
-            if any(type(n) is TracedNumber and n.slot is None for n in given):
-                return combine(function, *given)
-        return function(*args, **options)
+def _extreme(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1 and type(args[0]) is TracedArray and args[0].ndim == 1 and not kwargs:
+        return _extreme_of_array(function, args[0])
+    operands = tuple(args[0]) if len(args) == 1 and not is_traced(args[0]) else args
+    args = (operands,) if len(args) == 1 and not is_traced(args[0]) else args
+    if kwargs or len(operands) < 2 or not any(map(is_traced, operands)):
+        return function(*args, **kwargs)
+    if all(type(x) is TracedNumber or type(x) in _PLAIN for x in operands):
+        return combine(function, *operands)
+    dtypes = {x.dtype for x in operands if type(x) in (TracedScalar, TracedArray)}
+    if len(dtypes) != 1 or any(np.shape(x) for x in operands) or not all(_joins(x, *dtypes) for x in operands):
+        kinds = ", ".join(str(getattr(x, "dtype", type(x).__name__)) for x in operands)
+        unsupported(
+            f"{function.__name__}() of {kinds}: which type the result has depends on the values",
+            f"np.{'maximum' if function is max else 'minimum'} has one type for its result.",
+        )
+    (dtype,) = dtypes
+    best, *others = (x.as_value(dtype) if type(x) is TracedNumber else _converted(x, dtype) for x in operands)
+    for other in others:
+        best = ops.select(ops.gt(other, best) if function is max else ops.lt(other, best), other, best)
+    return scalar(best)
 
-    return choose
+
+def _joins(x: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether a NumPy scalar of this dtype stands for the number too."""
+    kind = x.kind if type(x) is TracedNumber else type(x)
+    return kind not in _PLAIN or dtype == F64 or (dtype == I64 and kind is not float)
 
 
-implements(builtins.min)(_choice(min))
-implements(builtins.max)(_choice(max))
+def _converted(x: Any, dtype: np.dtype[Any]) -> Value:
+    return ops.full(value=dtype.type(x).item(), shape=(), dtype=dtype) if type(x) in _PLAIN else read(x)
+
+
+def _extreme_of_array(function: Callable[..., Any], x: TracedArray) -> Any:
+    """Python walks along: a nan at the start stays, and no other is ever greater or less."""
+    extreme = np.max if function is max else np.min
+    if x.dtype.kind != "f":
+        return call(extreme, x)
+    limit = -np.inf if function is max else np.inf
+    rest = call(extreme, call(np.where, call(np.isnan, x), limit, x))
+    return call(operator.getitem, call(np.where, call(np.isnan, x[0]), x[0], rest), ())
+
+
+def _sum(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    if len(args) != 1 or kwargs or type(args[0]) is not TracedArray or not args[0].ndim:
+        return function(*args, **kwargs)
+    dtype = I64 if args[0].dtype == BOOL else args[0].dtype
+    return call(np.sum, args[0], axis=0, dtype=dtype)
+
+
+def _any_or_all(function: Callable[..., Any], *args: Any) -> Any:
+    if len(args) != 1 or type(args[0]) is not TracedArray or args[0].ndim != 1:
+        return function(*args)
+    return TracedNumber.of_value(active_trace(), read(call(getattr(np, function.__name__), args[0])))
+
+
+def _number(kind: Any, *args: Any, **kwargs: Any) -> Any:
+    if len(args) != 1 or kwargs or not is_traced(args[0]):
+        return kind(*args, **kwargs)
+    (x,) = args
+    if type(x) is TracedNumber:
+        return x if x.kind is kind else combine(kind, x)
+    if x.size != 1 or (x.ndim and kind is not bool):
+        return kind(x)
+    x = x if not x.ndim else x.reshape(())
+    value = read(x)
+    if kind is bool:
+        return TracedNumber.of_value(active_trace(), ops.ne(value, 0) if value.dtype != BOOL else value)
+    if kind is float:
+        return TracedNumber.of_value(active_trace(), value if value.dtype == F64 else ops.convert(value, dtype=F64))
+    return TracedNumber.of_value(active_trace(), _whole(value))
+
+
+def _whole(x: Value) -> Value:
+    """A number cut to a 64-bit integer; Python's own error where it is none."""
+    if x.dtype.kind == "f":
+        x = x if x.dtype == F64 else ops.convert(x, dtype=F64)
+        fits = ops.bit_and(ops.ge(x, -(2.0**63)), ops.lt(x, 2.0**63))
+        x = ops.trunc(ops.check(x, fits, error="OverflowError", message="cannot convert a float that is no 64-bit integer"))
+    elif x.dtype == np.uint64:
+        fits = ops.le(x, 2**63 - 1)
+        x = ops.check(x, fits, error="OverflowError", message="Python int too large to convert to C long")
+    return x if x.dtype == I64 else ops.convert(x, dtype=I64)
+
+
+def _install() -> None:
+    implementations: dict[Any, Callable[..., Any]] = {
+        max: _extreme, min: _extreme, sum: _sum, any: _any_or_all, all: _any_or_all, int: _number, float: _number, bool: _number,
+    }  # fmt: skip
+    for function, implementation in implementations.items():
+        implements(function)(functools.partial(implementation, function))
+
+
+_install()

@@ -58,8 +58,6 @@ class Hooks(Accesses, Steering):
             return lambda *args: args[0].__class__ if len(args) == 1 and is_traced(args[0]) else type(*args)
         if function is np.errstate:
             return _errstate
-        if function in (float, int):
-            return functools.partial(_number, function)
         if (found := method_of(self.trace, function) or maker(function)) is not None or isinstance(function, Draw):
             return found or function
         self._check_effects(function, owner)
@@ -147,10 +145,3 @@ def _math(function: Callable[..., Any], *args: Any) -> Any:
     if any(type(a) is TracedNumber for a in args) and all(type(a) in (TracedNumber, int, float, bool) for a in args):
         return combine(function, *args)
     return function(*args)
-
-
-def _number(kind: Any, *args: Any) -> Any:
-    """`float(n)` and `int(n)` of a Python number stay traced."""
-    if len(args) == 1 and type(args[0]) is TracedNumber:
-        return args[0] if args[0].kind is kind else combine(kind, args[0])
-    return kind(*args)

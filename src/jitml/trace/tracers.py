@@ -156,7 +156,8 @@ class Traced:
         chosen = self if not index else self[index if len(index) > 1 else index[0]]
         if chosen.aval.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
-        return chosen._concrete(".item() needs the number before it is computed", "Leave out .item(): the value stays traced.")
+        kind = {"b": bool, "f": float}.get(self.dtype.kind, int)
+        return call(kind, chosen if not chosen.ndim else chosen.reshape(()))
 
     def tolist(self) -> Any:
         return self._concrete(

@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TypeAlias
 
-from jitml.fusion.loops import Const
+from jitml.fusion.loops import Apply, Const, Expr, Var, sub
 from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.reductions import REDUCTIONS, Reduction
-from jitml.fusion.lower.rolled.body import MOST_ELEMENTS, Array, Body, Held, rolled
+from jitml.fusion.lower.rolled.body import MOST_ELEMENTS, Body, Held, rolled
 from jitml.fusion.lower.rolled.order import NotRolled, is_single
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Node
 from jitml.ir.ops.contraction import free_axes
+from jitml.ir.types import BOOL, I64
 
 Reducible: TypeAlias = Callable[[Index, Index], Scalar]  # at an index of the result, and one of what is summed
 
@@ -75,4 +76,36 @@ def reduce(body: Body, node: Node, element: Reducible, shape: Sequence[Size], re
         return
     array = body.scratch(out)
     body.over(out.shape, lambda index: body.w.store(array.memory, index, body.w.expr(total(index))))
-    body.define(out, Array(array.memory, array.version))
+    body.define(out, array)
+
+
+@rolled.rule(ops.argmax, ops.argmin)
+def roll_position(body: Body, node: Node, operands: list[Held]) -> None:
+    """The first place of the extreme; the first nan is one."""
+    (x,), out, axis = operands, node.output, node.params["axis"]
+    dtype, fn = node.inputs[0].dtype, "gt" if node.op is ops.argmax else "lt"
+
+    def found(outer: Index) -> Scalar:
+        def at(place: Expr) -> Scalar:
+            return body.element(x, (*outer[:axis], place, *outer[axis:]), dtype)
+
+        best, where = body.w.cell(body.w.expr(at(Const(0)))), body.w.cell(Const(0))
+        n = body.sizes.expr(node.inputs[0].shape[axis])
+        with body.w.loop(n) as index:
+            new, old = body.w.let(at(index)), body.b.cell(best, dtype)
+            better = body.b.compare(fn, new, old)
+            if dtype.kind == "f":
+                first_nan = body.b.apply("bit_and", (body.b.compare("ne", new, new), body.b.compare("eq", old, old)), BOOL)
+                better = body.b.apply("bit_or", (better, first_nan), BOOL)
+            better = body.w.let(better)
+            body.w.update(best, body.w.expr(body.b.select(better, new, old)))
+            body.w.update(where, body.w.expr(body.b.select(better, body.b.index(index), body.b.cell(where, I64))))
+        # Within the row, which nothing else would say of what a loop has left in a cell.
+        return body.w.let(body.b.index(Apply("minimum", (Apply("maximum", (Var(where), Const(0))), sub(n, 1)))))
+
+    if is_single(out):
+        body.define(out, found((Const(0),) * out.ndim))
+        return
+    array = body.scratch(out)
+    body.over(out.shape, lambda index: body.w.store(array.memory, index, body.w.expr(found(index))))
+    body.define(out, array)

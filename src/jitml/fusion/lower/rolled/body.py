@@ -243,8 +243,14 @@ class Body:
     def about_to_change(self, memory: str) -> None:
         """Compute what is still wanted of a memory's contents."""
         for value, held in list(self.held.items()):
-            if isinstance(held, Lazy) and memory in held.reads and self.left[value] > 0:
+            if self.left[value] > 0 and self.reads_now(held, memory):
                 self.held[value] = self.stored(value, held)
+
+    def reads_now(self, held: Held, memory: str) -> bool:
+        """Whether something depends on what a memory holds at present."""
+        if isinstance(held, Array):
+            return held.memory == memory and self.memories.is_current(memory, held.version)
+        return isinstance(held, Lazy) and self.memories.is_current(memory, held.reads.get(memory, -1))
 
     def in_place(self, value: Value, held: Held) -> Array:
         """The value's memory, to be written to; a copy where it is not ours."""

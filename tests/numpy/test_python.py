@@ -1,0 +1,70 @@
+"""Do Python's own functions give Python's answers when their arguments are traced?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+
+X = np.array([0.5, -1.5, 2.25, 0.0, -3.0])
+N = np.array([3, -4, 7], np.int32)
+
+
+def running_best(x: Any) -> Any:
+    best = 0.0
+    for i in range(x.size):
+        best = max(best, x[i] * x[i])
+    return best
+
+
+def as_many_as(x: Any) -> Any:
+    return np.zeros(int((x > 0).sum())) + 1
+
+
+PROGRAMS: list[tuple[Callable[..., Any], Any]] = [
+    (lambda x: (max(x), min(x)), X),
+    (lambda x: (max(x), min(x)), np.array([np.nan, 1.0, 2.0])),
+    (lambda x: (max(x), min(x)), np.array([1.0, np.nan, 2.0])),
+    (lambda x: max(x[0], x[1], x[2]), X),
+    (lambda x: min([x[0], x[1]]), N),
+    (lambda x: (sum(x), sum(x > 0)), X),
+    (sum, N),
+    (lambda x: (any(x > 2), all(x > 2)), X),
+    (lambda x: (any(x > 9), all(x < 9)), X),
+    (lambda x: (float(x[0]) + 1, int(x[2] * 10), bool(x[3]), bool(x[0] > 0)), X),
+    (lambda x: [int(v) for v in x], X),
+    (lambda x: float(N[0] + x[0]), X),
+    (len, X),
+    (lambda x: (x[0].item() + 1, x.item(2), N[1:2].item() + x[0]), X),
+    (running_best, X),
+    (as_many_as, X),
+    (as_many_as, -abs(X)),
+]
+
+
+@pytest.mark.parametrize(("program", "x"), PROGRAMS)
+def test_as_python(program: Callable[..., Any], x: Any) -> None:
+    expected, got = program(x), jitml.jit(program)(x)
+    for e, g in zip(expected, got) if isinstance(expected, (tuple, list)) else [(expected, got)]:
+        assert type(e) is type(g)
+        np.testing.assert_array_equal(e, g)
+
+
+@pytest.mark.parametrize("x", [np.inf, np.nan, 1e300])
+def test_int_of_what_is_no_integer(x: float) -> None:
+    step = jitml.jit(lambda x: int(x[0]))
+    assert step(np.array([2.5])) == 2
+    if x == 1e300:
+        assert step(np.array([x])) == int(x)
+    else:
+        with pytest.raises((OverflowError, ValueError), match="cannot convert float"):
+            step(np.array([x]))
+
+
+def test_a_scalar_that_may_be_of_either_type_is_refused() -> None:
+    with pytest.raises(jitml.UnsupportedError, match=r"max\(\) of int32, float64"):
+        jitml.jit(lambda n, x: max(n[0], x[0]))(N, X)
