@@ -175,7 +175,7 @@ def _end(output: Output, which: int) -> Value:
 
 
 def _refuse(name: str, a: Any, b: Any) -> None:
-    what = f"{name} is" if not name.startswith("__jm_") else "the function returns" if name == "__jm_value" else "the value is"
+    what = f"{name} is" if not name.startswith("__jm_") else "the function returns" if name == "__jm_value__" else "the value is"
     unsupported(
         f"after a branch on a traced condition {what} {_told(a)} or {_told(b)}",
         "Give both branches values of one type: arrays of the same shape and dtype, or numbers.",

@@ -12,7 +12,7 @@ from typing import Any
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError
 from jitml.ir.dims import Dim, limits
-from jitml.trace import branches, loops
+from jitml.trace import branches, loops, remaining
 from jitml.trace.context import active_trace, current_trace, unsupported
 from jitml.trace.decisions import Mode, decisions, refuse_region, site
 from jitml.trace.drivers import Choice, Driver, Operand, Values, WhileDriver
@@ -75,7 +75,7 @@ def rows(iterable: Any) -> Driver | None:
 
 def unless(stop: Any) -> Driver:
     """Of the iterations that remain of a plain `for` whose end turns out to be traced: each happens only if not `stop`."""
-    raise UnsupportedError("a loop over a list ends early on a traced condition")
+    return remaining.Remaining(stop)
 
 
 def mark() -> Any:
