@@ -6,6 +6,7 @@ is never merged: a `check` claims that it is not taken, and where the claim fail
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from jitml.trace.decisions import decisions, is_ours, site
 from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.names import Held, Kind, is_plain, join, kind_of, same, take_apart, truth, value_as
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.storage import Storage
+from jitml.trace.storage import Choice, Origin, Storage
 from jitml.trace.tracers import TracedArray
 
 _MOST_INLINED = 8
@@ -146,10 +147,19 @@ class Fork:
     def _shown(self, output: Output, value: Value) -> Any:
         assert output.kind is not None
         result = output.kind.show(value)
-        for leaf in output.leaves:
-            if type(leaf) is TracedArray and not any(leaf.storage.trace is side.body.trace for side in self.sides.values()):
+        origins = [self._origin(leaf) for leaf in output.leaves]
+        for leaf, origin in zip(output.leaves, origins):
+            if origin is not None:
                 result.storage.may_be(leaf.storage)
+        if any(origins) and active_trace() is active_trace().root:
+            result.storage.choice = Choice(self.test, *origins)
         return result
+
+    def _origin(self, leaf: Any) -> Origin | None:
+        """Of an array from outside the branches, which the result may be."""
+        if type(leaf) is not TracedArray or any(leaf.storage.trace is side.body.trace for side in self.sides.values()):
+            return None
+        return Origin(weakref.ref(leaf.storage), leaf.steps, leaf.writeable, leaf.storage.choice)
 
     def _emit(self, outputs: list[Output], storages: list[Storage]) -> None:
         ends: dict[bool, list[Value]] = {}

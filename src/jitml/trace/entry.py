@@ -16,7 +16,7 @@ from jitml.ir.dims import Dim, resolve
 from jitml.ir.interpret import interpret
 from jitml.trace.context import current_trace
 from jitml.trace.storage import Step
-from jitml.trace.trace import Fixed, FromGraph, FromHost, Result, Traced, trace
+from jitml.trace.trace import Either, Fixed, FromGraph, FromHost, Result, Traced, trace
 from jitml.trace.tree import flatten, unflatten
 
 MISS = object()
@@ -61,6 +61,9 @@ def _leaf(traced: Traced, result: Result, name: str, names: dict[str, Any]) -> s
         case Fixed(value):
             names[name] = value
             return name
+        case Either(position, then, orelse):
+            then_code, else_code = _leaf(traced, then, f"{name}t", names), _leaf(traced, orelse, f"{name}e", names)
+            return f"({then_code} if r[{position}] else {else_code})"
         case FromHost(slot, steps, writeable):
             base = f"s{slot}"
         case FromGraph(position, kind, steps, writeable):

@@ -30,14 +30,34 @@ from jitml.trace.host import Slot
 Ints = tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Origin:
+    """An array that another one may be: which storage, if that is still there, and how it is seen."""
+
+    storage: weakref.ref[Storage]
+    steps: tuple[Step, ...]
+    writeable: bool
+    choice: Choice | None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An array that is one of two: `test` decides; None for what was made in that branch."""
+
+    test: Value
+    then: Origin | None
+    orelse: Origin | None
+
+
 class Storage:
     """The memory of one base array: what it holds now and, for an array from outside, where it comes from.
 
     `slot` is the array itself in the host program, `entry` what the graph is given: the same, or a copy in native layout.
-    `serial` says which storages are older; `rivals` are those that may be the same memory.
+    `serial` says which storages are older; `rivals` are those that may be the same memory,
+    and `choice` says what decides.
     """
 
-    __slots__ = ("__weakref__", "entry", "mutated", "rivals", "serial", "slot", "strides", "trace", "value")
+    __slots__ = ("__weakref__", "choice", "entry", "mutated", "rivals", "serial", "slot", "strides", "trace", "value")
     count = itertools.count()
 
     def __init__(self, trace: Trace, value: Value, *, strides: Ints | None = None, slot: Slot = -1, entry: Slot = -1) -> None:
@@ -49,6 +69,7 @@ class Storage:
         self.mutated = False
         self.serial = next(Storage.count)
         self.rivals: list[weakref.ref[Storage]] = []
+        self.choice: Choice | None = None
 
     @property
     def is_external(self) -> bool:
@@ -83,8 +104,9 @@ class Storage:
 
     def may_be(self, other: Storage) -> None:
         """Only the compiled program knows whether the two are one memory: neither may be written while both are there."""
-        self.rivals.append(weakref.ref(other))
-        other.rivals.append(weakref.ref(self))
+        for rival in (other, *other.others):
+            self.rivals.append(weakref.ref(rival))
+            rival.rivals.append(weakref.ref(self))
 
     @property
     def others(self) -> list[Storage]:

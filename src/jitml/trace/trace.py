@@ -37,7 +37,7 @@ from jitml.trace.outside import watch_argument
 from jitml.trace.overlap import enter_together, groups
 from jitml.trace.random import TracedGenerator, from_outside, is_generator
 from jitml.trace.registry import register_imported
-from jitml.trace.storage import Step, Storage, invert, is_contiguous, memory_order
+from jitml.trace.storage import Choice, Step, Storage, invert, is_contiguous, memory_order
 from jitml.trace.tracers import (
     TracedArray,
     TracedScalar,
@@ -97,7 +97,16 @@ class Fixed:
     value: Any
 
 
-Result = FromGraph | FromHost | Fixed
+@dataclass(frozen=True, slots=True)
+class Either:
+    """A returned leaf that is one or another array, as the graph's output at `position` says."""
+
+    position: int
+    then: Result
+    orelse: Result
+
+
+Result = FromGraph | FromHost | Fixed | Either
 
 
 @dataclass(frozen=True)
@@ -312,9 +321,19 @@ def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSp
     )  # fmt: skip
 
 
+def _steps(result: Result) -> tuple[Step, ...]:
+    match result:
+        case Either(_, then, orelse):
+            return _steps(then) + _steps(orelse)
+        case Fixed():
+            return ()
+        case _:
+            return result.steps
+
+
 def _place_numbers(recording: Trace, results: Sequence[Result], outputs: list[Value]) -> dict[Sym | Value, int]:
     """Further outputs: the true sizes of those whose shape is unknown, and where the views begin that NumPy takes."""
-    steps = [step for result in results if not isinstance(result, Fixed) for step in result.steps]
+    steps = [step for result in results for step in _steps(result)]
     shapes = [v.shape for v in outputs]
     wanted: list[Sym | Value] = [*syms_in((*shapes, *(param for step in steps for param in step.params.values())))]
     wanted += [start for step in steps for start in step.starts]
@@ -346,11 +365,20 @@ def _require_disjoint(recording: Trace, mutated: Sequence[tuple[Slot, Storage]])
 def _describe(recording: Trace, leaves: Sequence[Any], outputs: list[Value]) -> tuple[Result, ...]:
     """How each returned leaf is made; fills the graph's outputs."""
     uses: dict[int, int] = {}
-    for leaf in leaves:
-        if type(leaf) is TracedArray:
-            uses[id(leaf.storage)] = uses.get(id(leaf.storage), 0) + 1
+    for storage in (s for leaf in leaves if type(leaf) is TracedArray for s in _possible(leaf.storage, leaf.storage.choice)):
+        uses[id(storage)] = uses.get(id(storage), 0) + 1
     placed: dict[int, int] = {}
     return tuple(_describe_one(recording, leaf, outputs, uses, placed) for leaf in leaves)
+
+
+def _possible(storage: Storage | None, choice: Choice | None) -> Iterator[Storage]:
+    """The storages that a returned array may be of, as far as they are still there."""
+    if storage is not None:
+        yield storage
+    if choice is not None:
+        for origin in (choice.then, choice.orelse):
+            if origin is not None:
+                yield from _possible(origin.storage(), origin.choice)
 
 
 def _describe_one(recording: Trace, leaf: Any, outputs: list[Value], uses: dict[int, int], placed: dict[int, int]) -> Result:
@@ -376,12 +404,39 @@ def _describe_one(recording: Trace, leaf: Any, outputs: list[Value], uses: dict[
         slot = next((s for s, (_, tracer) in recording.arrays.items() if tracer is leaf), storage.slot)
         assert any(tracer.storage is storage for tracer in known)
         return FromHost(slot, leaf.steps, leaf.writeable)
-    if any(other.is_external or id(other) in uses for other in storage.others):
+    rivals = [other for other in storage.others if other.is_external or id(other) in uses]
+    if rivals and storage.choice is not None:
+        return _describe_choice(recording, leaf, storage.choice, outputs, uses, placed)
+    if any(storage not in _possible(None, other.choice) for other in rivals):
         unsupported(
             f"the function returns an array {leaf.aval} that may be, or share memory with, another one: which, only the compiled "
             "program decides",
             "Copy it in both branches: x = x.copy().",
         )
+    return _describe_made(leaf, outputs, uses, placed)
+
+
+def _describe_choice(
+    recording: Trace, leaf: TracedArray, choice: Choice, outputs: list[Value], uses: dict[int, int], placed: dict[int, int]
+) -> Either:
+    """Of an array that is one or another."""
+    sides: list[Result] = []
+    for origin in (choice.then, choice.orelse):
+        there = origin.storage() if origin is not None else None
+        if origin is not None and there is not None:
+            seen = TracedArray(there, (*origin.steps, *leaf.steps), leaf.aval, leaf.layout, origin.writeable)
+            sides.append(_describe_one(recording, seen, outputs, uses, placed))
+        elif origin is not None and origin.choice is not None:
+            sides.append(_describe_choice(recording, leaf, origin.choice, outputs, uses, placed))
+        else:
+            sides.append(_describe_made(leaf, outputs, uses, placed))
+    outputs.append(choice.test)
+    return Either(len(outputs) - 1, *sides)
+
+
+def _describe_made(leaf: TracedArray, outputs: list[Value], uses: dict[int, int], placed: dict[int, int]) -> FromGraph:
+    """Of an array that the function made itself."""
+    storage = leaf.storage
     if uses[id(storage)] == 1:
         value, steps = _in_memory_order(read(leaf), leaf.layout)
         outputs.append(value)
