@@ -19,7 +19,6 @@ WAITING = {
     "bellman_ford": BRANCHES,
     "correlation": "places of windows, whose bounds are not proved",
     "covariance": "places of windows, whose bounds are not proved",
-    "mandelbrot_masked": "places of windows, whose bounds are not proved",
     "mandelbrot_shrinking": SIZES,
     "monte_carlo_pi": DRAWS,
     "runge_kutta_adaptive": WHILES,
