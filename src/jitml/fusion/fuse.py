@@ -22,6 +22,7 @@ from jitml.fusion.lower.rolled import NotRolled, roll
 from jitml.fusion.lower.scalars import Scalars
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Call, Decision, KernelProgram, Step
+from jitml.fusion.readback import read_back
 from jitml.fusion.regions import REGIONS, RegionSite, known_trips
 from jitml.fusion.scalarize import Points, scalarize
 from jitml.fusion.schedule import Nest, all_scalars, write
@@ -51,7 +52,9 @@ def fuse(
         strides: input position -> element strides, of inputs that are not C-contiguous; may be negative or 0.
         measure: outputs whose shape depends on values are to be shrunk to their true shape (`KernelProgram.measured`).
     """
-    return _Fusion(behind_checks(expand(graph)), dict(aliases or {}), dict(strides or {}), machine).run(measure=measure)
+    in_place = frozenset(graph.inputs[i] for i in (aliases or {}).values())
+    graph = behind_checks(expand(read_back(graph, in_place)))
+    return _Fusion(graph, dict(aliases or {}), dict(strides or {}), machine).run(measure=measure)
 
 
 def behind_checks(graph: Graph) -> Graph:
