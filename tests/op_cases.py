@@ -269,6 +269,33 @@ def _indexed() -> Iterator[OpCase]:
     yield OpCase(ops.scatter, N, scatters)
 
 
+def _dynamic() -> Iterator[OpCase]:
+    """Places are drawn so that windows lie inside: a contract of these ops."""
+    window = (None, between(0, 3), between(0, 4))
+    slices = (
+        Sample(((8, 5), (), ()), {"sizes": (3, 2), "step": (2, 1)}, window),
+        Sample(((8, 5), (), ()), {"sizes": (1, 2), "step": (1, 1)}, window),
+        Sample(((8, 5), (), ()), {"sizes": (0, 2), "step": (1, 1)}, window),
+    )
+    yield OpCase(ops.dynamic_slice, A, tuple(replace(s, draws=tuple(map(_as_i64, s.draws))) for s in slices), smooth=None)
+    updates = tuple(
+        Sample((x, sample.params["sizes"], *starts), {"step": sample.params["step"]}, (None, None, *map(_as_i64, window[1:])))
+        for sample in slices
+        for x, *starts in (sample.shapes,)
+    )
+    yield OpCase(ops.dynamic_update_slice, A, updates, smooth=None)
+    some = (None, lambda rng, shape, dtype: np.asarray(rng.permutation(shape[0]) < 3))
+    compressed = tuple(
+        Sample((shape, (shape[axis],)), {"axis": axis, "size": 3}, some) for shape, axis in (((7,), 0), ((2, 5), 1))
+    )
+    yield OpCase(ops.compress, A, compressed, smooth=None)
+    yield OpCase(ops.resize, A, (Sample(((4, 3),), {"shape": (4, 3)}),), smooth=None)
+
+
+def _as_i64(draw: Draw | None) -> Draw | None:
+    return None if draw is None else lambda rng, shape, dtype: draw(rng, shape, DTYPES["i64"])
+
+
 def _reductions() -> Iterator[OpCase]:
     axes = tuple(Sample(((3, 4, 2),), {"axes": axes}) for axes in ((0,), (1,), (2,), (0, 2), (0, 1, 2), ()))
     empty = (Sample(((0, 3),), {"axes": (0,)}),)
@@ -307,5 +334,5 @@ def _contraction() -> Iterator[OpCase]:
     yield OpCase(ops.dot_general, A, samples, ulps=16, why="BLAS sums in its own order; bounded by the sum of magnitudes")
 
 
-FAMILIES = (_arithmetic, _functions, _logic, _index_maps, _indexed, _reductions, _contraction)
+FAMILIES = (_arithmetic, _functions, _logic, _index_maps, _indexed, _dynamic, _reductions, _contraction)
 CASES: dict[str, OpCase] = {case.op.name: case for family in FAMILIES for case in family()}

@@ -6,7 +6,7 @@ few, so that values meet again; a failing graph prints as text and shrinks to fe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,9 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import Op, recording
 from jitml.ir.printer import show
-from jitml.ir.types import I64, Aval, DType
+from jitml.ir.types import F64, I64, Aval, DType
 from op_cases import CASES, Array, OpCase, Sample, Shape, anything
+from regions import for_, if_, number, while_
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -67,6 +68,11 @@ def step_reduce(draw: Draw, pool: list[Value]) -> Value:
     x = pick(draw, [v for v in pool if v.size])
     axes = tuple(a for a in range(x.ndim) if draw(st.booleans()))
     return op(x, axes=axes)
+
+
+def step_reduce_extreme(draw: Draw, pool: list[Value]) -> Value:
+    x = pick(draw, [v for v in pool if v.size and v.dtype.kind == "f"])
+    return pick(draw, (ops.reduce_max, ops.reduce_min))(x, axes=tuple(a for a in range(x.ndim) if draw(st.booleans())))
 
 
 def step_cumulative(draw: Draw, pool: list[Value]) -> Value:
@@ -162,6 +168,87 @@ def graphs(draw: Draw, dtype: DType = np.dtype(np.float64), max_nodes: int = 8, 
                 pool.append(value)
     outputs = draw(st.lists(st.sampled_from(pool[-4:]), min_size=1, max_size=3, unique=True))
     return b.build([pool[-1], *(v for v in outputs if v is not pool[-1])])
+
+
+def step_window(draw: Draw, pool: list[Value], indices: Sequence[Value] = ()) -> Value:
+    """A window at places that are values, read or written: the index of a loop around, or numbers."""
+    x = pick(draw, pool)
+    sizes = tuple(draw(st.integers(0, n)) for n in x.shape)
+    starts = []
+    for n, size in zip(x.shape, sizes):
+        start = pick(draw, indices) if indices and draw(st.booleans()) else number(draw(st.integers(0, n)))
+        shifted = ops.add(start, number(draw(st.integers(-1, 1))))
+        starts.append(ops.minimum(ops.maximum(shifted, number(0)), number(n - size)))
+    part = ops.dynamic_slice(x, *starts, sizes=sizes, step=(1,) * x.ndim)
+    if draw(st.booleans()):
+        return part
+    return ops.dynamic_update_slice(x, step_unary(draw, [part]), *starts, step=(1,) * x.ndim)
+
+
+# Steps of bodies: what is done again and again stays small, and cannot fail.
+BODY_STEPS = (
+    step_unary,
+    step_select,
+    step_reduce_extreme,
+    step_rearrange,
+    step_update,
+    step_window,
+    step_gather,
+    step_cumulative,
+)
+
+
+def step_region(draw: Draw, pool: list[Value], indices: Sequence[Value] = (), depth: int = 2) -> Value:
+    """A loop, while or branch over values of the pool; its bodies may hold more of them."""
+    kind = pick(draw, ("for", "while", "if"))
+    carried = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=2))
+
+    def step(values: Sequence[Value], *more: Value) -> list[Value]:
+        """Some statements over these values and those around; for each value one like it, the newest or the one before."""
+        inner, places = [*pool, *values], [*indices, *more]
+        for _ in range(draw(st.integers(1, 3))):
+            function = pick(draw, BODY_STEPS)
+            if depth > 1 and draw(st.integers(0, 3)) == 0:
+                value = step_region(draw, inner, places, depth - 1)
+            else:
+                value = step_window(draw, inner, places) if function is step_window else function(draw, inner)
+            if value.size <= 200:
+                inner.append(value)
+        return [pick(draw, [u for u in inner if u.aval == v.aval][-2:]) for v in values]
+
+    if kind == "if":
+        wide = ops.reduce_sum(carried[0], axes=tuple(range(carried[0].ndim)))
+        results = if_(ops.lt(wide, 0.5), lambda: step(carried), lambda: step(carried))
+    elif kind == "for":
+        results = for_(draw(st.integers(0, 3)), carried, lambda i, *values: step(values, i))
+    else:
+        limit = draw(st.integers(0, 3))
+        results = while_(
+            [number(0), *carried],
+            lambda n, *values: ops.lt(n, number(limit)),
+            lambda n, *values: [ops.add(n, number(1)), *step(values, n)],
+        )[1:]
+    return results[0] if isinstance(results, (tuple, list)) else results
+
+
+@st.composite
+def region_programs(draw: Draw) -> Program:
+    """Loops, whiles and branches over a few arrays, with outputs that may have to end up in arguments."""
+    b = GraphBuilder()
+    shapes = draw(st.lists(st.sampled_from([s for s in SHAPES if s]), min_size=1, max_size=2))
+    pool = [b.add_input(Aval(shape, F64)) for shape in [(), *shapes]]
+    with recording(b):
+        for _ in range(draw(st.integers(1, 3))):
+            value = step_region(draw, pool) if draw(st.integers(0, 3)) else pick(draw, BODY_STEPS)(draw, pool)
+            pool.append(value)
+    outputs = [pool[-1], *draw(st.lists(st.sampled_from(pool[:-1]), max_size=2, unique=True))]
+    graph = b.build(outputs)
+    aliases: dict[int, int] = {}
+    for k, value in enumerate(outputs):
+        same = [i for i, v in enumerate(graph.inputs) if v.aval == value.aval and i not in aliases.values()]
+        if same and draw(st.booleans()):
+            aliases[k] = pick(draw, same)
+    return Program(graph, ordinary_inputs(graph), aliases)
 
 
 def ordinary_inputs(graph: Graph, seed: int = 0) -> list[np.ndarray]:

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 
 from jitml.codegen.interpreter import run
-from jitml.fusion.fuse import fuse
+from jitml.fusion.fuse import DEFAULT, fuse
+from jitml.fusion.machine import Machine
 from jitml.fusion.parser import parse_program
 from jitml.fusion.printer import show_program
 from jitml.fusion.program import KernelProgram
@@ -25,11 +26,13 @@ from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
 from jitml.ir.parser import parse
 from jitml.ir.passes import run_passes
+from jitml.ir.printer import show
 from jitml.ir.types import DTYPES, Aval
+from jitml.ir.verify import verify
 from jitml.memory.plan import plan
 from jitml.runtime.executable import compile_program
 from op_cases import CASES
-from strategies import Program, floating_programs, laid_out, ordinary_inputs, programs_from_the_table
+from strategies import Program, floating_programs, laid_out, ordinary_inputs, programs_from_the_table, region_programs
 
 Array = np.ndarray[Any, Any]
 # Sums and products associate freely, and native functions are some ulps from NumPy's.
@@ -52,9 +55,9 @@ def assert_close(got: Sequence[Array], expected: Sequence[Array]) -> None:
             np.testing.assert_allclose(g.astype(np.float64), e.astype(np.float64), rtol=rtol, atol=atol, err_msg=f"output {k}")
 
 
-def fused(program: Program) -> KernelProgram:
+def fused(program: Program, machine: Machine = DEFAULT) -> KernelProgram:
     """Verified, and the same after a round trip through its text."""
-    kernels = verify_program(fuse(program.graph, aliases=program.aliases, strides=program.strides))
+    kernels = verify_program(fuse(program.graph, aliases=program.aliases, strides=program.strides, machine=machine))
     text = show_program(kernels)
     assert show_program(parse_program(text)) == text
     return kernels
@@ -148,6 +151,31 @@ def test_drawn_programs_through_fusion_and_memory(program: Program) -> None:
     for k, (before, after) in enumerate(zip(program.args, args)):
         if k not in program.aliases.values():
             np.testing.assert_array_equal(after, before)
+
+
+@drawn(max_examples=60)
+@given(region_programs())
+def test_drawn_regions_through_passes_fusion_and_memory(program: Program) -> None:
+    """As regions of kernels, and as kernels of plain loops where they can be."""
+    assert show(parse(show(verify(program.graph)))) == show(program.graph)
+    expected = interpret(program.graph, program.args)
+    optimized = run_passes(program.graph, check=True)
+    assert_close(interpret(optimized, program.args), expected)
+    for graph in (program.graph, optimized):
+        for machine in (Machine(rolls=False), Machine()):
+            args = program.fresh_args()
+            assert_close(run(plan(fused(replace(program, graph=graph), machine)), args), expected)
+            for output, source in program.aliases.items():
+                assert_close([args[source]], [expected[output]])
+
+
+@drawn(max_examples=15)
+@given(region_programs())
+def test_drawn_regions_as_native_code(program: Program) -> None:
+    expected = interpret(program.graph, program.args)
+    for machine in (Machine(rolls=False), Machine()):
+        kernels = fuse(run_passes(program.graph), aliases=program.aliases, machine=machine)
+        assert_close(compile_program(plan(kernels))(*program.fresh_args()), expected)
 
 
 @drawn(max_examples=25)

@@ -10,13 +10,15 @@ from jitml.codegen.llvm.math import RULES
 from jitml.fusion.lower import lowering
 from jitml.fusion.lower.expand import expansion
 from jitml.fusion.lower.nests import nests
+from jitml.fusion.lower.points import targets
 from jitml.fusion.lower.reductions import REDUCTIONS
+from jitml.fusion.regions import REGIONS
 from jitml.ir import ops
 from jitml.ir.op import OPS, Op
 from op_cases import CASES
 
 every_op = pytest.mark.parametrize("op", OPS.values(), ids=OPS.keys())
-_OWN_TESTS = ("regions", "dynamic", "host")
+_OWN_TESTS = ("regions", "host")
 every_array_op = pytest.mark.parametrize("op", [op for op in OPS.values() if op.family not in _OWN_TESTS], ids=str)
 
 
@@ -34,8 +36,12 @@ def test_every_op_has_a_derivative(op: Op) -> None:
 
 @every_array_op
 def test_every_op_has_a_lowering(op: Op) -> None:
-    lowered = any(op in table for table in (lowering, nests, expansion, REDUCTIONS))
+    lowered = any(op in table for table in (lowering, nests, targets, expansion, REDUCTIONS))
     assert lowered, f"give {op} a lowering in fusion/lower/{op.family}.py"
+
+
+def test_every_op_with_bodies_becomes_a_step() -> None:
+    assert set(REGIONS) == {ops.loop, ops.while_, ops.cond}
 
 
 @pytest.mark.parametrize("op", [op for op in OPS.values() if op.is_pointwise and op is not ops.convert], ids=str)

@@ -122,7 +122,7 @@ def kind_of(verdict: Verdict) -> str:
     elif detail.startswith("warnings"):
         detail = "warnings"
     else:
-        detail = re.sub(r"[\[(]?\d.*", "", detail)[:40]
+        detail = re.sub(r"[\[(].*|\d.*", "", detail)[:40]
     return f"{verdict.kind}: {detail}"
 
 

@@ -19,19 +19,9 @@ WAITING = {
     "bellman_ford": BRANCHES,
     "correlation": "places of windows, whose bounds are not proved",
     "covariance": "places of windows, whose bounds are not proved",
-    "crc16": "integers of array elements",
-    "edit_distance": BRANCHES,
-    "histogram": BRANCHES,
-    "longest_common_subsequence": BRANCHES,
-    "mandelbrot_masked": "places of windows, whose bounds are not proved",
     "mandelbrot_shrinking": SIZES,
     "monte_carlo_pi": DRAWS,
-    "nussinov": BRANCHES,
-    "percolation": BRANCHES,
     "runge_kutta_adaptive": WHILES,
-    "sor_poisson": BRANCHES,
-    "spmv": "places of windows, whose bounds are not proved",
-    "upwind_advection": WHILES,
 }
 
 

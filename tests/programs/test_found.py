@@ -9,6 +9,10 @@ from programs.drawn.outcomes import judge
 
 # Name: what `program` does with its arguments; what the arguments are.
 FOUND = {
+    "a mask's elements are taken from the array itself, although it is also stored reshaped": (
+        ["for _ in range(3):", "    inside = x < 4", "    a = x[inside]", "    y[inside] = a", "    x[inside] = a + 1"],
+        "np.arange(12).reshape(3, 4), np.ones((3, 4))",
+    ),
     "a constant scatter out of bounds is the program's to raise": (
         ["x.fill(2)", "np.put(x, [0, 1], 3)", "return x"],
         "np.arange(1)",

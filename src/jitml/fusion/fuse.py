@@ -22,6 +22,7 @@ from jitml.fusion.lower.rolled import NotRolled, roll
 from jitml.fusion.lower.scalars import Scalars
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Call, Decision, KernelProgram, Step
+from jitml.fusion.readback import read_back
 from jitml.fusion.regions import REGIONS, RegionSite, known_trips
 from jitml.fusion.scalarize import Points, scalarize
 from jitml.fusion.schedule import Nest, all_scalars, write
@@ -51,7 +52,9 @@ def fuse(
         strides: input position -> element strides, of inputs that are not C-contiguous; may be negative or 0.
         measure: outputs whose shape depends on values are to be shrunk to their true shape (`KernelProgram.measured`).
     """
-    return _Fusion(behind_checks(expand(graph)), dict(aliases or {}), dict(strides or {}), machine).run(measure=measure)
+    in_place = frozenset(graph.inputs[i] for i in (aliases or {}).values())
+    graph = behind_checks(expand(read_back(graph, in_place)))
+    return _Fusion(graph, dict(aliases or {}), dict(strides or {}), machine).run(measure=measure)
 
 
 def behind_checks(graph: Graph) -> Graph:
@@ -103,9 +106,9 @@ class _Fusion:
             if g.checks:
                 self.write_check(g)
             elif g.node is not None and g.node.op is ops.check:
-                self.write_claim(g.node)
+                self.write_claim(g, g.node)
             elif g.node is not None and g.node.op in REGIONS:
-                self.write_region(g.node)
+                self.write_region(g, g.node)
             elif g.node is not None and g.node.op not in targets:
                 self.write_whole(g)
             else:
@@ -206,8 +209,8 @@ class _Fusion:
 
     # ------------------------------------------------------------------------------------------------- kernels
 
-    def write_claim(self, node: Node) -> None:
-        (_, ok, *values) = map(self.buffer, node.inputs)
+    def write_claim(self, g: Group, node: Node) -> None:
+        (_, ok, *values) = self.operands(g, node)
         shown = tuple(Load(b.name, (), I64) for b in values)
         check = Check(Load(ok.name, (), BOOL), node.params["error"], node.params["message"], shown, node.source)
         params = tuple({b.name: b for b in (ok, *values)}.values())
@@ -215,17 +218,23 @@ class _Fusion:
 
     def write_check(self, g: Group) -> None:
         assert g.node is not None
-        write_check(self.site(g.node, ()), g.checks)
+        write_check(self.site(g, g.node, ()), g.checks)
 
-    def site(self, node: Node, outputs: tuple[Value, ...]) -> Site:
-        reads = tuple(map(self.buffer, node.inputs))
+    def site(self, g: Group, node: Node, outputs: tuple[Value, ...]) -> Site:
+        reads = self.operands(g, node)
         writes = tuple(self.buffers[self.names[v]] for v in outputs)
         return Site(node, reads, writes, self.machine, self.sizes, self.temporary, self.emit, self.steps)
 
-    def buffer(self, value: Value) -> Buffer:
-        """Where a value lies; one that is another reshaped lies where that does."""
+    def operands(self, g: Group, node: Node) -> tuple[Buffer, ...]:
+        """Where a node's operands lie. A group that sees through a reshaped array does not wait until that is stored for others."""
+        return tuple(self.buffer(value, frozenset(g.wanted)) for value in node.inputs)
+
+    def buffer(self, value: Value, wanted: frozenset[Value] | None = None) -> Buffer:
+        """Where a value lies; one that is another reshaped lies where that does, unless it is stored and wanted."""
         source = value
-        while source in self.same_memory and self.names[source] not in self.buffers:
+        while source in self.same_memory and (
+            self.names[source] not in self.buffers or (wanted is not None and source not in wanted)
+        ):
             source = self.same_memory[source]
         known = self.buffers.get(self.names[source])
         if known is not None and source.shape == value.shape:
@@ -234,14 +243,14 @@ class _Fusion:
 
     def write_whole(self, g: Group) -> None:
         assert g.node is not None
-        nests[g.node.op](self.site(g.node, g.node.outputs))
+        nests[g.node.op](self.site(g, g.node, g.node.outputs))
 
-    def write_region(self, node: Node) -> None:
+    def write_region(self, g: Group, node: Node) -> None:
         def fuse_body(body: Graph, aliases: Mapping[int, int], strides: Mapping[int, tuple[int, ...]]) -> KernelProgram:
             return fuse(body, aliases=aliases, strides=strides, machine=self.machine, measure=False)
 
         name = self.step_name(node.op.name.rstrip("_"))
-        reads = tuple(map(self.buffer, node.inputs))
+        reads = self.operands(g, node)
         writes = tuple(self.buffers[self.names[v]] for v in node.outputs)
         if self.machine.rolls and self.write_rolled(name, node, reads, writes):
             return

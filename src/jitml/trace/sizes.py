@@ -201,7 +201,7 @@ def quotient(x: Size, y: Size) -> Size | None:
             return x // y
         except UnknownSizeError:
             pass
-    y, ends = _nonzero(y), [n for n in (c, d, -1 if c < 0 else 1, 1 if d > 0 else -1) if n]
+    y, ends = _nonzero(y), [n for n in {c, d, -1, 1} if n and c <= n <= d]
     results = [m // n for m, n in itertools.product((a, b), ends)]
     if max(results) > HIGHEST:
         return None

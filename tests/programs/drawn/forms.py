@@ -95,7 +95,6 @@ METHODS = (
     "{0}[...] = {0}.copy()[::-1]",
     "np.clip({0}, 0, 3, out={0})",
     "np.negative({0}, out={0})",
-    "{}.partition(0)",
 )
 DRAWS = (
     "rng.random(3)",

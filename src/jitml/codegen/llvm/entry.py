@@ -124,8 +124,7 @@ class Entry:
         for name in filter(_used(body).__contains__, kernels.buffers):
             place = body.places[name]
             if place.space == "arena":
-                assert region.scratch is not None
-                base = pointers[region.scratch]
+                base = "null" if region.scratch is None else pointers[region.scratch]  # an empty arena holds empty buffers
                 inside[name] = self._address(f"{path}{k}.{name}", f"getelementptr i8, ptr {base}, i64 {place.offset}")
             else:
                 inside[name] = known[place.space][place.index]

@@ -17,7 +17,7 @@ def lower_compress(site: Site) -> None:
     """In order along the axis, with a counter of what has been kept.
 
     Single elements are stored without a branch, to be overwritten by the next if the mask drops them: a branch that data decides
-    is missed half of the time. So a store may fall beyond what is kept, but never beyond the largest shape.
+    is missed half of the time. So a store may fall beyond what is kept, for which the memory must have room.
     """
     (x, mask), out, axis = site.reads, site.out, site.node.params["axis"]
     if not out.size:
@@ -30,7 +30,7 @@ def lower_compress(site: Site) -> None:
 
     store: tuple[Stmt, ...] = (Store(out.name, at(kept), Load(x.name, at(Var("k0")), x.dtype)),)
     keep = Load(mask.name, (Var("k0"),), BOOL)
-    if inner:
+    if inner or out.shape[axis] < x.shape[axis]:
         body: tuple[Stmt, ...] = (If(keep, (*site.loops(inner, store, vector=True), Update("s0", Const(1), "add"))),)
     else:
         body = (*store, Update("s0", Apply("convert", (keep,), I64), "add"))

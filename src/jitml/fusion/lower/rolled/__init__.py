@@ -106,4 +106,4 @@ def _trimmed(kernel: Kernel, writes: Sequence[Buffer], memories: Memories) -> Ke
     used |= {e.buffer for e in walk_expressions(kernel.body) if isinstance(e, Load)}
     own = {s.buffer.name for s in walk(kernel.body) if isinstance(s, Alloc)}
     params = tuple(b for name, b in memories.buffers.items() if name in used - own)
-    return replace(kernel, params=params)
+    return replace(kernel, params=params, updates={b: base for b, base in kernel.updates.items() if b in used})
