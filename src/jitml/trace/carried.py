@@ -84,6 +84,11 @@ class Memory:
             if (now.storage.mutated or entry in written) and entry.serial < self.loop.born:
                 self._demote("a name is bound to a new array, and the one it was bound to before is written", Mode.PEELED)
 
+    def may_remain(self, before: TracedArray, end: TracedArray, least: int) -> bool:
+        """Whether an array may still be, after the loop, what it was before: no iteration has run, or a branch kept it."""
+        known = self.known.get(before.storage)
+        return least == 0 or (known is not None and known[1].storage in end.storage.others)
+
     def _demote(self, reason: str, mode: Mode = Mode.PLAIN) -> None:
         if self.loop.mode >= mode:
             mode = Mode.PLAIN
@@ -180,7 +185,7 @@ class Name:
         if not self.is_carried:
             return Outcome([], lambda _: self.entry)
         assert self.held is not None
-        return _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, memory.after)
+        return _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, memory, least)
 
     def _made(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
         if end is UNDEF or same(self.start, end):
@@ -201,7 +206,7 @@ class Name:
                 memory.loop.demote(self._error("differs from iteration to iteration"), Mode.PLAIN)
             befores, kinds = self.held.leaves, joined
         starts = [body.trace.builder.add_input(kind.aval) if kind else None for kind in kinds]
-        outcome = _outcome(befores, starts, ends, kinds, memory.after)
+        outcome = _outcome(befores, starts, ends, kinds, memory, least)
         if wanted and least == 0:
             outcome.require_run(body, self.name)
         return outcome
@@ -233,7 +238,8 @@ def _outcome(
     starts: Sequence[Value | None],
     ends: Held,
     kinds: Sequence[Kind | None],
-    after: dict[Storage, TracedArray],
+    memory: Memory,
+    least: int,
 ) -> Outcome:
     carried = []
     for before, start, end, kind in zip(befores, starts, ends.leaves, kinds):
@@ -241,13 +247,20 @@ def _outcome(
             assert start is not None
             carried.append(Carried(partial(_before, before, kind), start, value_as(end, kind)))
 
-    def shown(leaf: Any, kind: Kind, value: Value) -> Any:
+    def shown(before: Any, leaf: Any, kind: Kind, value: Value) -> Any:
         new = kind.show(value)
-        return after.setdefault(leaf.storage, new) if type(leaf) is TracedArray else new
+        if type(leaf) is not TracedArray:
+            return new
+        if type(before) is TracedArray and memory.may_remain(before, leaf, least):
+            new.storage.may_be(before.storage)
+        return memory.after.setdefault(leaf.storage, new)
 
     def show(results: list[Value]) -> Any:
         values = iter(results)
-        leaves = [leaf if kind is None else shown(leaf, kind, next(values)) for leaf, kind in zip(ends.leaves, kinds)]
+        leaves = [
+            leaf if kind is None else shown(before, leaf, kind, next(values))
+            for before, leaf, kind in zip(befores, ends.leaves, kinds)
+        ]
         return ends.rebuild(leaves)
 
     return Outcome(carried, show)

@@ -25,7 +25,7 @@ from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
 from jitml.ir.types import BOOL, F64, I64
-from jitml.trace.context import Trace, activate, active_trace, last_user_source, unsupported, user_source
+from jitml.trace.context import Trace, activate, active_trace, last_user_source, user_source
 from jitml.trace.convert import convert
 from jitml.trace.decisions import Decisions
 from jitml.trace.drivers import Restart
@@ -407,12 +407,6 @@ def _describe_one(recording: Trace, leaf: Any, outputs: list[Value], uses: dict[
     rivals = [other for other in storage.others if other.is_external or id(other) in uses]
     if rivals and storage.choice is not None:
         return _describe_choice(recording, leaf, storage.choice, outputs, uses, placed)
-    if any(storage not in _possible(None, other.choice) for other in rivals):
-        unsupported(
-            f"the function returns an array {leaf.aval} that may be, or share memory with, another one: which, only the compiled "
-            "program decides",
-            "Copy it in both branches: x = x.copy().",
-        )
     return _describe_made(leaf, outputs, uses, placed)
 
 
