@@ -417,3 +417,10 @@ def test_memory_shared_in_ways_without_a_grid_is_refused_when_written() -> None:
     a = np.zeros(12)
     with pytest.raises(UnsupportedError, match="is written and overlaps"):
         jitml.jit(lambda x, y: x.fill(1))(a[1:], a.view(np.int64)[:3])
+
+
+def test_an_array_that_meets_itself_is_refused_when_written() -> None:
+    x = np.lib.stride_tricks.as_strided(np.arange(5.0), (3, 2), (8, 8))
+    assert jitml.jit(lambda x: x.sum())(x) == x.sum()
+    with pytest.raises(UnsupportedError, match="stands in several places"):
+        jitml.jit(lambda x: x.fill(1))(x)

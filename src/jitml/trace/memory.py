@@ -39,6 +39,16 @@ def disjoint(x: Array, y: Array) -> bool:
         return False
 
 
+def meets_itself(x: Array) -> bool:
+    """Whether some element of an array may stand in several places (made by `as_strided`, or stretched)."""
+    reach = 0
+    for stride, n in sorted((abs(s), n) for s, n in zip(x.strides, x.shape) if n > 1):
+        if stride <= reach or stride < x.itemsize:
+            return True
+        reach += stride * (n - 1)
+    return False
+
+
 def all_disjoint(written: Sequence[Array], others: Sequence[Array]) -> bool:
     """Whether each written array is disjoint from all other arrays.
 

@@ -30,7 +30,7 @@ from jitml.trace.convert import convert
 from jitml.trace.decisions import Decisions
 from jitml.trace.drivers import Restart
 from jitml.trace.host import Host, Slot
-from jitml.trace.memory import all_disjoint, disjoint
+from jitml.trace.memory import all_disjoint, disjoint, meets_itself
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.opening import Opened, Seen, seen
 from jitml.trace.outside import watch_argument
@@ -349,6 +349,12 @@ def _require_disjoint(recording: Trace, mutated: Sequence[tuple[Slot, Storage]])
     host, arrays = recording.host, recording.arrays
     written = [slot for slot, _ in mutated]
     for slot in written:
+        if meets_itself(arrays[slot][0]):
+            raise UnsupportedError(
+                f"{host.name(slot)} is written, and one element of its memory stands in several places of it",
+                source=user_source(),
+                remedy="Pass a copy.",
+            )
         for other, (array, _) in arrays.items():
             if other != slot and not disjoint(arrays[slot][0], array):
                 first, second = host.name(slot), host.name(other)

@@ -1,0 +1,589 @@
+"""Functions whose branches and loops depend on array values, as people write them: the rows of `test_traced_control.py`."""
+
+# ruff: noqa  # code as people write it, odd code too
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Program = Callable[..., Any]
+PROGRAMS: list[Program] = []
+CHOICES: list[Program] = []
+REFUSED: list[Program] = []
+
+
+def program(function: Program) -> Program:
+    PROGRAMS.append(function)
+    return function
+
+
+def choice(function: Program) -> Program:
+    CHOICES.append(function)
+    return function
+
+
+def refused(function: Program) -> Program:
+    REFUSED.append(function)
+    return function
+
+
+@program
+def if_else(x):
+    if x.sum() > 0:
+        y = x * 2
+    else:
+        y = x - 1
+    return y
+
+
+@program
+def if_only(x):
+    y = x
+    if x[0] > 0:
+        y = x + 1
+    return y
+
+
+@program
+def early(x):
+    if x.sum() > 0:
+        return x * 2
+    y = x + 1
+    if y[0] > -1:
+        return y
+    return -y
+
+
+@program
+def early_scalar(x):
+    if x.sum() > 0:
+        return 1.0
+    return 2.0
+
+
+@program
+def early_mixed(x):
+    if x.sum() > 0:
+        return x.max()
+    return x.min()
+
+
+@program
+def write_branch(x):
+    if x[0] > 0:
+        x[1:3] = 0
+    else:
+        x[:] = 7
+    return x
+
+
+@program
+def elifs(x):
+    s = x.sum()
+    if s > 100:
+        r = 1
+    elif s > 10:
+        r = 2
+    elif s > 0:
+        r = 3
+    else:
+        r = 4
+    return r * x
+
+
+@program
+def tern(x):
+    return x * 2 if x[0] > 0 else x
+
+
+@program
+def ands(x):
+    return 1.0 if (x[0] > 0 and x[1] > 0) or not x[2] > 0 else 2.0
+
+
+@program
+def chain(x):
+    if 0 < x[0] < 5:
+        return x + 1
+    return x
+
+
+@program
+def while_simple(x):
+    s = 0.0
+    i = 0
+    while s < 10 and i < 8:
+        s += abs(x[i])
+        i += 1
+    return s, i
+
+
+@program
+def newton(x):
+    y = x.copy()
+    err = 1.0
+    n = 0
+    while err > 1e-10:
+        z = 0.5 * (y + x * x / y)
+        err = np.abs(z - y).max()
+        y = z
+        n += 1
+    return y, n
+
+
+@program
+def while_true_break(x):
+    y = x * 1.0
+    n = 0
+    while True:
+        y = y * 0.5
+        n += 1
+        if np.abs(y).max() < 1e-3:
+            break
+    return y, n
+
+
+@program
+def for_break(x):
+    s = 0.0
+    for i in range(8):
+        if x[i] > 4:
+            break
+        s += x[i]
+    return s
+
+
+@program
+def for_break_i(x):
+    s = 0.0
+    for i in range(8):
+        if x[i] > 4:
+            break
+        s += x[i]
+    return s, i
+
+
+@program
+def for_else(x):
+    for i in range(len(x)):
+        if x[i] > 4:
+            r = i
+            break
+    else:
+        r = -1
+    return r
+
+
+@program
+def for_continue(x):
+    s = 0.0
+    for i in range(8):
+        if x[i] < 2:
+            continue
+        s += x[i]
+    return s
+
+
+@program
+def ret_in_loop(x):
+    for i in range(8):
+        if x[i] > 4:
+            return i
+    return -1
+
+
+@program
+def ret_in_nested(x):
+    for i in range(8):
+        for j in range(i):
+            if x[i] + x[j] > 10:
+                return x[i] * x[j]
+    return 0.0
+
+
+@program
+def rows(x):
+    s = 0.0
+    for v in x:
+        s = s * 0.5 + v
+    return s
+
+
+@program
+def rows2(x):
+    s = np.zeros(2)
+    for r in x.reshape(4, 2):
+        s = s * 0.5 + r
+    return s
+
+
+@program
+def enum(x):
+    y = np.zeros(8)
+    for i, v in enumerate(x):
+        y[i] = v * i
+    return y
+
+
+@program
+def zips(x):
+    s = 0.0
+    for a, b in zip(x, x[1:]):
+        s += a * b
+    return s
+
+
+@program
+def list_break(x):
+    s = 0.0
+    for k in [1, 2, 3]:
+        s += x[k]
+        if s > 4:
+            break
+    return s
+
+
+@program
+def list_break_k(x):
+    s = 0.0
+    for k in [1, 2, 3]:
+        s += x[k]
+        if s > 4:
+            break
+    return s, k
+
+
+@program
+def append(x):
+    ys = []
+    for i in range(8):
+        ys.append(x[i] * 2)
+    return np.array(ys)
+
+
+@program
+def append2(x):
+    ys = []
+    y = x
+    for i in range(5):
+        y = y * 0.5 + 1
+        ys.append(y)
+    return np.stack(ys)
+
+
+@program
+def dictstore(x):
+    d = {}
+    for i in range(4):
+        d[i] = x[i]
+    return d[2]
+
+
+@program
+def nested(x):
+    A = np.zeros((8, 8))
+    for i in range(8):
+        for j in range(i + 1):
+            if x[j] > 0:
+                A[i, j] = x[i] * x[j]
+            else:
+                A[i, j] = -1
+    return A
+
+
+@program
+def bubble(x):
+    n = len(x)
+    for i in range(n):
+        for j in range(n - 1 - i):
+            if x[j] > x[j + 1]:
+                x[j], x[j + 1] = x[j + 1], x[j]
+    return x
+
+
+@program
+def while_swapped(x):
+    swapped = True
+    while swapped:
+        swapped = False
+        for j in range(7):
+            if x[j] > x[j + 1]:
+                t_ = x[j]
+                x[j] = x[j + 1]
+                x[j + 1] = t_
+                swapped = True
+    return x
+
+
+@program
+def asserts(x):
+    assert x.sum() > 0, "negative"
+    return x
+
+
+@program
+def raises(x):
+    if x.sum() < 0:
+        raise ValueError(f"bad {len(x)}")
+    return x * 2
+
+
+@program
+def raises_in_loop(x):
+    for i in range(8):
+        if x[i] > 8:
+            raise KeyError("big")
+        x[i] += 1
+    return x
+
+
+@program
+def unbound(x):
+    if x[0] > 0:
+        y = 1.0
+    return y
+
+
+@program
+def try_fin(x):
+    s = 0.0
+    try:
+        for i in range(8):
+            if x[i] > 4:
+                return s
+            s += x[i]
+    finally:
+        x[0] = 100.0
+    return -s
+
+
+@program
+def with_err(x):
+    with np.errstate(all="ignore"):
+        for i in range(8):
+            if x[i] > 4:
+                return np.log(x)
+    return x
+
+
+@program
+def helper(x):
+    def sign(v):
+        if v > 0:
+            return 1.0
+        elif v < 0:
+            return -1.0
+        return 0.0
+
+    return sum(sign(x[i]) for i in range(8)), sign(x[0])
+
+
+@program
+def lambda_(x):
+    f = lambda v: v * 2 if v > 0 else -v
+    return f(x[0])
+
+
+@program
+def bisect(x):
+    lo, hi = 0, 8
+    xs = np.sort(x)
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if xs[mid] < 3.5:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+@program
+def collatz(x):
+    n = int(abs(x[0]))
+    k = 0
+    while n != 1:
+        if n % 2 == 0:
+            n = n // 2
+        else:
+            n = 3 * n + 1
+        k += 1
+    return k
+
+
+@program
+def walrus(x):
+    y = x * 1.0
+    while (m := np.abs(y).max()) > 0.1:
+        y = y / 3
+    return y, m
+
+
+@program
+def maxloc(x):
+    best = -np.inf
+    at = -1
+    for i in range(len(x)):
+        if x[i] > best:
+            best = x[i]
+            at = i
+    return best, at
+
+
+@program
+def while_else(x):
+    i = 0
+    while i < 8:
+        if x[i] > 5:
+            break
+        i += 1
+    else:
+        return -1
+    return i
+
+
+@program
+def two_breaks(x):
+    n = 0
+    for i in range(8):
+        for j in range(8):
+            if x[j] > x[i]:
+                break
+            n += 1
+        else:
+            n += 100
+            continue
+        if n > 20:
+            break
+    return n
+
+
+@program
+def deflist(x):
+    out = []
+    for i in range(8):
+        if i % 2:
+            continue
+        out.append(x[i])
+    return out
+
+
+@program
+def swapbuf(x):
+    a = x.copy()
+    b = np.zeros(8)
+    for k in range(5):
+        b[1:-1] = 0.5 * (a[:-2] + a[2:])
+        a, b = b, a
+    return a, b
+
+
+@program
+def not_(x):
+    done = False
+    k = 0
+    while not done:
+        k += 1
+        x = x * 0.5
+        done = x.max() < 0.1
+    return x, k
+
+
+@choice
+def argument_or_new(x):
+    y = x
+    if x[0] > 0:
+        y = x + 1
+    return y
+
+
+@choice
+def decided_twice(x):
+    y = x
+    if x[0] > 0:
+        y = x + 1
+    if x[1] > 0:
+        y = y * 2
+    return y
+
+
+@choice
+def two_results_may_be_one(x):
+    y = x * 2
+    w = x + 1
+    z = y if x[0] > 0 else w
+    return y, z
+
+
+@choice
+def one_of_two_arguments(x, y):
+    z = x if x[0] > 0 else y
+    return z, z[1:], x
+
+
+@choice
+def view_or_copy(x):
+    return x[1:] if x[0] > 0 else x[:-1].copy()
+
+
+def while_may_not_run(x):
+    while x.sum() < 100:
+        x = x * 2
+    return x
+
+
+def kept_by_a_branch(x):
+    for i in range(5):
+        if x[i] > 2:
+            x = x * 2
+    return x
+
+
+@refused
+def written_after_a_choice(x):
+    y = x
+    if x[0] > 0:
+        y = x + 1
+    if x[1] > 0:
+        y = y * 2
+    y += 1
+    return x
+
+
+@refused
+def written_after_a_while(x):
+    while x.sum() < 100:
+        x = x * 2
+    x += 1
+    return x
+
+
+@refused
+def written_after_a_loop(x):
+    for i in range(5):
+        if x[i] > 2:
+            x = x * 2
+    x += 1
+    return x
+
+
+@refused
+def written_after_a_break(x):
+    y = x
+    for i in range(5):
+        if y[i] > 2:
+            break
+        y = y * 2
+    y += 1
+    return y
+
+
+@refused
+def written_after_a_ternary(x):
+    y = x * 1
+    z = x if x[0] > 0 else y
+    z += 1
+    return z
