@@ -24,6 +24,7 @@ from jitml.ir.passes.invariant import hoist_invariants
 from jitml.ir.passes.simplify import RULES, simplify
 from jitml.ir.passes.sink import sink_into_contractions
 from jitml.ir.passes.trim import trim_regions
+from jitml.ir.passes.unmask import unmask
 from jitml.ir.passes.unwrap import unwrap_regions
 from jitml.ir.printer import show
 from jitml.ir.types import I64, Aval
@@ -37,6 +38,7 @@ NAMES = {
     "hoist": hoist_broadcasts,
     "sink": sink_into_contractions,
     "dce": eliminate_dead,
+    "unmask": unmask,
     "trim": trim_regions,
     "unwrap": unwrap_regions,
     "invariant": hoist_invariants,

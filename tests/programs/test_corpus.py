@@ -17,18 +17,15 @@ SIZES = "sizes that depend on data"
 DRAWS = "random numbers drawn inside"
 WAITING = {
     "bellman_ford": BRANCHES,
-    "correlation": "places of windows, whose bounds are not proved",
-    "covariance": "places of windows, whose bounds are not proved",
     "mandelbrot_shrinking": SIZES,
     "monte_carlo_pi": DRAWS,
-    "runge_kutta_adaptive": WHILES,
 }
 
 
 def programs(waiting: dict[str, str]) -> list[Any]:
     def marks(name: str) -> list[Any]:
         return (
-            [pytest.mark.xfail(strict=True, raises=(jitml.JitmlError, IndexError), reason=waiting[name])]
+            [pytest.mark.xfail(strict=True, raises=jitml.JitmlError, reason=waiting[name])]
             if name in waiting
             else []
         )

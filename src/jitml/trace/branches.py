@@ -19,7 +19,7 @@ from jitml.trace.bodies import Body
 from jitml.trace.context import active_trace, unsupported, user_source
 from jitml.trace.decisions import decisions, is_ours, site
 from jitml.trace.drivers import UNDEF, Names, Values
-from jitml.trace.names import Held, Kind, is_plain, join, kind_of, same, take_apart, truth, value_as
+from jitml.trace.names import Held, Kind, join, kind_of, same, take_apart, told, truth, value_as
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.storage import Choice, Origin, Storage
 from jitml.trace.tracers import TracedArray
@@ -187,18 +187,9 @@ def _end(output: Output, which: int) -> Value:
 def _refuse(name: str, a: Any, b: Any) -> None:
     what = f"{name} is" if not name.startswith("__jm_") else "the function returns" if name == "__jm_value__" else "the value is"
     unsupported(
-        f"after a branch on a traced condition {what} {_told(a)} or {_told(b)}",
+        f"after a branch on a traced condition {what} {told(a)} or {told(b)}",
         "Give both branches values of one type: arrays of the same shape and dtype, or numbers.",
     )
-
-
-def _told(x: Any) -> str:
-    kind = kind_of(x)
-    if kind is None:
-        return repr(x) if is_plain(x) and isinstance(x, (str, type(None))) else f"a {type(x).__name__}"
-    if kind.form == "number":
-        return f"a Python {x.__class__.__name__}"
-    return str(kind.aval) if kind.form == "array" else f"a NumPy {kind.aval.dtype} scalar"
 
 
 def _region(test: Value, then: Body, orelse: Body, xs: list[Value], ys: list[Value]) -> list[Value]:

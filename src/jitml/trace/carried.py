@@ -21,7 +21,7 @@ from jitml.trace.bodies import Body
 from jitml.trace.context import user_source
 from jitml.trace.decisions import Mode, Site, decisions
 from jitml.trace.drivers import UNDEF
-from jitml.trace.names import Held, Kind, join, same, take_apart, value_as
+from jitml.trace.names import Held, Kind, join, same, take_apart, told, value_as
 from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray, lift
 
@@ -146,8 +146,10 @@ class Name:
             if before == after and (before is not None or same(self.held.leaves[n], held.leaves[n])):
                 continue
             joined = join(before, after) if before is not None and after is not None else None
-            if joined is None or not self.is_carried or not self._may_join(n, joined, loop.body):
-                loop.demote(self._error(f"is {before or 'another object'} first and {after or 'another object'} later"))
+            if joined is not None and not self.is_carried:
+                continue  # the next pass shows how the first iteration uses it
+            if joined is None or not self._may_join(n, joined, loop.body):
+                loop.demote(self._error(f"is {told(self.held.leaves[n])} first and {told(held.leaves[n])} later"))
             assert joined is not None
             if joined != before:
                 self.kinds[n] = joined
@@ -166,8 +168,7 @@ class Name:
             return True
         start = self.starts[n]
         assert start is not None
-        uses = [node for node in body.trace.builder.nodes if start in node.inputs]
-        return all(_takes_as(node, start, joined) for node in uses)
+        return _takes_as(body.trace.builder.nodes, start, joined)
 
     def _error(self, what: str) -> JitmlError:
         return UnsupportedError(f"{self.name} {what}", source=user_source())
@@ -272,11 +273,24 @@ def _before(leaf: Any, kind: Kind) -> Value:
     return value_as(leaf, kind)
 
 
-def _takes_as(node: Node, number: Value, kind: Kind) -> bool:
-    """Whether a node does the same with a number that is converted beforehand."""
+def _takes_as(nodes: Sequence[Node], number: Value, kind: Kind) -> bool:
+    """Whether nodes do the same with a number that is converted beforehand."""
+    return all(_node_takes_as(node, number, kind) for node in nodes if number in node.inputs)
+
+
+def _node_takes_as(node: Node, number: Value, kind: Kind) -> bool:
     if node.op is ops.convert:
         return bool(node.params["dtype"] == kind.aval.dtype)
-    return number.dtype == kind.aval.dtype and all(v.dtype in (number.dtype, BOOL) for v in node.inputs)
+    if number.dtype != kind.aval.dtype:
+        return False
+    if not node.bodies:
+        return all(v.dtype in (number.dtype, BOOL) for v in node.inputs)
+    return all(
+        _takes_as(body.nodes, inside, kind)
+        for body in node.bodies.values()
+        for inside, outside in zip(reversed(body.inputs), reversed(node.inputs))  # a loop's index stands before those
+        if outside is number
+    )
 
 
 def _true() -> Value:

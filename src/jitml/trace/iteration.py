@@ -19,9 +19,10 @@ from jitml.ir.types import I64
 from jitml.trace.context import active_trace
 from jitml.trace.numbers import TracedNumber, size_of
 from jitml.trace.registry import call, implements
-from jitml.trace.sizes import HIGHEST, LOWEST, compute, larger, named, value_of_size
+from jitml.trace.sizes import compute, larger, named, value_of_size
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, lift, read
 
+_FURTHEST = 1 << 61  # no loop goes on so long; differences of bounds have to fit 64 bits
 Position = Any  # an int, or a TracedNumber that is a size
 
 
@@ -77,10 +78,10 @@ def _range(*args: Any) -> Any:
 def _bound(x: Any) -> Size:
     """A bound of a range. That of a Python int from outside is taken as it is, under a guard."""
     if type(x) is TracedNumber and x.slot is None and x.kind is not float:
-        return x.size if x.size is not None else named(_as_index(read(x)), LOWEST, HIGHEST)
+        return x.size if x.size is not None else named(_as_index(read(x)), -_FURTHEST, _FURTHEST)
     if (type(x) is TracedScalar or (type(x) is TracedArray and x.ndim == 0)) and x.dtype.kind in "iu":
-        known = x.dtype if x.dtype.itemsize < 8 else np.dtype(np.int64)
-        return named(_as_index(read(x)), int(np.iinfo(known).min), int(np.iinfo(known).max))
+        ends = np.iinfo(x.dtype)
+        return named(_as_index(read(x)), max(int(ends.min), -_FURTHEST), min(int(ends.max), _FURTHEST))
     return operator.index(x)
 
 

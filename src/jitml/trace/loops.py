@@ -173,11 +173,11 @@ class For(Loop):
             self._record()
             self.index = self.body.trace.builder.add_input(_INDEX)
             place = self.body.trace.bind(self.index, 0, self.trip - 1, "i")
-            position = self.period * of_size(place) + self.first
+            position = of_size(self.period * place + self.first)
             self._begin()
             for part in range(self.period):
                 self.is_last_part = part == self.period - 1
-                self.element = self.rows.at(position + part)
+                self.element = self.rows.at(position if part == 0 else position + part)
                 yield self.element
         if self.period > 1:
             yield from self._plainly(self.first + self.trip * self.period, int(self.rows.trip))

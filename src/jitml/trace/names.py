@@ -18,7 +18,7 @@ from jitml.ir.types import BOOL, F64, I64, Aval, is_supported
 from jitml.trace.context import active_trace
 from jitml.trace.drivers import UNDEF
 from jitml.trace.storage import Ints, Storage
-from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, is_traced, lift, read, scalar
+from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, lift, read, scalar
 from jitml.trace.tree import flatten, unflatten
 
 _NUMBERS: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64}
@@ -129,6 +129,11 @@ def same(a: Any, b: Any) -> bool:
     return False
 
 
-def is_plain(x: Any) -> bool:
-    """Whether a leaf is known while tracing."""
-    return not is_traced(x) and not isinstance(x, np.ndarray)
+def told(x: Any) -> str:
+    """A leaf as messages name it."""
+    kind = kind_of(x)
+    if kind is None:
+        return repr(x) if isinstance(x, (str, type(None))) else f"a {type(x).__name__}"
+    if kind.form == "number":
+        return f"a Python {x.__class__.__name__}"
+    return str(kind.aval) if kind.form == "array" else f"a NumPy {kind.aval.dtype} scalar"

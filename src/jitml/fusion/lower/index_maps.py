@@ -9,7 +9,7 @@ from jitml.fusion.loops import Apply, Const, Expr, add, mul, sub
 from jitml.fusion.lower.points import Index, Point, lowering, targets
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
-from jitml.ir.dims import Size, bound, resolve, syms_in
+from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL
 
@@ -196,15 +196,18 @@ def aligned_blocks(xs: tuple[Size, ...], ys: tuple[Size, ...]) -> list[tuple[tup
 
     >>> aligned_blocks((2, 3, 4), (6, 4))
     [((0, 2), (0, 1)), ((2, 3), (1, 2))]
+    >>> from jitml.ir.dims import Sym, as_size
+    >>> rest = 5 - as_size(Sym("i", 0, 5))
+    >>> aligned_blocks((rest,), (1, rest))
+    [((0, 1), (0, 2))]
     """
-    large = {sym: 1_000_003 + 2 * k for k, sym in enumerate(sorted({*syms_in((xs, ys))}, key=lambda sym: sym.serial))}
     blocks: list[tuple[tuple[int, int], tuple[int, int]]] = []
     a = b = 0
     while a < len(xs) and b < len(ys):
         a0, b0, m, n = a, b, xs[a], ys[b]
         a, b = a + 1, b + 1
         while m != n:
-            if resolve(m, large) < resolve(n, large):  # any sizes tell which side lacks a factor
+            if bound(m) < bound(n):  # the largest sizes tell which side lacks a factor
                 m, a = m * xs[a], a + 1
             else:
                 n, b = n * ys[b], b + 1

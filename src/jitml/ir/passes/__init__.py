@@ -14,6 +14,7 @@ from jitml.ir.passes.invariant import hoist_invariants
 from jitml.ir.passes.simplify import simplify
 from jitml.ir.passes.sink import sink_into_contractions
 from jitml.ir.passes.trim import trim_regions
+from jitml.ir.passes.unmask import unmask
 from jitml.ir.passes.unwrap import unwrap_regions
 from jitml.ir.verify import verify
 
@@ -27,6 +28,7 @@ PASSES: tuple[Pass, ...] = (
     hoist_broadcasts,
     simplify,
     share_common,
+    unmask,
     unwrap_regions,
     hoist_invariants,
     sink_into_contractions,

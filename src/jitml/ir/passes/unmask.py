@@ -1,0 +1,103 @@
+"""Computing with masks instead of with what they pick."""
+
+from __future__ import annotations
+
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.rewrite import Producers, sweep
+from jitml.ir.types import BOOL
+
+# What may be computed where the mask is false, too: no division and no function with a domain, whose floating-point flags the
+# elements that were not picked would raise.
+_ANYWHERE = frozenset({
+    ops.add, ops.sub, ops.mul, ops.neg, ops.abs, ops.minimum, ops.maximum, ops.select, ops.convert, ops.sign,
+    ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge, ops.bit_and, ops.bit_or, ops.bit_xor, ops.bit_not,
+})  # fmt: skip
+
+
+def unmask(graph: Graph) -> Graph:
+    """`x[mask] = f(y[mask])` becomes `select(mask, f(y), x)`, and `y[mask].sum()` the sum of `select(mask, y, 0)`.
+
+    Picking elements and putting them back are loops that carry a place along, one element at a time; a select is a vector
+    operation that fuses with what is around it. Fires where `f` is pointwise and may be computed everywhere.
+    """
+
+    def visit(node: Node, producers: Producers) -> Value | None:
+        if node.op is ops.scatter:
+            return _put_back(node, producers)
+        if node.op is ops.reduce_sum and node.inputs[0].ndim == 1:
+            return _summed(node, producers)
+        return None
+
+    return sweep(graph, visit)
+
+
+def _put_back(node: Node, producers: Producers) -> Value | None:
+    x, v, *indices = node.inputs
+    picked = producers.get(indices[0])
+    if len(indices) != 1 or node.params["combine"] != "set" or x.ndim != 1 or picked is None or picked.op is not ops.compress:
+        return None
+    places, mask = picked.inputs
+    made = producers.get(places)
+    if made is None or made.op is not ops.iota or mask.shape != x.shape:
+        return None
+    whole = _Whole(mask, producers).of(v)
+    return None if whole is None else ops.select(mask, whole, x)
+
+
+def _summed(node: Node, producers: Producers) -> Value | None:
+    x = node.inputs[0]
+    mask = _mask_of(x, producers)
+    if mask is None or x.dtype == BOOL:
+        return None
+    whole = _Whole(mask, producers).of(x)
+    if whole is None:
+        return None
+    return ops.reduce_sum(ops.select(mask, whole, ops.full(value=0, shape=mask.shape, dtype=x.dtype)), axes=(0,))
+
+
+def _mask_of(x: Value, producers: Producers) -> Value | None:
+    """The mask of the first `compress` above a value."""
+    waiting, seen = [x], {x}
+    while waiting:
+        node = producers.get(waiting.pop())
+        if node is None:
+            continue
+        if node.op is ops.compress:
+            return node.inputs[1] if node.inputs[0].ndim == 1 else None
+        if node.op in _ANYWHERE:
+            waiting += [v for v in node.inputs if v not in seen]
+            seen.update(node.inputs)
+    return None
+
+
+class _Whole:
+    """Values over picked elements, computed for all elements."""
+
+    def __init__(self, mask: Value, producers: Producers) -> None:
+        self.mask, self.producers = mask, producers
+        self.known: dict[Value, Value | None] = {}
+
+    def of(self, x: Value) -> Value | None:
+        if x not in self.known:
+            node = self.producers.get(x)
+            self.known[x] = None if node is None else self._of_node(node)
+        return self.known[x]
+
+    def _of_node(self, node: Node) -> Value | None:
+        shape = self.mask.shape
+        if node.op is ops.compress:
+            return node.inputs[0] if node.inputs[1] is self.mask and node.inputs[0].ndim == 1 else None
+        if node.op is ops.full:
+            whole: Value = ops.full(value=node.params["value"], shape=shape, dtype=node.params["dtype"])
+            return whole
+        if node.op is ops.broadcast and node.inputs[0].ndim == 0:
+            spread: Value = ops.broadcast(node.inputs[0], shape=shape, axes=())
+            return spread
+        if node.op not in _ANYWHERE:
+            return None
+        operands = [self.of(v) for v in node.inputs]
+        if any(v is None for v in operands):
+            return None
+        result: Value = node.op(*operands, **node.params)
+        return result

@@ -1,0 +1,64 @@
+"""Loops, whiles and branches in a traced graph do what they do in Python: values, dtypes, what is written, what is rolled."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.trace.region_programs import PROGRAMS
+
+import jitml
+from jitml.errors import UnsupportedError
+from jitml.ir.graph import Graph
+from jitml.ir.verify import verify
+from jitml.trace.entry import bind, interpreted
+from jitml.trace.trace import Traced, trace
+from jitml.trace.tree import flatten
+
+_LETTERS = {"loop": "l", "while_": "w", "cond": "c"}
+_SEEDS = 4
+
+
+def agree(got: Any, expected: Any) -> None:
+    mine, eager = flatten(got)[0], flatten(expected)[0]
+    assert len(mine) == len(eager)
+    for a, b in zip(mine, eager):
+        assert type(a) is type(b), (a, b)
+        assert getattr(a, "dtype", None) == getattr(b, "dtype", None)
+        np.testing.assert_allclose(a, b, rtol=1e-9) if not isinstance(b, str) else None
+        assert np.shape(a) == np.shape(b)
+
+
+def run(traced: Traced, args: tuple[Any, ...]) -> Any:
+    return bind(traced, interpreted(traced))(flatten((args, {}))[0])
+
+
+def regions(graph: Graph) -> str:
+    return "".join(_LETTERS[node.op.name] for node in graph.nodes if node.bodies)
+
+
+@pytest.mark.parametrize("function, arguments, wanted", PROGRAMS, ids=[f.__name__ for f, _, _ in PROGRAMS])
+def test_a_graph_computes_what_python_does(function: Any, arguments: Any, wanted: str | None) -> None:
+    args = arguments(np.random.default_rng(0))
+    traced = trace(function, args, {})
+    verify(traced.graph)
+    if wanted is not None:
+        assert set(regions(traced.graph)) == set(wanted)
+    for seed in range(_SEEDS):
+        mine = arguments(np.random.default_rng(seed))
+        eager = copy.deepcopy(mine)
+        expected = function(*eager)
+        agree((run(traced, mine), mine), (expected, eager))
+
+
+@pytest.mark.parametrize("function, arguments, wanted", PROGRAMS, ids=[f.__name__ for f, _, _ in PROGRAMS])
+def test_compiled_code_computes_what_python_does(function: Any, arguments: Any, wanted: str | None) -> None:
+    compiled = jitml.jit(function)
+    for seed in range(_SEEDS):
+        mine = arguments(np.random.default_rng(seed))
+        eager = copy.deepcopy(mine)
+        expected = function(*eager)
+        agree((compiled(*mine), mine), (expected, eager))
+    assert len(compiled.variants) == 1
