@@ -120,7 +120,8 @@ def test_a_stencil_in_place_copies_what_it_changes() -> None:
     array = f"f64[{ROWS},{COLUMNS}]"
     body = "; ".join([*stencil("x", "x", "s"), "return s4"])
     program = planned(
-        f"graph(n: i64[], a: {array}) {{ b: {array} = loop n a {{carried=1}} body(i: i64[], x: {array}) {{ {body} }}; return b }}",
+        f"graph(n: i64[], a: {array}) {{"
+        f" b: {array} = loop n a {{carried=1}} body(i: i64[], x: {array}) {{ {body} }}; return b }}",
         {0: 1},
     )
     assert bytes_copied(body_of(program)) == (ROWS - 2) * (COLUMNS - 2) * 8

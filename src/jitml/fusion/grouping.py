@@ -181,6 +181,10 @@ class _Sweep:
         uses = [(g, index) for g in users for index in g.wanted[value]]
         whole = any(index is WHOLE for _, index in uses)
         if not must and not whole and all(self.may_inline(node, g) for g in users):
+            if node.op is ops.broadcast and node.inputs[0].capacity < value.capacity:
+                for g in users:  # whether to keep anything is a question about the operand
+                    self.inline(node, g)
+                return
             evaluations = sum(self.evaluations(g, value, index) for g, index in uses if index is not None)
             single = len(uses) == 1 and evaluations <= value.capacity
             if single or cost.recompute_pays(value, self.work[value], evaluations, self.machine):

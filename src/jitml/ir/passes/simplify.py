@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -62,11 +63,16 @@ def simplify(graph: Graph) -> Graph:
     for rule in RULES:
         by_op.setdefault(rule.terms[0].op, []).append(rule)
 
+    uses = Counter(v for node in graph.nodes for v in node.inputs) + Counter(graph.outputs)
+    unread = {node.output for node in graph.nodes if node.op is ops.update_slice and uses[node.inputs[0]] == 1}
+
     def visit(node: Node, producers: Producers) -> Value | None:
         for rule in by_op.get(node.op, ()):
             result = rule.apply(node, producers)
             if result is not None:
                 return result
+        if node.op is ops.update_slice and node.output in unread and (result := _hidden_write(node, producers)) is not None:
+            return result
         for shortcut in _SHORTCUTS.get(node.op, ()):
             result = shortcut(node, producers)
             if result is not None:
@@ -178,14 +184,21 @@ def _slice_of_update(node: Node, producers: Producers) -> Value | None:
 
 @_shortcut(ops.update_slice)
 def _update_everything(node: Node, producers: Producers) -> Value | None:
-    """A write that covers the whole array, and one that an equal later write hides."""
+    """A write that covers the whole array."""
     x, v = node.inputs
-    if v.aval == x.aval:
-        return v
+    return v if v.aval == x.aval else None
+
+
+def _hidden_write(node: Node, producers: Producers) -> Value | None:
+    """A write over an equal one that nobody has read: the earlier need not have been.
+
+    If somebody has, both must happen, and the second goes on from the memory of the first.
+    """
+    x, v = node.inputs
     maker = producers.get(x)
-    if maker is not None and maker.op is ops.update_slice and maker.params == node.params and maker.inputs[1].aval == v.aval:
-        return _made(ops.update_slice(maker.inputs[0], v, **node.params))
-    return None
+    if maker is None or maker.op is not ops.update_slice or maker.params != node.params or maker.inputs[1].aval != v.aval:
+        return None
+    return _made(ops.update_slice(maker.inputs[0], v, **node.params))
 
 
 @_shortcut(ops.convert)
