@@ -117,12 +117,15 @@ def serve() -> None:
 def kind_of(verdict: Verdict) -> str:
     """What failures have in common that are probably one: the words of the detail without its values."""
     detail = re.sub(r"^call \d+: ", "", verdict.detail)
+    uncompiled = re.search(r"tracing it raised (.*?)\)", detail)
     if detail.startswith("raised"):
         detail = re.sub(r"0x\w+|\d+|'[^']*'", "#", detail)[:110]
+    elif uncompiled is not None:
+        detail = "not compiled: " + re.sub(r"\d+", "#", uncompiled[1])[:80]
     elif detail.startswith("warnings"):
         detail = "warnings"
     else:
-        detail = re.sub(r"[\[(].*|\d.*", "", detail)[:40]
+        detail = re.sub(r"[\[(].*|\d.*", "", detail, flags=re.DOTALL)[:40]
     return f"{verdict.kind}: {detail}"
 
 
