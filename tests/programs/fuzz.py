@@ -117,11 +117,8 @@ def serve() -> None:
 def kind_of(verdict: Verdict) -> str:
     """What failures have in common that are probably one: the words of the detail without its values."""
     detail = re.sub(r"^call \d+: ", "", verdict.detail)
-    uncompiled = re.search(r"tracing it raised (.*?)\)", detail)
     if detail.startswith("raised"):
         detail = re.sub(r"0x\w+|\d+|'[^']*'", "#", detail)[:110]
-    elif uncompiled is not None:
-        detail = "not compiled: " + re.sub(r"\d+", "#", uncompiled[1])[:80]
     elif detail.startswith("warnings"):
         detail = "warnings"
     else:
@@ -146,9 +143,9 @@ class Tally:
         self.host_calls += verdict.host_calls > 0
         self.replayed += verdict.replays > 0
         self.raised += verdict.raised > 0
-        if verdict.kind == "refused":
-            self.reasons[re.sub(r"\d+", "#", verdict.detail)[:100]] += 1
-        if verdict.kind in ("equal", "refused", "invalid"):
+        if verdict.kind in ("refused", "uncompiled"):
+            self.reasons[re.sub(r"\d+", "#", verdict.detail.removeprefix("call 0: "))[:120]] += 1
+        if verdict.kind in ("equal", "refused", "uncompiled", "invalid"):
             return False
         seen = self.failures.setdefault(kind_of(verdict), [])
         seen.append(number)

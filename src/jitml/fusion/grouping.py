@@ -153,6 +153,8 @@ class _Sweep:
         if node.op is not ops.reshape or node.inputs[0] in self.strided:
             return users
         value, source = node.output, node.inputs[0]
+        if not (value.aval.is_static and source.aval.is_static):  # rows of the largest shape are further apart
+            return users
         # An update in place starts from its operand's own buffer; a window's loops load elements at their places in the shape.
         through = [
             g
