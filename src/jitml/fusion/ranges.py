@@ -155,6 +155,9 @@ class Ranges:
         bound = times({atom: k for atom, k in total.items() if atom != youngest}, -1 / c)
         table = self.lower if c > 0 else self.upper
         table[youngest] = (*table.get(youngest, ()), bound)
+        # Between it and each bound on the other side there is room: `0 < j` and `j < i` say something of i.
+        for other in (self.upper if c > 0 else self.lower).get(youngest, ()):
+            self.at_least_zero(plus(other, bound, -1) if c > 0 else plus(bound, other, -1))
 
     # ----------------------------------------------------------------------------------------------------- asking
 
