@@ -25,7 +25,7 @@ from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
 from jitml.ir.types import BOOL, F64, I64
-from jitml.trace.context import Trace, activate, active_trace, last_user_source, user_source
+from jitml.trace.context import Trace, activate, active_trace, last_user_source, unsupported, user_source
 from jitml.trace.convert import convert
 from jitml.trace.decisions import Decisions
 from jitml.trace.drivers import Restart
@@ -400,6 +400,8 @@ def _describe_one(recording: Trace, leaf: Any, outputs: list[Value], uses: dict[
     if kind is not TracedArray:
         return _describe_object(recording, leaf)
     storage = leaf.storage
+    if any(step.op is ops.gather for step in leaf.steps) and (storage.is_external or uses[id(storage)] > 1):
+        unsupported("a view with a step that only the running program knows is returned", "Return a copy of it.")
     storage.load()  # refuses a tracer that has leaked
     if storage.is_external:
         # The array itself or a view of it: NumPy takes the view of the caller's array after the call.
