@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any
@@ -114,9 +114,9 @@ class _Fusion:
             else:
                 self.write_loops(g)
         self.steps += copies
-        measured: dict[str, tuple[int | None, ...]] = {}
-        if measure and any(not v.aval.is_static for k, v in enumerate(self.graph.outputs) if k not in self.aliases):
-            measured = self.measure(outputs)
+        exact = self.exact_shapes(outputs) if measure else {}
+        measured = self.measure(outputs, exact) if measure else {}
+        if measured:
             outputs = (*outputs, self.steps[-1].writes[0])
         return KernelProgram(
             self.buffers,
@@ -127,6 +127,7 @@ class _Fusion:
             tuple(self.steps),
             {name: source for name, source in self.sources.items() if source.low is not None},
             self.extents,
+            exact,
             measured,
             (*grouping.decisions, *self.decisions),
         )
@@ -172,18 +173,35 @@ class _Fusion:
             names.append(name)
         return tuple(names), copies, alias_names
 
-    def measure(self, outputs: tuple[str, ...]) -> dict[str, tuple[int | None, ...]]:
-        """A last step that writes down the true extents of outputs, in an output of its own."""
+    def measure(self, outputs: tuple[str, ...], exact: Collection[str]) -> dict[str, tuple[int | None, ...]]:
+        """A last step that writes down the true extents of outputs that only the run tells, in an output of its own."""
         measured: dict[str, tuple[int | None, ...]] = {}
         found: list[Expr] = []
-        for name, value in zip(outputs, self.graph.outputs):
-            if not value.aval.is_static:
+        for position, (name, value) in enumerate(zip(outputs, self.graph.outputs)):
+            if position not in self.aliases and not value.aval.is_static and name not in exact:
                 unknown = iter(range(len(found), len(found) + value.ndim))
                 measured[name] = tuple(next(unknown) if isinstance(n, Dim) else None for n in value.shape)
                 found += [self.sizes.expr(n) for n in value.shape if isinstance(n, Dim)]
+        if not measured:
+            return {}
         out = self.add_buffer("shapes", I64, (len(found),))
         self.emit("shapes", tuple(Store(out.name, (Const(k),), e) for k, e in enumerate(found)), (out,))
         return measured
+
+    def exact_shapes(self, outputs: tuple[str, ...]) -> dict[str, tuple[Expr, ...]]:
+        """Of new outputs, the true shapes that follow from the inputs, where the memory of such a shape is the start of the largest.
+
+        What is compressed may be stored one element beyond its end.
+        """
+        exact: dict[str, tuple[Expr, ...]] = {}
+        for position, (name, value) in enumerate(zip(outputs, self.graph.outputs)):
+            maker = self.makers.get(value)
+            if value.aval.is_static or position in self.aliases or (maker is not None and maker.op is ops.compress):
+                continue
+            shape = [self.sizes.from_inputs(n, self.graph.inputs) for n in value.shape]
+            if None not in shape and all(isinstance(n, int) for n in value.shape[1:]):
+                exact[name] = tuple(e for e in shape if e is not None)
+        return exact
 
     def temporary(self, dtype: DType, shape: Shape, strides: tuple[int, ...] | None = None) -> Buffer:
         self.temporaries += 1
