@@ -53,8 +53,10 @@ def fuse(
         measure: outputs whose shape depends on values are to be shrunk to their true shape (`KernelProgram.measured`).
     """
     in_place = frozenset(graph.inputs[i] for i in (aliases or {}).values())
-    graph = behind_checks(expand(read_back(graph, in_place)))
-    return _Fusion(graph, dict(aliases or {}), dict(strides or {}), machine).run(measure=measure)
+    graph, flat = behind_checks(expand(read_back(graph, in_place))), dict[Value, Shape]()
+    if measure:
+        graph, flat = with_flat_results(graph, aliases or {})
+    return _Fusion(graph, dict(aliases or {}), dict(strides or {}), machine, flat).run(measure=measure)
 
 
 def behind_checks(graph: Graph) -> Graph:
@@ -68,9 +70,32 @@ def behind_checks(graph: Graph) -> Graph:
     return replace(graph, outputs=tuple(map(origin, graph.outputs)))
 
 
+def with_flat_results(graph: Graph, aliases: Mapping[int, int]) -> tuple[Graph, dict[Value, Shape]]:
+    """The same graph with new outputs flat whose strides the inputs tell, and nothing before; and their shapes.
+
+    What they hold is then the beginning of their memory, which need not be larger.
+    """
+    nodes, outputs, shapes = list(graph.nodes), list(graph.outputs), dict[Value, Shape]()
+    sizes = Sizes(graph)
+    for position, value in enumerate(graph.outputs):
+        is_flat = all(isinstance(n, int) for n in value.shape[1:])
+        if position not in aliases and not is_flat and sizes.from_inputs(value.size, graph.inputs) is not None:
+            outputs[position] = flat = Value(value.aval.with_shape((value.size,)))
+            nodes.append(Node(ops.reshape, (value,), {"shape": flat.shape}, (flat,)))
+            shapes[flat] = value.shape
+    return replace(graph, nodes=tuple(nodes), outputs=tuple(outputs)), shapes
+
+
 class _Fusion:
-    def __init__(self, graph: Graph, aliases: dict[int, int], strides: dict[int, tuple[int, ...]], machine: Machine) -> None:
-        self.graph, self.aliases, self.strides, self.machine = graph, aliases, strides, machine
+    def __init__(
+        self,
+        graph: Graph,
+        aliases: dict[int, int],
+        strides: dict[int, tuple[int, ...]],
+        machine: Machine,
+        flat: Mapping[Value, Shape],
+    ) -> None:
+        self.graph, self.aliases, self.strides, self.machine, self.flat = graph, aliases, strides, machine, flat
         self.names = name_values(graph)
         self.makers = graph.producers()
         self.sizes = Sizes(graph)
@@ -189,7 +214,7 @@ class _Fusion:
         return measured
 
     def exact_shapes(self, outputs: tuple[str, ...]) -> dict[str, tuple[Expr, ...]]:
-        """Of new outputs, the true shapes that follow from the inputs, where the memory of such a shape is the start of the largest.
+        """The true shapes of new outputs, if they follow from the inputs and such memory is the start of the largest.
 
         What is compressed may be stored one element beyond its end.
         """
@@ -198,8 +223,10 @@ class _Fusion:
             maker = self.makers.get(value)
             if value.aval.is_static or position in self.aliases or (maker is not None and maker.op is ops.compress):
                 continue
-            shape = [self.sizes.from_inputs(n, self.graph.inputs) for n in value.shape]
-            if None not in shape and all(isinstance(n, int) for n in value.shape[1:]):
+            if not all(isinstance(n, int) for n in value.shape[1:]):
+                continue
+            shape = [self.sizes.from_inputs(n, self.graph.inputs) for n in self.flat.get(value, value.shape)]
+            if None not in shape:
                 exact[name] = tuple(e for e in shape if e is not None)
         return exact
 

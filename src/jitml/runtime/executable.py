@@ -106,11 +106,12 @@ class Executable:
 
     def _link_native(self) -> Any:
         """The program behind the native call, which reads and makes arrays itself."""
+        outputs = self.program.kernels.outputs
         return native_function(
             self._link(),
             self._inputs,
             self._outputs,
-            exact=[k for k, name in enumerate(self.program.kernels.outputs) if name in self.program.kernels.exact],
+            exact={outputs.index(name): len(shape) for name, shape in self.program.kernels.exact.items()},
             aliases=self._aliases,
             constants=self._constants,
             arena=self.program.arena_size,

@@ -17,7 +17,7 @@ import ctypes
 import platform
 import sys
 import sysconfig
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -318,7 +318,7 @@ def native_function(
     inputs: Sequence[Buffer],
     outputs: Sequence[Buffer],
     *,
-    exact: Collection[int] = (),
+    exact: Mapping[int, int],
     aliases: Mapping[int, int],
     constants: Sequence[Array],
     arena: int,
@@ -329,7 +329,7 @@ def native_function(
     Args:
         code: the program's, with its entry `jitml_run`.
         inputs, outputs: in the order of the program's table.
-        exact: positions of the outputs whose shapes the program's `jitml_shapes` says.
+        exact: position -> rank of the outputs whose shapes the program's `jitml_shapes` says.
         aliases: output position -> position of the input whose memory it is.
         constants: C-contiguous.
         arena: bytes of scratch.
@@ -338,12 +338,19 @@ def native_function(
     shapes = [np.array(b.shape, np.int64) for b in outputs]
     strides = [np.array(b.element_strides, np.int64) * b.dtype.itemsize for b in outputs]
     words = [len(inputs), len(outputs), len(constants), arena, int(release_gil), code[ENTRY]]
-    words += [sum(len(outputs[k].shape) for k in exact), code[SHAPES] if exact else 0]
+    words += [sum(exact.values()), code[SHAPES] if exact else 0]
     words += [_KINDS.get(b.dtype.name, 0) if not b.shape else 0 for b in inputs]
     for position, (buffer, shape, steps) in enumerate(zip(outputs, shapes, strides)):
         steps_address = 0 if buffer.is_c_contiguous else steps.ctypes.data
-        place = sum(len(outputs[k].shape) for k in exact if k < position) if position in exact else -1
-        words += [aliases.get(position, -1), id(buffer.dtype), len(buffer.shape), shape.ctypes.data, steps_address, place]
+        place = sum(n for k, n in exact.items() if k < position) if position in exact else -1
+        words += [
+            aliases.get(position, -1),
+            id(buffer.dtype),
+            exact.get(position, len(buffer.shape)),
+            shape.ctypes.data,
+            steps_address,
+            place,
+        ]
     words += [array.ctypes.data for array in constants]
     descriptor = np.array(words, np.int64).view(_Descriptor)
     definition = _MethodDef(b"program", _native_call()["jitml_call"], _FASTCALL, b"A compiled program.")

@@ -332,10 +332,9 @@ def _steps(result: Result) -> tuple[Step, ...]:
 
 
 def _place_numbers(recording: Trace, results: Sequence[Result], outputs: list[Value]) -> dict[Sym | Value, int]:
-    """Further outputs: the true sizes of those whose shape is unknown, and where the views begin that NumPy takes."""
+    """Further outputs: sizes and places of the views that NumPy takes of results, where only the run tells them."""
     steps = [step for result in results for step in _steps(result)]
-    shapes = [v.shape for v in outputs]
-    wanted: list[Sym | Value] = [*syms_in((*shapes, *(param for step in steps for param in step.params.values())))]
+    wanted: list[Sym | Value] = [*syms_in(tuple(param for step in steps for param in step.params.values()))]
     wanted += [start for step in steps for start in step.starts]
     numbers: dict[Sym | Value, int] = {}
     for wish in dict.fromkeys(wanted):
