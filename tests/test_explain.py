@@ -37,6 +37,19 @@ def test_the_report_has_each_section_with_its_numbers() -> None:
     assert text.endswith("1: first call")
 
 
+def smoothed(n, x):
+    for _ in range(n):
+        x[1:-1, :] = np.sin(x[:-2, :] + x[2:, :])
+    return x
+
+
+def test_the_report_says_what_a_loop_does_each_time() -> None:
+    lines = jitml.explain(smoothed, 9, X.copy()).splitlines()
+    assert "2 kernels, 0 library calls, 1 region" in lines
+    start = next(k for k, line in enumerate(lines) if line.strip().startswith("loop 9 times -> "))
+    assert [line.split()[0] for line in lines[start + 1 : start + 4]] == ["each", "kernel", "kernel"]
+
+
 def test_explain_takes_a_plain_function_and_runs_nothing() -> None:
     calls = []
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from jitml.fusion.cost import bytes_moved, kernel_flops, matrix_flops
 from jitml.fusion.loops import Kernel
 from jitml.fusion.machine import Machine
-from jitml.fusion.program import Call, KernelProgram, Step
+from jitml.fusion.program import Call, KernelProgram, Region, Step
 from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.memory.report import bytes_text
@@ -53,6 +53,38 @@ def _describe(program: KernelProgram, step: Step) -> str:
     return f"{what:<28} {reads} -> {writes}; {bytes_text(moved)}  {_lines(step)}".rstrip()
 
 
+_BODIES = {"loop": ("each time",), "while": ("test", "body"), "cond": ("then", "else")}
+
+
+def _described(program: KernelProgram) -> Iterator[str]:
+    """A line for each step; below a region those of its bodies."""
+    for step in program.steps:
+        if not isinstance(step, Region):
+            yield _describe(program, step)
+            continue
+        control = f"{step.control} times" if step.kind == "loop" else step.control
+        yield f"{step.kind} {control} -> {', '.join(step.results[-1])}  {_lines(step)}".rstrip()
+        for word, body in zip(_BODIES[step.kind], step.bodies):
+            yield f"  {word}:"
+            yield from (f"    {line}" for line in _described(body))
+
+
+def _all_steps(program: KernelProgram) -> Iterator[Step]:
+    for step in program.steps:
+        yield step
+        for body in step.bodies if isinstance(step, Region) else ():
+            yield from _all_steps(body)
+
+
+def _counts(program: KernelProgram) -> str:
+    """`2 kernels, 1 library call`, bodies of regions included."""
+    steps = list(_all_steps(program))
+    regions = sum(isinstance(step, Region) for step in steps)
+    text = count(sum(isinstance(step, Kernel) for step in steps), "kernel")
+    text += f", {count(sum(isinstance(step, Call) for step in steps), 'library call')}"
+    return text + (f", {count(regions, 'region')}" if regions else "")
+
+
 def _roofline(program: KernelProgram, moved: int, machine: Machine) -> str:
     memory = moved / machine.memory_bandwidth
     compute = kernel_flops(program) / machine.flops + matrix_flops(program) / machine.matrix_flops
@@ -75,16 +107,12 @@ def host_calls(graph: Graph) -> Iterator[str]:
 def explain_program(title: str, lowered: Lowered, guards: Iterable[str], variants: Iterable[str]) -> str:
     """The report: graph, kernels and calls, decisions, bytes and flops, memory, guards, variants."""
     program = lowered.program.kernels
-    kernels = sum(isinstance(step, Kernel) for step in program.steps)
     moved, least, work = bytes_moved(program), least_bytes(program), kernel_flops(program) + matrix_flops(program)
     ratio = f" ({moved / least:.2f} times)" if least else ""
     sections = [
         (title, []),
         ("graph", [f"{len(lowered.traced.nodes)} nodes traced, {len(lowered.graph.nodes)} after the passes"]),
-        (
-            f"{count(kernels, 'kernel')}, {count(len(program.steps) - kernels, 'library call')}",
-            [_describe(program, s) for s in program.steps],
-        ),
+        (_counts(program), list(_described(program))),
         ("decisions", [str(d) for d in program.decisions] or ["none: there was nothing to choose"]),
         (
             "work",

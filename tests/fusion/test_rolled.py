@@ -212,6 +212,46 @@ def test_gathered_and_scattered_elements_are_checked() -> None:
     assert "is out of bounds" in show(kernel)
 
 
+def test_an_index_that_has_been_stored_anew_is_checked_again() -> None:
+    def step(i: Value, k: Value, s: Value, x: Value) -> Any:
+        s = s + ops.gather(x, get(k, 0), axis=0)
+        k = put(k, 10 * i, 0)
+        return k, s + ops.gather(x, get(k, 0), axis=0)
+
+    def total(k: Value, s: Value, x: Value) -> Any:
+        return for_(2, [k, s], lambda i, k, s: step(i, k, s, x))
+
+    args = np.array([3]), np.float64(0), RNG.random(5)
+    graph = graph_of(total, *(Aval(np.shape(a), np.asarray(a).dtype) for a in (np.zeros(2, np.int64), *args[1:])))
+    with pytest.raises(IndexError, match="index 10 is out of bounds for axis 0 with size 5"):
+        run(plan(verify_program(rolled_program(graph))), [np.array([3, 0]), *map(np.asarray, args[1:])])
+
+
+def test_checks_that_follow_from_loops_and_branches_are_dropped() -> None:
+    def sift(i: Value, x: Value) -> Value:
+        """Insertion: while j >= 0 and x[j] > v"""
+        v = get(x, i + 1)
+
+        def test(j: Value, x: Value) -> Value:
+            def beyond() -> Value:
+                inside = ops.bit_and(ops.ge(j, 0), ops.lt(j, 9))
+                return ops.gt(get(x, ops.check(j, inside, j, error="IndexError", message="{}")), v)
+
+            first = ops.ge(j, 0)
+            return if_(first, beyond, lambda: first)
+
+        def move(j: Value, x: Value) -> Any:
+            inside = ops.bit_and(ops.ge(j, 0), ops.lt(j + 1, 9))
+            k = ops.check(j, inside, j, error="IndexError", message="{}")
+            return k - 1, put(x, get(x, k), k + 1)
+
+        j, x = while_([i, x], test, move)
+        at = ops.check(j + 1, ops.bit_and(ops.ge(j + 1, 0), ops.lt(j + 1, 9)), error="IndexError", message="")
+        return put(x, v, at)
+
+    assert show(check(lambda x: for_(8, [x], sift), RNG.random(9))).count("check") == 1
+
+
 def test_rows_exchanged_by_arrays_of_indices() -> None:
     def step(i: Value, a: Value, k: Value) -> Value:
         rows = window(k, (i, 2))

@@ -85,7 +85,7 @@ def test_an_index_out_of_range_ends_the_program(expression: str) -> None:
 
 def test_sizes_that_do_not_fit_end_the_program() -> None:
     # Compiled code hands the call to NumPy, which has its own words.
-    with pytest.raises(ValueError, match="sizes differ|could not be broadcast"):
+    with pytest.raises(ValueError, match=r"sizes differ|could not be broadcast"):
         run_traced(lambda i, x: x[: i[0]] + x[: i[4]], I, X)
 
 
@@ -212,7 +212,7 @@ def test_values_that_a_mask_has_no_place_for() -> None:
     def write(x: Any, m: Any, v: Any) -> None:
         x[m] = v
 
-    with pytest.raises(ValueError, match="sizes differ|cannot assign 2 input values"):
+    with pytest.raises(ValueError, match=r"sizes differ|cannot assign 2 input values"):
         run_traced(write, X.copy(), MASKS["some"], X[:2])
     with pytest.raises(IndexError, match="boolean index did not match"):
         run_traced(lambda x, m: x[m], X, MASKS["some"][:3])

@@ -122,7 +122,7 @@ def kind_of(verdict: Verdict) -> str:
     elif detail.startswith("warnings"):
         detail = "warnings"
     else:
-        detail = re.sub(r"[\[(].*|\d.*", "", detail)[:40]
+        detail = re.sub(r"[\[(].*|\d.*", "", detail, flags=re.DOTALL)[:40]
     return f"{verdict.kind}: {detail}"
 
 
@@ -143,9 +143,9 @@ class Tally:
         self.host_calls += verdict.host_calls > 0
         self.replayed += verdict.replays > 0
         self.raised += verdict.raised > 0
-        if verdict.kind == "refused":
-            self.reasons[re.sub(r"\d+", "#", verdict.detail)[:100]] += 1
-        if verdict.kind in ("equal", "refused", "invalid"):
+        if verdict.kind in ("refused", "uncompiled"):
+            self.reasons[re.sub(r"\d+", "#", verdict.detail.removeprefix("call 0: "))[:120]] += 1
+        if verdict.kind in ("equal", "refused", "uncompiled", "invalid"):
             return False
         seen = self.failures.setdefault(kind_of(verdict), [])
         seen.append(number)

@@ -9,6 +9,10 @@ from programs.drawn.outcomes import judge
 
 # Name: what `program` does with its arguments; what the arguments are.
 FOUND = {
+    "a constant that some vector loop was the first to make is known everywhere": (
+        ["for v in x:", "    assert 0 <= x[v % 33] < 40 or x.sum() > 1.5", "    x[...] ^= np.zeros_like(x)"],
+        "np.arange(33)",
+    ),
     "a mask's elements are taken from the array itself, although it is also stored reshaped": (
         ["for _ in range(3):", "    inside = x < 4", "    a = x[inside]", "    y[inside] = a", "    x[inside] = a + 1"],
         "np.arange(12).reshape(3, 4), np.ones((3, 4))",
@@ -28,11 +32,30 @@ FOUND = {
 }
 
 
+# As above, where the sizes of the last call differ.
+RESIZED = {
+    "a flat array's rows are as long as they are, not as they may become": (
+        ["for _ in range(2):", "    x[...] = y", "return x"],
+        "np.zeros((2, 3)), np.arange(6).reshape(2, 3)",
+        "np.zeros((3, 2)), np.arange(6).reshape(3, 2)",
+    ),
+}
+
+
 @pytest.mark.parametrize("name", FOUND)
 def test_agrees(name: str) -> None:
     lines, arguments = FOUND[name]
+    check(lines, arguments, arguments)
+
+
+@pytest.mark.parametrize("name", RESIZED)
+def test_agrees_on_other_sizes(name: str) -> None:
+    check(*RESIZED[name])
+
+
+def check(lines: list[str], arguments: str, last: str) -> None:
     parameters = ", ".join("xyz"[: len(eval(f"({arguments},)", {"np": np}))])
     body = "".join(f"    {line}\n" for line in lines)
-    text = f"import numpy as np\n\ndef arguments(call):\n    return ({arguments},)\n\ndef program({parameters}):\n{body}"
-    verdict = judge(text, exact=True)
+    made = f"def arguments(call):\n    return ({arguments},) if call < 2 else ({last},)\n"
+    verdict = judge(f"import numpy as np\n\n{made}\n\ndef program({parameters}):\n{body}", exact=True)
     assert verdict.kind == "equal", verdict.detail

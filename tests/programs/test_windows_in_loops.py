@@ -242,6 +242,24 @@ def weighted(x: Any) -> Any:
     return s
 
 
+def sieve(x: Any) -> Any:
+    n = len(x)
+    s = np.ones(n, bool)
+    s[:2] = False
+    for i in range(2, n):
+        if s[i]:
+            s[i * i :: i] = False
+    return np.flatnonzero(s)
+
+
+def strides(x: Any) -> Any:
+    out = np.zeros(len(x))
+    for k in range(1, len(x)):
+        out[k] = x[::k].sum()
+        x[k::k] += 1
+    return out
+
+
 PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (cholesky, (S,)), (lu, (S,)), (trisolv, (np.linalg.cholesky(S), B)), (syrk, (M, RNG.random((N, 5)))), (csr, CSR), (csr2, CSR),
     (durbin, (B,)), (gram, (RNG.random((8, 5)),)), (ludcmp, (S, B)), (symm, (RNG.random((N, 5)), M, RNG.random((N, 5)))),
@@ -264,7 +282,7 @@ def test_a_loop_over_what_a_mask_picks(monkeypatch: pytest.MonkeyPatch) -> None:
     check(weighted, B - 0.5)
 
 
-@pytest.mark.parametrize("function, arguments", [p for p in PROGRAMS if p[0] in (cholesky, lu, syrk, csr, conv2d, trmm)])
+@pytest.mark.parametrize("function, arguments", [p for p in PROGRAMS if p[0] in (cholesky, lu, syrk, csr, conv2d, trmm, nuss)])
 def test_what_loops_index_needs_no_check(function: Any, arguments: Any) -> None:
     graph = trace(function, tuple(x.copy() for x in arguments), {}).graph
     assert "check " not in str(graph)

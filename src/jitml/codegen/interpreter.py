@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from jitml.errors import LoweringError
 from jitml.fusion.interpret import compile_kernel
-from jitml.fusion.loops import Buffer, Kernel
+from jitml.fusion.loops import Buffer, Expr, Kernel
 from jitml.fusion.program import Call, Region
 from jitml.fusion.sizes import evaluate
 from jitml.memory.program import Place, Program
@@ -36,7 +36,7 @@ def run(program: Program, inputs: Sequence[Array]) -> list[Array]:
     memory = _Memory(program, list(inputs), [garbage(kernels.buffers[name]) for name in kernels.outputs], arena)
     _Run().program(program, memory)
     positions = {o: kernels.inputs.index(source) for o, source in kernels.aliases.items()}
-    results = [memory.inputs[positions[o]] if o in positions else memory.live(o) for o in kernels.outputs]
+    results = [memory.inputs[positions[o]] if o in positions else memory.result(o) for o in kernels.outputs]
     return results[:-1] if kernels.measured else results
 
 
@@ -103,8 +103,16 @@ class _Memory:
         """The part of a buffer that counts, where its true shape depends on values."""
         if name not in self.kernels.extents:
             return self.whole(name)
+        return self.whole(name)[tuple(map(slice, self._extents(self.kernels.extents[name])))]
+
+    def result(self, name: str) -> Array:
+        """An output as the caller gets it."""
+        exact = self.kernels.exact.get(name)
+        return self.live(name) if exact is None else self.live(name).reshape(self._extents(exact))
+
+    def _extents(self, extents: Sequence[Expr]) -> tuple[int, ...]:
         values = {size: int(self.whole(source.buffer)[()]) for size, source in self.kernels.sizes.items()}
-        return self.whole(name)[tuple(slice(evaluate(e, values)) for e in self.kernels.extents[name])]
+        return tuple(evaluate(e, values) for e in extents)
 
     def view(self, name: str, buffer: Buffer, offset: int = 0) -> Array:
         """A buffer's memory, seen as a step sees it, from the element at `offset` on."""

@@ -185,6 +185,7 @@ class _Collector:
         self.quotients: dict[tuple[Expr, int], int] = {}
         # Of symbols: names that are no sum, such as sizes. One inside a loop is called by its own path.
         self.limits: dict[Path, Range] = {}
+        self.products: dict[tuple[frozenset[tuple[Path, int]], ...], Path] = {}
 
     def body(self, statements: Sequence[Stmt], outer: Path, loops: tuple[Path, ...]) -> Iterator[Access]:
         for position, stmt in enumerate(statements):
@@ -297,12 +298,27 @@ class _Collector:
                 return None if a is None or b is None else _combined(a, b, 1)
             case Apply("mul", (x, Const(factor))) | Apply("mul", (Const(factor), x)):
                 return self.sum(x, scale * int(factor))
+            case Apply("mul", (x, y)):
+                product = self.product(_settled(self.sum(x, 1)), _settled(self.sum(y, 1)))
+                return None if product is None else {_CONSTANT: 0, product: scale}
             case Apply("floor_divide", (x, Const(divisor))):
                 return {self.quotient(x, int(divisor)): scale}
             case Apply("remainder", (x, Const(divisor))):  # x - x // d * d, so that the pair cancels in an address
                 a = self.sum(x, scale)
                 return None if a is None else _combined(a, {self.quotient(x, int(divisor)): scale}, -int(divisor))
-        return None  # a product of two counts, or a value
+        return None  # a value
+
+    def product(self, a: Form | None, b: Form | None) -> Path | None:
+        """The name of a product, of a loop's count and a size for instance: a symbol of the innermost loop that it changes in."""
+        if a is None or b is None:
+            return None
+        key = frozenset(a.items()), frozenset(b.items())
+        if key not in self.products:
+            inside = [path if path in self.loops else path[:-1] for path in {*a, *b} - {_CONSTANT} if path[0] >= 0]
+            place = (_SYMBOL - len(self.limits),)
+            self.products[key] = name = (*max(inside, key=len), *place) if inside else place
+            self.limits[name] = (-_FAR, _FAR)
+        return self.products[key]
 
     def quotient(self, x: Expr, divisor: int) -> Path:
         """The name of x // divisor: a path that no statement has."""

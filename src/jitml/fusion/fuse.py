@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any
@@ -53,8 +53,10 @@ def fuse(
         measure: outputs whose shape depends on values are to be shrunk to their true shape (`KernelProgram.measured`).
     """
     in_place = frozenset(graph.inputs[i] for i in (aliases or {}).values())
-    graph = behind_checks(expand(read_back(graph, in_place)))
-    return _Fusion(graph, dict(aliases or {}), dict(strides or {}), machine).run(measure=measure)
+    graph, flat = behind_checks(expand(read_back(graph, in_place))), dict[Value, Shape]()
+    if measure:
+        graph, flat = with_flat_results(graph, aliases or {})
+    return _Fusion(graph, dict(aliases or {}), dict(strides or {}), machine, flat).run(measure=measure)
 
 
 def behind_checks(graph: Graph) -> Graph:
@@ -68,9 +70,32 @@ def behind_checks(graph: Graph) -> Graph:
     return replace(graph, outputs=tuple(map(origin, graph.outputs)))
 
 
+def with_flat_results(graph: Graph, aliases: Mapping[int, int]) -> tuple[Graph, dict[Value, Shape]]:
+    """The same graph with new outputs flat whose strides the inputs tell, and nothing before; and their shapes.
+
+    What they hold is then the beginning of their memory, which need not be larger.
+    """
+    nodes, outputs, shapes = list(graph.nodes), list(graph.outputs), dict[Value, Shape]()
+    sizes = Sizes(graph)
+    for position, value in enumerate(graph.outputs):
+        is_flat = all(isinstance(n, int) for n in value.shape[1:])
+        if position not in aliases and not is_flat and sizes.from_inputs(value.size, graph.inputs) is not None:
+            outputs[position] = flat = Value(value.aval.with_shape((value.size,)))
+            nodes.append(Node(ops.reshape, (value,), {"shape": flat.shape}, (flat,)))
+            shapes[flat] = value.shape
+    return replace(graph, nodes=tuple(nodes), outputs=tuple(outputs)), shapes
+
+
 class _Fusion:
-    def __init__(self, graph: Graph, aliases: dict[int, int], strides: dict[int, tuple[int, ...]], machine: Machine) -> None:
-        self.graph, self.aliases, self.strides, self.machine = graph, aliases, strides, machine
+    def __init__(
+        self,
+        graph: Graph,
+        aliases: dict[int, int],
+        strides: dict[int, tuple[int, ...]],
+        machine: Machine,
+        flat: Mapping[Value, Shape],
+    ) -> None:
+        self.graph, self.aliases, self.strides, self.machine, self.flat = graph, aliases, strides, machine, flat
         self.names = name_values(graph)
         self.makers = graph.producers()
         self.sizes = Sizes(graph)
@@ -114,9 +139,9 @@ class _Fusion:
             else:
                 self.write_loops(g)
         self.steps += copies
-        measured: dict[str, tuple[int | None, ...]] = {}
-        if measure and any(not v.aval.is_static for k, v in enumerate(self.graph.outputs) if k not in self.aliases):
-            measured = self.measure(outputs)
+        exact = self.exact_shapes(outputs) if measure else {}
+        measured = self.measure(outputs, exact) if measure else {}
+        if measured:
             outputs = (*outputs, self.steps[-1].writes[0])
         return KernelProgram(
             self.buffers,
@@ -127,6 +152,7 @@ class _Fusion:
             tuple(self.steps),
             {name: source for name, source in self.sources.items() if source.low is not None},
             self.extents,
+            exact,
             measured,
             (*grouping.decisions, *self.decisions),
         )
@@ -172,18 +198,37 @@ class _Fusion:
             names.append(name)
         return tuple(names), copies, alias_names
 
-    def measure(self, outputs: tuple[str, ...]) -> dict[str, tuple[int | None, ...]]:
-        """A last step that writes down the true extents of outputs, in an output of its own."""
+    def measure(self, outputs: tuple[str, ...], exact: Collection[str]) -> dict[str, tuple[int | None, ...]]:
+        """A last step that writes down the true extents of outputs that only the run tells, in an output of its own."""
         measured: dict[str, tuple[int | None, ...]] = {}
         found: list[Expr] = []
-        for name, value in zip(outputs, self.graph.outputs):
-            if not value.aval.is_static:
+        for position, (name, value) in enumerate(zip(outputs, self.graph.outputs)):
+            if position not in self.aliases and not value.aval.is_static and name not in exact:
                 unknown = iter(range(len(found), len(found) + value.ndim))
                 measured[name] = tuple(next(unknown) if isinstance(n, Dim) else None for n in value.shape)
                 found += [self.sizes.expr(n) for n in value.shape if isinstance(n, Dim)]
+        if not measured:
+            return {}
         out = self.add_buffer("shapes", I64, (len(found),))
         self.emit("shapes", tuple(Store(out.name, (Const(k),), e) for k, e in enumerate(found)), (out,))
         return measured
+
+    def exact_shapes(self, outputs: tuple[str, ...]) -> dict[str, tuple[Expr, ...]]:
+        """The true shapes of new outputs, if they follow from the inputs and such memory is the start of the largest.
+
+        What is compressed may be stored one element beyond its end.
+        """
+        exact: dict[str, tuple[Expr, ...]] = {}
+        for position, (name, value) in enumerate(zip(outputs, self.graph.outputs)):
+            maker = self.makers.get(value)
+            if value.aval.is_static or position in self.aliases or (maker is not None and maker.op is ops.compress):
+                continue
+            if not all(isinstance(n, int) for n in value.shape[1:]):
+                continue
+            shape = [self.sizes.from_inputs(n, self.graph.inputs) for n in self.flat.get(value, value.shape)]
+            if None not in shape:
+                exact[name] = tuple(e for e in shape if e is not None)
+        return exact
 
     def temporary(self, dtype: DType, shape: Shape, strides: tuple[int, ...] | None = None) -> Buffer:
         self.temporaries += 1

@@ -18,6 +18,7 @@ from jitml.fusion.groups import WHOLE, Group, Recorder, collect_cuts, split_for_
 from jitml.fusion.loops import Const, Var
 from jitml.fusion.lower import lowering
 from jitml.fusion.lower.compaction import has_cuts_at_values
+from jitml.fusion.lower.index_maps import packed
 from jitml.fusion.lower.points import Index, targets
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.machine import Machine
@@ -153,6 +154,8 @@ class _Sweep:
         if node.op is not ops.reshape or node.inputs[0] in self.strided:
             return users
         value, source = node.output, node.inputs[0]
+        if not (value.aval.is_static and source.aval.is_static):  # rows of the largest shape are further apart
+            return users
         # An update in place starts from its operand's own buffer; a window's loops load elements at their places in the shape.
         through = [
             g
@@ -201,19 +204,24 @@ class _Sweep:
             )
         elif users and not must:
             self.decide(value, "stored", self.why_not_inline(node, users))
-        for home, index in self.homes(value, users):
-            if self.may_inline(node, home) and self.connect(home, [g for g in users if g is not home]):
-                home.stores[value] = index
-                self.stored[value] = home
-                self.inline(node, home)
+        for g, index in self.homes(value, users):
+            if self.may_inline(node, g) and self.connect(g, [h for h in users if h is not g]):
+                g.stores[value] = index
+                self.stored[value] = g
+                self.inline(node, g)
                 return
         if node.op in targets and self.updates_in_place(node):
             self.place_update(node, users)
             return
         fresh = self.new_group(users)
-        index = fresh.place(value.shape, "x")
-        fresh.stores[value] = index
-        fresh.want(value, index, frozenset(fresh.axes))
+        if node.op is ops.reshape and value.ndim == 1 and not all(isinstance(n, int) for n in node.inputs[0].shape[1:]):
+            # Loops over the operand: a multiplication gives the element's place, where the other way needs a division.
+            shape = node.inputs[0].shape
+            home: Index = (packed(fresh.place(shape, "x"), shape, self.sizes.expr),)
+        else:
+            home = fresh.place(value.shape, "x")
+        fresh.stores[value] = home
+        fresh.want(value, home, frozenset(fresh.axes))
         self.stored[value] = fresh
         self.inline(node, fresh)
 

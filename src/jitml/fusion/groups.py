@@ -137,7 +137,7 @@ class Recorder:
 
     def __init__(self, group: Group, index: Index, reach: frozenset[str]) -> None:
         self.b = Scalars()
-        self.ranges, self.sizes = group.ranges, group.sizes
+        self.ranges, self.sizes, self.axes = group.ranges, group.sizes, group.axes
         self.reads: dict[tuple[Value, Index | None], None] = {}
         self.cuts: list[tuple[Expr, int, int]] = []
         self._script: list[bool] = []

@@ -371,6 +371,7 @@ class _Parser:
         aliases: dict[str, str] = {}
         sizes: dict[str, SizeSource] = {}
         extents: dict[str, tuple[Expr, ...]] = {}
+        exact: dict[str, tuple[Expr, ...]] = {}
         measured: dict[str, tuple[int | None, ...]] = {}
         steps: list[Step] = []
         while not self.accept("}"):
@@ -388,10 +389,11 @@ class _Parser:
                 self.expect(":")
                 sizes[name] = SizeSource(source, low, self.integer())
                 self.dtypes[name] = I64
-            elif self.accept("extent"):
+            elif self.token in ("extent", "exact"):
+                table = extents if self.next() == "extent" else exact
                 name = self.name()
                 self.expect("=", "[")
-                extents[name] = self.sequence(self.expression, "]")
+                table[name] = self.sequence(self.expression, "]")
             elif self.accept("measured"):
                 name = self.name()
                 self.expect("=", "[")
@@ -405,7 +407,7 @@ class _Parser:
                     constants[buffer.name] = np.array(self.literal(), buffer.dtype).reshape(buffer.shape)
             else:
                 steps.append(self.call())
-        return KernelProgram(buffers, inputs, outputs, constants, aliases, tuple(steps), sizes, extents, measured)
+        return KernelProgram(buffers, inputs, outputs, constants, aliases, tuple(steps), sizes, extents, exact, measured)
 
     def literal(self) -> Any:
         """A number or nested list of them."""

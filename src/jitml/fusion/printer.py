@@ -204,6 +204,7 @@ def show_program(
     lines += [f"  alias {output} = {source}" for output, source in program.aliases.items()]
     lines += [f"  size {name} = {s.buffer} in {s.low}:{s.high}" for name, s in program.sizes.items()]
     lines += [f"  extent {name} = [{_list(extents)}]" for name, extents in program.extents.items()]
+    lines += [f"  exact {name} = [{_list(extents)}]" for name, extents in program.exact.items()]
     for name, places in program.measured.items():
         lines.append(f"  measured {name} = [{', '.join('_' if k is None else str(k) for k in places)}]")
     lines = [indent + line for line in lines]

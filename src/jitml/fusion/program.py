@@ -102,7 +102,8 @@ class KernelProgram:
     aliases: output name -> input name: the caller's array that this output must end up in (a mutated argument).
     sizes: the size variables, and where their values lie (`fusion/sizes.py`).
     extents: of the buffers whose true shape is not that of their memory, the true shape over size variables.
-    measured: outputs to be shrunk to their true shape -> for each axis, where its extent stands in the last output, which
+    exact: outputs whose memory has their true shape -> that shape over size variables that inputs hold.
+    measured: other outputs to be shrunk to their true shape -> for each axis, where its extent stands in the last output, which
     is an array i64 for this purpose only (None: it is the memory's).
     """
 
@@ -114,5 +115,6 @@ class KernelProgram:
     steps: tuple[Step, ...]
     sizes: Mapping[str, SizeSource] = field(default_factory=dict)
     extents: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
+    exact: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
     measured: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     decisions: tuple[Decision, ...] = field(default=(), compare=False)

@@ -68,6 +68,6 @@ def _combining(loop: Loop) -> set[str]:
 def _apart(store: Access, other: Access, path: Path, known: Accesses) -> bool:
     """Whether two accesses can meet only within one iteration of the loop at `path`."""
     around = (p for p in known.loops if p == path[: len(p)])
-    shared = (*around, *(p for p in known.names if p[:-1] == path[: len(p) - 1]))
+    shared = (*around, *(p for p in known.names if len(p) <= len(path) and p[:-1] == path[: len(p) - 1]))
     forms: list[tuple[Form | None, Form | None]] = [(store.address, other.address), *zip(store.axes, other.axes)]
     return any(coincide_only_together(a, b, shared, (path,), known.last) for a, b in forms)

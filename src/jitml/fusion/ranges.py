@@ -14,10 +14,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from jitml.fusion.loops import Apply, Const, Expr, Load, Loop, Var
+from jitml.fusion.loops import Apply, Const, Expr, If, Load, Loop, Update, Var, walk, walk_expression
 from jitml.ir.types import BOOL, I64, DType, is_integer
 
 Sum: TypeAlias = dict[Hashable, Fraction]  # atom -> coefficient; None -> the constant
+_ROUNDED = 1.001  # more than a few roundings make of a number
 _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
 
@@ -50,7 +51,7 @@ class Ranges:
     def __init__(self, values: Mapping[str, tuple[int, int] | None]) -> None:
         self.values = values
         self.names: dict[str, Sum] = {}
-        self.conditions: dict[str, Expr] = {}
+        self.values_of: dict[str, Expr] = {}  # what names of conditions and of floating-point numbers stand for
         self.wanted: dict[str, Expr] = {}  # names of what is at least something
         self.lower: dict[Hashable, tuple[Sum, ...]] = {}
         self.upper: dict[Hashable, tuple[Sum, ...]] = {}
@@ -58,32 +59,49 @@ class Ranges:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        before = self.names, self.conditions, self.lower, self.upper
-        self.names, self.conditions = dict(self.names), dict(self.conditions)
+        before = self.names, self.values_of, self.lower, self.upper
+        self.names, self.values_of = dict(self.names), dict(self.values_of)
         self.lower, self.upper = dict(self.lower), dict(self.upper)
         try:
             yield
         finally:
-            self.names, self.conditions, self.lower, self.upper = before
+            self.names, self.values_of, self.lower, self.upper = before
 
     # -------------------------------------------------------------------------------------------------- learning
 
     def define(self, name: str, value: Expr) -> None:
         """A `Let`: from now on the name is that sum, or that condition."""
-        if value.dtype == BOOL:
-            self.conditions[name] = value
         if isinstance(value, Apply) and value.fn == "maximum":
             self.wanted[name] = value
         if is_integer(value.dtype):
             self.names[name] = self.sum(value)
-        else:
-            self.forget(name)
+            return
+        self.forget(name)
+        self.values_of[name] = value
+
+    def define_now(self, name: str, value: Expr) -> None:
+        """A `Let` where stores are about: what is loaded is a thing of its own, and no other load of that element is it."""
+        if not any(isinstance(e, Load) for e in walk_expression(value)):
+            self.define(name, value)
+            return
+        least, most = Ranges({}).bounds(value) if is_integer(value.dtype) else (None, None)
+        self.forget(name, None if least is None else Const(least), None if most is None else Const(most))
 
     def forget(self, name: str, least: Expr | None = None, most: Expr | None = None) -> None:
         """A name of which nothing is known but perhaps bounds: a cell."""
         lower = () if least is None else (self.sum(least),)
         upper = () if most is None else (self.sum(most),)
+        self.values_of = {n: value for n, value in self.values_of.items() if n != name and name not in _names(value)}
         self.names[name] = {self.atom((name, len(self.age)), lower, upper): Fraction(1), None: Fraction(0)}
+
+    def learn(self, stmt: If) -> None:
+        """After a branch: a truth that the other branch makes false is true only where the condition was (`a and b`)."""
+        changed = {s.cell for s in walk((stmt,)) if isinstance(s, Update)}
+        for update in stmt.orelse:
+            if isinstance(update, Update) and update.value in (Const(False, BOOL), stmt.condition):
+                once = sum(isinstance(s, Update) and s.cell == update.cell for s in walk(stmt.orelse)) == 1
+                if once and not _names(stmt.condition) & changed:
+                    self.define_now(update.cell, stmt.condition)
 
     def enter(self, loop: Loop) -> None:
         """The loop's index: start + step * count, with 0 <= count <= (stop - start - 1) // step."""
@@ -107,8 +125,8 @@ class Ranges:
     def assume(self, condition: Expr, holds: bool = True) -> None:
         """A condition that holds (or does not) from here to the end of the scope."""
         match condition:
-            case Var(name) if name in self.conditions:
-                self.assume(self.conditions[name], holds)
+            case Var(name) if name in self.values_of:
+                self.assume(self.values_of[name], holds)
             case Apply("bit_and" | "mul", (a, b)) if holds and condition.dtype == BOOL:
                 self.assume(a)
                 self.assume(b)
@@ -117,6 +135,9 @@ class Ranges:
                 self.assume(b, False)
             case Apply("bit_not", (a,)):
                 self.assume(a, not holds)
+            case Apply("select", (a, b, c)) if holds and condition.dtype == BOOL and c in (a, Const(False, BOOL)):  # a and b
+                self.assume(a)
+                self.assume(b)
             case Apply(fn, (a, b)) if fn in _NEGATED and is_integer(a.dtype):
                 self.compare(fn if holds else _NEGATED[fn], self.sum(a), self.sum(b))
 
@@ -134,6 +155,9 @@ class Ranges:
         bound = times({atom: k for atom, k in total.items() if atom != youngest}, -1 / c)
         table = self.lower if c > 0 else self.upper
         table[youngest] = (*table.get(youngest, ()), bound)
+        # Between it and each bound on the other side there is room: `0 < j` and `j < i` say something of i.
+        for other in (self.upper if c > 0 else self.lower).get(youngest, ()):
+            self.at_least_zero(plus(other, bound, -1) if c > 0 else plus(bound, other, -1))
 
     # ----------------------------------------------------------------------------------------------------- asking
 
@@ -144,12 +168,14 @@ class Ranges:
         return None if least is None else -least, self.most(total)
 
     def holds(self, condition: Expr) -> bool:
-        """Whether a condition is known to be true."""
+        """Whether a condition is known to be true. Nothing is known of what it loads itself."""
+        if any(isinstance(e, Load) for e in walk_expression(condition)):
+            return False
         match condition:
             case Const(value):
                 return bool(value)
-            case Var(name) if name in self.conditions:
-                return self.holds(self.conditions[name])
+            case Var(name) if name in self.values_of:
+                return self.holds(self.values_of[name])
             case Apply("bit_and" | "mul", (a, b)) if condition.dtype == BOOL:
                 return self.holds(a) and self.holds(b)
             case Apply("bit_or" | "add", (a, b)) if condition.dtype == BOOL:
@@ -158,7 +184,28 @@ class Ranges:
                 gap = plus(self.sum(b), self.sum(a), -1) if fn in ("lt", "le") else plus(self.sum(a), self.sum(b), -1)
                 below = self.most(times(gap, -1))  # the least gap is -below
                 return below is not None and -below >= (fn in ("lt", "gt"))
+            case Apply("le", (Apply("abs", (x,)), Const(most))) if x.dtype.kind == "f":
+                limits = self.float_bounds(x)
+                return limits is not None and max(map(abs, limits)) * _ROUNDED < most
         return False
+
+    def float_bounds(self, expr: Expr) -> tuple[float, float] | None:
+        """Limits of a sum or product of integers in floating point, but for rounding."""
+        match expr:
+            case Const(value):
+                return float(value), float(value)
+            case Var(name) if name in self.values_of:
+                return self.float_bounds(self.values_of[name])
+            case Apply("convert", (x,)) if is_integer(x.dtype):
+                least, most = self.bounds(x)
+                return None if least is None or most is None else (float(least), float(most))
+            case Apply("add" | "sub" | "mul" as fn, (x, y)):
+                a, b = self.float_bounds(x), self.float_bounds(y)
+                if a is None or b is None:
+                    return None
+                ends = [p + q if fn == "add" else p - q if fn == "sub" else p * q for p in a for q in b]
+                return min(ends), max(ends)
+        return None
 
     def most(self, total: Sum) -> int | None:
         bound = self._most(total)
@@ -255,6 +302,10 @@ class Ranges:
             case Load(buffer) if (known := self.values.get(buffer)) is not None:
                 return (constant(known[0]),), (constant(known[1]),)
         return _dtype_limits(_narrow(expr))
+
+
+def _names(expr: Expr) -> set[str]:
+    return {e.name for e in walk_expression(expr) if isinstance(e, Var)}
 
 
 def _least(a: int | None, b: int | None) -> tuple[Sum, ...]:

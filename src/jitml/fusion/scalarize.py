@@ -49,7 +49,7 @@ class _Needs:
 
     def __init__(self, group: Group, ranges: Ranges) -> None:
         self.b = Scalars()
-        self.ranges, self.sizes = ranges, group.sizes
+        self.ranges, self.sizes, self.axes = ranges, group.sizes, group.axes
         self.wanted: dict[Value, dict[Index, None]] = {}
 
     def read(self, node: Node, operand: int, index: Index) -> Scalar:
@@ -71,7 +71,7 @@ class _Builder:
     """Answers a rule with the scalars of its operands."""
 
     def __init__(self, b: Scalars, group: Group, ranges: Ranges, names: Mapping[Value, str]) -> None:
-        self.b, self.ranges, self.names, self.sizes = b, ranges, names, group.sizes
+        self.b, self.ranges, self.names, self.sizes, self.axes = b, ranges, names, group.sizes, group.axes
         self.made: dict[tuple[Value, Index], Scalar] = {}
         self.cells: dict[Value, Scalar] = {}
 

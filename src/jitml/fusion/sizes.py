@@ -7,8 +7,9 @@ it lies: it is clamped to them, so that no access leaves its buffer whatever the
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from jitml.errors import LoweringError
@@ -22,16 +23,26 @@ from jitml.fusion.loops import (
     Stmt,
     Var,
     add,
+    as_expr,
     mul,
     sub,
     walk_expression,
     walk_expressions,
 )
+from jitml.ir import ops
 from jitml.ir.dims import Size, Sym
 from jitml.ir.graph import Graph, Value
-from jitml.ir.types import I64
+from jitml.ir.types import I64, Aval
 
 Shape = tuple[Size, ...]
+_ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floor_divide": lambda x, y: x // y if y else 0,
+    "minimum": min,
+    "maximum": max,
+}
 _TAKEN = re.compile(r"([bcijkrstvxy]|row|in)\d*(_\d+)*b*")  # names that lowering and schedules use
 
 
@@ -109,6 +120,27 @@ class Sizes:
             total = total + term if factor > 0 else total - term
         return total
 
+    def from_inputs(self, size: Size, inputs: Collection[Value]) -> Expr | None:
+        """A size over variables that inputs hold alone; None if the program must run to know it."""
+        if isinstance(size, int):
+            return Const(size)
+        made = {sym: self._from_inputs(self.values[sym], inputs) for sym in size.syms}
+        return None if None in made.values() else as_expr(size.evaluate(made))
+
+    def _from_inputs(self, value: Value, inputs: Collection[Value]) -> Expr | None:
+        node = self._makers.get(value)
+        if node is None:
+            return Var(self._bound[value]) if value in inputs and value in self._bound else None
+        if node.op is ops.full:
+            return Const(int(node.params["value"]))
+        if node.op is ops.check:
+            return self._from_inputs(node.inputs[0], inputs)
+        if node.op.name not in _ARITHMETIC or value.aval != Aval((), I64):
+            return None
+        operands = [self._from_inputs(v, inputs) for v in node.inputs]
+        known = tuple(e for e in operands if e is not None)
+        return Apply(node.op.name, known) if len(known) == len(operands) else None
+
     @property
     def loaded(self) -> tuple[Value, ...]:
         """The values of all variables."""
@@ -139,9 +171,8 @@ def evaluate(expr: Expr, values: Mapping[str, int]) -> int:
             return int(value)
         case Var(name):
             return values[name]
-        case Apply("add" | "sub" | "mul" as fn, (x, y)):
-            a, b = evaluate(x, values), evaluate(y, values)
-            return a + b if fn == "add" else a - b if fn == "sub" else a * b
+        case Apply(fn, (x, y)) if fn in _ARITHMETIC:
+            return _ARITHMETIC[fn](evaluate(x, values), evaluate(y, values))
     raise LoweringError(f"{expr} is no size")
 
 

@@ -7,7 +7,6 @@ depends on; the check may stand in an earlier kernel. So is one that counts from
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -34,10 +33,10 @@ from jitml.fusion.loops import (
     Var,
     While,
     expressions,
-    sub,
     walk,
     walk_expression,
 )
+from jitml.fusion.monotone import courses
 from jitml.fusion.printer import show_expr
 from jitml.fusion.program import KernelProgram, Region
 from jitml.fusion.races import races
@@ -153,9 +152,7 @@ class _Verifier:
         self.inits: dict[str, Expr] = {}  # what each cell starts from
         self.places: set[str] = set()  # numbers that the kernel begins by loading
         self.origins: dict[str, frozenset[str]] = {}  # the buffers that a variable's value depends on
-        lets = [s for s in walk(kernel.body) if isinstance(s, Let)]
-        count = Counter(s.name for s in lets)
-        self.lets = {s.name: s.value for s in lets if count[s.name] == 1 and s.value.dtype == I64}
+        self.courses = courses(kernel.body)
 
     def error(self, message: str) -> VerificationError:
         source = self.kernel.sources[0] if self.kernel.sources else None
@@ -203,6 +200,8 @@ class _Verifier:
                 self.forget_updated(stmt)
             self.statement(stmt, around)
             self.forget_updated(stmt)
+            if isinstance(stmt, If):
+                self.ranges.learn(stmt)
 
     def forget_updated(self, stmt: Stmt) -> None:
         """What was known of cells that a statement changes holds no longer."""
@@ -212,11 +211,9 @@ class _Verifier:
 
     def forget(self, cell: str) -> None:
         """A cell of integers that only rises, or only falls, is still bounded by what it started from."""
-        init = self.inits[cell]
-        rises = falls = False
-        if init.dtype == I64:
-            rises, falls = self.steps(cell)
-        self.ranges.forget(cell, init if rises else None, init if falls else None)
+        init, course = self.inits[cell], self.courses.get(cell)
+        least, most = (None, None) if course is None else (init if course.rises else None, init if course.falls else None)
+        self.ranges.forget(cell, least, most)
 
     def statement(self, stmt: Stmt, around: tuple[Loop, ...]) -> None:
         match stmt:
@@ -270,20 +267,6 @@ class _Verifier:
                 self.values[buffer] = None
             elif (before := self.values.get(buffer, (least, greatest))) is not None:
                 self.values[buffer] = (min(least, before[0]), max(greatest, before[1]))
-
-    def steps(self, cell: str) -> tuple[bool, bool]:
-        """Whether every update adds something that is never negative, or never positive, whatever surrounds it."""
-        rises = falls = True
-        ranges = Ranges({})
-        for name, value in self.lets.items():
-            ranges.define(name, value)
-        for stmt in walk(self.kernel.body):
-            if isinstance(stmt, Update) and stmt.cell == cell:
-                least, most = ranges.bounds(stmt.value if stmt.combine == "add" else sub(stmt.value, Var(cell)))
-                is_sum = stmt.combine in ("add", None)
-                rises = rises and is_sum and least is not None and least >= 0
-                falls = falls and is_sum and most is not None and most <= 0
-        return rises, falls
 
     def loop(self, loop: Loop, around: tuple[Loop, ...]) -> None:
         self.expect(loop.start, I64, "a loop's start")

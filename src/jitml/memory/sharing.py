@@ -98,11 +98,16 @@ class Sharing:
         if isinstance(step, Call) and step.name == "copy" and read in step.reads:
             self.dropped.add(n)  # a copy onto itself
 
+    def are_alike(self, a: str, b: str) -> bool:
+        """Whether two buffers have one layout, and as many elements that count: some memory is no larger than that."""
+        same = same_layout(self.program.buffers[a], self.program.buffers[b])
+        return same and self.program.extents.get(a) == self.program.extents.get(b)
+
     def is_free(self, n: int, read: str, written: str) -> bool:
         """Whether `read` ends and `written` begins in step n, and their storages could be one."""
         if self.lives[read].last != n or self.lives[written].first != n or read in self._given:
             return False
-        if not same_layout(self.program.buffers[read], self.program.buffers[written]):
+        if not self.are_alike(read, written):
             return False
         homes = {self.home(read), self.home(written)}
         callers = homes & self._callers
@@ -141,7 +146,7 @@ class Sharing:
         chain = self.chain(output, source)
         start, first = chain[0], self.lives[chain[0]].first
         steps = self.program.steps
-        if first >= len(steps) or not same_layout(self.program.buffers[start], self.program.buffers[source]):
+        if first >= len(steps) or not self.are_alike(start, source):
             return False
         if self.lives[source].last > first or (may_fail and any(has_check(step) for step in steps[first:])):
             return False

@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
+from jitml.ir.types import I64, Aval
+from jitml.numpy.operands import spread_size
 from jitml.numpy.reshaping import flipped, same
 from jitml.trace.places import known_integer, place_of
 from jitml.trace.sizes import larger, number, once, quotient, smaller, span, value_of_size, wrapped
+from jitml.trace.storage import Step
 from jitml.trace.tracers import TracedArray, view
 
 
@@ -24,7 +27,7 @@ class Window:
 
     start: Size | Value
     size: Size
-    step: int = 1
+    step: Size = 1
     flipped: bool = False
 
 
@@ -58,10 +61,12 @@ def _checked(start: Size, place: Size, size: Size, axis: int) -> Value:
 
 def part(item: slice, size: Size) -> Window:
     """The window of a slice, clipped to the axis."""
-    step = 1 if item.step is None else known_integer(item.step)
+    step = 1 if item.step is None else place_of(item.step)
     start, stop = (None if n is None else place_of(n) for n in (item.start, item.stop))
-    if all(n is None or type(n) is int for n in (start, stop)) and type(size) is int:
+    if all(n is None or type(n) is int for n in (start, stop, step)) and type(size) is int:
         return _known_part(slice(start, stop, step), size)
+    if isinstance(step, Dim) and span(step)[0] <= 0:
+        step = known_integer(item.step)  # which way it goes decides where it begins
     if step == 0:
         raise ValueError("slice step cannot be zero")
     if step > 0 and stop is None and type(start) is int and start >= 0:
@@ -70,6 +75,7 @@ def part(item: slice, size: Size) -> Window:
         first = 0 if start is None else _clipped(start, size, 0, size)
         end = size if stop is None else _clipped(stop, size, 0, size)
         return Window(first, _length(end - first, step), step)
+    assert type(step) is int, "a step of the program is positive"
     first = size - 1 if start is None else _clipped(start, size, -1, size - 1)
     end = -1 if stop is None else _clipped(stop, size, -1, size - 1)
     length = _length(first - end, -step)
@@ -93,7 +99,7 @@ def _clipped(place: Size, size: Size, low: Size, high: Size) -> Size:
     return smaller(place if least >= 0 else larger(wrapped(place, size), low), high)
 
 
-def _length(distance: Size, step: int) -> Size:
+def _length(distance: Size, step: Size) -> Size:
     """How many steps fit, rounded up; 0 for a negative distance."""
     length = quotient(larger(distance, 0) + step - 1, step)
     assert length is not None, "a step is never -1 here"
@@ -102,6 +108,10 @@ def _length(distance: Size, step: int) -> Size:
 
 def window_view(x: TracedArray, windows: Sequence[Window]) -> TracedArray:
     """A view of x through a window on each axis."""
+    for axis, window in enumerate(windows):
+        if isinstance(window.step, Dim):
+            rest = [*windows[:axis], whole(x.sizes[axis]), *windows[axis + 1 :]]
+            return _every_so_many(window_view(x, rest), axis, window)
     flips = [axis for axis, window in enumerate(windows) if window.flipped]
     if all(type(w.start) is int and w.start == 0 and w.size == n and w.step == 1 for w, n in zip(windows, x.sizes)):
         return flipped(x, flips) if flips else same(x)
@@ -114,3 +124,16 @@ def window_view(x: TracedArray, windows: Sequence[Window]) -> TracedArray:
     starts = [w.start if isinstance(w.start, Value) else value_of_size(w.start) for w in windows]
     sizes = tuple(w.size for w in windows)
     return flipped(view(x, ops.dynamic_slice, *starts, sizes=sizes, step=step), flips)
+
+
+def _every_so_many(x: TracedArray, axis: int, window: Window) -> TracedArray:
+    """A view by a step that only the running program knows: the places are computed, gathered from and scattered to."""
+    step = window.step
+    assert not isinstance(window.start, Value), "a slice begins at a size"
+    index = ops.iota(shape=(window.size,), axis=0, dtype=I64)
+    places = ops.add(ops.mul(index, spread_size(step, index.shape)), spread_size(window.start, index.shape))
+    aval = ops.gather.aval(x.aval, places.aval, axis=axis)
+    assert isinstance(aval, Aval)
+    layout = tuple(s * step if n == axis else s for n, s in enumerate(x.layout))
+    steps = (*x.steps, Step(ops.gather, {"axis": axis}, x.aval, (places,)))
+    return TracedArray(x.storage, steps, aval, layout, x.writeable)

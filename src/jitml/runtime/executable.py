@@ -10,6 +10,7 @@ import ctypes
 import functools
 import weakref
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -18,9 +19,12 @@ import numpy as np
 from jitml.codegen.llvm.entry import ENTRY
 from jitml.codegen.llvm.kernel import NO_MEMORY
 from jitml.codegen.llvm.module import Module, emit_program
+from jitml.codegen.llvm.shapes import SHAPES
 from jitml.errors import FailedCheck
 from jitml.fusion.cost import kernel_flops, matrix_flops
 from jitml.fusion.loops import Buffer, Check
+from jitml.fusion.program import KernelProgram
+from jitml.fusion.sizes import evaluate
 from jitml.ir.ops.regions import exception_named
 from jitml.memory.program import Program
 from jitml.runtime import jit
@@ -102,10 +106,12 @@ class Executable:
 
     def _link_native(self) -> Any:
         """The program behind the native call, which reads and makes arrays itself."""
+        outputs = self.program.kernels.outputs
         return native_function(
             self._link(),
             self._inputs,
             self._outputs,
+            exact={outputs.index(name): len(shape) for name, shape in self.program.kernels.exact.items()},
             aliases=self._aliases,
             constants=self._constants,
             arena=self.program.arena_size,
@@ -120,7 +126,8 @@ class Executable:
 
         def run(*args: Any) -> list[Array] | tuple[int, ...]:
             inputs = [np.asarray(x, b.dtype) for x, b in zip(args, self._inputs, strict=True)]
-            outputs = [inputs[self._aliases[i]] if i in self._aliases else _empty(b) for i, b in enumerate(self._outputs)]
+            buffers = exact_buffers(self.program.kernels, inputs)
+            outputs = [inputs[self._aliases[i]] if i in self._aliases else _empty(b) for i, b in enumerate(buffers)]
             pointers = [array.ctypes.data for array in (*inputs, *outputs, *self._constants)]
             table, error = (ctypes.c_void_p * (len(pointers) + 1))(*pointers), (ctypes.c_int64 * 4)()
             arena = get_arena(self.program.arena_size) if self.program.arena_size else None
@@ -149,7 +156,7 @@ class Executable:
             elif name.endswith("_"):  # a Fortran name
                 addresses[name] = blas_address(name)
             # Anything else is libm's: the linker finds it in the process, and says so if it does not.
-        code = jit.link(objects, imports=addresses, exports=(ENTRY,))
+        code = jit.link(objects, imports=addresses, exports=(ENTRY, SHAPES) if self.program.kernels.exact else (ENTRY,))
         code.keep(self._hosts)
         return code
 
@@ -164,6 +171,19 @@ class Executable:
         message = check.message.format(*values[: len(check.values)])
         failure: FailedCheck = _failed_check(check.error)(message, source=check.source)
         return failure
+
+
+def exact_buffers(program: KernelProgram, inputs: Sequence[Array]) -> list[Buffer]:
+    """The outputs' buffers; those whose shape follows from the inputs have their true shape."""
+    buffers = [program.buffers[name] for name in program.outputs]
+    if not program.exact:
+        return buffers
+    given = dict(zip(program.inputs, inputs))
+    values = {name: int(given[source.buffer]) for name, source in program.sizes.items() if source.buffer in given}
+    for k, name in enumerate(program.outputs):
+        if name in program.exact:
+            buffers[k] = replace(buffers[k], shape=tuple(evaluate(e, values) for e in program.exact[name]))
+    return buffers
 
 
 def shrunk(outputs: list[Array], measured: Sequence[tuple[int | None, ...] | None]) -> list[Array]:

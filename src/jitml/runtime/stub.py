@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from jitml.codegen.llvm.entry import ENTRY
+from jitml.codegen.llvm.shapes import SHAPES
 from jitml.fusion.loops import Buffer
 from jitml.runtime.arena import arenas
 from jitml.runtime.jit import Code, generate, link, parse
@@ -73,8 +75,10 @@ declare ptr @jitml_arena(i64)
 @Py_None = external global i8
 @report_format = private constant [8 x i8] c"(LLLLL)\\00"
 
-%Header = type {{ i64, i64, i64, i64, i64, ptr }}  ; inputs, outputs, constants, arena bytes, whether to release the GIL, entry
-%Output = type {{ i64, ptr, i64, ptr, ptr }}       ; input it is (or -1), dtype, rank, shape, strides (or null)
+; inputs, outputs, constants, arena bytes, whether to release the GIL, entry, extents that the program says, function that does
+%Header = type {{ i64, i64, i64, i64, i64, ptr, i64, ptr }}
+; input it is (or -1), dtype, rank, shape, strides (or null), where among the extents that the program says (or -1)
+%Output = type {{ i64, ptr, i64, ptr, ptr, i64 }}
 
 define ptr @jitml_call(ptr %self, ptr %args, i64 %nargs) {{
   %descriptorp = getelementptr i8, ptr %self, i64 {DATA}
@@ -94,6 +98,8 @@ begin:
   %table = alloca ptr, i64 %entries
   %numbers = alloca i64, i64 %inputs
   %error = alloca [4 x i64]
+  %extents = extractvalue %Header %header, 6
+  %shapes = alloca i64, i64 %extents
   br label %input
 
 ; Each input's data pointer; of a Python number, the address of its value.
@@ -151,9 +157,16 @@ input.put:
 make:
   %list = call ptr @PyList_New(i64 %outputs)
   %no_list = icmp eq ptr %list, null
-  br i1 %no_list, label %raise, label %output
+  br i1 %no_list, label %raise, label %measure
+measure:
+  %says_shapes = icmp sgt i64 %extents, 0
+  br i1 %says_shapes, label %measure.call, label %output
+measure.call:
+  %say_shapes = extractvalue %Header %header, 7
+  call void %say_shapes(ptr %table, ptr %shapes)
+  br label %output
 output:
-  %o = phi i64 [ 0, %make ], [ %o.next, %output.put ]
+  %o = phi i64 [ 0, %measure ], [ 0, %measure.call ], [ %o.next, %output.put ]
   %more_outputs = icmp slt i64 %o, %outputs
   br i1 %more_outputs, label %output.look, label %constant
 output.look:
@@ -170,7 +183,11 @@ output.given:
 output.new:
   %dtype = extractvalue %Output %output.record, 1
   %rank64 = extractvalue %Output %output.record, 2
-  %shape = extractvalue %Output %output.record, 3
+  %known_shape = extractvalue %Output %output.record, 3
+  %place = extractvalue %Output %output.record, 5
+  %is_known = icmp slt i64 %place, 0
+  %own_shape = getelementptr i64, ptr %shapes, i64 %place
+  %shape = select i1 %is_known, ptr %known_shape, ptr %own_shape
   %strides = extractvalue %Output %output.record, 4
   %rank = trunc i64 %rank64 to i32
   call void @Py_IncRef(ptr %dtype)  ; PyArray_NewFromDescr takes a reference over
@@ -301,6 +318,7 @@ def native_function(
     inputs: Sequence[Buffer],
     outputs: Sequence[Buffer],
     *,
+    exact: Mapping[int, int],
     aliases: Mapping[int, int],
     constants: Sequence[Array],
     arena: int,
@@ -311,6 +329,7 @@ def native_function(
     Args:
         code: the program's, with its entry `jitml_run`.
         inputs, outputs: in the order of the program's table.
+        exact: position -> rank of the outputs whose shapes the program's `jitml_shapes` says.
         aliases: output position -> position of the input whose memory it is.
         constants: C-contiguous.
         arena: bytes of scratch.
@@ -318,11 +337,20 @@ def native_function(
     """
     shapes = [np.array(b.shape, np.int64) for b in outputs]
     strides = [np.array(b.element_strides, np.int64) * b.dtype.itemsize for b in outputs]
-    words = [len(inputs), len(outputs), len(constants), arena, int(release_gil), code["jitml_run"]]
+    words = [len(inputs), len(outputs), len(constants), arena, int(release_gil), code[ENTRY]]
+    words += [sum(exact.values()), code[SHAPES] if exact else 0]
     words += [_KINDS.get(b.dtype.name, 0) if not b.shape else 0 for b in inputs]
     for position, (buffer, shape, steps) in enumerate(zip(outputs, shapes, strides)):
         steps_address = 0 if buffer.is_c_contiguous else steps.ctypes.data
-        words += [aliases.get(position, -1), id(buffer.dtype), len(buffer.shape), shape.ctypes.data, steps_address]
+        place = sum(n for k, n in exact.items() if k < position) if position in exact else -1
+        words += [
+            aliases.get(position, -1),
+            id(buffer.dtype),
+            exact.get(position, len(buffer.shape)),
+            shape.ctypes.data,
+            steps_address,
+            place,
+        ]
     words += [array.ctypes.data for array in constants]
     descriptor = np.array(words, np.int64).view(_Descriptor)
     definition = _MethodDef(b"program", _native_call()["jitml_call"], _FASTCALL, b"A compiled program.")

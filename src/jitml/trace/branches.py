@@ -21,6 +21,7 @@ from jitml.trace.decisions import decisions, is_ours, site
 from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.names import Held, Kind, join, kind_of, same, take_apart, told, truth, value_as
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.sizes import NO_FACTS, Facts
 from jitml.trace.storage import Choice, Origin, Storage
 from jitml.trace.tracers import TracedArray
 
@@ -56,6 +57,7 @@ class Fork:
         self.site = site()
         self.source = user_source()
         self.test = truth(test)
+        self.facts = facts_of(test)
         self.sides: dict[bool, Side] = {}
         self.raising = decisions().raising.get(self.site, set())
         self._open: Side | None = None
@@ -67,6 +69,7 @@ class Fork:
         """Begin to record a branch; what a check has ruled out of the other one holds here, where no region is needed."""
         if not self.raising:
             self._open = self.sides[branch] = Side(branch)
+            self._open.body.trace.facts = self.facts[0 if branch else 1]
             self._open.body.resume()
             active_trace().root.open.append(self)
 
@@ -381,12 +384,24 @@ class Both(Fork):
         if self.raising:
             return right
         self.sides[not self.stops_if].ends["__jm_operand"] = right
-        return self.merge(["__jm_operand"])["__jm_operand"]
+        result = self.merge(["__jm_operand"])["__jm_operand"]
+        if type(result) is TracedNumber:
+            known = facts_of(self.left), facts_of(right)
+            holds, fails = (tuple(fact for facts in known for fact in facts[side]) for side in (0, 1))
+            result.facts = ((), fails) if self.stops_if else (holds, ())
+        return result
 
 
 def negation(x: Any) -> TracedNumber:
     """`not x`"""
-    return TracedNumber.of_value(active_trace(), ops.bit_not(truth(x)))
+    result = TracedNumber.of_value(active_trace(), ops.bit_not(truth(x)))
+    result.facts = facts_of(x)[::-1]
+    return result
+
+
+def facts_of(test: Any) -> Facts:
+    """What a condition says about sizes where it holds, and where it does not."""
+    return test.facts if type(test) is TracedNumber else NO_FACTS
 
 
 def require(ok: Any) -> None:

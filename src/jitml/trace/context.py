@@ -98,6 +98,7 @@ class Trace:
         self.sizes: dict[Sym, Value] = {}
         self.size_names: dict[Value, Dim] = {}
         self.size_limits: dict[Sym, tuple[Size, Size]] = {}  # where a Sym's limits are sizes themselves
+        self.facts: tuple[Dim, ...] = ()  # sizes that are not negative as long as this trace records: of a branch, its condition
         self.derived: dict[Any, Value] = {}  # quotients, minima, ... of sizes: computed once
         self._first: dict[Place, tuple[Slot, Dim]] = {}  # of places that are always equal
         # For host calls: whether they are allowed, what values are in this call, and which value of an enclosing trace an

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from jitml.ir.dims import Dim, resolve
 from jitml.ir.interpret import interpret
 from jitml.trace.context import current_trace
 from jitml.trace.storage import Step
@@ -22,7 +21,7 @@ from jitml.trace.tree import flatten, unflatten
 MISS = object()
 _NO_NUMBERS: Mapping[Any, int] = {}
 Array = np.ndarray[Any, Any]
-Execute = Callable[..., Sequence[Array]]  # one argument per graph input: arrays, or numbers for shape ()
+Execute = Callable[..., Sequence[Array]]  # one argument per graph input: arrays, or numbers for shape (); results in true shape
 
 
 def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
@@ -39,7 +38,7 @@ def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
     names |= {"MISS": MISS, "execute": execute, "spec": traced.out_spec, "unflatten": unflatten, "see": see, "copyto": np.copyto}
     if traced.numbers:
         body.append(f"z = {{{', '.join(f'n{n}: int(r[{position}])' for n, position in enumerate(traced.numbers.values()))}}}")
-        names |= {"shrunk": shrunk, "resolve": resolve, **{f"n{n}": number for n, number in enumerate(traced.numbers)}}
+        names |= {f"n{n}": number for n, number in enumerate(traced.numbers)}
     body += [f"copyto(s{array}, s{copy})" for array, copy in traced.copied]
     body.append(f"return {_result(traced, names)}")
     source = "def enter(leaves):\n" + "".join(f"    {line}\n" for line in body)
@@ -72,21 +71,10 @@ def _leaf(traced: Traced, result: Result, name: str, names: dict[str, Any]) -> s
                 return f"{base}[()]"
             if kind is not np.ndarray:
                 return f"{base}.item()"
-            shape = traced.graph.outputs[position].shape
-            if any(isinstance(n, Dim) for n in shape):
-                names[f"{name}s"] = shape
-                base = f"shrunk({base}, resolve({name}s, z))"
     if not steps and (writeable or isinstance(result, FromHost)):
         return base
     names[name] = steps
     return f"see({base}, {name}, {writeable}{', z' if traced.numbers else ''})"
-
-
-def shrunk(array: Array, shape: tuple[int, ...]) -> Array:
-    """An array of the largest shape, cut to its true one: a new array, contiguous as NumPy's own result is."""
-    if array.shape == shape:
-        return array
-    return np.array(array[tuple(map(slice, shape))], order="C")
 
 
 def see(array: Array, steps: Sequence[Step], writeable: bool, numbers: Mapping[Any, int] = _NO_NUMBERS) -> Array:

@@ -26,7 +26,7 @@ from jitml.ir.types import BOOL, F64, I64
 from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.registry import call
-from jitml.trace.sizes import HIGHEST, LOWEST, checked, compute, value_of_size
+from jitml.trace.sizes import HIGHEST, LOWEST, NO_FACTS, Facts, checked, compute, facts_of_comparison, value_of_size
 
 _DTYPES: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64}
 
@@ -34,7 +34,7 @@ _DTYPES: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64}
 class TracedNumber:
     """A Python number in a trace."""
 
-    __slots__ = ("concrete", "size", "slot", "trace", "value")
+    __slots__ = ("concrete", "facts", "size", "slot", "trace", "value")
 
     def __init__(self, trace: Trace, slot: Slot, concrete: bool | int | float) -> None:
         self.trace = trace
@@ -42,6 +42,7 @@ class TracedNumber:
         self.concrete: Any = concrete
         self.value: Value | None = None
         self.size: Size | None = None
+        self.facts: Facts = NO_FACTS  # of a bool: what is known of sizes where it holds, and where not
 
     @classmethod
     def of_size(cls, trace: Trace, value: Value | None, size: Size) -> TracedNumber:
@@ -270,8 +271,12 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
         operands = tuple(o.known() if type(o) is TracedNumber and o.slot is not None and o.kind is int else o for o in operands)
         sizes = [size_of(o) for o in operands]
         result = None if None in sizes else compute(function, *sizes)  # type: ignore[arg-type]  # none is None
+        if isinstance(result, Value):
+            truth = TracedNumber.of_value(trace, result)
+            truth.facts = facts_of_comparison(function, *sizes)  # type: ignore[arg-type]  # none is None
+            return truth
         if result is not None:
-            return TracedNumber.of_value(trace, result) if isinstance(result, Value) else of_size(result)
+            return of_size(result)
     kinds = {o.kind if type(o) is TracedNumber else type(o) for o in operands}
     if function in _CHECKED and kinds <= {int, bool}:
         x, y = (ops.convert(v, dtype=I64) if v.dtype == BOOL else v for v in map(_value, operands))

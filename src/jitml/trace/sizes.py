@@ -20,7 +20,7 @@ from jitml.ir.dims import Dim, Size, as_size, limits
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import F64, I64
-from jitml.trace.context import active_trace
+from jitml.trace.context import Trace, active_trace
 
 LOWEST, HIGHEST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 _MANY_TERMS = 12  # a longer polynomial becomes a value with a name of its own
@@ -114,14 +114,25 @@ def compute(function: Callable[..., Any], *sizes: Size) -> Size | bool | Value |
 def span(size: Size) -> tuple[int, int]:
     """The least and the greatest value of a size, as far as the limits of its Syms say, those that are sizes included.
 
-    With `j` of `range(i + 1, n)` the limits of `n - 1 - j` as numbers allow negative values; its span does not.
+    With `j` of `range(i + 1, n)` the limits of `n - 1 - j` as numbers allow negative values; its span does not. Nor does that of
+    `n - 1 - i` inside of `if i < n`.
     """
     if not isinstance(size, Dim):
         return size, size
-    low, high = limits(size)
-    if not active_trace().root.size_limits:
-        return low, high
-    return max(low, _extreme(size, 0)), min(high, _extreme(size, 1))
+    low, high = _extreme(size, 0), _extreme(size, 1)
+    for fact in _facts():
+        # What a size exceeds something by that is not negative is a bound from below, and the other way about.
+        low, high = max(low, _extreme(size - fact, 0)), min(high, _extreme(size + fact, 1))
+    return low, high
+
+
+def _facts() -> list[Dim]:
+    trace: Trace | None = active_trace()
+    facts: list[Dim] = []
+    while trace is not None:
+        facts += trace.facts
+        trace = trace.parent
+    return facts
 
 
 def _extreme(size: Size, end: int) -> int:
@@ -173,6 +184,24 @@ def _compare(function: Callable[..., Any], x: Size, y: Size) -> bool | Value:
     if high == 0 and function in (operator.gt, operator.le):
         return function is operator.le
     return _COMPARISONS[function](value_of_size(x), value_of_size(y))
+
+
+Facts = tuple[tuple[Dim, ...], tuple[Dim, ...]]
+NO_FACTS: Facts = ((), ())
+
+
+def facts_of_comparison(function: Callable[..., Any], x: Size, y: Size) -> Facts:
+    """Sizes that are not negative where an undecided comparison holds, and where it does not."""
+    less, greater = x - y, y - x
+    claims: dict[Callable[..., Any], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
+        operator.lt: ((greater - 1,), (less,)),
+        operator.le: ((greater,), (less - 1,)),
+        operator.gt: ((less - 1,), (greater,)),
+        operator.ge: ((less,), (greater - 1,)),
+        operator.eq: ((less, greater), ()),
+        operator.ne: ((), (less, greater)),
+    }
+    return claims.get(function, NO_FACTS)
 
 
 def smaller(x: Size, y: Size) -> Size:

@@ -144,7 +144,7 @@ class Step:
     op: Op
     params: dict[str, Any]
     before: Aval
-    starts: tuple[Value, ...] = ()  # of a window at a run-time place
+    starts: tuple[Value, ...] = ()  # of a window at a run-time place; of a gather, the places
 
     def read(self, base: Value) -> Value:
         if self.op is ops.resize:
@@ -159,7 +159,7 @@ class Step:
     @property
     def is_window(self) -> bool:
         """Whether it shows a part of its base, so that writing needs to know the rest."""
-        return self.op in (ops.slice, ops.dynamic_slice)
+        return self.op in (ops.slice, ops.dynamic_slice, ops.gather)
 
     def write(self, base: Value, value: Value) -> Value:
         """The base with the part that `read` shows replaced by `value`."""
@@ -170,6 +170,8 @@ class Step:
             return ops.update_slice(base, value, start=params["start"], step=params["step"])
         if self.op is ops.dynamic_slice:
             return ops.dynamic_update_slice(base, value, *self.starts, step=params["step"])
+        if self.op is ops.gather:
+            return ops.scatter(base, value, *self.starts, axis=params["axis"], combine="set")
         if self.op is ops.resize:
             return require_sizes(value, self.before.shape)
         if self.op is ops.flip:

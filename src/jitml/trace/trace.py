@@ -25,7 +25,7 @@ from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
 from jitml.ir.types import BOOL, F64, I64
-from jitml.trace.context import Trace, activate, active_trace, last_user_source, user_source
+from jitml.trace.context import Trace, activate, active_trace, last_user_source, unsupported, user_source
 from jitml.trace.convert import convert
 from jitml.trace.decisions import Decisions
 from jitml.trace.drivers import Restart
@@ -332,10 +332,9 @@ def _steps(result: Result) -> tuple[Step, ...]:
 
 
 def _place_numbers(recording: Trace, results: Sequence[Result], outputs: list[Value]) -> dict[Sym | Value, int]:
-    """Further outputs: the true sizes of those whose shape is unknown, and where the views begin that NumPy takes."""
+    """Further outputs: sizes and places of the views that NumPy takes of results, where only the run tells them."""
     steps = [step for result in results for step in _steps(result)]
-    shapes = [v.shape for v in outputs]
-    wanted: list[Sym | Value] = [*syms_in((*shapes, *(param for step in steps for param in step.params.values())))]
+    wanted: list[Sym | Value] = [*syms_in(tuple(param for step in steps for param in step.params.values()))]
     wanted += [start for step in steps for start in step.starts]
     numbers: dict[Sym | Value, int] = {}
     for wish in dict.fromkeys(wanted):
@@ -400,6 +399,8 @@ def _describe_one(recording: Trace, leaf: Any, outputs: list[Value], uses: dict[
     if kind is not TracedArray:
         return _describe_object(recording, leaf)
     storage = leaf.storage
+    if any(step.op is ops.gather for step in leaf.steps) and (storage.is_external or uses[id(storage)] > 1):
+        unsupported("a view with a step that only the running program knows is returned", "Return a copy of it.")
     storage.load()  # refuses a tracer that has leaked
     if storage.is_external:
         # The array itself or a view of it: NumPy takes the view of the caller's array after the call.

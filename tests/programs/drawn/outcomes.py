@@ -14,6 +14,7 @@ import numpy as np
 import jitml
 from jitml.api import Jit, Options
 from jitml.codegen.interpreter import run
+from jitml.errors import UncompiledWarning
 from jitml.fusion.fuse import fuse
 from jitml.ir.graph import Graph
 from jitml.ir.passes import run_passes
@@ -31,7 +32,7 @@ _files = count()
 class Verdict:
     """How a program went.
 
-    kind: "equal", "refused" (jitml says that it cannot compile it), "different", or "invalid": eager Python misses a
+    kind: "equal", "refused" (jitml says that it cannot compile it), "uncompiled" (it ran as Python, with a warning), "different", or "invalid": eager Python misses a
         name, as in a program that lost a statement. `detail`: the reason or the difference.
     host_calls: calls into NumPy that compiled code makes; replays: calls that NumPy answered after all.
     """
@@ -109,8 +110,12 @@ def judge(text: str, exact: bool, layer: str = "machine") -> Verdict:
             if untouched:
                 return Verdict("different", f"call {number}: refused, but changed {untouched}")
             return Verdict("refused", str(got.exception).split("\n")[0], raised=raised)
+        uncompiled = [text for category, text in got.warnings if category is UncompiledWarning]
+        got.warnings = [(category, text) for category, text in got.warnings if category is not UncompiledWarning]
         if apart := compare(got, expected, close):
             return Verdict("different", f"call {number}: {apart}", raised=raised)
+        if uncompiled:
+            return Verdict("uncompiled", f"call {number}: {uncompiled[0]}", raised=raised)
     variants = jitted.variants
     hosts = sum(host_calls(v.traced.graph) for v in variants)
     return Verdict("equal", "", hosts, sum(v.replays.total() for v in variants), raised)

@@ -61,7 +61,7 @@ class Function:
 
     def depth(self, x: Operand) -> int:
         """Depth of the region that a value is computed in; constants and parameters are known everywhere."""
-        return self.depths.get(x.names[0], 0)
+        return self.depths.get(x.names[0], 0) if x.names[0].startswith("%") else 0
 
     def pin(self, x: Operand, depth: int) -> Operand:
         self.depths[x.names[0]] = depth

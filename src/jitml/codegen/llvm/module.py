@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from jitml.codegen.llvm.entry import Entry
 from jitml.codegen.llvm.kernel import HostStep, Unit
+from jitml.codegen.llvm.shapes import write_shapes
 from jitml.codegen.target import Target
 from jitml.fusion.loops import Check
 from jitml.memory.program import Program
@@ -60,6 +61,8 @@ def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = fr
     # Elsewhere the hint would not be enough: LLVM writes such stores element by element.
     streamed = streamed_buffers(program) if cpu.is_x86 else frozenset()
     unit.functions.append(Entry(unit, program, streamed).text)
+    if program.kernels.exact:
+        write_shapes(unit, program.kernels)
     externals = tuple(dict.fromkeys((*unit.declarations.symbols, *unit.apart.declarations.symbols)))
     optimized = _text(unit.apart) if unit.apart.functions else ""
     return Module(_text(unit), tuple(unit.checks), externals, _level(unit.functions), optimized, tuple(unit.hosts))

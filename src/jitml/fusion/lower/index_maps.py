@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 
-from jitml.fusion.loops import Apply, Const, Expr, add, mul, sub
+from jitml.fusion.loops import Apply, Const, Expr, Var, add, mul, sub
 from jitml.fusion.lower.points import Index, Point, lowering, targets
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
@@ -183,12 +183,24 @@ def reshaped(p: Point, operand: tuple[Size, ...], result: tuple[Size, ...]) -> I
 
 def _divided(p: Point, flat: Expr, n: Size) -> tuple[Expr, Expr]:
     """The place along an axis of extent n, the last of those that are left, and what the others share."""
+    match flat:
+        case Apply("add", (Apply("mul", (whole, by)), Var(name) as place)) if by == p.size(n) and p.reader.axes.get(name) == n:
+            return place, whole  # as `packed` makes it
     if isinstance(n, int):
         return p.remainder(flat, n), p.quotient(flat, n)
     # Where there is an element there is no division by 0; and the clamps tell the verifier what the division does not.
     last, divisor = bound(n) - 1, Apply("maximum", (p.size(n), Const(1)))
     whole = Apply("floor_divide", (flat, divisor))
     return clamped(sub(flat, mul(whole, divisor)), 0, last), whole
+
+
+def packed(index: Index, shape: Sequence[Size], size: Callable[[Size], Expr]) -> Expr:
+    """The place of an element in the array made flat, C order."""
+    flat: Expr = Const(0)
+    for i, n in zip(index, shape, strict=True):
+        if n != 1:
+            flat = add(mul(flat, size(n)), i)
+    return flat
 
 
 def aligned_blocks(xs: tuple[Size, ...], ys: tuple[Size, ...]) -> list[tuple[tuple[int, int], tuple[int, int]]]:

@@ -35,6 +35,9 @@ class Reader(Protocol):
     @property
     def sizes(self) -> Extents: ...
 
+    @property
+    def axes(self) -> Mapping[str, Size]: ...  # loop index -> extent
+
     def read(self, node: Node, operand: int, index: Index) -> Scalar: ...
 
     def load(self, node: Node, operand: int, index: tuple[Expr | Scalar, ...]) -> Scalar: ...

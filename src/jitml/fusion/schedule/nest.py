@@ -39,7 +39,9 @@ class Nest:
         self.axes = [a for a in self.views.axes if any(name in self.points.ranges for name in a.members)]
         self.outer = [a for a in self.axes if self.rows.issuperset(a.members)]
         self.inner = [a for a in self.axes if a not in self.outer]
-        self.time = self.size(self.axes) * point_time(self.points, self.machine)
+        # Rows whose places are products of sizes cannot be told apart: one thread stores them.
+        apart = all(self.views.steps(s.buffer, s.at) is not None for s in self.points.stores)
+        self.time = self.size(self.axes) * point_time(self.points, self.machine) if apart else 0.0
 
     def limits(self, axis: Axis) -> tuple[int, int]:
         """Where a loop starts and ends; where it ends at the latest, if its extent is known only when the program runs."""

@@ -19,6 +19,7 @@ from jitml.fusion.lower.rolled.body import Array, Body, Held, Memories, rolled
 from jitml.fusion.lower.rolled.checks import with_checks_outside
 from jitml.fusion.lower.rolled.lanes import with_lanes
 from jitml.fusion.lower.rolled.order import NotRolled, continued, is_single
+from jitml.fusion.lower.rolled.proven import without_proven
 from jitml.fusion.lower.rolled.threads import with_threads
 from jitml.fusion.lower.rolled.unused import without_unused
 from jitml.fusion.lower.rolled.windows import assign
@@ -77,7 +78,7 @@ def roll(
     kernel = Kernel(
         name,
         (*reads, *writes),
-        without_unused(with_checks_outside(writer.finish())),
+        without_unused(without_proven(with_checks_outside(writer.finish()))),
         updates,
         (node.source,) if node.source else (),
     )

@@ -112,6 +112,7 @@ class Body:
         self.w, self.memories, self.sizes, self.owned = writer, memories, Extents(sizes), set(owned)
         self.b = writer.b
         self.ranges: Ranges = {}  # nothing that index maps could use
+        self.axes: Mapping[str, Size] = {}
         self.held: dict[Value, Held] = {}
         self.left: Counter[Value] = Counter()  # uses that are still to come
         self.uses: Counter[Value] = Counter()

@@ -87,7 +87,7 @@ class Writer:
         name = self.fresh("t")
         value = self.expr(scalar)
         self.add(Let(name, value))
-        self.ranges.define(name, value)
+        self.ranges.define_now(name, value)
         return self.b.cell(name, scalar.dtype)
 
     def named(self, scalar: Scalar) -> Scalar:
@@ -119,7 +119,7 @@ class Writer:
             if s is not root and s.kind in ("apply", "load") and (uses[s] > 1 or depth >= DEEPEST):
                 name = self.fresh("t")
                 self.add(Let(name, expr))
-                self.ranges.define(name, expr)
+                self.ranges.define_now(name, expr)
                 expr, depth = Var(name, s.dtype), 0
             exprs[s] = (expr, depth)
         return exprs[root][0]

@@ -1,0 +1,32 @@
+"""How large are results whose shape follows from the inputs?  A function that says so before their memory is taken.
+
+`void @jitml_shapes(ptr table, ptr shapes)` finds the inputs' addresses in `table`, as the entry does, and writes the shapes of
+the program's `exact` outputs one after the other.
+"""
+
+from __future__ import annotations
+
+from jitml.codegen.llvm.kernel import Unit, emit_kernel
+from jitml.fusion.loops import Buffer, Const, Kernel, Stmt, Store
+from jitml.fusion.program import KernelProgram
+from jitml.fusion.sizes import with_sizes
+from jitml.ir.types import I64
+
+SHAPES = "jitml_shapes"
+
+
+def write_shapes(unit: Unit, program: KernelProgram) -> None:
+    """Append the function."""
+    extents = [e for shape in program.exact.values() for e in shape]
+    out = Buffer("shapes", I64, (len(extents),))
+    stores: tuple[Stmt, ...] = tuple(Store(out.name, (Const(k),), e) for k, e in enumerate(extents))
+    body, params = with_sizes(stores, (out,), program.sizes)
+    emit_kernel(unit, Kernel("shapes", params, body), f"{SHAPES}.kernel", {b.name: b.name for b in params})
+    lines, pointers = [], ["ptr null", "ptr %shapes"]
+    for number, buffer in enumerate(params[1:]):
+        lines.append(f"  %slot{number} = getelementptr ptr, ptr %table, i64 {program.inputs.index(buffer.name)}")
+        lines.append(f"  %size{number} = load ptr, ptr %slot{number}")
+        pointers.append(f"ptr %size{number}")
+    call = f"  %code = call i64 @{SHAPES}.kernel({', '.join(pointers)})"
+    head = f"define void @{SHAPES}(ptr %table, ptr %shapes) #0 {{"
+    unit.functions.append("\n".join([head, "entry:", *lines, call, "  ret void", "}"]))
