@@ -482,6 +482,17 @@ def swapbuf(x):
 
 
 @program
+def two_names_for_one_array(x):
+    y = x * 1
+    z = y
+    for i in range(3):
+        y = y + 1
+        z = y
+        z += x[i]
+    return y, z
+
+
+@program
 def not_(x):
     done = False
     k = 0

@@ -55,6 +55,7 @@ class Memory:
         self.loop = loop
         self.known: dict[Storage, tuple[TracedArray, TracedArray, Value]] = {}  # entry storage -> what it was, is, holds
         self.after: dict[Storage, TracedArray] = {}  # storage at the end of the body -> the array after the loop
+        self.taken: set[Value] = set()  # inputs of the body that some name carries: another name of the same array need not
 
     def stand_in(self, leaf: Any, kind: Kind, name: str) -> tuple[TracedArray, Value]:
         """An array with the contents of `leaf`; the same for names that hold the same array."""
@@ -243,10 +244,12 @@ def _outcome(
     least: int,
 ) -> Outcome:
     carried = []
-    for before, start, end, kind in zip(befores, starts, ends.leaves, kinds):
-        if kind is not None:
+    shares = [start in memory.taken for start in starts]
+    for before, start, end, kind, is_shared in zip(befores, starts, ends.leaves, kinds, shares):
+        if kind is not None and not is_shared:
             assert start is not None
             carried.append(Carried(partial(_before, before, kind), start, value_as(end, kind)))
+            memory.taken.add(start)
 
     def shown(before: Any, leaf: Any, kind: Kind, value: Value) -> Any:
         new = kind.show(value)
@@ -258,10 +261,12 @@ def _outcome(
 
     def show(results: list[Value]) -> Any:
         values = iter(results)
-        leaves = [
-            leaf if kind is None else shown(before, leaf, kind, next(values))
-            for before, leaf, kind in zip(befores, ends.leaves, kinds)
-        ]
+        leaves = []
+        for before, leaf, kind, is_shared in zip(befores, ends.leaves, kinds, shares):
+            if is_shared:
+                leaves.append(memory.after[leaf.storage])
+            else:
+                leaves.append(leaf if kind is None else shown(before, leaf, kind, next(values)))
         return ends.rebuild(leaves)
 
     return Outcome(carried, show)
