@@ -24,11 +24,7 @@ WAITING = {
 
 def programs(waiting: dict[str, str]) -> list[Any]:
     def marks(name: str) -> list[Any]:
-        return (
-            [pytest.mark.xfail(strict=True, raises=jitml.JitmlError, reason=waiting[name])]
-            if name in waiting
-            else []
-        )
+        return [pytest.mark.xfail(strict=True, raises=jitml.JitmlError, reason=waiting[name])] if name in waiting else []
 
     return [pytest.param(name, marks=marks(name)) for name in NAMES]
 

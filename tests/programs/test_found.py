@@ -9,6 +9,7 @@ from programs.drawn.outcomes import judge
 
 # Name: what `program` does with its arguments; what the arguments are.
 FOUND = {
+    "an array without elements meets nothing": (["x += 1", "return x.T"], "np.zeros((2, 0))"),
     "a constant that some vector loop was the first to make is known everywhere": (
         ["for v in x:", "    assert 0 <= x[v % 33] < 40 or x.sum() > 1.5", "    x[...] ^= np.zeros_like(x)"],
         "np.arange(33)",

@@ -271,7 +271,7 @@ class _Fusion:
         return Site(node, reads, writes, self.machine, self.sizes, self.temporary, self.emit, self.steps)
 
     def operands(self, g: Group, node: Node) -> tuple[Buffer, ...]:
-        """Where a node's operands lie. A group that sees through a reshaped array does not wait until that is stored for others."""
+        """Where a node's operands lie. A group that sees through a reshaped array does not wait until it is stored for others."""
         return tuple(self.buffer(value, frozenset(g.wanted)) for value in node.inputs)
 
     def buffer(self, value: Value, wanted: frozenset[Value] | None = None) -> Buffer:

@@ -41,7 +41,7 @@ def disjoint(x: Array, y: Array) -> bool:
 
 def meets_itself(x: Array) -> bool:
     """Whether some element of an array may stand in several places (made by `as_strided`, or stretched)."""
-    if not x.size:
+    if not x.size:  # NumPy gives it strides of 0
         return False
     reach = 0
     for stride, n in sorted((abs(s), n) for s, n in zip(x.strides, x.shape) if n > 1):

@@ -32,8 +32,8 @@ _files = count()
 class Verdict:
     """How a program went.
 
-    kind: "equal", "refused" (jitml says that it cannot compile it), "uncompiled" (it ran as Python, with a warning), "different", or "invalid": eager Python misses a
-        name, as in a program that lost a statement. `detail`: the reason or the difference.
+    kind: "equal", "refused" (jitml says that it cannot compile it), "uncompiled" (it ran as Python, with a warning), "different",
+        or "invalid": eager Python misses a name, as in a program that lost a statement. `detail`: the reason or the difference.
     host_calls: calls into NumPy that compiled code makes; replays: calls that NumPy answered after all.
     """
 
