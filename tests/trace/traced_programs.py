@@ -493,6 +493,15 @@ def two_names_for_one_array(x):
 
 
 @program
+def flat_in_loop(x):
+    for i in range(8):
+        x.flat[i] = x[i] * 2
+        if x[i] > 6:
+            x.flat[::3] = [1, 2]
+    return x
+
+
+@program
 def not_(x):
     done = False
     k = 0

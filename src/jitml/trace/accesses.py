@@ -166,7 +166,7 @@ class Accesses:
             return lift(obj)
         if not is_traced(obj) and place_of(self.trace, obj) is not None:
             self._refuse_write(obj)
-        if not is_traced(obj):
+        if not is_traced(obj) and not type(obj).__module__.startswith("jitml."):  # x.flat[i] = v writes a traced array
             self.effect(obj)
         return obj
 
