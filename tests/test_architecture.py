@@ -25,7 +25,7 @@ ALLOWED = {
     "runtime": BASE | {"ir", "fusion", "memory", "codegen"},
     "pipeline": BASE | {"ir", "fusion", "memory", "codegen", "runtime"},
 }
-TOP = {"api", "report", "demo", "__main__", "__init__"}  # these see all layers
+TOP = {"api", "control", "report", "demo", "__main__", "__init__"}  # these see all layers
 
 
 def part_of(path: Path) -> str:

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jitml.api import explain, jit
+from jitml.control import cond, fori_loop, scan, while_loop
 from jitml.errors import DerivativeError, DTypeError, JitmlError, ShapeError, TraceError, UnsupportedError
 from jitml.trace.registry import before_tracing
 
@@ -28,14 +29,18 @@ __all__ = [
     "ShapeError",
     "TraceError",
     "UnsupportedError",
+    "cond",
     "explain",
+    "fori_loop",
     "grad",
     "jit",
     "jvp",
     "numpy",
+    "scan",
     "stop_gradient",
     "value_and_grad",
     "vjp",
+    "while_loop",
 ]
 
 # Half of what there is to import is needed by the first trace or the first derivative only.

@@ -1,7 +1,7 @@
 """Programs with loops, whiles and branches on arrays, as people write them; `test_regions.py` runs them traced and eagerly.
 
-Each row of PROGRAMS: a function, a function that makes its arguments from a generator, and the regions that the graph has to have,
-outermost first, in order (`l` a loop, `w` a while, `c` a cond; None: whatever it has).
+Each row of PROGRAMS: a function, a function that makes its arguments from a generator, and the kinds of regions that its graph has
+outside any other (`l` loops, `w` whiles, `c` conds; None: whatever it has).
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+import jitml
 
 Array = Any
 PROGRAMS: list[tuple[Callable[..., Any], Callable[[np.random.Generator], tuple[Any, ...]], str | None]] = []
@@ -606,7 +608,7 @@ def dict_items(x: Array, y: Array) -> Any:
     return parts["a"] + parts["b"]
 
 
-@program(two, None)
+@program(two, "l")
 def appended(x: Array, y: Array) -> Any:
     rows = []
     for i in range(5):
@@ -614,7 +616,7 @@ def appended(x: Array, y: Array) -> Any:
     return np.array(rows), np.stack(rows), len(rows), rows[-1]
 
 
-@program(two, None)
+@program(two, "l")
 def appended_numbers(x: Array, y: Array) -> Any:
     values = []
     for i in range(10):
@@ -730,3 +732,44 @@ def nothing_to_do(x: Array) -> Any:
     for _ in range(3):
         pass
     return x
+
+
+# Loops and branches as functions.
+
+
+@program(two, None)
+def explicit_cond(x: Array, y: Array) -> Any:
+    return jitml.cond(y.sum() > 0, lambda a, b: a + b, lambda a, b: a - b, x, y)
+
+
+@program(vector, "w")
+def explicit_while(x: Array) -> Any:
+    return jitml.while_loop(lambda s: s[0].max() < 100, lambda s: (s[0] * 2, s[1] + 1), (x, 0))
+
+
+@program(two, "l")
+def explicit_fori(x: Array, y: Array) -> Any:
+    return jitml.fori_loop(2, 9, lambda i, total: total + x[i] * y[i - 1], 0.0)
+
+
+@program(two, "l")
+def explicit_scan(x: Array, y: Array) -> Any:
+    return jitml.scan(lambda c, v: (c + v["a"], {"sum": c * v["b"], "both": (c, v["a"])}), 0.0, {"a": x, "b": y})
+
+
+@program(vector, "l")
+def explicit_scan_without_inputs(x: Array) -> Any:
+    return jitml.scan(lambda c, _: (c * 0.5, c), x, length=6)
+
+
+@program(matrix, "l")
+def rows_stacked(x: Array) -> Any:
+    means, rows = [], []
+    for row in x:
+        row /= row.sum()
+        rows.append(row * 2)
+        means.append(row.mean())
+    total = 0.0
+    for m in means:
+        total += m
+    return np.stack(rows, axis=1), total, [*means], rows[2], len(rows)

@@ -10,7 +10,6 @@ import pytest
 from tests.trace.region_programs import PROGRAMS
 
 import jitml
-from jitml.errors import UnsupportedError
 from jitml.ir.graph import Graph
 from jitml.ir.verify import verify
 from jitml.trace.entry import bind, interpreted

@@ -37,7 +37,8 @@ from jitml.trace.broadcasting import never_equal, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.numbers import of_size
 from jitml.trace.places import unknown_size
-from jitml.trace.registry import implements
+from jitml.trace.registry import call, implements
+from jitml.trace.stacks import Stack
 from jitml.trace.tracers import TracedArray, fresh, read, scalar, view
 
 
@@ -91,6 +92,8 @@ def _joined_dtype(parts: Sequence[Any], dtype: Any, casting: Any) -> np.dtype[An
 
 @implements(np.stack)
 def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    if type(arrays) is Stack and (whole := arrays.whole()) is not None and out is None and dtype is None:
+        return call(np.moveaxis, fresh(whole), 0, axis)
     parts = [value_of(p) for p in _parts(arrays)]
     if not parts:
         raise ValueError("need at least one array to stack")

@@ -20,6 +20,7 @@ from jitml.trace.broadcasting import common_sizes, stretch
 from jitml.trace.context import unsupported, user_source
 from jitml.trace.registry import full_name, implements
 from jitml.trace.sizes import number, span, value_of_size
+from jitml.trace.stacks import Stack
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read, scalar
 
 Shape = tuple[int, ...]
@@ -81,6 +82,8 @@ def value_of(x: object, dtype: DType | None = None) -> Value:
         return x.as_value(dtype)
     if isinstance(x, (Value, np.ndarray)) or is_traced(x):
         return astype(read(x), dtype)
+    if type(x) is Stack and (whole := x.whole()) is not None:
+        return astype(whole, dtype)
     if isinstance(x, (list, tuple)) and holds_traced(x):
         return astype(_stacked(x), dtype)
     if type(x) in (bool, int, float):

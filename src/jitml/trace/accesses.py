@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace.context import Trace, is_users, unsupported
+from jitml.trace.context import Trace, is_converted, is_users, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.outside import load, observe, place_of
@@ -30,7 +30,7 @@ Converter = Callable[[Callable[..., Any]], Callable[..., Any]]
 def is_library(function: FunctionType) -> bool:
     """Whether a function is never rewritten."""
     file = function.__code__.co_filename
-    return not is_users(file) and file != "<string>"  # exec'd code has no source, but its globals are guarded
+    return not is_converted(file) and file != "<string>"  # exec'd code has no source, but its globals are guarded
 
 
 class Accesses:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.trace import regions
 from jitml.trace.accesses import Accesses, is_library
 from jitml.trace.context import unsupported
 from jitml.trace.hostcalls import call_library
@@ -20,6 +21,7 @@ from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.outside import CONTAINERS, guard_state, place_of
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name
+from jitml.trace.stacks import Growing, is_only_here
 from jitml.trace.steering import Steering
 from jitml.trace.tracers import is_traced, lift
 
@@ -36,6 +38,15 @@ class Hooks(Accesses, Steering):
     """What converted code calls: `__jm`. One for each function and trace."""
 
     __slots__ = ()
+
+    def push(self, items: Any, item: Any) -> Any:
+        """`items.append(item)` of a local name in a `for`; the name is bound to the result."""
+        if type(items) is Growing:
+            return items.push(item)
+        if type(items) is list and regions.stacks(items) and is_only_here(items):
+            return Growing(items).push(item)
+        self.conv(items.append)(item)
+        return items
 
     def conv(self, function: Any) -> Any:
         """A function is about to be called."""

@@ -26,6 +26,7 @@ from jitml.trace.opening import Opened, Place
 
 _JITML = os.path.dirname(os.path.abspath(jitml.__file__)) + os.sep
 _LIBRARIES = (_JITML, *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")))
+_CONTROL = _JITML + "control.py"
 # Code that dataclasses and namedtuples generate, and Python's frozen modules.
 _GENERATED = ("<string>", "<frozen", "<jitml")
 
@@ -37,6 +38,11 @@ def is_users(file: str) -> bool:
     The demo's programs stand for a user's.
     """
     return file.startswith(_JITML + "demo") or not file.startswith((*_LIBRARIES, *_GENERATED))
+
+
+def is_converted(file: str) -> bool:
+    """Whether functions of this file are converted: the user's, and jitml's own that are written like those."""
+    return is_users(file) or file == _CONTROL
 
 
 def user_source() -> Source | None:

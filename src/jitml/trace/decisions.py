@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any, NoReturn, Protocol
 
 from jitml.errors import DerivativeError, JitmlError, LoweringError, Source, TraceError, UnsupportedError
-from jitml.trace.context import Trace, active_trace, is_users, user_source
+from jitml.trace.context import Trace, active_trace, is_converted, user_source
 from jitml.trace.drivers import Restart
 
 Site = tuple[tuple[int, int], ...]
@@ -102,7 +102,7 @@ def site() -> Site:
 
 def _user_frames(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
-        if is_users(frame.f_code.co_filename):
+        if is_converted(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
 

@@ -43,6 +43,8 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if _is_ours(node.func):
+            if isinstance(node.func, ast.Attribute) and node.func.attr == "push":
+                node.args = [self.visit(a) for a in node.args]
             return node
         if isinstance(node.func, ast.Name) and node.func.id in _UNTOUCHED and node.func.id not in self.names:
             return node

@@ -27,6 +27,7 @@ from jitml.trace.iteration import Rows
 from jitml.trace.names import same, take_apart, truth
 from jitml.trace.numbers import TracedNumber, of_size
 from jitml.trace.sizes import named, number, value_of_size
+from jitml.trace.stacks import Growing
 from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray
 
@@ -39,6 +40,8 @@ class Loop:
 
     drives = True
     body: Body
+    index: Value
+    trip: Any = 0
 
     def __init__(self) -> None:
         self.site = site()
@@ -188,6 +191,11 @@ class For(Loop):
             yield self.element
 
     @property
+    def may_stack(self) -> bool:
+        """Whether each iteration may append to a list: their number is known."""
+        return self.period == 1 and self.may_be_plain
+
+    @property
     def trip(self) -> Any:
         """How often the body runs in the graph."""
         return (self.rows.trip - self.first) // self.period if self.period > 1 else self.rows.trip - self.first
@@ -228,6 +236,8 @@ class For(Loop):
         carried, storages, outcomes = self._carried(values, limits(trip)[0])
         stops = stop is not False
         if stops:
+            if any(type(name.start) is Growing for name in self.names):
+                self.demote(UnsupportedError("a loop that appends to a list ends early", source=self.source), Mode.PLAIN)
             ends_at = truth(stop)
         places = {n: _leaf_position(self.element, end) for n, end in self.ends.items()}
         targets = [Name(n, UNDEF) for n, place in places.items() if place is None]

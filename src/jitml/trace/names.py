@@ -90,6 +90,9 @@ def truth(x: Any) -> Value:
     return value if value.dtype == BOOL else ops.ne(value, 0)
 
 
+_LEAF = optree.treespec_leaf()
+
+
 @dataclass(frozen=True)
 class Held:
     """What a name holds, taken apart."""
@@ -103,6 +106,8 @@ class Held:
 
 
 def take_apart(x: Any) -> Held:
+    if isinstance(x, list) and type(x) is not list:  # a Stack has many leaves; it is one object here
+        return Held(_LEAF, (x,), (None,))
     leaves, spec = flatten(x)
     return Held(spec, tuple(leaves), tuple(map(kind_of, leaves)))
 

@@ -101,6 +101,15 @@ def effect(obj: Any) -> None:
         )
 
 
+def stacks(items: Any) -> bool:
+    """Whether what is appended to a list right now becomes rows of an array: in a captured loop, once in each iteration."""
+    trace = current_trace()
+    if trace is None or not trace.is_body or id(items) in trace.made or not trace.root.open:
+        return False
+    loop = trace.root.open[-1]
+    return isinstance(loop, loops.For) and loop.may_stack and loop.body.trace is trace
+
+
 def made(obj: Any) -> Any:
     """An object that the function has just made."""
     trace = current_trace()

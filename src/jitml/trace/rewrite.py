@@ -35,6 +35,8 @@ def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
     """A factory of the rewritten function; its parameters are the function's free variables."""
     node = pickle.loads(pickle.dumps(found.node))  # a deep copy, three times as fast as copy.deepcopy
     mangle(node, found.class_name)
+    if not isinstance(node, ast.Lambda):
+        node.body = [Appends(frozenset(code.co_varnames)).visit(statement) for statement in node.body]
     writer = Control(own_names(node), deepest)
     arguments = ast.arguments(
         posonlyargs=node.args.posonlyargs, args=node.args.args, vararg=node.args.vararg, kwonlyargs=node.args.kwonlyargs,
@@ -57,6 +59,40 @@ def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
     factory = _function("__jm_factory", parameters, [inner])
     ast.copy_location(factory, node)
     return ast.fix_missing_locations(ast.Module([factory], []))
+
+
+class Appends(ast.NodeTransformer):
+    """Writes `ys.append(y)` in a `for` as `ys = __jm.push(ys, y)`, for local names: what a captured loop appends is stacked."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names = names
+        self.loops = 0
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        self.loops += 1
+        node.body = [self.visit(statement) for statement in node.body]
+        self.loops -= 1
+        node.orelse = [self.visit(statement) for statement in node.orelse]
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        match node.value:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[item], keywords=[]) if (
+                self.loops and name in self.names and not isinstance(item, ast.Starred)
+            ):
+                hook = ast.Attribute(ast.Name(HOOKS, ast.Load()), "push", ast.Load())
+                call = ast.Call(hook, [ast.Name(name, ast.Load()), item], [])
+                made = ast.Assign([ast.Name(name, ast.Store())], call)
+                for part in (hook.value, hook, call, call.args[0], made.targets[0], made):
+                    ast.copy_location(part, node.value)
+                return made
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
 
 
 def mangle(node: ast.AST, class_name: str) -> None:

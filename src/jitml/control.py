@@ -1,0 +1,90 @@
+"""Loops and branches as functions, for those who write them so: `cond`, `while_loop`, `fori_loop`, `scan`, with JAX's signatures.
+
+They are plain Python, and outside `jit` they run as that. Inside, tracing converts them as it does the user's own functions, and
+their loops and branches are captured. Arguments and results may be nested containers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jitml.trace.stacks import columns
+from jitml.trace.tree import flatten, unflatten
+
+
+def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
+    """`true_fun(*operands)` if `pred`, else `false_fun(*operands)`. Only one of them runs.
+
+    >>> cond(2 > 1, lambda x: x + 1, lambda x: x - 1, 10)
+    11
+    """
+    if pred:
+        result = true_fun(*operands)
+    else:
+        result = false_fun(*operands)
+    return result
+
+
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+    """Apply `body_fun` to the value as long as `cond_fun` holds of it.
+
+    >>> while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
+    192
+    """
+    value = init_val
+    while cond_fun(value):
+        value = body_fun(value)
+    return value
+
+
+def fori_loop(lower: int, upper: int, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
+    """`value = body_fun(i, value)` for i from lower to upper - 1.
+
+    >>> fori_loop(0, 5, lambda i, total: total + i, 0)
+    10
+    """
+    value = init_val
+    for i in range(lower, upper):
+        value = body_fun(i, value)
+    return value
+
+
+def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None) -> tuple[Any, Any]:
+    """`carry, y = f(carry, x)` for each x along the first axes of `xs`; the last carry, and the ys stacked.
+
+    Args:
+        xs: arrays of one length, nested as you like; None, with `length`, where f needs none.
+
+    Raises:
+        ValueError: lengths differ or are not given, or are 0, for then nobody knows what the ys look like.
+
+    >>> scan(lambda total, x: (total + x, total), 0, np.arange(4))
+    (np.int64(6), array([0, 0, 1, 3]))
+    """
+    carry = init
+    ys = []
+    for i in range(_length(xs, length)):
+        carry, y = f(carry, _row(xs, i))
+        ys.append(y)
+    return carry, columns(ys)
+
+
+def _length(xs: Any, length: int | None) -> int:
+    lengths = {len(leaf) for leaf in flatten(xs)[0]}
+    if length is not None:
+        lengths.add(length)
+    if len(lengths) != 1:
+        raise ValueError(f"scan: xs and length have the lengths {sorted(lengths)}, not one")
+    (count,) = lengths
+    if count == 0:
+        raise ValueError("scan over no elements: the results have no known shape")
+    return int(count)
+
+
+def _row(xs: Any, i: Any) -> Any:
+    leaves, spec = flatten(xs)
+    return unflatten(spec, [leaf[i] for leaf in leaves])
+
+
+__all__ = ["cond", "fori_loop", "scan", "while_loop"]
