@@ -1,7 +1,7 @@
 """Programs with loops, whiles and branches on arrays, as people write them; `test_regions.py` runs them traced and eagerly.
 
-Each row of PROGRAMS: a function, a function that makes its arguments from a generator, and the kinds of regions that its graph has
-outside any other (`l` loops, `w` whiles, `c` conds; None: whatever it has).
+Each row of PROGRAMS: a function, a function that makes its arguments from a generator, and the kinds of regions that its graph
+has outside any other (`l` loops, `w` whiles, `c` conds; None: whatever it has).
 """
 
 from __future__ import annotations

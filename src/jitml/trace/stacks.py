@@ -1,7 +1,7 @@
 """What does `ys.append(y)` do in a loop that is one node?  It writes row i of an array; a `Stack` is the list after the loop.
 
-The conversion writes `ys.append(y)` as `ys = __jm.push(ys, y)` (`rewrite.py`). In a captured loop the name then holds a `Growing`,
-an object that nothing but the next `push` accepts, so that whoever looks into the list has the loop unrolled.
+The conversion writes `ys.append(y)` as `ys = __jm.push(ys, y)`. In a captured loop the name then holds a `Growing`, an object
+that nothing but the next `push` accepts, so that whoever looks into the list has the loop unrolled.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Growing:
     def __getattr__(self, name: str) -> Any:
         unsupported(f"a list that a loop appends to is used in it (.{name})", "Write into an array instead.")
 
-    def __len__(self) -> NoReturn:  # `bool` asks for it, too
+    def __len__(self) -> NoReturn:  # noqa: PLE0303  # never returns; `bool` asks for it, too
         unsupported("a list that a loop appends to is used in it", "Write into an array instead.")
 
     def __iter__(self) -> NoReturn:
