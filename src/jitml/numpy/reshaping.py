@@ -242,6 +242,8 @@ def squeeze(a: Any, axis: Any = None) -> Any:
         x = resized(x, [1 if n in drop and isinstance(size, Dim) else size for n, size in enumerate(x.sizes)])
     if any(x.sizes[n] != 1 for n in drop):
         raise ShapeError("cannot select an axis to squeeze out which has size not equal to one", source=user_source())
+    if not drop and isinstance(a, TracedArray):
+        return a
     return _of_scalar(a, reshaped(x, [size for n, size in enumerate(x.sizes) if n not in drop]))
 
 
@@ -283,7 +285,8 @@ atleast_3d = implements(np.atleast_3d)(_at_least(3, lambda shape: {0: (1, 1, 1),
 @implements(np.flip)
 def flip(m: Any, axis: Any = None) -> Any:
     x = as_array(m)
-    return _of_scalar(m, flipped(x, axes_of(axis, x.ndim)))
+    axes = axes_of(axis, x.ndim)
+    return flipped(x, axes) if x.ndim else scalar(read(x))
 
 
 @implements(np.fliplr)

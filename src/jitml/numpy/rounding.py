@@ -175,8 +175,13 @@ def real(val: Any) -> Any:
 
 @implements(np.imag)
 def imag(val: Any) -> Any:
+    """Of real numbers: zeros, which cannot be written."""
     value = value_of(val)
-    return scalar(full((), 0, value.dtype)) if value.ndim == 0 else fresh(full(value.shape, 0, value.dtype))
+    if not isinstance(val, TracedArray):
+        return scalar(full((), 0, value.dtype)) if value.ndim == 0 else fresh(full(value.shape, 0, value.dtype))
+    made = fresh(full(value.shape, 0, value.dtype))
+    made.writeable = False
+    return made
 
 
 @implements(np.iscomplexobj)

@@ -63,15 +63,17 @@ def _leaf(traced: Traced, result: Result, name: str, names: dict[str, Any]) -> s
         case Either(position, then, orelse):
             then_code, else_code = _leaf(traced, then, f"{name}t", names), _leaf(traced, orelse, f"{name}e", names)
             return f"({then_code} if r[{position}] else {else_code})"
-        case FromHost(slot, steps, writeable):
+        case FromHost(slot, steps, writeable, itself):
             base = f"s{slot}"
+            if itself:
+                return base
         case FromGraph(position, kind, steps, writeable):
             base = f"r[{position}]"
             if kind is np.generic:
                 return f"{base}[()]"
             if kind is not np.ndarray:
                 return f"{base}.item()"
-    if not steps and (writeable or isinstance(result, FromHost)):
+    if not steps and writeable and not isinstance(result, FromHost):
         return base
     names[name] = steps
     return f"see({base}, {name}, {writeable}{', z' if traced.numbers else ''})"
@@ -83,6 +85,7 @@ def see(array: Array, steps: Sequence[Step], writeable: bool, numbers: Mapping[A
     Args:
         numbers: what its sizes and starts are in this call.
     """
+    array = array if steps else array.view()
     for step in steps:
         array = step.show(array, numbers)
     if not writeable and array.flags.writeable:

@@ -83,11 +83,15 @@ class FromGraph:
 
 @dataclass(frozen=True, slots=True)
 class FromHost:
-    """A returned leaf that the host program holds: a Python number, or a caller's array, seen through `steps`."""
+    """A returned leaf that the host program holds: a Python number, or a caller's array, seen through `steps`.
+
+    `itself`: the very object, and not another array object on the same memory.
+    """
 
     slot: Slot
     steps: tuple[Step, ...] = ()
     writeable: bool = True
+    itself: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,7 +414,7 @@ def _describe_one(recording: Trace, leaf: Any, outputs: list[Value], uses: dict[
         known = recording.lifted.values()
         slot = next((s for s, (_, tracer) in recording.arrays.items() if tracer is leaf), storage.slot)
         assert any(tracer.storage is storage for tracer in known)
-        return FromHost(slot, leaf.steps, leaf.writeable)
+        return FromHost(slot, leaf.steps, leaf.writeable, any(tracer is leaf for tracer in known))
     rivals = [other for other in storage.others if other.is_external or id(other) in uses]
     if rivals and storage.choice is not None:
         return _describe_choice(recording, leaf, storage.choice, outputs, uses, placed)
