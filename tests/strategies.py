@@ -14,6 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from jitml.ir import ops
+from jitml.ir.dims import Size, Sym, as_size, resolve
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import Op, recording
 from jitml.ir.printer import show
@@ -378,3 +379,98 @@ def fitted(x: Value, shape: Shape, dtype: DType) -> Value | None:
     if x.dtype.kind == "f" and x.dtype != dtype:
         x = ops.lt(x, 0.5)  # the rounding of one precision is an error in another; NaN as an integer has no one answer
     return x if x.dtype == dtype else ops.convert(x, dtype=dtype)
+
+
+# ------------------------------------------------------------------------------------------------- sizes that are values
+
+MOST = {"n": 5, "m": 7}
+
+
+def _window(draw: Draw, pool: list[Value], sizes: dict[str, Size]) -> Value:
+    """The first elements along an axis, as many as a size says."""
+    wide = [v for v in pool if v.ndim and type(v.shape[0]) is int and v.shape[0] >= 5]
+    if not wide:
+        return step_unary(draw, pool)
+    x, n = pick(draw, wide), sizes["n"]
+    starts = [ops.full(value=0, shape=(), dtype=I64)] * x.ndim
+    return ops.dynamic_slice(x, *starts, sizes=(n, *x.shape[1:]), step=(1,) * x.ndim)
+
+
+def _rearranged(draw: Draw, pool: list[Value], sizes: dict[str, Size]) -> Value:
+    x = pick(draw, [v for v in pool if v.ndim] or pool)
+    kind = pick(draw, ("transpose", "flat", "flip", "stretch", "twice", "padded", "update"))
+    if not x.ndim:
+        return step_unary(draw, pool)
+    if kind == "transpose":
+        return ops.transpose(x, perm=tuple(draw(st.permutations(range(x.ndim)))))
+    if kind == "flat":
+        return ops.reshape(x, shape=(x.size,))
+    if kind == "flip":
+        return ops.flip(x, axes=tuple(a for a in range(x.ndim) if draw(st.booleans())))
+    if kind == "stretch" and x.ndim < 3:
+        return ops.broadcast(x, shape=(pick(draw, (2, sizes["m"])), *x.shape), axes=tuple(range(1, x.ndim + 1)))
+    if kind == "twice":
+        return ops.concat(x, pick(draw, [v for v in pool if v.aval == x.aval]), axis=draw(st.integers(0, x.ndim - 1)))
+    if kind == "update":
+        y = pick(draw, [v for v in pool if v.aval == x.aval])
+        starts = [ops.full(value=0, shape=(), dtype=I64)] * x.ndim
+        return ops.dynamic_update_slice(y, x, *starts, step=(1,) * x.ndim)
+    low, high = (tuple(draw(st.integers(0, 2)) for _ in x.shape) for _ in range(2))
+    return ops.pad(x, ops.full(value=0.5, shape=(), dtype=x.dtype), low=low, high=high, interior=(0,) * x.ndim)
+
+
+def _reduced(draw: Draw, pool: list[Value], sizes: dict[str, Size]) -> Value:
+    x = pick(draw, pool)
+    axes = tuple(a for a in range(x.ndim) if draw(st.booleans()))
+    return pick(draw, (ops.reduce_sum, ops.reduce_prod))(x, axes=axes)
+
+
+def _ordered(draw: Draw, pool: list[Value], sizes: dict[str, Size]) -> Value:
+    x = pick(draw, [v for v in pool if v.ndim] or pool)
+    if not x.ndim:
+        return step_unary(draw, pool)
+    axis = draw(st.integers(0, x.ndim - 1))
+    if draw(st.booleans()):
+        return ops.sort(x, axis=axis, kind="stable")
+    return pick(draw, CUMULATIVE)(x, axis=axis, reverse=draw(st.booleans()))
+
+
+def _contracted(draw: Draw, pool: list[Value], sizes: dict[str, Size]) -> Value:
+    x = pick(draw, [v for v in pool if v.ndim <= 2])
+    y = pick(draw, [v for v in pool if v.aval == x.aval])
+    axes = tuple(a for a in range(x.ndim) if draw(st.booleans()))
+    return ops.dot_general(x, y, batch=((), ()), contract=(axes, axes))
+
+
+SIZED_STEPS = (_window, _rearranged, _rearranged, _reduced, _ordered, _contracted)
+PLAIN_STEPS = (step_unary, step_binary, step_constant, step_select)
+
+
+@st.composite
+def sized_programs(draw: Draw, max_nodes: int = 7, most: int = 3000) -> Program:
+    """A graph whose shapes depend on two sizes, both inputs, and arguments for it. Reads beyond a true extent find garbage."""
+    b = GraphBuilder()
+    dtype = np.dtype(np.float64)
+    with recording(b):
+        sizes: dict[str, Size] = {}
+        for name, high in MOST.items():
+            sym = Sym(name, 0, high)
+            ops.bind(b.add_input(Aval((), I64)), sym=sym)
+            sizes[name] = as_size(sym)
+        n, m = sizes.values()
+        shapes: tuple[tuple[Any, ...], ...] = ((), (6,), (n,), (n, 4), (3, n), (n, m), (n + m,))
+        pool = [
+            b.add_input(Aval(shape, dtype)) for shape in ((), *draw(st.lists(st.sampled_from(shapes), min_size=1, max_size=3)))
+        ]
+        for _ in range(draw(st.integers(1, max_nodes))):
+            step = pick(draw, (*SIZED_STEPS, *PLAIN_STEPS))
+            value = step(draw, pool, sizes) if step in SIZED_STEPS else step(draw, pool)
+            if value.capacity <= most:
+                pool.append(value)
+    outputs = draw(st.lists(st.sampled_from(pool[-4:]), max_size=2, unique=True))
+    graph = b.build([pool[-1], *(v for v in outputs if v is not pool[-1])])
+    known = {sym: draw(st.integers(0, sym.high)) for sym in graph.binders()}
+    rng = np.random.default_rng(draw(st.integers(0, 100)))
+    args: list[Array] = [np.asarray(k) for k in known.values()]
+    args += [np.asarray(rng.normal(size=resolve(v.shape, known))) for v in graph.inputs[len(known) :]]
+    return Program(graph, args, {})

@@ -32,7 +32,16 @@ from jitml.ir.verify import verify
 from jitml.memory.plan import plan
 from jitml.runtime.executable import compile_program
 from op_cases import CASES
-from strategies import Program, floating_programs, laid_out, ordinary_inputs, programs_from_the_table, region_programs
+from sized import padded
+from strategies import (
+    Program,
+    floating_programs,
+    laid_out,
+    ordinary_inputs,
+    programs_from_the_table,
+    region_programs,
+    sized_programs,
+)
 
 Array = np.ndarray[Any, Any]
 # Sums and products associate freely, and native functions are some ulps from NumPy's.
@@ -184,4 +193,19 @@ def test_drawn_programs_as_native_code(program: Program) -> None:
     args = program.fresh_args()
     graph = run_passes(program.graph)
     got = compile_program(plan(fuse(graph, aliases=program.aliases, strides=program.strides)))(*args)
+    assert_close(got, interpret(program.graph, program.args))
+
+
+@drawn(max_examples=80)
+@given(sized_programs())
+def test_drawn_sizes_through_fusion_and_memory(program: Program) -> None:
+    with np.errstate(all="ignore"):
+        got = run(plan(fused(program)), padded(program.graph, program.args))
+    assert_close(got, interpret(program.graph, program.args))
+
+
+@drawn(max_examples=25)
+@given(sized_programs())
+def test_drawn_sizes_as_native_code(program: Program) -> None:
+    got = compile_program(plan(fuse(run_passes(program.graph))))(*padded(program.graph, program.args))
     assert_close(got, interpret(program.graph, program.args))

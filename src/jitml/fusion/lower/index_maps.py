@@ -72,7 +72,10 @@ def lower_pad(p: Point) -> Scalar:
     low, interior, shape = p.node.params["low"], p.node.params["interior"], p.node.inputs[0].shape
     condition: Scalar | None = None
     at: list[Expr] = []
-    for i, a, gap, n in zip(p.index, low, interior, shape):
+    for i, a, b, gap, n in zip(p.index, low, p.node.params["high"], interior, shape):
+        if a == b == gap == 0:
+            at.append(i)
+            continue
         span = (n - 1) * (gap + 1) + 1 if n else 0
         known = p.inside(i, a, a + span) if n else False
         if known is False:
@@ -174,8 +177,8 @@ def reshaped(p: Point, operand: tuple[Size, ...], result: tuple[Size, ...]) -> I
             if operand[k] == 1:
                 continue
             if prod(operand[x0:k]) == 1:
-                inner = operand[k + 1 : x1]
-                at[k] = flat if all(isinstance(n, int) for n in inner) else clamped(flat, 0, bound(operand[k]) - 1)
+                is_sure = isinstance(flat, Var) or all(isinstance(n, int) for n in operand[k + 1 : x1])
+                at[k] = flat if is_sure else clamped(flat, 0, bound(operand[k]) - 1)
                 break
             at[k], flat = _divided(p, flat, operand[k])
     return tuple(at)
