@@ -23,6 +23,8 @@ def constant_of(value: Value) -> np.ndarray[Any, Any] | None:
     order: dict[Node, None] = {}
     alias: dict[Value, Value] = {}
     for v, made in _origins(value, trace, alias):
+        if made is not None and made.op.family == "host":
+            return None
         if made is not None:
             order[made] = None
         elif v in trace.root.scalars:
