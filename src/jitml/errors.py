@@ -12,11 +12,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A place in the user's code: the innermost frame outside jitml when a node was recorded."""
+    """A place in the user's code: the innermost frame outside jitml when a node was recorded.
+
+    Under `np.errstate` there, floating-point errors (bits of `ir/floating.py`) may be ignored, or demanded whatever the state
+    of the caller.
+    """
 
     file: str
     line: int
     function: str
+    ignored: int = 0
+    demanded: int = 0
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} in {self.function}"

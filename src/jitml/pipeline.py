@@ -23,6 +23,7 @@ from jitml.memory.plan import plan
 from jitml.memory.program import Program
 from jitml.memory.report import describe
 from jitml.runtime.executable import Executable, compile_program
+from jitml.runtime.floating import errors_of
 from jitml.runtime.target import host_machine, host_target
 
 
@@ -72,7 +73,8 @@ class Lowered:
 
     def compile(self) -> Executable:
         """Machine code for the program."""
-        executable = compile_program(self.program, threads=self.threads, fastmath=self.fastmath)
+        errors = errors_of(self.traced)
+        executable = compile_program(self.program, threads=self.threads, fastmath=self.fastmath, errors=errors)
         self._dump(executable)
         return executable
 

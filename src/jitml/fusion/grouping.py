@@ -9,7 +9,7 @@ is seen at once; the sweep is near-linear in the number of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jitml.fusion import cost
@@ -27,6 +27,7 @@ from jitml.fusion.regions import UPDATES, carried_operands, known_trips
 from jitml.fusion.sizes import Sizes
 from jitml.ir import ops
 from jitml.ir.dims import bound, syms_in
+from jitml.ir.floating import ALL, ignored_by, raised_by
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.printer import name_values
 
@@ -88,6 +89,7 @@ class _Sweep:
         sized = (sizes.values[sym] for v in graph.outputs for sym in v.aval.syms)
         self.outputs = frozenset((*graph.outputs, *sized))
         self.decisions: list[Decision] = []
+        self.some_ignored = any(node.source is not None and node.source.ignored for node in graph.nodes)
 
     def run(self) -> Grouping:
         for node in reversed(self.graph.nodes):
@@ -236,7 +238,7 @@ class _Sweep:
 
     def may_inline(self, node: Node, g: Group) -> bool:
         """A value with cases by position joins plain loops only, and only while the boxes stay few."""
-        if g.node is not None and g.node.op not in targets:
+        if (g.node is not None and g.node.op not in targets) or not self.are_heard_alike((node,), g.members):
             return False
         if node.op not in (ops.pad, ops.concat, ops.update_slice):
             return True
@@ -293,7 +295,7 @@ class _Sweep:
         """The index at which a group wants a reduction, if the group's loops can compute it on the way."""
         value, operand, axes = node.output, node.inputs[0], node.params["axes"]
         uses = g.wanted[value]
-        if len(uses) != 1 or g.cuts or g.node is not None:
+        if len(uses) != 1 or g.cuts or g.node is not None or not self.are_heard_alike((node,), g.members):
             return None
         ((index, reach),) = uses.items()
         rows = None if index is None else g.covers(index, value.shape)
@@ -454,6 +456,19 @@ class _Sweep:
                 kept.append(g)
         return kept
 
+    def are_heard_alike(self, some: Sequence[Node], others: Sequence[Node]) -> bool:
+        """Whether the same floating-point errors are ignored in both: a kernel cannot tell which of its operations raised one."""
+        if not self.some_ignored:
+            return True
+        raised = {0: 0, 1: 0}
+        ignored = {0: ALL, 1: ALL}
+        for side, nodes in enumerate((some, others)):
+            for node in nodes:
+                raised[side] |= raised_by(node)
+            ignored[side] = ignored_by(nodes)
+        # What one side lets pass and could raise must not be hidden by, nor spoil, what the other does not hear of.
+        return not (raised[0] & ~ignored[0] & ignored[1] & raised[1]) and not (raised[1] & ~ignored[1] & ignored[0] & raised[0])
+
     def alike(self, value: Value, g: Group, h: Group) -> bool:
         if g is h or g.node is not None or h.node is not None or g.axes != h.axes or g.cuts != h.cuts:
             return False
@@ -461,7 +476,7 @@ class _Sweep:
             return False
         if (g.rows is None) != (h.rows is None) and (g.cuts or not self.row_fits(g, h)):
             return False
-        if g.after & h.bits or h.after & g.bits:
+        if g.after & h.bits or h.after & g.bits or not self.are_heard_alike(g.members, h.members):
             return False
         return g.wanted[value].keys() == h.wanted[value].keys()
 

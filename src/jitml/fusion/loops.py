@@ -285,7 +285,8 @@ class Kernel:
     under another shape (axes collapsed), so shape and strides are the kernel's own. `updates` maps a written buffer
     to a read one whose contents it must hold when the kernel starts: an update in place, for which the memory
     planner either shares the storage or inserts a copy. `optimize` marks loops over single elements, with loads and
-    branches that LLVM's optimiser can share and merge: there it pays.
+    branches that LLVM's optimiser can share and merge: there it pays. `ignored` are floating-point errors (bits of
+    `ir/floating.py`) that the user's code does not want to hear of where they come from.
     """
 
     name: str
@@ -294,6 +295,7 @@ class Kernel:
     updates: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = field(default=(), compare=False)
     optimize: bool = False
+    ignored: int = field(default=0, compare=False)
 
     @property
     def writes(self) -> tuple[str, ...]:

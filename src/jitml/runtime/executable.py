@@ -9,8 +9,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import weakref
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property
 from typing import Any
 
@@ -30,6 +30,7 @@ from jitml.memory.program import Program
 from jitml.runtime import jit
 from jitml.runtime.arena import arenas, release_arena
 from jitml.runtime.blas import GATES, blas_address, blas_gates
+from jitml.runtime.floating import UNKNOWN, Errors, Watch
 from jitml.runtime.host import HostCalls
 from jitml.runtime.sorting import sort_address
 from jitml.runtime.stub import native_calls, native_function
@@ -44,15 +45,23 @@ _LARGE_ARENA = 64 << 20
 _SMALL_BYTES, _SMALL_FLOPS, _SMALL_MATRIX_FLOPS = 1 << 16, 1 << 15, 1 << 18
 
 
-def compile_program(program: Program, *, threads: int | None = None, fastmath: frozenset[str] = frozenset()) -> Executable:
+def compile_program(
+    program: Program,
+    *,
+    threads: int | None = None,
+    fastmath: frozenset[str] = frozenset(),
+    errors: Errors = UNKNOWN,
+) -> Executable:
     """Native code for a program on this machine.
 
     Args:
         program: from `memory.plan`.
         threads: the most threads it may use; default: JITML_NUM_THREADS, or the cores this process may run on.
         fastmath: LLVM's fast-math flags to allow; none means IEEE arithmetic.
+        errors: what is known of the program's floating-point errors.
     """
-    return Executable(program, emit_program(program, cpu=host_target(), fastmath=fastmath), threads or thread_limit())
+    module = emit_program(program, cpu=host_target(), fastmath=fastmath)
+    return Executable(program, module, threads or thread_limit(), errors)
 
 
 class Executable:
@@ -62,7 +71,7 @@ class Executable:
     input; it returns the outputs as a list of new arrays, with the caller's own array for an aliased output.
     """
 
-    def __init__(self, program: Program, module: Module, threads: int) -> None:
+    def __init__(self, program: Program, module: Module, threads: int, errors: Errors = UNKNOWN) -> None:
         kernels = program.kernels
         self.program, self.module, self.threads = program, module, threads
         self._inputs = [kernels.buffers[name] for name in kernels.inputs]
@@ -72,7 +81,10 @@ class Executable:
         self._measured = [kernels.measured.get(name) for name in kernels.outputs[:-1]] if kernels.measured else None
         self._target = host_target()
         self._hosts = HostCalls(module.hosts)
-        self._run = self._link_native() if native_calls() else self._link_portable()
+        run = self._link_native() if native_calls() else self._link_portable()
+        self._watch = Watch(run, tuple(self._aliases.values()), errors)
+        # Flags cost a look after the call; only arrays that are written need care before it.
+        self._run: Callable[..., Any] = self._watch if self._aliases or self._hosts.draws else run
         if self._hosts.draws:
             self._run = functools.partial(self._hosts.run_drawing, self._run)
         if program.arena_size > _LARGE_ARENA:
@@ -80,10 +92,12 @@ class Executable:
 
     def __call__(self, *args: Any) -> list[Array]:
         result = self._run(*args)
+        if type(result) is tuple and len(result) == 2:
+            result = self._watch.judge(*result, [])
         if type(result) is list:
             return result if self._measured is None else shrunk(result, self._measured)
         if result is not None:
-            raise self._error(*result)
+            raise result if isinstance(result, FailedCheck) else self._error(*result)
         # Something was no plain array: a subclass, a NumPy scalar.
         arrays = [np.array(x, b.dtype, copy=None, ndmin=0) for x, b in zip(args, self._inputs, strict=True)]
         return self(*[x if type(x) is np.ndarray else x.view(np.ndarray) for x in arrays])

@@ -5,6 +5,7 @@ descriptor, an int64 array that is the function's `self`. `call(*inputs)` return
 
 * a list of the outputs: new arrays, or for an aliased output the caller's own array;
 * a tuple (1 + check, four values) if a check of the program failed;
+* a pair (outputs, flags) if floating-point errors came up (`ir/floating.py`);
 * None if an argument is no plain ndarray (nor, for a 0-d input, a Python number of its kind): the caller converts.
 
 It reads the fields of PyArrayObject that NumPy's own macros read, and makes arrays through NumPy's C API. `native_calls`
@@ -25,6 +26,7 @@ import numpy as np
 
 from jitml.codegen.llvm.entry import ENTRY
 from jitml.codegen.llvm.shapes import SHAPES
+from jitml.codegen.llvm.flags import flags_ir
 from jitml.fusion.loops import Buffer
 from jitml.runtime.arena import arenas
 from jitml.runtime.jit import Code, generate, link, parse
@@ -74,6 +76,8 @@ declare ptr @jitml_arena(i64)
 @Py_True = external global i8
 @Py_None = external global i8
 @report_format = private constant [8 x i8] c"(LLLLL)\\00"
+@flags_format = private constant [5 x i8] c"(NL)\\00"
+{flags}
 
 ; inputs, outputs, constants, arena bytes, whether to release the GIL, entry, extents that the program says, function that does
 %Header = type {{ i64, i64, i64, i64, i64, ptr, i64, ptr }}
@@ -232,6 +236,7 @@ run:
   %long = extractvalue %Header %header, 4
   %entry = extractvalue %Header %header, 5
   %is_long = icmp ne i64 %long, 0
+  %old_flags = call i64 @take_flags()
   br i1 %is_long, label %run.apart, label %run.here
 run.here:
   %status.here = call i64 %entry(ptr %table, ptr %arena, ptr %error)
@@ -243,10 +248,17 @@ run.apart:
   br label %finish
 finish:
   %status = phi i64 [ %status.here, %run.here ], [ %status.apart, %run.apart ]
+  %flags = call i64 @take_flags()
   %failed = icmp ne i64 %status, 0
-  br i1 %failed, label %report, label %done
+  br i1 %failed, label %report, label %look
+look:
+  %clean = icmp eq i64 %flags, 0
+  br i1 %clean, label %done, label %doubt
 done:
   ret ptr %list
+doubt:
+  %pair = call ptr (ptr, ...) @Py_BuildValue(ptr @flags_format, ptr %list, i64 %flags)  ; takes the list over
+  ret ptr %pair
 report:
   call void @Py_DecRef(ptr %list)
   %values = load [4 x i64], ptr %error
@@ -294,7 +306,7 @@ def _native_call() -> Code:
     table = numpy_api()
     assert table is not None, "native_calls() was asked"
     imports |= {"PyArray_NewFromDescr": int(table[_NEW_FROM_DESCR] or 0), "jitml_arena": arenas()["jitml_arena"]}
-    text = _CALL.format(DATA=DATA, TYPE=TYPE, FLOAT_VALUE=FLOAT_VALUE, FLOAT=1, INT=2, BOOL=3)
+    text = _CALL.format(DATA=DATA, TYPE=TYPE, FLOAT_VALUE=FLOAT_VALUE, FLOAT=1, INT=2, BOOL=3, flags=flags_ir(host_target()))
     loaded = link([generate(parse(text), host_target(), level=2)], imports=imports, exports=("jitml_call",))
     loaded.keep_forever()
     return loaded

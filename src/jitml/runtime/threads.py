@@ -21,6 +21,7 @@ import os
 import sys
 from functools import cache
 
+from jitml.codegen.llvm.flags import flags_ir
 from jitml.codegen.target import Target
 from jitml.runtime.jit import Code, generate, link, parse
 from jitml.runtime.target import host_target
@@ -43,6 +44,7 @@ _POOL = """
 @job_step = internal global i64 0
 @job_body = internal global ptr null
 @job_ctx = internal global ptr null
+@job_flags = internal global i64 0
 
 declare i64 @syscall(i64, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
@@ -50,6 +52,7 @@ declare i32 @pthread_detach(ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare i32 @sigfillset(ptr)
 {declare_pause}
+{flags}
 
 ; Sleep while the word holds the value (FUTEX_WAIT_PRIVATE), and wake sleepers (FUTEX_WAKE_PRIVATE).
 define internal void @sleep(ptr %word, i32 %value) {{
@@ -97,7 +100,10 @@ join:
   %in = extractvalue {{ i64, i1 }} %swap, 1
   br i1 %in, label %work, label %try
 work:
+  %old_flags = call i64 @take_flags()
   call void @take_pieces()
+  %flags = call i64 @take_flags()
+  %all_flags = atomicrmw or ptr @job_flags, i64 %flags seq_cst
   %before = atomicrmw sub ptr @gate, i64 1 seq_cst
   %others = trunc i64 %before to i32
   %last = icmp eq i32 %others, 1
@@ -232,6 +238,9 @@ awake:
   store atomic i32 0, ptr @waiting seq_cst, align 4
   br label %done
 done:
+  ; Floating-point errors of the workers are the caller's.
+  %flags = atomicrmw xchg ptr @job_flags, i64 0 seq_cst
+  call void @raise_flags(i64 %flags)
   store atomic i32 0, ptr @taken seq_cst, align 4
   ret void
 }}
@@ -273,7 +282,7 @@ def pool_ir(target: Target, *, linux: bool) -> str:
     # Some 50 us of spinning for the next job: a sleeping core takes longer than a small job to wake, so that a worker which
     # sleeps between the calls of a loop never helps (a product of 60 us with a vector ran at half the speed). The caller
     # waits 2 us for the last worker before it sleeps (3-6 us).
-    return _POOL.format(futex=futex, pause=pause, declare_pause=declare_pause, spins=2500, waits=200)
+    return _POOL.format(futex=futex, pause=pause, declare_pause=declare_pause, flags=flags_ir(target), spins=2500, waits=200)
 
 
 @cache

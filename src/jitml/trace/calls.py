@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from jitml.trace import regions
+from jitml.ir.floating import CATEGORIES
 from jitml.trace.accesses import Accesses, is_library
-from jitml.trace.context import unsupported
+from jitml.trace.context import active_trace, unsupported
 from jitml.trace.hostcalls import call_library
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.outside import CONTAINERS, guard_state, place_of
@@ -68,7 +69,7 @@ class Hooks(Accesses, Steering):
         if function is type:
             return lambda *args: args[0].__class__ if len(args) == 1 and is_traced(args[0]) else type(*args)
         if function is np.errstate:
-            return _errstate
+            return _ErrorState
         if (found := method_of(self.trace, function) or maker(function)) is not None or isinstance(function, Draw):
             return found or function
         self._check_effects(function, owner)
@@ -141,15 +142,28 @@ def _unbound(method: Callable[..., Any], x: Any, *args: Any, **kwargs: Any) -> A
     return getattr(x, method.__name__)(*args, **kwargs) if is_traced(x) else method(x, *args, **kwargs)
 
 
-def _errstate(**kinds: Any) -> Any:
-    """`np.errstate` that silences is fine, for compiled code never warns; one that shall raise would not."""
-    for kind, reaction in kinds.items():
-        if reaction not in (None, "ignore", "warn"):
-            unsupported(
-                f"np.errstate({kind}={reaction!r}) is not supported: jitted code does not look for floating-point errors",
-                "Look at the result instead, with np.isfinite.",
-            )
-    return np.errstate(**kinds)
+class _ErrorState:
+    """`np.errstate` inside a traced function: what is recorded under it ignores or demands errors as it says."""
+
+    def __init__(self, **kinds: Any) -> None:
+        if "call" in kinds or not {"ignore", "warn", "raise", None}.issuperset(kinds.values()):
+            unsupported("np.errstate calls a function or prints, which is not supported in jitted code", "Warn or raise.")
+        self.numpys = np.errstate(**kinds)
+        self.kinds = {name: kinds.get(name, kinds.get("all")) for name in CATEGORIES}
+
+    def __enter__(self) -> None:
+        root = active_trace().root
+        self.before = ignored, demanded = root.error_state
+        for name, reaction in self.kinds.items():
+            if reaction is not None:
+                bit = CATEGORIES[name]
+                ignored, demanded = (ignored | bit, demanded & ~bit) if reaction == "ignore" else (ignored & ~bit, demanded | bit)
+        root.error_state = (ignored, demanded)
+        self.numpys.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self.numpys.__exit__(*error)
+        active_trace().root.error_state = self.before
 
 
 def _math(function: Callable[..., Any], *args: Any) -> Any:

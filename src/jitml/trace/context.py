@@ -51,7 +51,8 @@ def user_source() -> Source | None:
     while frame is not None:
         code = frame.f_code
         if is_users(code.co_filename):
-            return Source(code.co_filename, frame.f_lineno, code.co_name)
+            trace = _current.get()
+            return Source(code.co_filename, frame.f_lineno, code.co_name, *(trace.root.error_state if trace else ()))
         frame = frame.f_back  # type: ignore[assignment]  # None at the outermost frame ends the loop
     return None
 
@@ -110,6 +111,7 @@ class Trace:
         # For host calls: whether they are allowed, what values are in this call, and which value of an enclosing trace an
         # input that is not captured begins with (what a loop carries).
         self.host_calls = host_calls
+        self.error_state = (0, 0)  # errors that np.errstate inside the function ignores, and those that it does not
         self.generators: dict[Slot, Any] = {}  # of random numbers, from outside: slot -> (generator, TracedGenerator)
         self.examples: dict[Value, Any] = {}
         self.entered: dict[Value, Value] = {}

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from jitml.codegen.llvm import libm
 from jitml.codegen.llvm.conversions import convert
+from jitml.codegen.llvm.errors import raise_errors
 from jitml.codegen.llvm.operand import F16, Arg, Operand, constant_value, literal, llvm_type, signed, unsigned
 from jitml.ir.types import BOOL, F32, DType
 
@@ -30,6 +31,7 @@ class Declarations:
     externals: dict[str, None] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
     constants: dict[str, str] = field(default_factory=dict)
+    has_sink: bool = False
 
     def declare(self, text: str) -> None:
         self.externals[f"declare {text}"] = None
@@ -37,6 +39,11 @@ class Declarations:
     def constant(self, text: str) -> str:
         """The name of a constant in memory, for instance of `i32 5`."""
         return self.constants.setdefault(text, f"@constant.{len(self.constants)}")
+
+    def sink(self) -> str:
+        """The name of memory that nobody reads."""
+        self.has_sink = True
+        return "@sink"
 
     def metadata(self, text: str) -> str:
         """The reference (`!3`) of a metadata node, for instance of `!{i32 1}`."""
@@ -54,6 +61,7 @@ class Declarations:
             [
                 *self.externals,
                 *(f"{name} = private unnamed_addr constant {text}" for text, name in self.constants.items()),
+                *(["@sink = internal global double 0.0"] if self.has_sink else []),
                 *(f"!{n} = {text}" for text, n in self.nodes.items()),
             ]
         )
@@ -297,6 +305,14 @@ class Builder:
         # A scalar condition may choose between whole vectors.
         return self.each([x, y, condition], x.dtype, f"select {condition.type} {{2}}, {x.type} {{0}}, {x.type} {{1}}")
 
+    def fence(self, x: Operand) -> Operand:
+        """x, out of what LLVM may not make an operation under a mask, which raises nothing in the other lanes."""
+        if x.dtype.kind != "f" or x.lanes == 1 or x.is_constant:
+            return x
+        symbol = f"@llvm.arithmetic.fence.v{x.lanes}f{8 * x.dtype.itemsize}"
+        self.module.declare(f"{x.type} {symbol}({x.type})")
+        return self.each([x], x.dtype, f"call {x.type} {symbol}({x.type} {{0}})")
+
     def min(self, x: Arg, y: Arg) -> Operand:
         """x if x < y, else y: the processor's own minimum, which hands on y if either is nan."""
         return self.select(self.compare("lt", x, y), *self.operands(x, y))
@@ -338,6 +354,10 @@ class Builder:
         if xs[0].dtype == F16:
             return self.convert(self.call_libm(function, *(self.convert(x, F32) for x in xs)), F16)
         return libm.call(self, function, xs)
+
+    def raise_errors(self, **masks: Operand) -> None:
+        """Raise floating-point errors (`divide=`, `overflow=`, `invalid=`) if any lane of their mask is set."""
+        raise_errors(self, **masks)
 
     def where_rare(self, mask: Operand, fast: Operand, function: str, *args: Arg) -> Operand:
         """`fast`, but with the C library's `function(*args)` in the lanes where `mask` is set, on a cold path."""

@@ -63,7 +63,7 @@ class Entry:
                 case Kernel():
                     names = [b.name for b in step.params]
                     emit_kernel(self.unit, step, symbol, storage_groups(program, names), frozenset() if path else self.streamed)
-                    self._call(symbol, [pointers[name] for name in names])
+                    self._call_quietly(symbol, [pointers[name] for name in names], step.ignored)
                 case Call():
                     touched = (*step.reads, *step.writes)
                     groups = storage_groups(program, dict.fromkeys((*touched, *sizes_of(touched, program.kernels))))
@@ -71,6 +71,20 @@ class Entry:
                     self._call(symbol, [pointers[name] for name in names])
                 case Region():
                     self._region(step, program.bodies[step.name], pointers, f"{path}{step.name}.")
+
+    def _call_quietly(self, symbol: str, pointers: Sequence[str], ignored: int) -> None:
+        """Run a function, and forget some of the floating-point errors that come up in it."""
+        if not ignored:
+            self._call(symbol, pointers)
+            return
+        self.unit.uses_flags = True
+        before, after, kept, flags = (self._value(word) for word in ("before", "after", "kept", "flags"))
+        self._emit(f"{before} = call i64 @take_flags()")
+        self._call(symbol, pointers)
+        self._emit(f"{after} = call i64 @take_flags()")
+        self._emit(f"{kept} = and i64 {after}, {~ignored}")
+        self._emit(f"{flags} = or i64 {kept}, {before}")
+        self._emit(f"call void @raise_flags(i64 {flags})")
 
     def _call(self, symbol: str, pointers: Sequence[str]) -> None:
         """Run a function; leave if it reports a failed check."""

@@ -43,6 +43,7 @@ class Unit:
     checks: list[Check] = field(default_factory=list)
     hosts: list[HostStep] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
+    uses_flags: bool = False
 
     @cached_property
     def apart(self) -> Unit:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.ir.floating import raised_by
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.rewrite import Producers, sweep
 
@@ -32,7 +33,9 @@ def share_common(graph: Graph) -> Graph:
         if node.has_effect or node.op.family == "regions":
             return None
         operands = tuple(sorted(node.inputs, key=id)) if node.op.is_commutative else node.inputs
-        key = (node.op, params_key(node.params), operands)
+        # What the user wants to hear of must not be said by what is ignored.
+        errors = (node.source.ignored, node.source.demanded) if node.source and raised_by(node) else (0, 0)
+        key = (node.op, params_key(node.params), operands, errors)
         if key not in seen:
             seen[key] = node.op(*node.inputs, **node.params)
         return seen[key]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from jitml.ir import ops
@@ -35,7 +37,10 @@ def fold_constants(graph: Graph) -> Graph:
         if all(m.op is ops.full for m in known):
             if node.op.is_pointwise:
                 scalars = tuple(np.asarray(m.params["value"]).astype(m.params["dtype"]) for m in known)
-                number = np.asarray(node.op.run(scalars, dict(node.params)), aval.dtype).item()
+                result = _evaluate(node, scalars)
+                if result is None:
+                    return None
+                number = np.asarray(result, aval.dtype).item()
                 return ops.full(value=number, shape=aval.shape, dtype=aval.dtype)
             if node.op in _REARRANGING:
                 return ops.full(value=known[0].params["value"], shape=aval.shape, dtype=aval.dtype)
@@ -51,6 +56,15 @@ def fold_constants(graph: Graph) -> Graph:
         return ops.array(value=result, shape=aval.shape, dtype=aval.dtype)
 
     return sweep(graph, visit)
+
+
+def _evaluate(node: Node, operands: tuple[Any, ...]) -> Any:
+    """The result; None where that raises a floating-point error, which the running program has to do."""
+    try:
+        with np.errstate(divide="raise", over="raise", invalid="raise"):
+            return node.op.evaluate(*operands, **node.params)
+    except FloatingPointError:
+        return None
 
 
 def _nothing(aval: Aval) -> Value:

@@ -152,8 +152,14 @@ def _method(b: Builder, *args: Operand, name: str) -> Operand:
     return result
 
 
-for _name in ("floor", "ceil", "trunc", "rint", "sqrt", "copysign", "select"):
+for _name in ("floor", "ceil", "trunc", "rint", "sqrt", "copysign"):
     rule(_name)(partial(_method, name=_name))
+
+
+@rule("select")
+def select(b: Builder, condition: Operand, x: Operand, y: Operand) -> Operand:
+    """Both sides are computed everywhere, and so are their floating-point errors."""
+    return b.select(condition, b.fence(x), b.fence(y))
 
 
 @rule("stop_gradient")

@@ -83,19 +83,22 @@ def split_exponent(b: Builder, x: Operand) -> tuple[Operand, Operand]:
     form = format_of(x)
     is_tiny = b.fcmp("olt", x, form.smallest_normal)
     up = form.mantissa + 2
-    bits = b.bitcast(b.select(is_tiny, b.fmul(x, 2.0**up), x), form.integer)
+    one = b.const(1.0, x.dtype)
+    bits = b.bitcast(b.fmul(x, b.select(is_tiny, 2.0**up, one)), form.integer)  # so that no large x overflows
     least = form.bits(sqrt(0.5))
     shifted = b.add(bits, (form.bias << form.mantissa) - least)
     m = b.bitcast(b.add(b.and_(shifted, (1 << form.mantissa) - 1), least), form.dtype)
     # An integer below 2**mantissa, put into the mantissa of 2.0**mantissa, becomes a float without a conversion.
-    one = 2.0**form.mantissa
-    exponent = b.bitcast(b.or_(b.lshr(shifted, form.mantissa), form.bits(one)), form.dtype)
-    offset = b.select(is_tiny, b.const(one + form.bias + up, form.dtype), one + form.bias)
+    unit = 2.0**form.mantissa
+    exponent = b.bitcast(b.or_(b.lshr(shifted, form.mantissa), form.bits(unit)), form.dtype)
+    offset = b.select(is_tiny, b.const(unit + form.bias + up, form.dtype), unit + form.bias)
     return b.fsub(exponent, offset), m
 
 
 def fix_log(b: Builder, x: Operand, result: Operand, pole: float = 0.0) -> Operand:
     """The logarithm's values outside (pole, inf): -inf at the pole, nan below it, inf and nan handed on."""
     result = b.select(b.fcmp("olt", x, inf), result, x)
-    outside = b.select(b.fcmp("oeq", x, pole), b.const(-inf, x.dtype), nan)
+    is_pole = b.fcmp("oeq", x, pole)
+    b.raise_errors(divide=is_pole, invalid=b.fcmp("olt", x, pole))
+    outside = b.select(is_pole, b.const(-inf, x.dtype), nan)
     return b.select(b.fcmp("ole", x, pole), outside, result)

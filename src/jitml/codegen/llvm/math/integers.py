@@ -70,6 +70,7 @@ def floor_divide_integers(b: Builder, x: Operand, y: Operand) -> Operand:
     power = _power_of_two(y)
     if power is not None:
         return b.ashr(x, power) if x.dtype.kind == "i" else b.lshr(x, power)
+    _raise_errors(b, x, y, may_overflow=True)
     if _divides_as_float(x, y):
         return _floored(b, x, y)[0]
     quotient, rest = _truncated(b, x, y)
@@ -82,6 +83,7 @@ def remainder_integers(b: Builder, x: Operand, y: Operand) -> Operand:
     power = _power_of_two(y)
     if power is not None:
         return b.and_(x, (1 << power) - 1)
+    _raise_errors(b, x, y)
     if _divides_as_float(x, y):
         return _floored(b, x, y)[1]
     _, rest = _truncated(b, x, y)
@@ -96,7 +98,17 @@ def _is_off(b: Builder, rest: Operand, y: Operand) -> Operand:
 
 
 def fmod_integers(b: Builder, x: Operand, y: Operand) -> Operand:
+    _raise_errors(b, x, y)
     return _truncated(b, x, y)[1]
+
+
+def _raise_errors(b: Builder, x: Operand, y: Operand, *, may_overflow: bool = False) -> None:
+    """As NumPy does: division by zero, and the least integer by -1."""
+    if constant_value(y) is None:
+        b.raise_errors(divide=b.icmp("eq", y, 0))
+        if may_overflow and x.dtype.kind == "i":
+            least = -(1 << 8 * x.dtype.itemsize - 1)
+            b.raise_errors(overflow=b.and_(b.icmp("eq", x, least), b.icmp("eq", y, -1)))
 
 
 def pow_integers(b: Builder, x: Operand, y: Operand) -> Operand:

@@ -116,7 +116,9 @@ def arccosh(b: Builder, x: Operand) -> Operand:
     u = b.fadd(t, b.sqrt(b.fma(t, t, b.fadd(t, t))))
     result = _log_or_double(b, is_large, x, u)
     result = b.select(b.fcmp("olt", x, inf), result, x)
-    return b.select(b.fcmp("olt", x, 1.0), nan, result)
+    is_outside = b.fcmp("olt", x, 1.0)
+    b.raise_errors(invalid=is_outside)
+    return b.select(is_outside, nan, result)
 
 
 @rule("arctanh")
@@ -126,6 +128,8 @@ def arctanh(b: Builder, x: Operand) -> Operand:
     double = b.fadd(magnitude, magnitude)
     u = b.fadd(double, b.fdiv(b.fmul(double, magnitude), b.fsub(1.0, magnitude)))
     result = b.fmul(fix_log(b, u, _log_of_sum(b, u), pole=-1.0), 0.5)
-    result = b.select(b.fcmp("ogt", magnitude, 1.0), nan, result)
+    is_outside = b.fcmp("ogt", magnitude, 1.0)
+    b.raise_errors(invalid=is_outside)
+    result = b.select(is_outside, nan, result)
     is_tiny = b.fcmp("olt", magnitude, 1e-9 if format_of(x) is DOUBLE else 1e-5)
     return b.copysign(b.select(is_tiny, magnitude, result), x)

@@ -75,6 +75,8 @@ def _pow_specials(b: Builder, x: Operand, y: Operand, result: Operand) -> Operan
     is_odd = b.and_(is_whole, b.fcmp("une", b.rint(half), half))
     result = b.select(is_odd, b.flip_sign(result, b.sign_bit(x)), result)
     is_undefined = b.and_(b.fcmp("olt", x, 0.0), b.not_(b.or_(is_whole, b.fcmp("oeq", magnitude, inf))))
+    is_pole = b.and_(b.fcmp("oeq", x, 0.0), b.fcmp("olt", y, 0.0))
+    b.raise_errors(divide=is_pole, invalid=is_undefined)
     result = b.select(b.or_(is_undefined, b.fcmp("uno", x, y)), nan, result)
     return b.select(b.or_(b.fcmp("oeq", x, 1.0), b.fcmp("oeq", y, 0.0)), 1.0, result)
 
@@ -85,11 +87,15 @@ def _specials_of_known(b: Builder, x: Operand, y: float, result: Operand) -> Ope
     if y > 0:
         result = b.select(_is_extreme(b, magnitude), magnitude, result)
     else:
-        result = b.select(b.fcmp("oeq", magnitude, 0.0), inf, b.select(b.fcmp("oeq", magnitude, inf), 0.0, result))
+        is_pole = b.fcmp("oeq", magnitude, 0.0)
+        b.raise_errors(divide=is_pole)
+        result = b.select(is_pole, inf, b.select(b.fcmp("oeq", magnitude, inf), 0.0, result))
     if y % 2 == 1:
         result = b.flip_sign(result, b.sign_bit(x))
     elif y % 1 != 0:
-        result = b.select(b.and_(b.fcmp("olt", x, 0.0), b.fcmp("ogt", x, -inf)), nan, result)
+        is_undefined = b.and_(b.fcmp("olt", x, 0.0), b.fcmp("ogt", x, -inf))
+        b.raise_errors(invalid=is_undefined)
+        result = b.select(is_undefined, nan, result)
     return b.select(b.fcmp("uno", x, x), nan, result)
 
 

@@ -1,0 +1,31 @@
+"""How does a function whose special values are put in by select raise floating-point errors?  By an operation that does.
+
+One branch that is almost never taken guards it. What it computes is read from and written to memory as volatile, so that LLVM
+neither folds nor drops it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jitml.codegen.llvm.operand import Operand
+
+if TYPE_CHECKING:
+    from jitml.codegen.llvm.builder import Builder
+
+# What each error comes from: an operation on two numbers.
+_SOURCES = {"divide": ("fdiv", "1.0", "0.0"), "overflow": ("fmul", "1.0e300", "1.0e300"), "invalid": ("fdiv", "0.0", "0.0")}
+
+
+def raise_errors(b: Builder, **masks: Operand) -> None:
+    """Raise the errors named (`divide=`, `overflow=`, `invalid=`) if any lane of their mask is set."""
+    weights = b.module.metadata('!{!"branch_weights", i32 1, i32 100000}')
+    for error, mask in masks.items():
+        cold, done = b.fresh("error"), b.fresh("common")
+        b.emit(f"br i1 {b.any(mask).names[0]}, label %{cold}, label %{done}, !prof {weights}")
+        b.start_block(cold)
+        operation, *numbers = _SOURCES[error]
+        x, y = (b.define(f"load volatile double, ptr {b.module.constant(f'double {number}')}") for number in numbers)
+        b.emit(f"store volatile double {b.define(f'{operation} double {x}, {y}')}, ptr {b.module.sink()}")
+        b.emit(f"br label %{done}")
+        b.start_block(done)

@@ -1,0 +1,168 @@
+"""Floating-point errors: the warnings and exceptions of NumPy, with its text and the user's line, or none where it is silent."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+
+Array = np.ndarray[Any, Any]
+ORDINARY = np.array([2.0, 0.5, 3.0, 1.5, 0.25, 7.0, 1.25, 0.75, 5.0])
+BAD = {
+    "zero": 0.0, "minus": -2.0, "infinite": np.inf, "nan": np.nan, "huge": 1e300, "tiny": 1e-310,
+}  # fmt: skip
+
+
+def with_one(value: float) -> Array:
+    x = ORDINARY.copy()
+    x[5] = value
+    return x
+
+
+def in_place(x: Array) -> Any:
+    x /= x - x[::-1][3] * 2
+    x += 1
+    return x.sum()
+
+
+def twice(x: Array) -> Any:
+    a = np.log(x)
+    b = 1 / x
+    return a + b
+
+
+def guarded(x: Array) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y = np.log(x) / x
+    return np.where(np.isfinite(y), y, 0.0)
+
+
+def raising_inside(x: Array) -> Any:
+    with np.errstate(divide="raise"):
+        y = 1 / x
+    return y + np.sqrt(x)
+
+
+EXPRESSIONS: dict[str, Callable[[Array], Any]] = {
+    "divide": lambda x: 1 / x,
+    "divide two": lambda x: (x - x) / (x - 2.0),
+    "log": lambda x: -np.log(x),
+    "log10": lambda x: np.log10(x) * 2,
+    "log1p": lambda x: np.log1p(x - 1),
+    "sqrt": lambda x: np.sqrt(x) + 1,
+    "exp": lambda x: np.exp(x * 90),
+    "power": lambda x: x**-1.5,
+    "multiply": lambda x: x * x * 1e10,
+    "subtract": lambda x: x - x[::-1],
+    "floor_divide": lambda x: x // (x - 2.0),
+    "remainder": lambda x: x % (x - 2.0),
+    "arcsin": lambda x: np.arcsin(x / 8),
+    "arccosh": lambda x: np.arccosh(x + 1),
+    "sum": lambda x: (x * 1e8).sum(),
+    "mean of rows": lambda x: (x.reshape(3, 3) / x[0]).mean(axis=1),
+    "a scalar": lambda x: x[5] / (x[5] - x[5]),
+    "a cast": lambda x: x.astype(np.float32) * 2,
+    "two at once": twice,
+    "in place": in_place,
+    "constants": lambda x: x + np.log(np.zeros(9)),
+    "where": lambda x: np.where(x > 0, 1 / x, 0.0),
+    "normalise": lambda x: (x - x.mean()) / x.std(),
+    "softmax": lambda x: np.exp(x - x.max()) / np.exp(x - x.max()).sum(),
+    "guarded": guarded,
+    "raising inside": raising_inside,
+}
+STATES: dict[str, dict[str, Any]] = {
+    "default": {}, "ignore": {"all": "ignore"}, "warn": {"all": "warn"}, "raise": {"all": "raise"},
+    "raise division": {"divide": "raise", "invalid": "ignore"},
+}  # fmt: skip
+
+
+def outcome(f: Callable[[Array], Any], x: Array, state: dict[str, Any]) -> Any:
+    with warnings.catch_warnings(record=True) as caught, np.errstate(**state):
+        warnings.simplefilter("always")
+        try:
+            result = f(x)
+            error = ""
+        except FloatingPointError as raised:
+            result, error = None, str(raised)
+    return result, error, [(str(w.message), w.category, w.filename, w.lineno) for w in caught]
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_warnings_and_exceptions_are_numpys(name: str) -> None:
+    f = EXPRESSIONS[name]
+    jitted = jitml.jit(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        jitted(ORDINARY.copy())
+    for state in STATES.values():
+        for bad in ("zero", "minus", "infinite", "nan", "huge", "tiny"):
+            mine, theirs = with_one(BAD[bad]), with_one(BAD[bad])
+            want, got = outcome(f, theirs, state), outcome(jitted, mine, state)
+            assert got[1:] == want[1:], f"{state}, {bad}"
+            if want[0] is not None:
+                np.testing.assert_allclose(got[0], want[0], rtol=1e-6)
+            np.testing.assert_allclose(mine, theirs, rtol=1e-9)
+    assert len(jitted.variants) == 1
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_no_replay_where_nothing_happens(name: str) -> None:
+    jitted = jitml.jit(EXPRESSIONS[name])
+    x = ORDINARY.copy() if name not in ("divide two", "floor_divide", "remainder", "in place") else ORDINARY[1:] + 0.125
+    if name in ("constants", "a scalar", "mean of rows"):
+        return
+    for _ in range(3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            jitted(x.copy())
+    assert not jitted.variants[0].replays
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i4", "i8", "u2"])
+def test_integers(dtype: str) -> None:
+    for f in (lambda x, y: x // y, lambda x, y: x % y, np.fmod):
+        jitted = jitml.jit(f)
+        for divisor in (3, 0):
+            x, y = np.arange(40).astype(dtype), np.full(40, 2, dtype)
+            y[17] = divisor
+            want = outcome(lambda z: f(x, z), y, {})  # noqa: B023  # called at once
+            got = outcome(lambda z: jitted(x, z), y, {})  # noqa: B023  # as above
+            assert [w[0] for w in got[2]] == [w[0] for w in want[2]]
+            np.testing.assert_array_equal(got[0], want[0])
+
+
+def test_threads_report_to_the_caller() -> None:
+    f = jitml.jit(lambda x: np.log(x) * 2, threads=2)
+    x = np.ones(2_000_000)
+    for place in (0, 1_234_567, 1_999_999):
+        y = x.copy()
+        assert outcome(f, y, {})[2] == []
+        y[place] = 0
+        assert [w[0] for w in outcome(f, y, {})[2]] == ["divide by zero encountered in log"]
+
+
+def test_a_late_error_in_a_program_that_writes() -> None:
+    def f(x: Array) -> None:
+        x /= x[0]
+
+    jitted = jitml.jit(f)
+    for first in (2.0, 4.0, 2.0):
+        assert outcome(jitted, np.array([first, 1.0]), {})[2] == []
+    late, x = None, np.array([0.0, 1.0])
+    late = outcome(jitted, x, {})
+    assert [w[0] for w in late[2]] == ["divide by zero encountered in divide", "invalid value encountered in divide"]
+    assert late[2][0][2] == __file__
+    np.testing.assert_array_equal(x, [np.nan, np.inf])
+    careful = outcome(jitted, np.array([0.0, 1.0]), {})
+    assert careful == outcome(f, np.array([0.0, 1.0]), {})
+    with np.errstate(all="raise"):
+        y = np.array([0.0, 1.0])
+        with pytest.raises(FloatingPointError):
+            jitted(y)
+        np.testing.assert_array_equal(y, [np.nan, np.inf])
