@@ -128,7 +128,12 @@ class Jit:
 
         options = self.options
         return pipeline.compile_graph(
-            traced.graph, aliases=traced.aliases, strides=traced.strides, threads=options.threads, fastmath=options.fastmath
+            traced.graph,
+            aliases=traced.aliases,
+            strides=traced.strides,
+            threads=options.threads,
+            fastmath=options.fastmath,
+            watch=True,
         )
 
     def _reason(self, leaves: Sequence[Any], earlier: Sequence[Traced], traced: Traced) -> str:

@@ -71,9 +71,9 @@ class Lowered:
     def cuda(self) -> str:
         raise UnsupportedError("there is no CUDA back end yet", remedy="`.llvm` and `.asm` show the CPU's code.")
 
-    def compile(self) -> Executable:
-        """Machine code for the program."""
-        errors = errors_of(self.traced)
+    def compile(self, *, watch: bool = False) -> Executable:
+        """Machine code for the program; with `watch` it looks for floating-point errors, and raises `FailedCheck` for them."""
+        errors = errors_of(self.traced) if watch else None
         executable = compile_program(self.program, threads=self.threads, fastmath=self.fastmath, errors=errors)
         self._dump(executable)
         return executable
@@ -116,6 +116,7 @@ def compile_graph(
     strides: Mapping[int, tuple[int, ...]] | None = None,
     threads: int | None = None,
     fastmath: frozenset[str] = frozenset(),
+    watch: bool = False,
 ) -> Executable:
-    """All the way down, in one step; the arguments are `lower`'s."""
-    return lower(graph, aliases=aliases, strides=strides, threads=threads, fastmath=fastmath).compile()
+    """All the way down, in one step; the arguments are `lower`'s, and `Lowered.compile`'s."""
+    return lower(graph, aliases=aliases, strides=strides, threads=threads, fastmath=fastmath).compile(watch=watch)

@@ -49,11 +49,6 @@ def swallowed(x: Array) -> Any:
     return x * 2
 
 
-def raises_on_division(x: Array) -> Any:
-    with np.errstate(divide="raise"):
-        return 1 / x
-
-
 def reworded(x: Array) -> Any:
     try:
         return x * complex(x[0, 0])
@@ -130,11 +125,6 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "the time", lambda x: x + time.perf_counter(), (X,),
         "time.perf_counter() would run only once, while the function is traced, and not at every call",
         "Call it outside the jitted function and pass its result as an argument.",
-    ),
-    (
-        "floating-point errors that shall raise", raises_on_division, (X,),
-        "np.errstate(divide='raise') is not supported: jitted code does not look for floating-point errors",
-        "Look at the result instead, with np.isfinite.",
     ),
     (
         "endless recursion", endless, (X,),

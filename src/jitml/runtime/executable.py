@@ -30,7 +30,7 @@ from jitml.memory.program import Program
 from jitml.runtime import jit
 from jitml.runtime.arena import arenas, release_arena
 from jitml.runtime.blas import GATES, blas_address, blas_gates
-from jitml.runtime.floating import UNKNOWN, Errors, Watch
+from jitml.runtime.floating import Errors, Watch
 from jitml.runtime.host import HostCalls
 from jitml.runtime.sorting import sort_address
 from jitml.runtime.stub import native_calls, native_function
@@ -50,7 +50,7 @@ def compile_program(
     *,
     threads: int | None = None,
     fastmath: frozenset[str] = frozenset(),
-    errors: Errors = UNKNOWN,
+    errors: Errors | None = None,
 ) -> Executable:
     """Native code for a program on this machine.
 
@@ -58,7 +58,7 @@ def compile_program(
         program: from `memory.plan`.
         threads: the most threads it may use; default: JITML_NUM_THREADS, or the cores this process may run on.
         fastmath: LLVM's fast-math flags to allow; none means IEEE arithmetic.
-        errors: what is known of the program's floating-point errors.
+        errors: what is known of the program's floating-point errors, if it is to look for them; else none are reported.
     """
     module = emit_program(program, cpu=host_target(), fastmath=fastmath)
     return Executable(program, module, threads or thread_limit(), errors)
@@ -71,7 +71,7 @@ class Executable:
     input; it returns the outputs as a list of new arrays, with the caller's own array for an aliased output.
     """
 
-    def __init__(self, program: Program, module: Module, threads: int, errors: Errors = UNKNOWN) -> None:
+    def __init__(self, program: Program, module: Module, threads: int, errors: Errors | None = None) -> None:
         kernels = program.kernels
         self.program, self.module, self.threads = program, module, threads
         self._inputs = [kernels.buffers[name] for name in kernels.inputs]
@@ -82,9 +82,9 @@ class Executable:
         self._target = host_target()
         self._hosts = HostCalls(module.hosts)
         run = self._link_native() if native_calls() else self._link_portable()
-        self._watch = Watch(run, tuple(self._aliases.values()), errors)
+        self._watch = Watch(run, tuple(self._aliases.values()), errors) if errors is not None else None
         # Flags cost a look after the call; only arrays that are written need care before it.
-        self._run: Callable[..., Any] = self._watch if self._aliases or self._hosts.draws else run
+        self._run: Callable[..., Any] = self._watch if self._watch and (self._aliases or self._hosts.draws) else run
         if self._hosts.draws:
             self._run = functools.partial(self._hosts.run_drawing, self._run)
         if program.arena_size > _LARGE_ARENA:
@@ -93,7 +93,8 @@ class Executable:
     def __call__(self, *args: Any) -> list[Array]:
         result = self._run(*args)
         if type(result) is tuple and len(result) == 2:
-            result = self._watch.judge(*result, [])
+            outputs, flags = result
+            result = self._watch.judge(outputs, flags, []) if self._watch is not None else outputs
         if type(result) is list:
             return result if self._measured is None else shrunk(result, self._measured)
         if result is not None:

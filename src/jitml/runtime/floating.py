@@ -43,9 +43,6 @@ class Errors:
     suspects: Mapping[int, tuple[str, str, int]] = field(default_factory=dict)
 
 
-UNKNOWN = Errors()
-
-
 def errors_of(graph: Graph) -> Errors:
     """The account for a traced graph."""
     nodes = {error: suspect(graph, error) for error in CATEGORIES.values()}

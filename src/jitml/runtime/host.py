@@ -56,7 +56,7 @@ class HostCalls:
         try:
             with keeping_made():
                 result = run(*args)
-            if type(result) is tuple or isinstance(result, FailedCheck):
+            if (type(result) is tuple and len(result) > 2) or isinstance(result, FailedCheck):
                 for generator, state in self._thread.states.values():
                     _set_state(generator, state)
             return result

@@ -30,13 +30,16 @@ define internal void @write_flags(i64 %wide) {
 """
 
 _AARCH64 = """
+declare i64 @llvm.aarch64.get.fpsr()
+declare void @llvm.aarch64.set.fpsr(i64)
+
 define internal i64 @read_flags() {
-  %state = call i64 asm sideeffect "mrs $0, fpsr", "=r"()
+  %state = call i64 @llvm.aarch64.get.fpsr()
   ret i64 %state
 }
 
 define internal void @write_flags(i64 %state) {
-  call void asm sideeffect "msr fpsr, $0", "r"(i64 %state)
+  call void @llvm.aarch64.set.fpsr(i64 %state)
   ret void
 }
 """

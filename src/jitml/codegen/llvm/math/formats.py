@@ -95,10 +95,16 @@ def split_exponent(b: Builder, x: Operand) -> tuple[Operand, Operand]:
     return b.fsub(exponent, offset), m
 
 
+def mark(b: Builder, m: Operand, at_pole: float, pole: Operand, outside: Operand) -> Operand:
+    """m, but where a function has a pole or is not defined, what makes a division by it raise that error.
+
+    The quotient is not used there. `at_pole` is the m that makes the divisor 0.
+    """
+    return b.select(outside, inf, b.select(pole, at_pole, m))
+
+
 def fix_log(b: Builder, x: Operand, result: Operand, pole: float = 0.0) -> Operand:
     """The logarithm's values outside (pole, inf): -inf at the pole, nan below it, inf and nan handed on."""
     result = b.select(b.fcmp("olt", x, inf), result, x)
-    is_pole = b.fcmp("oeq", x, pole)
-    b.raise_errors(divide=is_pole, invalid=b.fcmp("olt", x, pole))
-    outside = b.select(is_pole, b.const(-inf, x.dtype), nan)
+    outside = b.select(b.fcmp("oeq", x, pole), b.const(-inf, x.dtype), nan)
     return b.select(b.fcmp("ole", x, pole), outside, result)

@@ -8,14 +8,17 @@ from jitml.ir.types import F64, I64
 
 
 def _truncated(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
-    """Quotient and rest towards zero, for any divisor: by 0 both are 0, by -1 the quotient wraps."""
+    """Quotient and rest towards zero, for any divisor: by 0 both are 0 and the error is raised, by -1 the quotient wraps."""
     divisor = constant_value(y)
     if divisor is not None and divisor > 0:
         quotient = b.divide(x, y)
         return quotient, b.sub(x, b.mul(quotient, y))
     is_zero = b.icmp("eq", y, 0)
     is_minus_one = b.icmp("eq", y, -1) if x.dtype.kind == "i" else None
-    safe = b.select(is_zero if is_minus_one is None else b.or_(is_zero, is_minus_one), b.const(1, y.dtype), y)
+    safe = y if is_minus_one is None else b.select(is_minus_one, b.const(1, y.dtype), y)
+    if not _divides_in_float(x, y):
+        b.raise_errors(divide=is_zero)
+        safe = b.select(is_zero, 1, safe)
     quotient = _quotient(b, x, safe)
     rest = b.sub(x, b.mul(quotient, safe))
     if is_minus_one is not None:
@@ -23,9 +26,13 @@ def _truncated(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
     return b.select(is_zero, 0, quotient), b.select(is_zero, 0, rest)
 
 
+def _divides_in_float(x: Operand, y: Operand) -> bool:
+    """Vectors of up to 32 bits divide in float64: 1/x exceeds its rounding, so that truncation is exact; by 0, with the error."""
+    return x.dtype.itemsize < 8 and max(x.lanes, y.lanes) > 1
+
+
 def _quotient(b: Builder, x: Operand, y: Operand) -> Operand:
-    """Vectors of up to 32 bits divide in float64: 1/x exceeds its rounding, so that truncation is exact."""
-    if x.dtype.itemsize == 8 or max(x.lanes, y.lanes) == 1:
+    if not _divides_in_float(x, y):
         return b.divide(x, y)
     ratio = b.fdiv(b.convert(x, F64), b.convert(y, F64))
     return Operand(x.dtype, ratio.lanes, b.convert(ratio, x.dtype).names)
@@ -44,7 +51,7 @@ def _floored(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
     """
     x, y = b.operands(x, y)
     is_zero = b.icmp("eq", y, 0)
-    inverse = b.fdiv(1.0, b.convert(b.select(is_zero, 1, y), F64))
+    inverse = b.fdiv(1.0, b.convert(y, F64))  # by 0 this raises the error
     quotient = b.convert(b.fmul(b.convert(x, F64), inverse), I64)
     rest = b.sub(x, b.mul(quotient, y))
     held = b.floor(b.fma(b.convert(rest, F64), inverse, -(2.0**-30)))
@@ -70,7 +77,6 @@ def floor_divide_integers(b: Builder, x: Operand, y: Operand) -> Operand:
     power = _power_of_two(y)
     if power is not None:
         return b.ashr(x, power) if x.dtype.kind == "i" else b.lshr(x, power)
-    _raise_errors(b, x, y, may_overflow=True)
     if _divides_as_float(x, y):
         return _floored(b, x, y)[0]
     quotient, rest = _truncated(b, x, y)
@@ -83,7 +89,6 @@ def remainder_integers(b: Builder, x: Operand, y: Operand) -> Operand:
     power = _power_of_two(y)
     if power is not None:
         return b.and_(x, (1 << power) - 1)
-    _raise_errors(b, x, y)
     if _divides_as_float(x, y):
         return _floored(b, x, y)[1]
     _, rest = _truncated(b, x, y)
@@ -98,17 +103,7 @@ def _is_off(b: Builder, rest: Operand, y: Operand) -> Operand:
 
 
 def fmod_integers(b: Builder, x: Operand, y: Operand) -> Operand:
-    _raise_errors(b, x, y)
     return _truncated(b, x, y)[1]
-
-
-def _raise_errors(b: Builder, x: Operand, y: Operand, *, may_overflow: bool = False) -> None:
-    """As NumPy does: division by zero, and the least integer by -1."""
-    if constant_value(y) is None:
-        b.raise_errors(divide=b.icmp("eq", y, 0))
-        if may_overflow and x.dtype.kind == "i":
-            least = -(1 << 8 * x.dtype.itemsize - 1)
-            b.raise_errors(overflow=b.and_(b.icmp("eq", x, least), b.icmp("eq", y, -1)))
 
 
 def pow_integers(b: Builder, x: Operand, y: Operand) -> Operand:

@@ -11,7 +11,7 @@ from math import inf, nan
 
 from jitml.codegen.llvm.builder import Arg, Builder, Operand
 from jitml.codegen.llvm.math import coefficients as c
-from jitml.codegen.llvm.math.formats import DOUBLE, fix_log, format_of, horner, split_exponent
+from jitml.codegen.llvm.math.formats import DOUBLE, fix_log, format_of, horner, mark, split_exponent
 from jitml.codegen.llvm.math.table import rule
 
 
@@ -35,13 +35,18 @@ def _assemble(b: Builder, k: Operand, f: Operand, correction: Arg = 0.0) -> Oper
 @rule("log")
 def log(b: Builder, x: Operand) -> Operand:
     k, m = split_exponent(b, x)
-    return fix_log(b, x, _assemble(b, k, b.fsub(m, 1.0)))
+    return fix_log(b, x, _assemble(b, k, _marked(b, x, b.fsub(m, 1.0))))
+
+
+def _marked(b: Builder, x: Operand, f: Operand, pole: float = 0.0) -> Operand:
+    """f, but such that dividing it by f + 2 raises the error of a logarithm of x at or beyond the pole."""
+    return mark(b, f, -2.0, b.fcmp("oeq", x, pole), b.fcmp("olt", x, pole))
 
 
 def _other_base(b: Builder, x: Operand, per_e: Sequence[float], k_high: Operand, k_low: Arg, m: Operand) -> Operand:
     """k log(2) + log(m), both in the other base: log(m) as a short high part, whose product with 1 / ln(base) is exact."""
     form = format_of(x)
-    f = b.fsub(m, 1.0)
+    f = _marked(b, x, b.fsub(m, 1.0))
     half_square, r = log_parts(b, f)
     kept = -(1 << (32 if form is DOUBLE else 12))
     high = b.bitcast(b.and_(b.bitcast(b.fsub(f, half_square), form.integer), kept), form.dtype)
@@ -67,7 +72,7 @@ def log10(b: Builder, x: Operand) -> Operand:
     return _other_base(b, x, form.pick(c.LOG10E_SHORT, c.LOG10E_F32), b.fmul(k, high), b.fmul(k, low), m)
 
 
-def _log_of_sum(b: Builder, x: Operand, one: Arg = 1.0, doublings: Arg = 0.0) -> Operand:
+def _log_of_sum(b: Builder, x: Operand, one: Arg = 1.0, doublings: Arg = 0.0, *, pole: float | None = None) -> Operand:
     """log(x + one) + doublings * ln 2, where `one` is 1, or 0 for large x; 0 < x + one < inf.
 
     What x + one loses by rounding comes back as a first-order correction.
@@ -77,13 +82,15 @@ def _log_of_sum(b: Builder, x: Operand, one: Arg = 1.0, doublings: Arg = 0.0) ->
     k, m = split_exponent(b, u)
     is_near = b.fcmp("oeq", k, 0.0)
     f = b.select(is_near, x, b.fsub(m, 1.0))
+    if pole is not None:
+        f = _marked(b, x, f, pole)
     correction = b.select(is_near, 0.0, b.fdiv(lost, u))
     return _assemble(b, b.fadd(k, doublings), f, correction)
 
 
 @rule("log1p")
 def log1p(b: Builder, x: Operand) -> Operand:
-    return fix_log(b, x, b.copysign(_log_of_sum(b, x), x), pole=-1.0)
+    return fix_log(b, x, b.copysign(_log_of_sum(b, x, pole=-1.0), x), pole=-1.0)
 
 
 def _large(b: Builder, magnitude: Operand) -> Operand:
@@ -111,13 +118,11 @@ def arcsinh(b: Builder, x: Operand) -> Operand:
 @rule("arccosh")
 def arccosh(b: Builder, x: Operand) -> Operand:
     """log1p(t + sqrt(2 t + t**2)) with t = x - 1; negative t makes the root, and so the result, nan."""
-    is_large = _large(b, x)
+    is_large, is_outside = _large(b, x), b.fcmp("olt", x, 1.0)
     t = b.fsub(x, 1.0)
-    u = b.fadd(t, b.sqrt(b.fma(t, t, b.fadd(t, t))))
+    u = b.fadd(t, b.sqrt(b.select(is_outside, -1.0, b.fma(t, t, b.fadd(t, t)))))  # the root of -1 raises the error
     result = _log_or_double(b, is_large, x, u)
     result = b.select(b.fcmp("olt", x, inf), result, x)
-    is_outside = b.fcmp("olt", x, 1.0)
-    b.raise_errors(invalid=is_outside)
     return b.select(is_outside, nan, result)
 
 
@@ -127,9 +132,9 @@ def arctanh(b: Builder, x: Operand) -> Operand:
     magnitude = b.fabs(x)
     double = b.fadd(magnitude, magnitude)
     u = b.fadd(double, b.fdiv(b.fmul(double, magnitude), b.fsub(1.0, magnitude)))
-    result = b.fmul(fix_log(b, u, _log_of_sum(b, u), pole=-1.0), 0.5)
     is_outside = b.fcmp("ogt", magnitude, 1.0)
-    b.raise_errors(invalid=is_outside)
+    u = b.select(is_outside, -2.0, u)  # whose logarithm raises the error
+    result = b.fmul(fix_log(b, u, _log_of_sum(b, u, pole=-1.0), pole=-1.0), 0.5)
     result = b.select(is_outside, nan, result)
     is_tiny = b.fcmp("olt", magnitude, 1e-9 if format_of(x) is DOUBLE else 1e-5)
     return b.copysign(b.select(is_tiny, magnitude, result), x)

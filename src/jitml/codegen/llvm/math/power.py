@@ -12,7 +12,7 @@ from jitml.codegen.llvm.builder import Builder, Operand, constant_value
 from jitml.codegen.llvm.math import coefficients as c
 from jitml.codegen.llvm.math.exact import Pair, constant, fast_two_sum, multiply, quotient, two_product
 from jitml.codegen.llvm.math.exponential import clamp
-from jitml.codegen.llvm.math.formats import DOUBLE, format_of, horner, nearest_integer, scale, split_exponent
+from jitml.codegen.llvm.math.formats import DOUBLE, format_of, horner, mark, nearest_integer, scale, split_exponent
 from jitml.codegen.llvm.math.integers import pow_integers
 from jitml.codegen.llvm.math.table import rule
 from jitml.ir.types import F32, F64
@@ -30,11 +30,19 @@ def pow(b: Builder, x: Operand, y: Operand) -> Operand:
     magnitude = b.fabs(x)
     # Beyond 2**66 an exponent gives 0, 1 or inf as 2**66 does.
     bounded = clamp(b, y, -(2.0**66), 2.0**66)
+    pole, outside = _errors(b, x, y)
     if format_of(x) is DOUBLE:
-        result = _power(b, magnitude, bounded)
+        result = _power(b, magnitude, bounded, pole, outside)
     else:
-        result = b.convert(_short_power(b, b.convert(magnitude, F64), b.convert(bounded, F64)), F32)
+        result = b.convert(_short_power(b, b.convert(magnitude, F64), b.convert(bounded, F64), pole, outside), F32)
     return _pow_specials(b, x, y, result)
+
+
+def _errors(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
+    """Where there is a division by zero, and where nothing is defined."""
+    is_whole = b.fcmp("oeq", b.rint(y), y)
+    is_negative = b.and_(b.fcmp("olt", x, 0.0), b.fcmp("ogt", x, -inf))
+    return b.and_(b.fcmp("oeq", x, 0.0), b.fcmp("olt", y, 0.0)), b.and_(is_negative, b.not_(is_whole))
 
 
 def _known_power(b: Builder, x: Operand, y: float) -> Operand | None:
@@ -75,8 +83,6 @@ def _pow_specials(b: Builder, x: Operand, y: Operand, result: Operand) -> Operan
     is_odd = b.and_(is_whole, b.fcmp("une", b.rint(half), half))
     result = b.select(is_odd, b.flip_sign(result, b.sign_bit(x)), result)
     is_undefined = b.and_(b.fcmp("olt", x, 0.0), b.not_(b.or_(is_whole, b.fcmp("oeq", magnitude, inf))))
-    is_pole = b.and_(b.fcmp("oeq", x, 0.0), b.fcmp("olt", y, 0.0))
-    b.raise_errors(divide=is_pole, invalid=is_undefined)
     result = b.select(b.or_(is_undefined, b.fcmp("uno", x, y)), nan, result)
     return b.select(b.or_(b.fcmp("oeq", x, 1.0), b.fcmp("oeq", y, 0.0)), 1.0, result)
 
@@ -87,15 +93,11 @@ def _specials_of_known(b: Builder, x: Operand, y: float, result: Operand) -> Ope
     if y > 0:
         result = b.select(_is_extreme(b, magnitude), magnitude, result)
     else:
-        is_pole = b.fcmp("oeq", magnitude, 0.0)
-        b.raise_errors(divide=is_pole)
-        result = b.select(is_pole, inf, b.select(b.fcmp("oeq", magnitude, inf), 0.0, result))
+        result = b.select(b.fcmp("oeq", magnitude, 0.0), inf, b.select(b.fcmp("oeq", magnitude, inf), 0.0, result))
     if y % 2 == 1:
         result = b.flip_sign(result, b.sign_bit(x))
     elif y % 1 != 0:
-        is_undefined = b.and_(b.fcmp("olt", x, 0.0), b.fcmp("ogt", x, -inf))
-        b.raise_errors(invalid=is_undefined)
-        result = b.select(is_undefined, nan, result)
+        result = b.select(b.and_(b.fcmp("olt", x, 0.0), b.fcmp("ogt", x, -inf)), nan, result)
     return b.select(b.fcmp("uno", x, x), nan, result)
 
 
@@ -103,9 +105,10 @@ def _is_extreme(b: Builder, magnitude: Operand) -> Operand:
     return b.or_(b.fcmp("oeq", magnitude, 0.0), b.fcmp("oeq", magnitude, inf))
 
 
-def _log2_pair(b: Builder, x: Operand) -> Pair:
+def _log2_pair(b: Builder, x: Operand, pole: Operand, outside: Operand) -> Pair:
     """log2(x), 0 < x < inf, to about 2**-66: 2 atanh(s) / ln 2 + k with s = (m - 1) / (m + 1), all in pairs."""
     k, m = split_exponent(b, x)
+    m = mark(b, m, -1.0, pole, outside)
     s, s_low = quotient(b, b.fsub(m, 1.0), fast_two_sum(b, 1.0, m))
     square, square_low = two_product(b, s, s)
     square_low = b.fma(b.fadd(s, s), s_low, square_low)
@@ -119,9 +122,9 @@ def _log2_pair(b: Builder, x: Operand) -> Pair:
     return high, b.fadd(low, log_low)
 
 
-def _power(b: Builder, x: Operand, y: Operand) -> Operand:
-    """x**y for 0 < x < inf and |y| <= 2**66."""
-    log, log_low = _log2_pair(b, x)
+def _power(b: Builder, x: Operand, y: Operand, pole: Operand, outside: Operand) -> Operand:
+    """x**y for 0 < x < inf and |y| <= 2**66; raises errors where they belong."""
+    log, log_low = _log2_pair(b, x, pole, outside)
     exponent, low = two_product(b, y, log)
     low = b.fma(y, log_low, low)
     bounded = clamp(b, exponent, -1100.0, 1100.0)
@@ -131,9 +134,10 @@ def _power(b: Builder, x: Operand, y: Operand) -> Operand:
     return scale(b, b.fma(r, horner(b, r, c.EXP2), 1.0), k)
 
 
-def _short_power(b: Builder, x: Operand, y: Operand) -> Operand:
+def _short_power(b: Builder, x: Operand, y: Operand, pole: Operand, outside: Operand) -> Operand:
     """x**y in float64 for values of float32, to about 2**-30."""
     k, m = split_exponent(b, x)
+    m = mark(b, m, -1.0, pole, outside)
     s = b.fdiv(b.fsub(m, 1.0), b.fadd(m, 1.0))
     z = b.fmul(s, s)
     atanh = b.fma(b.fmul(s, z), horner(b, z, c.SHORT_ATANH), s)
