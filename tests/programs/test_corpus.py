@@ -18,7 +18,6 @@ DRAWS = "random numbers drawn inside"
 WAITING = {
     "bellman_ford": BRANCHES,
     "mandelbrot_shrinking": SIZES,
-    "monte_carlo_pi": DRAWS,
 }
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import weakref
-from dataclasses import replace
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any
 

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.llvm.entry import ENTRY
-from jitml.codegen.llvm.shapes import SHAPES
 from jitml.codegen.llvm.flags import flags_ir
+from jitml.codegen.llvm.shapes import SHAPES
 from jitml.fusion.loops import Buffer
 from jitml.runtime.arena import arenas
 from jitml.runtime.jit import Code, generate, link, parse

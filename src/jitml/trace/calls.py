@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace import regions
 from jitml.ir.floating import CATEGORIES
+from jitml.trace import regions
 from jitml.trace.accesses import Accesses, is_library
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.hostcalls import call_library
