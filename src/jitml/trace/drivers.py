@@ -58,13 +58,13 @@ Expressions, where only one value matters, are driven in place; a region is open
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
 HOOKS = "__jm__"  # no class mangles a name that ends like this
 OURS = "__jm_"  # how all names that conversion adds begin
 Names = tuple[str, ...]
-Values = Mapping[str, Any]
+Values = dict[str, Any]
 
 
 class _Undefined:

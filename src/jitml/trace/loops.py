@@ -57,11 +57,20 @@ class Loop:
     def enter(self, names: Names, values: Values, targets: Names = ()) -> None:
         self.held = {name: values.get(name, UNDEF) for name in names}
         self.targets = targets
+        self.memory = Memory(self)
+        self.locals = values
 
     def load(self) -> tuple[Any, ...]:
         if not self.is_recording:
             return tuple(self.held.values())
         return tuple(name.start for name in self.names)
+
+    def result(self) -> tuple[Any, ...]:
+        held, self.held = self.held, {}
+        # Whether an array of before is still there decides what may be written: no driver, and no frame's `locals()`, keeps one.
+        self.memory.known.clear()
+        self.locals.clear()
+        return tuple(held.values())
 
     def _record(self) -> None:
         """Begin a pass."""
@@ -281,7 +290,8 @@ class For(Loop):
     def result(self) -> tuple[Any, ...]:
         if limits(self.rows.trip)[1] <= 0:
             return (*self.held.values(), *(UNDEF for _ in self.targets))
-        return (*self.held.values(), *self.ends.values())
+        ends, self.ends = self.ends, {}
+        return (*super().result(), *ends.values())
 
 
 def _period(order: list[int]) -> int:
@@ -369,9 +379,6 @@ class While(Loop):
             before = [truth(self.stopped), *before]
         results = list(ops.while_(*before, *captured, test=test, body=body, carried=len(before)))
         self._finish(results[1:] if stops else results, storages, outcomes, self.names)
-
-    def result(self) -> tuple[Any, ...]:
-        return tuple(self.held.values())
 
 
 def _test(graph: Graph, tested: frozenset[Node], stops: bool) -> Graph:

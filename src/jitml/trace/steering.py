@@ -121,6 +121,7 @@ class PlainWhile(_Late):
 
     def _take_over(self, names: Names, values: Values, stop: Any = False) -> bool:
         self.rest = regions.loop(self.mark, self.entry, stop)
+        self.entry = {}
         self.drives = True
         self.rest.enter(names, values)
         return False
