@@ -9,6 +9,10 @@ from programs.drawn.outcomes import judge
 
 # Name: what `program` does with its arguments; what the arguments are.
 FOUND = {
+    "a window without elements leaves a single number alone": (
+        ["if z.sum() > 3:", "    x[0] -= 1", "else:", "    x[1:] = y[:-1]", "return x"],
+        "np.array([14]), np.zeros(0, int), np.arange(2)",
+    ),
     "an array without elements meets nothing": (["x += 1", "return x.T"], "np.zeros((2, 0))"),
     "a constant that some vector loop was the first to make is known everywhere": (
         ["for v in x:", "    assert 0 <= x[v % 33] < 40 or x.sum() > 1.5", "    x[...] ^= np.zeros_like(x)"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ from programs.drawn.inputs import CALLS
 
 LAYERS = ("machine", "graph", "program")
 _files = count()
+# Which of two zeros NumPy chooses depends on the processor and on where in the array they stand.
+_CHOOSING = re.compile(r"max|min|clip|sort|unique|ptp")
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ def judge(text: str, exact: bool, layer: str = "machine") -> Verdict:
     if layer != "machine":
         jitted = Layered(traced["program"], Options())
         jitted.layer = layer
-    close = identical if exact else within(3e-10)
+    close = within(3e-10) if not exact else equal if _CHOOSING.search(text) else identical
     raised = 0
     for number in range(CALLS):
         expected = call(eager["program"], eager, number)
@@ -167,6 +170,11 @@ def _arrays(result: Any) -> Any:
             yield from _arrays(item)
     elif isinstance(result, np.ndarray):
         yield result
+
+
+def equal(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> bool:
+    """The same numbers."""
+    return bool(np.all((got == expected) | np.isnan(got) & np.isnan(expected)))
 
 
 def identical(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> bool:

@@ -115,9 +115,9 @@ def carry(body: Body, outputs: Sequence[Value], state: State, results: Sequence[
     updates: list[tuple[str, Scalar]] = []
     for value, held, result in zip(outputs, state, results, strict=True):
         if isinstance(held, Scalar):
-            assert isinstance(result, Scalar)
-            if result is not held:
-                updates.append((held.value, result))
+            new = body.element(result, [Const(0)] * value.ndim, value.dtype)
+            if new is not held:
+                updates.append((held.value, new))
         else:
             assert isinstance(held, Array)
             settle(body, value, held, result)

@@ -53,7 +53,10 @@ def roll_update_slice(body: Body, node: Node, operands: list[Held]) -> None:
 def update_window(body: Body, node: Node, x: Held, v: Held, starts: list[Expr], steps: Sequence[int]) -> None:
     """x with a window of it replaced by v."""
     if is_single(node.output):
-        body.define(node.output, v)
+        part = node.inputs[1].aval
+        if not part.is_static:
+            raise NotRolled("whether the only element is written depends on a size")
+        body.define(node.output, v if part.size else x)
         return
     target = body.in_place(node.inputs[0], x)
     assign(body, target.memory, node.inputs[1], v, starts, steps)
