@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jitml.fusion.loops import Cell, Let, Stmt, Update, Var, sub, walk
+from jitml.fusion.loops import Alloc, Cell, Expr, If, Let, Loop, Stmt, Update, Var, While, sub, walk
 from jitml.fusion.ranges import Ranges
 from jitml.ir.types import I64
 
@@ -27,12 +27,55 @@ def courses(body: Sequence[Stmt]) -> dict[str, Course]:
     for let in lets:
         if count[let.name] == 1:
             ranges.define_now(let.name, let.value)
+    chosen = _choices(body)
     found = {s.name: Course() for s in walk(body) if isinstance(s, Cell) and s.init.dtype == I64}
     for stmt in walk(body):
         if isinstance(stmt, Update) and stmt.cell in found:
-            before = found[stmt.cell]
-            least, most = ranges.bounds(stmt.value if stmt.combine == "add" else sub(stmt.value, Var(stmt.cell)))
-            is_sum = stmt.combine in ("add", None)
-            rises, falls = least is not None and least >= 0, most is not None and most <= 0
-            found[stmt.cell] = Course(before.rises and is_sum and rises, before.falls and is_sum and falls)
+            before, is_sum = found[stmt.cell], stmt.combine in ("add", None)
+            rises = falls = is_sum
+            for value in _alternatives(stmt.value, chosen):
+                least, most = ranges.bounds(value if stmt.combine == "add" else sub(value, Var(stmt.cell)))
+                rises, falls = rises and least is not None and least >= 0, falls and most is not None and most <= 0
+            found[stmt.cell] = Course(before.rises and rises, before.falls and falls)
     return found
+
+
+def _alternatives(value: Expr, chosen: Mapping[str, list[Expr]]) -> Iterator[Expr]:
+    """The values that a branch may have chosen."""
+    if isinstance(value, Var) and value.name in chosen:
+        for choice in chosen[value.name]:
+            yield from _alternatives(choice, chosen)
+    else:
+        yield value
+
+
+def _choices(body: Sequence[Stmt]) -> dict[str, list[Expr]]:
+    """Cells that are declared right before a branch and set once in each of its arms, and to what."""
+    updates = Counter(s.cell for s in walk(body) if isinstance(s, Update))
+    chosen: dict[str, list[Expr]] = {}
+    for block in _blocks(body):
+        fresh: set[str] = set()
+        for stmt in block:
+            if isinstance(stmt, Cell):
+                fresh.add(stmt.name)
+                continue
+            if isinstance(stmt, If):
+                arms = [{s.cell: s.value for s in arm if isinstance(s, Update)} for arm in (stmt.then, stmt.orelse)]
+                both = [c for c in arms[0] if c in arms[1] and c in fresh and updates[c] == 2]
+                chosen |= {cell: [arm[cell] for arm in arms] for cell in both}
+            fresh = set()
+    return chosen
+
+
+def _blocks(body: Sequence[Stmt]) -> Iterator[Sequence[Stmt]]:
+    yield body
+    for stmt in body:
+        match stmt:
+            case Loop() | Alloc():
+                yield from _blocks(stmt.body)
+            case If(_, then, orelse):
+                yield from _blocks(then)
+                yield from _blocks(orelse)
+            case While(test, _, inner):
+                yield from _blocks(test)
+                yield from _blocks(inner)

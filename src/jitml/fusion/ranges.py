@@ -52,6 +52,7 @@ class Ranges:
         self.values = values
         self.names: dict[str, Sum] = {}
         self.values_of: dict[str, Expr] = {}  # what names of conditions and of floating-point numbers stand for
+        self.claims: frozenset[Expr] = frozenset()  # about floating-point numbers
         self.wanted: dict[str, Expr] = {}  # names of what is at least something
         self.lower: dict[Hashable, tuple[Sum, ...]] = {}
         self.upper: dict[Hashable, tuple[Sum, ...]] = {}
@@ -59,13 +60,13 @@ class Ranges:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        before = self.names, self.values_of, self.lower, self.upper
+        before = self.names, self.values_of, self.claims, self.lower, self.upper
         self.names, self.values_of = dict(self.names), dict(self.values_of)
         self.lower, self.upper = dict(self.lower), dict(self.upper)
         try:
             yield
         finally:
-            self.names, self.values_of, self.lower, self.upper = before
+            self.names, self.values_of, self.claims, self.lower, self.upper = before
 
     # -------------------------------------------------------------------------------------------------- learning
 
@@ -92,6 +93,7 @@ class Ranges:
         lower = () if least is None else (self.sum(least),)
         upper = () if most is None else (self.sum(most),)
         self.values_of = {n: value for n, value in self.values_of.items() if n != name and name not in _names(value)}
+        self.claims = frozenset(claim for claim in self.claims if name not in _names(claim))
         self.names[name] = {self.atom((name, len(self.age)), lower, upper): Fraction(1), None: Fraction(0)}
 
     def learn(self, stmt: If) -> None:
@@ -140,6 +142,8 @@ class Ranges:
                 self.assume(b)
             case Apply(fn, (a, b)) if fn in _NEGATED and is_integer(a.dtype):
                 self.compare(fn if holds else _NEGATED[fn], self.sum(a), self.sum(b))
+            case Apply("le") if holds and not any(isinstance(e, Load) for e in walk_expression(condition)):
+                self.claims |= {condition}
 
     def compare(self, fn: str, a: Sum, b: Sum) -> None:
         if fn in ("lt", "le", "eq"):
@@ -171,6 +175,8 @@ class Ranges:
         """Whether a condition is known to be true. Nothing is known of what it loads itself."""
         if any(isinstance(e, Load) for e in walk_expression(condition)):
             return False
+        if condition in self.claims:
+            return True
         match condition:
             case Const(value):
                 return bool(value)
