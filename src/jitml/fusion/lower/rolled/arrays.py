@@ -9,8 +9,9 @@ from typing import TypeAlias
 from jitml.fusion.loops import Apply, Const, Expr, Var, sub
 from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.reductions import REDUCTIONS, Reduction
-from jitml.fusion.lower.rolled.body import MOST_ELEMENTS, Body, Held, rolled
+from jitml.fusion.lower.rolled.body import MOST_ELEMENTS, Body, Held, Lazy, rolled
 from jitml.fusion.lower.rolled.order import NotRolled, is_single
+from jitml.fusion.lower.rolled.windows import reads_of
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
@@ -109,3 +110,21 @@ def roll_position(body: Body, node: Node, operands: list[Held]) -> None:
     array = body.scratch(out)
     body.over(out.shape, lambda index: body.w.store(array.memory, index, body.w.expr(found(index))))
     body.define(out, array)
+
+
+@rolled.rule(ops.reshape)
+def roll_reshape(body: Body, node: Node, operands: list[Held]) -> None:
+    """Axes of one element come and go, whatever the others are; the rest as elsewhere."""
+    (x,), before, after = operands, node.inputs[0].shape, node.output.shape
+    if isinstance(x, Scalar) or [n for n in before if n != 1] != [n for n in after if n != 1]:
+        body.point(node)
+        return
+
+    def at(index: Index) -> Scalar:
+        rest = iter([i for i, n in zip(index, after) if n != 1])
+        return body.element(x, [Const(0) if n == 1 else next(rest) for n in before], node.output.dtype)
+
+    if is_single(node.output):
+        body.define(node.output, at((Const(0),) * node.output.ndim))
+    else:
+        body.define(node.output, Lazy(at, reads_of(x), x.work if isinstance(x, Lazy) else 0.0))
