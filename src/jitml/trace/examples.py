@@ -32,9 +32,7 @@ def examples_of(values: Sequence[Value]) -> list[Array]:
     try:
         return _examples(values)
     except _NoExample:
-        if not value.aval.is_static:
-        unsupported("a host call inside a loop or branch depends on an array whose size is not known there yet")
-    return np.ones(value.shape, value.dtype)  # what a loop carries: of this shape and dtype, whatever it holds
+        unsupported("a host call inside a loop or branch depends on what is not known there yet")
 
 
 def example_of_size(value: Value) -> int | None:
