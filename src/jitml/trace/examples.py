@@ -28,10 +28,15 @@ class _NoExample(LookupError):
 
 
 def examples_of(values: Sequence[Value]) -> list[Array]:
-    """What these values of the current trace are in this call; the caller's arrays are read as they are now."""
+    """What these values of the current trace are in this call; the caller's arrays are read as they are now.
+
+    What a loop carries may be unknown yet: then ones of that shape and dtype stand for the values themselves.
+    """
     try:
         return _examples(values)
     except _NoExample:
+        if all(value.aval.is_static for value in values):
+            return [np.ones(value.shape, value.dtype) for value in values]
         unsupported("a host call inside a loop or branch depends on what is not known there yet")
 
 
