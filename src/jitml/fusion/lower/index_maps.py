@@ -9,7 +9,7 @@ from jitml.fusion.loops import Apply, Const, Expr, Var, add, mul, sub
 from jitml.fusion.lower.points import Index, Point, lowering, targets
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
-from jitml.ir.dims import Size, bound
+from jitml.ir.dims import Dim, Size, bound
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL
 
@@ -215,6 +215,9 @@ def aligned_blocks(xs: tuple[Size, ...], ys: tuple[Size, ...]) -> list[tuple[tup
     >>> rest = 5 - as_size(Sym("i", 0, 5))
     >>> aligned_blocks((rest,), (1, rest))
     [((0, 1), (0, 2))]
+    >>> one = as_size(Sym("k", 0, 1))
+    >>> aligned_blocks((1, one), (one,)), aligned_blocks((one,), (1, one))
+    ([((0, 2), (0, 1))], [((0, 1), (0, 2))])
     """
     blocks: list[tuple[tuple[int, int], tuple[int, int]]] = []
     a = b = 0
@@ -222,7 +225,8 @@ def aligned_blocks(xs: tuple[Size, ...], ys: tuple[Size, ...]) -> list[tuple[tup
         a0, b0, m, n = a, b, xs[a], ys[b]
         a, b = a + 1, b + 1
         while m != n:
-            if bound(m) < bound(n):  # the largest sizes tell which side lacks a factor
+            # The largest sizes tell which side lacks a factor; of equal ones, the number does.
+            if bound(m) < bound(n) or (bound(m) == bound(n) and isinstance(n, Dim)):
                 m, a = m * xs[a], a + 1
             else:
                 n, b = n * ys[b], b + 1
