@@ -32,12 +32,24 @@ def examples_of(values: Sequence[Value]) -> list[Array]:
 
     What a loop carries may be unknown yet: then ones of that shape and dtype stand for the values themselves.
     """
+    return [_example_or_ones(value) for value in values]
+
+
+def _example_or_ones(value: Value) -> Array:
     try:
-        return _examples(values)
+        return _examples([value])[0]
     except _NoExample:
-        if all(value.aval.is_static for value in values):
-            return [np.ones(value.shape, value.dtype) for value in values]
-        unsupported("a host call inside a loop or branch depends on what is not known there yet")
+        if not value.aval.is_static:
+            unsupported("a host call inside a loop or branch depends on what is not known there yet")
+        return np.ones(value.shape, value.dtype)
+
+
+def address_of(value: Value) -> Array:
+    """The same for an address, which nothing can stand for."""
+    try:
+        return _examples([value])[0]
+    except _NoExample:
+        unsupported("a generator of random numbers is not known where a loop or branch draws from it")
 
 
 def example_of_size(value: Value) -> int | None:

@@ -20,7 +20,7 @@ from jitml.ir.op import Op
 from jitml.ir.ops.host import HostFunction
 from jitml.ir.types import Aval, is_supported
 from jitml.trace.context import Attempt, active_trace, outside_trace, refuse, unsupported
-from jitml.trace.examples import examples_of, remember
+from jitml.trace.examples import address_of, examples_of, remember
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.registry import full_name, otherwise
 from jitml.trace.storage import c_strides
@@ -146,7 +146,7 @@ def _try_out(
     name: str, function: Callable[..., Any], form: _Form, operands: Sequence[Value], draws: bool
 ) -> tuple[HostFunction, _Form, list[Array]]:
     """Call the function on what the operands are in this call: what to record, the form of its result, and the result."""
-    given = examples_of(operands)
+    given = [address_of(operands[0]), *examples_of(operands[1:])] if draws else examples_of(operands)
     before = [np.array(x) for x in given]
     try:
         with outside_trace(), np.errstate(all="ignore"):
