@@ -22,7 +22,7 @@ from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.outside import CONTAINERS, guard_state, place_of
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name
-from jitml.trace.stacks import Growing, is_only_here
+from jitml.trace.stacks import Growing
 from jitml.trace.steering import Steering
 from jitml.trace.tracers import is_traced, lift
 
@@ -41,10 +41,10 @@ class Hooks(Accesses, Steering):
     __slots__ = ()
 
     def push(self, items: Any, item: Any) -> Any:
-        """`items.append(item)` of a local name in a `for`; the name is bound to the result."""
+        """`items.append(item)` in a `for`, of a list that only this name holds; the name is bound to the result."""
         if type(items) is Growing:
             return items.push(item)
-        if type(items) is list and regions.stacks(items) and is_only_here(items):
+        if type(items) is list and regions.stacks(items):
             return Growing(items).push(item)
         self.conv(items.append)(item)
         return items

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 import pickle
+from dataclasses import dataclass
 from types import CodeType
+from typing import Literal
 
 from jitml.trace.control import DEEPEST, Control
 from jitml.trace.drivers import HOOKS
@@ -36,7 +38,9 @@ def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
     node = pickle.loads(pickle.dumps(found.node))  # a deep copy, three times as fast as copy.deepcopy
     mangle(node, found.class_name)
     if not isinstance(node, ast.Lambda):
-        node.body = [Appends(frozenset(code.co_varnames)).visit(statement) for statement in node.body]
+        local = frozenset(code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]) - frozenset(code.co_cellvars)
+        appends = Appends(only_named(node, local))
+        node.body = [appends.visit(statement) for statement in node.body]
     writer = Control(own_names(node), deepest)
     arguments = ast.arguments(
         posonlyargs=node.args.posonlyargs, args=node.args.args, vararg=node.args.vararg, kwonlyargs=node.args.kwonlyargs,
@@ -61,8 +65,60 @@ def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
     return ast.fix_missing_locations(ast.Module([factory], []))
 
 
+def only_named(function: ast.AST, names: frozenset[str]) -> frozenset[str]:
+    """Local names of lists that nothing else can hold when a loop appends to them.
+
+    Such a name is only ever bound to a new list, and whatever else is done with the list comes after: further down, and not in a
+    loop around the append that begins without a new list.
+    """
+    uses: dict[str, list[_Use]] = {name: [] for name in names}
+    _collect(function, (), uses)
+    return frozenset(name for name, found in uses.items() if _is_only_named(found))
+
+
+@dataclass(frozen=True)
+class _Use:
+    kind: Literal["made", "append", "other"]
+    place: tuple[int, int]
+    loops: tuple[ast.AST, ...]
+
+
+def _collect(node: ast.AST, enclosing: tuple[ast.AST, ...], uses: dict[str, list[_Use]]) -> None:
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.List() as made) if name in uses:
+            uses[name].append(_Use("made", (node.lineno, node.col_offset), enclosing))
+            _collect(made, enclosing, uses)
+        case ast.AnnAssign(target=ast.Name() as target, value=ast.List() as made):
+            _collect(ast.copy_location(ast.Assign([target], made), node), enclosing, uses)
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(values):
+            for target, value in zip(targets, values):
+                _collect(ast.copy_location(ast.Assign([target], value), node), enclosing, uses)
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=args)) if name in uses:
+            uses[name].append(_Use("append", (node.lineno, node.col_offset), enclosing))
+            for arg in args:
+                _collect(arg, enclosing, uses)
+        case ast.Name(id=name) if name in uses:
+            uses[name].append(_Use("other", (node.lineno, node.col_offset), enclosing))
+        case _:
+            inside = (*enclosing, node) if isinstance(node, (ast.For, ast.While)) else enclosing
+            for child in ast.iter_child_nodes(node):
+                _collect(child, inside, uses)
+
+
+def _is_only_named(uses: list[_Use]) -> bool:
+    made = [use for use in uses if use.kind == "made"]
+    for use in uses:
+        if use.kind != "other":
+            continue
+        for append in (a for a in uses if a.kind == "append"):
+            around = [loop for loop in use.loops if loop in append.loops]
+            if use.place < append.place or any(all(loop not in m.loops for m in made) for loop in around):
+                return False
+    return bool(made)
+
+
 class Appends(ast.NodeTransformer):
-    """Writes `ys.append(y)` in a `for` as `ys = __jm.push(ys, y)`, for local names: what a captured loop appends is stacked."""
+    """Writes `ys.append(y)` in a `for` as `ys = __jm.push(ys, y)`, for these names: what a captured loop appends is stacked."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self.names = names

@@ -1,13 +1,13 @@
 """What does `ys.append(y)` do in a loop that is one node?  It writes row i of an array; a `Stack` is the list after the loop.
 
 The conversion writes `ys.append(y)` as `ys = __jm.push(ys, y)`. In a captured loop the name then holds a `Growing`, an object
-that nothing but the next `push` accepts, so that whoever looks into the list has the loop unrolled.
+that nothing but the next `push` accepts, so that whoever looks into the list has the loop unrolled. That nothing else holds the
+list is known from the function's text (`rewrite.only_named`).
 """
 
 from __future__ import annotations
 
 import operator
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -22,10 +22,6 @@ from jitml.trace.names import Held, Kind
 from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, fresh, is_traced, read
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
-
-# References to a list that only one name holds, when its loop's body is recorded: of the frame, of `locals()` before Python 3.13,
-# three of the loop's driver, and of the three calls that ask.
-_REFERENCES = 8 if sys.version_info < (3, 13) else 7
 
 
 @dataclass(eq=False)
@@ -49,11 +45,6 @@ class Growing:
 
     def __iter__(self) -> NoReturn:
         unsupported("a list that a loop appends to is used in it", "Write into an array instead.")
-
-
-def is_only_here(items: Any) -> bool:
-    """Whether a list has no other name, and stands in no container: called by a hook with its own argument."""
-    return sys.getrefcount(items) <= _REFERENCES
 
 
 class Stack(Sequence[Any]):
