@@ -91,8 +91,8 @@ def _collect(node: ast.AST, enclosing: tuple[ast.AST, ...], uses: dict[str, list
         case ast.AnnAssign(target=ast.Name() as target, value=ast.List() as made):
             _collect(ast.copy_location(ast.Assign([target], made), node), enclosing, uses)
         case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(values):
-            for target, value in zip(targets, values):
-                _collect(ast.copy_location(ast.Assign([target], value), node), enclosing, uses)
+            for part, value in zip(targets, values):
+                _collect(ast.copy_location(ast.Assign([part], value), node), enclosing, uses)
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=args)) if name in uses:
             uses[name].append(_Use("append", (node.lineno, node.col_offset), enclosing))
             for arg in args:
