@@ -59,6 +59,7 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, le
     Raises:
         ValueError: lengths differ or are not given, or are 0, for then nobody knows what the ys look like.
 
+    >>> import numpy as np
     >>> scan(lambda total, x: (total + x, total), 0, np.arange(4))
     (np.int64(6), array([0, 0, 1, 3]))
     """

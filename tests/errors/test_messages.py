@@ -192,10 +192,6 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "Return arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
     ),
     (
-        "overlapping memory", lambda x, y: np.add(x, y, out=x), (X[:, :2], X[:, 1:]),
-        "x is written and overlaps y in memory", "Pass y.copy(), or one array of which the function takes both parts.",
-    ),
-    (
         "a function that is not supported", lambda x: np.save("x", x), (X,),
         "np.save is not supported in jitted code",
         "Move this call out of the jitted function, or write it with functions that are supported (docs/supported.md).",

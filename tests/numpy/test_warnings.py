@@ -165,3 +165,19 @@ def test_a_late_error_in_a_program_that_writes() -> None:
         with pytest.raises(FloatingPointError):
             jitted(y)
         np.testing.assert_array_equal(y, [np.nan, np.inf])
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_orders_of_nan_are_no_floating_point_errors(size: int) -> None:
+    """NumPy compares quietly, and a program over data with gaps must not run twice."""
+    x = np.linspace(-2, 2, size)
+    x[::3] = np.nan
+
+    def program(x: Any) -> Any:
+        return x > 0.5, np.maximum(x, 0), np.clip(x, -1, 1), np.where(x < 0.3, x * 2, x + 1), x.max(), np.sort(x)[0] <= x[0]
+
+    step = jitml.jit(program)
+    for e, g in zip(program(x), step(x)):
+        np.testing.assert_array_equal(e, g)
+    step(x)
+    assert [dict(variant.replays) for variant in step.variants] == [{}]

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from jitml.codegen.llvm import libm
 from jitml.codegen.llvm.conversions import convert
@@ -21,6 +22,7 @@ from jitml.ir.types import BOOL, F32, DType
 
 __all__ = ["F16", "Arg", "Builder", "Declarations", "Operand", "constant_value", "literal", "llvm_type", "signed", "unsigned"]
 
+_ORDERS = ("olt", "ole", "ogt", "oge")
 _PREDICATES = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 
 
@@ -76,12 +78,22 @@ class Builder:
     Args:
         module: collects the intrinsics that are used.
         has_fma: whether the target has fused multiply-add; else `fma` rounds twice (see `math/exact.py` for what must not).
+        compares_quietly: whether the target can order without raising a flag for a nan, as NumPy does not; "vectors" only, where
+            LLVM's optimiser shall understand the scalars.
         fastmath: LLVM flags on `fadd fsub fmul fdiv`, for instance "contract"; the rules of `math/` switch them off.
     """
 
-    def __init__(self, module: Declarations, *, has_fma: bool = True, fastmath: str = "") -> None:
+    def __init__(
+        self,
+        module: Declarations,
+        *,
+        has_fma: bool = True,
+        compares_quietly: bool | Literal["vectors"] = False,
+        fastmath: str = "",
+    ) -> None:
         self.module = module
         self.has_fma = has_fma
+        self.compares_quietly = compares_quietly
         self.fastmath = fastmath
         self.lines: list[str] = []
         self.label = "entry"
@@ -229,12 +241,25 @@ class Builder:
     def trunc(self, x: Arg) -> Operand:
         return self.intrinsic("trunc", x)
 
-    def fcmp(self, predicate: str, x: Arg, y: Arg) -> Operand:
-        """`predicate` in LLVM's words: olt, une, uno ..."""
+    def fcmp(self, predicate: str, x: Arg, y: Arg, *, chooses: bool = False) -> Operand:
+        """`predicate` in LLVM's words: olt, une, uno ...
+
+        Args:
+            chooses: the result selects one of x and y, for which LLVM has instructions of their own, that signal.
+        """
         xs = self.operands(x, y)
         if xs[0].dtype == F16:
             xs = [self.convert(v, F32) for v in xs]
-        return self.each(xs, BOOL, f"fcmp {predicate} {xs[0].type} {{0}}, {{1}}")
+        is_plain = xs[0].lanes == 1 and not chooses and self.compares_quietly == "vectors"
+        if is_plain or predicate not in _ORDERS or not self.compares_quietly:
+            return self.each(xs, BOOL, f"fcmp {predicate} {xs[0].type} {{0}}, {{1}}")
+        # LLVM writes a plain fcmp, if a vector's or a select's, as an instruction that signals; of the constrained one it must not.
+        result, kind = llvm_type(BOOL, xs[0].lanes), xs[0].type
+        element = f"f{8 * xs[0].dtype.itemsize}"
+        symbol = f"@llvm.experimental.constrained.fcmp.{element if xs[0].lanes == 1 else f'v{xs[0].lanes}{element}'}"
+        self.module.declare(f"{result} {symbol}({kind}, {kind}, metadata, metadata)")
+        ignored = f'metadata !"{predicate}", metadata !"fpexcept.ignore"'
+        return self.each(xs, BOOL, f"call {result} {symbol}({kind} {{0}}, {kind} {{1}}, {ignored})")
 
     # --------------------------------------------------------------------------------------------- integer
 
@@ -291,11 +316,11 @@ class Builder:
 
     # ------------------------------------------------------------------------------------------ either kind
 
-    def compare(self, predicate: str, x: Arg, y: Arg) -> Operand:
-        """eq, ne, lt, le, gt or ge of any dtype; with a nan only `ne` holds."""
+    def compare(self, predicate: str, x: Arg, y: Arg, *, chooses: bool = False) -> Operand:
+        """eq, ne, lt, le, gt or ge of any dtype; with a nan only `ne` holds. `chooses`: see `fcmp`."""
         x, y = self.operands(x, y)
         if x.dtype.kind == "f":
-            return self.fcmp(_PREDICATES[predicate], x, y)
+            return self.fcmp(_PREDICATES[predicate], x, y, chooses=chooses)
         return self.icmp(predicate, x, y)
 
     def select(self, condition: Operand, x: Arg, y: Arg) -> Operand:
@@ -314,12 +339,12 @@ class Builder:
         return self.each([x], x.dtype, f"call {x.type} {symbol}({x.type} {{0}})")
 
     def min(self, x: Arg, y: Arg) -> Operand:
-        """x if x < y, else y: the processor's own minimum, which hands on y if either is nan."""
-        return self.select(self.compare("lt", x, y), *self.operands(x, y))
+        """x if x < y, else y (y if either is nan)."""
+        return self.select(self.compare("lt", x, y, chooses=True), *self.operands(x, y))
 
     def max(self, x: Arg, y: Arg) -> Operand:
         """x if x > y, else y (y if either is nan)."""
-        return self.select(self.compare("gt", x, y), *self.operands(x, y))
+        return self.select(self.compare("gt", x, y, chooses=True), *self.operands(x, y))
 
     def bitcast(self, x: Operand, dtype: DType) -> Operand:
         """The same bits as another dtype of the same width."""

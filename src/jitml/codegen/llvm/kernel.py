@@ -44,10 +44,11 @@ class Unit:
     hosts: list[HostStep] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
     uses_flags: bool = False
+    is_optimized: bool = False  # whether LLVM's optimiser sees it
 
     @cached_property
     def apart(self) -> Unit:
-        return Unit(self.target, self.fastmath, checks=self.checks)
+        return Unit(self.target, self.fastmath, checks=self.checks, is_optimized=True)
 
     def check_number(self, check: Check) -> int:
         """Position among the module's checks; a statement that is written twice (main loop and tail) has one."""
@@ -58,7 +59,13 @@ class Unit:
         return len(self.checks) - 1
 
     def builder(self) -> Builder:
-        return Builder(self.declarations, has_fma=self.target.has_fma, fastmath=self.fastmath)
+        quiet = self.target.is_x86 and self.target.has_fma  # what has FMA has AVX, and with it 32 ways to compare
+        return Builder(
+            self.declarations,
+            has_fma=self.target.has_fma,
+            compares_quietly="vectors" if quiet and self.is_optimized else quiet,
+            fastmath=self.fastmath,
+        )
 
 
 def emit_kernel(

@@ -121,7 +121,7 @@ def _extremum(b: Builder, x: Operand, y: Operand, *, predicate: str, keeps_nan: 
     """The larger or smaller; a nan wins (`keeps_nan`) or loses. The plain select hands on y if either is nan."""
     if x.dtype == BOOL:
         return b.or_(x, y) if predicate == "gt" else b.and_(x, y)
-    best = b.select(b.compare(predicate, x, y), x, y)
+    best = b.select(b.compare(predicate, x, y, chooses=True), x, y)
     if not _is_float(x):
         return best
     return b.select(b.fcmp("uno", x, x), x, best) if keeps_nan else b.select(b.fcmp("uno", y, y), x, best)
