@@ -253,7 +253,7 @@ class Builder:
         is_plain = xs[0].lanes == 1 and not chooses and self.compares_quietly == "vectors"
         if is_plain or predicate not in _ORDERS or not self.compares_quietly:
             return self.each(xs, BOOL, f"fcmp {predicate} {xs[0].type} {{0}}, {{1}}")
-        # LLVM writes a plain fcmp, if a vector's or a select's, as an instruction that signals; of the constrained one it must not.
+        # LLVM writes a plain fcmp of vectors, or of a select, as an instruction that signals; a constrained one must not.
         result, kind = llvm_type(BOOL, xs[0].lanes), xs[0].type
         element = f"f{8 * xs[0].dtype.itemsize}"
         symbol = f"@llvm.experimental.constrained.fcmp.{element if xs[0].lanes == 1 else f'v{xs[0].lanes}{element}'}"
