@@ -74,6 +74,7 @@ def verify_program(program: KernelProgram, known: Known = Known()) -> KernelProg
     """
     literals = {name: c for name, c in program.constants.items() if c.size and c.dtype.kind in "iub"}
     known = replace(known, values={**known.values, **{name: (int(c.min()), int(c.max())) for name, c in literals.items()}})
+    known = _with_sizes(known, program)
     empty = {name for name, buffer in program.buffers.items() if not buffer.size}  # nothing to write, nothing to read
     written = {*program.inputs, *program.constants, *empty}
     for step in program.steps:
@@ -92,11 +93,22 @@ def verify_program(program: KernelProgram, known: Known = Known()) -> KernelProg
             if isinstance(step, Region):
                 verify_region(step, program, known)
             known = Known(known.checked - set(step.writes), {**known.values, **dict.fromkeys(step.writes)})
+        known = _with_sizes(known, program)
         written |= set(step.writes)
     for name in program.outputs:
         if name not in written:
             raise VerificationError(f"nothing writes the output {name}")
     return program
+
+
+def _with_sizes(known: Known, program: KernelProgram) -> Known:
+    """What holds a size is within its limits, whatever is known of how it came about: whoever bound it has seen to that."""
+    sizes = {
+        s.buffer: (s.low, s.high)
+        for s in program.sizes.values()
+        if s.low is not None and s.high is not None and known.values.get(s.buffer) is None
+    }
+    return replace(known, values={**known.values, **sizes}) if sizes else known
 
 
 def verify_region(region: Region, program: KernelProgram, known: Known) -> None:
