@@ -129,7 +129,6 @@ class Sharing:
                 return False
             self.temporaries[apart.name] = apart
             self._home[apart.name] = apart.name
-            self._home[apart.name] = apart.name
             self.lives[apart.name] = Lifetime(n, n)
             self.detours[n] = (first, replace(back, updates={written: read}))
         self.give(n, read, written)
@@ -159,11 +158,11 @@ class Sharing:
         return True
 
     def chain(self, output: str, source: str) -> list[str]:
-        """The buffers that become the output by updates, oldest first."""
+        """The buffers that become the output by updates, oldest first; one that becomes several outputs goes with the first."""
         names = [output]
         while (n := self.lives[names[0]].first) < len(self.program.steps):
             base = updates_of(self.program.steps[n]).get(names[0])
-            if base is None or base in self._callers or base in self.program.outputs:
+            if base is None or base in self._callers or base in self.program.outputs or base in self._bound_for:
                 break
             names.insert(0, base)
         return names
