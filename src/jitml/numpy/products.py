@@ -35,7 +35,7 @@ from jitml.trace.broadcasting import common_sizes, never_equal, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
 from jitml.trace.sizes import larger, smaller
-from jitml.trace.storage import Diagonal
+from jitml.trace.storage import Diagonal, OpenDiagonal
 from jitml.trace.tracers import TracedArray, fresh, read, view
 
 Ints = tuple[int, ...]
@@ -274,8 +274,8 @@ def diagonal_view(x: TracedArray, offset: int, axis1: int, axis2: int) -> Traced
         raise ValueError("axis1 and axis2 cannot be the same")
     moved = transposed(x, (*(n for n in range(x.ndim) if n not in (one, two)), one, two))
     *ahead, rows, columns = moved.sizes
-    if any(isinstance(n, Dim) for n in (rows, columns)):
-        return _unknown_diagonal(x, offset, one, two)
+    if isinstance(rows, Dim) or isinstance(columns, Dim):
+        return _open_diagonal(moved, offset)
     down, right = min(max(-offset, 0), rows), min(max(offset, 0), columns)
     size = min(rows - down, columns - right)
     zeros, ones = [0] * len(ahead), [1] * len(ahead)
@@ -286,10 +286,14 @@ def diagonal_view(x: TracedArray, offset: int, axis1: int, axis2: int) -> Traced
     return TracedArray(x.storage, steps, Aval((*ahead, size), x.dtype), layout, x.writeable)
 
 
-def _unknown_diagonal(x: TracedArray, offset: int, one: int, two: int) -> TracedArray:
-    """The same of sizes that only the running program knows: a copy, right as long as x is not written afterwards."""
-    copy = fresh(diagonal_values(read(x), offset, one, two))
-    return TracedArray(copy.storage, (), copy.aval, copy.layout, False)
+def _open_diagonal(x: TracedArray, offset: int) -> TracedArray:
+    """The diagonal of the last two axes, of sizes that only the running program knows."""
+    down, right = max(-offset, 0), max(offset, 0)
+    *ahead, rows, columns = x.sizes
+    size: Any = larger(smaller(rows - down, columns - right), 0)
+    layout = (*x.layout[:-2], x.layout[-2] + x.layout[-1])
+    steps = (*x.steps, OpenDiagonal.of(x.aval, down, right, size))
+    return TracedArray(x.storage, steps, Aval((*ahead, size), x.dtype), layout, x.writeable)
 
 
 @implements(np.linalg.diagonal)

@@ -22,7 +22,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, bound, limits, resolve
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
-from jitml.ir.types import Aval
+from jitml.ir.types import I64, Aval
 from jitml.trace.broadcasting import insist_differ, require_sizes
 from jitml.trace.context import Trace, active_trace, leaked, unsupported
 from jitml.trace.host import Slot
@@ -206,9 +206,39 @@ class Diagonal(Step):
         return ops.reshape(line, shape=self.before.shape)
 
     def show(self, array: Any, numbers: Mapping[Any, int]) -> Any:
-        shown = np.einsum("...ii->...i", array)  # np.diagonal would be read-only
-        shown.flags.writeable = array.flags.writeable
-        return shown
+        return _diagonal_of(array)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDiagonal(Step):
+    """The diagonal of the last two axes of sizes that only the running program knows, `down` and `right` of the corner."""
+
+    @classmethod
+    def of(cls, before: Aval, down: int, right: int, size: Size) -> OpenDiagonal:
+        return cls(ops.gather, {"down": down, "right": right, "size": size}, before)
+
+    @property
+    def _at(self) -> tuple[Value, Value]:
+        index = ops.iota(shape=(self.params["size"],), axis=0, dtype=I64)
+        down, right = self.params["down"], self.params["right"]
+        return (index + down if down else index), (index + right if right else index)
+
+    def read(self, base: Value) -> Value:
+        return ops.gather(base, *self._at, axis=self.before.ndim - 2)
+
+    def write(self, base: Value, value: Value) -> Value:
+        return ops.scatter(base, value, *self._at, axis=self.before.ndim - 2, combine="set")
+
+    def show(self, array: Any, numbers: Mapping[Any, int]) -> Any:
+        part = array[..., self.params["down"] :, self.params["right"] :]
+        size = min(part.shape[-2:])
+        return _diagonal_of(part[..., :size, :size])
+
+
+def _diagonal_of(squares: Any) -> Any:
+    shown = np.einsum("...ii->...i", squares)  # np.diagonal would be read-only
+    shown.flags.writeable = squares.flags.writeable
+    return shown
 
 
 def read_through(storage: Storage, steps: tuple[Step, ...]) -> Value:

@@ -403,7 +403,7 @@ def _describe_one(recording: Trace, leaf: Any, outputs: list[Value], uses: dict[
     if kind is not TracedArray:
         return _describe_object(recording, leaf)
     storage = leaf.storage
-    if any(step.op is ops.gather for step in leaf.steps) and (storage.is_external or uses[id(storage)] > 1):
+    if any(step.op is ops.gather and step.starts for step in leaf.steps) and (storage.is_external or uses[id(storage)] > 1):
         unsupported("a view with a step that only the running program knows is returned", "Return a copy of it.")
     storage.load()  # refuses a tracer that has leaked
     if storage.is_external:
