@@ -54,7 +54,7 @@ def rows_of(iterable: Any) -> Rows | None:
     if type(iterable) is np.ndarray:
         iterable = lift(iterable)
     if type(iterable) is TracedArray and iterable.ndim:
-        return Rows(iterable.shape[0], lambda position: call(operator.getitem, iterable, position))
+        return Rows(iterable.sizes[0], lambda position: call(operator.getitem, iterable, position))
     return None
 
 

@@ -61,7 +61,8 @@ def roll(
         if value in numbers:
             operands.append(writer.b.const(numbers[value].value, value.dtype))
         elif is_single(value):
-            operands.append(writer.let(writer.b.load(buffer.name, (Const(0),) * value.ndim, value.dtype)))
+            ndim = len(memories.buffers[buffer.name].shape)  # the kernel's view of memory that comes in two shapes
+            operands.append(writer.let(writer.b.load(buffer.name, (Const(0),) * ndim, value.dtype)))
         elif k in homes:
             operands.append(Array(writes[homes[k]].name, 0))
             updates[writes[homes[k]].name] = buffer.name
