@@ -34,6 +34,26 @@ FOUND = {
         ["x[1] -= y.reshape(-1)[[0, 0, 1]]"],
         "np.arange(6).reshape(2, 3), np.arange(10).reshape(5, 2) % 3 == 0",
     ),
+    "two results that begin as one value go to memory of their own": (
+        ["for _ in range(2):", "    for v, w in zip(x, x):", "        np.random.default_rng(1).integers(0, 4)", "return v, w"],
+        "np.arange(4)",
+    ),
+    "how often a loop runs is known to be a size, although nothing has that size": (
+        ["for i in range(len(x[x > 0])):", "    y[i] = x[i] + i", "return y"],
+        "np.arange(6.0) - 2, np.zeros(6)",
+    ),
+    "a loop goes over the elements of an array of unknown length": (
+        ["for i, v in enumerate(x[x > 0]):", "    y[i] += v", "return y"],
+        "np.arange(6.0) - 2, np.zeros(6)",
+    ),
+    "memory of one element is seen in two shapes": (
+        ["v1 = x", "if True < x[0] <= x[0]:", "    v2 = v1", "return v2"],
+        "np.array([5])",
+    ),
+    "a name that one branch binds to an array from outside is that array": (
+        ["if x.sum() > 3:", "    v = x[1:]", "v[0] = 7", "x[2] = 8", "return v"],
+        "np.arange(6)",
+    ),
 }
 
 
@@ -43,6 +63,25 @@ RESIZED = {
         ["for _ in range(2):", "    x[...] = y", "return x"],
         "np.zeros((2, 3)), np.arange(6).reshape(2, 3)",
         "np.zeros((3, 2)), np.arange(6).reshape(3, 2)",
+    ),
+    "a diagonal shows what is written into its base later": (
+        ["z = x[:, ::-1]", "d = np.diagonal(z, 1)", "z[...] = 7", "return d, np.diag(x, -1), x"],
+        "np.arange(12).reshape(3, 4)",
+        "np.arange(30).reshape(6, 5)",
+    ),
+}
+
+# Lines, arguments, and what is said of a program that cannot be compiled.
+REFUSED = {
+    "a size that one branch makes is not known after it": (
+        ["if x.sum() > 3:", "    v = np.where(x == 4)[0]", "x[0] = 1", "return v"],
+        "np.arange(6)",
+        "whose size only that branch knows",
+    ),
+    "a size that one iteration makes is not known after the loop": (
+        ["for i in range(int(x.sum())):", "    v = x[x == i] // 2", "return v"],
+        "np.arange(6)",
+        "a size that only one iteration knows",
     ),
 }
 
@@ -58,9 +97,20 @@ def test_agrees_on_other_sizes(name: str) -> None:
     check(*RESIZED[name])
 
 
+@pytest.mark.parametrize("name", REFUSED)
+def test_is_refused(name: str) -> None:
+    lines, arguments, reason = REFUSED[name]
+    verdict = judge(program(lines, arguments, arguments), exact=True)
+    assert verdict.kind == "refused" and reason in verdict.detail
+
+
 def check(lines: list[str], arguments: str, last: str) -> None:
+    verdict = judge(program(lines, arguments, last), exact=True)
+    assert verdict.kind == "equal", verdict.detail
+
+
+def program(lines: list[str], arguments: str, last: str) -> str:
     parameters = ", ".join("xyz"[: len(eval(f"({arguments},)", {"np": np}))])
     body = "".join(f"    {line}\n" for line in lines)
     made = f"def arguments(call):\n    return ({arguments},) if call < 2 else ({last},)\n"
-    verdict = judge(f"import numpy as np\n\n{made}\n\ndef program({parameters}):\n{body}", exact=True)
-    assert verdict.kind == "equal", verdict.detail
+    return f"import numpy as np\n\n{made}\n\ndef program({parameters}):\n{body}"

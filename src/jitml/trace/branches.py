@@ -9,10 +9,11 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from jitml.errors import UnsupportedError
 from jitml.ir import ops
+from jitml.ir.dims import syms_in
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.types import BOOL
 from jitml.trace.bodies import Body
@@ -136,6 +137,9 @@ class Fork:
                 made.append(Output(None, (x, y), x))
                 continue
             missing = x is None or y is None
+            if missing and not name.startswith("__jm_") and self._is_outer(present := y if x is None else x):
+                made.append(Output(None, (x, y), present))  # where the name is bound at all, it is that very array
+                continue
             kinds = [k for k in (kind_of(x), kind_of(y)) if k is not None]
             common = kind if missing else join(*kinds) if len(kinds) == 2 else None
             if common is None and missing and kind is None:
@@ -143,6 +147,9 @@ class Fork:
                 continue
             if common is None:
                 _refuse(name, x, y)
+            assert common is not None
+            if not _is_known(common):
+                _refuse_size(name, common)
             made.append(Output(common, (x, y)))
             outputs.append(made[-1])
         return lambda _: held.rebuild([output.result for output in made])
@@ -160,9 +167,21 @@ class Fork:
 
     def _origin(self, leaf: Any) -> Origin | None:
         """Of an array from outside the branches, which the result may be."""
-        if type(leaf) is not TracedArray or any(leaf.storage.trace is side.body.trace for side in self.sides.values()):
+        if type(leaf) is not TracedArray or self._is_made_here(leaf):
             return None
         return Origin(weakref.ref(leaf.storage), leaf.steps, leaf.writeable, leaf.storage.choice)
+
+    def _is_outer(self, leaf: Any) -> bool:
+        """Whether it is an array from outside the branches, seen through nothing that they have computed."""
+        if type(leaf) is not TracedArray or self._is_made_here(leaf):
+            return False
+        trace = active_trace()
+        params = tuple(param for step in leaf.steps for param in step.params.values())
+        numbers = [trace.root.sizes[sym] for sym in {*leaf.aval.syms, *syms_in(params)}]
+        return all(map(trace.sees, (*numbers, *(start for step in leaf.steps for start in step.starts))))
+
+    def _is_made_here(self, leaf: TracedArray) -> bool:
+        return any(leaf.storage.trace is side.body.trace for side in self.sides.values())
 
     def _emit(self, outputs: list[Output], storages: list[Storage]) -> None:
         ends: dict[bool, list[Value]] = {}
@@ -188,11 +207,29 @@ def _end(output: Output, which: int) -> Value:
 
 
 def _refuse(name: str, a: Any, b: Any) -> None:
-    what = f"{name} is" if not name.startswith("__jm_") else "the function returns" if name == "__jm_value__" else "the value is"
     unsupported(
-        f"after a branch on a traced condition {what} {told(a)} or {told(b)}",
+        f"after a branch on a traced condition {_subject(name)} {told(a)} or {told(b)}",
         "Give both branches values of one type: arrays of the same shape and dtype, or numbers.",
     )
+
+
+def _is_known(kind: Kind) -> bool:
+    """Whether the sizes of such an array are known outside the branches."""
+    trace = active_trace()
+    return all(trace.sees(trace.root.sizes[sym]) for sym in kind.aval.syms)
+
+
+def _refuse_size(name: str, kind: Kind) -> NoReturn:
+    unsupported(
+        f"after a branch on a traced condition {_subject(name)} {kind.aval}, whose size only that branch knows",
+        "Compute it before the branch, or use it inside.",
+    )
+
+
+def _subject(name: str) -> str:
+    if not name.startswith("__jm_"):
+        return f"{name} is"
+    return "the function returns" if name == "__jm_value__" else "the value is"
 
 
 def _region(test: Value, then: Body, orelse: Body, xs: list[Value], ys: list[Value]) -> list[Value]:

@@ -226,7 +226,10 @@ class Name:
         inside = {node.params["sym"] for node in body.trace.builder.nodes if node.op is ops.bind}
         syms = {sym for kind in ends.kinds if kind is not None for sym in kind.aval.syms}
         wanted = self.name in decisions().wanted.get(site, ())
-        if (least == 0 and not ours and not wanted) or not inside.isdisjoint(syms):
+        is_known = inside.isdisjoint(syms)
+        if wanted and not is_known:
+            memory.loop.demote(self._error("has a size that only one iteration knows, and is used after the loop"), Mode.PLAIN)
+        if (least == 0 and not ours and not wanted) or not is_known:
             decisions().lost[self.name] = site
             return Outcome([], lambda _: UNDEF)
         befores: Sequence[Any] = [None] * len(ends.leaves)
