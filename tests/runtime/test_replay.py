@@ -10,6 +10,7 @@ import pytest
 
 import jitml
 from jitml.errors import JitmlError, UncompiledWarning
+from programs.corpus import load
 
 Array = np.ndarray[Any, Any]
 
@@ -113,3 +114,23 @@ def test_what_only_tracing_raises_is_told() -> None:
 def test_outside_jit_the_error_is_ours() -> None:
     with pytest.raises(IndexError):
         jitml.grad(lambda x: x[np.array([5])].sum())(np.ones(3))
+
+
+def test_lanes_past_the_end_of_a_row_raise_nothing() -> None:
+    compiled, n = jitml.jit(load("cavity_flow").function), 101
+    for _ in range(2):
+        compiled(np.zeros((n, n)), np.zeros((n, n)), np.full((n, n), 0.01), 2, 1, 0.0005, 1.0, 0.1)
+    assert not compiled.variants[0].replays
+
+
+def test_a_size_that_a_long_loop_counts_is_foreseen() -> None:
+    def positive_ones(x: Array) -> Array:
+        count = 0
+        for i in range(len(x)):
+            if x[i] > 0:
+                count += 1
+        return np.arange(count)
+
+    compiled, x = jitml.jit(positive_ones), np.ones(500)
+    np.testing.assert_array_equal(compiled(x), positive_ones(x))
+    assert not compiled.variants[0].replays

@@ -266,7 +266,8 @@ class Accesses(Values):
             current = self._read(address, mask)
             value = emit(self.builder, COMBINES[stmt.combine], (current, value), value.dtype)
         is_streamed = self.lanes is not None and self.lanes.streamed is stmt
-        self._write(address, value, mask, is_streamed=is_streamed)
+        # LLVM would compute anything in lanes that nobody reads, and raise floating-point errors in them.
+        self._write(address, value if mask is None else self.builder.fence(value), mask, is_streamed=is_streamed)
         self.function.forget_loads(frozenset({address.memory.group}))
 
     def _write(self, address: Address, value: Operand, mask: Operand | None, *, is_streamed: bool = False) -> None:
