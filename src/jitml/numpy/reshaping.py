@@ -16,13 +16,14 @@ from jitml.numpy.operands import Shape, as_array, as_int, axes_of, common_shape,
 from jitml.numpy.versions import check_argument
 from jitml.trace.broadcasting import insist_differ, insist_equal
 from jitml.trace.context import user_source
-from jitml.trace.examples import example_of_size
+from jitml.trace.examples import example_of_size, is_guess
 from jitml.trace.known import constant_of
 from jitml.trace.places import unknown_size
 from jitml.trace.registry import implements
 from jitml.trace.sizes import named, number, quotient, span, value_of_size
 from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_traced, read, scalar, view
 
+_GUESSED = 1 << 11  # what a size may be at least of which this call has not told: memory of that size is set aside
 _MUCH, _MOST = 1 << 16, 1 << 48  # elements along one axis: worth a closer look, and more than any memory holds
 
 
@@ -65,7 +66,8 @@ def _limited(size: Size, high: int) -> Size:
             "a size that only the running program knows has no limit",
             remedy="Limit it, as by min(n, 1000), or compute it outside the jitted function.",
         )
-    most = 1 << max(2 * sample, 64).bit_length()
+    least = _GUESSED if is_guess(value) else 64
+    most = 1 << max(2 * sample, least).bit_length()
     ok = ops.le(value, number(most))
     message = f"a size is {{}}, and this program was compiled for at most {most}"
     return named(ops.check(value, ok, value, error="ValueError", message=message), span(size)[0], most)

@@ -114,6 +114,7 @@ class Trace:
         self.error_state = (0, 0)  # errors that np.errstate inside the function ignores, and those that it does not
         self.generators: dict[Slot, Any] = {}  # of random numbers, from outside: slot -> (generator, TracedGenerator)
         self.examples: dict[Value, Any] = {}
+        self.guesses: set[Value] = set()  # those of which loops were cut short
         self.entered: dict[Value, Value] = {}
         # Of the body of a region: storages from around it, with their values outside and inside, and those it writes.
         self.is_body = False

@@ -60,6 +60,11 @@ def example_of_size(value: Value) -> int | None:
         return None
 
 
+def is_guess(value: Value) -> bool:
+    """Whether an example depends on a loop that was cut short."""
+    return value in active_trace().root.guesses
+
+
 def _examples(values: Sequence[Value]) -> list[Array]:
     trace = active_trace()
     known = trace.root.examples
@@ -69,6 +74,8 @@ def _examples(values: Sequence[Value]) -> list[Array]:
         for step in _needed(values, known, makers, outer, trace):
             if isinstance(step, Node):
                 env.update(zip(step.outputs, _run(trace, step, env, known)))
+                if not trace.root.guesses.isdisjoint(step.inputs):
+                    trace.root.guesses.update(step.outputs)
             else:
                 source = outer.get(step)
                 env[step] = _find(trace, step) if source is None else _lookup(source, env, known)
@@ -125,21 +132,26 @@ def _run(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, A
     sizes = {sym: int(_lookup(trace.root.sizes[sym], env, known)) for sym in node.syms}
     params = {name: resolve(param, sizes) for name, param in node.params.items()}
     operands = [_lookup(v, env, known) for v in node.inputs]
-    if node.op is ops.loop:
-        operands[0] = np.minimum(operands[0], _MOST_ITERATIONS)
+    if node.op is ops.loop and operands[0] > _MOST_ITERATIONS:
+        operands[0] = np.asarray(_MOST_ITERATIONS, operands[0].dtype)
+        trace.root.guesses.update(node.outputs)
     if node.op is ops.while_:
-        return _run_while(operands, **params)
+        results, is_whole = _run_while(operands, **params)
+        if not is_whole:
+            trace.root.guesses.update(node.outputs)
+        return results
     results = node.op.run(tuple(operands), params)
     return [np.asarray(x, v.dtype) for v, x in zip(node.outputs, results if isinstance(results, tuple) else (results,))]
 
 
-def _run_while(operands: list[Array], test: Any, body: Any, carried: int) -> list[Array]:
+def _run_while(operands: list[Array], test: Any, body: Any, carried: int) -> tuple[list[Array], bool]:
+    """What a loop carries after a few iterations, and whether it has ended by then."""
     state, captured = operands[:carried], operands[carried:]
     for _ in range(_MOST_ITERATIONS):
         if not interpret_outputs(test, [*state, *captured])[0]:
-            break
+            return state, True
         state = interpret_outputs(body, [*state, *captured])
-    return state
+    return state, False
 
 
 def _find(trace: Trace, value: Value) -> Array:
