@@ -617,6 +617,24 @@ def appended(x: Array, y: Array) -> Any:
 
 
 @program(two, "l")
+def appended_between_others(x: Array, y: Array) -> Any:
+    rows = [y, x * 2]
+    for i in range(5):
+        rows.append(x * i + y)
+    rows.append(x)
+    return np.array(rows), np.stack(rows, axis=1), np.concatenate(rows), len(rows), rows[0], rows[-1]
+
+
+@program(two, "l")
+def appended_numbers_of_several_types(x: Array, y: Array) -> Any:
+    values = [True, 3]
+    for i in range(10):
+        x[i] += y[i]
+        values.append(x.sum())
+    return np.array(values)
+
+
+@program(two, "l")
 def appended_numbers(x: Array, y: Array) -> Any:
     values = []
     for i in range(10):

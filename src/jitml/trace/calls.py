@@ -22,7 +22,7 @@ from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.outside import CONTAINERS, guard_state, place_of
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name
-from jitml.trace.stacks import Growing
+from jitml.trace.stacks import Growing, Stack
 from jitml.trace.steering import Steering
 from jitml.trace.tracers import is_traced, lift
 
@@ -123,7 +123,8 @@ class Hooks(Accesses, Steering):
             )
         if id(owner) in self.trace.places and getattr(function, "__name__", "") in _MUTATORS:
             self._refuse_write(owner)
-        if getattr(function, "__name__", "") in _MUTATORS and type(owner).__module__ in ("builtins", "collections"):
+        is_container = type(owner) is Stack or type(owner).__module__ in ("builtins", "collections")
+        if getattr(function, "__name__", "") in _MUTATORS and is_container:
             self.effect(owner)
         if function is next or function in (setattr, delattr):
             self.effect(function)

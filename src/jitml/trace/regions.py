@@ -96,7 +96,7 @@ def effect(obj: Any) -> None:
     trace = current_trace()
     if trace is not None and trace.is_body and id(obj) not in trace.made:
         unsupported(
-            f"a {type(obj).__name__} is changed under a condition, or in a loop, that only the compiled program decides",
+            f"a {obj.__class__.__name__} is changed under a condition, or in a loop, that only the compiled program decides",
             "Use an array, and write into it.",
         )
 

@@ -17,8 +17,8 @@ import optree
 
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.trace.context import unsupported
-from jitml.trace.names import Held, Kind
+from jitml.trace.context import active_trace, unsupported
+from jitml.trace.names import Held, Kind, kind_of
 from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, fresh, is_traced, read
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
@@ -112,10 +112,18 @@ class Stack(Sequence[Any]):
         raise AttributeError(f"'list' object has no attribute {name!r}")
 
     def whole(self) -> Value | None:
-        """All items as one array, where they are values and nothing else is in the list."""
-        if self.head or self.tail or not self.spec.is_leaf() or len(self.columns) != 1:
+        """All items as one array, where they are values of one shape."""
+        if not self.spec.is_leaf() or len(self.columns) != 1:
             return None
-        return read(self.columns[0])
+        (column,) = self.columns
+        if not (self.head or self.tail):
+            return read(column)
+        kinds = [kind_of(item) for item in (*self.head, *self.tail)]
+        if any(kind is None or kind.aval.shape != column.aval.shape[1:] for kind in kinds):
+            return None
+        ends = [call(np.array, list(items)) if items else None for items in (self.head, self.tail)]
+        parts = (ends[0], column, ends[1])
+        return read(call(np.concatenate, [part for part in parts if part is not None]))
 
 
 def columns(items: Sequence[Any]) -> Any:
@@ -138,7 +146,9 @@ def row_of(value: Value, like: Value, index: Value) -> Value:
 def stacked(growing: Growing, held: Held, results: Sequence[Value]) -> Stack:
     """The list after the loop."""
     kinds = [kind for kind in held.kinds if kind is not None]
-    return Stack(list(growing.before), held.spec, kinds, [fresh(value) for value in results])
+    stack = Stack(list(growing.before), held.spec, kinds, [fresh(value) for value in results])
+    active_trace().root.own[id(stack)] = stack
+    return stack
 
 
 optree.register_pytree_node(Stack, lambda stack: (list(stack), None), lambda _, items: list(items), namespace=NAMESPACE)
