@@ -214,14 +214,22 @@ class _Lowering:
             inner.statements.insert(0, _assign(skipped, ast.Constant(False), statement.body[0]))
         orelse, statement.body, statement.orelse = statement.orelse, inner.statements, []
         stops = inner.flags - {skipped}
+        forever = _is_endless(statement) and stopped not in stops
         statement.stops = sorted(stops)  # type: ignore[union-attr]  # ours: read by `control.py`
         written.append(statement)
         flags = stops - {stopped}
+        if forever:
+            return _Block([*written, *_never(orelse, statement)], flags, ends=True)
         if not orelse:
             return _Block(written, flags)
         after = self.block(orelse, outer, depth)
         written += self.guarded(stops, after.statements, orelse[0])
         return _Block(written, flags | after.flags, after.ends and not stops)
+
+
+def _is_endless(statement: Loop) -> bool:
+    """Whether only an escape ends the loop."""
+    return isinstance(statement, ast.While) and isinstance(statement.test, ast.Constant) and bool(statement.test.value)
 
 
 def _test_inside(statement: Loop) -> None:
