@@ -77,3 +77,142 @@ def forever_inside_a_branch(x):
             if x.sum() < 1e-3:
                 return x
     return x - 1
+
+
+@calls((X,), (X[:7],), most=2)
+def nonlocal_sum_in_a_loop(x):
+    total = 0
+
+    def double(a, i):
+        a[i] *= 2
+        return a[i]
+
+    def add(v):
+        nonlocal total
+        total += v
+
+    for i in range(len(x)):
+        add(double(x, i))
+    return total
+
+
+@calls((X,))
+def nonlocal_array_in_a_loop(x):
+    s = np.zeros(3)
+
+    def step():
+        nonlocal s
+        s = s + x[:3]
+
+    for _ in range(100):
+        step()
+    return s
+
+
+@calls((X,), (-X,))
+def nonlocal_in_loops_and_branches_of_the_helper(x):
+    count = 0
+
+    def visit(v):
+        nonlocal count
+        if v > 0:
+            count += 1
+        for k in range(3):
+            count += k
+
+    for v in x:
+        visit(v)
+    while count < 1000:
+        visit(x[0])
+        count *= 2
+    return count
+
+
+@calls((X,))
+def bisection_that_counts_evaluations(x):
+    evaluations = 0
+
+    def f(t):
+        nonlocal evaluations
+        evaluations += 1
+        return np.cos(t) - t
+
+    low, high = 0.0, 2.0
+    while high - low > 1e-8:
+        middle = (low + high) / 2
+        if f(middle) * f(low) <= 0:
+            high = middle
+        else:
+            low = middle
+    return low + x[0], evaluations
+
+
+@calls((X,))
+def nonlocal_of_a_closure_that_was_returned(x):
+    def accumulator():
+        total = 0
+
+        def add(v):
+            nonlocal total
+            total = total + v
+            return total
+
+        return add
+
+    add = accumulator()
+    out = []
+    for v in x:
+        out.append(add(v))
+    return np.array(out)
+
+
+@calls((X,), (-X,))
+def nonlocal_of_a_function_that_is_called_in_a_loop(x):
+    def halved(v):
+        steps = 0
+
+        def half(y):
+            nonlocal steps
+            steps += 1
+            return y * 0.5
+
+        while v > 0.1:
+            v = half(v)
+        return v + steps
+
+    for i in range(len(x)):
+        x[i] = halved(x[i])
+    return x
+
+
+REFUSED: list[Any] = []
+
+
+@REFUSED.append
+def nonlocal_bound_by_an_operand(x):
+    count = 0
+
+    def positive():
+        nonlocal count
+        count += 1
+        return x[0] > 0
+
+    both = x[1] > 0 and positive()
+    return both, count
+
+
+@REFUSED.append
+def nonlocal_bound_by_a_callback_of_a_helper(x):
+    count = 0
+
+    def seen():
+        nonlocal count
+        count += 1
+
+    def helper(v, callback):
+        if v > 0:
+            callback()
+
+    for v in x:
+        helper(v, seen)
+    return count

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from programs.comparing import difference, within
-from programs.hostile import ROWS, Row
 
 import jitml
+from jitml.errors import UnsupportedError
+from programs.comparing import difference, within
+from programs.hostile import REFUSED, ROWS, Row, X
 
 
 def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -33,3 +34,9 @@ def test_agrees(row: Row) -> None:
         got = outcome(compiled, copy.deepcopy(arguments))
         assert difference(got, want, within(1e-12)) is None
     assert len(compiled.variants) <= row.most
+
+
+@pytest.mark.parametrize("function", REFUSED, ids=lambda function: function.__name__)
+def test_is_refused_rather_than_wrong(function: Callable[..., Any]) -> None:
+    with pytest.raises(UnsupportedError, match="nonlocal"):
+        jitml.jit(function)(X.copy())

@@ -20,7 +20,7 @@ from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.outside import load, observe, place_of
 from jitml.trace.random import TracedGenerator, is_generator
-from jitml.trace.regions import effect
+from jitml.trace.regions import effect, shared_write
 from jitml.trace.registry import FUNCTIONS, call
 from jitml.trace.tracers import TracedArray, is_traced, lift
 
@@ -38,6 +38,7 @@ class Accesses:
 
     __slots__ = ("convert", "function", "trace")
     effect = staticmethod(effect)
+    shared_write = staticmethod(shared_write)
     slice = staticmethod(slice)
 
     def __init__(self, trace: Trace, function: FunctionType, convert: Converter) -> None:

@@ -84,6 +84,9 @@ class Fork:
             side.body.suspend()
             self._open = None
 
+    def carries(self, name: str) -> bool:
+        return False
+
     def amend(self, error: BaseException) -> None:
         """Of an exception that is the program's own: the branch that raised it is not taken, or the program ends."""
         if self._open is not None and not is_ours(error):
@@ -349,6 +352,9 @@ class If(Fork):
         self.names = names
         self.entry = {name: values.get(name, UNDEF) for name in names}
         self.ends = self.entry
+
+    def carries(self, name: str) -> bool:
+        return name in self.names
 
     def __iter__(self) -> Iterator[bool]:
         for branch in (True, False):

@@ -40,17 +40,18 @@ class Control(Expressions):
 
     def function(self, arguments: ast.arguments, body: list[ast.stmt]) -> list[ast.stmt]:
         """The body of a function."""
-        outside = self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted
+        outside = self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted, self.shared
         self.driven, self.depth, self.caught, self.inside, self.walrus = can_lower(body), 0, False, False, True
         parameters = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
         self.deleted = frozenset(n.id for n in within(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del))
         self.certain = frozenset(a.arg for a in parameters if a is not None) - self.deleted
+        self.shared = frozenset(name for n in within(body) if isinstance(n, ast.Nonlocal) for name in n.names) & self.names
         if self.driven:
             body = lower_escapes(body)
             declared = {name for n in within(body) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
-            find_carried(body, frozenset(set(bound(body)) | self.certain) - declared)
+            find_carried(body, (frozenset(set(bound(body)) | self.certain) - declared) | self.shared)
         body = self.block(body)
-        self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted = outside
+        self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted, self.shared = outside
         return body
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:

@@ -35,6 +35,9 @@ class Region(Protocol):
     site: Site
     source: Source | None
 
+    def carries(self, name: str) -> bool:
+        """Whether what the region's own function binds to the name, or a function called by it, is known after the region."""
+
     def amend(self, error: BaseException) -> None:
         """An exception has left its body: decide what the next attempt does, if there is anything left to try."""
 
@@ -92,12 +95,22 @@ def decisions() -> Decisions:
 
 def is_ours(error: BaseException) -> bool:
     """Whether an error says what cannot be traced, and not what the program itself does wrong."""
-    return isinstance(error, (UnsupportedError, TraceError, LoweringError, DerivativeError, AssertionError))
+    # Both sides of a captured branch are traced, so that a recursion which it would end has no end.
+    return isinstance(error, (UnsupportedError, TraceError, LoweringError, DerivativeError, AssertionError, RecursionError))
 
 
 def site() -> Site:
     """Where in the program the construct stands that is being entered, and through which calls it was reached."""
     return tuple((id(frame.f_code), frame.f_lasti) for frame in _user_frames(sys._getframe(1)))
+
+
+def depth_of_owner(name: str) -> int:
+    """How long the `site` of a construct is in the function whose variable is bound, as `nonlocal`, in the one that runs now.
+
+    0 if that function has returned.
+    """
+    frames = list(_user_frames(sys._getframe(1)))[1:]
+    return next((len(frames) - n for n, frame in enumerate(frames) if name in frame.f_code.co_cellvars), 0)
 
 
 def _user_frames(frame: FrameType | None) -> Iterator[FrameType]:

@@ -30,6 +30,7 @@ class Expressions(ast.NodeTransformer):
 
     def __init__(self, names: frozenset[str]) -> None:
         self.names = names
+        self.shared: frozenset[str] = frozenset()  # own names of a function around this one, which this one may bind
 
     def _hook(self, name: str, at: ast.AST, *arguments: ast.expr) -> ast.expr:
         function = ast.Attribute(ast.Name(HOOKS, ast.Load()), name, ast.Load())
@@ -119,12 +120,15 @@ class Expressions(ast.NodeTransformer):
         return self._guarded([target], self.generic_visit(node))
 
     def _guarded(self, targets: list[Any], statement: ast.AST) -> Any:
-        """A statement that binds a global or nonlocal name is refused when it is reached."""
+        """A statement that binds a global or nonlocal name says so: one from outside the jitted function is refused."""
         for target in targets:
             for child in ast.walk(target):
-                if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store) and not self._is_own(child.id):
-                    refusal = ast.Expr(self._hook("outer_write", statement, ast.Constant(child.id)))
-                    return [ast.copy_location(refusal, statement), statement]
+                if not isinstance(child, ast.Name) or not isinstance(child.ctx, ast.Store):
+                    continue
+                if child.id in self.shared or not self._is_own(child.id):
+                    hook = "shared_write" if child.id in self.shared else "outer_write"
+                    told = ast.Expr(self._hook(hook, statement, ast.Constant(child.id)))
+                    return [ast.copy_location(told, statement), statement]
         return statement
 
 

@@ -5,7 +5,8 @@ A backward sweep over a function whose escapes are lowered, so that control only
 that every iteration binds before it reads it is thus no business of the loop's. An `if` gets `restores`: names that nobody reads
 after it, but that a branch may read before it binds them, so that the other branch must not have changed them.
 
-Always alive: what functions inside see, all that a `try` binds, and everything where the function asks for `locals()`.
+Always alive: what functions inside see, all that a `try` binds, and everything where the function asks for `locals()`. What
+functions inside bind, as `nonlocal`, may be bound wherever anything is called.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ _LOOK_AT_FRAMES = {"locals", "vars", "eval", "exec", "dir"}
 
 def find_carried(body: Sequence[ast.stmt], names: frozenset[str]) -> None:
     """Mark the constructs of one function; `names` are its locals."""
-    escaping = set(_seen_inside(body))
+    escaping = set(_seen_inside(body)) | {name for node in within(body) if isinstance(node, ast.Nonlocal) for name in node.names}
     if any(isinstance(node, ast.Name) and node.id in _LOOK_AT_FRAMES for node in within(body)):
         escaping |= names
     for node in within(body):
         if isinstance(node, (ast.Try, ast.TryStar)):
             escaping |= set(bound([node])) | set(_read([node]))
-    _Liveness(names, frozenset(escaping)).block(body, frozenset())
+    _Liveness(names, frozenset(escaping), frozenset(_bound_inside(body))).block(body, frozenset())
 
 
 def bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
@@ -70,12 +71,20 @@ def _seen_inside(body: Sequence[ast.stmt]) -> Iterator[str]:
             yield from _names_of(node)
 
 
+def _bound_inside(body: Sequence[ast.stmt]) -> Iterator[str]:
+    """Names that functions inside bind when they are called."""
+    for scope in within(body):
+        if isinstance(scope, _SCOPES):
+            yield from (name for node in ast.walk(scope) if isinstance(node, ast.Nonlocal) for name in node.names)
+
+
 class _Liveness:
     """Sets of names that may be read before they are bound."""
 
-    def __init__(self, names: frozenset[str], escaping: frozenset[str]) -> None:
+    def __init__(self, names: frozenset[str], escaping: frozenset[str], called: frozenset[str]) -> None:
         self.names = names
         self.escaping = escaping
+        self.called = called  # may be bound by any call
 
     def block(self, statements: Sequence[ast.stmt], live: frozenset[str]) -> frozenset[str]:
         """What is alive before the statements if `live` is after them."""
@@ -129,7 +138,9 @@ class _Liveness:
     def _mark(
         self, statement: ast.stmt, parts: Sequence[ast.AST], live: frozenset[str], targets: frozenset[str] = frozenset()
     ) -> None:
-        carried = (frozenset(bound(parts)) & (live | self.escaping) & self.names) - targets
+        calls = any(isinstance(node, ast.Call) for node in within(parts))
+        changed = frozenset(bound(parts)) | (self.called if calls else frozenset())
+        carried = (changed & (live | self.escaping) & self.names) - targets
         statement.carries = tuple(sorted(carried))  # type: ignore[attr-defined]  # ours: read by `control.py`
 
 

@@ -97,6 +97,9 @@ class Loop:
         self.body.suspend()
         self.is_recording = False
 
+    def carries(self, name: str) -> bool:
+        return any(carried.name == name for carried in self.names)
+
     def amend(self, error: BaseException) -> None:
         if self.may_be_plain:
             self.demote(error, Mode.PLAIN)

@@ -14,7 +14,7 @@ from jitml.errors import UnsupportedError
 from jitml.ir.dims import Dim, limits
 from jitml.trace import branches, loops, remaining
 from jitml.trace.context import active_trace, current_trace, unsupported
-from jitml.trace.decisions import Mode, decisions, refuse_region, site
+from jitml.trace.decisions import Mode, decisions, depth_of_owner, refuse_region, site
 from jitml.trace.drivers import Choice, Driver, Operand, Values, WhileDriver
 from jitml.trace.iteration import rows_of
 from jitml.trace.known import constant_of
@@ -98,6 +98,20 @@ def effect(obj: Any) -> None:
         unsupported(
             f"a {obj.__class__.__name__} is changed under a condition, or in a loop, that only the compiled program decides",
             "Use an array, and write into it.",
+        )
+
+
+def shared_write(name: str) -> None:
+    """A name of a function around this one is about to be bound: the regions that were opened since must carry it."""
+    trace = current_trace()
+    if trace is None or not trace.root.open:
+        return
+    since = depth_of_owner(name)
+    if any(len(region.site) >= since and not region.carries(name) for region in trace.root.open):
+        unsupported(
+            f"{name} is bound as nonlocal, under a condition or in a loop that only the compiled program decides, by a function"
+            " that is called there",
+            "Return the new value, and bind the name where the condition or the loop stands.",
         )
 
 
