@@ -7,7 +7,7 @@ depends on; the check may stand in an earlier kernel. So is one that counts from
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -74,9 +74,9 @@ def verify_program(program: KernelProgram, known: Known = Known()) -> KernelProg
     """
     literals = {name: c for name, c in program.constants.items() if c.size and c.dtype.kind in "iub"}
     known = replace(known, values={**known.values, **{name: (int(c.min()), int(c.max())) for name, c in literals.items()}})
-    known = _with_sizes(known, program)
     empty = {name for name, buffer in program.buffers.items() if not buffer.size}  # nothing to write, nothing to read
     written = {*program.inputs, *program.constants, *empty}
+    known = _with_sizes(known, program, written)
     for step in program.steps:
         for name in (*step.reads, *step.writes):
             if name not in program.buffers:
@@ -93,20 +93,20 @@ def verify_program(program: KernelProgram, known: Known = Known()) -> KernelProg
             if isinstance(step, Region):
                 verify_region(step, program, known)
             known = Known(known.checked - set(step.writes), {**known.values, **dict.fromkeys(step.writes)})
-        known = _with_sizes(known, program)
         written |= set(step.writes)
+        known = _with_sizes(known, program, written)
     for name in program.outputs:
         if name not in written:
             raise VerificationError(f"nothing writes the output {name}")
     return program
 
 
-def _with_sizes(known: Known, program: KernelProgram) -> Known:
-    """What holds a size is within its limits, whatever is known of how it came about: whoever bound it has seen to that."""
+def _with_sizes(known: Known, program: KernelProgram, written: Collection[str]) -> Known:
+    """What holds a size is within its limits where a store does not say more: whoever bound it has seen to that."""
     sizes = {
         s.buffer: (s.low, s.high)
         for s in program.sizes.values()
-        if s.low is not None and s.high is not None and known.values.get(s.buffer) is None
+        if s.low is not None and s.high is not None and s.buffer in written and known.values.get(s.buffer) is None
     }
     return replace(known, values={**known.values, **sizes}) if sizes else known
 
