@@ -188,6 +188,14 @@ def nonlocal_of_a_function_that_is_called_in_a_loop(x):
 REFUSED: list[Any] = []
 
 
+def recursion_on_sizes_from_data(x):
+    if len(x) <= 1:
+        return x
+    pivot = x[len(x) // 2]
+    below, above = recursion_on_sizes_from_data(x[x < pivot]), recursion_on_sizes_from_data(x[x > pivot])
+    return np.concatenate([below, x[x == pivot], above])
+
+
 @REFUSED.append
 def nonlocal_bound_by_an_operand(x):
     count = 0

@@ -12,7 +12,7 @@ import pytest
 import jitml
 from jitml.errors import UnsupportedError
 from programs.comparing import difference, within
-from programs.hostile import REFUSED, ROWS, Row, X
+from programs.hostile import REFUSED, ROWS, Row, X, recursion_on_sizes_from_data
 
 
 def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -40,3 +40,8 @@ def test_agrees(row: Row) -> None:
 def test_is_refused_rather_than_wrong(function: Callable[..., Any]) -> None:
     with pytest.raises(UnsupportedError, match="nonlocal"):
         jitml.jit(function)(X.copy())
+
+
+def test_a_recursion_that_data_would_end_is_refused_at_once() -> None:
+    with pytest.raises(UnsupportedError, match="recurses without end"):
+        jitml.jit(recursion_on_sizes_from_data)(X.copy())

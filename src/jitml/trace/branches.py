@@ -27,6 +27,7 @@ from jitml.trace.storage import Choice, Origin, Storage
 from jitml.trace.tracers import TracedArray
 
 _MOST_INLINED = 8
+_MOST_IN_ITSELF = 24
 _CHEAP = {
     ops.full, ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge, ops.bit_and, ops.bit_or, ops.bit_xor, ops.bit_not, ops.select,
     ops.add, ops.sub, ops.mul, ops.neg, ops.abs, ops.minimum, ops.maximum, ops.convert, ops.isnan, ops.isinf, ops.isfinite,
@@ -69,10 +70,20 @@ class Fork:
     def enter_side(self, branch: bool) -> None:
         """Begin to record a branch; what a check has ruled out of the other one holds here, where no region is needed."""
         if not self.raising:
+            self._require_end()
             self._open = self.sides[branch] = Side(branch)
             self._open.body.trace.facts = self.facts[0 if branch else 1]
             self._open.body.resume()
             active_trace().root.open.append(self)
+
+    def _require_end(self) -> None:
+        """Both sides are traced: a recursion that one of them would end does not end, and each level costs more than the last.
+
+        Raises:
+            RecursionError: this construct stands inside itself too often.
+        """
+        if sum(region.site[0] == self.site[0] for region in active_trace().root.open) >= _MOST_IN_ITSELF:
+            raise RecursionError("a branch on a traced condition is entered again and again inside itself")
 
     def leave_side(self) -> None:
         side = self._open
