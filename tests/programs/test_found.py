@@ -30,6 +30,22 @@ FOUND = {
         ["return np.take(x, np.arange(17)[::-1], axis=0) * 2"],
         "np.arange(16)",
     ),
+    "a loop hands out an array whose size only its body knows": (
+        ["for i in range(5):", "    v = x[x > i] * 2", "return v, v.sum()"],
+        "np.arange(8.0)",
+    ),
+    "a loop hands out an array and a view of it": (
+        ["for i in range(3):", "    a = x * i", "    b = a[1:]", "b[0] = 33", "return a, b"],
+        "np.arange(6.0)",
+    ),
+    "a branch hands out an array whose size only it knows": (
+        ["if x.sum() > 3:", "    v = x[x > 2] * 2", "else:", "    v = np.nonzero(x)[0] / 2", "return v"],
+        "np.arange(8.0)",
+    ),
+    "one branch alone binds a name to an array whose size only it knows": (
+        ["if x.sum() > 3:", "    v = x[x > 2] * 2", "return v.sum()"],
+        "np.arange(8.0)",
+    ),
     "a window's loops load from an array that was reshaped": (
         ["x[1] -= y.reshape(-1)[[0, 0, 1]]"],
         "np.arange(6).reshape(2, 3), np.arange(10).reshape(5, 2) % 3 == 0",

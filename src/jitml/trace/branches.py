@@ -22,9 +22,10 @@ from jitml.trace.decisions import decisions, is_ours, site
 from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.names import Held, Kind, join, kind_of, same, take_apart, told, truth, value_as
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.ragged import SIZE, Ragged, ragged, widened
 from jitml.trace.sizes import NO_FACTS, Facts
 from jitml.trace.storage import Choice, Origin, Storage
-from jitml.trace.tracers import TracedArray
+from jitml.trace.tracers import TracedArray, read
 
 _MOST_INLINED = 8
 _MOST_IN_ITSELF = 24
@@ -50,6 +51,8 @@ class Output:
     kind: Kind | None
     leaves: tuple[Any, Any]
     result: Any = None
+    ragged: Ragged | None = None
+    extents: Sequence[Output] = ()  # of an array whose sizes the branches alone know: those, as results of their own
 
 
 class Fork:
@@ -155,6 +158,11 @@ class Fork:
                 made.append(Output(None, (x, y), present))  # where the name is bound at all, it is that very array
                 continue
             kinds = [k for k in (kind_of(x), kind_of(y)) if k is not None]
+            wide = ragged(kinds, active_trace(), is_complete=not missing) if kinds else None
+            if wide is not None:
+                made.append(_ragged_output(wide, x, y))
+                outputs += (made[-1], *made[-1].extents)
+                continue
             common = kind if missing else join(*kinds) if len(kinds) == 2 else None
             if common is None and missing and kind is None:
                 made.append(Output(None, (x, y), y if x is None else x))  # an object beside nothing
@@ -169,8 +177,11 @@ class Fork:
         return lambda _: held.rebuild([output.result for output in made])
 
     def _shown(self, output: Output, value: Value) -> Any:
-        assert output.kind is not None
-        result = output.kind.show(value)
+        kind = output.kind
+        assert kind is not None
+        if output.ragged is not None:
+            kind, value = output.ragged.show(value, [read(extent.result) for extent in output.extents])
+        result = kind.show(value)
         origins = [self._origin(leaf) for leaf in output.leaves]
         for leaf, origin in zip(output.leaves, origins):
             if origin is not None:
@@ -205,8 +216,7 @@ class Fork:
             ends[branch] += [storage.load() for storage in storages]
             side.body.suspend()
         results = _region(self.test, self.sides[True].body, self.sides[False].body, ends[True], ends[False])
-        for output, value in zip(outputs, results):
-            assert output.kind is not None
+        for output, value in reversed(list(zip(outputs, results))):  # an array comes before its sizes
             output.result = self._shown(output, value)
         for storage, value in zip(storages, results[len(outputs) :]):
             storage.store(value)
@@ -217,7 +227,12 @@ def _end(output: Output, which: int) -> Value:
     assert kind is not None
     if leaf is None:  # not bound here, and not read where it is not
         return ops.full(value=0, shape=kind.aval.shape, dtype=kind.aval.dtype)
-    return value_as(leaf, kind)
+    return value_as(leaf, kind) if output.ragged is None else widened(leaf, kind.aval)
+
+
+def _ragged_output(wide: Ragged, x: Any, y: Any) -> Output:
+    sizes = [wide.sizes(leaf) if leaf is not None else [None] * len(wide.axes) for leaf in (x, y)]
+    return Output(wide.wide, (x, y), ragged=wide, extents=[Output(SIZE, pair) for pair in zip(*sizes)])
 
 
 def _refuse(name: str, a: Any, b: Any) -> None:

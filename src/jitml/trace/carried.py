@@ -8,6 +8,7 @@ memory go on sharing it.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,7 @@ from typing import Any, Protocol
 
 from jitml.errors import JitmlError, UnsupportedError
 from jitml.ir import ops
+from jitml.ir.dims import Sym
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, Aval
 from jitml.trace.bodies import Body
@@ -22,6 +24,7 @@ from jitml.trace.context import user_source
 from jitml.trace.decisions import Mode, Site, decisions
 from jitml.trace.drivers import UNDEF
 from jitml.trace.names import Held, Kind, join, same, take_apart, told, value_as
+from jitml.trace.ragged import handed
 from jitml.trace.stacks import Growing, row_of, stacked
 from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray, lift
@@ -58,6 +61,8 @@ class Memory:
         self.loop = loop
         self.known: dict[Storage, tuple[TracedArray, TracedArray, Value]] = {}  # entry storage -> what it was, is, holds
         self.after: dict[Storage, TracedArray] = {}  # storage at the end of the body -> the array after the loop
+        self.made: dict[Storage, TracedArray] = {}  # that the body makes -> the array that a name hands out
+        self.shared: set[Storage] = set()  # that more than one array stands for at the end of the body
         self.taken: set[Value] = set()  # inputs of the body that some name carries: another name of the same array need not
 
     def stand_in(self, leaf: Any, kind: Kind, name: str) -> tuple[TracedArray, Value]:
@@ -76,6 +81,8 @@ class Memory:
         goes_to: dict[Storage, TracedArray] = {}
         owners: dict[Storage, Storage | None] = {}
         written = self.loop.body.written
+        counts = Counter(after.storage for _, afters in ends for after in afters)
+        self.shared = {storage for storage, count in counts.items() if count > 1}
         for befores, afters in ends:
             for before, after in itertools.zip_longest(befores, afters):
                 entry = before.storage if before is not None else None
@@ -226,12 +233,15 @@ class Name:
         inside = {node.params["sym"] for node in body.trace.builder.nodes if node.op is ops.bind}
         syms = {sym for kind in ends.kinds if kind is not None for sym in kind.aval.syms}
         wanted = self.name in decisions().wanted.get(site, ())
-        is_known = inside.isdisjoint(syms)
-        if wanted and not is_known:
-            memory.loop.demote(self._error("has a size that only one iteration knows, and is used after the loop"), Mode.PLAIN)
-        if (least == 0 and not ours and not wanted) or not is_known:
+        is_ragged = not inside.isdisjoint(syms)
+        if not ours and not wanted and (least == 0 or is_ragged):
             decisions().lost[self.name] = site
             return Outcome([], lambda _: UNDEF)
+        for leaf in ends.leaves:
+            if type(leaf) is TracedArray and not same(memory.made.setdefault(leaf.storage, leaf), leaf):
+                memory.loop.demote(self._error("is a view of an array that has another name, too"), Mode.PLAIN)
+        if is_ragged:
+            ends = self._handed(ends, body, memory)
         befores: Sequence[Any] = [None] * len(ends.leaves)
         kinds = list(ends.kinds)
         if self.held is not None:  # a flag or a value to return, from an iteration before
@@ -244,6 +254,15 @@ class Name:
         if wanted and least == 0:
             outcome.require_run(body, self.name)
         return outcome
+
+    def _handed(self, ends: Held, body: Body, memory: Memory) -> Held:
+        """Of a name whose arrays have sizes that the body alone knows."""
+        made = handed(ends, body.parent)
+        inside = {sym for kind in made.kinds if kind is not None for sym in kind.aval.syms if not _is_outer(sym, body)}
+        arrays = {leaf.storage for leaf in ends.leaves if type(leaf) is TracedArray}
+        if inside or self.held is not None or not arrays.isdisjoint(memory.shared):
+            memory.loop.demote(self._error("has a size that differs from iteration to iteration"), Mode.PLAIN)
+        return made
 
 
 @dataclass
@@ -328,6 +347,10 @@ def _node_takes_as(node: Node, number: Value, kind: Kind) -> bool:
         for inside, outside in zip(reversed(body.inputs), reversed(node.inputs))  # a loop's index stands before those
         if outside is number
     )
+
+
+def _is_outer(sym: Sym, body: Body) -> bool:
+    return body.parent.sees(body.trace.root.sizes[sym])
 
 
 def _true() -> Value:
