@@ -34,6 +34,18 @@ FOUND = {
         ["for i in range(5):", "    v = x[x > i] * 2", "return v, v.sum()"],
         "np.arange(8.0)",
     ),
+    "a loop that runs as often as data say hands out an array": (
+        ["for i in range(int(x.sum())):", "    v = x[x == i] // 2", "return v"],
+        "np.arange(6)",
+    ),
+    "a branch hands out an array, and then what it was made of is written": (
+        ["if x.sum() > 3:", "    v = np.where(x == 4)[0]", "x[0] = 1", "return v"],
+        "np.arange(6)",
+    ),
+    "what a captured branch is sure to raise is left to the calls that take it": (
+        ["if x.sum() > 100:", "    for _ in range(4):", "        x += 1", "        assert 3 % 2 == 0", "return x"],
+        "np.arange(6)",
+    ),
     "a loop hands out an array and a view of it": (
         ["for i in range(3):", "    a = x * i", "    b = a[1:]", "b[0] = 33", "return a, b"],
         "np.arange(6.0)",
@@ -89,15 +101,10 @@ RESIZED = {
 
 # Lines, arguments, and what is said of a program that cannot be compiled.
 REFUSED = {
-    "a size that one branch makes is not known after it": (
-        ["if x.sum() > 3:", "    v = np.where(x == 4)[0]", "x[0] = 1", "return v"],
-        "np.arange(6)",
+    "an array that may be huge does not leave the branch that alone knows its size": (
+        ["if x.sum() > 3:", "    v = x[x]", "x[0] = True", "return v"],
+        "np.zeros((1 << 24) + 1, bool)",
         "whose size only that branch knows",
-    ),
-    "a size that one iteration makes is not known after the loop": (
-        ["for i in range(int(x.sum())):", "    v = x[x == i] // 2", "return v"],
-        "np.arange(6)",
-        "a size that only one iteration knows",
     ),
 }
 

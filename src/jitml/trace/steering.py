@@ -174,7 +174,7 @@ class Steering:
         if is_traced(ok) and not regions.is_decided(ok):
             regions.require(ok)
             return True
-        return bool(ok)
+        return bool(ok) or regions.dead_end(False)
 
     def none_of(self, *flags: Any) -> Any:
         """Whether no flag is set: what follows an escape happens."""
