@@ -9,6 +9,10 @@ from programs.drawn.outcomes import judge
 
 # Name: what `program` does with its arguments; what the arguments are.
 FOUND = {
+    "an index that is out of bounds at one end of every loop": (
+        ["for i in range(3):", "    x[i - 1, -i, 0] = 7", "return x"],
+        "np.zeros((1, 6, 1), np.int16)",
+    ),
     "a window without elements leaves a single number alone": (
         ["if z.sum() > 3:", "    x[0] -= 1", "else:", "    x[1:] = y[:-1]", "return x"],
         "np.array([14]), np.zeros(0, int), np.arange(2)",

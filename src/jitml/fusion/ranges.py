@@ -18,6 +18,7 @@ from jitml.fusion.loops import Apply, Const, Expr, If, Load, Loop, Update, Var, 
 from jitml.ir.types import BOOL, I64, DType, is_integer
 
 Sum: TypeAlias = dict[Hashable, Fraction]  # atom -> coefficient; None -> the constant
+_OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 _ROUNDED = 1.001  # more than a few roundings make of a number
 _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
@@ -193,6 +194,19 @@ class Ranges:
             case Apply("le", (Apply("abs", (x,)), Const(most))) if x.dtype.kind == "f":
                 limits = self.float_bounds(x)
                 return limits is not None and max(map(abs, limits)) * _ROUNDED < most
+        return False
+
+    def refutes(self, condition: Expr) -> bool:
+        """Whether a condition is known to be false."""
+        match condition:
+            case Const(value):
+                return not value
+            case Apply("bit_and" | "mul", (a, b)) if condition.dtype == BOOL:
+                return self.refutes(a) or self.refutes(b)
+            case Apply("bit_or" | "add", (a, b)) if condition.dtype == BOOL:
+                return self.refutes(a) and self.refutes(b)
+            case Apply("lt" | "le" | "gt" | "ge" as fn, (a, b)) if is_integer(a.dtype):
+                return self.holds(Apply(_OPPOSITE[fn], (a, b), BOOL))
         return False
 
     def float_bounds(self, expr: Expr) -> tuple[float, float] | None:

@@ -210,7 +210,10 @@ class _Verifier:
                     self.expr(expr)
             if isinstance(stmt, (Loop, While)):
                 self.forget_updated(stmt)
+            never = isinstance(stmt, Check) and self.ranges.refutes(stmt.condition)
             self.statement(stmt, around)
+            if never:
+                return  # nothing after it is reached
             self.forget_updated(stmt)
             if isinstance(stmt, If):
                 self.ranges.learn(stmt)
