@@ -105,13 +105,19 @@ def occupied(program: Program, name: str) -> tuple[object, ...]:
 
 
 def with_needless_copies(program: KernelProgram, planned: Program) -> list[Step]:
-    """The planned steps, and where they were the copies that became copies onto themselves."""
+    """The planned steps, and where they were the copies that became copies onto themselves.
+
+    What a kernel's result is written back by follows the kernel at once.
+    """
     steps, rest = [], list(planned.kernels.steps)
+    names = {step.name for step in program.steps}
     for step in program.steps:
         found = [k for k, s in enumerate(rest) if s is step or (isinstance(step, Kernel) and s.name == step.name)]
         if found:
             steps += rest[: found[0] + 1]
             rest = rest[found[0] + 1 :]
+            while rest and isinstance(rest[0], Kernel) and rest[0].name not in names:
+                steps.append(rest.pop(0))
         else:
             steps.append(step)
     return steps + rest

@@ -13,11 +13,9 @@ from programs.corpus import NAMES, load
 # Programs that refuse, and what they wait for. A program that starts to pass fails until its line is gone.
 BRANCHES = "branches on array values"
 WHILES = "loops until array values say so"
-SIZES = "sizes that depend on data"
 DRAWS = "random numbers drawn inside"
 WAITING = {
     "bellman_ford": BRANCHES,
-    "mandelbrot_shrinking": SIZES,
 }
 
 
