@@ -94,13 +94,21 @@ def measure(program: Program, columns: tuple[str, ...], rounds: int) -> Row:
             if apart and column == "jitml":
                 raise AssertionError(apart)
         except Exception as error:  # a column that fails is a result, to be shown
-            row.failures[column] = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:100]}"
+            row.failures[column] = first_line(error)
             continue
         calls[column] = function
     row.seconds = timings(calls, args, rounds)
     if "jitml" in calls:
-        row.compiling = compile_times(program)
+        try:
+            row.compiling = compile_times(program)
+        except Exception as error:  # so is a number of steps that cannot be compiled
+            row.failures["jitml, 10,000 steps"] = first_line(error)
     return row
+
+
+def first_line(error: Exception) -> str:
+    """An error in a line of the table."""
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:100]}"
 
 
 def timings(calls: Mapping[str, Callable[..., Any]], args: tuple[Any, ...], rounds: int) -> dict[str, float]:
