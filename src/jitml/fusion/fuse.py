@@ -30,7 +30,6 @@ from jitml.fusion.sizes import Shape, Sizes, SizeSource, with_sizes
 from jitml.fusion.views import Places, Views
 from jitml.ir import ops
 from jitml.ir.dims import Dim, bound
-from jitml.ir.floating import ignored_by
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.printer import name_values
 from jitml.ir.types import BOOL, I64, DType
@@ -363,7 +362,7 @@ class _Fusion:
         params = (*sorted(views.buffers.values(), key=lambda b: order[b.name]), *partial)
         what = (g.node or max(g.members, key=self.order.__getitem__)).op.name
         sources = tuple(dict.fromkeys(n.source for n in sorted(g.members, key=self.order.__getitem__) if n.source))
-        name = self.emit(what, writer.finish(), params, updates, sources, ignored_by(g.members))
+        name = self.emit(what, writer.finish(), params, updates, sources, g.ignored)
         self.decisions += describe_group(name, g, self.order)
 
     def boxes(self, g: Group) -> list[Points]:

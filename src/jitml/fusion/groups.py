@@ -18,6 +18,7 @@ from jitml.fusion.lower.scalars import Scalar, Scalars
 from jitml.fusion.sizes import Sizes
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
+from jitml.ir.floating import ALL, ignored_by, raised_by
 from jitml.ir.graph import Node, Value
 
 WHOLE = None  # wanted in memory, at indices that only the data knows
@@ -45,6 +46,8 @@ class Group:
     wanted: dict[Value, dict[Index | None, frozenset[str]]] = field(default_factory=dict)
     cuts: dict[str, set[int]] = field(default_factory=dict)
     members: list[Node] = field(default_factory=list)
+    raised: int = 0  # floating-point errors that a member can raise
+    ignored: int = ALL  # those that nobody wants to hear of, whichever member they come from
     node: Node | None = None  # the only one, of a group that is not loops over points
     checks: dict[int, int] = field(default_factory=dict)  # only looks whether these operands are good indices of these axes
     claims: dict[Value, None] = field(default_factory=dict)  # results of checks that it relies on
@@ -75,6 +78,25 @@ class Group:
         for places in self.cuts.values():
             count *= len(places) + 1
         return count
+
+    def admit(self, node: Node) -> None:
+        self.members.append(node)
+        self.raised |= raised_by(node)
+        self.ignored &= ignored_by((node,))
+
+    def join(self, other: Group) -> None:
+        """Take over all that a group with the same loops does."""
+        if self.rows is None:
+            self.rows = other.rows
+        self.stores |= other.stores
+        self.reductions |= other.reductions
+        self.members += other.members
+        self.raised |= other.raised
+        self.ignored &= other.ignored
+        self.claims |= other.claims
+        for value, uses in other.wanted.items():
+            for index, reach in uses.items():
+                self.want(value, index, reach)
 
     def want(self, value: Value, index: Index | None, reach: frozenset[str]) -> None:
         uses = self.wanted.setdefault(value, {})

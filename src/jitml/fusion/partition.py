@@ -1,0 +1,136 @@
+"""Which groups are there, who wants what of whom, and which must run first?
+
+The groups that (transitively) need a group are kept as bit sets, so that a merge that would close a cycle is seen at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from jitml.fusion.groups import WHOLE, Group
+from jitml.fusion.lower.points import Index
+from jitml.fusion.regions import UPDATES, carried_operands
+from jitml.fusion.sizes import Sizes
+from jitml.ir import ops
+from jitml.ir.dims import syms_in
+from jitml.ir.graph import Node, Value
+
+
+class Partition:
+    """The groups made so far.
+
+    users: value -> the groups that want it. stored: value -> the group that makes it. claimed: the result of a check -> the group
+    that looks. same_memory: value -> the one it is another shape of.
+    """
+
+    def __init__(self, sizes: Sizes, producers: Mapping[Value, Node]) -> None:
+        self.sizes, self.producers = sizes, producers
+        self.groups: list[Group] = []
+        self.users: dict[Value, list[Group]] = {}
+        self.stored: dict[Value, Group] = {}
+        self.claimed: dict[Value, Group] = {}
+        self.same_memory: dict[Value, Value] = {}
+        self._made = 0
+
+    # --------------------------------------------------------------------------------------------------- members
+
+    def new_group(self, users: Iterable[Group]) -> Group:
+        """A group that others will read from."""
+        g = Group(self._made, self.sizes)
+        self._made += 1  # numbers of groups that were absorbed are not used again
+        g.bits = 1 << g.number
+        for h in users:
+            g.after |= h.after | h.bits
+        self.groups.append(g)
+        return g
+
+    def want(self, g: Group, value: Value, index: Index | None, reach: frozenset[str]) -> None:
+        """Note that a group needs a value, at an index of its loops."""
+        if value not in g.wanted:
+            self.users.setdefault(value, []).append(g)
+        g.want(value, index, reach)
+
+    def take(self, node: Node, g: Group) -> None:
+        """Make a node a member of a group, which then needs the sizes that the node mentions."""
+        g.admit(node)
+        self.want_places(g, node)
+        self.want_sizes(g, (*node.inputs, *node.outputs), node.params.values())
+
+    def want_sizes(self, g: Group, values: Iterable[Value], params: Iterable[object] = ()) -> None:
+        for sym in {*syms_in(tuple(v.shape for v in values)), *syms_in(tuple(params))}:
+            self.want(g, self.sizes.values[sym], WHOLE, frozenset())
+
+    def want_places(self, g: Group, node: Node) -> None:
+        places = node.inputs[{ops.dynamic_slice: 1, ops.dynamic_update_slice: 2}.get(node.op, len(node.inputs)) :]
+        for root in {v for place in places for v in self.sizes.roots(place)}:
+            self.want(g, root, WHOLE, frozenset())
+
+    def unchecked(self, value: Value) -> Value:
+        """What a value is the checked form of: the same memory."""
+        while (maker := self.producers.get(value)) is not None and maker.op is ops.check:
+            value = maker.inputs[0]
+        return value
+
+    # ----------------------------------------------------------------------------------------------------- order
+
+    def connect(self, g: Group, users: list[Group]) -> bool:
+        """Let other groups read what g stores; False if g needs one of them already."""
+        if any(h.after & g.bits for h in users):
+            return False
+        more = 0
+        for h in users:
+            more |= h.after | h.bits
+        if more & ~g.after:
+            for k in self.groups:
+                if k is g or k.after & g.bits:
+                    k.after |= more
+        return True
+
+    def absorb(self, g: Group, h: Group) -> None:
+        """Make one group of two whose loops are alike."""
+        g.bits |= h.bits
+        g.after |= h.after
+        for k in self.groups:
+            if k is not g and k.after & g.bits:
+                k.after |= g.after | g.bits
+        g.join(h)
+        for value in h.wanted:
+            users = self.users.get(value, [])  # none for an output that only its own group wants
+            users[:] = list(dict.fromkeys(g if u is h else u for u in users))
+        for value in h.stores:
+            self.stored[value] = g
+        self.groups.remove(h)
+
+    def read_before_updates(self, in_place: Mapping[Value, Value]) -> None:
+        """Who reads what a group changes in place goes first, wherever the two do not depend on each other."""
+        pairs = [(self.stored[out], x) for out, x in in_place.items() if out in self.stored]
+        for g in self.groups:
+            if g.node is not None:
+                updated = carried_operands(g.node) if g.node.bodies else g.node.inputs[: g.node.op in UPDATES]
+                pairs += [(g, self.unchecked(x)) for x in updated]
+        for g, x in pairs:
+            g.follows += [h for h in self.users.get(x, []) if h is not g and h not in g.follows and self.connect(h, [g])]
+
+    def in_order(self) -> list[Group]:
+        """Topological, and as in the graph where that leaves a choice: the sweep made the last group first."""
+        order: list[Group] = []
+        done: set[int] = set()
+        made_by = self.stored
+        # Checks first: they must run before anything that the caller can see is written.
+        for start in sorted(self.groups, key=lambda g: (not g.only_looks, -g.number)):
+            stack = [start]
+            while stack:
+                g = stack[-1]
+                if g.number in done:
+                    stack.pop()
+                    continue
+                before = [made_by[v] for v in g.wanted if v in made_by and made_by[v] is not g]
+                before += [self.claimed[v] for v in g.claims] + g.follows
+                waiting = [h for h in before if h.number not in done]
+                if waiting:
+                    stack += waiting[:1]
+                else:
+                    done.add(g.number)
+                    order.append(g)
+                    stack.pop()
+        return order
