@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from jitml.fusion.loops import Alloc, Apply, Buffer, Cell, Const, Expr, Let, Load, Loop, Stmt, Store, Var, as_expr
+from jitml.fusion.loops import Apply, Block, Buffer, Cell, Const, Expr, Let, Load, Loop, Stmt, Store, Var, as_expr
 from jitml.fusion.loops import Kind as LoopKind
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.views import Places, Views
@@ -20,18 +20,12 @@ DEEPEST = 6  # levels of one written expression
 
 
 @dataclass
-class _Block:
-    loop: Loop | None  # its head, the body not yet known
-    statements: list[Stmt] = field(default_factory=list)
-    named: list[Scalar] = field(default_factory=list)
-    scratch: list[Buffer] = field(default_factory=list)
+class _Level:
+    """A block with the head of its loop, if it is one's body, and the scalars that are named in it."""
 
-    @property
-    def body(self) -> tuple[Stmt, ...]:
-        body = tuple(self.statements)
-        for buffer in reversed(self.scratch):
-            body = (Alloc(buffer, body),)
-        return body
+    loop: Loop | None
+    block: Block = field(default_factory=Block)
+    named: list[Scalar] = field(default_factory=list)
 
 
 class Writer:
@@ -43,7 +37,7 @@ class Writer:
 
     def __init__(self, views: Views) -> None:
         self.views = views
-        self.blocks = [_Block(None)]
+        self.levels = [_Level(None)]
         self.base = 0  # the outermost block that scalars may move to: inside a parallel loop, or an empty one
         self.known: dict[Scalar, tuple[Expr, int]] = {}  # what is named or staged, and its expression's depth
         self.homes: set[str] = set()  # outputs that hold a staged scalar between two passes
@@ -63,31 +57,31 @@ class Writer:
         binds: Iterable[str] = (),
     ) -> Iterator[Var]:
         """A loop around what is written inside the `with`; `binds` names the group's indices that it stands for."""
-        self.blocks.append(_Block(Loop(index, as_expr(start), as_expr(stop), step, kind, (), grain)))
+        self.levels.append(_Level(Loop(index, as_expr(start), as_expr(stop), step, kind, (), grain)))
         for name in binds:
-            self._level[name] = len(self.blocks) - 1
+            self._level[name] = len(self.levels) - 1
         first, end = as_expr(start), as_expr(stop)
         outside, empty = self.base, isinstance(first, Const) and isinstance(end, Const) and end.value <= first.value
         if kind == "parallel" or empty:  # what an empty loop loads may not be there
-            self.base = len(self.blocks) - 1
+            self.base = len(self.levels) - 1
         yield Var(index)
-        block = self.blocks.pop()
-        for scalar in block.named:
+        level = self.levels.pop()
+        for scalar in level.named:
             del self.known[scalar]
-        assert block.loop is not None
-        self.add(replace(block.loop, body=block.body))
+        assert level.loop is not None
+        self.add(replace(level.loop, body=level.block.body))
         self.base = outside
 
     def add(self, statement: Stmt) -> None:
-        self.blocks[-1].statements.append(statement)
+        self.levels[-1].block.statements.append(statement)
 
     def cell(self, name: str, init: Expr) -> None:
         self.add(Cell(name, init))
-        self._level[name] = len(self.blocks) - 1
+        self._level[name] = len(self.levels) - 1
 
     def scratch(self, buffer: Buffer) -> None:
         """Memory for the rest of this block."""
-        self.blocks[-1].scratch.append(buffer)
+        self.levels[-1].block.scratch.append(buffer)
 
     def store(self, buffer: str, at: Places, value: Expr) -> None:
         """Store at an index of the group's loops."""
@@ -104,7 +98,7 @@ class Writer:
     def stage(self, scalar: Scalar, expr: Expr) -> None:
         """From here to the end of this block, `scalar` can be read back as `expr`."""
         self.known[scalar] = (expr, 1)
-        self.blocks[-1].named.append(scalar)
+        self.levels[-1].named.append(scalar)
 
     def level(self, scalar: Scalar) -> int:
         return max((self._level.get(v, 0) for v in scalar.variables), default=0)  # a size is known everywhere
@@ -113,7 +107,7 @@ class Writer:
         """The expressions of scalars, to be used here; their parts are named where that is worth it."""
         roots = list(roots)
         order, uses = self._postorder(roots)
-        here = len(self.blocks) - 1
+        here = len(self.levels) - 1
         levels = {s: max(self.base, self.level(s)) for s in order}
         used_at = dict.fromkeys(roots, here)  # the innermost block that uses a scalar
         for s in order:
@@ -126,8 +120,8 @@ class Writer:
             simple = s.kind in ("const", "index", "cell")
             if not simple and (uses[s] > 1 or level < used_at[s] or depth >= DEEPEST):
                 name = self.fresh()
-                self.blocks[level].statements.append(Let(name, expr))
-                self.blocks[level].named.append(s)
+                self.levels[level].block.statements.append(Let(name, expr))
+                self.levels[level].named.append(s)
                 expr, depth = Var(name, s.dtype), 0
                 self.known[s] = (expr, depth)
             exprs[s] = (expr, depth)
@@ -169,5 +163,5 @@ class Writer:
         return order, uses
 
     def finish(self) -> tuple[Stmt, ...]:
-        (block,) = self.blocks
-        return block.body
+        (outermost,) = self.levels
+        return outermost.block.body

@@ -238,6 +238,21 @@ class Check:
     source: Source | None = field(default=None, compare=False)
 
 
+@dataclass(slots=True)
+class Block:
+    """Statements in the making, to be the body of the statement that holds them; `scratch` lives as long as they run."""
+
+    statements: list[Stmt] = field(default_factory=list)
+    scratch: list[Buffer] = field(default_factory=list)
+
+    @property
+    def body(self) -> tuple[Stmt, ...]:
+        body = tuple(self.statements)
+        for buffer in reversed(self.scratch):
+            body = (Alloc(buffer, body),)
+        return body
+
+
 Stmt: TypeAlias = Loop | While | Store | Let | Cell | Update | If | Alloc | Check
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from jitml.fusion.loops import (
-    Alloc,
     Apply,
+    Block,
     Buffer,
     Cell,
     Check,
@@ -37,19 +36,6 @@ DEEPEST = 6  # levels of one written expression
 _FOLDED = {"add": add, "sub": sub, "mul": mul}  # what simplifies as it is written
 
 
-@dataclass
-class _Block:
-    statements: list[Stmt] = field(default_factory=list)
-    scratch: list[Buffer] = field(default_factory=list)
-
-    @property
-    def body(self) -> tuple[Stmt, ...]:
-        body = tuple(self.statements)
-        for buffer in reversed(self.scratch):
-            body = (Alloc(buffer, body),)
-        return body
-
-
 class Writer:
     """Writes one kernel from its first statement to its last; nothing moves.
 
@@ -60,7 +46,7 @@ class Writer:
     def __init__(self, taken: Iterable[str]) -> None:
         self.b = Scalars()
         self.ranges = Ranges({})
-        self._blocks = [_Block()]
+        self._blocks = [Block()]
         self._taken = set(taken)
         self._count: Counter[str] = Counter()
 
@@ -146,9 +132,9 @@ class Writer:
     # --------------------------------------------------------------------------------------------------- blocks
 
     @contextmanager
-    def block(self) -> Iterator[_Block]:
+    def block(self) -> Iterator[Block]:
         """Statements of their own, to be put into the statement that holds them."""
-        block = _Block()
+        block = Block()
         self._blocks.append(block)
         with self.ranges.scope():
             yield block
@@ -164,10 +150,10 @@ class Writer:
             yield Var(index)
         self.add(Loop(index, Const(0), extent, 1, "serial", block.body))
 
-    def branch(self, condition: Expr, then: _Block, orelse: _Block) -> None:
+    def branch(self, condition: Expr, then: Block, orelse: Block) -> None:
         self.add(If(condition, then.body, orelse.body))
 
-    def repeat(self, test: _Block, condition: Expr, body: _Block) -> None:
+    def repeat(self, test: Block, condition: Expr, body: Block) -> None:
         self.add(While(test.body, condition, body.body))
 
     def check(self, check: Check) -> None:
