@@ -9,7 +9,6 @@ call gets fresh arguments, since many programs change theirs. The table goes to 
 
 from __future__ import annotations
 
-import argparse
 import copy
 import importlib.util
 import inspect
@@ -17,7 +16,6 @@ import statistics
 import sys
 import time
 import types
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,25 +23,21 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from harness import duration, geometric_mean, record, table
+import harness
+from harness import PAUSE, duration, first_line, record, table
 from programs.comparing import difference, within
 from programs.corpus import NAMES, Program, load
 
 COLUMNS = ("numpy", "numba", "jitml")
 # Parameters that count the steps of a simulation: compile time must not depend on their values.
 STEPS = ("steps", "sweeps", "limit")
-_PAUSE = 0.004  # as in the harness: other columns' threads come to rest
 
 
 @dataclass
-class Row:
-    """One program's outcome: seconds by column, first calls, compile times by number of steps, why a column has none."""
+class Row(harness.Row):
+    """With compile times by number of steps."""
 
-    name: str
-    seconds: dict[str, float] = field(default_factory=dict)
-    first_call: dict[str, float] = field(default_factory=dict)
     compiling: dict[int, float] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
 
 
 def with_jitml(program: Program) -> Callable[..., Any]:
@@ -106,18 +100,13 @@ def measure(program: Program, columns: tuple[str, ...], rounds: int) -> Row:
     return row
 
 
-def first_line(error: Exception) -> str:
-    """An error in a line of the table."""
-    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:100]}"
-
-
 def timings(calls: Mapping[str, Callable[..., Any]], args: tuple[Any, ...], rounds: int) -> dict[str, float]:
     """Median seconds of a call, sampled in turns, each with a fresh copy of the arguments."""
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
             own = copy.deepcopy(args)
-            time.sleep(_PAUSE)
+            time.sleep(PAUSE)
             start = time.perf_counter()
             call(*own)
             samples[name].append(time.perf_counter() - start)
@@ -141,43 +130,24 @@ def compile_times(program: Program, rounds: int = 3) -> dict[int, float]:
 
 def report(rows: list[Row], columns: tuple[str, ...]) -> str:
     """The table, the geometric means, and what falls short."""
-    peers = [column for column in columns if column != "jitml"]
 
     def cells(row: Row) -> list[str]:
-        ours = row.seconds.get("jitml")
-        times = [duration(row.seconds[c]) if c in row.seconds else "-" for c in columns]
-        ratios = [f"{row.seconds[c] / ours:.2f}" if ours and c in row.seconds else "-" for c in peers]
         first = duration(row.first_call["jitml"]) if "jitml" in row.first_call else "-"
         compiling = [duration(row.compiling[n]) if n in row.compiling else "" for n in (10, 10_000)]
-        return [row.name, *times, *ratios, first, *compiling]
+        return [row.name, *harness.times(row, columns), first, *compiling]
 
-    heading = ["program", *columns, *[f"{c} / jitml" for c in peers], "first call", "compile, 10 steps", "10,000 steps"]
-    text = table(heading, map(cells, rows)) + "\nGeometric means over the programs that both columns run:\n\n"
-    for column in peers:
-        ratios = [row.seconds[column] / row.seconds["jitml"] for row in rows if {column, "jitml"} <= row.seconds.keys()]
-        text += f"* jitml is {geometric_mean(ratios):.2f} times as fast as {column} ({len(ratios)} of {len(rows)} programs)\n"
-    slower = [r.name for r in rows if r.seconds.get("jitml", 0) > r.seconds.get("numpy", 1e9)]
+    heading = ["program", *harness.heading(columns), "first call", "compile, 10 steps", "10,000 steps"]
+    text = table(heading, map(cells, rows)) + harness.means(rows, columns, "programs")
     slow_start = [row.name for row in rows if row.first_call.get("jitml", 0) > 1]
-    text += f"\nSlower than NumPy: {', '.join(slower) or 'none'}.\n"
+    text += f"\nSlower than NumPy: {', '.join(row.name for row in rows if row.is_slower) or 'none'}.\n"
     text += f"First call above one second: {', '.join(slow_start) or 'none'}.\n"
-    failures = [f"* {row.name}, {column}: {why}\n" for row in rows for column, why in row.failures.items()]
-    return text + ("\nNot run:\n\n" + "".join(failures) if failures else "")
+    return text + harness.failures(rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", default=list(NAMES), help="names of programs")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--columns", default=",".join(COLUMNS))
-    parser.add_argument("--no-record", action="store_true", help="print only")
-    options = parser.parse_args()
+    options = harness.command_line(__doc__, NAMES, COLUMNS, rounds=5).parse_args()
     columns = tuple(options.columns.split(","))
-    warnings.filterwarnings("ignore")
-    rows = []
-    for name in options.only:
-        rows.append(measure(load(name), columns, options.rounds))
-        times = (f"{column} {duration(seconds)}" for column, seconds in rows[-1].seconds.items())
-        print(f"{name:28s}", *times, *rows[-1].failures.items(), file=sys.stderr)
+    rows = harness.measure_all(options.only, lambda name: measure(load(name), columns, options.rounds))
     body = report(rows, columns)
     if options.no_record:
         print(body)

@@ -1,7 +1,8 @@
-"""How are columns timed side by side?  Interleaved samples, medians; and what is said about machine and versions."""
+"""How are columns timed side by side, and shown?  Interleaved samples, medians, tables; with machine and versions."""
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import importlib.metadata
 import json
@@ -9,16 +10,35 @@ import math
 import os
 import platform
 import statistics
+import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jitml.runtime.target import processor_name, usable_cores
 
+
+@dataclass
+class Row:
+    """One program's outcome: seconds by column, first calls, and why a column has none."""
+
+    name: str
+    seconds: dict[str, float] = field(default_factory=dict)
+    first_call: dict[str, float] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_slower(self) -> bool:
+        return self.seconds.get("jitml", 0.0) > self.seconds.get("numpy", math.inf)
+
+
+RowT = TypeVar("RowT", bound=Row)
 RESULTS = Path(__file__).parent / "results"
 # A pause before each sample: the pools of OpenMP and OpenBLAS spin for milliseconds after their last job.
-_PAUSE = 0.004
+PAUSE = 0.004
 
 
 def timings(columns: Mapping[str, Callable[[], object]], *, rounds: int = 7, at_least: float = 300e-6) -> dict[str, float]:
@@ -38,7 +58,7 @@ def timings(columns: Mapping[str, Callable[[], object]], *, rounds: int = 7, at_
     samples: dict[str, list[float]] = {name: [] for name in columns}
     for _ in range(rounds):
         for name, call in columns.items():
-            time.sleep(_PAUSE)
+            time.sleep(PAUSE)
             call()
             start = time.perf_counter()
             for _ in range(repeats[name]):
@@ -88,6 +108,63 @@ def table(header: list[str], rows: Iterable[list[str]]) -> str:
     """A Markdown table, numbers to the right."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def peers_of(columns: Sequence[str]) -> list[str]:
+    return [column for column in columns if column != "jitml"]
+
+
+def heading(columns: Sequence[str]) -> list[str]:
+    """The heads of `times`."""
+    return [*columns, *[f"{column} / jitml" for column in peers_of(columns)]]
+
+
+def times(row: Row, columns: Sequence[str]) -> list[str]:
+    """A row's seconds in each column, and how many times ours the others take."""
+    ours = row.seconds.get("jitml")
+    ratios = [f"{row.seconds[c] / ours:.2f}" if ours and c in row.seconds else "-" for c in peers_of(columns)]
+    return [*[duration(row.seconds[c]) if c in row.seconds else "-" for c in columns], *ratios]
+
+
+def means(rows: Sequence[Row], columns: Sequence[str], what: str) -> str:
+    """A line for each peer: how much faster jitml is, over what both run."""
+    text = f"\nGeometric means over the {what} that both columns run:\n\n"
+    for column in peers_of(columns):
+        ratios = [row.seconds[column] / row.seconds["jitml"] for row in rows if {column, "jitml"} <= row.seconds.keys()]
+        text += f"* jitml is {geometric_mean(ratios):.2f} times as fast as {column} ({len(ratios)} of {len(rows)} {what})\n"
+    return text
+
+
+def first_line(error: Exception) -> str:
+    """An error in a line of the table."""
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:100]}"
+
+
+def failures(rows: Iterable[Row]) -> str:
+    lines = [f"* {row.name}, {column}: {why}\n" for row in rows for column, why in row.failures.items()]
+    return "\nNot run:\n\n" + "".join(lines) if lines else ""
+
+
+def command_line(doc: str | None, names: Iterable[str], columns: Iterable[str], rounds: int) -> argparse.ArgumentParser:
+    """The options that all tables of columns have."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", default=list(names), help="names of programs")
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--columns", default=",".join(columns))
+    parser.add_argument("--no-record", action="store_true", help="print only")
+    return parser
+
+
+def measure_all(names: Iterable[str], measure: Callable[[str], RowT]) -> list[RowT]:
+    """The rows of all names, each shown on the way; the programs' own warnings are not."""
+    warnings.filterwarnings("ignore")
+    rows = []
+    for name in names:
+        row = measure(name)
+        rows.append(row)
+        shown = (f"{column} {duration(seconds)}" for column, seconds in row.seconds.items())
+        print(f"{name:28s}", *shown, *row.failures.items(), file=sys.stderr, flush=True)
+    return rows
 
 
 def duration(seconds: float) -> str:

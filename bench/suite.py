@@ -8,14 +8,12 @@ A column that cannot run a workload says why. The table and its numbers go to be
 
 from __future__ import annotations
 
-import argparse
 import copy
 import importlib.util
 import sys
 import time
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,22 +22,19 @@ import numpy as np
 import optree
 
 sys.path.insert(0, str(Path(__file__).parent))
-from harness import duration, geometric_mean, record, table, timings
+import harness
+from harness import first_line, record, table, timings
 from workloads import WORKLOADS, Workload
 
 COLUMNS = ("numpy", "numba", "jax", "jitml")
 
 
 @dataclass
-class Row:
-    """One workload's outcome: seconds by column, first calls, and why a column has none."""
+class Row(harness.Row):
+    """With the kind and the size of a workload."""
 
-    name: str
-    family: str
-    elements: int
-    seconds: dict[str, float] = field(default_factory=dict)
-    first_call: dict[str, float] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
+    family: str = ""
+    elements: int = 0
 
 
 def prepare(workload: Workload, column: str) -> tuple[Callable[..., Any], Callable[[tuple[Any, ...]], tuple[Any, ...]]]:
@@ -80,7 +75,7 @@ def agree(
 def measure(workload: Workload, columns: tuple[str, ...], rounds: int, small: bool) -> Row:
     """Check and time one workload in all columns."""
     args = workload.make_inputs(workload.small if small else None)
-    row = Row(workload.name, workload.family, max(np.size(x) for x in args))
+    row = Row(workload.name, family=workload.family, elements=max(np.size(x) for x in args))
     expected_args = copy.deepcopy(args)
     expected = workload.function(*expected_args)
     calls: dict[str, Callable[[], object]] = {}
@@ -96,7 +91,7 @@ def measure(workload: Workload, columns: tuple[str, ...], rounds: int, small: bo
             row.first_call[column] = time.perf_counter() - start
             agree(workload, column, result, own, expected, expected_args)
         except Exception as error:  # a column that fails is a result, to be shown
-            row.failures[column] = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
+            row.failures[column] = first_line(error)
             continue
         calls[column] = partial(function, *own)
     row.seconds = timings(calls, rounds=rounds)
@@ -105,46 +100,20 @@ def measure(workload: Workload, columns: tuple[str, ...], rounds: int, small: bo
 
 def report(rows: list[Row], columns: tuple[str, ...]) -> str:
     """The table, the geometric means, and the failures."""
-    peers = [column for column in columns if column != "jitml"]
-
-    def cells(row: Row) -> list[str]:
-        ours = row.seconds.get("jitml")
-        times = [duration(row.seconds[c]) if c in row.seconds else "-" for c in columns]
-        ratios = [f"{row.seconds[c] / ours:.2f}" if ours and c in row.seconds else "-" for c in peers]
-        return [row.name, f"{row.elements:,}", *times, *ratios]
-
-    text = table(["workload", "elements", *columns, *[f"{c} / jitml" for c in peers]], map(cells, rows))
-    text += "\nGeometric means over the workloads that both columns run:\n\n"
-    for column in peers:
-        ratios = [row.seconds[column] / row.seconds["jitml"] for row in rows if {column, "jitml"} <= row.seconds.keys()]
-        text += f"* jitml is {geometric_mean(ratios):.2f} times as fast as {column} ({len(ratios)} of {len(rows)} workloads)\n"
-    slower = [
-        r.name for r in rows if r.elements >= 10**5 and "jitml" in r.seconds and r.seconds["jitml"] > r.seconds.get("numpy", 1e9)
-    ]
+    heading = ["workload", "elements", *harness.heading(columns)]
+    text = table(heading, ([row.name, f"{row.elements:,}", *harness.times(row, columns)] for row in rows))
+    text += harness.means(rows, columns, "workloads")
+    slower = [row.name for row in rows if row.elements >= 10**5 and row.is_slower]
     text += f"\nSlower than NumPy at 10^5 elements or more: {', '.join(slower) or 'none'}.\n"
-    failures = [f"* {row.name}, {column}: {why}\n" for row in rows for column, why in row.failures.items()]
-    return text + ("\nNot run:\n\n" + "".join(failures) if failures else "")
+    return text + harness.failures(rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", default=list(WORKLOADS), help="names of workloads")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--columns", default=",".join(COLUMNS))
+    parser = harness.command_line(__doc__, WORKLOADS, COLUMNS, rounds=7)
     parser.add_argument("--small", action="store_true", help="small inputs: checks, not times")
-    parser.add_argument("--no-record", action="store_true", help="print only")
     options = parser.parse_args()
     columns = tuple(options.columns.split(","))
-    warnings.filterwarnings("ignore")
-    rows = []
-    for name in options.only:
-        rows.append(measure(WORKLOADS[name], columns, options.rounds, options.small))
-        print(
-            f"{name:24s}",
-            *(f"{c} {duration(s)}" for c, s in rows[-1].seconds.items()),
-            *rows[-1].failures.items(),
-            file=sys.stderr,
-        )
+    rows = harness.measure_all(options.only, lambda name: measure(WORKLOADS[name], columns, options.rounds, options.small))
     body = report(rows, columns)
     if options.no_record:
         print(body)
