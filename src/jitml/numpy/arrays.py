@@ -1,4 +1,4 @@
-"""What only array objects have: other views of their memory, their flags, and changes of their own shape."""
+"""What only array objects have: copies and other views of their memory, their flags, and changes in place."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from jitml.ir import ops
 from jitml.numpy.flat import TracedFlat, repeated
 from jitml.numpy.operands import not_compiled, reshape_value
 from jitml.numpy.reshaping import complete_shape, reshaped, same
-from jitml.trace.context import active_trace
-from jitml.trace.registry import implements
+from jitml.trace.context import active_trace, unsupported
+from jitml.trace.registry import call, implements
+from jitml.trace.standins import Traced
 from jitml.trace.storage import Storage, is_contiguous
-from jitml.trace.tracers import Traced, TracedArray, assign, constant, fresh_like, read, scalar
+from jitml.trace.tracers import TracedArray, assign, constant, fresh, fresh_like, is_fortran, laid_out, read, scalar
 
 
 @implements(np.ndarray.view)
@@ -27,6 +28,50 @@ def view(x: Any, dtype: Any = None, type: Any = None) -> Any:
     if dtype is not None and np.dtype(dtype) != x.dtype:
         not_compiled("ndarray.view", f"of {x.dtype} as {np.dtype(dtype)}", "Take the view outside; .astype(...) converts values.")
     return same(x) if isinstance(x, TracedArray) else x
+
+
+@implements(np.ndarray.copy)
+def copy(x: TracedArray, order: str = "C") -> TracedArray:
+    """x.copy(): by rows, unlike np.copy."""
+    return laid_out(read(x), x, order)
+
+
+@implements(np.ndarray.astype)
+def astype(
+    x: Traced, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool | None = True
+) -> Traced:
+    """x in another dtype; of a scalar another scalar."""
+    target = np.dtype(dtype)
+    if not isinstance(x, TracedArray):
+        return x if target == x.dtype else scalar(ops.convert(read(x), dtype=target))
+    if not np.can_cast(x.dtype, target, casting):  # type: ignore[arg-type]  # casting's literals are checked by NumPy
+        raise TypeError(f"Cannot cast array data from {x.dtype!r} to {target!r} according to the rule '{casting}'")
+    if target == x.dtype and not copy:
+        return x
+    return laid_out(read(x) if target == x.dtype else ops.convert(read(x), dtype=target), x, order)
+
+
+@implements(np.ndarray.flatten)
+def flatten(x: Traced, order: str = "C") -> TracedArray:
+    """A copy in one dimension."""
+    if not isinstance(x, TracedArray):
+        return fresh(ops.reshape(read(x), shape=(1,)))
+    if order == "K" and not x.is_contiguous and not is_fortran(x):
+        unsupported("flatten(order='K') of an array that is not contiguous is not supported", "Say which order: 'C' or 'F'.")
+    by_columns = order == "F" or (order in "AK" and is_fortran(x))
+    return fresh(ops.reshape(read(x.T if by_columns else x), shape=(x.aval.size,)))
+
+
+@implements(np.ndarray.fill)
+def fill(x: TracedArray, value: Any) -> None:
+    """x.fill(value)"""
+    x[...] = value
+
+
+@implements(np.ndarray.sort)
+def sort(x: TracedArray, axis: int = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None) -> None:
+    """In place."""
+    assign(x, read(call(np.sort, x, axis, kind, order, stable=stable)))
 
 
 @implements(np.ndarray.imag)

@@ -40,7 +40,7 @@ from jitml.trace.places import unknown_size
 from jitml.trace.registry import implements
 from jitml.trace.sizes import larger, number, quotient, value_of_size
 from jitml.trace.storage import surely_contiguous
-from jitml.trace.tracers import TracedArray, TracedNumber, fresh, fresh_like, is_traced, read, scalar
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh, fresh_like, is_traced, laid_out, read, scalar
 
 
 def known(x: Any) -> Any:
@@ -127,7 +127,7 @@ def array(
     else:
         as_it_is = isinstance(object, TracedNumber) or wanted is None or type(object) is int
         value = value_of(object, wanted) if as_it_is else astype(value_of(object), wanted)
-        result = fresh(value)._laid_out(value, order) if type(object) is not TracedArray else object._laid_out(value, order)
+        result = laid_out(value, object, order)
     return result if result.ndim >= ndmin else reshaped(result, (1,) * (ndmin - result.ndim) + result.sizes)
 
 

@@ -1,0 +1,320 @@
+"""What does user code see in a trace?  Stand-ins that behave as NumPy's arrays and scalars and Python's numbers do.
+
+`TracedArray` is a window on a `Storage`; `TracedScalar` is what NumPy returns as a scalar: immutable; `TracedNumber`
+is a weakly typed Python number (see `numbers.py`). This module says what may be seen without computing: shapes, dtypes, and what
+is refused. Operators and methods that compute are put on the classes in `tracers.py`; what they mean is looked up in `registry`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from jitml.errors import TraceError
+from jitml.ir.graph import Value
+from jitml.ir.types import Aval
+from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
+from jitml.trace.known import constant_of
+from jitml.trace.numbers import TracedNumber, of_size
+from jitml.trace.registry import call
+from jitml.trace.storage import Ints, Step, Storage, is_contiguous, read_through
+
+_NOT_A_BRANCH = "something that is not a branch or a loop of the jitted function needs the truth of a traced value"
+_INSTEAD_OF_BRANCHES = (
+    "np.where(condition, a, b) chooses between values; for max, min, sorted, all, any, and, or: np.maximum, np.minimum, np.sort, "
+    "np.all, np.any, np.logical_and, np.logical_or."
+)
+
+
+class Traced:
+    """What TracedArray and TracedScalar share: NumPy's protocols, operators and methods, and the refusals."""
+
+    __slots__ = ("__weakref__", "aval")
+    aval: Aval
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """As users see it: ints, and TracedNumbers for what only the running program knows."""
+        return tuple(map(of_size, self.aval.shape))
+
+    @property
+    def sizes(self) -> Ints:
+        """The shape with unknown sizes as Dims: what ops take."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def size(self) -> Any:
+        return of_size(self.aval.size)
+
+    @property
+    def itemsize(self) -> int:
+        return self.aval.dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        return of_size(self.aval.size * self.itemsize)
+
+    @property
+    def T(self) -> Any:
+        return call(np.transpose, self)
+
+    @property
+    def mT(self) -> Any:
+        if self.ndim < 2:
+            raise ValueError("matrix transpose with ndim < 2 is undefined")
+        return call(np.swapaxes, self, -1, -2)
+
+    @property
+    def real(self) -> Any:
+        return self
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if "out" in kwargs:  # NumPy always hands out a tuple
+            outs = kwargs["out"]
+            if any(isinstance(out, np.ndarray) and not is_traced(out) for out in outs):
+                refuse_concrete_target()
+            kwargs["out"] = outs[0] if len(outs) == 1 else outs
+        return call(ufunc if method == "__call__" else getattr(ufunc, method), *inputs, **kwargs)
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        return call(function, *args, **kwargs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        refuse(
+            TraceError(
+                f"a traced {self.aval} cannot become a concrete NumPy array while the function is being traced",
+                remedy="Something here wants the numbers themselves: a NumPy function that cannot be traced, or library code. "
+                "Compute this part outside the jitted function.",
+            )
+        )
+
+    def __bool__(self) -> bool:
+        if self.aval.size != 1:
+            if not self.aval.size:
+                raise ValueError(
+                    "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that it is not empty."
+                )
+            raise ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")
+        return bool(self._concrete(_NOT_A_BRANCH, _INSTEAD_OF_BRANCHES))
+
+    def __int__(self) -> int:
+        return int(self._number("int()", "astype(int)"))
+
+    def __float__(self) -> float:
+        return float(self._number("float()", "astype(float)"))
+
+    def __complex__(self) -> complex:
+        return complex(self._number("complex()", "astype"))
+
+    def _number(self, what: str, instead: str) -> Any:
+        if self.ndim > 0:
+            raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
+        remedy = f"Keep it an array; .{instead} converts without leaving the compiled code."
+        return self._concrete(f"{what} of a traced value needs its number before it is computed", remedy)
+
+    def __index__(self) -> int:
+        if self.ndim or self.dtype.kind not in "iu":
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        return int(
+            self._concrete(
+                "a traced value is used as a Python integer (a shape, a range, a list index)",
+                "Sizes and counts must be known before the call: pass them as Python ints, or take them from x.shape.",
+            )
+        )
+
+    def item(self, *index: Any) -> Any:
+        chosen = self if not index else self[index if len(index) > 1 else index[0]]
+        if chosen.aval.size != 1:
+            raise ValueError("can only convert an array of size 1 to a Python scalar")
+        kind = {"b": bool, "f": float}.get(self.dtype.kind, int)
+        return call(kind, chosen if not chosen.ndim else chosen.reshape(()))
+
+    def tolist(self) -> Any:
+        return self._concrete(
+            ".tolist() needs the numbers before they are computed", "Return the array and convert it outside.", as_list=True
+        )
+
+    def _concrete(self, message: str, remedy: str, *, as_list: bool = False) -> Any:
+        """The value itself if it does not depend on arrays from outside; otherwise refused."""
+        known = constant_of(self.contents())
+        if known is None:
+            unsupported(f"{message} ({self.aval})", remedy)
+        return known.tolist() if as_list else known.item()
+
+    def __str__(self) -> str:  # noqa: PLE0307  # never returns
+        unsupported("printing or formatting a traced value is not supported yet", "Return the value and print it outside.")
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.aval})"
+
+    def __reduce__(self) -> NoReturn:
+        unsupported(f"a traced {self.aval} cannot be pickled")
+
+    def __getitem__(self, index: Any) -> Any:
+        return call(operator.getitem, self, index)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and hasattr(np.ndarray, name):
+            unsupported(f"ndarray.{name} is not supported in jitted code", "Move this part out of the jitted function.")
+        raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")
+
+    def conj(self) -> Any:
+        return self
+
+    conjugate = conj
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+        return call(np.reshape, self, shape[0] if len(shape) == 1 else shape, order=order)
+
+    def transpose(self, *axes: Any) -> Any:
+        return call(np.transpose, self, (axes[0] if len(axes) == 1 else axes) if axes else None)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __pow__(self, other: Any, mod: Any = None) -> Any:
+        return call(operator.pow, self, other)
+
+    def __rpow__(self, other: Any, mod: Any = None) -> Any:
+        return call(np.power, other, self)
+
+
+class TracedArray(Traced):
+    """A window on a storage: `storage` seen through `steps`; its `strides` count elements.
+
+    `isinstance(x, np.ndarray)` holds. `__hash__` is None, as for arrays.
+    """
+
+    __slots__ = ("layout", "steps", "storage", "writeable")
+    __hash__ = None  # type: ignore[assignment]  # arrays are unhashable
+
+    def __init__(self, storage: Storage, steps: tuple[Step, ...], aval: Aval, layout: Ints, writeable: bool) -> None:
+        self.storage = storage
+        self.steps = steps
+        self.aval = aval
+        self.layout = layout  # strides in elements
+        self.writeable = writeable
+
+    @property  # type: ignore[misc]  # see TracedNumber.__class__
+    def __class__(self) -> type:
+        return np.ndarray
+
+    @property
+    def strides(self) -> tuple[Any, ...]:
+        return tuple(of_size(s * self.itemsize) for s in self.layout)
+
+    @property
+    def is_contiguous(self) -> bool:
+        """C-contiguous in NumPy's memory."""
+        return is_contiguous(self.sizes, self.layout)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of unsized object")
+        return operator.index(self.shape[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(call(np.any, call(np.equal, self, item)))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        call(operator.setitem, self, index, value)
+
+    def __copy__(self) -> Any:
+        return call(np.ndarray.copy, self)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return call(np.ndarray.copy, self)
+
+    def contents(self) -> Value:
+        """The current value, in the graph."""
+        return read_through(self.storage, self.steps)
+
+
+class TracedScalar(Traced):
+    """A NumPy scalar: one value, immutable, of its own storage-free kind. `isinstance(s, np.float64)` holds."""
+
+    __slots__ = ("trace", "value")
+
+    def __init__(self, trace: Trace, value: Value) -> None:
+        self.trace = trace
+        self.value = value
+        self.aval = value.aval
+
+    @property  # type: ignore[misc]  # see TracedNumber.__class__
+    def __class__(self) -> type:
+        return self.aval.dtype.type
+
+    @property
+    def strides(self) -> Ints:
+        return ()
+
+    def __hash__(self) -> int:
+        return hash(self._number("a dict key or set member made", "astype"))
+
+    def __len__(self) -> int:
+        raise TypeError(f"object of type '{self.__class__.__name__}' has no len()")
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(f"'{self.__class__.__name__}' object is not iterable")
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(f"'{self.__class__.__name__}' object does not support item assignment")
+
+    def __copy__(self) -> TracedScalar:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> TracedScalar:
+        return self
+
+    def copy(self, order: str = "C") -> TracedScalar:
+        return self
+
+    def contents(self) -> Value:
+        """The value, in the graph.
+
+        Raises:
+            TraceError: the scalar has outlived its trace.
+        """
+        if self.trace.closed or not self.trace.encloses(active_trace()):
+            raise leaked()
+        return self.value
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if digits is None and self.dtype.kind == "f":
+            return round(self._number("round()", "round()"))
+        return call(np.round, self, digits or 0)
+
+
+def is_traced(x: object) -> bool:
+    """Whether x is a TracedArray, TracedScalar or TracedNumber."""
+    return type(x) in (TracedArray, TracedScalar, TracedNumber)
+
+
+def refuse_concrete_target() -> NoReturn:
+    """A concrete array is written with a traced value, by code that was not converted."""
+    unsupported(
+        "a concrete array is written with a traced value in code that could not be converted",
+        "Create the array inside the jitted function, or pass it as an argument.",
+    )
