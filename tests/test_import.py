@@ -17,4 +17,4 @@ print(set(jitml.__all__) <= set(dir(jitml)), hasattr(jitml, "no_such_name"))
 
 def test_what_import_brings() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["[]", "True jitml.numpy jitml.autograd.api", "True False"]
+    assert done.stdout.splitlines() == ["[]", "True jitml.numpy jitml.autograd.api.directions", "True False"]

@@ -15,10 +15,11 @@ from jitml.api import explain, jit
 from jitml.control import cond, fori_loop, scan, while_loop
 from jitml.errors import DerivativeError, DTypeError, JitmlError, ShapeError, TraceError, UnsupportedError
 from jitml.trace.registry import before_tracing
+from jitml.trace.tree import register_pytree_node
 
 if TYPE_CHECKING:
     from jitml import numpy
-    from jitml.autograd.api import grad, jvp, stop_gradient, value_and_grad, vjp
+    from jitml.autograd.api import check_grads, grad, jvp, linearize, stop_gradient, value_and_grad, vjp
 
 __version__ = "0.1.0"
 
@@ -29,13 +30,16 @@ __all__ = [
     "ShapeError",
     "TraceError",
     "UnsupportedError",
+    "check_grads",
     "cond",
     "explain",
     "fori_loop",
     "grad",
     "jit",
     "jvp",
+    "linearize",
     "numpy",
+    "register_pytree_node",
     "scan",
     "stop_gradient",
     "value_and_grad",
@@ -44,13 +48,13 @@ __all__ = [
 ]
 
 # Half of what there is to import is needed by the first trace or the first derivative only.
-_DERIVATIVES = ("grad", "jvp", "stop_gradient", "value_and_grad", "vjp")
+_DERIVATIVES = ("check_grads", "grad", "jvp", "linearize", "stop_gradient", "value_and_grad", "vjp")
 before_tracing(lambda: import_module("jitml.numpy"))
 
 
 def __getattr__(name: str) -> Any:
     if name in _DERIVATIVES:
-        globals()[name] = value = getattr(import_module("jitml.autograd"), name)
+        globals()[name] = value = getattr(import_module("jitml.autograd.api"), name)
         return value
     if name == "numpy":
         return import_module("jitml.numpy")

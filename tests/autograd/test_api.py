@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from jitml import DerivativeError, grad, jit, jvp, stop_gradient, value_and_grad, vjp
+from jitml import DerivativeError, grad, jit, jvp, linearize, register_pytree_node, stop_gradient, value_and_grad, vjp
 
 x3 = np.array([1.0, 2.0, 3.0])
 
@@ -30,6 +30,18 @@ def test_argnums() -> None:
     same(both[0], x3)
     same(both[1], y)
     assert grad(f).__name__ == "f"
+
+
+def test_argnames() -> None:
+    def f(x: np.ndarray, y: np.ndarray, *, scale: float = 1.0) -> float:
+        return (x * y).sum() * scale
+
+    y = 10 * x3
+    same(grad(f, argnames="y")(x3, y), x3)
+    same(grad(f, argnames="y")(x3, y=y, scale=2.0), 2 * x3)
+    dscale, dx = jit(grad(f, argnames=("scale", "x")))(x3, y, scale=2.0)
+    same(dscale, (x3 * y).sum())
+    same(dx, 2 * y)
 
 
 def test_aux() -> None:
@@ -82,6 +94,35 @@ def test_containers() -> None:
     nested = grad(lambda p: p["a"][0].sum() + p["b"] ** 2)({"a": [x3, None], "b": 4.0})
     same(nested["b"], 8)
     assert nested["a"][1] is None
+
+
+class Interval:
+    """A container of the user's own."""
+
+    def __init__(self, low: object, high: object, name: str) -> None:
+        self.low, self.high, self.name = low, high, name
+
+
+register_pytree_node(Interval, lambda i: ([i.low, i.high], i.name), lambda name, ends: Interval(*ends, name))
+
+
+@pytest.mark.parametrize("finish", [lambda f: f, jit])
+def test_registered_containers(finish: object) -> None:
+    slope = finish(grad(lambda i: (i.high - i.low) ** 2))(Interval(1.0, 3.0, "i"))
+    assert isinstance(slope, Interval) and slope.name == "i"
+    same([slope.low, slope.high], [-4, 4])
+
+
+def test_linearize() -> None:
+    y, push = linearize(lambda x, a: {"s": np.sin(x) * a, "n": np.float64(2.0)}, x3, 2.0)
+    same(y["s"], np.sin(x3) * 2)
+    for dx, da in ((np.ones(3), 0.0), (x3, 3.0)):
+        moved = push(dx, da)
+        same(moved["s"], np.cos(x3) * 2 * dx + np.sin(x3) * da)
+        same(moved["n"], 0)
+    same(jit(lambda x: linearize(np.sin, x)[1](x))(x3), np.cos(x3) * x3)
+    same(grad(lambda dx: push(dx, 1.0)["s"].sum())(x3), np.cos(x3) * 2)
+    assert linearize(lambda x: (x, "aux"), 1.0, has_aux=True)[2] == "aux"
 
 
 def test_vjp_pulls_as_often_as_it_is_asked() -> None:
@@ -210,6 +251,11 @@ ERRORS = [
     (lambda: grad(np.argmax)(x3), "grad: the function returns a int64 scalar", "Return a float"),
     (lambda: grad(lambda x: None)(x3), "grad: the function returns None", "number alone"),
     (lambda: grad(np.sum, 1)(x3), "grad: argnums names argument 1, but the function is called with 1 positional", "by position"),
+    (lambda: grad(np.sum, (0, -1))(x3), "grad: argnums (0, -1) names an argument twice", ""),
+    (lambda: grad(np.sum, argnames="axis")(x3), "grad: argnames names 'axis', but the function is called without it", "passed"),
+    (lambda: grad(np.sum, 1, argnames="a")(x3), "grad: arguments are named by argnums or by argnames, not both", ""),
+    (lambda: grad(np.sum, holomorphic=True)(x3), "grad(holomorphic=True): argument 0 is float64[3]", "complex"),
+    (lambda: linearize(np.sin, x3)[1](np.ones(2)), "linearize: the tangents is f64[2] where f64[3] is wanted", ""),
     (lambda: grad(lambda x: x.sum(), has_aux=True)(x3), "grad with has_aux=True: the function has to return a pair", ""),
     (lambda: vjp(np.sin, x3)[1](np.ones(2)), "vjp: the cotangent is f64[2] where f64[3] is wanted", ""),
     (lambda: jvp(np.sin, (x3,), (x3, x3)), "jvp: the tangents has the structure", ""),

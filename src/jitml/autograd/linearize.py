@@ -39,8 +39,23 @@ class Linearized:
         return len(self.pull.inputs) - len(self.moving)
 
 
-def linearize(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Linearized:
-    """Split a graph's derivative with respect to the inputs at `wrt` into forward and pullback.
+@dataclass(frozen=True)
+class Split:
+    """A function's values, and its tangents as a linear graph of those of its inputs.
+
+    Args:
+        forward: inputs -> outputs, then the residuals that `tangent` reads.
+        tangent: residuals, a tangent for each input it was split by -> a tangent for each of `moving`.
+        moving: positions of the outputs that depend on those inputs.
+    """
+
+    forward: Graph
+    tangent: Graph
+    moving: tuple[int, ...]
+
+
+def split(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Split:
+    """Split a graph's derivative with respect to the inputs at `wrt` into what tangents do not reach, and the rest.
 
     Args:
         results: only the first so many outputs are differentiated (default: all); the others are merely computed.
@@ -57,8 +72,14 @@ def linearize(graph: Graph, wrt: Sequence[int], results: int | None = None) -> L
     constants, residuals = _residuals(backward, made, set(tangent_inputs))
     tangent = Graph((*residuals, *tangent_inputs), (*constants, *backward), tangent_outputs)
     outputs = Graph(tuple(primal_inputs), tuple(forward), (*values, *residuals), graph.names)
-    pull = eliminate_dead(transpose_graph(tangent, len(residuals)))
-    return _without_unread(Linearized(eliminate_dead(outputs), pull, moving))
+    return Split(eliminate_dead(outputs), tangent, moving)
+
+
+def linearize(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Linearized:
+    """Split a graph's derivative with respect to the inputs at `wrt` into forward and pullback; `results` as for `split`."""
+    parts = split(graph, wrt, results)
+    pull = eliminate_dead(transpose_graph(parts.tangent, len(parts.tangent.inputs) - len(wrt)))
+    return _without_unread(Linearized(parts.forward, pull, parts.moving))
 
 
 def vjp_graph(graph: Graph, wrt: Sequence[int]) -> Graph:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,24 @@ import optree
 
 from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
-from jitml.ir.types import is_float
 from jitml.trace.context import user_source
 from jitml.trace.convert import convert
 from jitml.trace.trace import trace_subgraph
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read, scalar
 from jitml.trace.tree import flatten, unflatten
+
+Place = int | str  # of an argument: its position, or the name of a keyword argument
+
+
+class Domain(Enum):
+    """Which numbers a transform takes and gives: kinds of dtypes of the arguments, kinds of the result, one number or any."""
+
+    ANY = ("fc", "fc", False)
+    REAL_SCALAR = ("fc", "f", True)
+    HOLOMORPHIC = ("c", "c", True)
+
+    def __init__(self, arguments: str, results: str, is_scalar: bool) -> None:
+        self.arguments, self.results, self.is_scalar = arguments, results, is_scalar
 
 
 @dataclass(frozen=True)
@@ -79,44 +92,43 @@ def trace_point(
     function: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    argnums: Sequence[int],
+    places: Sequence[Place],
     *,
     has_aux: bool,
-    scalar_result: bool = False,
+    domain: Domain = Domain.ANY,
 ) -> Point:
-    """Trace `function(*args, **kwargs)` inside the current trace, its arguments at `argnums` varying.
+    """Trace `function(*args, **kwargs)` inside the current trace, its arguments at `places` varying.
 
     The function gets copies of its array arguments: what it writes into them does not reach the caller's.
 
     Args:
         what: the transform's name, for messages.
-        scalar_result: the result has to be one float.
 
     Raises:
-        DerivativeError: a varying leaf or a result is not made of floats.
+        DerivativeError: a varying leaf or a result is not of the domain.
     """
-    varied = tuple(args[n] for n in argnums)
+    given: dict[Place, Any] = dict(enumerate(args))
+    given.update(kwargs.items())
+    varied = tuple(given[place] for place in places)
     arguments = form_of(varied)
     leaves, spec = flatten(varied)
-    paths = [f"argument {argnums[first]}" + "".join(f"[{k!r}]" for k in rest) for first, *rest in spec.paths()]
+    paths = [f"argument {places[first]}" + "".join(f"[{k!r}]" for k in rest) for first, *rest in spec.paths()]
     for leaf, path in zip(leaves, paths):
-        _check_varying(what, leaf, path)
+        _check_varying(what, leaf, path, domain)
     inputs = tuple(read(leaf) for leaf in leaves)
     forms: list[Form] = []
 
     def program(*varying: Any) -> Any:
-        given = list(args)
-        for n, arg in zip(argnums, unflatten(spec, varying)):
-            given[n] = arg
-        result = convert(function)(*map(_copied, given), **{name: _copied(arg) for name, arg in kwargs.items()})
+        passed = {place: _copied(arg) for place, arg in {**given, **dict(zip(places, unflatten(spec, varying)))}.items()}
+        result = convert(function)(*(passed[n] for n in range(len(args))), **{name: passed[name] for name in kwargs})
         aux = None
         if has_aux:
             result, aux = _parted(what, result)
         out_leaves, _ = flatten(result)
         forms.append(form_of(result))
         for leaf in out_leaves:
-            _check_result(what, leaf)
-        if scalar_result:
+            _check_result(what, leaf, domain)
+        if domain.is_scalar:
             _check_scalar(what, out_leaves, result)
         return out_leaves, aux
 
@@ -140,14 +152,21 @@ def _parted(what: str, result: Any) -> tuple[Any, Any]:
     return result
 
 
-def _check_varying(what: str, leaf: Any, path: str) -> None:
+def _check_varying(what: str, leaf: Any, path: str, domain: Domain) -> None:
     if not _is_number(leaf):
         raise DerivativeError(
             f"{what}: {path} is {_told(leaf)}, which has no derivative",
             source=user_source(),
             remedy="Leave it out of argnums, or keep it apart from the arrays that are differentiated.",
         )
-    if not is_float(np.dtype(_dtype(leaf))):
+    kind = np.dtype(_dtype(leaf)).kind
+    if domain is Domain.HOLOMORPHIC and kind == "f":
+        raise DerivativeError(
+            f"{what}(holomorphic=True): {path} is {_told(leaf)}; a holomorphic function is one of complex numbers",
+            source=user_source(),
+            remedy="Pass it as complex, with .astype(complex), or leave holomorphic out.",
+        )
+    if kind not in domain.arguments:
         remedy = "Write it with a decimal point" if isinstance(leaf, int) else "Convert it, with .astype(np.float64)"
         raise DerivativeError(
             f"{what}: {path} is {_told(leaf)}; derivatives are taken with respect to floats",
@@ -156,8 +175,21 @@ def _check_varying(what: str, leaf: Any, path: str) -> None:
         )
 
 
-def _check_result(what: str, leaf: Any) -> None:
-    if not _is_number(leaf) or not is_float(np.dtype(_dtype(leaf))):
+def _check_result(what: str, leaf: Any, domain: Domain) -> None:
+    kind = np.dtype(_dtype(leaf)).kind if _is_number(leaf) else ""
+    if kind == "c" and domain is Domain.REAL_SCALAR:
+        raise DerivativeError(
+            f"{what}: the function returns {_told(leaf)}; a gradient is that of a real number",
+            source=user_source(),
+            remedy="Return its .real, or abs() of it; grad(f, holomorphic=True) is the derivative of a holomorphic function.",
+        )
+    if kind == "f" and domain is Domain.HOLOMORPHIC:
+        raise DerivativeError(
+            f"{what}(holomorphic=True): the function returns {_told(leaf)}, which no holomorphic function does",
+            source=user_source(),
+            remedy="Leave holomorphic out: the gradient of a real number is ∂f/∂x - i ∂f/∂y.",
+        )
+    if not kind or kind not in domain.results:
         raise DerivativeError(
             f"{what}: the function returns {_told(leaf)}, which has no derivative",
             source=user_source(),
@@ -181,17 +213,17 @@ def _check_scalar(what: str, leaves: list[Any], result: Any) -> None:
 
 
 def _is_number(leaf: Any) -> bool:
-    return is_traced(leaf) or isinstance(leaf, (np.ndarray, np.generic, bool, int, float))
+    return is_traced(leaf) or isinstance(leaf, (np.ndarray, np.generic, bool, int, float, complex))
 
 
 def _dtype(leaf: Any) -> Any:
-    return type(leaf) if type(leaf) in (bool, int, float) else leaf.dtype
+    return type(leaf) if type(leaf) in (bool, int, float, complex) else leaf.dtype
 
 
 def _told(leaf: Any) -> str:
     """A value as messages name it: `f64[3]`, `the Python int 3`, `a tuple`."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         return f"{leaf.dtype}{list(leaf.shape)}" if leaf.shape else f"a {leaf.dtype} scalar"
-    if type(leaf) is TracedNumber or type(leaf) in (bool, int, float):
+    if type(leaf) is TracedNumber or type(leaf) in (bool, int, float, complex):
         return f"a Python {leaf.__class__.__name__}"
     return "None" if leaf is None else f"a {type(leaf).__name__}"

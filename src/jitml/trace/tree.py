@@ -39,6 +39,35 @@ def leaf_names(spec: optree.PyTreeSpec, parameters: Sequence[str]) -> list[str]:
     return names
 
 
+def register_pytree_node(
+    cls: type, flatten_func: Callable[[Any], tuple[Sequence[Any], Any]], unflatten_func: Callable[[Any, Sequence[Any]], Any]
+) -> None:
+    """Make instances of a class containers, for `jit` and all transforms, as tuples and dicts are.
+
+    Dataclasses and namedtuples are containers already, and so is what is registered with optree for all of its users.
+
+    Args:
+        flatten_func: an instance -> (its children, the rest of it: anything that compares by ==).
+        unflatten_func: the rest, new children -> an instance.
+
+    Raises:
+        ValueError: the class is a container already.
+
+    >>> class Interval:
+    ...     def __init__(self, low, high):
+    ...         self.low, self.high = low, high
+    >>> register_pytree_node(Interval, lambda i: ((i.low, i.high), None), lambda _, ends: Interval(*ends))
+    >>> flatten(Interval(1, 2))[0]
+    [1, 2]
+    """
+
+    def split(instance: Any) -> tuple[Sequence[Any], Any]:
+        children, rest = flatten_func(instance)
+        return tuple(children), rest
+
+    optree.register_pytree_node(cls, split, unflatten_func, namespace=NAMESPACE)  # type: ignore[arg-type]  # any class will do
+
+
 def _register(cls: type) -> None:
     names = tuple(f.name for f in dataclasses.fields(cls))
 

@@ -1,0 +1,88 @@
+"""`grad` and `value_and_grad`: the slope of a function that returns one number."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from jitml.autograd.api.running import Function, forward, in_a_trace, inline, named, positions
+from jitml.autograd.point import Domain, trace_point
+from jitml.errors import DerivativeError
+from jitml.ir import ops
+from jitml.trace.context import user_source
+
+
+def grad(
+    f: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+) -> Function:
+    """The gradient of a function that returns one float.
+
+    Args:
+        f: called with copies of its array arguments, so what it writes into them stays its own.
+        argnums: the position of the argument to differentiate by, counted from the end if negative; or several, for
+            a tuple of gradients. Arguments may be nested containers of float arrays; the gradient has their structure.
+        has_aux: `f` returns (float, aux), and the result is (gradient, aux).
+        holomorphic: `f` is a holomorphic function of complex arguments, and the result its complex derivative. Otherwise a
+            complex argument `x + iy` has the gradient ∂f/∂x - i ∂f/∂y.
+        argnames: the arguments by name instead, whether passed by position or by keyword; several for a tuple.
+
+    Raises:
+        DerivativeError: an argument to differentiate by is not float, or the result not one float. It is a TypeError.
+
+    >>> import numpy as np
+    >>> grad(lambda x: (x * x).sum())(np.array([1.0, 2.0]))
+    array([2., 4.])
+    >>> grad(lambda x, scale: x * scale, argnames="scale")(3.0, scale=2.0)
+    np.float64(3.0)
+    """
+    both = value_and_grad(f, argnums, has_aux, holomorphic, argnames=argnames)
+
+    @functools.wraps(f)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, slope = both(*args, **kwargs)
+        return (slope, value[1]) if has_aux else slope
+
+    return gradient
+
+
+def value_and_grad(
+    f: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+) -> Function:
+    """Like `grad`, returning (value, gradient), or ((value, aux), gradient).
+
+    >>> import numpy as np
+    >>> value_and_grad(lambda x: (x * x).sum())(np.array([1.0, 2.0]))
+    (np.float64(5.0), array([2., 4.]))
+    """
+    if argnames is not None and argnums != 0:
+        raise DerivativeError("grad: arguments are named by argnums or by argnames, not both", source=user_source())
+    alone = isinstance(argnums if argnames is None else argnames, (int, str))
+    names = None if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    domain = Domain.HOLOMORPHIC if holomorphic else Domain.REAL_SCALAR
+
+    def program(*args: Any, **kwargs: Any) -> Any:
+        places = positions("grad", argnums, len(args)) if names is None else named("grad", names, f, args, kwargs)
+        point = trace_point("grad", f, args, kwargs, places, has_aux=has_aux, domain=domain)
+        derivative, outputs = forward(point)
+        (y,), aux = point.rebuild(outputs[: derivative.outputs])
+        one = ops.full(value=1.0, shape=(), dtype=point.results[0].dtype)
+        slopes = inline(derivative.pull, [*outputs[derivative.outputs :], *(one for _ in derivative.moving)])
+        gradients = point.arguments.show(slopes)
+        return ((y, aux) if has_aux else y), (gradients[0] if alone else gradients)
+
+    @functools.wraps(f)
+    def derived(*args: Any, **kwargs: Any) -> Any:
+        return in_a_trace(program, *args, **kwargs)
+
+    return derived
