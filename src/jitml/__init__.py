@@ -19,7 +19,7 @@ from jitml.trace.tree import register_pytree_node
 
 if TYPE_CHECKING:
     from jitml import numpy
-    from jitml.autograd.api import check_grads, grad, jvp, linearize, stop_gradient, value_and_grad, vjp
+    from jitml.autograd.api import check_grads, grad, jvp, linearize, stop_gradient, value_and_grad, vjp, vmap
 
 __version__ = "0.1.0"
 
@@ -44,11 +44,12 @@ __all__ = [
     "stop_gradient",
     "value_and_grad",
     "vjp",
+    "vmap",
     "while_loop",
 ]
 
 # Half of what there is to import is needed by the first trace or the first derivative only.
-_DERIVATIVES = ("check_grads", "grad", "jvp", "linearize", "stop_gradient", "value_and_grad", "vjp")
+_DERIVATIVES = ("check_grads", "grad", "jvp", "linearize", "stop_gradient", "value_and_grad", "vjp", "vmap")
 before_tracing(lambda: import_module("jitml.numpy"))
 
 

@@ -119,7 +119,7 @@ def trace_point(
     forms: list[Form] = []
 
     def program(*varying: Any) -> Any:
-        passed = {place: _copied(arg) for place, arg in {**given, **dict(zip(places, unflatten(spec, varying)))}.items()}
+        passed = {place: copied(arg) for place, arg in {**given, **dict(zip(places, unflatten(spec, varying)))}.items()}
         result = convert(function)(*(passed[n] for n in range(len(args))), **{name: passed[name] for name in kwargs})
         aux = None
         if has_aux:
@@ -136,7 +136,7 @@ def trace_point(
     return Point(subgraph.graph, inputs, subgraph.captured, arguments, forms[0], subgraph.rebuild)
 
 
-def _copied(arg: Any) -> Any:
+def copied(arg: Any) -> Any:
     """The argument with a storage of its own for each array."""
     leaves, spec = flatten(arg)
     arrays = (TracedArray, np.ndarray)
@@ -146,52 +146,52 @@ def _copied(arg: Any) -> Any:
 def _parted(what: str, result: Any) -> tuple[Any, Any]:
     if not (isinstance(result, tuple) and len(result) == 2):
         raise DerivativeError(
-            f"{what} with has_aux=True: the function has to return a pair (result, aux), not {_told(result)}",
+            f"{what} with has_aux=True: the function has to return a pair (result, aux), not {told(result)}",
             source=user_source(),
         )
     return result
 
 
 def _check_varying(what: str, leaf: Any, path: str, domain: Domain) -> None:
-    if not _is_number(leaf):
+    if not is_number(leaf):
         raise DerivativeError(
-            f"{what}: {path} is {_told(leaf)}, which has no derivative",
+            f"{what}: {path} is {told(leaf)}, which has no derivative",
             source=user_source(),
             remedy="Leave it out of argnums, or keep it apart from the arrays that are differentiated.",
         )
     kind = np.dtype(_dtype(leaf)).kind
     if domain is Domain.HOLOMORPHIC and kind == "f":
         raise DerivativeError(
-            f"{what}(holomorphic=True): {path} is {_told(leaf)}; a holomorphic function is one of complex numbers",
+            f"{what}(holomorphic=True): {path} is {told(leaf)}; a holomorphic function is one of complex numbers",
             source=user_source(),
             remedy="Pass it as complex, with .astype(complex), or leave holomorphic out.",
         )
     if kind not in domain.arguments:
         remedy = "Write it with a decimal point" if isinstance(leaf, int) else "Convert it, with .astype(np.float64)"
         raise DerivativeError(
-            f"{what}: {path} is {_told(leaf)}; derivatives are taken with respect to floats",
+            f"{what}: {path} is {told(leaf)}; derivatives are taken with respect to floats",
             source=user_source(),
             remedy=f"{remedy}, or name other arguments in argnums.",
         )
 
 
 def _check_result(what: str, leaf: Any, domain: Domain) -> None:
-    kind = np.dtype(_dtype(leaf)).kind if _is_number(leaf) else ""
+    kind = np.dtype(_dtype(leaf)).kind if is_number(leaf) else ""
     if kind == "c" and domain is Domain.REAL_SCALAR:
         raise DerivativeError(
-            f"{what}: the function returns {_told(leaf)}; a gradient is that of a real number",
+            f"{what}: the function returns {told(leaf)}; a gradient is that of a real number",
             source=user_source(),
             remedy="Return its .real, or abs() of it; grad(f, holomorphic=True) is the derivative of a holomorphic function.",
         )
     if kind == "f" and domain is Domain.HOLOMORPHIC:
         raise DerivativeError(
-            f"{what}(holomorphic=True): the function returns {_told(leaf)}, which no holomorphic function does",
+            f"{what}(holomorphic=True): the function returns {told(leaf)}, which no holomorphic function does",
             source=user_source(),
             remedy="Leave holomorphic out: the gradient of a real number is ∂f/∂x - i ∂f/∂y.",
         )
     if not kind or kind not in domain.results:
         raise DerivativeError(
-            f"{what}: the function returns {_told(leaf)}, which has no derivative",
+            f"{what}: the function returns {told(leaf)}, which has no derivative",
             source=user_source(),
             remedy="Return a float; other results go into the second place of a pair, with has_aux=True.",
         )
@@ -200,19 +200,19 @@ def _check_result(what: str, leaf: Any, domain: Domain) -> None:
 def _check_scalar(what: str, leaves: list[Any], result: Any) -> None:
     if len(leaves) != 1 or leaves[0] is not result:
         raise DerivativeError(
-            f"{what}: the function returns {_told(result)}; a gradient is that of one number",
+            f"{what}: the function returns {told(result)}; a gradient is that of one number",
             source=user_source(),
             remedy="Return the number alone, or (number, rest) with has_aux=True; jitml.vjp takes any result.",
         )
     if type(result) is not TracedNumber and np.shape(result):
         raise DerivativeError(
-            f"{what}: the function returns {_told(result)}; a gradient is that of one number",
+            f"{what}: the function returns {told(result)}; a gradient is that of one number",
             source=user_source(),
             remedy="Reduce it, with .sum() or .mean(), or use jitml.vjp, which takes a cotangent of the result's shape.",
         )
 
 
-def _is_number(leaf: Any) -> bool:
+def is_number(leaf: Any) -> bool:
     return is_traced(leaf) or isinstance(leaf, (np.ndarray, np.generic, bool, int, float, complex))
 
 
@@ -220,7 +220,7 @@ def _dtype(leaf: Any) -> Any:
     return type(leaf) if type(leaf) in (bool, int, float, complex) else leaf.dtype
 
 
-def _told(leaf: Any) -> str:
+def told(leaf: Any) -> str:
     """A value as messages name it: `f64[3]`, `the Python int 3`, `a tuple`."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         return f"{leaf.dtype}{list(leaf.shape)}" if leaf.shape else f"a {leaf.dtype} scalar"

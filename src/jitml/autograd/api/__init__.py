@@ -4,6 +4,7 @@ Each traces the function at the given arguments, transforms the graph and puts t
 (`running.py`). The signatures and conventions are JAX's; `docs/derivatives.md` says where they differ.
 """
 
+from jitml.autograd.api.batching import vmap
 from jitml.autograd.api.checks import check_grads
 from jitml.autograd.api.directions import Pullback, Pushforward, jvp, linearize, vjp
 from jitml.autograd.api.gradients import grad, value_and_grad
@@ -19,4 +20,5 @@ __all__ = [
     "stop_gradient",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]

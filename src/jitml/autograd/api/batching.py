@@ -1,0 +1,166 @@
+"""`vmap`: a function of one row as a function of many, computed together."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import optree
+
+from jitml.autograd.api.running import Function, in_a_trace
+from jitml.autograd.point import copied, is_number, told
+from jitml.autograd.vmap import Batch, Batched, Operand, spread
+from jitml.errors import DTypeError, ShapeError
+from jitml.ir import ops
+from jitml.ir.dims import Size
+from jitml.ir.graph import Value
+from jitml.ir.types import I64
+from jitml.trace.context import user_source
+from jitml.trace.convert import convert
+from jitml.trace.trace import trace_subgraph
+from jitml.trace.tracers import fresh, read, wrap
+from jitml.trace.tree import NAMESPACE, flatten, unflatten
+
+_WHOLE = object()  # an axis of None: the same for every row
+
+
+def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
+    """`f` for every row: what `np.stack([f(x) for x in xs])` gives, without the loop.
+
+    Args:
+        f: a function of one row. It may branch, loop and write into the arrays it makes; it gets copies of its arguments.
+        in_axes: the axis of each argument along which its rows lie, counted from the end if negative; None where all rows
+            get the same argument. One for all arguments, or a tuple with one for each, which may be a container of axes
+            where the argument is one. Keyword arguments have their rows along the first axis.
+        out_axes: where the rows of the results go, likewise; None for a result that is the same for all rows.
+
+    Raises:
+        ShapeError: arguments have different numbers of rows, or no such axis. It is a ValueError.
+
+    >>> import numpy as np
+    >>> vmap(np.dot)(np.ones((3, 2)), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+    array([ 3.,  7., 11.])
+    >>> vmap(lambda x, scale: x * scale, in_axes=(1, None), out_axes=1)(np.ones((2, 3)), 2.0).shape
+    (2, 3)
+    """
+
+    def program(*args: Any, **kwargs: Any) -> Any:
+        leaves, spec = flatten((args, kwargs))
+        axes = _in_axes(in_axes, args, kwargs)
+        mapped = [n for n, axis in enumerate(axes) if axis is not _WHOLE]
+        paths = [_path(*path) for path in spec.paths()]
+        for n in mapped:
+            axes[n] = _axis(paths[n], leaves[n], axes[n])
+        size = _size([(paths[n], read(leaves[n]).shape[axes[n]]) for n in mapped])
+        rows = [_first_row(read(leaves[n]), axes[n], size) for n in mapped]
+
+        results: list[tuple[list[Any], optree.PyTreeSpec]] = []
+
+        def row(*varying: Any) -> Any:
+            given = list(leaves)
+            for n, x in zip(mapped, varying):
+                given[n] = x
+            passed, named = unflatten(spec, list(map(copied, given)))
+            results.append(flatten(convert(f)(*passed, **named)))
+            out_leaves = results[-1][0]
+            for leaf in out_leaves:
+                if not is_number(leaf):
+                    raise DTypeError(f"vmap: the function returns {told(leaf)}, of which there are no rows", source=user_source())
+            return out_leaves
+
+        subgraph = trace_subgraph(row, rows)
+        operands: list[Operand] = [Batched(read(leaves[n]), axes[n]) for n in mapped]
+        values = spread(Batch(size), subgraph.graph, [*operands, *subgraph.captured])
+        return _shown(values, *results[-1], out_axes, size)
+
+    @functools.wraps(f)
+    def batched(*args: Any, **kwargs: Any) -> Any:
+        return in_a_trace(program, *args, **kwargs)
+
+    return batched
+
+
+def _in_axes(in_axes: Any, args: Sequence[Any], kwargs: Any) -> list[Any]:
+    """The axis of each leaf of (args, kwargs), `_WHOLE` for None."""
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise ShapeError(
+            f"vmap: in_axes has {len(in_axes)} entries, but the function is called with {len(args)} positional arguments",
+            source=user_source(),
+        )
+    return [*_spread_axes("in_axes", in_axes, args), *_spread_axes("in_axes", 0, kwargs)]
+
+
+def _spread_axes(what: str, axes: Any, tree: Any) -> list[Any]:
+    """An axis for each leaf of a tree, from a tree of axes that is like it as far down as it goes."""
+
+    def is_axis(x: Any) -> bool:
+        return x is None or isinstance(x, int)
+
+    marked = optree.tree_map(lambda axis: _WHOLE if axis is None else axis, axes, is_leaf=is_axis, namespace=NAMESPACE)
+    try:
+        found: list[Any] = optree.broadcast_prefix(marked, tree, namespace=NAMESPACE)
+    except ValueError as error:
+        raise ShapeError(
+            f"vmap: {what} is {axes!r}, which does not have the structure of what it is about: {error}", source=user_source()
+        ) from None
+    for axis in found:
+        if axis is not _WHOLE and not isinstance(axis, int):
+            raise DTypeError(f"vmap: {what} holds {axis!r}; an axis is an int, or None", source=user_source())
+    return found
+
+
+def _path(which: int, *keys: Any) -> str:
+    first, *rest = keys
+    return (f"argument {first!r}" if which else f"argument {first}") + "".join(f"[{key!r}]" for key in rest)
+
+
+def _axis(path: str, leaf: Any, axis: int) -> int:
+    ndim = getattr(leaf, "ndim", 0)
+    if not is_number(leaf) or not ndim:
+        raise ShapeError(
+            f"vmap: {path} is {told(leaf)}, which has no axis of rows",
+            source=user_source(),
+            remedy="An argument that is the same for all rows has None in in_axes: vmap(f, in_axes=(0, None)).",
+        )
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"vmap: {path} is {told(leaf)}, which has no axis {axis}", source=user_source())
+    return axis % ndim
+
+
+def _size(sizes: Sequence[tuple[str, Size]]) -> Size:
+    if not sizes:
+        raise ShapeError("vmap: no argument has rows: all of in_axes is None, or there are no arguments", source=user_source())
+    (first, size), *others = sizes
+    for path, other in others:
+        if other != size:
+            raise ShapeError(f"vmap: {first} has {size} rows, {path} has {other}", source=user_source())
+    return size
+
+
+def _first_row(x: Value, axis: int, size: Size) -> Any:
+    """What the function is traced with: it stands for any row. Nothing reads it where rows are known to be alike."""
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+    if type(size) is int and size == 0:
+        return wrap(ops.full(value=0, shape=shape, dtype=x.dtype))
+    return wrap(ops.gather(x, ops.full(value=0, shape=(), dtype=I64), axis=axis))
+
+
+def _shown(values: Sequence[Operand], leaves: Sequence[Any], spec: optree.PyTreeSpec, out_axes: Any, size: Size) -> Any:
+    """The result with its rows where `out_axes` wants them."""
+    axes = _spread_axes("out_axes", out_axes, unflatten(spec, leaves))
+    return unflatten(spec, [_show(value, leaf, axis, Batch(size)) for value, leaf, axis in zip(values, leaves, axes)])
+
+
+def _show(value: Operand, leaf: Any, axis: Any, batch: Batch) -> Any:
+    ndim = value.value.ndim if isinstance(value, Batched) else value.ndim + 1
+    if axis is not _WHOLE:
+        if not -ndim <= axis < ndim:
+            raise ShapeError(f"vmap: out_axes has {axis} for a result of {ndim - 1} axes in each row", source=user_source())
+        return fresh(batch.at(value, axis % ndim))
+    if isinstance(value, Batched):
+        raise ShapeError("vmap: a result whose out_axes is None differs from row to row", source=user_source())
+    return fresh(value) if isinstance(leaf, np.ndarray) else wrap(value)

@@ -1,0 +1,242 @@
+"""Batching of regions: they run as long as any row does, and rows that are done keep what they have.
+
+A loop or a branch whose course is the same for all rows stays one. Where it differs: a loop runs as often as the row that
+runs longest; a while, until no row goes on; of a branch both sides are computed, each only if any row takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from jitml.autograd.vmap import Batch, Batched, Operand, batch_graph, refuse, spread, vmap
+from jitml.ir import ops
+from jitml.ir.dims import Sym
+from jitml.ir.graph import Graph, GraphBuilder, Value
+from jitml.ir.op import recording
+from jitml.ir.types import I64, Aval
+
+Flags = tuple[bool, ...]
+_INDEX = Aval((), I64)
+# Families whose ops may run although no row needs their result: they neither fail nor go on for ever.
+_HARMLESS = ("pointwise", "index_maps", "reductions", "contraction")
+
+
+def _flags(operands: Sequence[Operand]) -> Flags:
+    return tuple(isinstance(x, Batched) for x in operands)
+
+
+def _values(batch: Batch, operands: Sequence[Operand], flags: Flags) -> list[Value]:
+    """Operands of a region: batched ones, and those that it makes batched, with the rows in front."""
+    return [batch.front(x) if flag or isinstance(x, Batched) else x for x, flag in zip(operands, flags, strict=True)]
+
+
+def _results(values: Sequence[Value], flags: Flags) -> tuple[Operand, ...]:
+    return tuple(Batched(v, 0) if flag else v for v, flag in zip(values, flags, strict=True))
+
+
+def _count(batch: Batch) -> int:
+    if not isinstance(batch.size, int):
+        refuse("loops and branches need to know how many rows there are", "Call it outside of jit(dynamic=True).")
+    return batch.size
+
+
+def _rows(batch: Batch, aval: Aval) -> Aval:
+    return aval.with_shape((_count(batch), *aval.shape))
+
+
+# Records a body; gets the inputs of its own, the batched graph's, and further captured ones.
+Record = Callable[[list[Value], list[Operand], list[Value]], Sequence[Value]]
+
+
+def _body(
+    batch: Batch, own: Sequence[Aval], avals: Sequence[Aval], flags: Flags, further: Sequence[Value], record: Record
+) -> Graph:
+    b = GraphBuilder()
+    first = [b.add_input(aval) for aval in own]
+    args = [
+        Batched(b.add_input(_rows(batch, aval)), 0) if flag else b.add_input(aval)
+        for aval, flag in zip(avals, flags, strict=True)
+    ]
+    last = [b.add_input(v.aval) for v in further]
+    with recording(b):
+        outputs = record(first, args, last)
+    return b.build(outputs)
+
+
+def _masks(batch: Batch) -> list[Value]:
+    return [] if batch.active is None else [batch.active]
+
+
+def _settled(batch: Batch, body: Graph, own: int, carried: Flags, captured: Flags) -> Flags:
+    """What is batched after any number of iterations."""
+    while True:
+        _, after = batch_graph(body, ((False,) * own) + carried + captured, _count(batch))
+        joined = tuple(a or b for a, b in zip(carried, after, strict=True))
+        if joined == carried:
+            return carried
+        carried = joined
+
+
+@vmap.rule(ops.loop)
+def loop_rows(batch: Batch, trip: Operand, *operands: Operand, body: Graph, carried: int) -> tuple[Operand, ...]:
+    state, captured = _flags(operands[:carried]), _flags(operands[carried:])
+    differs = isinstance(trip, Batched)
+    state = (True,) * carried if differs else _settled(batch, body, 1, state, captured)
+    further = _masks(batch)
+    if isinstance(trip, Batched):
+        trips = batch.within(trip)
+        assert isinstance(trips, Batched)
+        further.append(trips.value)
+        longest: Operand = ops.reduce_max(trips.value, axes=(0,)) if _count(batch) else ops.full(value=0, shape=(), dtype=I64)
+    else:
+        longest = trip
+
+    def record(own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
+        inner = Batch(batch.size, last[0] if batch.active is not None else None)
+        if not differs:
+            return _values(inner, spread(inner, body, [*own, *args]), state)
+        running = ops.lt(ops.broadcast(own[0], shape=last[-1].shape, axes=()), last[-1])
+        inner = inner.among(running)
+        after = spread(inner, body, [*own, *args])
+        return [batch.front(inner.choose(running, new, old)) for new, old in zip(after, args)]
+
+    graph = _body(batch, [_INDEX], body.in_avals[1:], state + captured, further, record)
+    values = ops.loop(longest, *_values(batch, operands, state + captured), *further, body=graph, carried=carried)
+    return _results(values, state)
+
+
+@vmap.rule(ops.while_)
+def while_rows(batch: Batch, *operands: Operand, test: Graph, body: Graph, carried: int) -> tuple[Operand, ...]:
+    state, captured = _flags(operands[:carried]), _flags(operands[carried:])
+    state = _settled(batch, body, 0, state, captured)
+    _, (differs,) = batch_graph(test, state + captured, _count(batch))
+    if differs:
+        return _each_while(batch, operands, captured, test, body, carried)
+    further = _masks(batch)
+
+    def record(graph: Graph, flags: Flags) -> Graph:
+        def program(own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
+            inner = Batch(batch.size, last[0] if last else None)
+            return _values(inner, spread(inner, graph, args), flags)
+
+        return _body(batch, [], body.in_avals, state + captured, further, program)
+
+    values = ops.while_(
+        *_values(batch, operands, state + captured),
+        *further,
+        test=record(test, (False,)),
+        body=record(body, state),
+        carried=carried,
+    )
+    return _results(values, state)
+
+
+def _each_while(
+    batch: Batch, operands: Sequence[Operand], captured: Flags, test: Graph, body: Graph, carried: int
+) -> tuple[Operand, ...]:
+    """Each row goes on as long as its own test says: which do is carried too."""
+    state = (True,) * carried
+    flags = state + captured
+    going = _goes_on(batch, test, operands)
+
+    def again(own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
+        return [ops.reduce_any(own[0], axes=(0,))]
+
+    def record(own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
+        inner = Batch(batch.size, own[0])
+        after = spread(inner, body, args)
+        kept = [inner.choose(own[0], new, old) for new, old in zip(after, args)]
+        return [_goes_on(inner, test, [*kept, *args[carried:]]), *map(batch.front, kept)]
+
+    graphs = [_body(batch, [going.aval], body.in_avals, flags, [], program) for program in (again, record)]
+    values = ops.while_(going, *_values(batch, operands, flags), test=graphs[0], body=graphs[1], carried=carried + 1)
+    return _results(values[1:], state)
+
+
+def _goes_on(batch: Batch, test: Graph, args: Sequence[Operand]) -> Value:
+    """bool[size]: the rows that count and whose test holds."""
+    (holds,) = spread(batch, test, args)
+    found = batch.among(batch.front(holds)).active
+    assert found is not None
+    return found
+
+
+@vmap.rule(ops.cond)
+def cond_rows(batch: Batch, which: Operand, *captured: Operand, then: Graph, orelse: Graph) -> tuple[Operand, ...]:
+    flags = _flags(captured)
+    if isinstance(which, Batched):
+        holds = which.value
+        sides = [_side(batch.among(c), g, captured) for c, g in ((holds, then), (ops.bit_not(holds), orelse))]
+        return tuple(batch.choose(holds, x, y) for x, y in zip(*sides, strict=True))
+    differs = [batch_graph(graph, flags, _count(batch))[1] for graph in (then, orelse)]
+    results = tuple(a or b for a, b in zip(*differs, strict=True))
+    further = _masks(batch)
+
+    def branch(graph: Graph) -> Graph:
+        def record(own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
+            inner = Batch(batch.size, last[0] if last else None)
+            return _values(inner, spread(inner, graph, args), results)
+
+        return _body(batch, [], graph.in_avals, flags, further, record)
+
+    values = ops.cond(which, *_values(batch, captured, flags), *further, then=branch(then), orelse=branch(orelse))
+    return _results(values, results)
+
+
+def _side(rows: Batch, graph: Graph, captured: Sequence[Operand]) -> list[Operand]:
+    """One side of a branch for the rows that take it: skipped if there are none, unless it can do no harm."""
+    if all(node.op.family in _HARMLESS for node in graph.nodes):
+        return spread(rows, graph, captured)
+    flags = _flags(captured)
+    assert rows.active is not None
+
+    def record(own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
+        inner = Batch(rows.size, last[0])
+        return [inner.front(x) for x in spread(inner, graph, args)]
+
+    def skip(own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
+        _bind_sizes(graph, args)
+        return [ops.full(value=0, shape=_rows(rows, aval).shape, dtype=aval.dtype) for aval in graph.out_avals]
+
+    then, orelse = (_body(rows, [], graph.in_avals, flags, [rows.active], program) for program in (record, skip))
+    taken = ops.reduce_any(rows.active, axes=(0,))
+    values = ops.cond(taken, *_values(rows, captured, flags), rows.active, then=then, orelse=orelse)
+    return [Batched(v, 0) for v in values]
+
+
+def _bind_sizes(graph: Graph, args: Sequence[Operand]) -> None:
+    """What a graph's inputs say about sizes."""
+    known = dict(zip(graph.inputs, args))
+    for node in graph.nodes:
+        if node.op is ops.bind and node.inputs[0] in known:
+            ops.bind(known[node.inputs[0]], sym=node.params["sym"])
+
+
+@vmap.rule(ops.bind)
+def bind_rows(batch: Batch, n: Batched, *, sym: Sym) -> tuple[Operand, ...]:
+    """Nothing: each row has its own number, which is good as an index. `spread` refuses what has it in its shape."""
+    return ()
+
+
+@vmap.rule(ops.check)
+def check_rows(batch: Batch, x: Operand, ok: Operand, *values: Operand, error: str, message: str) -> Operand:
+    """All rows that count have to pass; the message is about the first that does not."""
+    if not isinstance(ok, Batched) and batch.active is not None:
+        ok = Batched(batch.front(ok), 0)
+    if isinstance(ok, Batched):
+        passed = ok.value if batch.active is None else ops.bit_or(ok.value, ops.bit_not(batch.active))
+        first = ops.argmin(passed, axis=0) if _count(batch) else None
+        ok = ops.reduce_all(passed, axes=(0,))
+    else:
+        first = ops.full(value=0, shape=(), dtype=I64) if _count(batch) else None
+    told = [_of_row(v, first) for v in values]
+    value = x.value if isinstance(x, Batched) else x
+    checked = ops.check(value, ok, *told, error=error, message=message)
+    return Batched(checked, x.axis) if isinstance(x, Batched) else checked
+
+
+def _of_row(v: Operand, row: Value | None) -> Value:
+    if not isinstance(v, Batched):
+        return v
+    found: Value = ops.full(value=0, shape=(), dtype=I64) if row is None else ops.gather(v.value, row, axis=0)
+    return found

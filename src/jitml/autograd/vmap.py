@@ -1,0 +1,178 @@
+"""Batching: a graph in, recorded once for all rows of a batch.
+
+A batched value has one more axis than its rows, anywhere; which one is noted beside it, and data moves only where an op needs
+its axes in another order. What is the same for every row is computed once and never repeated. Each op has a rule that says
+what it does to batched operands, filled by `rules/batching/<family>.py`; it is asked only where an operand is batched.
+
+In branches and loops that some rows have left, the others go on: `Batch.active` says which rows still count. Such a part runs
+only as long as any row is in it, so what does not depend on the row is as valid there as in a loop over the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, TypeAlias
+
+from jitml.errors import UnsupportedError
+from jitml.ir import ops
+from jitml.ir.dims import Size, Sym
+from jitml.ir.graph import Graph, GraphBuilder, Node, Value
+from jitml.ir.op import RuleTable, active_recorder, recording
+from jitml.ir.types import BOOL, Aval
+
+Ints = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Batched:
+    """A value for each row, side by side along one axis."""
+
+    value: Value
+    axis: int
+
+    @property
+    def row(self) -> Aval:
+        """What each row is."""
+        shape = self.value.shape
+        return self.value.aval.with_shape(shape[: self.axis] + shape[self.axis + 1 :])
+
+
+Operand: TypeAlias = Value | Batched
+
+
+def row_of(x: Operand) -> Aval:
+    return x.row if isinstance(x, Batched) else x.aval
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The rows that are computed together: how many, and (bool[size]) which of them count; None: all."""
+
+    size: Size
+    active: Value | None = None
+
+    def at(self, x: Operand, axis: int) -> Value:
+        """x with the rows along this axis; what is the same for all is repeated."""
+        if not isinstance(x, Batched):
+            shape = (*x.shape[:axis], self.size, *x.shape[axis:])
+            return _value(ops.broadcast(x, shape=shape, axes=tuple(a for a in range(x.ndim + 1) if a != axis)))
+        if x.axis == axis:
+            return x.value
+        others = [a for a in range(x.value.ndim) if a != x.axis]
+        return _value(ops.transpose(x.value, perm=(*others[:axis], x.axis, *others[axis:])))
+
+    def front(self, x: Operand) -> Value:
+        return self.at(x, 0)
+
+    def aligned(self, operands: Sequence[Operand]) -> tuple[list[Value], int]:
+        """Operands of one shape, their rows along one axis: that of the first that is batched."""
+        axis = next(x.axis for x in operands if isinstance(x, Batched))
+        return [self.at(x, axis) for x in operands], axis
+
+    def choose(self, condition: Value, x: Operand, y: Operand) -> Batched:
+        """Each row of x where the condition, bool[size], holds, else of y."""
+        x = x if isinstance(x, Batched) else Batched(self.front(x), 0)
+        (a, b), axis = self.aligned((x, y))
+        spread = condition if a.ndim == 1 else ops.broadcast(condition, shape=a.shape, axes=(axis,))
+        return Batched(_value(ops.select(spread, a, b)), axis)
+
+    def within(self, index: Operand) -> Operand:
+        """An index or a place that differs from row to row, made harmless for rows that do not count."""
+        if self.active is None or not isinstance(index, Batched):
+            return index
+        return self.choose(self.active, index, ops.full(value=0, shape=index.row.shape, dtype=index.row.dtype))
+
+    def among(self, condition: Value) -> Batch:
+        """The same rows, of which only those count for which the condition, bool[size], holds too."""
+        return replace(self, active=condition if self.active is None else _value(ops.bit_and(self.active, condition)))
+
+
+# (batch, *operands, **params) -> result, or a tuple of results for ops that have several.
+VmapRule = Callable[..., Operand | tuple[Operand, ...]]
+
+vmap: RuleTable[VmapRule] = RuleTable("vmap", "autograd/rules/batching")
+
+
+def shifted(axes: Sequence[int], batch_axis: int) -> Ints:
+    """Axes of a row as axes of the batched value."""
+    return tuple(a + (a >= batch_axis) for a in axes)
+
+
+def inserted(numbers: Sequence[Any], batch_axis: int, number: Any) -> tuple[Any, ...]:
+    """A parameter with one number for each axis, with one for the batch's."""
+    return (*numbers[:batch_axis], number, *numbers[batch_axis:])
+
+
+def spread(batch: Batch, graph: Graph, args: Sequence[Operand]) -> list[Operand]:
+    """Record a graph for all rows where ops are being recorded; its outputs there."""
+    b = active_recorder()
+    assert isinstance(b, GraphBuilder)
+    env: dict[Value, Operand] = {
+        v: x if isinstance(x, Batched) else b.capture(x) for v, x in zip(graph.inputs, args, strict=True)
+    }
+    differing: set[Sym] = set()
+    for node in graph.nodes:
+        with b.at(node.source):
+            if node.op is ops.bind and isinstance(env[node.inputs[0]], Batched):
+                differing.add(node.params["sym"])
+            elif differing and not differing.isdisjoint(node.syms):
+                refuse(
+                    "the size of an array differs from row to row",
+                    "Give all rows the largest size, and mask what is beyond with np.where.",
+                )
+            env.update(zip(node.outputs, _spread_node(b, batch, node, [env[v] for v in node.inputs]), strict=True))
+    return [env[v] for v in graph.outputs]
+
+
+def _spread_node(b: GraphBuilder, batch: Batch, node: Node, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+    if any(isinstance(x, Batched) for x in operands):
+        results = vmap[node.op](batch, *operands, **node.params)
+        return results if isinstance(results, tuple) else (results,)
+    if node.op is ops.bind and any(known.op is ops.bind and known.params["sym"] is node.params["sym"] for known in b.nodes):
+        return ()  # a size of what surrounds the graph
+    values = tuple(x for x in operands if not isinstance(x, Batched))
+    outputs: tuple[Value, ...] = b.emit(node.op, values, node.params, tuple(v.aval for v in node.outputs), node.source)
+    return outputs
+
+
+def batch_graph(graph: Graph, batched: Sequence[bool], size: Size, *, active: bool = False) -> tuple[Graph, tuple[bool, ...]]:
+    """A graph for all rows: batched inputs and outputs have the rows along their first axis.
+
+    Args:
+        batched: which inputs differ from row to row.
+        active: whether the graph gets one more input in front, bool[size]: the rows that count.
+
+    Returns:
+        The graph, and which of its outputs differ from row to row.
+
+    >>> from jitml.ir.parser import parse
+    >>> print(batch_graph(parse("graph(a: f32[4], b: f32[4]) { c: f32[4] = mul a b; return c }"), (True, False), 8)[0])
+    graph(a: f32[8,4], b: f32[4]) {
+      c: f32[8,4] = broadcast b {axes=(1,), shape=(8, 4)}
+      d: f32[8,4] = mul a c
+      return d
+    }
+    """
+    b = GraphBuilder()
+    mask = b.add_input(Aval((size,), BOOL)) if active else None  # type: ignore[arg-type]  # shapes may hold Dims
+    args = [
+        Batched(b.add_input(v.aval.with_shape((size, *v.shape))), 0) if flag else b.add_input(v.aval)  # type: ignore[arg-type]  # as above
+        for v, flag in zip(graph.inputs, batched, strict=True)
+    ]
+    batch = Batch(size, mask)
+    with recording(b):
+        results = spread(batch, graph, args)
+        outputs = [batch.front(x) if isinstance(x, Batched) else x for x in results]
+    return b.build(outputs), tuple(isinstance(x, Batched) for x in results)
+
+
+def refuse(message: str, remedy: str = "") -> NoReturn:
+    """What cannot be done to all rows at once, at the user's line."""
+    b = active_recorder()
+    raise UnsupportedError(f"vmap: {message}", source=b.locate() if isinstance(b, GraphBuilder) else None, remedy=remedy)
+
+
+def _value(x: Any) -> Value:
+    assert isinstance(x, Value)
+    return x
