@@ -19,7 +19,21 @@ from jitml.trace.tree import register_pytree_node
 
 if TYPE_CHECKING:
     from jitml import numpy
-    from jitml.autograd.api import check_grads, grad, jvp, linearize, stop_gradient, value_and_grad, vjp, vmap
+    from jitml.autograd.api import (
+        check_grads,
+        grad,
+        hessian,
+        hvp,
+        jacfwd,
+        jacobian,
+        jacrev,
+        jvp,
+        linearize,
+        stop_gradient,
+        value_and_grad,
+        vjp,
+        vmap,
+    )
 
 __version__ = "0.1.0"
 
@@ -35,6 +49,11 @@ __all__ = [
     "explain",
     "fori_loop",
     "grad",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
     "jit",
     "jvp",
     "linearize",
@@ -49,7 +68,21 @@ __all__ = [
 ]
 
 # Half of what there is to import is needed by the first trace or the first derivative only.
-_DERIVATIVES = ("check_grads", "grad", "jvp", "linearize", "stop_gradient", "value_and_grad", "vjp", "vmap")
+_DERIVATIVES = (
+    "check_grads",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "stop_gradient",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+)
 before_tracing(lambda: import_module("jitml.numpy"))
 
 

@@ -31,9 +31,16 @@ class Domain(Enum):
     ANY = ("fc", "fc", False)
     REAL_SCALAR = ("fc", "f", True)
     HOLOMORPHIC = ("c", "c", True)
+    REAL_ARGUMENTS = ("f", "fc", False)
+    REAL_RESULTS = ("fc", "f", False)
+    HOLOMORPHIC_ARRAYS = ("c", "c", False)
 
     def __init__(self, arguments: str, results: str, is_scalar: bool) -> None:
         self.arguments, self.results, self.is_scalar = arguments, results, is_scalar
+
+    @property
+    def is_holomorphic(self) -> bool:
+        return self.arguments == "c"
 
 
 @dataclass(frozen=True)
@@ -160,11 +167,17 @@ def _check_varying(what: str, leaf: Any, path: str, domain: Domain) -> None:
             remedy="Leave it out of argnums, or keep it apart from the arrays that are differentiated.",
         )
     kind = np.dtype(_dtype(leaf)).kind
-    if domain is Domain.HOLOMORPHIC and kind == "f":
+    if domain.is_holomorphic and kind == "f":
         raise DerivativeError(
             f"{what}(holomorphic=True): {path} is {told(leaf)}; a holomorphic function is one of complex numbers",
             source=user_source(),
             remedy="Pass it as complex, with .astype(complex), or leave holomorphic out.",
+        )
+    if kind == "c" and kind not in domain.arguments:
+        raise DerivativeError(
+            f"{what}: {path} is {told(leaf)}; it takes real arguments",
+            source=user_source(),
+            remedy="With holomorphic=True it takes complex ones, of a holomorphic function; of real results, jitml.jacrev does.",
         )
     if kind not in domain.arguments:
         remedy = "Write it with a decimal point" if isinstance(leaf, int) else "Convert it, with .astype(np.float64)"
@@ -177,17 +190,17 @@ def _check_varying(what: str, leaf: Any, path: str, domain: Domain) -> None:
 
 def _check_result(what: str, leaf: Any, domain: Domain) -> None:
     kind = np.dtype(_dtype(leaf)).kind if is_number(leaf) else ""
-    if kind == "c" and domain is Domain.REAL_SCALAR:
+    if kind == "c" and kind not in domain.results:
         raise DerivativeError(
             f"{what}: the function returns {told(leaf)}; a gradient is that of a real number",
             source=user_source(),
-            remedy="Return its .real, or abs() of it; grad(f, holomorphic=True) is the derivative of a holomorphic function.",
+            remedy="Return its .real, or abs() of it; with holomorphic=True it is the derivative of a holomorphic function.",
         )
-    if kind == "f" and domain is Domain.HOLOMORPHIC:
+    if kind == "f" and domain.is_holomorphic:
         raise DerivativeError(
             f"{what}(holomorphic=True): the function returns {told(leaf)}, which no holomorphic function does",
             source=user_source(),
-            remedy="Leave holomorphic out: the gradient of a real number is ∂f/∂x - i ∂f/∂y.",
+            remedy="Leave holomorphic out: the derivative of a real number is then ∂f/∂x - i ∂f/∂y.",
         )
     if not kind or kind not in domain.results:
         raise DerivativeError(

@@ -8,6 +8,7 @@ from jitml.autograd.api.batching import vmap
 from jitml.autograd.api.checks import check_grads
 from jitml.autograd.api.directions import Pullback, Pushforward, jvp, linearize, vjp
 from jitml.autograd.api.gradients import grad, value_and_grad
+from jitml.autograd.api.jacobians import hessian, hvp, jacfwd, jacobian, jacrev
 from jitml.autograd.api.stopping import stop_gradient
 
 __all__ = [
@@ -15,6 +16,11 @@ __all__ = [
     "Pushforward",
     "check_grads",
     "grad",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
     "jvp",
     "linearize",
     "stop_gradient",

@@ -6,11 +6,9 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from jitml.autograd.api.running import Function, forward, in_a_trace, inline, named, positions
+from jitml.autograd.api.running import Choice, Function, forward, in_a_trace, inline
 from jitml.autograd.point import Domain, trace_point
-from jitml.errors import DerivativeError
 from jitml.ir import ops
-from jitml.trace.context import user_source
 
 
 def grad(
@@ -65,21 +63,19 @@ def value_and_grad(
     >>> value_and_grad(lambda x: (x * x).sum())(np.array([1.0, 2.0]))
     (np.float64(5.0), array([2., 4.]))
     """
-    if argnames is not None and argnums != 0:
-        raise DerivativeError("grad: arguments are named by argnums or by argnames, not both", source=user_source())
-    alone = isinstance(argnums if argnames is None else argnames, (int, str))
-    names = None if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    choice = Choice(argnums, argnames)
+    choice.check("grad")
     domain = Domain.HOLOMORPHIC if holomorphic else Domain.REAL_SCALAR
 
     def program(*args: Any, **kwargs: Any) -> Any:
-        places = positions("grad", argnums, len(args)) if names is None else named("grad", names, f, args, kwargs)
+        places = choice.places("grad", f, args, kwargs)
         point = trace_point("grad", f, args, kwargs, places, has_aux=has_aux, domain=domain)
         derivative, outputs = forward(point)
         (y,), aux = point.rebuild(outputs[: derivative.outputs])
         one = ops.full(value=1.0, shape=(), dtype=point.results[0].dtype)
         slopes = inline(derivative.pull, [*outputs[derivative.outputs :], *(one for _ in derivative.moving)])
         gradients = point.arguments.show(slopes)
-        return ((y, aux) if has_aux else y), (gradients[0] if alone else gradients)
+        return ((y, aux) if has_aux else y), (gradients[0] if choice.is_one else gradients)
 
     @functools.wraps(f)
     def derived(*args: Any, **kwargs: Any) -> Any:

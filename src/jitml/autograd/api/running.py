@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jitml.autograd.linearize import Linearized, linearize
@@ -39,13 +40,35 @@ def forward(point: Point) -> tuple[Linearized, Sequence[Value]]:
     return derivative, inline(derivative.forward, [*point.inputs, *point.captured])
 
 
-def positions(what: str, argnums: int | Sequence[int], given: int) -> list[Place]:
-    """The positions of arguments, counted from the front.
+@dataclass(frozen=True)
+class Choice:
+    """The arguments to differentiate by: `argnums`, or `argnames` in its place."""
 
-    Raises:
-        DerivativeError: one is outside, or named twice.
-    """
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    argnums: int | Sequence[int]
+    argnames: str | Sequence[str] | None
+
+    def check(self, what: str) -> None:
+        if self.argnames is not None and self.argnums != 0:
+            raise DerivativeError(f"{what}: arguments are named by argnums or by argnames, not both", source=user_source())
+
+    @property
+    def is_one(self) -> bool:
+        """Whether one argument is named, and not a sequence of them."""
+        return isinstance(self.argnums if self.argnames is None else self.argnames, (int, str))
+
+    def places(self, what: str, f: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Place]:
+        """Where they have been passed.
+
+        Raises:
+            DerivativeError: one has not been passed, or is named twice.
+        """
+        if self.argnames is None:
+            return _positions(what, (self.argnums,) if isinstance(self.argnums, int) else tuple(self.argnums), len(args))
+        names = (self.argnames,) if isinstance(self.argnames, str) else self.argnames
+        return [_place_of(what, name, f, args, kwargs) for name in names]
+
+
+def _positions(what: str, numbers: Sequence[int], given: int) -> list[Place]:
     for n in numbers:
         if not -given <= n < given:
             raise DerivativeError(
@@ -59,31 +82,23 @@ def positions(what: str, argnums: int | Sequence[int], given: int) -> list[Place
     return [*found]
 
 
-def named(what: str, names: Sequence[str], f: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Place]:
-    """Where the arguments of these names have been passed: positions, or names of keyword arguments.
-
-    Raises:
-        DerivativeError: one has not been passed.
-    """
+def _place_of(what: str, name: str, f: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Place:
+    """The position of an argument, or its name where it is passed by keyword."""
+    if name in kwargs:
+        return name
     try:
         parameters = inspect.signature(f).parameters.values()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError):  # a C function that does not say
         order: list[str] = []
     else:
         order = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    places: list[Place] = []
-    for name in names:
-        if name in kwargs:
-            places.append(name)
-        elif name in order[: len(args)]:
-            places.append(order.index(name))
-        else:
-            raise DerivativeError(
-                f"{what}: argnames names {name!r}, but the function is called without it",
-                source=user_source(),
-                remedy="Arguments to differentiate by have to be passed: a default value is no variable.",
-            )
-    return places
+    if name in order[: len(args)]:
+        return order.index(name)
+    raise DerivativeError(
+        f"{what}: argnames names {name!r}, but the function is called without it",
+        source=user_source(),
+        remedy="Arguments to differentiate by have to be passed: a default value is no variable.",
+    )
 
 
 def leaves_like(what: str, tree: Any, form: Form, avals: Sequence[Aval]) -> list[Value]:

@@ -1,0 +1,235 @@
+"""`jacfwd`, `jacrev`, `jacobian`, `hessian`, `hvp`: all partial derivatives, or a product with them.
+
+A Jacobian is a derivative of a basis: one linear map, linearized once, applied to all unit tangents (forward) or unit
+cotangents (reverse) together, by the batching of `vmap`. Each pair of an argument's and a result's leaf is a map of its own,
+so a pair that does not depend on one another costs nothing but its zeros.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jitml.autograd.api.directions import jvp
+from jitml.autograd.api.gradients import grad
+from jitml.autograd.api.running import Choice, Function, in_a_trace, inline
+from jitml.autograd.jvp import push
+from jitml.autograd.linearize import Split, split
+from jitml.autograd.point import Domain, Point, trace_point
+from jitml.autograd.transpose import transpose_graph, zeros
+from jitml.autograd.vmap import Batch, Batched, spread
+from jitml.errors import DerivativeError
+from jitml.ir import ops
+from jitml.ir.graph import Graph, GraphBuilder, Value
+from jitml.ir.passes.dce import eliminate_dead
+from jitml.ir.types import I64, Aval
+from jitml.trace.context import user_source
+from jitml.trace.tracers import fresh, scalar
+from jitml.trace.tree import unflatten
+
+# One block of a Jacobian: of which result's leaf, by which argument's leaf; None where there is none.
+Block = Value | None
+Blocks = Callable[[Split, Sequence[Value], Point], list[list[Block]]]
+
+
+def jacfwd(
+    f: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+) -> Function:
+    """The Jacobian of a function, column by column: best where there are fewer arguments than results.
+
+    Returns:
+        A function whose result has the structure of f's, with an array of shape `result.shape + argument.shape` (for each
+        leaf of the argument) in place of each leaf. Arguments are `grad`'s.
+
+    >>> import numpy as np
+    >>> jacfwd(lambda x: x * x)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+    domain = Domain.HOLOMORPHIC_ARRAYS if holomorphic else Domain.REAL_ARGUMENTS
+    return _jacobian("jacfwd", f, Choice(argnums, argnames), has_aux, domain, lambda point: _columns)
+
+
+def jacrev(
+    f: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+) -> Function:
+    """The Jacobian of a function, row by row: best where there are fewer results than arguments. Otherwise like `jacfwd`.
+
+    >>> import numpy as np
+    >>> jacrev(lambda x: (x * x).sum())(np.array([1.0, 2.0]))
+    array([2., 4.])
+    """
+    domain = Domain.HOLOMORPHIC_ARRAYS if holomorphic else Domain.REAL_RESULTS
+    return _jacobian("jacrev", f, Choice(argnums, argnames), has_aux, domain, lambda point: _rows)
+
+
+def jacobian(
+    f: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+) -> Function:
+    """The Jacobian of a function: `jacfwd` or `jacrev`, whichever has fewer directions to follow.
+
+    >>> import numpy as np
+    >>> jacobian(lambda x: x[:1] * x)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [2., 1.]])
+    """
+
+    def cheaper(point: Point) -> Blocks:
+        complex_arguments, complex_results = (any(v.dtype.kind == "c" for v in vs) for vs in (point.inputs, point.results))
+        if complex_arguments and complex_results and not holomorphic:
+            raise DerivativeError(
+                "jacobian: arguments and results are complex",
+                source=user_source(),
+                remedy="Of a holomorphic function, pass holomorphic=True; else differentiate real and imaginary parts apart.",
+            )
+        if complex_arguments != complex_results:
+            return _rows if complex_arguments else _columns
+        columns, rows = (sum(v.capacity for v in values) for values in (point.inputs, point.results))
+        return _columns if columns <= rows else _rows
+
+    domain = Domain.HOLOMORPHIC_ARRAYS if holomorphic else Domain.ANY
+    return _jacobian("jacobian", f, Choice(argnums, argnames), has_aux, domain, cheaper)
+
+
+def hessian(
+    f: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+) -> Function:
+    """The second derivatives of a function: forward mode over reverse mode. Structure and arguments are `jacfwd`'s, twice.
+
+    >>> import numpy as np
+    >>> hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
+    array([[4., 2.],
+           [2., 0.]])
+    """
+    first = jacrev(f, argnums, has_aux, holomorphic, argnames=argnames)
+    return jacfwd(first, argnums, has_aux, holomorphic, argnames=argnames)
+
+
+def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """The product of the Hessian of a function of one float with a direction, at the cost of a few gradients.
+
+    Args:
+        primals: the arguments, a tuple or list; all of them vary.
+        tangents: the direction, of the same structure and shapes.
+
+    Returns:
+        What `grad` gives, moved along the direction: for several arguments a tuple.
+
+    >>> import numpy as np
+    >>> hvp(lambda x: (x**3).sum(), (np.array([1.0, 2.0]),), (np.array([1.0, 10.0]),))
+    array([  6., 120.])
+    """
+    argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
+    return jvp(grad(f, argnums), primals, tangents)[1]
+
+
+def _jacobian(what: str, f: Function, choice: Choice, has_aux: bool, domain: Domain, mode: Callable[[Point], Blocks]) -> Function:
+    choice.check(what)
+
+    def program(*args: Any, **kwargs: Any) -> Any:
+        places = choice.places(what, f, args, kwargs)
+        point = trace_point(what, f, args, kwargs, places, has_aux=has_aux, domain=domain)
+        parts = split(point.graph, point.wrt, len(point.results))
+        outputs = inline(parts.forward, [*point.inputs, *point.captured])
+        n = len(point.graph.outputs)
+        _, aux = point.rebuild(outputs[:n])
+        blocks = mode(point)(parts, outputs[n:], point)
+        rows = (_row(point, result, found, choice) for result, found in enumerate(blocks))
+        whole = unflatten(point.result.spec, list(rows))
+        return (whole, aux) if has_aux else whole
+
+    @functools.wraps(f)
+    def derived(*args: Any, **kwargs: Any) -> Any:
+        return in_a_trace(program, *args, **kwargs)
+
+    return derived
+
+
+def _row(point: Point, result: int, blocks: Sequence[Block], choice: Choice) -> Any:
+    """The derivatives of one leaf of the result, in the structure of the arguments."""
+    y, of_array = point.results[result], point.result.arrays[result]
+    leaves: list[Any] = []
+    for x, by_array, block in zip(point.inputs, point.arguments.arrays, blocks, strict=True):
+        aval = Aval((*y.shape, *x.shape), y.dtype)
+        value = zeros(aval) if block is None else ops.reshape(block, shape=aval.shape)
+        leaves.append(fresh(value) if aval.shape or of_array or by_array else scalar(value))
+    found = unflatten(point.arguments.spec, leaves)
+    return found[0] if choice.is_one else found
+
+
+def _columns(parts: Split, residuals: Sequence[Value], point: Point) -> list[list[Block]]:
+    """Unit tangents, pushed forward: one argument's leaf after the other."""
+    count = len(parts.tangent.inputs) - len(point.inputs)
+    blocks: list[list[Block]] = [[None] * len(point.inputs) for _ in point.results]
+    for number, x in enumerate(point.inputs):
+        graph, moving = _by_one(parts.tangent, count + number)
+        for place, block in zip(moving, _applied(graph, residuals[:count], x, last=True)):
+            blocks[parts.moving[place]][number] = block
+    return blocks
+
+
+def _rows(parts: Split, residuals: Sequence[Value], point: Point) -> list[list[Block]]:
+    """Unit cotangents, pulled back: one result's leaf after the other."""
+    count = len(parts.tangent.inputs) - len(point.inputs)
+    blocks: list[list[Block]] = [[None] * len(point.inputs) for _ in point.results]
+    for place, tangent in zip(parts.moving, parts.tangent.outputs):
+        alone = eliminate_dead(replace(parts.tangent, outputs=(tangent,)))
+        pull = eliminate_dead(transpose_graph(alone, count))
+        blocks[place] = list(_applied(pull, residuals[:count], point.results[place], last=False))
+    return blocks
+
+
+def _by_one(tangent: Graph, position: int) -> tuple[Graph, list[int]]:
+    """A linear graph with zeros for all tangents but that at `position`; and which outputs depend on it.
+
+    A linear map is its own derivative: pushing that one tangent through leaves the others out, as zeros by structure.
+    """
+    b = GraphBuilder()
+    _, moved = push(b, tangent, [position])
+    there = [n for n, t in enumerate(moved) if t is not None]
+    return eliminate_dead(b.build([t for t in moved if t is not None])), there
+
+
+def _applied(graph: Graph, residuals: Sequence[Value], like: Value, *, last: bool) -> list[Value]:
+    """A linear graph of one variable, its last input, applied to all unit arrays of a kind.
+
+    Args:
+        last: whether the axis of the units comes last in the results, instead of first.
+    """
+    graph = replace(graph, inputs=(*graph.inputs[: len(residuals)], graph.inputs[-1]), names=())
+    if like.shape == ():
+        return list(inline(graph, [*residuals, ops.full(value=1, shape=(), dtype=like.dtype)]))
+    batch = Batch(like.size)
+    results = spread(batch, graph, [*residuals, Batched(_units(like.aval), 0)])
+    return [batch.at(x, aval.ndim if last else 0) for x, aval in zip(results, graph.out_avals, strict=True)]
+
+
+def _units(aval: Aval) -> Value:
+    """Every array of a kind that is 1 at one place and 0 elsewhere, one after the other."""
+    n = aval.size
+    here, there = (ops.iota(shape=(n, n), axis=axis, dtype=I64) for axis in (0, 1))
+    matrix = ops.convert(ops.eq(here, there), dtype=aval.dtype)
+    units: Value = ops.reshape(matrix, shape=(n, *aval.shape))
+    return units
