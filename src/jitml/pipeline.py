@@ -17,6 +17,7 @@ from jitml.errors import UnsupportedError
 from jitml.fusion.fuse import fuse
 from jitml.fusion.printer import show_program
 from jitml.fusion.verify import verify_program
+from jitml.ir.generators import generators_in
 from jitml.ir.graph import Graph
 from jitml.ir.passes import run_passes
 from jitml.memory.plan import plan
@@ -24,7 +25,8 @@ from jitml.memory.program import Program
 from jitml.memory.report import describe
 from jitml.runtime.executable import Executable, compile_program
 from jitml.runtime.floating import errors_of
-from jitml.runtime.target import host_machine, host_target
+from jitml.runtime.machine import host_machine
+from jitml.runtime.target import host_target
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,13 @@ class Lowered:
     def compile(self, *, watch: bool = False) -> Executable:
         """Machine code for the program; with `watch` it looks for floating-point errors, and raises `FailedCheck` for them."""
         errors = errors_of(self.traced) if watch else None
-        executable = compile_program(self.program, threads=self.threads, fastmath=self.fastmath, errors=errors)
+        executable = compile_program(
+            self.program,
+            threads=self.threads,
+            fastmath=self.fastmath,
+            errors=errors,
+            generators=generators_in(self.graph),
+        )
         self._dump(executable)
         return executable
 

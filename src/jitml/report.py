@@ -12,7 +12,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.memory.report import bytes_text
 from jitml.pipeline import Lowered
-from jitml.runtime.target import host_machine
+from jitml.runtime.machine import host_machine
 
 
 def count(n: int, what: str) -> str:
@@ -43,9 +43,11 @@ def _describe(program: KernelProgram, step: Step) -> str:
     if isinstance(step, Call):
         size = " x ".join(str(step.params[p]) for p in ("batch", "m", "n", "k") if p in step.params)
         what = f"{step.name} {size}".rstrip()
+        if step.name == "random":
+            what = f"draw {step.params['routine'].removeprefix('jitml_')}"
         if step.name == "host":
             function = step.params["function"]
-            what = f"{'draw' if function.draws else 'host call'} {function.name}"
+            what = f"{'draw' if function.draws or function.makes else 'host call'} {function.name}"
     else:
         what = f"kernel {step.name}"
     writes = ", ".join(step.writes)

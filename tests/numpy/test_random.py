@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,12 @@ import pytest
 
 import jitml
 from against_numpy import compare, run_traced
+from jitml.codegen.interpreter import run
+from jitml.fusion.fuse import fuse
+from jitml.fusion.machine import Machine
+from jitml.fusion.printer import show_program
+from jitml.fusion.program import Call
+from jitml.memory.plan import plan
 
 Array = np.ndarray[Any, Any]
 X = np.arange(6.0).reshape(2, 3)
@@ -152,10 +159,127 @@ def test_a_replay_draws_once(target: str) -> None:
 
 
 def test_they_are_no_host_calls() -> None:
-    f = jitml.jit(lambda rng, x: x + rng.normal(size=3), host_calls="error")
+    f = jitml.jit(lambda rng, x: x + rng.poisson(3.0, size=3), host_calls="error")
     mine, theirs = np.random.default_rng(0), np.random.default_rng(0)
-    compare(f(mine, X), X + theirs.normal(size=3))
-    assert "host calls" not in f.explain(mine, X) and "draw Generator.normal" in f.explain(mine, X)
+    compare(f(mine, X), X + theirs.poisson(3.0, size=3))
+    assert "host calls" not in f.explain(mine, X) and "draw Generator.poisson" in f.explain(mine, X)
+
+
+def bits() -> list[Any]:
+    return [np.random.PCG64(5), np.random.MT19937(5), np.random.Philox(5), np.random.SFC64(5)]
+
+
+NATIVE: dict[str, Callable[[Any], Any]] = {
+    "random": lambda rng: (rng.random(), rng.random(3), rng.random((2, 3)), rng.random(()), rng.random(4, dtype=np.float32)),
+    "uniform": lambda rng: (rng.uniform(), rng.uniform(-2, 3, 7), rng.uniform(high=4.5, size=(2, 2))),
+    "normal": lambda rng: (rng.normal(), rng.normal(1, 2.5, 9), rng.standard_normal((3, 2)), rng.standard_normal(4, np.float32)),
+    "exponential": lambda rng: (rng.exponential(), rng.exponential(2.0, 8), rng.standard_exponential(3)),
+    "integers": lambda rng: (rng.integers(10), rng.integers(-5, 5, 6), rng.integers(2**40, size=(2, 2)),
+                            rng.integers(1, endpoint=True)),
+    "narrow integers": lambda rng: tuple(
+        rng.integers(0, 100, size, dtype) for dtype in (np.int8, np.uint16, np.int32, np.uint64) for size in (None, 5)
+    ),
+    "widest integers": lambda rng: (
+        rng.integers(-(2**63), 2**63 - 1, 3, endpoint=True), rng.integers(2**64, size=3, dtype=np.uint64),
+        rng.integers(2**32, size=3), rng.integers(2, size=9, dtype=bool), rng.integers(7, 8), rng.integers(3, dtype=int),
+    ),
+    "the half that is kept": lambda rng: (rng.integers(9), rng.random(), rng.integers(9), rng.integers(2**33), rng.integers(9)),
+}  # fmt: skip
+LEGACY: dict[str, Callable[[Any], Any]] = {
+    "random": lambda rng: (rng.random(), rng.rand(), rng.rand(2, 3), rng.random_sample(4), rng.uniform(2, 3, 2)),
+    "normal": lambda rng: (rng.randn(), rng.randn(4), rng.normal(1, 2), rng.standard_normal(2), rng.normal(size=3)),
+    "integers": lambda rng: (rng.randint(10), rng.randint(-5, 5, 6), rng.randint(0, 100, (2, 2), np.uint8), rng.randint(2**40)),
+}
+
+
+@pytest.mark.parametrize("f", [*NATIVE.values(), *LEGACY.values()], ids=[*NATIVE, *(f"legacy {name}" for name in LEGACY)])
+def test_native_draws(f: Callable[[Any], Any], target: str) -> None:
+    """With each bit generator; nothing of them runs in Python."""
+    kind = np.random.RandomState if f in LEGACY.values() else np.random.Generator
+    jitted = jitml.jit(f)
+    for mine, theirs in zip(map(kind, bits()), map(kind, bits())):
+        for _ in range(2):
+            compare(jitted(mine) if target == "compiled" else run_traced(f, mine), f(theirs))
+            assert states([mine]) == states([theirs])
+    if target == "compiled":
+        assert "Generator." not in jitted.explain(kind(bits()[0])) and "RandomState." not in jitted.explain(kind(bits()[0]))
+
+
+def walk(rng: Any, steps: int) -> Any:
+    place, turns = 0, 0
+    for _ in range(steps):
+        place += 1 if rng.random() < 0.5 else -1
+        if place > 3:
+            turns += rng.integers(0, place)
+            place = 0
+    return place, turns
+
+
+def shuffled(rng: Any, x: Array) -> Array:
+    for i in range(len(x) - 1, 0, -1):
+        j = rng.integers(0, i + 1)
+        x[i], x[j] = x[j], x[i]
+    return x
+
+
+def blocks(rng: Any, n: int) -> Any:
+    inside = total = 0
+    while total < 5 * n:
+        x, y = rng.random(n), rng.random(n)
+        inside += np.count_nonzero(x * x + y * y < 1.0)
+        total += n
+    return inside
+
+
+@pytest.mark.parametrize(
+    "f, more", [(walk, 50), (shuffled, np.arange(20.0)), (blocks, 30000)], ids=["walk", "shuffled", "blocks"]
+)
+def test_native_draws_in_loops(f: Callable[..., Any], more: Any, target: str) -> None:
+    jitted = jitml.jit(f)
+    for kind in (np.random.PCG64, np.random.MT19937):
+        mine, theirs = np.random.Generator(kind(2)), np.random.Generator(kind(2))
+        for _ in range(2):
+            args, expected = (mine, copy.deepcopy(more)), f(theirs, copy.deepcopy(more))
+            compare(jitted(*args) if target == "compiled" else run_traced(f, *args), expected)
+            assert states([mine]) == states([theirs])
+    if target == "compiled":
+        assert "Generator." not in jitted.explain(np.random.default_rng(1), copy.deepcopy(more))
+
+
+def test_scalar_draws_in_a_loop_are_part_of_its_kernel() -> None:
+    lowered = jitml.jit(walk).lower(np.random.default_rng(1), 50)
+    assert not any(isinstance(step, Call) for step in lowered.program.kernels.steps) and "draw r0: f64" in lowered.kernels
+
+
+def test_a_generator_is_locked_while_a_program_draws() -> None:
+    rng = np.random.default_rng(1)
+    f = jitml.jit(lambda rng: rng.random(1000).sum())
+    f(rng)
+    with concurrent.futures.ThreadPoolExecutor(1) as other, rng.bit_generator.lock:
+        running = other.submit(f, rng)
+        with pytest.raises(concurrent.futures.TimeoutError):
+            running.result(timeout=0.05)
+        rng.bit_generator.lock.release()
+        assert running.result(timeout=10) > 0
+        rng.bit_generator.lock.acquire()
+
+
+def test_a_failed_call_has_drawn_nothing() -> None:
+    """Limits that only the run knows: NumPy raises, after as many draws as it makes itself."""
+
+    def f(rng: Any, x: Array) -> Array:
+        total = 0
+        for i in range(len(x)):
+            total += rng.integers(0, int(x[i]))
+        return total
+
+    mine, theirs = np.random.default_rng(0), np.random.default_rng(0)
+    jitted = jitml.jit(f)
+    assert jitted(mine, np.array([3, 4, 5])) == f(theirs, np.array([3, 4, 5]))
+    for g, rng in ((jitted, mine), (f, theirs)):
+        with pytest.raises(ValueError, match=r"low >= high|high <= 0"):
+            g(rng, np.array([3, 0, 5]))
+    assert states([mine]) == states([theirs])
 
 
 def test_sizes_and_aliases_are_guarded(target: str) -> None:
@@ -170,3 +294,12 @@ def test_sizes_and_aliases_are_guarded(target: str) -> None:
         again = copy.deepcopy(one)
         compare(g(one, one, X), two(again, again, X))
     assert len(g.variants) == 2
+
+
+def test_what_is_not_native_is_drawn_by_python() -> None:
+    graph = jitml.jit(walk).lower(np.random.default_rng(1), 50).graph
+    kernels = fuse(graph, machine=Machine(draws=frozenset()))
+    assert "host(" in show_program(kernels) and "draw r" not in show_program(kernels)
+    mine, theirs = np.random.default_rng(4), np.random.default_rng(4)
+    assert tuple(map(int, run(plan(kernels), [np.array(id(mine))]))) == walk(theirs, 50)
+    assert states([mine]) == states([theirs])

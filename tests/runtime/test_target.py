@@ -7,7 +7,8 @@ import os
 import pytest
 
 from jitml.codegen.target import AARCH64, X86_64, X86_64_V3, X86_64_V4, Target
-from jitml.runtime.target import host_caches, host_machine, host_target, target_machine, thread_limit, usable_cores
+from jitml.runtime.machine import host_machine
+from jitml.runtime.target import host_caches, host_target, target_machine, thread_limit, usable_cores
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from jitml.fusion.interpret import compile_kernel
 from jitml.fusion.loops import Buffer, Expr, Kernel
 from jitml.fusion.program import Call, Region
 from jitml.fusion.sizes import evaluate
+from jitml.ir import ops
+from jitml.ir.ops.random import DISTRIBUTIONS, routine
 from jitml.memory.program import Place, Program
 
 Array = np.ndarray[Any, Any]
@@ -171,10 +173,21 @@ def _argsort(call: Call, memory: _Memory) -> None:
     memory.live(call.writes[0])[...] = np.argsort(memory.live(call.reads[0]), axis=call.params["axis"], kind=call.params["kind"])
 
 
+def _random(call: Call, memory: _Memory) -> None:
+    numbers = memory.whole(call.writes[1])
+    legacy, dtype = call.params["routine"].startswith("jitml_legacy_"), numbers.dtype
+    (kind,) = (d for d in DISTRIBUTIONS if routine(d, legacy, dtype) == call.params["routine"])
+    address, *rest = (int(memory.whole(name)) for name in call.reads)
+    count = rest.pop() if call.params["count"] is None else call.params["count"]
+    drawn = ops.random.evaluate(address, *rest, distribution=kind, legacy=legacy, shape=(count,), dtype=dtype)[1]
+    memory.whole(call.writes[0])[...] = address
+    numbers.reshape(-1)[:count] = drawn
+
+
 def _host(call: Call, memory: _Memory) -> None:
     results = call.params["function"].call(*map(memory.whole, call.reads))
     for name, result in zip(call.writes, results):
         memory.whole(name)[...] = result
 
 
-_CALLS = {"gemm": _gemm, "copy": _copy, "sort": _sort, "argsort": _argsort, "host": _host}
+_CALLS = {"gemm": _gemm, "copy": _copy, "sort": _sort, "argsort": _argsort, "random": _random, "host": _host}

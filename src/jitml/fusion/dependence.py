@@ -20,6 +20,7 @@ from jitml.fusion.loops import (
     Buffer,
     Cell,
     Const,
+    Draw,
     Expr,
     If,
     Kernel,
@@ -203,7 +204,7 @@ class _Collector:
                         symbol = path if loops else (_SYMBOL - len(self.limits),)
                         self.limits[symbol] = self.interval(value) or (-_FAR, _FAR)
                         self.forms[name] = {_CONSTANT: 0, symbol: 1}
-                case Cell(name):
+                case Cell(name) | Draw(name):
                     self.forms[name] = None
                 case Loop(index, start, _, step, _, body):
                     self.enter(path, stmt)

@@ -23,6 +23,7 @@ from jitml.fusion.loops import (
     Cell,
     Check,
     Const,
+    Draw,
     Expr,
     If,
     Kernel,
@@ -38,6 +39,7 @@ from jitml.fusion.loops import (
 )
 from jitml.fusion.printer import INFIX
 from jitml.ir.op import OPS
+from jitml.ir.ops.random import DISTRIBUTIONS, routine
 from jitml.ir.types import DType
 
 Array = np.ndarray[Any, Any]
@@ -135,6 +137,13 @@ def _require(condition: Any, error: str, message: str, *values: Any) -> None:
     raise getattr(builtins, error)(message.format(*shown))
 
 
+def _draw(name: str, dtype: DType, *args: Any) -> Any:
+    legacy = name.startswith("jitml_legacy_")
+    (distribution,) = (d for d in DISTRIBUTIONS if routine(d, legacy, dtype) == name)
+    _, number = OPS["random"].evaluate(*args, distribution=distribution, legacy=legacy, shape=(), dtype=dtype)
+    return number[()]
+
+
 def _scratch(shape: tuple[int, ...], dtype: DType) -> Array:
     """Memory full of garbage, so that reading before writing shows."""
     scratch = np.empty(shape, dtype)
@@ -146,7 +155,7 @@ def _indices(start: Any, stop: Any, step: int) -> Iterator[Any]:
     return map(np.int64, range(int(start), int(stop), step))
 
 
-_RUNTIME = {f.__name__: f for f in (_load, _store, _apply, _fold, _require, _scratch, _indices)} | {"np": np}
+_RUNTIME = {f.__name__: f for f in (_load, _store, _apply, _fold, _require, _draw, _scratch, _indices)} | {"np": np}
 
 
 # -------------------------------------------------------------------------------------------------- writing Python
@@ -204,6 +213,8 @@ class _Writer:
                 self.line(depth, f"_store({buffer!r}, b_{buffer}, ({self.list(at)}), {self.expr(value)}, {ufunc})")
             case Let(name, value):
                 self.line(depth, f"v_{name} = {self.expr(value)}")
+            case Draw(name, routine, args, dtype):
+                self.line(depth, f"v_{name} = _draw({routine!r}, {self.share(dtype)}, {self.list(args)})")
             case Cell(name, init):
                 self.own.add(name)
                 self.line(depth, f"v_{name} = {self.expr(init)}")

@@ -1,6 +1,6 @@
 """The kernel IR on one page: loop nests over index expressions.
 
-Four expressions (`Const`, `Var`, `Apply`, `Load`) and nine statements. Index expressions are ordinary i64 expressions;
+Four expressions (`Const`, `Var`, `Apply`, `Load`) and ten statements. Index expressions are ordinary i64 expressions;
 "affine" is a view computed on demand (`affine`). The scalar functions of `Apply` are the pointwise ops of `jitml.ir` by
 name, so a back end supplies one emitter per name and knows nothing of arrays. `show`, `parse`, `verify` and
 `interpret` of kernels stand in the files of those names beside this one.
@@ -198,6 +198,16 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
+class Draw:
+    """A name for a random number, drawn here from the generator at an address: `routine` of `ir/ops/random.py`."""
+
+    name: str
+    routine: str
+    args: tuple[Expr, ...]  # the address and limits
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
 class If:
     condition: Expr
     then: tuple[Stmt, ...]
@@ -253,7 +263,7 @@ class Block:
         return body
 
 
-Stmt: TypeAlias = Loop | While | Store | Let | Cell | Update | If | Alloc | Check
+Stmt: TypeAlias = Loop | While | Store | Let | Draw | Cell | Update | If | Alloc | Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +374,8 @@ def expressions(stmt: Stmt) -> Iterator[Expr]:
         case Store(_, at, value):
             yield from at
             yield value
+        case Draw(args=args):
+            yield from args
         case Loop(_, start, stop):
             yield start
             yield stop

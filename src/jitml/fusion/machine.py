@@ -7,6 +7,7 @@ same on every machine; and without a library's sorts, equal elements keep their 
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 
@@ -23,6 +24,7 @@ class Machine:
         parallel_ns: the least serial work, in ns, for which waking a second thread pays.
         grain_ns: the least work, in ns, to hand to a thread at once.
         has_sorts: whether a library sorts rows (the calls `sort` and `argsort`).
+        draws: what random numbers are drawn natively (`ir.ops.random.routine`; None: all that there are), not by Python.
         rolls: whether loops over single elements become one kernel (tests compare with regions of kernels).
     """
 
@@ -38,6 +40,7 @@ class Machine:
     parallel_ns: float = 50_000.0
     grain_ns: float = 20_000.0
     has_sorts: bool = True
+    draws: Container[str] | None = None
     rolls: bool = True
 
     @property

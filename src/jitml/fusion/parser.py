@@ -22,6 +22,7 @@ from jitml.fusion.loops import (
     Check,
     Combine,
     Const,
+    Draw,
     Expr,
     If,
     Kernel,
@@ -252,6 +253,8 @@ class _Parser:
                 return Let(*self.definition())
             case "cell":
                 return Cell(*self.definition())
+            case "draw":
+                return self.draw()
             case "check":
                 return self.check()
         if self.accept("["):
@@ -298,6 +301,16 @@ class _Parser:
             raise ParseError(f"{name} is {dtype}, its value {value.dtype}")
         self.dtypes[name] = dtype
         return name, value
+
+    def draw(self) -> Draw:
+        name = self.name()
+        self.expect(":")
+        dtype = self.dtype()
+        self.expect("=")
+        routine = self.name()
+        self.expect("(")
+        self.dtypes[name] = dtype
+        return Draw(name, routine, self.sequence(self.expression, ")"), dtype)
 
     def combine(self) -> Combine | None:
         combine = self.next() if self.token in _COMBINES else None

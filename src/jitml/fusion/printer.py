@@ -23,6 +23,7 @@ from jitml.fusion.loops import (
     Cell,
     Check,
     Const,
+    Draw,
     Expr,
     If,
     Kernel,
@@ -129,6 +130,8 @@ def _show_line(stmt: Stmt) -> str:
             return f"{buffer}[{_list(at)}] {combine or ''}= {show_expr(value)}"
         case Let(name, value):
             return f"let {name}: {dtype_name(value.dtype)} = {show_expr(value)}"
+        case Draw(name, routine, args, dtype):
+            return f"draw {name}: {dtype_name(dtype)} = {routine}({_list(args)})"
         case Cell(name, init):
             return f"cell {name}: {dtype_name(init.dtype)} = {show_expr(init)}"
         case Update(cell, value, combine):

@@ -10,7 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jitml.fusion.dependence import Access, Accesses, Form, Path, accesses, coincide_only_together
-from jitml.fusion.loops import Alloc, Cell, Kernel, Let, Load, Loop, Stmt, Store, Update, Var, expressions, walk, walk_expression
+from jitml.fusion.loops import (
+    Alloc,
+    Cell,
+    Draw,
+    Kernel,
+    Let,
+    Load,
+    Loop,
+    Stmt,
+    Store,
+    Update,
+    Var,
+    expressions,
+    walk,
+    walk_expression,
+)
 
 
 def races(kernel: Kernel) -> Iterator[str]:
@@ -23,12 +38,14 @@ def races(kernel: Kernel) -> Iterator[str]:
 
 def loop_races(loop: Loop, path: Path, known: Accesses) -> Iterator[str]:
     """Why the iterations of one loop must run in order."""
+    if any(isinstance(s, Draw) for s in walk(loop.body)):
+        yield "random numbers are drawn in order"
     yield from _cell_races(loop)
     yield from _memory_races(loop, path, known)
 
 
 def _cell_races(loop: Loop) -> Iterator[str]:
-    own = {s.name for s in walk(loop.body) if isinstance(s, (Cell, Let))}
+    own = {s.name for s in walk(loop.body) if isinstance(s, (Cell, Draw, Let))}
     own |= {s.index for s in walk(loop.body) if isinstance(s, Loop)}
     updated = {s.cell for s in walk(loop.body) if isinstance(s, Update) and s.cell not in own}
     for stmt in walk(loop.body):

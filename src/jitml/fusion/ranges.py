@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from jitml.fusion.loops import Apply, Const, Expr, If, Load, Loop, Update, Var, walk, walk_expression
+from jitml.fusion.loops import Apply, Const, Draw, Expr, If, Load, Loop, Update, Var, walk, walk_expression
 from jitml.ir.types import BOOL, I64, DType, is_integer
 
 Sum: TypeAlias = dict[Hashable, Fraction]  # atom -> coefficient; None -> the constant
@@ -88,6 +88,10 @@ class Ranges:
             return
         least, most = Ranges({}).bounds(value) if is_integer(value.dtype) else (None, None)
         self.forget(name, None if least is None else Const(least), None if most is None else Const(most))
+
+    def draw(self, stmt: Draw) -> None:
+        """A random number: of integers, the limits are known."""
+        self.forget(stmt.name, *(stmt.args[1:] if stmt.dtype == I64 else ()))
 
     def forget(self, name: str, least: Expr | None = None, most: Expr | None = None) -> None:
         """A name of which nothing is known but perhaps bounds: a cell."""

@@ -21,6 +21,7 @@ from jitml.fusion.loops import (
     Cell,
     Check,
     Const,
+    Draw,
     Expr,
     If,
     Kernel,
@@ -243,6 +244,11 @@ class _Verifier:
                 self.ranges.define(name, value)
                 if isinstance(value, Load) and not value.at and not around:
                     self.places.add(name)
+            case Draw(name, _, args, dtype):
+                for arg in args:
+                    self.expect(arg, I64, "what a draw takes")
+                self.name(name, dtype, frozenset())
+                self.ranges.draw(stmt)
             case Cell(name, init):
                 self.name(name, init.dtype, self.origin(init))
                 self.cells.add(name)
@@ -321,7 +327,7 @@ class _Verifier:
             match stmt:
                 case Let(name, value) if _names(value) & varying or _loads(value):
                     varying.add(name)
-                case Cell(name):
+                case Cell(name) | Draw(name):
                     varying.add(name)
         return bool((_names(loop.start) | _names(loop.stop)) & varying)
 

@@ -30,7 +30,7 @@ def raised_by(node: Node) -> int:
     """The errors that a node can raise: what is not known is taken to raise all."""
     if node.op.name in _RAISED:
         return _RAISED[node.op.name]
-    if node.op.family in ("index_maps", "indexed", "dynamic", "host") or node.op.name in _MOVES:
+    if node.op.family in ("index_maps", "indexed", "dynamic", "host", "random") or node.op.name in _MOVES:
         return 0
     return ALL if any(v.dtype.kind == "f" for v in (*node.inputs, *node.outputs)) else 0
 

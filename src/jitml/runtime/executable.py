@@ -1,13 +1,13 @@
 """What does a caller hold once a program is compiled?  An `Executable`: call it with arrays, get arrays.
 
-Here emitted code is made native, bound to what it calls (the thread pool, BLAS, sorts, the arena) and given a way in. Guards,
-conversions and containers of arguments are dispatch's business: an executable takes exactly the arrays it was compiled for.
+Here emitted code is made native, bound to what it calls (the thread pool, BLAS, sorts, draws, the arena) and given a way in.
+Guards, conversions and containers of arguments are dispatch's business: an executable takes exactly the arrays it was compiled
+for.
 """
 
 from __future__ import annotations
 
 import ctypes
-import functools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -32,6 +32,7 @@ from jitml.runtime.arena import arenas, release_arena
 from jitml.runtime.blas import GATES, blas_address, blas_gates
 from jitml.runtime.floating import Errors, Watch
 from jitml.runtime.host import HostCalls
+from jitml.runtime.random import Drawing, random_address
 from jitml.runtime.sorting import sort_address
 from jitml.runtime.stub import native_calls, native_function
 from jitml.runtime.target import host_target, thread_limit
@@ -51,6 +52,7 @@ def compile_program(
     threads: int | None = None,
     fastmath: frozenset[str] = frozenset(),
     errors: Errors | None = None,
+    generators: Sequence[int] = (),
 ) -> Executable:
     """Native code for a program on this machine.
 
@@ -59,9 +61,10 @@ def compile_program(
         threads: the most threads it may use; default: JITML_NUM_THREADS, or the cores this process may run on.
         fastmath: LLVM's fast-math flags to allow; none means IEEE arithmetic.
         errors: what is known of the program's floating-point errors, if it is to look for them; else none are reported.
+        generators: positions of the inputs that are addresses of generators of random numbers.
     """
     module = emit_program(program, cpu=host_target(), fastmath=fastmath)
-    return Executable(program, module, threads or thread_limit(), errors)
+    return Executable(program, module, threads or thread_limit(), errors, generators)
 
 
 class Executable:
@@ -71,7 +74,14 @@ class Executable:
     input; it returns the outputs as a list of new arrays, with the caller's own array for an aliased output.
     """
 
-    def __init__(self, program: Program, module: Module, threads: int, errors: Errors | None = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        module: Module,
+        threads: int,
+        errors: Errors | None = None,
+        generators: Sequence[int] = (),
+    ) -> None:
         kernels = program.kernels
         self.program, self.module, self.threads = program, module, threads
         self._inputs = [kernels.buffers[name] for name in kernels.inputs]
@@ -84,9 +94,10 @@ class Executable:
         run = self._link_native() if native_calls() else self._link_portable()
         self._watch = Watch(run, tuple(self._aliases.values()), errors) if errors is not None else None
         # Flags cost a look after the call; only arrays that are written need care before it.
-        self._run: Callable[..., Any] = self._watch if self._watch and (self._aliases or self._hosts.draws) else run
-        if self._hosts.draws:
-            self._run = functools.partial(self._hosts.run_drawing, self._run)
+        draws = bool(generators) or self._hosts.draws
+        self._run: Callable[..., Any] = self._watch if self._watch and (self._aliases or draws) else run
+        if draws:
+            self._run = Drawing(self._run, generators, locks=not module.hosts)
         if program.arena_size > _LARGE_ARENA:
             weakref.finalize(self, release_arena).atexit = False
 
@@ -168,6 +179,8 @@ class Executable:
                 addresses[name] = blas_gates()[name]
             elif name.startswith(("jitml_sort_", "jitml_argsort_")):
                 addresses[name] = sort_address(name)
+            elif name.startswith("jitml_"):
+                addresses[name] = random_address(name)
             elif name.endswith("_"):  # a Fortran name
                 addresses[name] = blas_address(name)
             # Anything else is libm's: the linker finds it in the process, and says so if it does not.

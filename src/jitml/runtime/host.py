@@ -1,8 +1,5 @@
 """How does a compiled program call Python?  `HostCalls`: one native function for each program, which wraps its buffers.
 
-Generators of random numbers are drawn from in place; should the call be left to the plain function after all, they get their
-state from before it back.
-
 A function gets arrays over the program's own memory, copied nowhere; what it returns is copied into the program's buffers. If it
 raises, or returns something unforeseen, the program ends there, and the plain function answers the call instead.
 """
@@ -11,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,6 @@ import numpy as np
 from jitml.codegen.llvm.kernel import HostStep
 from jitml.errors import FailedCheck
 from jitml.fusion.loops import Buffer
-from jitml.ir.ops.host import generator_at, keeping_made
 from jitml.runtime.arena import PutAside
 
 Array = np.ndarray[Any, Any]
@@ -47,34 +43,13 @@ class HostCalls:
 
     @property
     def draws(self) -> bool:
-        """Whether any of them draws from a generator."""
-        return any(function.draws for function, _, _ in self._calls)
-
-    def run_drawing(self, run: Callable[..., Any], *args: Any) -> Any:
-        """Run the program; if it fails, what it has drawn counts as not drawn."""
-        before, self._thread.states = getattr(self._thread, "states", None), {}
-        try:
-            with keeping_made():
-                result = run(*args)
-            if (type(result) is tuple and len(result) > 2) or isinstance(result, FailedCheck):
-                for generator, state in self._thread.states.values():
-                    _set_state(generator, state)
-            return result
-        finally:
-            self._thread.states = before
-
-    def _note_state(self, address: int) -> None:
-        states = self._thread.states
-        if address not in states:
-            generator = generator_at(address)
-            states[address] = (generator, _get_state(generator))
+        """Whether any of them draws from a generator, or makes one."""
+        return any(function.draws or function.makes for function, _, _ in self._calls)
 
     def _run(self, number: int, pointers: Any) -> int:
         function, count, views = self._calls[number]
         try:
             arrays = [view.at(pointers[n]) for n, view in enumerate(views)]
-            if function.draws:
-                self._note_state(int(arrays[0]))
             with PutAside():
                 results = function.call(*arrays[:count])
             for target, result in zip(arrays[count:], results):
@@ -83,17 +58,6 @@ class HostCalls:
             self._thread.error = error
             return 1
         return 0
-
-
-def _get_state(generator: Any) -> Any:
-    return generator.get_state(legacy=False) if isinstance(generator, np.random.RandomState) else generator.bit_generator.state
-
-
-def _set_state(generator: Any, state: Any) -> None:
-    if isinstance(generator, np.random.RandomState):
-        generator.set_state(state)
-    else:
-        generator.bit_generator.state = state
 
 
 class View:

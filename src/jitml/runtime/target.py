@@ -15,13 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from jitml.codegen.target import Target
 from jitml.config import CONFIG
-from jitml.fusion.machine import Machine
-from jitml.runtime.sorting import has_sorts
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
-
-CUT_FOR = 8  # cores
 
 
 @cache
@@ -78,17 +74,6 @@ def host_caches() -> Caches:
             sizes[f"l{level}"] = int(size[:-1]) << 10
     known = {name: size for name, size in sizes.items() if name in ("l1", "l2", "l3")}
     return Caches(**known)
-
-
-@cache
-def host_machine() -> Machine:
-    """The host as fusion's cost model sees it.
-
-    Loops are cut for `CUT_FOR` cores whatever their number is: how a sum is cut shows in its last bits, and these must not
-    depend on JITML_NUM_THREADS or on where the scheduler lets the process run.
-    """
-    caches, target = host_caches(), host_target()
-    return Machine(CUT_FOR, target.vector_bytes, caches.l1, caches.l2, caches.l3, has_sorts=has_sorts())
 
 
 @cache

@@ -7,7 +7,7 @@ they differ in a later call, that call is left to the plain function.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,7 @@ def record(op: Op, name: str, function: Callable[..., Any], args: Any, kwargs: d
     """Record that the program calls a function, and give the traced result."""
     form, operands = _take_apart(name, args, kwargs)
     host_function, result, examples = _try_out(name, function, form, operands, draws)
-    values = op(*operands, function=host_function)
+    values = op(*operands, function=replace(host_function, makes=op is ops.draw and not draws))
     remember(values, examples)
     return result.join(list(zip(values, examples)), lambda kind, pair: _show(kind, *pair))
 

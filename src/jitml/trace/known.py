@@ -23,7 +23,7 @@ def constant_of(value: Value) -> np.ndarray[Any, Any] | None:
     order: dict[Node, None] = {}
     alias: dict[Value, Value] = {}
     for v, made in _origins(value, trace, alias):
-        if made is not None and made.op.family == "host":
+        if made is not None and made.op.family in ("host", "random"):
             return None
         if made is not None:
             order[made] = None

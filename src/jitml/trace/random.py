@@ -1,4 +1,5 @@
-"""How does a function draw random numbers?  From the very generator, through NumPy, each time the program comes by.
+"""How does a function draw random numbers?  From the very generator, each time the program comes by: natively (`draws.py`), or
+through NumPy.
 
 `TracedGenerator` stands for a generator: an argument, a global, the one behind `np.random.rand`, or one that the function makes.
 Its storage holds the generator's address, and every draw (`ops.draw`) replaces that by its own result: so draws keep their order,
@@ -20,6 +21,7 @@ from jitml.ir.graph import Value
 from jitml.ir.ops.host import MADE, generator_at
 from jitml.ir.types import I64
 from jitml.trace.context import Trace, active_trace, unsupported
+from jitml.trace.draws import native_draw
 from jitml.trace.host import Slot
 from jitml.trace.hostcalls import record
 from jitml.trace.numbers import TracedNumber
@@ -76,7 +78,9 @@ class Draw:
             if type(target) is not TracedArray:
                 unsupported(f"{self.name}(out=...) fills arrays only")
             kwargs |= {"size": target.shape, "dtype": target.dtype.type} if self.name != "permuted" else {}
-        result = self._draw(getattr(self.generator.kind, self.name), args, kwargs)
+        result = native_draw(self.generator.storage, self.generator.kind, self.name, args, kwargs)
+        if result is None:
+            result = self._draw(getattr(self.generator.kind, self.name), args, kwargs)
         if target is None:
             return result
         assign(target, read(result))

@@ -1,6 +1,6 @@
 """How are library calls written?  Products go to BLAS (`blas.py`), or to a nest of our own where a call is not worth it.
 
-Sorts go to functions that the runtime supplies (`sorting.py`), host calls to Python (`host.py`).
+Sorts (`sorting.py`) and random numbers (`random.py`) go to functions that the runtime supplies, host calls to Python (`host.py`).
 Copies, products that are too small for a call, outer products and empty sums are ordinary kernels.
 """
 
@@ -13,6 +13,7 @@ from jitml.codegen.llvm.gram import emit_gram, is_gram
 from jitml.codegen.llvm.host import emit_host
 from jitml.codegen.llvm.kernel import Unit, emit_kernel
 from jitml.codegen.llvm.product import Product
+from jitml.codegen.llvm.random import emit_random
 from jitml.codegen.llvm.sorting import emit_sort
 from jitml.errors import UnsupportedError
 from jitml.fusion.loops import Apply, Const, Expr, Kernel, Kind, Load, Loop, Stmt, Store, Var, floor_divide
@@ -40,6 +41,8 @@ def emit_call(unit: Unit, call: Call, symbol: str, program: KernelProgram, group
             kernel = product.kernel(call)
         case "sort" | "argsort":
             return emit_sort(unit, call, symbol, buffers, groups)
+        case "random":
+            return emit_random(unit, call, symbol)
         case "host":
             return emit_host(unit, call, symbol, buffers)
         case _:

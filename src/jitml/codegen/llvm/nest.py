@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 
 from jitml.codegen.llvm.access import COMBINES, Accesses, Memory
-from jitml.codegen.llvm.builder import Operand
+from jitml.codegen.llvm.builder import Operand, llvm_type
 from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
+from jitml.codegen.llvm.operand import c_type
 from jitml.codegen.target import Target
 from jitml.errors import LoweringError
-from jitml.fusion.loops import Alloc, Cell, Check, Const, If, Let, Loop, Stmt, Store, Update, While, children, walk
+from jitml.fusion.loops import Alloc, Cell, Check, Const, Draw, If, Let, Loop, Stmt, Store, Update, While, children, walk
 from jitml.ir.types import I64
 
 
@@ -66,6 +67,8 @@ class Nest(Accesses):
                 self.store(stmt)
             case Let():
                 self._let(stmt)
+            case Draw():
+                self.draw(stmt)
             case Cell(name, init):
                 value = self.value(init)
                 self.scope[name] = value if self.lanes is None else self.widen(value, self.lanes.count)
@@ -89,6 +92,21 @@ class Nest(Accesses):
             self.bind(stmt.name, self.linear(stmt.value))
         else:
             self.scope[stmt.name] = self.value(stmt.value)
+
+    def draw(self, stmt: Draw) -> None:
+        """One number, drawn right here."""
+        b, args = self.builder, ", ".join(f"i64 {self.value(arg).names[0]}" for arg in stmt.args)
+        kind = c_type(stmt.dtype)
+        b.module.declare(f"{kind} @{stmt.routine}({', '.join(['i64'] * len(stmt.args))})")
+        name = b.define(f"call {kind} @{stmt.routine}({args})")
+        if kind != llvm_type(stmt.dtype):
+            name = b.define(f"trunc {kind} {name} to {llvm_type(stmt.dtype)}")
+        drawn = self.function.pin(Operand(stmt.dtype, 1, (name,)), self.function.here.depth)
+        self.linears.pop(stmt.name, None)
+        if stmt.dtype == I64:
+            self.bind(stmt.name, self.atom(drawn))
+        else:
+            self.scope[stmt.name] = drawn
 
     def _update(self, stmt: Update) -> None:
         old, new = self.scope[stmt.cell], self.value(stmt.value)

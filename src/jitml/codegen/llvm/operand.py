@@ -52,6 +52,11 @@ def llvm_type(dtype: DType, lanes: int = 1) -> str:
     return element if lanes == 1 else f"<{lanes} x {element}>"
 
 
+def c_type(dtype: DType) -> str:
+    """The type of such a number in calls of C functions, whose bool is a byte."""
+    return "i8" if dtype == BOOL else llvm_type(dtype)
+
+
 def literal(value: bool | int | float, dtype: DType) -> str:
     """A constant's text: hex bits for floats (exact, and the only form for nan and inf), signed decimals for integers.
 

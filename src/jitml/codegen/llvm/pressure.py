@@ -12,6 +12,7 @@ from jitml.fusion.loops import (
     Apply,
     Cell,
     Const,
+    Draw,
     Expr,
     If,
     Let,
@@ -45,12 +46,12 @@ def registers_needed(body: Sequence[Stmt]) -> int:
                     last_use[part.name] = position
         if isinstance(stmt, Update):
             last_use[stmt.cell] = len(statements)  # carried round the loop
-    own = {stmt.name for stmt in statements if isinstance(stmt, (Let, Cell))}
+    own = {stmt.name for stmt in statements if isinstance(stmt, (Let, Draw, Cell))}
     alive = {stmt.cell for stmt in statements if isinstance(stmt, Update)} - own  # accumulators from outside
     busiest = 1
     for position, stmt in enumerate(statements):
         busiest = max(busiest, len(alive) + max(map(_need, expressions(stmt)), default=0))
-        if isinstance(stmt, (Let, Cell)):
+        if isinstance(stmt, (Let, Draw, Cell)):
             alive.add(stmt.name)
         alive = {name for name in alive if last_use.get(name, -1) > position}
     return busiest

@@ -21,6 +21,7 @@ from jitml.fusion.loops import (
     Alloc,
     Cell,
     Combine,
+    Draw,
     Expr,
     Let,
     Load,
@@ -67,8 +68,8 @@ class VectorNest(Nest):
         varying = {loop.index}
         for stmt in walk(loop.body):
             own = None
-            if isinstance(stmt, (Alloc, While)):
-                return False  # one scratch, or one test, but many lanes at once
+            if isinstance(stmt, (Alloc, Draw, While)):
+                return False  # one scratch, one generator or one test, but many lanes at once
             if isinstance(stmt, (Let, Cell)):
                 varying.add(stmt.name)
             if isinstance(stmt, Loop) and _names(stmt.start, stmt.stop) & varying:

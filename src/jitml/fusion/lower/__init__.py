@@ -8,6 +8,7 @@ from jitml.fusion.lower import (  # noqa: F401
     index_maps,
     indexed,
     pointwise,
+    random,
     regions,
     sorting,
 )

@@ -6,5 +6,6 @@ from jitml.ir.ops.host import *  # noqa: F403
 from jitml.ir.ops.index_maps import *  # noqa: F403
 from jitml.ir.ops.indexed import *  # noqa: F403
 from jitml.ir.ops.pointwise import *  # noqa: F403
+from jitml.ir.ops.random import *  # noqa: F403
 from jitml.ir.ops.reductions import *  # noqa: F403
 from jitml.ir.ops.regions import *  # noqa: F403

@@ -36,7 +36,8 @@ class HostFunction:
     name: str
     call: Callable[..., tuple[np.ndarray[Any, Any], ...]] = field(repr=False)
     results: tuple[Aval, ...]
-    draws: bool = False  # from a generator, whose state changes
+    draws: bool = False  # from the generator whose address is the first operand
+    makes: bool = False  # a generator
     serial: int = field(default_factory=lambda: next(_serial))
 
     def __post_init__(self) -> None:

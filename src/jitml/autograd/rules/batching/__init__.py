@@ -1,5 +1,5 @@
 """The batching rules, a file a family; importing this package fills the table."""
 
-from jitml.autograd.rules.batching import contraction, dynamic, host, index_maps, indexed, pointwise, reductions, regions
+from jitml.autograd.rules.batching import contraction, dynamic, host, index_maps, indexed, pointwise, random, reductions, regions
 
-__all__ = ["contraction", "dynamic", "host", "index_maps", "indexed", "pointwise", "reductions", "regions"]
+__all__ = ["contraction", "dynamic", "host", "index_maps", "indexed", "pointwise", "random", "reductions", "regions"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jitml.fusion.loops import Alloc, Buffer, Const, Kernel, Load, Store, walk, walk_expressions
-from jitml.fusion.lower.rolled import arrays, regions  # noqa: F401  # fill `rolled`
+from jitml.fusion.lower.rolled import arrays, random, regions  # noqa: F401  # fill `rolled`
 from jitml.fusion.lower.rolled.body import Array, Body, Held, Memories, rolled
 from jitml.fusion.lower.rolled.checks import with_checks_outside
 from jitml.fusion.lower.rolled.lanes import with_lanes
@@ -53,7 +53,7 @@ def roll(
     """
     writer = Writer(b.name for b in (*reads, *writes))
     memories = Memories((*reads, *writes), new_constant)
-    body = Body(writer, memories, {}, frozenset(b.name for b in writes))
+    body = Body(writer, memories, {}, frozenset(b.name for b in writes), machine)
     homes = _homes(node)
     operands: list[Held] = []
     updates: dict[str, str] = {}

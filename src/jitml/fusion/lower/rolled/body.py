@@ -22,6 +22,7 @@ from jitml.fusion.lower.points import Index, Point, Ranges, lowering
 from jitml.fusion.lower.rolled.order import NotRolled, in_order, is_single
 from jitml.fusion.lower.rolled.writer import Writer
 from jitml.fusion.lower.scalars import Scalar
+from jitml.fusion.machine import Machine
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, Sym
 from jitml.ir.graph import Graph, Node, Value
@@ -108,8 +109,10 @@ class Body:
         owned: memories that this body may write to.
     """
 
-    def __init__(self, writer: Writer, memories: Memories, sizes: Mapping[Sym, Expr], owned: frozenset[str]) -> None:
-        self.w, self.memories, self.sizes, self.owned = writer, memories, Extents(sizes), set(owned)
+    def __init__(
+        self, writer: Writer, memories: Memories, sizes: Mapping[Sym, Expr], owned: frozenset[str], machine: Machine
+    ) -> None:
+        self.w, self.memories, self.sizes, self.owned, self.machine = writer, memories, Extents(sizes), set(owned), machine
         self.b = writer.b
         self.ranges: Ranges = {}  # nothing that index maps could use
         self.axes: Mapping[str, Size] = {}

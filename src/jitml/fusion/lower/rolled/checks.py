@@ -18,6 +18,7 @@ from jitml.fusion.loops import (
     Cell,
     Check,
     Const,
+    Draw,
     Expr,
     If,
     Let,
@@ -61,7 +62,7 @@ def with_checks_outside(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
 def _before(loop: Loop) -> list[Stmt]:
     """The loop behind those of its checks that can stand before it, all of them skipped if it does not run."""
     lets: dict[str, Expr] = {}  # names of the body as expressions over the index and what is outside
-    own = {s.name for s in walk(loop.body) if isinstance(s, (Let, Cell))}
+    own = {s.name for s in walk(loop.body) if isinstance(s, (Let, Draw, Cell))}
     own |= {s.cell for s in walk(loop.body) if isinstance(s, Update)}
     kept: list[Stmt] = []
     ends: dict[Check, None] = {}

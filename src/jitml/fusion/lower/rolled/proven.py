@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jitml.fusion.loops import Alloc, Cell, Check, Expr, If, Let, Loop, Stmt, Update, While, walk
+from jitml.fusion.loops import Alloc, Cell, Check, Draw, Expr, If, Let, Loop, Stmt, Update, While, walk
 from jitml.fusion.monotone import courses
 from jitml.fusion.ranges import Ranges
 
@@ -44,6 +44,8 @@ class _Prover:
                 self.ranges.assume(condition)
             case Let(name, value):
                 self.ranges.define_now(name, value)
+            case Draw():
+                self.ranges.draw(stmt)
             case Cell(name, init):
                 self.inits[name] = init
                 self.forget(name)

@@ -1,0 +1,8 @@
+"""Random numbers depend on no value but their generator."""
+
+from __future__ import annotations
+
+from jitml.autograd.jvp import not_differentiable
+from jitml.ir import ops
+
+not_differentiable(ops.random)
