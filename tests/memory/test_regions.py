@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -25,14 +25,15 @@ ROWS, COLUMNS = 32, 16
 WHOLE = ROWS * COLUMNS * 8
 
 
-def planned(text: str, aliases: Mapping[int, int]) -> Program:
-    """The plan of a graph as regions of kernels; its answer is compared with the graph's."""
+def planned(text: str, aliases: Mapping[int, int], numbers: Sequence[int] = (9,)) -> Program:
+    """The plan of a graph as regions of kernels; its answer is compared with the graph's, for some values of integers."""
     graph = parse(text)
     rng = np.random.default_rng(0)
-    args = [np.asarray(rng.normal(size=v.shape) if v.dtype.kind == "f" else 9).astype(v.dtype) for v in graph.inputs]
     program = plan(fuse(run_passes(graph, check=True), aliases=aliases, machine=Machine(rolls=False)))
-    for got, expected in zip(run(program, [a.copy() for a in args]), interpret(graph, args), strict=True):
-        np.testing.assert_allclose(got, expected)
+    for n in numbers:
+        args = [np.asarray(rng.normal(size=v.shape) if v.dtype.kind == "f" else n).astype(v.dtype) for v in graph.inputs]
+        for got, expected in zip(run(program, [a.copy() for a in args]), interpret(graph, args), strict=True):
+            np.testing.assert_allclose(got, expected)
     return program
 
 
@@ -125,6 +126,76 @@ def test_a_stencil_in_place_copies_what_it_changes() -> None:
         {0: 1},
     )
     assert bytes_copied(body_of(program)) == (ROWS - 2) * (COLUMNS - 2) * 8
+
+
+def leapfrog(new: str) -> str:
+    """`before, now = now, 2 * now - before + neighbours(now)`, where `new` says into which array."""
+    part, array = f"f64[{ROWS},{COLUMNS - 2}]", f"f64[{ROWS},{COLUMNS}]"
+    return f"""
+        l: {part} = slice now {{start=(0, 0), step=(1, 1), stop=({ROWS}, {COLUMNS - 2})}}
+        m: {part} = slice now {{start=(0, 1), step=(1, 1), stop=({ROWS}, {COLUMNS - 1})}}
+        r: {part} = slice now {{start=(0, 2), step=(1, 1), stop=({ROWS}, {COLUMNS})}}
+        b: {part} = slice before {{start=(0, 1), step=(1, 1), stop=({ROWS}, {COLUMNS - 1})}}
+        s: {part} = add l r
+        t: {part} = sub m b
+        v: {part} = add s t
+        {new}
+        after: {array} = update_slice {"zero" if new else "before"} v {{start=(0, 1), step=(1, 1)}}"""
+
+
+def test_arrays_that_change_names_are_not_copied() -> None:
+    """However often they change, they end up where they belong. What is made of one at its own places is made in it."""
+    array, zero = f"f64[{ROWS},{COLUMNS}]", "z: f64[] = full {dtype=f64, shape=(), value=0.0}; zero: "
+    zero += f"{array} = broadcast z {{axes=(), shape=({ROWS}, {COLUMNS})}}"
+    for new in ("", zero):
+        text = f"""graph(n: i64[], a: {array}, b: {array}) {{
+          c: {array}, d: {array} = loop n a b {{carried=2}} body(i: i64[], before: {array}, now: {array}) {{
+            {leapfrog(new)}
+            return now after
+          }}
+          return c d }}"""
+        program = planned(text, {0: 1, 1: 2}, range(5))
+        assert bytes_copied(body_of(program)) == 0
+        assert program.arena_size == (64 + WHOLE if new else 64)
+
+
+def test_three_arrays_change_places_in_turn() -> None:
+    text = """graph(n: i64[], a: f64[64], b: f64[64], c: f64[64]) {
+      d: f64[64], e: f64[64], f: f64[64] = loop n a b c {carried=3} body(i: i64[], x: f64[64], y: f64[64], z: f64[64]) {
+        w: f64[64] = sin x
+        return y z w
+      }
+      return d e f }"""
+    program = planned(text, {0: 1, 1: 2, 2: 3}, range(8))
+    assert bytes_copied(body_of(program)) == 0
+    assert program.arena_size == 64
+
+
+@pytest.mark.parametrize("kind", ["loop", "while"])
+def test_what_is_made_anew_changes_places_with_what_it_was(kind: str) -> None:
+    """`x = A @ x`: two vectors, and no copy from one to the other."""
+    body = """v: f64[64,1] = reshape x {shape=(64, 1)}
+      w: f64[64,1] = dot_general m v {batch=((), ()), contract=((1,), (0,))}
+      z: f64[64] = reshape w {shape=(64,)}"""
+    arguments = "i: i64[], x: f64[64], n: i64[], m: f64[64,64]"
+    loops = {
+        "loop": f"y: f64[64] = loop n x n m {{carried=1}} body({arguments}) {{ {body}; return z }}",
+        "while": f"""k: i64[], y: f64[64] = while_ zero x n m {{carried=2}} test({arguments}) {{
+            b: bool[] = lt i n
+            return b
+          }} body({arguments}) {{
+            one: i64[] = full {{dtype=i64, shape=(), value=1}}
+            j: i64[] = add i one
+            {body}
+            return j z }}""",
+    }
+    text = f"""graph(x: f64[64], m: f64[64,64], n: i64[]) {{
+      zero: i64[] = full {{dtype=i64, shape=(), value=0}}
+      {loops[kind]}
+      return y }}"""
+    program = planned(text, {0: 0}, range(4))
+    copied = [step for step in body_of(program).steps if isinstance(step, Call) and step.name == "copy"]
+    assert all(body_of(program).buffers[step.writes[0]].size == 1 for step in copied)
 
 
 def test_what_is_read_before_an_update_runs_before_it() -> None:

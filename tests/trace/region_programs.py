@@ -791,3 +791,33 @@ def rows_stacked(x: Array) -> Any:
     for m in means:
         total += m
     return np.stack(rows, axis=1), total, [*means], rows[2], len(rows)
+
+
+def two_long(rng: np.random.Generator) -> tuple[Any, ...]:
+    return rng.random(200), rng.random(200) - 0.5
+
+
+@program(two_long, "l")
+def arrays_that_change_names(u, v):
+    for _ in range(5):
+        v[1:-1] = (u[:-2] + u[2:]) / 2
+        u, v = v, u
+    return u, v
+
+
+@program(two_long, "l")
+def three_arrays_in_turn(x, y):
+    z = x + y
+    for _ in range(7):
+        x, y, z = y, z, np.sin(x) + y[::-1]
+    return x, y, z
+
+
+@program(two_long, "w")
+def made_anew_until_it_settles(x, y):
+    change = 1.0
+    while change > 1e-3:
+        new = 0.5 * x + 0.25 * (np.roll(x, 1) + np.roll(x, -1))
+        change = np.max(np.abs(new - x))
+        x = new
+    return x, y

@@ -61,8 +61,13 @@ class _Run:
                     self.region(step, program.bodies[step.name], memory)
 
     def region(self, region: Region, bodies: Sequence[Program], memory: _Memory) -> None:
+        moves, at = region.moves, {name: memory.whole(name) for name in region.moves}
+
         def run(k: int) -> None:
-            inputs, outputs = ([memory.whole(name) for name in names[k]] for names in (region.arguments, region.results))
+            inputs, outputs = (
+                [at[name] if name in at else memory.whole(name) for name in names[k]]
+                for names in (region.arguments, region.results)
+            )
             arena = memory.whole(region.scratch) if region.scratch is not None else np.empty(0, np.uint8)
             arena[...] = _GARBAGE  # what an iteration leaves there, the next must not read
             self.program(bodies[k], _Memory(bodies[k], inputs, outputs, arena))
@@ -74,15 +79,20 @@ class _Run:
                     if region.index is not None:
                         memory.whole(region.index)[...] = k
                     run(0)
+                    at = {name: at[target] for name, target in moves.items()}
             case "while":
                 assert isinstance(region.control, str)
                 run(0)
                 while memory.whole(region.control):
                     run(1)
+                    at = {name: at[target] for name, target in moves.items()}
                     run(0)
             case "cond":
                 assert isinstance(region.control, str)
                 run(0 if memory.whole(region.control) else 1)
+        final = {name: at[name].copy() for name in region.carried if name in at}
+        for name, value in final.items():
+            memory.whole(name)[...] = value
 
 
 class _Memory:

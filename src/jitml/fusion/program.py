@@ -47,7 +47,8 @@ class Region:
 
     A body sees only its inputs: `arguments[k]` names the buffer of this program that each input of body k is, and
     `results[k]` the one that each output ends up in. What a body carries or updates stands in both, and the output
-    aliases the input; bodies have no constants.
+    aliases the input; bodies have no constants. Where a result is another buffer than the argument that it is to be,
+    `moves` says what becomes of both.
 
     index: the i64[] buffer that a loop sets before each iteration.
     updates: result -> the buffer whose contents it must hold when the step starts (as in `Kernel.updates`).
@@ -66,10 +67,34 @@ class Region:
     sources: tuple[Source, ...] = field(default=(), compare=False)
 
     @property
+    def carried(self) -> tuple[str, ...]:
+        """What is handed from one iteration to the next."""
+        match self.kind:
+            case "loop":
+                return self.arguments[0][1 : 1 + len(self.results[0])]
+            case "while":
+                return self.arguments[1][: len(self.results[1])]
+        return ()
+
+    @property
+    def moves(self) -> Mapping[str, str]:
+        """Buffer -> the one whose memory it has at the next iteration, of those that change places.
+
+        No element is moved for it. When the step ends, what is carried is back in its own memory.
+        """
+        carried = self.carried
+        if not carried:
+            return {}
+        landed = dict(zip(carried, self.results[-1]))
+        spare = [name for name in landed.values() if name not in landed]
+        left = [name for name in carried if name not in landed.values()]
+        return {name: at for name, at in landed.items() if name != at} | dict(zip(spare, left))
+
+    @property
     def writes(self) -> tuple[str, ...]:
         """Results, and what only the step itself needs: index, scratch, the truth of a test."""
         own = (name for name in (self.index, self.scratch) if name is not None)
-        return tuple(dict.fromkeys((*(name for names in self.results for name in names), *own)))
+        return tuple(dict.fromkeys((*self.carried, *(name for names in self.results for name in names), *own)))
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """How does a node that holds graphs become a step?  Its bodies are fused like programs; this says which buffer is which.
 
 What a loop carries is updated in place: body output and body input are one buffer of the program around, which holds the
-initial value when the step starts. The same goes for what both branches of a `cond` make out of one operand.
+initial value when the step starts. The same goes for what both branches of a `cond` make out of one operand. Where arrays
+change names (`u, v = v, f(u)`), an output ends up in the memory of the array that it was, and the loop changes the pointers.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Body:
 def loop_step(site: RegionSite) -> Region:
     (trip, *operands), carried, body = site.reads, site.node.params["carried"], site.node.params["body"]
     index = site.new_buffer(I64, ())
-    run = Body(body, (index, *site.writes, *operands[carried:]), _names(site.writes))
+    run = Body(body, (index, *site.writes, *operands[carried:]), landing(body, site.writes, first=1))
     control = trip.name if site.trips is None else site.trips
     return site.region("loop", [run], control, index=index.name, updates=_updates(site.writes, operands))
 
@@ -82,7 +83,8 @@ def while_step(site: RegionSite) -> Region:
     carried, going_on = site.node.params["carried"], site.new_buffer(BOOL, ())
     arguments = (*site.writes, *site.reads[carried:])
     test = Body(site.node.params["test"], arguments, (going_on.name,))
-    body = Body(site.node.params["body"], arguments, _names(site.writes))
+    graph = site.node.params["body"]
+    body = Body(graph, arguments, landing(graph, site.writes, first=0))
     return site.region("while", [test, body], going_on.name, updates=_updates(site.writes, site.reads))
 
 
@@ -96,6 +98,36 @@ def cond_step(site: RegionSite) -> Region:
     bodies = [Body(graph, tuple(arguments), _names(site.writes)) for graph in branches]
     updates = {site.writes[result].name: operands[operand].name for result, operand in updated.items()}
     return site.region("cond", bodies, which.name, updates=updates)
+
+
+def landing(body: Graph, carried: Sequence[Buffer], first: int) -> tuple[str, ...]:
+    """For each output of a loop's body, which buffer it ends up in: that of the carried array that it was, or is made from.
+
+    Args:
+        carried: the buffers of what is carried, the body's inputs from `first` on.
+    """
+    inputs, makers = body.inputs[first : first + len(carried)], body.producers()
+    origins = [_origin(value, makers) for value in body.outputs]
+    taken: dict[int, int] = {}  # input -> the other output that ends up in its memory
+    for k, value in enumerate(origins):
+        if value in inputs and (j := inputs.index(value)) not in (k, *taken):
+            if origins[j] is not inputs[j] and _change_places(inputs, carried, k, j):
+                taken[j] = k
+    places = {k: j for j, k in taken.items()}
+    for k in range(len(carried)):
+        if k not in places:
+            at = k
+            while at in taken:  # whoever is there came from a place that is free now, or from which another has come
+                at = taken[at]
+            places[k] = at
+    return tuple(carried[places[k]].name for k in range(len(carried)))
+
+
+def _change_places(inputs: Sequence[Value], carried: Sequence[Buffer], k: int, j: int) -> bool:
+    """Whether two carried arrays have memory of one form, and more than a copy of an element is saved."""
+    one, other = carried[k], carried[j]
+    alike = one.shape == other.shape and one.dtype == other.dtype and one.strides is None and other.strides is None
+    return alike and inputs[k].aval.is_static and inputs[j].aval.is_static and one.size > 1
 
 
 def updated_operands(node: Node) -> dict[int, int]:

@@ -133,6 +133,10 @@ def verify_region(region: Region, program: KernelProgram, known: Known) -> None:
             _fits(region, body.buffers[inner], program.buffers[outer])
         if body.constants:
             raise VerificationError(f"{region.name}: a body has constants of its own")
+    for name, at in region.moves.items():
+        if program.buffers[name] != replace(program.buffers[at], name=name) or not program.buffers[name].is_c_contiguous:
+            raise VerificationError(f"{region.name}: {name} and {at} cannot change places")
+    for body, arguments, results in zip(region.bodies, region.arguments, region.results):
         ends = dict(zip(body.outputs, results))
         for output, source in body.aliases.items():
             if dict(zip(body.inputs, arguments))[source] != ends[output]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from jitml.fusion.loops import Buffer
 from jitml.fusion.program import Call, KernelProgram, Region, Step
@@ -16,6 +17,7 @@ from jitml.memory.arena import Packing, aligned, pack
 from jitml.memory.liveness import Lifetime, lifetimes, peak, uses_of
 from jitml.memory.program import MemoryReport, Place, Program
 from jitml.memory.sharing import Sharing, share
+from jitml.memory.spares import with_spares
 
 
 def plan(kernels: KernelProgram) -> Program:
@@ -57,7 +59,9 @@ def _plan_bodies(kernels: KernelProgram) -> tuple[KernelProgram, dict[str, tuple
     for n, step in enumerate(steps):
         if not isinstance(step, Region):
             continue
-        plans = bodies[step.name] = tuple(_plan(body, may_fail=False) for body in step.bodies)
+        step, plans, spares = with_spares(step, partial(_plan, may_fail=False))
+        bodies[step.name] = plans
+        buffers |= {spare.name: spare for spare in spares}
         arena, scratch = max(body.arena_size for body in plans), None
         if arena:
             scratch = f"{step.name}_scratch"

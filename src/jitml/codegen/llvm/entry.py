@@ -7,6 +7,7 @@ what a loop does per iteration is its calls, its counter and its checks.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 
 from jitml.codegen.llvm.calls import emit_call
@@ -19,6 +20,21 @@ from jitml.memory.liveness import sizes_of, uses_of
 from jitml.memory.program import Program
 
 ENTRY = "jitml_run"
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A region on its way into the entry: the program around, its pointers, and those that each iteration starts with."""
+
+    region: Region
+    program: Program
+    pointers: Mapping[str, str]
+    moving: Mapping[str, str]
+
+    @property
+    def around(self) -> Mapping[str, str]:
+        """Where the bodies find the buffers of the program around."""
+        return {**self.pointers, **self.moving}
 
 
 class Entry:
@@ -70,7 +86,8 @@ class Entry:
                     names = emit_call(self.unit, step, symbol, program.kernels, groups)
                     self._call(symbol, [pointers[name] for name in names])
                 case Region():
-                    self._region(step, program.bodies[step.name], pointers, f"{path}{step.name}.")
+                    moving = {name: self._value(f"{identifier(name)}.at") for name in step.moves}
+                    self._region(_Site(step, program, pointers, moving), f"{path}{step.name}.")
 
     def _call_quietly(self, symbol: str, pointers: Sequence[str], ignored: int) -> None:
         """Run a function, and forget some of the floating-point errors that come up in it."""
@@ -99,28 +116,33 @@ class Entry:
 
     # ------------------------------------------------------------------------------------------------- regions
 
-    def _region(self, region: Region, bodies: Sequence[Program], pointers: Mapping[str, str], path: str) -> None:
-        inside = [self._inside(region, k, body, pointers, path) for k, body in enumerate(bodies)]
+    def _region(self, site: _Site, path: str) -> None:
+        region, bodies = site.region, site.program.bodies[site.region.name]
+        inside = [self._inside(region, k, body, site.around, path) for k, body in enumerate(bodies)]
 
         def run(k: int) -> None:
             self._steps(bodies[k], inside[k], path)
 
         match region.kind:
             case "loop":
-                self._loop(region, pointers, lambda: run(0))
+                self._loop(site, lambda: run(0))
             case "while":
                 test, body, done = (self._label(word) for word in ("test", "body", "done"))
+                before = self.block
                 self._emit(f"br label %{test}")
                 self._start(test)
+                phis = len(self.lines)
                 run(0)
-                self._branch(region, pointers, body, done)
+                self._branch(site, body, done)
                 self._start(body)
                 run(1)
                 self._emit(f"br label %{test}")
+                self.lines[phis:phis] = self._moves(site, before)
                 self._start(done)
+                self._bring_home(site)
             case "cond":
                 then, orelse, done = (self._label(word) for word in ("then", "else", "done"))
-                self._branch(region, pointers, then, orelse)
+                self._branch(site, then, orelse)
                 for k, label in enumerate((then, orelse)):
                     self._start(label)
                     run(k)
@@ -144,7 +166,33 @@ class Entry:
                 inside[name] = known[place.space][place.index]
         return inside
 
-    def _loop(self, region: Region, pointers: Mapping[str, str], body: Callable[[], None]) -> None:
+    def _moves(self, site: _Site, before: str) -> list[str]:
+        """Where the buffers that change places lie at an iteration: as the one before left them."""
+        return [
+            f"  {site.moving[name]} = phi ptr [ {site.pointers[name]}, %{before} ], [ {site.around[at]}, %{self.block} ]"
+            for name, at in site.region.moves.items()
+        ]
+
+    def _bring_home(self, site: _Site) -> None:
+        """After the last iteration: exchange contents until each result lies in its own memory."""
+        away = dict(site.moving)
+        for name in filter(away.__contains__, site.region.carried):
+            now, home, size = away.pop(name), site.pointers[name], site.program.kernels.buffers[name].nbytes
+            strayed, exchange, settled = self._value("strayed"), self._label("exchange"), self._label("settled")
+            self._emit(f"{strayed} = icmp ne ptr {now}, {home}")
+            self._emit(f"br i1 {strayed}, label %{exchange}, label %{settled}")
+            self._start(exchange)
+            self._emit(f"call void @exchange(ptr {now}, ptr {home}, i64 {size})")
+            self._emit(f"br label %{settled}")
+            self._start(settled)
+            for other, place in away.items():  # whoever was there is now where this was
+                there, away[other] = self._value("there"), self._value("place")
+                self._emit(f"{there} = icmp eq ptr {place}, {home}")
+                self._emit(f"{away[other]} = select i1 {there}, ptr {now}, ptr {place}")
+            self.unit.exchanges = True
+
+    def _loop(self, site: _Site, body: Callable[[], None]) -> None:
+        region, pointers = site.region, site.pointers
         trips = str(region.control)
         if isinstance(region.control, str):
             trips = self._value("trips")
@@ -163,13 +211,15 @@ class Entry:
         body()
         self._emit(f"{following} = add i64 {index}, 1")
         self._emit(f"br label %{head}")
-        self.lines.insert(phi, f"  {index} = phi i64 [ 0, %{before} ], [ {following}, %{self.block} ]")
+        counter = f"  {index} = phi i64 [ 0, %{before} ], [ {following}, %{self.block} ]"
+        self.lines[phi:phi] = [counter, *self._moves(site, before)]
         self._start(done)
+        self._bring_home(site)
 
-    def _branch(self, region: Region, pointers: Mapping[str, str], yes: str, no: str) -> None:
-        assert isinstance(region.control, str)
+    def _branch(self, site: _Site, yes: str, no: str) -> None:
+        assert isinstance(site.region.control, str)
         byte, truth = self._value("byte"), self._value("truth")
-        self._emit(f"{byte} = load i8, ptr {pointers[region.control]}")
+        self._emit(f"{byte} = load i8, ptr {site.pointers[site.region.control]}")
         self._emit(f"{truth} = icmp ne i8 {byte}, 0")
         self._emit(f"br i1 {truth}, label %{yes}, label %{no}")
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.entry import Entry
+from jitml.codegen.llvm.exchange import EXCHANGE
 from jitml.codegen.llvm.flags import flags_ir
 from jitml.codegen.llvm.kernel import HostStep, Unit
 from jitml.codegen.llvm.shapes import write_shapes
@@ -66,6 +67,8 @@ def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = fr
         write_shapes(unit, program.kernels)
     if unit.uses_flags:
         unit.functions.append(flags_ir(cpu))
+    if unit.exchanges:
+        unit.functions.append(EXCHANGE)
     externals = tuple(dict.fromkeys((*unit.declarations.symbols, *unit.apart.declarations.symbols)))
     optimized = _text(unit.apart) if unit.apart.functions else ""
     return Module(_text(unit), tuple(unit.checks), externals, _level(unit.functions), optimized, tuple(unit.hosts))
