@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any, Literal
 from warnings import warn
 
 from jitml.errors import DTypeError, FailedCheck, JitmlError, ShapeError, Source, UncompiledWarning, UnsupportedError
-from jitml.runtime.dispatch import Variant, Variants
+from jitml.runtime.dispatch import Failed, Variant, Variants
 from jitml.trace.context import current_trace
 from jitml.trace.convert import convert
 from jitml.trace.entry import MISS, bind
 from jitml.trace.opening import Opened, Place, changed_sizes, choices, is_excessive, seen
+from jitml.trace.paths import Path, other_path
 from jitml.trace.trace import Static, Traced, trace
 from jitml.trace.tree import flatten
 
 if TYPE_CHECKING:
     from jitml.pipeline import Lowered
 
+_MOST_SHOWN = 16  # assumptions of a variant, in a report
 FASTMATH_FLAGS = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
 
 
@@ -90,17 +92,28 @@ class Jit:
             result = self._variants.call(key, leaves)
             if result is not MISS:
                 return result
-        return self._variants.compile(key, leaves, lambda others: self._make(key, args, kwargs, leaves, others))
+        return self._variants.compile(key, leaves, lambda others, failed: self._make(key, args, kwargs, leaves, others, failed))
 
     def _make(
-        self, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any], others: tuple[Variant, ...]
+        self,
+        key: Hashable,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        leaves: Sequence[Any],
+        others: tuple[Variant, ...],
+        failed: Failed,
     ) -> Variant:
-        """A variant for these arguments; sizes that change are left open, if that can be compiled."""
+        """A variant for these arguments; sizes that change are left open, if that can be compiled.
+
+        Args:
+            failed: variants that answer arguments like these, but not where the call takes the branches that this one takes.
+        """
         earlier = [variant.traced for variant in others]
+        path = other_path([(variant.traced.path, failure) for variant, failure in failed]) if failed else Path()
         closed = self._closed.setdefault(key, set())
         for opened in choices(earlier, seen(leaves), closed, self.options.dynamic):
             try:
-                traced = self._trace_for(args, kwargs, opened)
+                traced = self._trace_for(args, kwargs, opened, path)
                 if opened and is_excessive(traced.graph):
                     continue
                 executable = self._compile(traced)
@@ -110,12 +123,14 @@ class Jit:
                 closed.update(opened)
                 continue
             break
-        reason = self._reason(leaves, earlier, traced)
-        return Variant(bind(traced, executable), reason, traced, executable, tuple(check.text for check in traced.host.checks()))
+        reason = f"another path: {path.assumptions[-1]}" if failed else self._reason(leaves, earlier, traced)
+        checks = tuple(check.text for check in traced.host.checks())
+        assumes = tuple(map(str, traced.path.assumptions))
+        return Variant(bind(traced, executable), reason, traced, executable, checks, assumes)
 
-    def _trace_for(self, args: tuple[Any, ...], kwargs: dict[str, Any], opened: Opened) -> Traced:
+    def _trace_for(self, args: tuple[Any, ...], kwargs: dict[str, Any], opened: Opened, path: Path) -> Traced:
         try:
-            return trace(self.function, args, kwargs, opened, host_calls=self.options.host_calls)
+            return trace(self.function, args, kwargs, opened, host_calls=self.options.host_calls, path=path)
         except (ShapeError, DTypeError) as error:
             raise _Untraced from error
         except JitmlError:
@@ -195,8 +210,12 @@ class Jit:
 
 
 def _describe(number: int, variant: Variant) -> Iterator[str]:
-    """Why a variant was compiled, and which calls it had to leave to NumPy."""
+    """Why a variant was compiled, what it assumes, and which calls it had to leave to NumPy."""
     yield f"{number}: {variant.reason}"
+    for assumption in variant.assumes[:_MOST_SHOWN]:
+        yield f"   assumes: {assumption}"
+    if len(variant.assumes) > _MOST_SHOWN:
+        yield f"   and {len(variant.assumes) - _MOST_SHOWN} assumptions more"
     for reason, times in variant.replays.most_common():
         yield f"   {times} of its calls ran as plain Python: {reason}"
 

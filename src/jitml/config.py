@@ -6,6 +6,8 @@ JITML_DUMP          stages printed to stderr as programs are compiled: a comma-s
                     `memory`, `llvm`, `asm`, or `all`. Default: none.
 JITML_CHECK         `1`: verify each layer's data after each stage (slower to compile; always on in jitml's tests).
 JITML_MAX_UNROLL    iterations of a loop that may be traced one by one where it cannot stay a loop. Default: 1000.
+JITML_MAX_PATHS     programs that may be compiled for the same kind of arguments where branches cannot be merged, each for
+                    other outcomes of their conditions. Default: 16.
 JITML_CPU           compile for this LLVM CPU name (`x86-64-v3`, `znver4`) in place of the one found, with the features
                     that its name implies. For tests and for reproducing another machine's code: code for a CPU that
                     has more than this one dies with SIGILL.
@@ -35,6 +37,7 @@ class Config:
     check: bool = False
     cpu: str | None = None
     max_unroll: int = 1000
+    max_paths: int = 16
 
 
 def read(environment: Mapping[str, str]) -> Config:
@@ -50,7 +53,8 @@ def read(environment: Mapping[str, str]) -> Config:
         num_threads=_threads(environment.get("JITML_NUM_THREADS", "")),
         dump=_stages(environment.get("JITML_DUMP", "")),
         check=environment.get("JITML_CHECK", "") not in ("", "0"),
-        max_unroll=_count(environment.get("JITML_MAX_UNROLL", "1000")),
+        max_unroll=_count("JITML_MAX_UNROLL", "iterations", environment.get("JITML_MAX_UNROLL", "1000")),
+        max_paths=_count("JITML_MAX_PATHS", "programs", environment.get("JITML_MAX_PATHS", "16")),
         cpu=environment.get("JITML_CPU") or None,
     )
 
@@ -63,9 +67,9 @@ def _threads(text: str) -> int | None:
     return int(text)
 
 
-def _count(text: str) -> int:
+def _count(name: str, of: str, text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise ConfigError(f"JITML_MAX_UNROLL={text!r} is not a number of iterations", remedy="Set it to 1 or more, or unset it.")
+        raise ConfigError(f"{name}={text!r} is not a number of {of}", remedy="Set it to 1 or more, or unset it.")
     return int(text)
 
 

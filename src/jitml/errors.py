@@ -62,7 +62,12 @@ class UnsupportedError(JitmlError, NotImplementedError):
 
 
 class UnknownNumberError(UnsupportedError):
-    """A number that only the running program knows is needed while it is compiled. A loop that asks for one unrolls."""
+    """A number that only the running program knows is needed while it is compiled. A loop that asks for one unrolls.
+
+    `place` is where in the program, if the number may be assumed to be what it is in the call that is traced.
+    """
+
+    place: object = None
 
 
 class UnknownSizeError(UnknownNumberError):
@@ -74,6 +79,19 @@ class FailedCheck(JitmlError):
 
     Its subclasses are built-in exceptions too, for those who run an `Executable` by hand.
     """
+
+
+class WrongPath(FailedCheck):
+    """A compiled program assumes of a condition, or of a number that Python needed, what does not hold in this call.
+
+    Its message begins "assumption <number> is <outcome>": which one (in the order of the trace), and what is the case.
+    """
+
+    @property
+    def fact(self) -> tuple[int, int]:
+        """The number of the assumption, and the outcome in this call."""
+        _, number, _, outcome, *_ = self.message.split()
+        return int(number), int(outcome)
 
 
 class UncompiledWarning(UserWarning):

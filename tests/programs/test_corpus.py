@@ -11,12 +11,7 @@ from programs.comparing import difference, within
 from programs.corpus import NAMES, load
 
 # Programs that refuse, and what they wait for. A program that starts to pass fails until its line is gone.
-BRANCHES = "branches on array values"
-WHILES = "loops until array values say so"
-DRAWS = "random numbers drawn inside"
-WAITING = {
-    "bellman_ford": BRANCHES,
-}
+WAITING: dict[str, str] = {}
 
 
 def programs(waiting: dict[str, str]) -> list[Any]:

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.trace.traced_programs import CHOICES, PROGRAMS, REFUSED, Program, kept_by_a_branch, while_may_not_run
+from tests.trace.traced_programs import CHOICES, DECIDED, PROGRAMS, Program, kept_by_a_branch, while_may_not_run
 
 import jitml
-from jitml.errors import UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
 Array = np.ndarray[Any, Any]
@@ -72,10 +71,16 @@ def test_a_result_that_a_loop_may_have_left_is_a_copy() -> None:
         np.testing.assert_array_equal(jitml.jit(function)(x), function(x))
 
 
-@pytest.mark.parametrize("function", REFUSED, ids=lambda f: f.__name__)
-def test_an_array_that_may_be_another_is_not_written(function: Program) -> None:
-    with pytest.raises(UnsupportedError, match="may be, or share memory with, another one"):
-        jitml.jit(function)(np.array([3.0, 1, 4, 1, 5]))
+@pytest.mark.parametrize("function", DECIDED, ids=lambda f: f.__name__)
+def test_which_array_is_written_is_assumed(function: Program) -> None:
+    compiled = jitml.jit(function)
+    for _ in range(2):
+        for values in ([3.0, 1, 4, 1, 5], [-3.0, 1, 4, 1, 500], [-3, -1.0, 4, 1, 1]):
+            eager, jitted = np.array(values), np.array(values)
+            want, got = function(eager), compiled(jitted)
+            compare((want, eager), (got, jitted))
+            assert np.shares_memory(want, eager) == np.shares_memory(got, jitted)
+    assert all(variant.assumes for variant in compiled.variants)
 
 
 def test_loops_over_lists_that_end_on_traced_flags() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 Program = Callable[..., Any]
 PROGRAMS: list[Program] = []
 CHOICES: list[Program] = []
-REFUSED: list[Program] = []
+DECIDED: list[Program] = []
 
 
 def program(function: Program) -> Program:
@@ -26,8 +26,8 @@ def choice(function: Program) -> Program:
     return function
 
 
-def refused(function: Program) -> Program:
-    REFUSED.append(function)
+def decided(function: Program) -> Program:
+    DECIDED.append(function)
     return function
 
 
@@ -562,7 +562,7 @@ def kept_by_a_branch(x):
     return x
 
 
-@refused
+@decided
 def written_after_a_choice(x):
     y = x
     if x[0] > 0:
@@ -573,7 +573,7 @@ def written_after_a_choice(x):
     return x
 
 
-@refused
+@decided
 def written_after_a_while(x):
     while x.sum() < 100:
         x = x * 2
@@ -581,7 +581,7 @@ def written_after_a_while(x):
     return x
 
 
-@refused
+@decided
 def written_after_a_loop(x):
     for i in range(5):
         if x[i] > 2:
@@ -590,7 +590,7 @@ def written_after_a_loop(x):
     return x
 
 
-@refused
+@decided
 def written_after_a_break(x):
     y = x
     for i in range(5):
@@ -601,7 +601,7 @@ def written_after_a_break(x):
     return y
 
 
-@refused
+@decided
 def written_after_a_ternary(x):
     y = x * 1
     z = x if x[0] > 0 else y

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jitml.errors import FailedCheck, UnsupportedError
+from jitml.errors import FailedCheck, UnsupportedError, WrongPath
 
 # A function with more specialisations than this forgets the one that was not used for longest.
 MOST_VARIANTS = 64
@@ -22,6 +22,7 @@ MOST_VARIANTS = 64
 class Variant:
     """One specialisation. `reason` says why it was compiled; `traced` and `executable` are for reports.
 
+    assumes: what it takes for granted of the branches that a call takes; a call that takes others is not answered by it.
     replays: calls that were answered by the function itself, by the reason why.
     """
 
@@ -30,7 +31,11 @@ class Variant:
     traced: Any = field(repr=False)
     executable: Any = field(repr=False)
     checks: tuple[str, ...] = field(default=(), repr=False)
+    assumes: tuple[str, ...] = field(default=(), repr=False)
     replays: Counter[str] = field(default_factory=Counter)
+
+
+Failed = list[tuple[Variant, WrongPath]]
 
 
 class Variants:
@@ -45,8 +50,11 @@ class Variants:
         self._lock = threading.RLock()
         self._groups: dict[Hashable, tuple[Variant, ...]] = {}
 
-    def call(self, key: Hashable, leaves: Sequence[Any]) -> Any:
-        """The result of the first variant whose guards hold, or `miss`.
+    def call(self, key: Hashable, leaves: Sequence[Any], failed: Failed | None = None) -> Any:
+        """The result of the first variant whose guards and assumptions hold, or `miss`.
+
+        Args:
+            failed: takes the variants whose guards hold, but not their assumptions.
 
         Raises:
             FailedCheck: the variant that the call belongs to cannot answer it; nothing has been changed.
@@ -55,6 +63,10 @@ class Variants:
         for position, variant in enumerate(group):
             try:
                 result = variant.enter(leaves)
+            except WrongPath as failure:
+                if failed is not None:
+                    failed.append((variant, failure))
+                continue
             except FailedCheck as failure:
                 variant.replays[failure.message] += 1
                 raise
@@ -64,25 +76,43 @@ class Variants:
                 return result
         return self._miss
 
-    def compile(self, key: Hashable, leaves: Sequence[Any], make: Callable[[tuple[Variant, ...]], Variant]) -> Any:
+    def compile(self, key: Hashable, leaves: Sequence[Any], make: Callable[[tuple[Variant, ...], Failed], Variant]) -> Any:
         """Call with a new variant, unless another thread has made a fitting one in the meantime.
 
         Args:
-            make: makes the variant, given those of the same argument structure, most recent first.
+            make: makes the variant, given those of the same argument structure, most recent first, and which of them, or of
+                those made before for this very call, did not fit it.
         """
+        failed: Failed = []
         with self._lock:
-            result = self.call(key, leaves)
+            result = self.call(key, leaves, failed)
             if result is not self._miss:
                 return result
-            variant = make(self._groups.get(key, ()))
+            variant = make(self._groups.get(key, ()), failed)
             self._add(key, variant)
-        result = self.call(key, leaves)
+        while True:
+            try:
+                result = variant.enter(leaves)
+            except WrongPath as failure:  # what was assumed of the call was a guess: the variant is of no use
+                failed.append((variant, failure))
+                with self._lock:
+                    self._remove(key, variant)
+                    variant = make(self._groups.get(key, ()), failed)
+                    self._add(key, variant)
+            except FailedCheck as failure:
+                variant.replays[failure.message] += 1
+                raise
+            else:
+                break
         if result is self._miss:
             raise UnsupportedError(
                 "the function changed, while it was traced, something that it also depends on (a global, a list, an attribute)",
                 remedy="Compute from arguments alone, and return what is new.",
             )
         return result
+
+    def _remove(self, key: Hashable, variant: Variant) -> None:
+        self._groups = {**self._groups, key: tuple(v for v in self._groups.get(key, ()) if v is not variant)}
 
     def _add(self, key: Hashable, variant: Variant) -> None:
         groups = {k: v for k, v in self._groups.items() if k != key}

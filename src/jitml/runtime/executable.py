@@ -244,6 +244,8 @@ def _first(whole: Array, shape: tuple[int, ...]) -> Array:
 def _failed_check(name: str) -> Any:
     """A failed check that is also the exception of that name, so that `except IndexError` works as in NumPy."""
     kind = exception_named(name)
+    if issubclass(kind, FailedCheck):
+        return kind
     return type(kind.__name__, (FailedCheck, kind), {"__module__": "jitml.errors"})
 
 

@@ -17,8 +17,8 @@ from jitml.ir.dims import syms_in
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.types import BOOL
 from jitml.trace.bodies import Body
-from jitml.trace.context import active_trace, unsupported, user_source
-from jitml.trace.decisions import decisions, is_ours, site
+from jitml.trace.context import active_trace, refuse, user_source
+from jitml.trace.decisions import Mode, Site, decisions, is_ours, site
 from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.names import Held, Kind, join, kind_of, same, take_apart, told, truth, value_as
 from jitml.trace.numbers import TracedNumber
@@ -58,8 +58,8 @@ class Output:
 class Fork:
     """A condition on which two bodies hang."""
 
-    def __init__(self, test: Any) -> None:
-        self.site = site()
+    def __init__(self, test: Any, place: Site | None = None) -> None:
+        self.site = place or site()
         self.source = user_source()
         self.test = truth(test)
         self.facts = facts_of(test)
@@ -106,6 +106,17 @@ class Fork:
         if self._open is not None and not is_ours(error):
             self.raise_here()
 
+    def settle(self, error: BaseException) -> None:
+        """Only one side is traced."""
+        decisions().demote(self.site, Mode.PLAIN, error)
+
+    def _give_up(self, message: str, remedy: str) -> NoReturn:
+        """The sides cannot be merged."""
+        error = UnsupportedError(message, source=user_source(), remedy=remedy)
+        decisions().reconsider(active_trace(), error)
+        self.settle(error)
+        refuse(error)
+
     def raise_here(self) -> None:
         """The open branch ends with an exception."""
         known = decisions()
@@ -144,7 +155,7 @@ class Fork:
         if b is UNDEF:
             return self._merge_leaves(name, one, one.leaves, (None,) * len(one.leaves), outputs)
         if one.spec != other.spec:
-            _refuse(name, a, b)
+            self._refuse(name, a, b)
         return self._merge_leaves(name, one, one.leaves, other.leaves, outputs)
 
     def _merge_leaves(self, name: str, held: Held, xs: Sequence[Any], ys: Sequence[Any], outputs: list[Output]) -> Any:
@@ -168,13 +179,24 @@ class Fork:
                 made.append(Output(None, (x, y), y if x is None else x))  # an object beside nothing
                 continue
             if common is None:
-                _refuse(name, x, y)
-            assert common is not None
+                self._refuse(name, x, y)
             if not _is_known(common):
-                _refuse_size(name, common)
+                self._refuse_size(name, common)
             made.append(Output(common, (x, y)))
             outputs.append(made[-1])
         return lambda _: held.rebuild([output.result for output in made])
+
+    def _refuse(self, name: str, a: Any, b: Any) -> NoReturn:
+        self._give_up(
+            f"after a branch on a traced condition {_subject(name)} {told(a)} or {told(b)}",
+            "Give both branches values of one type: arrays of the same shape and dtype, or numbers.",
+        )
+
+    def _refuse_size(self, name: str, kind: Kind) -> NoReturn:
+        self._give_up(
+            f"after a branch on a traced condition {_subject(name)} {kind.aval}, whose size only that branch knows",
+            "Compute it before the branch, or use it inside.",
+        )
 
     def _shown(self, output: Output, value: Value) -> Any:
         kind = output.kind
@@ -185,7 +207,7 @@ class Fork:
         origins = [self._origin(leaf) for leaf in output.leaves]
         for leaf, origin in zip(output.leaves, origins):
             if origin is not None:
-                result.storage.may_be(leaf.storage)
+                result.storage.may_be(leaf.storage, self.site, Mode.PLAIN)
         if any(origins) and active_trace() is active_trace().root:
             result.storage.choice = Choice(self.test, *origins)
         return result
@@ -235,24 +257,10 @@ def _ragged_output(wide: Ragged, x: Any, y: Any) -> Output:
     return Output(wide.wide, (x, y), ragged=wide, extents=[Output(SIZE, pair) for pair in zip(*sizes)])
 
 
-def _refuse(name: str, a: Any, b: Any) -> None:
-    unsupported(
-        f"after a branch on a traced condition {_subject(name)} {told(a)} or {told(b)}",
-        "Give both branches values of one type: arrays of the same shape and dtype, or numbers.",
-    )
-
-
 def _is_known(kind: Kind) -> bool:
     """Whether the sizes of such an array are known outside the branches."""
     trace = active_trace()
     return all(trace.sees(trace.root.sizes[sym]) for sym in kind.aval.syms)
-
-
-def _refuse_size(name: str, kind: Kind) -> NoReturn:
-    unsupported(
-        f"after a branch on a traced condition {_subject(name)} {kind.aval}, whose size only that branch knows",
-        "Compute it before the branch, or use it inside.",
-    )
 
 
 def _subject(name: str) -> str:

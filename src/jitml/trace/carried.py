@@ -307,7 +307,7 @@ def _outcome(
         if type(leaf) is not TracedArray:
             return new
         if type(before) is TracedArray and memory.may_remain(before, leaf, least):
-            new.storage.may_be(before.storage)
+            new.storage.may_be(before.storage, memory.loop.site, Mode.PEELED if memory.loop.mode is Mode.ROLLED else Mode.PLAIN)
         return memory.after.setdefault(leaf.storage, new)
 
     def show(results: list[Value]) -> Any:

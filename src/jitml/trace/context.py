@@ -115,6 +115,7 @@ class Trace:
         self.generators: dict[Slot, Any] = {}  # of random numbers, from outside: slot -> (generator, TracedGenerator)
         self.examples: dict[Value, Any] = {}
         self.guesses: set[Value] = set()  # those of which loops were cut short
+        self.example_bytes = 0
         self.entered: dict[Value, Value] = {}
         # Of the body of a region: storages from around it, with their values outside and inside, and those it writes.
         self.is_body = False
@@ -124,6 +125,7 @@ class Trace:
         # Of the root: the regions that are being recorded, innermost last, and what earlier attempts have taught.
         self.open: list[Any] = []
         self.decisions: Any = None
+        self.decided: Any = None  # what the program assumes of this call
 
     def add_input(self, aval: Aval, slot: Slot) -> Value:
         """A new input of the root trace, filled from a slot of the host program; inner traces capture it."""

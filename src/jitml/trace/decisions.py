@@ -1,4 +1,4 @@
-"""What have failed attempts at tracing a function taught?  `Decisions`: which loops not to roll, which branches raise.
+"""What have failed attempts at tracing a function taught?  `Decisions`: what not to capture, which branches raise.
 
 A body is traced without knowing whether it can be a region: it may ask for the number behind a loop's index, append to a list,
 or give a name another type than it had. Then nothing is undone. The decision is written down at the *site*, a place in the
@@ -8,7 +8,7 @@ program with the calls that led there, and the whole function is traced anew (`R
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from types import FrameType
 from typing import Any, NoReturn, Protocol
@@ -22,7 +22,10 @@ _MOST_RESTARTS = 500
 
 
 class Mode(IntEnum):
-    """How a loop is traced: as one region; the first iteration apart; every iteration as plain Python runs it."""
+    """How a loop is traced: as one region; the first iteration apart; every iteration as plain Python runs it.
+
+    A branch is captured (`ROLLED`), or `PLAIN`: one side is traced, the one that this call takes (`paths.py`).
+    """
 
     ROLLED = 0
     PEELED = 1
@@ -41,23 +44,32 @@ class Region(Protocol):
     def amend(self, error: BaseException) -> None:
         """An exception has left its body: decide what the next attempt does, if there is anything left to try."""
 
+    def settle(self, error: BaseException) -> None:
+        """The same where nothing else has helped: what the program decides is assumed to be as it is in this call."""
+
 
 class Decisions:
-    """What is known at each site."""
+    """What is known at each site.
 
-    def __init__(self) -> None:
-        self.modes: dict[Site, Mode] = {}
+    Args:
+        modes: of sites, from a trace of the same function.
+    """
+
+    def __init__(self, modes: Mapping[Site, Mode]) -> None:
+        self.modes = dict(modes)
         self.reasons: dict[Site, BaseException] = {}
         self.periods: dict[Site, int] = {}  # after how many iterations names that exchange arrays have their own again
         self.raising: dict[Site, set[bool]] = {}  # branches that end with an exception
         self.wanted: dict[Site, set[str]] = {}  # names that are read after a construct that may leave them unbound
         self.lost: dict[str, Site] = {}  # names that a construct has left unbound, though they may be bound
         self.restart: Restart | None = None
+        self.base = 0  # how many of the user's functions run around the one that is traced
         self._attempts = 0
 
     def begin(self) -> None:
         self.restart = None
         self.lost.clear()
+        self.base = sum(1 for _ in _user_frames(sys._getframe(1)))
         self._attempts += 1
         if self._attempts > _MOST_RESTARTS:
             raise UnsupportedError(f"control flow did not settle in {_MOST_RESTARTS} attempts at tracing")
@@ -86,6 +98,25 @@ class Decisions:
         for region in reversed(trace.root.open):
             region.amend(error)
 
+    def settle_open(self, trace: Trace, error: BaseException, inner: Region | None = None) -> None:
+        """The same where nothing else is left: no region stays around what cannot be traced in one.
+
+        Args:
+            inner: the region that asks for it; those around it are meant.
+        """
+        for region in trace.root.open:
+            if region is inner:
+                break
+            region.settle(error)
+
+    def settle_place(self, error: BaseException) -> bool:
+        """Whether the number that Python needs, which is what the error says, may be assumed to be as it is in this call."""
+        place: Site | None = getattr(error, "place", None)
+        if place is None or self.modes.get(place) is Mode.PLAIN:
+            return False
+        self.modes[place] = Mode.PLAIN
+        return True
+
 
 def decisions() -> Decisions:
     """Those of the current attempt."""
@@ -101,7 +132,8 @@ def is_ours(error: BaseException) -> bool:
 
 def site() -> Site:
     """Where in the program the construct stands that is being entered, and through which calls it was reached."""
-    return tuple((id(frame.f_code), frame.f_lasti) for frame in _user_frames(sys._getframe(1)))
+    frames = [(id(frame.f_code), frame.f_lasti) for frame in _user_frames(sys._getframe(1))]
+    return tuple(frames[: len(frames) - decisions().base])
 
 
 def depth_of_owner(name: str) -> int:
@@ -110,7 +142,7 @@ def depth_of_owner(name: str) -> int:
     0 if that function has returned.
     """
     frames = list(_user_frames(sys._getframe(1)))[1:]
-    return next((len(frames) - n for n, frame in enumerate(frames) if name in frame.f_code.co_cellvars), 0)
+    return next((len(frames) - n - decisions().base for n, frame in enumerate(frames) if name in frame.f_code.co_cellvars), 0)
 
 
 def _user_frames(frame: FrameType | None) -> Iterator[FrameType]:

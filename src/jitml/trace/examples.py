@@ -21,6 +21,7 @@ from jitml.trace.memory import native_copy
 
 Array = np.ndarray[Any, Any]
 _MOST_ITERATIONS = 4
+_MOST_BYTES = 1 << 28
 
 
 class _NoExample(LookupError):
@@ -60,6 +61,15 @@ def example_of_size(value: Value) -> int | None:
         return None
 
 
+def guess(value: Value) -> int:
+    """A truth or an integer in this call, as far as that can be told: 0 otherwise."""
+    with np.errstate(all="ignore"):
+        try:
+            return int(_examples([value])[0])
+        except Exception:  # the call will not get so far either, or only a loop's first iteration knows
+            return 0
+
+
 def is_guess(value: Value) -> bool:
     """Whether an example depends on a loop that was cut short."""
     return value in active_trace().root.guesses
@@ -80,8 +90,17 @@ def _examples(values: Sequence[Value]) -> list[Array]:
                 source = outer.get(step)
                 env[step] = _find(trace, step) if source is None else _lookup(source, env, known)
         found = [_lookup(v, env, known) for v in values]
+    _keep(trace.root, env)
     known.update(zip(values, found))
     return found
+
+
+def _keep(root: Trace, env: dict[Value, Array]) -> None:
+    """Later examples depend on the same values: they are kept as long as there is room for them."""
+    for value, array in env.items():
+        if root.example_bytes < _MOST_BYTES:
+            root.example_bytes += array.nbytes
+            root.examples[value] = array
 
 
 def remember(values: Sequence[Value], examples: Sequence[Any]) -> None:

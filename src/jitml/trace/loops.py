@@ -21,7 +21,7 @@ from jitml.ir.types import BOOL, I64, Aval
 from jitml.trace.bodies import Body
 from jitml.trace.carried import Carried, Memory, Name, Outcome
 from jitml.trace.context import active_trace, user_source
-from jitml.trace.decisions import Mode, decisions, refuse_region, site
+from jitml.trace.decisions import Mode, Site, decisions, refuse_region
 from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.iteration import Rows
 from jitml.trace.names import same, take_apart, truth
@@ -43,8 +43,8 @@ class Loop:
     index: Value
     trip: Any = 0
 
-    def __init__(self) -> None:
-        self.site = site()
+    def __init__(self, place: Site) -> None:
+        self.site = place
         self.source = user_source()
         self.mode = decisions().modes.get(self.site, Mode.ROLLED)
         self.born = next(Storage.count)
@@ -104,19 +104,33 @@ class Loop:
         if self.may_be_plain:
             self.demote(error, Mode.PLAIN)
 
+    def settle(self, error: BaseException) -> None:
+        """What says how often it runs is assumed to be as it is in this call."""
+        if not self.is_open:
+            decisions().demote(self.site, Mode.PLAIN, error)
+
     @property
     def may_be_plain(self) -> bool:
+        """Whether it is known how often the loop runs."""
         return True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether how often it runs may be a size of an argument that has been left open."""
+        return not self.may_be_plain and bool(active_trace().root.opened)
 
     def demote(self, reason: BaseException, mode: Mode | None = None) -> None:
         """Trace the loop otherwise: the next mode that is left, or the one given."""
         if mode is None:
             mode = Mode.PEELED if self.mode is Mode.ROLLED else Mode.PLAIN
-        if mode is Mode.PLAIN and not self.may_be_plain:
-            decisions().reasons[self.site] = reason
-            decisions().reconsider(active_trace(), reason)
+        known = decisions()
+        if not self.may_be_plain:
+            known.reasons[self.site] = reason
+            known.reconsider(active_trace(), reason)
+            known.settle_open(active_trace(), reason, self)
+        if self.is_open:
             refuse_region("this loop cannot be captured, and how often it runs is not known while it is traced", self.site)
-        decisions().demote(self.site, mode, reason)
+        known.demote(self.site, mode, reason)
         raise AssertionError("a loop that cannot be traced in any way")
 
     def _moved(self, values: Values) -> bool:
@@ -160,8 +174,8 @@ def _identity(x: Value) -> Value:
 class For(Loop):
     """The driver of a `for` over rows that are computed from their position."""
 
-    def __init__(self, rows: Rows) -> None:
-        super().__init__()
+    def __init__(self, rows: Rows, place: Site) -> None:
+        super().__init__(place)
         self.rows = rows
         self.first = 0
         self.stopped: Any = False
@@ -332,14 +346,18 @@ def _goes_on(body: Graph, captured: list[Value]) -> Graph:
 class While(Loop):
     """The driver of a `while` whose test is traced."""
 
-    def __init__(self, stopped: Any) -> None:
-        super().__init__()
+    def __init__(self, stopped: Any, place: Site) -> None:
+        super().__init__(place)
         self.stopped = stopped  # whether it has ended before, in iterations that ran apart
         self.tested: frozenset[Node] = frozenset()
         self.outcome: Value | None = None
 
     @property
     def may_be_plain(self) -> bool:
+        return False
+
+    @property
+    def is_open(self) -> bool:
         return False
 
     def __iter__(self) -> Iterator[None]:

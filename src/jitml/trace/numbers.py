@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import UnknownNumberError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, limits
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, I64
-from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
+from jitml.trace import paths
+from jitml.trace.context import Trace, active_trace, leaked, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.registry import call
 from jitml.trace.sizes import HIGHEST, LOWEST, NO_FACTS, Facts, checked, compute, facts_of_comparison, value_of_size
@@ -128,11 +128,10 @@ class TracedNumber:
         if self.size is not None and type(self.size) is int:
             return self.size
         if self.slot is None:
-            refuse(
-                UnknownNumberError(
-                    f"a differentiated or loop-carried Python {self.kind.__name__} has no concrete value here",
-                    remedy="Keep it out of shapes, list indices and `if`; np.where chooses between two values.",
-                )
+            return paths.number(
+                self.as_value(),
+                f"a differentiated or loop-carried Python {self.kind.__name__} has no concrete value here",
+                "Keep it out of shapes, list indices and `if`; np.where chooses between two values.",
             )
         self.trace.host.require(self.slot, self.concrete)
         return self.concrete

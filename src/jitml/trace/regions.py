@@ -12,13 +12,15 @@ from typing import Any
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError
 from jitml.ir.dims import Dim, limits
-from jitml.trace import branches, loops, remaining
+from jitml.trace import branches, loops, paths, remaining
 from jitml.trace.context import active_trace, current_trace, unsupported
-from jitml.trace.decisions import Mode, decisions, depth_of_owner, refuse_region, site
-from jitml.trace.drivers import Choice, Driver, Operand, Values, WhileDriver
+from jitml.trace.decisions import Mode, Site, decisions, depth_of_owner, refuse_region, site
+from jitml.trace.drivers import Choice, Driver, Operand, WhileDriver
 from jitml.trace.iteration import rows_of
 from jitml.trace.known import constant_of
+from jitml.trace.names import truth
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.sizes import value_of_size
 from jitml.trace.tracers import read
 
 
@@ -33,6 +35,22 @@ def is_decided(test: Any) -> bool:
     elif test.size != 1:
         return True  # whose truth is ambiguous
     return constant_of(read(test)) is not None
+
+
+def outcome(test: Any) -> bool | None:
+    """The truth of something traced, where Python decides by it; None if a region is to be captured."""
+    if is_decided(test):
+        return bool(test)
+    place = site()
+    return assumed(test, place) if paths.is_decided(place) else None
+
+
+def assumed(test: Any, place: Site) -> bool:
+    """The truth of a condition in the call that is traced; from here on the program takes it for granted."""
+    taken = bool(paths.decide(truth(test), place))
+    trace = active_trace()
+    trace.facts = (*trace.facts, *branches.facts_of(test)[0 if taken else 1])
+    return taken
 
 
 def branch(test: Any) -> Driver:
@@ -60,35 +78,40 @@ def require(ok: Any) -> None:
     branches.require(ok)
 
 
-def rows(iterable: Any) -> Driver | None:
-    """Of a `for` over this, if it is to be rolled."""
+def rows(iterable: Any, place: Site) -> tuple[Driver | None, Iterable[Any]]:
+    """The driver of a `for` over this, if it is to be rolled; and what plain Python iterates over if not."""
     trace = current_trace()
-    if trace is None or trace.root.decisions is None:
-        return None
-    found = rows_of(iterable)
+    found = rows_of(iterable) if trace is not None and trace.root.decisions is not None else None
     if found is None:
-        return None
-    if not isinstance(found.trip, Dim) and (found.trip < 2 or decisions().modes.get(site()) is Mode.PLAIN):
-        return None
-    return loops.For(found)
+        return None, iterable
+    is_plain = mode_at(place) is Mode.PLAIN
+    if isinstance(found.trip, Dim):
+        if is_plain:
+            return None, map(found.at, range(paths.decide(value_of_size(found.trip), place)))
+    elif found.trip < 2 or is_plain:
+        return None, iterable
+    return loops.For(found, place), iterable
 
 
-def unless(stop: Any) -> Driver:
+def unless(stop: Any, place: Site) -> Driver:
     """Of the iterations that remain of a plain `for` whose end turns out to be traced: each happens only if not `stop`."""
-    return remaining.Remaining(stop)
+    return remaining.Remaining(stop, place)
 
 
-def mark() -> Any:
-    """The state of the recording, so that a driver can begin anew from here."""
-    return None
+def here() -> Site:
+    """The place of a construct that begins as plain Python."""
+    trace = current_trace()
+    return site() if trace is not None and trace.root.decisions is not None else ()
 
 
-def loop(mark: Any, entry: Values, stop: Any) -> WhileDriver:
-    """Of a `while` whose test or flag (then `stop`) turns out to be traced; `mark` and `entry` are from before its first test.
+def mode_at(place: Site) -> Mode:
+    """How the construct at a place is traced."""
+    return decisions().modes.get(place, Mode.ROLLED)
 
-    `enter` brings the values of now: it may go on from those (what has run is peeled) or begin anew from `entry`.
-    """
-    return loops.While(stop)
+
+def loop(place: Site, stop: Any) -> WhileDriver:
+    """Of a `while` whose test or flag (then `stop`) turns out to be traced. What has run by then is peeled."""
+    return loops.While(stop, place)
 
 
 def effect(obj: Any) -> None:
@@ -132,13 +155,12 @@ def made(obj: Any) -> Any:
     return obj
 
 
-def counted(iterable: Iterable[Any]) -> Iterator[Any]:
+def counted(iterable: Iterable[Any], place: Site) -> Iterator[Any]:
     """The elements of a loop that is unrolled into the graph, as long as that stays in bounds."""
     trace = current_trace()
     if trace is None:
         yield from iterable
         return
-    place = site()
     before = len(trace.builder.nodes)
     for done, element in enumerate(iterable):
         recorded = len(trace.builder.nodes) - before
@@ -171,4 +193,5 @@ def unwind(depth: int) -> None:
     if trace is not None and len(trace.root.open) > depth:
         error = UnsupportedError("an exception that depends on a traced condition is caught in the jitted function")
         decisions().reconsider(active_trace(), error)
+        decisions().settle_open(active_trace(), error)
         raise error

@@ -10,6 +10,7 @@ from typing import Any
 
 from jitml.trace.branches import If, negation
 from jitml.trace.context import unsupported
+from jitml.trace.decisions import Site
 from jitml.trace.drivers import UNDEF, Names, Values
 
 _STOP = "__jm_stop__"
@@ -20,8 +21,9 @@ class Remaining:
 
     drives = True
 
-    def __init__(self, stop: Any) -> None:
+    def __init__(self, stop: Any, place: Site) -> None:
         self.stop = stop
+        self.site = place
 
     def enter(self, names: Names, values: Values, targets: Names = ()) -> None:
         self.names = names
@@ -32,7 +34,7 @@ class Remaining:
         raise AssertionError("the iterator is Python's")
 
     def load(self) -> tuple[Any, ...]:
-        self.fork = If(negation(self.stop))
+        self.fork = If(negation(self.stop), self.site)
         if self.fork.raising:
             unsupported("a loop over a list ends early on a traced condition, and later iterations raise")
         self.fork.enter((*self.all, _STOP), {**self.now, _STOP: self.stop})

@@ -14,8 +14,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from jitml.errors import TraceError
+from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import Aval
+from jitml.trace import paths
 from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
 from jitml.trace.known import constant_of
 from jitml.trace.numbers import TracedNumber, of_size
@@ -148,6 +150,8 @@ class Traced:
     def _concrete(self, message: str, remedy: str, *, as_list: bool = False) -> Any:
         """The value itself if it does not depend on arrays from outside; otherwise refused."""
         known = constant_of(self.contents())
+        if known is None and self.aval.size == 1 and self.aval.is_static and not as_list:
+            return paths.number(ops.reshape(self.contents(), shape=()), f"{message} ({self.aval})", remedy)
         if known is None:
             unsupported(f"{message} ({self.aval})", remedy)
         return known.tolist() if as_list else known.item()

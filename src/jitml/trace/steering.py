@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitml.trace import regions
+from jitml.trace.decisions import Mode, Site
 from jitml.trace.drivers import UNDEF, Choice, Driver, Names, Operand, Values
 from jitml.trace.registry import call
 from jitml.trace.tracers import is_traced
@@ -73,19 +74,22 @@ class _Late:
 class PlainFor(_Late):
     """A `for` over what only Python can iterate: a list, a dict, a zip of those."""
 
-    __slots__ = ("iterable",)
+    __slots__ = ("iterable", "place")
 
-    def __init__(self, iterable: Iterable[Any]) -> None:
+    def __init__(self, iterable: Iterable[Any], place: Site) -> None:
         super().__init__()
         self.iterable = iterable
+        self.place = place
 
     def __iter__(self) -> Iterator[Any]:
-        return regions.counted(self.iterable)
+        return regions.counted(self.iterable, self.place)
 
     def stops(self, stop: Any, names: Names, values: Values, targets: Names = ()) -> bool:
         if not is_traced(stop):
             return bool(stop)
-        self.rest, self.drives = regions.unless(stop), True
+        if regions.mode_at(self.place) is Mode.PLAIN:
+            return regions.assumed(stop, self.place)
+        self.rest, self.drives = regions.unless(stop, self.place), True
         self.rest.enter(names, values, targets)
         return False
 
@@ -93,16 +97,16 @@ class PlainFor(_Late):
 class PlainWhile(_Late):
     """A `while` as long as its test is concrete."""
 
-    __slots__ = ("entry", "mark", "pending")
+    __slots__ = ("is_first", "pending", "place")
 
-    def __init__(self, names: Names, values: Values) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.entry = values
-        self.mark = regions.mark()
+        self.place = regions.here()
         self.pending = False
+        self.is_first = True  # of the tests that are traced
 
     def __iter__(self) -> Iterator[Any]:
-        yield from regions.counted(iter(lambda: self.drives, True))
+        yield from regions.counted(iter(lambda: self.drives, True), self.place)
         yield from self.rest
 
     def test(self, value: Any) -> bool:
@@ -110,21 +114,32 @@ class PlainWhile(_Late):
             return self.rest.test(value)  # type: ignore[attr-defined]  # the rest of a while is one
         if type(value) is bool:
             return value
-        self.pending = is_traced(value) and not regions.is_decided(value)
-        return not self.pending and bool(value)
+        if not is_traced(value) or regions.is_decided(value):
+            return bool(value)
+        first, self.is_first = self.is_first, False
+        self.pending = regions.mode_at(self.place) < (Mode.PEELED if first else Mode.PLAIN)
+        return not self.pending and regions.assumed(value, self.place)
 
     def ends(self, names: Names, values: Values) -> bool:
         return self.drives or not self.pending or self._take_over(names, values)
 
     def stops(self, stop: Any, names: Names, values: Values) -> bool:
-        return self._take_over(names, values, stop) if is_traced(stop) else bool(stop)
+        if not is_traced(stop):
+            return bool(stop)
+        if regions.mode_at(self.place) is Mode.PLAIN:
+            return regions.assumed(stop, self.place)
+        return self._take_over(names, values, stop)
 
     def _take_over(self, names: Names, values: Values, stop: Any = False) -> bool:
-        self.rest = regions.loop(self.mark, self.entry, stop)
-        self.entry = {}
+        self.rest = regions.loop(self.place, stop)
         self.drives = True
         self.rest.enter(names, values)
         return False
+
+
+def _outcome(test: Any) -> bool | None:
+    """The truth of something, None where the compiled program decides."""
+    return regions.outcome(test) if is_traced(test) else bool(test)
 
 
 class Steering:
@@ -140,32 +155,30 @@ class Steering:
         return tuple(values.get(name, UNDEF) for name in names)
 
     def if_(self, test: Any) -> Driver | Taken:
-        if type(test) is not bool and is_traced(test) and not regions.is_decided(test):
-            return regions.branch(test)
-        return THEN if test else ELSE
+        taken = test if type(test) is bool else _outcome(test)
+        return regions.branch(test) if taken is None else THEN if taken else ELSE
 
     def for_(self, iterable: Any) -> Driver | PlainFor:
+        place = regions.here()
         if type(iterable) in (list, tuple, dict):
-            return PlainFor(iterable)
-        return regions.rows(iterable) or PlainFor(iterable)
+            return PlainFor(iterable, place)
+        rolled, iterable = regions.rows(iterable, place)
+        return rolled or PlainFor(iterable, place)
 
     def while_(self, names: Names, values: Values) -> PlainWhile:
-        return PlainWhile(names, values)
+        return PlainWhile()
 
     def and_(self, left: Any) -> Operand:
-        if is_traced(left) and not regions.is_decided(left):
-            return regions.operand(left, False)
-        return Plain(left, bool(left))
+        taken = _outcome(left)
+        return regions.operand(left, False) if taken is None else Plain(left, taken)
 
     def or_(self, left: Any) -> Operand:
-        if is_traced(left) and not regions.is_decided(left):
-            return regions.operand(left, True)
-        return Plain(left, not left)
+        taken = _outcome(left)
+        return regions.operand(left, True) if taken is None else Plain(left, not taken)
 
     def choice(self, test: Any) -> Choice:
-        if is_traced(test) and not regions.is_decided(test):
-            return regions.choice(test)
-        return THEN if test else ELSE
+        taken = _outcome(test)
+        return regions.choice(test) if taken is None else THEN if taken else ELSE
 
     def not_(self, x: Any) -> Any:
         return regions.negation(x) if is_traced(x) and not regions.is_decided(x) else not x

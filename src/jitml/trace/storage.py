@@ -18,13 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, bound, limits, resolve
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import I64, Aval
 from jitml.trace.broadcasting import insist_differ, require_sizes
-from jitml.trace.context import Trace, active_trace, leaked, unsupported
+from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported, user_source
+from jitml.trace.decisions import Mode, Site, decisions
 from jitml.trace.host import Slot
 
 Ints = tuple[int, ...]
@@ -53,8 +55,8 @@ class Storage:
     """The memory of one base array: what it holds now and, for an array from outside, where it comes from.
 
     `slot` is the array itself in the host program, `entry` what the graph is given: the same, or a copy in native layout.
-    `serial` says which storages are older; `rivals` are those that may be the same memory,
-    and `choice` says what decides.
+    `serial` says which storages are older; `rivals` are those that may be the same memory (with the construct behind which
+    that is so, and the mode in which it would not be), and `choice` says what decides.
     """
 
     __slots__ = ("__weakref__", "choice", "entry", "mutated", "rivals", "serial", "slot", "strides", "trace", "value")
@@ -68,7 +70,7 @@ class Storage:
         self.entry = entry
         self.mutated = False
         self.serial = next(Storage.count)
-        self.rivals: list[weakref.ref[Storage]] = []
+        self.rivals: list[tuple[weakref.ref[Storage], Site, Mode]] = []
         self.choice: Choice | None = None
 
     @property
@@ -90,28 +92,38 @@ class Storage:
         trace = active_trace()
         if self.trace.closed or not self.trace.encloses(trace):
             raise leaked()
-        if self.others:
-            unsupported(
-                f"an array {value.aval} is written that may be, or share memory with, another one: which, only the compiled "
-                "program decides",
-                "Copy it in both branches: x = x.copy().",
-            )
+        for rival, site, mode in self.rivals:
+            if rival() is not None:
+                self._refuse(value, site, mode)
         if trace is not self.trace:
             self._enter(trace)
             self._report(trace)
         self.value = value
         self.mutated = True
 
-    def may_be(self, other: Storage) -> None:
-        """Only the compiled program knows whether the two are one memory: neither may be written while both are there."""
+    def _refuse(self, value: Value, site: Site, mode: Mode) -> None:
+        """It may be the same memory as another one: the construct that left this open is traced in another mode, if it can be."""
+        text = (
+            f"an array {value.aval} is written that may be, or share memory with, another one: which, only the compiled program"
+        )
+        error = UnsupportedError(f"{text} decides", source=user_source(), remedy="Copy it in both branches: x = x.copy().")
+        decisions().demote(site, mode, error)
+        refuse(error)
+
+    def may_be(self, other: Storage, site: Site, mode: Mode) -> None:
+        """Only the compiled program knows whether the two are one memory: neither may be written while both are there.
+
+        Args:
+            site: the construct that leaves it open, and the mode in which it would not.
+        """
         for rival in (other, *other.others):
-            self.rivals.append(weakref.ref(rival))
-            rival.rivals.append(weakref.ref(self))
+            self.rivals.append((weakref.ref(rival), site, mode))
+            rival.rivals.append((weakref.ref(self), site, mode))
 
     @property
     def others(self) -> list[Storage]:
         """What it may be the same memory as, as far as that is still there."""
-        return [rival for reference in self.rivals if (rival := reference()) is not None]
+        return [rival for reference, _, _ in self.rivals if (rival := reference()) is not None]
 
     def _enter(self, trace: Trace) -> None:
         """A body of a region sees what the storage held as the body began through an input of its own."""

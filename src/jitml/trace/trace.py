@@ -35,6 +35,7 @@ from jitml.trace.numbers import TracedNumber
 from jitml.trace.opening import Opened, Seen, seen
 from jitml.trace.outside import watch_argument
 from jitml.trace.overlap import enter_together, groups
+from jitml.trace.paths import Decided, Path, path_of
 from jitml.trace.random import TracedGenerator, from_outside, is_generator
 from jitml.trace.registry import register_imported
 from jitml.trace.storage import Choice, Step, Storage, invert, is_contiguous, memory_order
@@ -51,6 +52,7 @@ from jitml.trace.tracers import (
 from jitml.trace.tree import flatten, leaf_names, unflatten
 
 _NOTHING: Opened = {}
+_ANY_PATH = Path()
 
 
 class Static:
@@ -123,6 +125,7 @@ class Traced:
     copied: slots of caller's arrays that were copied into native layout and must be copied back: (array, copy).
     numbers: Sym or start of a window that the results depend on -> output position of its value, i64[].
     opened, seen: which sizes of the arguments were left open, and the arguments of the call that was traced.
+    path: what is assumed of conditions.
     in_spec, out_spec: structure of `(args, kwargs)` and of the result, whose leaves are made by `results`.
     """
 
@@ -138,6 +141,7 @@ class Traced:
     results: tuple[Result, ...]
     opened: Opened
     seen: tuple[Seen, ...]
+    path: Path
 
 
 def trace(
@@ -147,6 +151,7 @@ def trace(
     opened: Opened = _NOTHING,
     *,
     host_calls: bool = True,
+    path: Path = _ANY_PATH,
 ) -> Traced:
     """Run `function` on tracers standing for the arguments.
 
@@ -155,19 +160,20 @@ def trace(
     Args:
         opened: sizes of arguments that are not taken for what they are in this call (`opening.py`).
         host_calls: whether functions that are not compiled may be called by the compiled program.
+        path: what is known of this call's conditions.
 
     Raises:
         UnsupportedError: the function does something that cannot be compiled.
     """
     register_imported()
-    known = Decisions()
+    known = Decisions(path.modes)
     while True:
         try:
-            traced = _attempt(function, args, kwargs, opened, known, host_calls)
+            traced = _attempt(function, args, kwargs, opened, known, host_calls, path)
         except Restart:
             continue
-        except Exception:
-            if known.restart is not None:
+        except Exception as error:
+            if known.restart is not None or known.settle_place(error):
                 continue
             raise
         if known.restart is None:
@@ -181,6 +187,7 @@ def _attempt(
     opened: Opened,
     known: Decisions,
     host_calls: bool,
+    path: Path,
 ) -> Traced:
     """Trace once, with what earlier attempts have taught.
 
@@ -191,7 +198,7 @@ def _attempt(
     names = leaf_names(spec, _parameters(function))
     recording = Trace(host_calls=host_calls)
     recording.opened = opened
-    recording.decisions = known
+    recording.decisions, recording.decided = known, Decided(path)
     known.begin()
     with _explained(recording), activate(recording), keeping_made():
         tracers = _enter_all(recording, leaves, names)
@@ -200,9 +207,12 @@ def _attempt(
             result = convert(function)(*traced_args, **traced_kwargs)
         except Exception as error:
             known.reconsider(recording, error)
+            known.settle_open(recording, error)
             raise
         if recording.open:
-            known.reconsider(recording, UnsupportedError("an exception that leaves a captured region is caught"))
+            caught = UnsupportedError("an exception that leaves a captured region is caught")
+            known.reconsider(recording, caught)
+            known.settle_open(recording, caught)
         _check_containers(traced_args, traced_kwargs, tracers, spec)
         return _finish(recording, leaves, spec, result)
 
@@ -321,7 +331,7 @@ def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSp
     return Traced(
         recording.builder.build(outputs), host, tuple(recording.origins), aliases, strides,
         tuple((slot, storage.entry) for slot, storage in mutated if storage.entry != slot), numbers, in_spec, out_spec, results,
-        recording.opened, seen(arguments),
+        recording.opened, seen(arguments), path_of(recording),
     )  # fmt: skip
 
 

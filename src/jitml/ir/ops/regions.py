@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import DTypeError, ShapeError
+from jitml.errors import DTypeError, ShapeError, WrongPath
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret_outputs
@@ -88,7 +88,9 @@ bind = Op("bind", "regions", _bind_aval, lambda n, *, sym: ())
 
 
 def exception_named(name: str) -> type[Exception]:
-    """A built-in exception, or one of NumPy's (LinAlgError)."""
+    """A built-in exception, one of NumPy's (LinAlgError), or what says that a program answers other calls than this one."""
+    if name == WrongPath.__name__:
+        return WrongPath
     found: type[Exception] = getattr(builtins, name, None) or getattr(np.linalg, name)
     return found
 
@@ -106,5 +108,5 @@ def _evaluate_check(x: Any, ok: Any, *values: Any, error: str, message: str) -> 
     return x
 
 
-# x, but only if `ok`: what relies on the claim reads the result, and so comes after it. `error` names a built-in exception.
+# x, but only if `ok`: what relies on the claim reads the result, and so comes after it. `error` names an exception.
 check = Op("check", "regions", _check_aval, _evaluate_check, has_effect=True)

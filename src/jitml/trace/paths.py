@@ -1,0 +1,172 @@
+"""What if a branch can neither be merged nor left out?  Then a variant is compiled for the way that this call takes: a `Path`.
+
+`decide` takes a condition, or an integer that Python must know, for what it is in the call that is traced, and lets the program
+claim so. The claim is a check that fails before anything has been changed, with `WrongPath`; the dispatcher then tries the
+variants of other paths, and has one traced for the fact that the failed check has told (`Path.turned`). What is assumed may thus
+be a mere guess: a wrong one costs a compilation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from jitml.config import CONFIG
+from jitml.errors import Source, UnknownNumberError, UnsupportedError, WrongPath
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import BOOL, I64
+from jitml.trace.context import active_trace, refuse, user_source
+from jitml.trace.decisions import Mode, Site, decisions, site
+from jitml.trace.examples import guess, remember
+
+_REMEDY = (
+    "Compute both cases with np.where, or give both branches arrays of one shape and dtype, so that one program serves all calls."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A condition (then `outcome` is 0 or 1), or an integer, that a program takes for known.
+
+    Args:
+        occurrence: how often the site had been passed before.
+    """
+
+    site: Site
+    occurrence: int
+    outcome: int
+    is_truth: bool
+    source: Source | None
+
+    def __str__(self) -> str:
+        told = ("false", "true")[self.outcome] if self.is_truth else str(self.outcome)
+        text = f" `{self.source.text}`" if self.source is not None and self.source.text else ""
+        again = f", time {self.occurrence + 1}" if self.occurrence else ""
+        return f"{self.source}{text} is {told}{again}"
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """All that a program assumes, in the order of the trace, and which places are decided so."""
+
+    assumptions: tuple[Assumption, ...] = ()
+    modes: Mapping[Site, Mode] = field(default_factory=dict)
+
+    def turned(self, failure: WrongPath) -> Path:
+        """The path of the call that made this one fail, as far as it is known: up to the claim that failed."""
+        number, outcome = failure.fact
+        *before, wrong = self.assumptions[: number + 1]
+        return replace(self, assumptions=(*before, replace(wrong, outcome=outcome)))
+
+
+class Decided:
+    """What one attempt at tracing has assumed so far.
+
+    Args:
+        path: what is known of this call from programs that did not fit it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.foreseen = {(a.site, a.occurrence): a.outcome for a in path.assumptions}
+        self.assumptions: list[Assumption] = []
+        self.outcomes: dict[Value, int] = {}
+        self._passed: dict[Site, int] = {}
+
+    def assume(self, value: Value, place: Site) -> tuple[int, Assumption]:
+        """Number and content of a new assumption."""
+        occurrence = self._passed.get(place, 0)
+        self._passed[place] = occurrence + 1
+        outcome = self.foreseen.get((place, occurrence))
+        if outcome is None:
+            outcome = guess(value)
+        self.assumptions.append(Assumption(place, occurrence, outcome, value.dtype == BOOL, user_source()))
+        return len(self.assumptions) - 1, self.assumptions[-1]
+
+
+def decide(value: Value, place: Site) -> int:
+    """The outcome of a condition, or an integer, which the program is going to assume. The decisions of `place` say so.
+
+    Raises:
+        UnsupportedError: the program would assume too much.
+    """
+    trace, known = active_trace(), decisions()
+    if trace.root.open:
+        reason = known.reasons.get(place) or UnsupportedError("a condition inside a captured region cannot be decided")
+        known.reconsider(trace, reason)
+        known.settle_open(trace, reason)
+        raise reason
+    decided: Decided = trace.root.decided
+    if value in decided.outcomes:
+        return decided.outcomes[value]
+    number, assumption = decided.assume(value, place)
+    if number >= CONFIG.max_unroll:
+        raise UnsupportedError(
+            f"{number} conditions would have to be decided before the function can be compiled",
+            source=user_source(),
+            remedy=_REMEDY,
+        )
+    outcome = assumption.outcome
+    if assumption.is_truth:
+        text = f"assumption {number} is {1 - outcome} at {_escaped(assumption)}"
+        ops.check(value, value if outcome else ops.bit_not(value), error=WrongPath.__name__, message=text)
+    else:
+        text = f"assumption {number} is {{}} at {_escaped(assumption)}"
+        shown = value if value.dtype == I64 else ops.convert(value, dtype=I64)
+        ops.check(value, ops.eq(shown, outcome), shown, error=WrongPath.__name__, message=text)
+    decided.outcomes[value] = outcome
+    remember([value], [np.asarray(outcome, value.dtype)])  # what is guessed from here on fits
+    return outcome
+
+
+def _escaped(assumption: Assumption) -> str:
+    return str(assumption.source).replace("{", "{{").replace("}", "}}")
+
+
+def is_decided(place: Site) -> bool:
+    """Whether the outcome at a place is assumed, and not computed."""
+    return decisions().modes.get(place) is Mode.PLAIN
+
+
+def number(value: Value, message: str, remedy: str) -> Any:
+    """A truth or an integer that Python must know, of shape ().
+
+    Raises:
+        UnknownNumberError: for the first time. Only if nothing else is to be done, the next attempt assumes the number.
+    """
+    place = site() if active_trace().root.decisions is not None else None
+    if place is not None and is_decided(place):
+        outcome = decide(value, place)
+        return bool(outcome) if value.dtype == BOOL else outcome
+    error = UnknownNumberError(message, remedy=remedy)
+    error.place = place if value.dtype.kind in "biu" else None
+    refuse(error)
+
+
+def path_of(recording: Any) -> Path:
+    """What the program of a finished recording assumes."""
+    modes = {place: mode for place, mode in recording.decisions.modes.items() if mode is not Mode.ROLLED}
+    return Path(tuple(recording.decided.assumptions), modes)
+
+
+def other_path(failed: list[tuple[Path, WrongPath]]) -> Path:
+    """What is known of a call which none of these programs could answer.
+
+    Raises:
+        UnsupportedError: there are too many of them, or they contradict each other.
+    """
+    path, failure = max(failed, key=lambda pair: pair[1].fact[0])
+    found = path.turned(failure)
+    known = found.assumptions
+    if len(failed) < CONFIG.max_paths and all(other.assumptions[: len(known)] != known for other, _ in failed):
+        return found
+    last = known[-1]
+    raise UnsupportedError(
+        f"the function would be compiled for a path no. {len(failed) + 1}: which branches are taken changes from call to call, "
+        "and they differ in more than the numbers they compute",
+        source=last.source,
+        remedy=_REMEDY + " JITML_MAX_PATHS is the limit.",
+    )

@@ -1,0 +1,334 @@
+"""Where branches cannot be merged: one program for each way that calls take, tried and made as they come."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.config import CONFIG
+from jitml.errors import UnsupportedError
+from programs.comparing import difference, within
+
+pytestmark = pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
+Array = np.ndarray[Any, Any]
+Function = Callable[..., Any]
+UP, DOWN = [3.0, 1.0, 2.0], [-3.0, -1.0, -2.0]
+
+
+def agree(function: Function, *calls: Any, variants: int, replays: int = 0) -> jitml.api.Jit:
+    """Eager and jitted answers, and what they leave in their arguments, are the same for all calls."""
+    compiled = jitml.jit(function)
+    for values in calls:
+        mine, numpys = np.array(values), np.array(values)
+        got, want = compiled(mine), function(numpys)
+        assert difference(got, want, within(1e-12)) is None
+        assert difference(mine, numpys, within(1e-12)) is None
+    assert len(compiled.variants) == variants
+    assert sum(sum(variant.replays.values()) for variant in compiled.variants) == replays
+    return compiled
+
+
+def array_or_none(x: Array) -> Any:
+    if x.sum() > 0:
+        return None
+    return x * 2
+
+
+def another_shape(x: Array) -> Any:
+    y = x[:1] if x[0] > 0 else x.reshape(1, -1)
+    return y + 1
+
+
+def another_type(x: Array) -> Any:
+    y = x[0] > 0 and x
+    return y
+
+
+def another_container(x: Array) -> Any:
+    pair = (x + 1, 2) if x[0] > 0 else [x]
+    return len(pair), pair
+
+
+def a_list_is_changed(x: Array) -> Any:
+    steps = [x]
+    if x[0] > 0:
+        steps.append(x * 2)
+    return sum(steps), len(steps)
+
+
+def unlike_names(x: Array) -> Any:
+    if x.min() > 0:
+        name, scale = "up", 2
+    else:
+        name, scale = "down", np.arange(3)
+    return name, x * scale
+
+
+def which_is_written(x: Array) -> Any:
+    y = x if x[0] > 0 else x + 1
+    y[0] = 7
+    return y
+
+
+def a_matched_number(x: Array) -> Any:
+    match x[0]:
+        case 3.0:
+            return "three"
+        case n if n < 0:
+            return n, "negative"
+    return None
+
+
+def a_caught_exception(x: Array) -> Any:
+    try:
+        if x[0] > 0:
+            raise ValueError("positive")
+        y = x * 2
+    except ValueError as error:
+        return str(error)
+    return y
+
+
+def a_recursion(x: Array) -> Any:
+    return x if np.abs(x).max() < 1 else a_recursion(x / 2)
+
+
+FUNCTIONS = [
+    array_or_none, another_shape, another_type, another_container, a_list_is_changed, unlike_names, which_is_written,
+    a_matched_number, a_caught_exception,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_both_paths(function: Function) -> None:
+    agree(function, UP, DOWN, UP, UP, DOWN, DOWN, UP, variants=2)
+
+
+def test_a_recursion_that_a_value_ends() -> None:
+    agree(a_recursion, UP, DOWN, [0.5, 0.5, 0.5], [100.0, 0, 0], UP, variants=3)
+
+
+def test_warm_calls_compile_nothing_and_bring_the_path_forward() -> None:
+    compiled = agree(array_or_none, UP, DOWN, variants=2)
+    first = compiled.variants[0]
+    compiled(np.array(UP))
+    assert compiled.variants[1] is first
+    compiled(np.array(UP))
+    assert compiled.variants[1] is first
+
+
+def test_programs_of_one_path_are_as_before() -> None:
+    compiled = agree(lambda x: x if x[0] > 0 else -x, UP, DOWN, UP, variants=1)
+    assert compiled.variants[0].assumes == ()
+
+
+def test_decisions_that_depend_on_others() -> None:
+    def f(x: Array) -> Any:
+        if x[0] > 0:
+            if x[1] > 0:
+                return x, "both"
+            return "first"
+        return None if x[1] > 0 else -x
+
+    compiled = agree(f, [1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, 1.0], variants=4)
+    assert {len(variant.assumes) for variant in compiled.variants} == {2}
+
+
+def test_loops_around_a_decision_are_unrolled() -> None:
+    def f(x: Array) -> Any:
+        kept = []
+        for i in range(len(x)):
+            if x[i] > 0:
+                kept.append(x[i])
+        return kept
+
+    agree(f, UP, DOWN, [1.0, -1.0, 1.0], UP, variants=3)
+
+
+def test_a_while_with_python_state() -> None:
+    def f(x: Array) -> Any:
+        history = {}
+        count = 0
+        while x.max() > 1:
+            x = x / 2
+            history[count] = x[0]
+            count += 1
+        return history
+
+    agree(f, UP, DOWN, [8.0, 0.0, 0.0], UP, variants=3)
+
+
+def test_a_while_whose_type_settles_stays_a_loop() -> None:
+    def f(x: Array) -> Any:
+        state = None
+        while x.max() > 1:
+            state = x * 2 if state is None else state + x
+            x = x / 2
+        return state
+
+    compiled = agree(f, UP, [64.0, 0.0, 0.0], [9.0, 1.0, 1.0], DOWN, UP, variants=2)
+    graphs = [str(variant.traced.graph) for variant in compiled.variants]
+    assert ["while_" in graph for graph in graphs] == [True, False]
+
+
+def test_a_loop_as_often_as_data_say() -> None:
+    def f(x: Array) -> Any:
+        names = []
+        for i in range(int(x[0])):
+            names.append(f"step {i}")
+        return names
+
+    agree(f, [3.0, 0.0], [2.0, 1.0], [3.0, 5.0], [-1.0, 0.0], variants=3)
+
+
+def test_numbers_that_python_needs() -> None:
+    def f(x: Array) -> Any:
+        k = int(x[0])
+        table = {1: "one", 2: "two"}
+        return ["zero", "one", "two"][k], table.get(k, "none"), x * k
+
+    agree(f, [1.0, 5.0], [2.0, 7.0], [0.0, 0.0], [1.0, 6.0], variants=3)
+
+
+def test_a_wrong_guess_heals() -> None:
+    def f(x: Array) -> Any:
+        for _ in range(20):  # tracing looks at the first few iterations only
+            x = x - 1
+        return None if x[0] > 0 else x
+
+    agree(f, [10.0], [30.0], [10.0], variants=2)
+
+
+def test_what_is_written_before_a_wrong_path_is_undone() -> None:
+    def f(x: Array) -> Any:
+        x += 1
+        x[0] = x.sum()
+        return "positive" if x[0] > 0 else x.copy()
+
+    agree(f, UP, DOWN, UP, DOWN, variants=2)
+
+
+def test_what_is_drawn_before_a_wrong_path_is_not_drawn() -> None:
+    def f(rng: np.random.Generator, x: Array) -> Any:
+        y = rng.normal(size=2)
+        if y[0] > 0:
+            return y, rng.random()
+        return x + rng.random()
+
+    compiled = jitml.jit(f)
+    mine, numpys = np.random.default_rng(1), np.random.default_rng(1)
+    for _ in range(12):
+        assert difference(compiled(mine, np.ones(2)), f(numpys, np.ones(2)), within(1e-12)) is None
+        assert mine.bit_generator.state == numpys.bit_generator.state
+    assert len(compiled.variants) == 2
+
+
+def test_an_exception_on_one_path() -> None:
+    def f(x: Array) -> Any:
+        total = [x]
+        if x[0] > 0:
+            total.append(x[5])
+        return total
+
+    compiled = jitml.jit(f)
+    for _ in range(2):
+        with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 3"):
+            compiled(np.array(UP))
+        assert len(compiled(np.array(DOWN))) == 1
+    assert len(compiled.variants) == 1
+
+
+def test_a_check_on_one_path() -> None:
+    def f(x: Array, k: Array) -> Any:
+        return x[k] if x[0] > 0 else None
+
+    compiled = jitml.jit(f)
+    for _ in range(2):
+        assert compiled(np.array(DOWN), np.array([9])) is None
+        with pytest.raises(IndexError, match="index 9 is out of bounds"):
+            compiled(np.array(UP), np.array([9]))
+        assert compiled(np.array(UP), np.array([1])) == [1.0]
+
+
+def test_a_loop_without_end_on_the_other_path() -> None:
+    def f(x: Array) -> Any:
+        if x[0] > 0:
+            while x[1] < 100:
+                x = x + x[0]
+            return x
+        return None
+
+    agree(f, UP, DOWN, [5.0, 1.0], [-5.0, 1.0], [0.0, 0.0], variants=4)  # two lengths
+
+
+def test_derivatives_of_the_path() -> None:
+    def f(x: Array) -> Any:
+        parts = [x**2]
+        if x[0] > 0:
+            parts.append(x**3)
+        return sum(parts).sum()
+
+    compiled = jitml.jit(jitml.grad(f))
+    for values in (UP, DOWN, UP):
+        x = np.array(values)
+        expected = 2 * x + (3 * x**2 if x[0] > 0 else 0)
+        np.testing.assert_allclose(compiled(x), expected)
+        np.testing.assert_allclose(jitml.grad(f)(x), expected)
+
+
+def test_too_many_paths_are_refused() -> None:
+    def f(x: Array) -> Any:
+        return ["a"] * int(x[0])
+
+    compiled = jitml.jit(f)
+    for n in range(CONFIG.max_paths):
+        assert compiled(np.array([float(n)])) == ["a"] * n
+    with pytest.raises(UnsupportedError, match=r"compiled for a path no\. 17") as refusal:
+        compiled(np.array([50.0]))
+    assert refusal.value.source is not None
+    assert 'return ["a"]' in refusal.value.source.text
+    assert compiled(np.array([3.0])) == ["a"] * 3
+
+
+def test_too_many_decisions_are_refused() -> None:
+    def f(x: Array) -> Any:
+        kept = []
+        for value in x:
+            if value > 0:
+                kept.append(value)
+        return kept
+
+    with pytest.raises(UnsupportedError):
+        jitml.jit(f)(np.ones(CONFIG.max_unroll + 1))
+
+
+def test_explain_names_the_path() -> None:
+    compiled = agree(array_or_none, UP, DOWN, variants=2)
+    report = jitml.explain(compiled, np.array(UP))
+    assert "in array_or_none `if x.sum() > 0:` is true" in report
+    assert "another path: " in report
+    assert [variant.assumes[0].split()[-1] for variant in compiled.variants] == ["false", "true"]
+
+
+def test_threads_on_different_paths() -> None:
+    compiled = jitml.jit(array_or_none)
+    wrong: list[Any] = []
+
+    def work(values: Any) -> None:
+        x = np.array(values)
+        for _ in range(50):
+            if difference(compiled(x), array_or_none(x), within(1e-12)) is not None:
+                wrong.append(values)
+
+    threads = [threading.Thread(target=work, args=(values,)) for values in (UP, DOWN, UP, DOWN)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert len(compiled.variants) == 2
