@@ -144,8 +144,7 @@ def _copies(sharing: Sharing) -> list[tuple[str, str]]:
 
 def _copied(sharing: Sharing) -> tuple[str, ...]:
     """Buffers whose contents are moved, wholly or where they changed, only because memory cannot be shared."""
-    back = [written for _, kernel in sharing.detours.values() for written in kernel.updates]
-    return (*(name for name, _ in _copies(sharing)), *back, *sharing.write_backs)
+    return (*(name for name, _ in _copies(sharing)), *sharing.returned, *sharing.write_backs)
 
 
 def _steps(kernels: KernelProgram, sharing: Sharing) -> tuple[Step, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from jitml.fusion.dependence import Access, Accesses, Path, accesses, coincide_only_together
 from jitml.fusion.loops import Buffer, Kernel
 from jitml.fusion.program import Call, KernelProgram, Region, Step
+from jitml.memory.delay import delay
 from jitml.memory.liveness import Lifetime, Uses, has_check, updates_of
 from jitml.memory.writeback import renamed, write_back
 
@@ -55,7 +56,8 @@ class Sharing:
     copies_before: dict[int, list[tuple[str, str]]] = field(default_factory=dict)  # step -> (from, to)
     copies_after: list[tuple[str, str]] = field(default_factory=list)
     write_backs: dict[str, Kernel] = field(default_factory=dict)  # outputs that need no more than their changes copied
-    detours: dict[int, tuple[Kernel, Kernel]] = field(default_factory=dict)  # step -> what stores apart, and what writes back
+    detours: dict[int, tuple[Kernel, ...]] = field(default_factory=dict)  # step -> what does the same in place
+    returned: list[str] = field(default_factory=list)  # what detours store apart first
     temporaries: dict[str, Buffer] = field(default_factory=dict)  # that detours need
     dropped: set[int] = field(default_factory=set)  # copies that sharing has made needless
 
@@ -116,22 +118,34 @@ class Sharing:
         return not callers or callers == {self.home(read)} == {self._bound_for.get(written)}
 
     def update(self, n: int, read: str, written: str) -> bool:
-        """Let an update happen in place: as it is, or by storing apart first, and then what changed. False if neither can be."""
-        if not self.may_share(n, read, written):
-            kernel = self.program.steps[n]
-            if not isinstance(kernel, Kernel) or n in self.detours or kernel.updates.get(written) != read:
-                return False
-            apart = replace(self.program.buffers[written], name=f"{written}_new")
+        """Let an update happen in place: as it is, or on a detour. False if neither can be."""
+        if not self.may_share(n, read, written) and not self.detour(n, read, written):
+            return False
+        self.give(n, read, written)
+        return True
+
+    def detour(self, n: int, read: str, written: str) -> bool:
+        """Store rows a little later, or all of what changes apart first."""
+        kernel = self.program.steps[n]
+        if not isinstance(kernel, Kernel) or n in self.detours or kernel.updates.get(written) != read:
+            return False
+        apart = replace(self.program.buffers[written], name=f"{written}_new")
+        delayed = delay(kernel, read, written, apart.name)
+        if delayed is not None and delayed.rest is None:
+            self.detours[n] = (delayed.update,)
+            return True
+        first, back = (None, None) if delayed is None else (delayed.update, delayed.rest)
+        if first is None or back is None:
             first = renamed(kernel, written, apart.name)
             (target,) = (b for b in kernel.params if b.name == written)
             back = write_back(first, apart.name, target)
-            if back is None:
-                return False
-            self.temporaries[apart.name] = apart
-            self._home[apart.name] = apart.name
-            self.lives[apart.name] = Lifetime(n, n)
-            self.detours[n] = (first, replace(back, updates={written: read}))
-        self.give(n, read, written)
+        if back is None:
+            return False
+        self.temporaries[apart.name] = apart
+        self._home[apart.name] = apart.name
+        self.lives[apart.name] = Lifetime(n, n)
+        self.detours[n] = (first, replace(back, updates={written: read}))
+        self.returned.append(written)
         return True
 
     def live_in(self, output: str, source: str, *, may_fail: bool) -> bool:

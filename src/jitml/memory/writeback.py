@@ -6,7 +6,7 @@ checked. Only the elements that the kernel stores have changed: the write-back r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from jitml.fusion.loops import (
@@ -42,55 +42,79 @@ def write_back(kernel: Kernel, output: str, target: Buffer) -> Kernel | None:
     source = next(b for b in kernel.params if b.name == output)
     if any(isinstance(e, Load) and e.buffer == output for e in walk_expressions(kernel.body)):
         return None
-    lets = [s for s in kernel.body if isinstance(s, Let) and s.value.dtype == I64]
-    stores = _stores_only(kernel.body, output, target, frozenset(let.name for let in lets))
+    names = frozenset(s.name for s in _numbers(kernel))
+    stores = stores_only(kernel.body, output, names, lambda at: Store(target.name, at, Load(output, at, source.dtype)))
     if not stores:
         return None
-    used = _names([e for s in walk(stores) for e in expressions(s)])
-    for let in reversed(lets):  # one may use those before it
+    lets, loaded = numbers_for(kernel, stores)
+    return Kernel(f"{kernel.name}_back", (source, target, *loaded), (*lets, *stores), sources=kernel.sources)
+
+
+def _numbers(kernel: Kernel) -> list[Let]:
+    """What a kernel begins with: integers that its loops and places are made of."""
+    return [s for s in kernel.body if isinstance(s, Let) and s.value.dtype == I64]
+
+
+def numbers_for(kernel: Kernel, body: Sequence[Stmt]) -> tuple[tuple[Let, ...], tuple[Buffer, ...]]:
+    """Those of the kernel's integers that some of its loops need, and the buffers that these are loaded from."""
+    used, lets = _names([e for s in walk(body) for e in expressions(s)]), list[Let]()
+    for let in reversed(_numbers(kernel)):  # one may use those before it
         if let.name in used:
             used |= _names((let.value,))
-            stores = (let, *stores)
-    loads = {e.buffer for s in stores if isinstance(s, Let) for e in walk_expression(s.value) if isinstance(e, Load)}
-    params = (source, target, *(b for b in kernel.params if b.name in loads))
-    return Kernel(f"{kernel.name}_back", params, stores, sources=kernel.sources)
+            lets.insert(0, let)
+    loads = {e.buffer for let in lets for e in walk_expression(let.value) if isinstance(e, Load)}
+    return tuple(lets), tuple(b for b in kernel.params if b.name in loads)
 
 
 def renamed(kernel: Kernel, written: str, name: str) -> Kernel:
     """The kernel that stores to `name` what `kernel` stores to `written`; nothing else is there."""
     params = tuple(replace(b, name=name) if b.name == written else b for b in kernel.params)
     updates = {buffer: base for buffer, base in kernel.updates.items() if buffer != written}
-    return replace(kernel, params=params, body=_storing_to(kernel.body, written, name), updates=updates)
+    return replace(kernel, params=params, body=storing(kernel.body, written, lambda at: (name, at)), updates=updates)
 
 
-def _storing_to(body: Sequence[Stmt], written: str, name: str) -> tuple[Stmt, ...]:
+def storing(
+    body: Sequence[Stmt], written: str, where: Callable[[tuple[Expr, ...]], tuple[str, tuple[Expr, ...]]]
+) -> tuple[Stmt, ...]:
+    """The same statements, but what they store to `written` goes elsewhere."""
+
     def change(stmt: Stmt) -> Stmt:
         match stmt:
             case Store() if stmt.buffer == written:
-                return replace(stmt, buffer=name)
+                name, at = where(stmt.at)
+                return replace(stmt, buffer=name, at=at)
             case Loop() | Alloc():
-                return replace(stmt, body=_storing_to(stmt.body, written, name))
+                return replace(stmt, body=storing(stmt.body, written, where))
             case If():
-                return replace(stmt, then=_storing_to(stmt.then, written, name), orelse=_storing_to(stmt.orelse, written, name))
+                return replace(stmt, then=storing(stmt.then, written, where), orelse=storing(stmt.orelse, written, where))
         return stmt
 
     return tuple(map(change, body))
 
 
-def _stores_only(body: Sequence[Stmt], output: str, target: Buffer, indices: frozenset[str]) -> tuple[Stmt, ...] | None:
-    """The loops around stores to `output`, with copies in their place."""
+def stores_only(
+    body: Sequence[Stmt], output: str, indices: frozenset[str], copy: Callable[[tuple[Expr, ...]], Store]
+) -> tuple[Stmt, ...] | None:
+    """The loops around stores to `output`, with copies in their place.
+
+    Args:
+        indices: the variables that stand for the same wherever the loops may be.
+
+    Returns:
+        None if the elements depend on more than those.
+    """
     kept: list[Stmt] = []
     for stmt in body:
         if not any(isinstance(s, Store) and s.buffer == output for s in walk((stmt,))):
             continue
         match stmt:
             case Loop(index, start, stop) if _names((start, stop)) <= indices:
-                inner = _stores_only(stmt.body, output, target, indices | {index})
+                inner = stores_only(stmt.body, output, indices | {index}, copy)
                 if inner is None:
                     return None
                 kept.append(replace(stmt, body=inner))
-            case Store(_, at, value, None) if _names(at) <= indices:
-                kept.append(Store(target.name, at, Load(output, at, value.dtype)))
+            case Store(_, at, _, None) if _names(at) <= indices:
+                kept.append(copy(at))
             case _:
                 return None
     return tuple(kept)
