@@ -1,12 +1,12 @@
 """How does a reduction along rows run?  A row at a time, in cache, in as many passes as it needs.
 
-What a later pass would compute again at a price waits in the output or in a row of scratch. A few long rows are cut into
-chunks of a fixed size for threads.
+What a later pass would compute again at a price waits in the output or in a row of scratch. What is made of the sums of short
+rows at a price is done for a block of rows at once. A few long rows are cut into chunks of a fixed size for threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 
 from jitml.fusion import cost
@@ -14,9 +14,13 @@ from jitml.fusion.loops import Apply, Buffer, Expr, Kind, Load, Store, Update, V
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.scalarize import Stored
-from jitml.fusion.schedule.nest import Nest, all_scalars, chunk_count, chunk_stop, reachable, write_stores
+from jitml.fusion.schedule.nest import SHORT_ROW, Nest, all_scalars, chunk_count, chunk_stop, reachable, write_stores
 from jitml.fusion.schedule.passes import Pass, identity, passes_of, visits, write_pass_at_point, write_sum_of_partials
 from jitml.fusion.views import Axis
+
+COSTLY = 8.0  # work that is worth a place in memory rather than to be done again, or in one lane only
+LONG_ROW = 1024  # beyond, what is done once a row does not matter
+ROWS = 64  # that are summed before their sums are used
 
 
 def write_rows(nest: Nest) -> None:
@@ -27,18 +31,54 @@ def write_rows(nest: Nest) -> None:
     if parallel and nest.inner and rows < 4 * machine.cores and len(passes) == 1:
         _write_partial_rows(nest, passes[0], per_row)
         return
+    blocked = _is_worth_vectors(nest, per_row)
     with ExitStack() as loops:
         for axis in nest.outer:
             kind: Kind = "parallel" if parallel and axis is nest.outer[0] and rows > 1 else "serial"
             grain = nest.grain(nest.extent(axis)) if kind == "parallel" else 1
+            if blocked and axis is nest.outer[-1]:
+                _write_block_of_rows(nest, passes, per_row, kind, -(-grain // ROWS))
+                return
             loops.enter_context(w.loop(axis.name, *nest.span(axis), kind, grain=grain, binds=axis.members))
-        for k, step in enumerate(passes):
-            for r in step.reductions:
-                w.cell(r.cell, identity(r))
-            staged = _to_stage(nest, step, passes[k + 1 :])
-            homes = [_stage_home(nest, s, step, passes[k + 1 :]) for s in staged]
-            _write_pass(nest, step, staged, homes, nest.inner, None)
+        _write_row(nest, passes)
         write_stores(nest, per_row)
+
+
+def _write_row(nest: Nest, passes: Sequence[Pass]) -> None:
+    for k, step in enumerate(passes):
+        for r in step.reductions:
+            nest.writer.cell(r.cell, identity(r))
+        staged = _to_stage(nest, step, passes[k + 1 :])
+        homes = [_stage_home(nest, s, step, passes[k + 1 :]) for s in staged]
+        _write_pass(nest, step, staged, homes, nest.inner, None)
+
+
+def _is_worth_vectors(nest: Nest, per_row: Sequence[Stored]) -> bool:
+    """Whether what is made of each row's sums, one number a row, takes long beside the sums: an exponential, say."""
+    if not nest.outer or nest.extent(nest.outer[-1]) < 2 * SHORT_ROW or not SHORT_ROW // 2 < nest.size(nest.inner) <= LONG_ROW:
+        return False
+    return work_of(s.scalar for s in per_row) >= COSTLY
+
+
+def _write_block_of_rows(nest: Nest, passes: Sequence[Pass], per_row: Sequence[Stored], kind: Kind, grain: int) -> None:
+    """The sums of a few rows first, then what is made of them, in vectors."""
+    w, rows = nest.writer, nest.outer[-1]
+    first, stop = nest.span(rows)
+    reductions = [r for step in passes for r in step.reductions]
+    with w.loop(f"{rows.name}b", first, stop, kind, step=ROWS, grain=grain) as b:
+        limits = b, chunk_stop(b, ROWS, nest.limits(rows)[0], stop)
+        sums = [Buffer(w.fresh("sums"), r.dtype, (ROWS,)) for r in reductions]
+        for buffer in sums:
+            w.scratch(buffer)
+        at = (Var(rows.name) - b,)
+        with w.loop(rows.name, *limits, "serial", binds=rows.members):
+            _write_row(nest, passes)
+            for r, buffer in zip(reductions, sums):
+                w.add(Store(buffer.name, at, Var(r.cell, r.dtype)))
+        with w.loop(rows.name, *limits, "vector", binds=rows.members):
+            for r, buffer in zip(reductions, sums):
+                w.cell(r.cell, Load(buffer.name, at, r.dtype))
+            write_stores(nest, per_row)
 
 
 def _to_stage(nest: Nest, now: Pass, later: Sequence[Pass]) -> list[Scalar]:
@@ -60,8 +100,12 @@ def _to_stage(nest: Nest, now: Pass, later: Sequence[Pass]) -> list[Scalar]:
         for s in again
         if s not in known
         and s.variables & inside
-        and sum(cost.WORK.get(a.value, 1.0) for a in reachable([s]) if a.kind == "apply") >= 8.0
+        and work_of([s]) >= COSTLY
     ]
+
+
+def work_of(scalars: Iterable[Scalar]) -> float:
+    return sum(cost.WORK.get(a.value, 1.0) for a in reachable(scalars) if a.kind == "apply")
 
 
 def _roots(step: Pass) -> list[Scalar]:
