@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 import golden_files
 from fused import fuse_and_check, text
 from jitml.fusion.cost import bytes_moved, flops
 from jitml.fusion.fuse import fuse
+from jitml.fusion.loops import Alloc, Expr, Kernel, Loop, Stmt, Update, expressions, walk, walk_expression
 from jitml.fusion.program import KernelProgram
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder
@@ -91,3 +94,38 @@ def test_a_long_chain_is_one_kernel(n: int) -> None:
     program = fuse(graph)
     assert len(program.steps) == 1
     assert text(program) == text(fuse(graph))
+
+
+MATRIX_VECTOR = "p: f64[{m}] = dot_general x w {{batch=((), ()), contract=((1,), (0,))}}"
+
+
+def exprs_of(stmt: Stmt) -> Iterator[Expr]:
+    return (part for e in expressions(stmt) for part in walk_expression(e))
+
+
+def loops(program: KernelProgram) -> list[Loop]:
+    return [stmt for step in program.steps if isinstance(step, Kernel) for stmt in walk(step.body) if isinstance(stmt, Loop)]
+
+
+def test_what_is_costly_is_done_in_vectors_once_the_rows_are_summed() -> None:
+    product = MATRIX_VECTOR.format(m=100)
+    program = fused(f"graph(x: f64[100,20], w: f64[20]) {{ {product}; e: f64[100] = exp p; return e }}")
+    (k,) = program.steps
+    assert isinstance(k, Kernel)
+    exps = [s for s in walk(k.body) if any(getattr(e, "fn", "") == "exp" for e in exprs_of(s))]
+    around = [loop.kind for loop in loops(program) if any(stmt in loop.body for stmt in exps)]
+    assert exps and around == ["vector"]
+    cheap = fused(f"graph(x: f64[100,20], w: f64[20]) {{ {product}; e: f64[100] = neg p; return e }}")
+    assert not any(isinstance(stmt, Alloc) for step in cheap.steps if isinstance(step, Kernel) for stmt in walk(step.body))
+
+
+def test_eight_rows_of_a_matrix_share_the_loads_of_the_vector() -> None:
+    program = fused(f"graph(x: f64[67,500], w: f64[500]) {{ {MATRIX_VECTOR.format(m=67)}; return p }}")
+    sums = [sum(isinstance(stmt, Update) for stmt in loop.body) for loop in loops(program) if loop.kind == "vector"]
+    assert sums == [8, 1]  # and the last three rows
+
+
+def test_what_lies_in_cache_is_not_shared_among_threads() -> None:
+    source = "graph(x: f64[{n}], y: f64[{n}]) {{ s: f64[{n}] = add x y; return s }}"
+    assert not any(loop.kind == "parallel" for loop in loops(fused(source.format(n=40_000))))
+    assert any(loop.kind == "parallel" for loop in loops(fused(source.format(n=400_000))))

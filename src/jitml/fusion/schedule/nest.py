@@ -41,7 +41,21 @@ class Nest:
         self.inner = [a for a in self.axes if a not in self.outer]
         # Rows whose places are products of sizes cannot be told apart: one thread stores them.
         apart = all(self.views.steps(s.buffer, s.at) is not None for s in self.points.stores)
-        self.time = self.size(self.axes) * point_time(self.points, self.machine) if apart else 0.0
+        self.time = self._time() if apart and self.size(self.axes) else 0.0
+
+    def _time(self) -> float:
+        """Nanoseconds of one thread: the work, or the traffic with memory or cache if that takes longer."""
+        scalars, points = all_scalars(self.points), self.size(self.axes)
+        flops = sum(cost.WORK.get(s.value, 1.0) for s in scalars if s.kind == "apply") + len(self.points.reductions)
+        touched = sum(self._bytes(self.views.steps(s.value, s.places), s.dtype) for s in scalars if s.kind == "load")
+        touched += sum(self._bytes(self.views.steps(s.buffer, s.at), s.scalar.dtype) for s in self.points.stores)
+        bandwidth = self.machine.cache_bandwidth if touched <= self.machine.l2 else self.machine.memory_bandwidth
+        return max(points * flops / self.machine.flops, touched / bandwidth)
+
+    def _bytes(self, steps: dict[str, int] | None, dtype: DType) -> int:
+        """What an access touches: one element for each iteration of the loops that it moves with."""
+        axes = self.axes if steps is None else [a for a in self.axes if steps.get(a.name)]
+        return self.size(axes) * dtype.itemsize
 
     def limits(self, axis: Axis) -> tuple[int, int]:
         """Where a loop starts and ends; where it ends at the latest, if its extent is known only when the program runs."""
@@ -101,14 +115,6 @@ def reachable(roots: Iterable[Scalar]) -> list[Scalar]:
             seen[s] = None
             stack += s.args[::-1]
     return list(seen)
-
-
-def point_time(points: Points, machine: Machine) -> float:
-    """Nanoseconds of one point: its work, or its memory traffic if that takes longer."""
-    scalars = all_scalars(points)
-    flops = sum(cost.WORK.get(s.value, 1.0) for s in scalars if s.kind == "apply") + len(points.reductions)
-    nbytes = sum(s.dtype.itemsize for s in scalars if s.kind == "load") + sum(s.scalar.dtype.itemsize for s in points.stores)
-    return max(flops / machine.flops, nbytes / machine.memory_bandwidth)
 
 
 def least(x: Expr, y: Expr | int) -> Expr:

@@ -10,16 +10,19 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 
 from jitml.fusion import cost
-from jitml.fusion.loops import Apply, Buffer, Expr, Kind, Load, Store, Update, Var, add, mul
+from jitml.fusion.emit import Writer
+from jitml.fusion.loops import Apply, Buffer, Expr, Kind, Load, Loop, Store, Update, Var, add, mul
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.scalarize import Stored
+from jitml.fusion.schedule.jam import jam
 from jitml.fusion.schedule.nest import SHORT_ROW, Nest, all_scalars, chunk_count, chunk_stop, reachable, write_stores
 from jitml.fusion.schedule.passes import Pass, identity, passes_of, visits, write_pass_at_point, write_sum_of_partials
 from jitml.fusion.views import Axis
 
 COSTLY = 8.0  # work that is worth a place in memory rather than to be done again, or in one lane only
 LONG_ROW = 1024  # beyond, what is done once a row does not matter
+TOGETHER = 8  # rows side by side: as many streams of memory
 ROWS = 64  # that are summed before their sums are used
 
 
@@ -39,9 +42,31 @@ def write_rows(nest: Nest) -> None:
             if blocked and axis is nest.outer[-1]:
                 _write_block_of_rows(nest, passes, per_row, kind, -(-grain // ROWS))
                 return
+            if axis is nest.outer[-1] and _shares_loads(nest, passes):
+                loops.callback(_jam_last, w)
             loops.enter_context(w.loop(axis.name, *nest.span(axis), kind, grain=grain, binds=axis.members))
         _write_row(nest, passes)
         write_stores(nest, per_row)
+
+
+def _shares_loads(nest: Nest, passes: Sequence[Pass]) -> bool:
+    """Whether rows are sums of cheap terms of which some are the same in every row: a matrix times a vector."""
+    if len(passes) > 1 or not nest.inner or nest.extent(nest.outer[-1]) < 4 * TOGETHER:
+        return False
+    (step,) = passes
+    row, along = nest.outer[-1].name, nest.inner[-1].name
+    steps = [s for s in nest.load_steps() if s is not None and s.get(along)]
+    shared = sum(not s.get(row) for s in steps)
+    return 0 < shared < len(steps) <= 3 and not step.stores and work_of(r.operand for r in step.reductions) < COSTLY
+
+
+def _jam_last(w: Writer) -> None:
+    """Put the rows of the loop that was written last side by side."""
+    statements = w.levels[-1].block.statements
+    loop = statements[-1]
+    assert isinstance(loop, Loop)
+    if (together := jam(loop, TOGETHER)) is not None:
+        statements[-1:] = together
 
 
 def _write_row(nest: Nest, passes: Sequence[Pass]) -> None:
@@ -75,6 +100,8 @@ def _write_block_of_rows(nest: Nest, passes: Sequence[Pass], per_row: Sequence[S
             _write_row(nest, passes)
             for r, buffer in zip(reductions, sums):
                 w.add(Store(buffer.name, at, Var(r.cell, r.dtype)))
+        if _shares_loads(nest, passes):
+            _jam_last(w)
         with w.loop(rows.name, *limits, "vector", binds=rows.members):
             for r, buffer in zip(reductions, sums):
                 w.cell(r.cell, Load(buffer.name, at, r.dtype))
@@ -95,13 +122,7 @@ def _to_stage(nest: Nest, now: Pass, later: Sequence[Pass]) -> list[Scalar]:
             again.update(dict.fromkeys(shared))
         again.update(dict.fromkeys(r for r in roots if r in here))
     known = nest.writer.known
-    return [
-        s
-        for s in again
-        if s not in known
-        and s.variables & inside
-        and work_of([s]) >= COSTLY
-    ]
+    return [s for s in again if s not in known and s.variables & inside and work_of([s]) >= COSTLY]
 
 
 def work_of(scalars: Iterable[Scalar]) -> float:

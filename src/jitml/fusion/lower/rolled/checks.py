@@ -6,7 +6,7 @@ it fails in the loop: nothing is refused that would have run. What a kernel does
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,18 +28,16 @@ from jitml.fusion.loops import (
     Update,
     Var,
     While,
-    add,
     affine,
     less,
-    mul,
     sub,
     walk,
     walk_expression,
 )
+from jitml.fusion.substitution import substituted
 from jitml.ir.op import OPS
 from jitml.ir.types import is_integer
 
-_FOLDED = {"add": add, "sub": sub, "mul": mul}
 _ORDER = ("lt", "le", "gt", "ge")
 
 
@@ -153,21 +151,6 @@ def unwrapped(condition: Expr) -> Expr:
                 if fn == "lt" or bound == 0:
                     return replace(condition, args=(x, Const(bound if fn == "lt" else -gap[""])))
     return condition
-
-
-def substituted(expr: Expr, values: Mapping[str, Expr]) -> Expr:
-    """The expression with other expressions for its variables."""
-    match expr:
-        case Var(name):
-            return values.get(name, expr)
-        case Apply(fn, args):
-            parts = tuple(substituted(a, values) for a in args)
-            if fn in _FOLDED and expr.dtype == parts[0].dtype and expr.dtype.kind == "i" and expr.dtype.itemsize == 8:
-                return _FOLDED[fn](*parts)
-            return replace(expr, args=parts)
-        case Load():
-            return replace(expr, at=tuple(substituted(e, values) for e in expr.at))
-    return expr
 
 
 def _names(expr: Expr) -> set[str]:
