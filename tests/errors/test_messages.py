@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -104,16 +106,26 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "Keep it an array; .astype converts without leaving the compiled code.",
     ),
     (
-        ".tolist()", lambda x: x.tolist(), (X,),
-        ".tolist() needs the numbers before they are computed (f64[2,3])", "Return the array and convert it outside.",
+        ".tolist()", lambda x: x.tolist(), (np.ones(2000),),
+        ".tolist() makes a Python number of every element (f64[2000])", "Work on the array itself.",
     ),
     (
-        "formatting", lambda x: f"{x}", (X,),
-        "printing or formatting a traced value is not supported yet", "Return the value and print it outside.",
+        "a text as a key", lambda x: {f"{x}": 1}, (X,),
+        "a text that holds traced values is needed before they are computed",
+        "Such a text can be printed, logged, raised in an exception or returned.",
     ),
     (
-        "print", lambda x: print("here") or x, (X,),
-        "print() would run only once, while the function is traced, and not at every call",
+        "a text made elsewhere", lambda x: json.dumps(x, default=str), (X,),
+        "something that is not converted makes a text of a traced value (f64[2,3])",
+        "f-strings, str(), format() and print() in the jitted function itself are fine.",
+    ),
+    (
+        "a warning for another line", lambda x: warnings.warn("m", stacklevel=2) or x, (X,),
+        "warnings.warn with a stacklevel names a line outside the jitted function", "Leave stacklevel out.",
+    ),
+    (
+        "input", lambda x: input("?") or x, (X,),
+        "input() would run only once, while the function is traced, and not at every call",
         "Call it outside the jitted function and pass its result as an argument.",
     ),
     (

@@ -217,7 +217,9 @@ def _as_items(i: Any) -> list[Any]:
     if not is_traced(i) and not isinstance(i, (np.ndarray, list, tuple)):
         if hasattr(i, "__index__"):
             return [operator.index(i)]
-        raise IndexError(_VALID_INDICES)
+        if not isinstance(i, Sequence) or isinstance(i, (str, bytes)):
+            raise IndexError(_VALID_INDICES)
+        i = list(i)
     value = value_of(np.empty(0, np.int64)) if isinstance(i, (list, tuple)) and len(i) == 0 else value_of(i)
     if value.dtype == BOOL:
         return _mask_items(value)

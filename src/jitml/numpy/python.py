@@ -1,4 +1,4 @@
-"""What do Python's own functions make of traced values?  `len`, `max`, `min`, `sum`, `any`, `all`, `int`, `float`, `bool`.
+"""What do Python's own functions make of traced values?  `len`, `max`, `min`, `sum`, `any`, `all`, `in`, `int`, `float`, `bool`.
 
 Python asks the values for their order and their truth, which nobody knows while tracing; here the same is said in the graph.
 `max` and `min` of a NumPy scalar and a Python number give a NumPy scalar whichever is chosen.
@@ -16,7 +16,7 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F64, I64
+from jitml.ir.types import BOOL, F64, I64, is_integer
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.registry import call, implements
@@ -84,6 +84,26 @@ def _any_or_all(function: Callable[..., Any], *args: Any) -> Any:
     if len(args) != 1 or type(args[0]) is not TracedArray or args[0].ndim != 1:
         return function(*args)
     return TracedNumber.of_value(active_trace(), read(call(getattr(np, function.__name__), args[0])))
+
+
+@implements(operator.contains)
+def _contains(some: Any, x: Any, /) -> Any:
+    """`x in some`: NumPy asks for any element that is equal, Python for the first one."""
+    if type(some) is TracedArray:
+        return _number(bool, call(np.any, some == x))
+    if not is_traced(x) and not (type(some) in (list, tuple) and any(map(is_traced, some))):
+        return x in some
+    if type(some) is range and some.step == 1 and is_integer(read(x).dtype):
+        return _both(x >= some.start, x < some.stop)
+    some = list(some) if type(some) is range else some
+    if not isinstance(some, (list, tuple, set, frozenset, dict)) or np.shape(x):
+        return x in some
+    found = [_number(bool, y == x) for y in some]
+    return functools.reduce(lambda a, b: combine(operator.or_, a, b), found) if found else False
+
+
+def _both(a: Any, b: Any) -> Any:
+    return combine(operator.and_, _number(bool, a), _number(bool, b))
 
 
 def _number(kind: Any, *args: Any, **kwargs: Any) -> Any:

@@ -11,7 +11,7 @@ import ctypes
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from jitml.runtime import jit
 from jitml.runtime.arena import arenas, release_arena
 from jitml.runtime.blas import GATES, blas_address, blas_gates
 from jitml.runtime.floating import Errors, Watch
-from jitml.runtime.host import HostCalls
+from jitml.runtime.host import HostCalls, run_then_show
 from jitml.runtime.random import Drawing, random_address
 from jitml.runtime.sorting import sort_address
 from jitml.runtime.stub import native_calls, native_function
@@ -95,9 +95,11 @@ class Executable:
         self._watch = Watch(run, tuple(self._aliases.values()), errors) if errors is not None else None
         # Flags cost a look after the call; only arrays that are written need care before it.
         draws = bool(generators) or self._hosts.draws
-        self._run: Callable[..., Any] = self._watch if self._watch and (self._aliases or draws) else run
+        self._run: Callable[..., Any] = self._watch if self._watch and (self._aliases or draws or self._hosts.postpones) else run
         if draws:
             self._run = Drawing(self._run, generators, locks=not module.hosts)
+        if self._hosts.postpones:
+            self._run = partial(run_then_show, self._run)
         if program.arena_size > _LARGE_ARENA:
             weakref.finalize(self, release_arena).atexit = False
 

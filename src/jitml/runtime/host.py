@@ -1,5 +1,7 @@
 """How does a compiled program call Python?  `HostCalls`: one native function for each program, which wraps its buffers.
 
+What others would see, printed lines for one, waits until the call has succeeded.
+
 A function gets arrays over the program's own memory, copied nowhere; what it returns is copied into the program's buffers. If it
 raises, or returns something unforeseen, the program ends there, and the plain function answers the call instead.
 """
@@ -16,6 +18,7 @@ import numpy as np
 from jitml.codegen.llvm.kernel import HostStep
 from jitml.errors import FailedCheck
 from jitml.fusion.loops import Buffer
+from jitml.ir.ops.host import postpone, postponing
 from jitml.runtime.arena import PutAside
 
 Array = np.ndarray[Any, Any]
@@ -46,6 +49,11 @@ class HostCalls:
         """Whether any of them draws from a generator, or makes one."""
         return any(function.draws or function.makes for function, _, _ in self._calls)
 
+    @property
+    def postpones(self) -> bool:
+        """Whether any of them does what others see."""
+        return any(function.postpones for function, _, _ in self._calls)
+
     def _run(self, number: int, pointers: Any) -> int:
         function, count, views = self._calls[number]
         try:
@@ -58,6 +66,21 @@ class HostCalls:
             self._thread.error = error
             return 1
         return 0
+
+
+def run_then_show(run: Callable[..., Any], *args: Any) -> Any:
+    """Run a program, and do what it has postponed unless it fails."""
+    with postponing() as effects:
+        result = run(*args)
+    if not has_failed(result):
+        for effect in effects:
+            postpone(effect)
+    return result
+
+
+def has_failed(result: Any) -> bool:
+    """Whether what a program returned says that the plain function has to answer the call."""
+    return (type(result) is tuple and len(result) > 2) or isinstance(result, FailedCheck)
 
 
 class View:

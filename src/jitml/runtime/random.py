@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import FailedCheck
 from jitml.ir.op import OPS
 from jitml.ir.ops.host import generator_at, keeping_made
 from jitml.ir.ops.random import routine
 from jitml.ir.types import BOOL, DTYPES, DType
+from jitml.runtime.host import has_failed
 from jitml.runtime.jit import Code, generate, link, parse
 from jitml.runtime.target import host_target
 
@@ -317,7 +317,7 @@ class Drawing:
         with _locked(generators if self._locks else ()), keeping_made():
             states = [_get_state(g) for g in generators]
             result = self._run(*args)
-            if (type(result) is tuple and len(result) > 2) or isinstance(result, FailedCheck):
+            if has_failed(result):
                 for generator, state in zip(generators, states):
                     _set_state(generator, state)
         return result

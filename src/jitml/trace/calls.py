@@ -7,6 +7,7 @@ given to call back is converted first.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
@@ -17,6 +18,7 @@ from jitml.ir.floating import CATEGORIES
 from jitml.trace import regions
 from jitml.trace.accesses import Accesses, is_library
 from jitml.trace.context import active_trace, unsupported
+from jitml.trace.effects import effect_of
 from jitml.trace.hostcalls import call_library
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.outside import CONTAINERS, guard_state, place_of
@@ -24,11 +26,12 @@ from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name
 from jitml.trace.stacks import Growing, Stack
 from jitml.trace.steering import Steering
+from jitml.trace.text import filled_in, joined, percent, text
 from jitml.trace.tracers import is_traced, lift
 
 # Modules whose functions give another answer at each call: traced once, they would be frozen.
 _IMPURE = ("random", "time", "os", "datetime", "secrets", "uuid", "io", "_io", "posix", "numpy.random")
-_FORBIDDEN = {print, input, open, exec, eval, globals, vars, id, np.seterr, np.seterrcall}
+_FORBIDDEN = {input, open, exec, eval, globals, vars, id, np.seterr, np.seterrcall}
 _MUTATORS = {
     "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add",
     "discard", "appendleft", "popleft",
@@ -48,6 +51,22 @@ class Hooks(Accesses, Steering):
             return Growing(items).push(item)
         self.conv(items.append)(item)
         return items
+
+    def is_in(self, x: Any, some: Any) -> Any:
+        """`x in some`"""
+        return call(operator.contains, some, x)
+
+    def is_not_in(self, x: Any, some: Any) -> Any:
+        """`x not in some`"""
+        return self.not_(call(operator.contains, some, x))
+
+    def text(self, *parts: Any) -> Any:
+        """An f-string."""
+        return text(*parts)
+
+    def percent(self, template: Any, values: Any) -> Any:
+        """`"..." % values`"""
+        return percent(template, values)
 
     def conv(self, function: Any) -> Any:
         """A function is about to be called."""
@@ -72,6 +91,10 @@ class Hooks(Accesses, Steering):
             return _ErrorState
         if (found := method_of(self.trace, function) or maker(function)) is not None or isinstance(function, Draw):
             return found or function
+        if (effect := effect_of(function)) is not None:
+            return effect
+        if isinstance(owner, str) and function.__name__ in ("format", "join"):
+            return functools.partial(filled_in if function.__name__ == "format" else joined, owner)
         self._check_effects(function, owner)
         if _is_scipys(function):
             return functools.partial(call_library, function)
@@ -94,6 +117,8 @@ class Hooks(Accesses, Steering):
             if slot is not None and not isinstance(argument, CONTAINERS):
                 guard_state(self.trace, argument, slot)
         arguments = [*map(self._callback, args)]
+        if function in (map, filter) and args and args[0] is not None:
+            arguments[0] = self.conv(args[0])
         named = {name: self._callback(arg) for name, arg in kwargs.items()}
         if (getattr(function, "__module__", None) or "").startswith("numpy"):
             return call_library(function, *arguments, **named)

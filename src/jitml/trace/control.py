@@ -268,17 +268,17 @@ class Control(Expressions):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         if len(node.ops) == 1 or not self._may_bind(node.comparators):
-            return self.generic_visit(node)
+            return super().visit_Compare(node)
         return self._chain(self.visit(node.left), node.ops, node.comparators, node)
 
     def _chain(self, left: ast.expr, ops: Sequence[ast.cmpop], others: Sequence[ast.expr], at: ast.expr) -> ast.expr:
         """`a < b < c` is `a < (m := b) and m < c`."""
         other = self.visit(others[0])
         if len(ops) == 1:
-            return self._placed(ast.Compare(left, [ops[0]], [other]), at)
+            return self._placed(self._compared(left, ops[0], other, at), at)
         middle, driver = self._temporary(), self._temporary()
         keep = ast.copy_location(ast.NamedExpr(ast.Name(middle, ast.Store()), other), other)
-        first = self._placed(ast.Compare(left, [ops[0]], [keep]), at)
+        first = self._placed(self._compared(left, ops[0], keep, at), at)
         rest = self._chain(ast.copy_location(ast.Name(middle, ast.Load()), other), ops[1:], others[1:], at)
         return self._short("and_", driver, first, rest, at)
 

@@ -4,6 +4,8 @@
     W                __jm.name(W, "W")             a name that is not the function's own: global or closure
     obj.w, obj[i]    __jm.attr(obj, "w"), __jm.item(obj, i)
     obj.w = v        __jm.own(obj).w = v           stores into what came from outside are refused
+    x in xs          __jm.is_in(x, xs)
+    f"{x:.3f}"       __jm.text((x, "", ".3f"))             "%d" % x: __jm.percent("%d", x)
     obj.w += v       __jm.aug_attr(obj, "w", "iadd")(v)     the target is loaded before v is evaluated
 
 `control.py` adds `if`, `for` and their kin.
@@ -61,6 +63,31 @@ class Expressions(ast.NodeTransformer):
         return node if isinstance(getattr(node, "ctx", None), ast.Store) else self._hook("made", node, node)
 
     visit_List = visit_Dict = visit_Set = visit_ListComp = visit_DictComp = visit_SetComp = _made
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        parts = [self._formatted(part) if isinstance(part, ast.FormattedValue) else part for part in node.values]
+        return self._hook("text", node, *parts)
+
+    def _formatted(self, part: ast.FormattedValue) -> ast.expr:
+        conversion = ast.Constant("" if part.conversion < 0 else chr(part.conversion))
+        spec = self.visit(part.format_spec) if part.format_spec is not None else ast.Constant("")
+        return ast.copy_location(ast.Tuple([self.visit(part.value), conversion, spec], ast.Load()), part)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
+            return self._hook("percent", node, node.left, node.right)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        return node if len(node.ops) > 1 else self._compared(node.left, node.ops[0], node.comparators[0], node)
+
+    def _compared(self, left: ast.expr, op: ast.cmpop, right: ast.expr, at: ast.expr) -> ast.expr:
+        """One comparison of operands that are rewritten already."""
+        if isinstance(op, (ast.In, ast.NotIn)):
+            return self._hook("is_in" if isinstance(op, ast.In) else "is_not_in", at, left, right)
+        return ast.copy_location(ast.Compare(left, [op], [right]), at)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if self._is_own(node.id) or node.id == "__class__":

@@ -47,11 +47,16 @@ class _Form:
     spec: optree.PyTreeSpec
     kinds: tuple[Kind | None, ...]  # None for a fixed one
     fixed: tuple[Any, ...]
+    shapes: tuple[tuple[int, ...], ...]  # of those that are not fixed
 
     def join(self, arrays: Sequence[Any], show: Callable[[Kind, Any], Any]) -> Any:
         given = iter(arrays)
         leaves = [x if kind is None else show(kind, next(given)) for kind, x in zip(self.kinds, self.fixed)]
         return unflatten(self.spec, leaves)
+
+    def plain(self, arrays: Sequence[Array]) -> Any:
+        """What the arrays stand for, as Python shall see it; a program may not have moved them for a reshape."""
+        return self.join([x.reshape(shape) for x, shape in zip(arrays, self.shapes)], _plain)
 
 
 def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -72,7 +77,7 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
 
 def record(op: Op, name: str, function: Callable[..., Any], args: Any, kwargs: dict[str, Any], *, draws: bool = False) -> Any:
     """Record that the program calls a function, and give the traced result."""
-    form, operands = _take_apart(name, args, kwargs)
+    form, operands = take_apart(name, args, kwargs)
     host_function, result, examples = _try_out(name, function, form, operands, draws)
     values = op(*operands, function=replace(host_function, makes=op is ops.draw and not draws))
     remember(values, examples)
@@ -101,7 +106,7 @@ def _is_known(function: Any) -> bool:
     return module.split(".")[0] in ("numpy", "scipy")
 
 
-def _take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Form, list[Value]]:
+def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Form, list[Value]]:
     """The form of the arguments, and the values among them."""
     leaves, spec = flatten((args, kwargs))
     if "out" in kwargs or any(word.startswith("overwrite_") and kwargs[word] is not False for word in kwargs):
@@ -115,7 +120,8 @@ def _take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
             operands.append(read(leaf))
     if any(not value.aval.is_static for value in operands):
         unsupported(f"{name} of an array whose size only the running program knows is not supported")
-    return _Form(spec, tuple(kinds), tuple(None if kind else leaf for kind, leaf in zip(kinds, leaves))), operands
+    shapes = tuple(value.aval.bounds for value in operands)
+    return _Form(spec, tuple(kinds), tuple(None if kind else leaf for kind, leaf in zip(kinds, leaves)), shapes), operands
 
 
 def _kind(leaf: Any) -> Kind | None:
@@ -161,8 +167,8 @@ def _try_out(
     if not leaves:
         unsupported(f"{name} returns no array", _WHY_NOT)
     kinds = tuple(_result_kind(leaf) for leaf in leaves)
-    foreseen = _Form(spec, kinds, (None,) * len(leaves))
     examples = [np.asarray(leaf) for leaf in leaves]
+    foreseen = _Form(spec, kinds, (None,) * len(leaves), tuple(x.shape for x in examples))
     avals = tuple(Aval(x.shape, x.dtype) for x in examples)
 
     def run(*arrays: Array) -> tuple[Array, ...]:
@@ -178,7 +184,7 @@ def _try_out(
 
 
 def _call(function: Callable[..., Any], form: _Form, arrays: Sequence[Array]) -> Any:
-    args, kwargs = form.join(arrays, _plain)
+    args, kwargs = form.plain(arrays)
     return function(*args, **kwargs)
 
 

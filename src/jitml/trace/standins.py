@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from jitml.config import CONFIG
 from jitml.errors import TraceError
 from jitml.ir import ops
 from jitml.ir.graph import Value
@@ -143,21 +144,27 @@ class Traced:
         return call(kind, chosen if not chosen.ndim else chosen.reshape(()))
 
     def tolist(self) -> Any:
-        return self._concrete(
-            ".tolist() needs the numbers before they are computed", "Return the array and convert it outside.", as_list=True
-        )
+        known = constant_of(self.contents())
+        if known is not None:
+            return known.tolist()
+        if not self.aval.is_static or self.aval.size > CONFIG.max_unroll:
+            unsupported(f".tolist() makes a Python number of every element ({self.aval})", "Work on the array itself.")
+        return [row.tolist() for row in self] if self.ndim else self.item()
 
-    def _concrete(self, message: str, remedy: str, *, as_list: bool = False) -> Any:
+    def _concrete(self, message: str, remedy: str) -> Any:
         """The value itself if it does not depend on arrays from outside; otherwise refused."""
         known = constant_of(self.contents())
         if known is None and self.aval.size == 1 and self.aval.is_static and not as_list:
             return paths.number(ops.reshape(self.contents(), shape=()), f"{message} ({self.aval})", remedy)
         if known is None:
             unsupported(f"{message} ({self.aval})", remedy)
-        return known.tolist() if as_list else known.item()
+        return known.item()
 
     def __str__(self) -> str:  # noqa: PLE0307  # never returns
-        unsupported("printing or formatting a traced value is not supported yet", "Return the value and print it outside.")
+        unsupported(
+            f"something that is not converted makes a text of a traced value ({self.aval})",
+            "f-strings, str(), format() and print() in the jitted function itself are fine.",
+        )
 
     def __format__(self, spec: str) -> str:
         return str(self)

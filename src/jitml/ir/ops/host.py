@@ -38,6 +38,7 @@ class HostFunction:
     results: tuple[Aval, ...]
     draws: bool = False  # from the generator whose address is the first operand
     makes: bool = False  # a generator
+    postpones: bool = False  # what others see, until the call has succeeded
     serial: int = field(default_factory=lambda: next(_serial))
 
     def __post_init__(self) -> None:
@@ -58,6 +59,35 @@ def _evaluate(*operands: Any, function: HostFunction) -> tuple[Any, ...]:
 # An effect: it may raise, so that it must run even if nothing uses its results.
 host_call = Op("host_call", "host", lambda *operands, function: function.results, _evaluate, has_effect=True)
 draw = Op("draw", "host", lambda *operands, function: function.results, _evaluate, has_effect=True)
+
+
+class _Postponed(threading.local):
+    """What running programs will do for others to see once they have succeeded, by thread; None where it is done at once."""
+
+    def __init__(self) -> None:
+        self.effects: list[Callable[[], None]] | None = None
+
+
+_POSTPONED = _Postponed()
+
+
+def postpone(effect: Callable[[], None]) -> None:
+    """Do something that cannot be undone as soon as nothing can fail any more."""
+    if _POSTPONED.effects is None:
+        effect()
+    else:
+        _POSTPONED.effects.append(effect)
+
+
+@contextmanager
+def postponing() -> Iterator[list[Callable[[], None]]]:
+    """Collects what would be done inside the block, for the caller to do or to drop."""
+    before, effects = _POSTPONED.effects, []
+    _POSTPONED.effects = effects
+    try:
+        yield effects
+    finally:
+        _POSTPONED.effects = before
 
 
 class _Made(threading.local):

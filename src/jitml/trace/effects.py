@@ -1,0 +1,87 @@
+"""What becomes of a call that others see: `print`, `logging`, `warnings.warn`?  It is made at every call, once nothing can fail.
+
+The program hands over the values; what is done with them waits until the call has succeeded (`ir/ops/host.py`), in the order of
+the program, for a call that NumPy answers after all prints for itself.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import logging
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import FailedCheck
+from jitml.ir import ops
+from jitml.ir.ops.host import HostFunction, postpone
+from jitml.trace.context import active_trace, is_converted, unsupported, user_source
+from jitml.trace.hostcalls import take_apart
+from jitml.trace.registry import full_name, implements
+
+
+def effect_of(function: Any) -> Callable[..., None] | None:
+    """How a function that is called for its effect is called in a trace; None if it is not one of these."""
+    owner = getattr(function, "__self__", None)
+    module = getattr(function, "__module__", None) or ""
+    logs = module == "logging" and (function in _LOGGING or isinstance(owner, (logging.Logger, logging.LoggerAdapter)))
+    writes = getattr(function, "__name__", "") in ("write", "flush") and (owner is sys.stdout or owner is sys.stderr)
+    return functools.partial(postponed, function) if logs or writes else None
+
+
+_LOGGING = {logging.debug, logging.info, logging.warning, logging.error, logging.critical, logging.log}
+
+
+def postponed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Record that the program calls a function with these arguments, which may be traced, and ignores what it returns."""
+    _record(full_name(function), lambda *args, **kwargs: postpone(functools.partial(function, *args, **kwargs)), args, kwargs)
+
+
+def _record(name: str, act: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Record that the program calls `act` when it gets here."""
+    if not active_trace().root.host_calls:
+        unsupported(f"{name} would be a host call, and jit(host_calls='error') forbids them", "Leave it out.")
+    form, operands = take_apart(name, args, kwargs)
+
+    def run(*arrays: np.ndarray[Any, Any]) -> tuple[()]:
+        given, named = form.plain([np.array(x) for x in arrays])
+        act(*given, **named)
+        return ()
+
+    ops.host_call(*operands, function=HostFunction(name, run, (), postpones=True))
+
+
+@implements(builtins.print)
+def _print(*args: Any, **kwargs: Any) -> None:
+    postponed(print, *args, **kwargs)
+
+
+@implements(warnings.warn)
+def _warn(message: Any, category: Any = None, stacklevel: int = 1, **kwargs: Any) -> None:
+    """Comes from the user's own line, which filters and registries know; a filter that raises leaves the call to Python."""
+    place = user_source()
+    if stacklevel != 1 or place is None or kwargs:
+        unsupported("warnings.warn with a stacklevel names a line outside the jitted function", "Leave stacklevel out.")
+    kind = type(message) if isinstance(message, Warning) else category or UserWarning
+    space = _namespace()
+
+    def warn(message: Any) -> None:
+        if any(action == "error" for action, *_ in warnings.filters):
+            raise FailedCheck("warnings.warn: a filter makes errors of warnings")
+        registry = space.setdefault("__warningregistry__", {})
+        name = space.get("__name__", "<unknown>")
+        postpone(functools.partial(warnings.warn_explicit, message, kind, place.file, place.line, name, registry))
+
+    _record("warnings.warn", warn, (message,), {})
+
+
+def _namespace() -> dict[str, Any]:
+    """The globals of the user's function that runs now."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and not is_converted(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame.f_globals
