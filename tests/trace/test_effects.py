@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 def texts(x: Array, n: int) -> Any:
     r = x.sum()
-    parts = [f"{r:.3f}", f"{r!r:>30}", f"{x}", "%d of %5.2f" % (n, r), "{} {k:e}".format(n, k=r), str(r), repr(x)]
+    parts = [f"{r:.3f}", f"{r!r:>30}", f"{x}", "%d of %5.2f" % (n, r), "{} {k:e}".format(n, k=r), str(r), repr(x)]  # noqa: UP031, UP032
     return parts, ", ".join(str(v) for v in x), "a" + f"{n}" + "b", format(r, ".2e"), f"{x.shape} {{}} {'q':>{n}}"
 
 
@@ -34,7 +34,7 @@ def talks(x: Array, tol: float) -> Array:
             print("done", step, x)
             break
     x[0] = 9.0
-    print("%g" % x[0], end="!\n")
+    print("%g" % x[0], end="!\n")  # noqa: UP031
     return x
 
 
@@ -131,7 +131,8 @@ def test_effects_are_host_calls() -> None:
 
 MEMBERS: list[Any] = [
     lambda x: 3 in x, lambda x: 9 not in x, lambda x: x[0] in (1, 2), lambda x: x[1] not in [5, x[2]], lambda x: x[0] in range(3),
-    lambda x: x[0] + 0.5 in range(5), lambda x: x[0] in range(1, 9, 3), lambda x: x[0] in {1, 4}, lambda x: [i for i in (1, 2) if i in (2, 3)],
+    lambda x: x[0] + 0.5 in range(5), lambda x: x[0] in range(1, 9, 3), lambda x: x[0] in {1, 4},
+    lambda x: [i for i in (1, 2) if i in (2, 3)],
     lambda x: sum(1 if v in (1, 3) else 0 for v in x), lambda x: "a" in {"a": x},
 ]  # fmt: skip
 

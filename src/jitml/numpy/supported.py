@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
@@ -84,7 +85,7 @@ def _name(function: Any) -> str:
         return "np.r_" if function is np.r_ else "np.c_"
     if isinstance(function, np.ufunc) and not _is_numpys(function):
         return f"scipy.special.{function.__name__}"
-    return full_name(function)
+    return "in" if function is operator.contains else full_name(function)
 
 
 if __name__ == "__main__":

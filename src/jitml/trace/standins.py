@@ -149,7 +149,7 @@ class Traced:
             return known.tolist()
         if not self.aval.is_static or self.aval.size > CONFIG.max_unroll:
             unsupported(f".tolist() makes a Python number of every element ({self.aval})", "Work on the array itself.")
-        return [row.tolist() for row in self] if self.ndim else self.item()
+        return [self[n].tolist() for n in range(self.shape[0])] if self.ndim else self.item()
 
     def _concrete(self, message: str, remedy: str) -> Any:
         """The value itself if it does not depend on arrays from outside; otherwise refused."""

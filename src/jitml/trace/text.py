@@ -8,7 +8,7 @@ A function may print, log, raise or return such a text. Python cannot look into 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -19,7 +19,7 @@ from jitml.trace.registry import implements
 from jitml.trace.tracers import is_traced
 from jitml.trace.tree import NAMESPACE, flatten
 
-_CONVERSIONS = {"": lambda x: x, "s": str, "r": repr, "a": ascii}
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {"": lambda x: x, "s": str, "r": repr, "a": ascii}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Format:
     """How a value is written into a text.
 
     Args:
-        conversion: "s", "r", "a" or "", as behind `!` in an f-string; "%" if `spec` is a text with %-signs, "{}" if it has braces,
-            ":" if the format is a value too and `spec` the conversion.
+        conversion: "s", "r", "a" or "", as behind `!` in an f-string; "%" if `spec` is a text with %-signs, "{}" if it has
+            braces, ":" if the format is a value too and `spec` the conversion.
     """
 
     conversion: str
@@ -73,7 +73,7 @@ class TracedText:
         )
 
     __str__ = __len__ = __iter__ = __contains__ = __getitem__ = __mod__ = __mul__ = __bool__ = _refuse
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _refuse  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _refuse
 
     def __format__(self, spec: str) -> str:
         self._refuse()
@@ -93,7 +93,8 @@ def _join(formats: tuple[str | Format, ...], values: Iterable[Any]) -> Any:
     return "".join(part if isinstance(part, str) else part.write(next(remaining)) for part in formats)
 
 
-optree.register_pytree_node(TracedText, lambda t: (t.values, t.formats), _join, namespace=NAMESPACE)
+_REGISTER: Any = optree.register_pytree_node  # whose stubs ask for a collection
+_REGISTER(TracedText, lambda whole: (whole.values, whole.formats), _join, namespace=NAMESPACE)
 
 
 def text(*parts: Any) -> Any:

@@ -82,7 +82,8 @@ def postpone(effect: Callable[[], None]) -> None:
 @contextmanager
 def postponing() -> Iterator[list[Callable[[], None]]]:
     """Collects what would be done inside the block, for the caller to do or to drop."""
-    before, effects = _POSTPONED.effects, []
+    before = _POSTPONED.effects
+    effects: list[Callable[[], None]] = []
     _POSTPONED.effects = effects
     try:
         yield effects
