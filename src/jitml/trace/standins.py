@@ -154,7 +154,7 @@ class Traced:
     def _concrete(self, message: str, remedy: str) -> Any:
         """The value itself if it does not depend on arrays from outside; otherwise refused."""
         known = constant_of(self.contents())
-        if known is None and self.aval.size == 1 and self.aval.is_static and not as_list:
+        if known is None and self.aval.size == 1 and self.aval.is_static:
             return paths.number(ops.reshape(self.contents(), shape=()), f"{message} ({self.aval})", remedy)
         if known is None:
             unsupported(f"{message} ({self.aval})", remedy)
