@@ -193,6 +193,8 @@ def _index_maps() -> Iterator[OpCase]:
     f64, i64 = DTYPES["f64"], DTYPES["i64"]
     yield OpCase(ops.full, A, (Sample((), {"value": 1, "shape": (2, 3), "dtype": f64}),), smooth=None)
     yield OpCase(ops.array, A, (Sample((), {"value": np.arange(6.0).reshape(2, 3), "shape": (2, 3), "dtype": f64}),), smooth=None)
+    # What larger ones hold nobody may ask.
+    yield OpCase(ops.empty, A, (Sample((), {"shape": (2, 0), "dtype": f64}),), smooth=None)
     iotas = tuple(Sample((), {"shape": (3, 4), "axis": axis, "dtype": dtype}) for axis in (0, 1) for dtype in (f64, i64))
     yield OpCase(ops.iota, A, iotas, smooth=None)
     yield OpCase(

@@ -8,6 +8,8 @@ JITML_CHECK         `1`: verify each layer's data after each stage (slower to co
 JITML_MAX_UNROLL    iterations of a loop that may be traced one by one where it cannot stay a loop. Default: 1000.
 JITML_MAX_PATHS     programs that may be compiled for the same kind of arguments where branches cannot be merged, each for
                     other outcomes of their conditions. Default: 16.
+JITML_SAVED_BYTES   bytes that a loop without a known limit may save for its derivative, reserved at once and touched as they are
+                    used. Default: a quarter of the machine's memory.
 JITML_CPU           compile for this LLVM CPU name (`x86-64-v3`, `znver4`) in place of the one found, with the features
                     that its name implies. For tests and for reproducing another machine's code: code for a CPU that
                     has more than this one dies with SIGILL.
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jitml.errors import JitmlError
 
@@ -26,6 +28,14 @@ STAGES = ("graph", "kernels", "memory", "llvm", "asm")
 
 class ConfigError(JitmlError, ValueError):
     """An environment variable of jitml has a value that means nothing."""
+
+
+def _quarter_of_memory() -> int:
+    """Of the machine's, in bytes; a guess where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+    except (AttributeError, ValueError, OSError):
+        return 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +48,7 @@ class Config:
     cpu: str | None = None
     max_unroll: int = 1000
     max_paths: int = 16
+    saved_bytes: int = field(default_factory=_quarter_of_memory)
 
 
 def read(environment: Mapping[str, str]) -> Config:
@@ -55,6 +66,7 @@ def read(environment: Mapping[str, str]) -> Config:
         check=environment.get("JITML_CHECK", "") not in ("", "0"),
         max_unroll=_count("JITML_MAX_UNROLL", "iterations", environment.get("JITML_MAX_UNROLL", "1000")),
         max_paths=_count("JITML_MAX_PATHS", "programs", environment.get("JITML_MAX_PATHS", "16")),
+        saved_bytes=_count("JITML_SAVED_BYTES", "bytes", environment.get("JITML_SAVED_BYTES", str(_quarter_of_memory()))),
         cpu=environment.get("JITML_CPU") or None,
     )
 

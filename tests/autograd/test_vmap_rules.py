@@ -19,7 +19,7 @@ from op_cases import CASES, OpCase, Sample
 
 ROWS = 3
 Array = np.ndarray
-CONSTANTS = (ops.full, ops.array, ops.iota)
+CONSTANTS = (ops.full, ops.empty, ops.array, ops.iota)
 BATCHED = [(case, sample) for case in CASES.values() if case.op not in CONSTANTS for sample in case.samples]
 
 

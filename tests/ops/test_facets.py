@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jitml.autograd.jvp import jvp
-from jitml.autograd.transpose import transpose
+from jitml.autograd.halves import halving
+from jitml.autograd.jvp import jvp, jvp_of_many
+from jitml.autograd.transpose import transpose, transpose_of_many
 from jitml.codegen.llvm.math import RULES
 from jitml.fusion.lower import lowering
 from jitml.fusion.lower.expand import expansion
@@ -29,7 +30,7 @@ def test_every_op_has_a_row(op: Op) -> None:
 
 @every_op
 def test_every_op_has_a_derivative(op: Op) -> None:
-    assert op in jvp or op in transpose, (
+    assert any(op in table for table in (jvp, jvp_of_many, transpose)), (
         f"give {op} a jvp rule, a transpose rule or not_differentiable({op}) in autograd/rules/{op.family}.py"
     )
 
@@ -42,6 +43,12 @@ def test_every_op_has_a_lowering(op: Op) -> None:
 
 def test_every_op_with_bodies_becomes_a_step() -> None:
     assert set(REGIONS) == {ops.loop, ops.while_, ops.cond}
+
+
+@pytest.mark.parametrize("op", REGIONS, ids=str)
+def test_every_op_with_bodies_has_derivatives(op: Op) -> None:
+    assert op in jvp_of_many and op in halving
+    assert op in transpose_of_many or op is ops.while_  # whose linear half is a loop
 
 
 @pytest.mark.parametrize("op", [op for op in OPS.values() if op.is_pointwise and op is not ops.convert], ids=str)

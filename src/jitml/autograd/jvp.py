@@ -8,6 +8,7 @@ never becomes an array. Reverse mode is this transform again, transposed (`trans
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from jitml.autograd.transpose import transpose
@@ -21,6 +22,12 @@ Tangent = Value | None
 JvpRule = Callable[..., Tangent]
 
 jvp: RuleTable[JvpRule] = RuleTable("jvp", "autograd/rules")
+
+# Of a node with any number of results, its inputs replaced by those here, and their tangents -> (results, their tangents).
+# The rule computes the results too: a region carries values and tangents together.
+JvpOfMany = Callable[[Node, Sequence[Tangent]], tuple[Sequence[Value], Sequence[Tangent]]]
+
+jvp_of_many: RuleTable[JvpOfMany] = RuleTable("jvp", "autograd/rules")
 
 
 def zeros_like(x: Value) -> Value:
@@ -69,6 +76,13 @@ def push(b: GraphBuilder, graph: Graph, wrt: Sequence[int]) -> tuple[list[Value]
     tangent: dict[Value, Value] = {}
     for i in wrt:
         tangent[graph.inputs[i]] = b.add_input(graph.inputs[i].aval, names[i] and f"d{names[i]}")
+    return push_nodes(b, graph, primal, tangent)
+
+
+def push_nodes(
+    b: GraphBuilder, graph: Graph, primal: dict[Value, Value], tangent: dict[Value, Value]
+) -> tuple[list[Value], list[Tangent]]:
+    """Record a graph's values and tangents, given those of its inputs; returns those of its outputs."""
     with recording(b):
         for node in graph.nodes:
             with b.at(node.source):
@@ -77,22 +91,30 @@ def push(b: GraphBuilder, graph: Graph, wrt: Sequence[int]) -> tuple[list[Value]
 
 
 def _push_node(b: GraphBuilder, node: Node, primal: dict[Value, Value], tangent: dict[Value, Value]) -> None:
-    primals = tuple(primal[v] for v in node.inputs)
+    node_here = replace(node, inputs=tuple(primal[v] for v in node.inputs))
     tangents = tuple(tangent.get(v) for v in node.inputs)
-    avals = tuple(v.aval for v in node.outputs)
-    outs = b.emit(node.op, primals, node.params, avals, node.source)
-    primal.update(zip(node.outputs, outs, strict=True))
     if all(t is None for t in tangents) or not any(is_float(v.dtype) for v in node.outputs):
+        primal.update(zip(node.outputs, _again(b, node_here), strict=True))
         return
-    if len(outs) != 1:  # a region or a host call: the rule refuses
-        jvp[node.op](outs, primals, tangents, **node.params)
+    if node.op in jvp_of_many:
+        outs, moved = jvp_of_many[node.op](node_here, tangents)
+    else:
+        outs = _again(b, node_here)
+        moved = [_moved(node_here, outs, tangents)]
+    primal.update(zip(node.outputs, outs, strict=True))
+    tangent.update((v, t) for v, t in zip(node.outputs, moved, strict=True) if t is not None)
+
+
+def _again(b: GraphBuilder, node: Node) -> tuple[Value, ...]:
+    outs: tuple[Value, ...] = b.emit(node.op, node.inputs, node.params, tuple(v.aval for v in node.outputs), node.source)
+    return outs
+
+
+def _moved(node: Node, outs: tuple[Value, ...], tangents: tuple[Tangent, ...]) -> Tangent:
     (out,) = outs
     if node.op in jvp or node.op not in transpose:
-        moved = jvp[node.op](out, primals, tangents, **node.params)
-    else:
-        moved = _apply_linear(node, primals, tangents)
-    if moved is not None:
-        tangent[node.output] = moved
+        return jvp[node.op](out, node.inputs, tangents, **node.params)
+    return _apply_linear(node, node.inputs, tangents)
 
 
 def _apply_linear(node: Node, primals: tuple[Value, ...], tangents: tuple[Tangent, ...]) -> Value:

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from jitml.autograd.halves import Halves, halve
 from jitml.autograd.jvp import push
 from jitml.autograd.transpose import transpose_graph
+from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
+from jitml.ir.passes.bodies import everywhere
 from jitml.ir.passes.dce import eliminate_dead
+from jitml.ir.passes.trim import trim_regions
 
 
 @dataclass(frozen=True)
@@ -61,18 +65,16 @@ def split(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Split
         results: only the first so many outputs are differentiated (default: all); the others are merely computed.
     """
     b = GraphBuilder()
-    values, tangents = push(b, graph, wrt)
-    tangents = tangents[:results]
-    primal_inputs, tangent_inputs = b.inputs[: len(graph.inputs)], b.inputs[len(graph.inputs) :]
-    forward, backward = _split(b.nodes, tangent_inputs)
-    moving = tuple(i for i, t in enumerate(tangents) if t is not None)
-    tangent_outputs = tuple(t for t in tangents if t is not None)
-    backward = list(eliminate_dead(Graph((), tuple(backward), tangent_outputs)).nodes)
-    made = {v: node for node in forward for v in node.outputs}
-    constants, residuals = _residuals(backward, made, set(tangent_inputs))
-    tangent = Graph((*residuals, *tangent_inputs), (*constants, *backward), tangent_outputs)
-    outputs = Graph(tuple(primal_inputs), tuple(forward), (*values, *residuals), graph.names)
-    return Split(eliminate_dead(outputs), tangent, moving)
+    values, tangents = push(b, _trimmed(graph), wrt)
+    moving = tuple(i for i, t in enumerate(tangents[:results]) if t is not None)
+    derivative = _trimmed(b.build([*values, *(t for t in tangents[:results] if t is not None)]))
+    halves = halve(derivative, derivative.inputs[len(graph.inputs) :])
+    outputs, moved = halves.outputs[: len(values)], halves.outputs[len(values) :]
+    again, residuals = _residuals(halves, moved)
+    inputs = (*residuals, *halves.inputs[len(graph.inputs) :])
+    tangent = eliminate_dead(Graph(inputs, (*again, *halves.linear), tuple(moved)))
+    forward = Graph(tuple(halves.known.inputs), tuple(halves.known.nodes), (*outputs, *residuals), graph.names)
+    return Split(eliminate_dead(forward), tangent, moving)
 
 
 def linearize(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Linearized:
@@ -108,27 +110,25 @@ def vjp_graph(graph: Graph, wrt: Sequence[int]) -> Graph:
     return b.build([*results[:n], *b.inline(derivative.pull, [*results[n:], *cotangents])])
 
 
-def _split(nodes: Sequence[Node], tangents: Sequence[Value]) -> tuple[list[Node], list[Node]]:
-    """The nodes that no tangent reaches, and the others; both in order."""
-    reached = set(tangents)
-    forward: list[Node] = []
-    backward: list[Node] = []
-    for node in nodes:
-        if reached.isdisjoint(node.inputs):
-            forward.append(node)
-        else:
-            reached.update(node.outputs)
-            backward.append(node)
-    return forward, backward
+def _trimmed(graph: Graph) -> Graph:
+    """Without dead code, and with regions that carry no more than they need: each tangent would carry it along."""
+    if not any(node.bodies for node in graph.nodes):
+        return graph
+    return everywhere(eliminate_dead)(everywhere(trim_regions)(everywhere(eliminate_dead)(graph)))
 
 
-def _residuals(backward: Sequence[Node], made: dict[Value, Node], tangents: set[Value]) -> tuple[list[Node], list[Value]]:
-    """What the backward part reads of the forward part: constants to make again, and values to keep."""
-    own = tangents | {v for node in backward for v in node.outputs}
-    read = dict.fromkeys(v for node in backward for v in node.inputs if v not in own)
+def _residuals(halves: Halves, moved: Sequence[Value]) -> tuple[list[Node], list[Value]]:
+    """What the linear half reads: constants to make again, sizes to bind again, and values to keep."""
+    made = {v: node for node in halves.known.nodes for v in node.outputs}
+    binders = {node.params["sym"]: node for node in halves.known.nodes if node.op is ops.bind}
+    read = halves.read(moved)
     constants = [made[v] for v in read if v in made and not made[v].inputs]
     remade = {v for node in constants for v in node.outputs}
-    return constants, [v for v in read if v not in remade]
+    kept = [v for v in read if v not in remade]
+    syms = {sym for v in (*kept, *halves.inputs) for sym in v.aval.syms}
+    syms |= {sym for node in (*constants, *halves.linear) for sym in node.syms}
+    binds = [binders[sym] for sym in sorted(syms, key=lambda sym: sym.serial)]
+    return [*binds, *constants], list(dict.fromkeys([*kept, *(node.inputs[0] for node in binds)]))
 
 
 def _without_unread(derivative: Linearized) -> Linearized:

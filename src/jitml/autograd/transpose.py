@@ -3,6 +3,9 @@
 A rule answers for one linear op: given the cotangent of its result, what is the cotangent of each operand?  The operands
 it is linear in arrive as `Linear`, their aval alone; the others as values. Cotangents that are zero by structure are
 `None`; those of a value with several users are added in reverse order of use.
+
+The cotangent of what reads a part of an array (a slice, a gather) is a `Part`: it is added in place to what is there
+already, so that a loop over the parts costs what the parts cost.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any
 
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
-from jitml.ir.op import RuleTable, recording
+from jitml.ir.op import Op, RuleTable, active_recorder, recording
 from jitml.ir.types import Aval, DType
 
 
@@ -36,12 +39,29 @@ class Linear:
         return self.aval.dtype
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A cotangent that is zero outside a part of the array.
+
+    into: adds it to a cotangent of the whole array. alone: the array of it and zeros.
+    """
+
+    into: Callable[[Value], Value]
+    alone: Callable[[], Value]
+
+
 Operand = Value | Linear
-Cotangent = Value | None
+Cotangent = Value | Part | None
 # (ct, *operands, **params) -> one cotangent per operand, None for those that are values.
 TransposeRule = Callable[..., tuple[Cotangent, ...]]
 
 transpose: RuleTable[TransposeRule] = RuleTable("transpose", "autograd/rules")
+
+# Of a node with any number of results, its inputs replaced by the operands, and the cotangents of its results -> one
+# cotangent per operand. The rule takes from the last what has reached an operand so far, to go on adding there.
+TransposeOfMany = Callable[[Node, Sequence[Operand], Sequence["Value | None"], "Cotangents"], Sequence[Cotangent]]
+
+transpose_of_many: RuleTable[TransposeOfMany] = RuleTable("transpose", "autograd/rules")
 
 
 def transpose_graph(graph: Graph, constants: int) -> Graph:
@@ -59,7 +79,24 @@ def transpose_graph(graph: Graph, constants: int) -> Graph:
     """
     b = GraphBuilder()
     known = {v: b.add_input(v.aval) for v in graph.inputs[:constants]}
-    linear = set(graph.inputs[constants:])
+    cotangents = Cotangents()
+    with recording(b):
+        for value in graph.outputs:
+            cotangents.add(value, b.add_input(value.aval))
+        found = pull_back(b, graph, known, graph.inputs[constants:], cotangents)
+        dense = [ct if ct is not None else zeros(v.aval) for v, ct in zip(graph.inputs[constants:], found)]
+    return b.build(dense)
+
+
+def pull_back(
+    b: GraphBuilder, graph: Graph, known: dict[Value, Value], wrt: Sequence[Value], cotangents: Cotangents
+) -> list[Value | None]:
+    """Record into `b` what takes the cotangents of a graph's outputs back to its inputs `wrt`.
+
+    Args:
+        known: the other inputs, and their values in `b`.
+    """
+    linear = set(wrt)
     backward: list[Node] = []
     for node in graph.nodes:
         if linear.isdisjoint(node.inputs):
@@ -68,24 +105,24 @@ def transpose_graph(graph: Graph, constants: int) -> Graph:
         else:
             linear.update(node.outputs)
             backward.append(node)
+    for node in reversed(backward):
+        with b.at(node.source):
+            _pull_node(node, known, linear, cotangents)
+    return [cotangents.pop(v) for v in wrt]
 
-    cotangents = Cotangents()
-    with recording(b):
-        for value in graph.outputs:
-            cotangents.add(value, b.add_input(value.aval))
-        for node in reversed(backward):
-            ct = cotangents.pop(node.output)
-            if ct is None:
-                continue
-            operands = [known[v] if v in known else Linear(v.aval) for v in node.inputs]
-            with b.at(node.source):
-                for v, ct_v in zip(node.inputs, transpose[node.op](ct, *operands, **node.params), strict=True):
-                    if v in linear:
-                        cotangents.add(v, ct_v)
-        wrt = graph.inputs[constants:]
-        found = [cotangents.pop(v) for v in wrt]
-        dense = [ct if ct is not None else zeros(v.aval) for v, ct in zip(wrt, found)]
-    return b.build(dense)
+
+def _pull_node(node: Node, known: dict[Value, Value], linear: set[Value], cotangents: Cotangents) -> None:
+    cts = [cotangents.pop(v) for v in node.outputs]
+    if all(ct is None for ct in cts):
+        return
+    operands = [known[v] if v in known else Linear(v.aval) for v in node.inputs]
+    if node.op in transpose_of_many:
+        found = transpose_of_many[node.op](node, operands, cts, cotangents)
+    else:
+        found = transpose[node.op](*cts, *operands, **node.params)
+    for v, ct in zip(node.inputs, found, strict=True):
+        if v in linear:
+            cotangents.add(v, ct)
 
 
 def zeros(aval: Aval) -> Value:
@@ -97,20 +134,39 @@ def _avals(node: Node) -> tuple[Aval, ...]:
 
 
 class Cotangents:
-    """What has reached each value so far."""
+    """What has reached each value so far: a sum, and parts that are still to be added to it."""
 
     def __init__(self) -> None:
         self._sums: dict[Value, Value] = {}
+        self._parts: dict[Value, list[Part]] = {}
 
     def add(self, value: Value, ct: Cotangent) -> None:
         if ct is None:
+            return
+        if isinstance(ct, Part):
+            self._parts.setdefault(value, []).append(ct)
             return
         assert ct.aval == value.aval, f"a cotangent {ct.aval} for a value {value.aval}"
         before = self._sums.get(value)
         self._sums[value] = ct if before is None else ops.add(before, ct)
 
-    def pop(self, value: Value) -> Cotangent:
-        return self._sums.pop(value, None)
+    def pop(self, value: Value) -> Value | None:
+        total = self._sums.pop(value, None)
+        for part in self._parts.pop(value, ()):
+            total = part.alone() if total is None else part.into(total)
+        return total
+
+
+def cleared(total: Value, op: Op, starts: Sequence[Value], aval: Aval, **params: Any) -> Value | None:
+    """What `total` was before zeros were written to just the place where a part is to be added; else None."""
+    b = active_recorder()
+    assert isinstance(b, GraphBuilder)
+    node = b.maker(total)
+    if node is None or node.op is not op or node.inputs[2:] != tuple(starts) or dict(node.params) != params:
+        return None
+    zero = b.maker(node.inputs[1])
+    is_zero = zero is not None and zero.op is ops.full and zero.params["value"] == 0 and node.inputs[1].aval == aval
+    return node.inputs[0] if is_zero else None
 
 
 def linear_operands(operands: Sequence[Any], ct: Cotangent) -> tuple[Cotangent, ...]:

@@ -15,7 +15,7 @@ from jitml.fusion.sizes import SizeSource
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call into a library: `gemm`, `copy`, `sort`, `argsort`, `random`; or out into Python: `host`.
+    """A call into a library: `gemm`, `copy`, `sort`, `argsort`, `random`; none, `empty`; or out into Python: `host`.
 
     `gemm`: writes[0][b, m, n] = sum_k reads[0][b, m, k] * reads[1][b, k, n]; params are the integers `batch m n k` and,
     for each of `a b c`, the element strides `a_batch a_row a_col` ... (so a transposed operand is a swap of strides),
@@ -27,6 +27,7 @@ class Call:
     `host`: writes = `function`(reads), a `HostFunction`, which may end the program with an error.
     `random`: writes[0] = reads[0], a generator's address; writes[1], a row, gets `count` numbers from `routine`, given reads[1:]
     (its limits, and how many numbers are to be drawn where `count` is None).
+    `empty`: writes[0] is there, with any contents.
     `argsort`: writes[0] (i64) = where in its row the element of reads[0] stands that comes there in a sort; both lie as above.
     """
 

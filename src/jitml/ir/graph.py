@@ -263,9 +263,15 @@ class GraphBuilder:
         return self.record(OPS["array"], (), params)
 
     def inline(self, graph: Graph, args: Sequence[Value]) -> tuple[Value, ...]:
-        """Copy another graph's nodes into this one, its inputs replaced by `args`; returns its outputs here."""
+        """Copy another graph's nodes into this one, its inputs replaced by `args`; returns its outputs here.
+
+        A size that is bound here already, as by the forward part of a pullback, is not bound again.
+        """
         env: dict[Value, Value] = dict(zip(graph.inputs, (self.capture(a) for a in args), strict=True))
+        sizes = graph.binders() and {node.params["sym"] for node in self.nodes if node.op.name == "bind"}
         for node in graph.nodes:
+            if node.op.name == "bind" and node.params["sym"] in sizes:
+                continue
             outputs = tuple(Value(v.aval) for v in node.outputs)
             self.append(Node(node.op, tuple(env[v] for v in node.inputs), node.params, outputs, node.source))
             env.update(zip(node.outputs, outputs, strict=True))

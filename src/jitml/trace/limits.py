@@ -23,17 +23,26 @@ _DEEPEST = 12  # nodes in a row that are looked at
 
 def value_limits(value: Value, depth: int = _DEEPEST) -> Limits:
     """The least and the greatest element of an integer or bool value; of its dtype, where no more is known."""
-    widest = dtype_limits(value.dtype)
     trace = active_trace()
-    if value in trace.root.size_names:
-        return trace.root.size_names[value].limits
-    node = trace.builder.producer(value)
+    names = trace.root.size_names
+    return limits_of(value, trace.builder.producer, lambda v: names[v].limits if v in names else None, depth)
+
+
+def limits_of(
+    value: Value, producer: Callable[[Value], Node | None], known: Callable[[Value], Limits | None], depth: int = _DEEPEST
+) -> Limits:
+    """`value_limits` anywhere: `producer` gives the node that makes a value, `known` the limits of some values."""
+    widest = dtype_limits(value.dtype)
+    named = known(value)
+    if named is not None:
+        return named
+    node = producer(value)
     if node is None or not depth or value.dtype.kind not in "biu":
         return widest
     rule = _RULES.get(node.op)
     if rule is None:
         return widest
-    found = rule(node, [value_limits(v, depth - 1) for v in node.inputs if v.dtype.kind in "biu"])
+    found = rule(node, [limits_of(v, producer, known, depth - 1) for v in node.inputs if v.dtype.kind in "biu"])
     # What leaves the dtype wraps around, and then can be anything.
     return found if found is not None and widest[0] <= found[0] and found[1] <= widest[1] else widest
 

@@ -1,5 +1,33 @@
 """The derivative rules, a file a family, and those of batching; importing this package fills the tables."""
 
-from jitml.autograd.rules import batching, contraction, host, index_maps, indexed, pointwise, random, reductions, regions
+from jitml.autograd.rules import (
+    batching,
+    cond_halves,
+    contraction,
+    dynamic,
+    host,
+    index_maps,
+    indexed,
+    loop_halves,
+    pointwise,
+    random,
+    reductions,
+    region_transposes,
+    regions,
+)
 
-__all__ = ["batching", "contraction", "host", "index_maps", "indexed", "pointwise", "random", "reductions", "regions"]
+__all__ = [
+    "batching",
+    "cond_halves",
+    "contraction",
+    "dynamic",
+    "host",
+    "index_maps",
+    "indexed",
+    "loop_halves",
+    "pointwise",
+    "random",
+    "reductions",
+    "region_transposes",
+    "regions",
+]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
-from jitml.autograd.jvp import Tangent, jvp
+from jitml.autograd.jvp import Tangent, jvp_of_many
 from jitml.errors import DerivativeError
 from jitml.ir import ops
-from jitml.ir.graph import Value
-from jitml.ir.ops.host import HostFunction
+from jitml.ir.graph import Node
 
 
-@jvp.rule(ops.host_call, ops.draw)
-def refuse(out: Value, primals: Sequence[Value], tangents: Sequence[Tangent], *, function: HostFunction) -> Tangent:
+@jvp_of_many.rule(ops.host_call, ops.draw)
+def refuse(node: Node, tangents: Sequence[Tangent]) -> NoReturn:
     raise DerivativeError(
-        f"{function.name} runs in NumPy and has no derivative",
+        f"{node.params['function'].name} runs in NumPy and has no derivative",
+        source=node.source,
         remedy="Write it with functions that are compiled (docs/supported.md), or stop_gradient its arguments.",
     )

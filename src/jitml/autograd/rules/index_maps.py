@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.autograd.jvp import not_differentiable
-from jitml.autograd.transpose import Cotangent, Linear, Operand, transpose, zeros
+from jitml.autograd.transpose import Cotangent, Linear, Operand, Part, cleared, transpose, zeros
 from jitml.ir import ops
+from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import Aval
 
 Ints = tuple[int, ...]
 
-not_differentiable(ops.full, ops.array, ops.iota)
+# Below this share of an array a slice's cotangent is added where it lies; above, zeros around it fuse into one sum.
+SMALL_PART = 0.25
+
+not_differentiable(ops.full, ops.empty, ops.array, ops.iota)
 
 
 @transpose.rule(ops.broadcast)
@@ -40,11 +44,23 @@ def flip_transpose(ct: Value, x: Operand, *, axes: Ints) -> tuple[Cotangent, ...
 
 @transpose.rule(ops.slice)
 def slice_transpose(ct: Value, x: Operand, *, start: Ints, stop: Ints, step: Ints) -> tuple[Cotangent, ...]:
-    # A slice of no elements is padded from the front alone.
-    low = tuple(a if m else n for a, m, n in zip(start, ct.shape, x.shape))
-    high = tuple(n - (a + (m - 1) * s + 1) if m else 0 for a, m, n, s in zip(start, ct.shape, x.shape, step))
-    interior = tuple(s - 1 for s in step)
-    return (ops.pad(ct, zeros(Aval((), ct.dtype)), low=low, high=high, interior=interior),)
+    def into(total: Value) -> Value:
+        before = cleared(total, ops.update_slice, (), ct.aval, start=start, step=step)
+        if before is not None:
+            return ops.update_slice(before, ct, start=start, step=step)
+        if ct.aval.capacity >= SMALL_PART * x.aval.capacity:
+            return ops.add(total, alone())
+        return ops.update_slice(total, ops.add(_part(total, start, ct.shape, step), ct), start=start, step=step)
+
+    def alone() -> Value:
+        if any(isinstance(n, Dim) for n in (*start, *ct.shape, *x.shape)):
+            return ops.update_slice(zeros(Aval(x.shape, ct.dtype)), ct, start=start, step=step)
+        # A slice of no elements is padded from the front alone.
+        low = tuple(a if m else n for a, m, n in zip(start, ct.shape, x.shape))
+        high = tuple(n - (a + (m - 1) * s + 1) if m else 0 for a, m, n, s in zip(start, ct.shape, x.shape, step))
+        return ops.pad(ct, zeros(Aval((), ct.dtype)), low=low, high=high, interior=tuple(s - 1 for s in step))
+
+    return (Part(into, alone),)
 
 
 @transpose.rule(ops.pad)
@@ -76,5 +92,10 @@ def update_slice_transpose(ct: Value, x: Operand, v: Operand, *, start: Ints, st
 
 def _part(ct: Value, start: Sequence[int], shape: Sequence[int], step: Sequence[int]) -> Value:
     """The slice of `ct` that begins at `start` and has this shape."""
-    stop = tuple(a + (n - 1) * s + 1 if n else a for a, n, s in zip(start, shape, step))
+    stop = tuple(a + (n - 1) * s + 1 if _is_nonempty(n) else a for a, n, s in zip(start, shape, step))
     return ops.slice(ct, start=tuple(start), stop=stop, step=tuple(step))
+
+
+def _is_nonempty(size: Size) -> bool:
+    """Whether a slice has elements; one of unknown length has unit steps, so that the formulas hold for none, too."""
+    return isinstance(size, Dim) or size > 0

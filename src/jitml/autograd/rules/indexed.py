@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.autograd.jvp import Tangent, jvp, zeros_like
-from jitml.autograd.transpose import Cotangent, Linear, Operand, transpose, zeros
+from jitml.autograd.transpose import Cotangent, Linear, Operand, Part, transpose, zeros
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
@@ -14,8 +14,10 @@ from jitml.ir.types import I64, Aval
 
 @transpose.rule(ops.gather)
 def gather_transpose(ct: Value, x: Operand, *indices: Operand, axis: int) -> tuple[Cotangent, ...]:
-    into = zeros(Aval(x.shape, ct.dtype))
-    return ops.scatter(into, ct, *indices, axis=axis, combine="add"), *(None for _ in indices)
+    def into(total: Value) -> Value:
+        return ops.scatter(total, ct, *indices, axis=axis, combine="add")
+
+    return Part(into, lambda: into(zeros(Aval(x.shape, ct.dtype)))), *(None for _ in indices)
 
 
 @jvp.rule(ops.scatter)
@@ -54,7 +56,7 @@ def scatter_transpose(ct: Value, x: Operand, v: Operand, *indices: Value, axis: 
         ct_x = ct if combine == "add" else ops.scatter(ct, hidden, *indices, axis=axis, combine="set")
     if isinstance(v, Linear):
         ct_v = ops.gather(ct, *indices, axis=axis)
-        if combine == "set" and indices[0].size > 1:
+        if combine == "set" and indices[0].capacity > 1:
             last = _is_last(x.shape[axis : axis + len(indices)], indices)
             placed = tuple(range(axis, axis + last.ndim))
             ct_v = ops.select(ops.broadcast(last, shape=v.shape, axes=placed), ct_v, zeros(Aval(v.shape, ct.dtype)))

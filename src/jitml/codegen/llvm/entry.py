@@ -80,6 +80,8 @@ class Entry:
                     names = [b.name for b in step.params]
                     emit_kernel(self.unit, step, symbol, storage_groups(program, names), frozenset() if path else self.streamed)
                     self._call_quietly(symbol, [pointers[name] for name in names], step.ignored)
+                case Call("empty"):
+                    pass
                 case Call():
                     touched = (*step.reads, *step.writes)
                     groups = storage_groups(program, dict.fromkeys((*touched, *sizes_of(touched, program.kernels))))

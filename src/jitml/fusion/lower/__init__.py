@@ -4,6 +4,7 @@ from jitml.fusion.lower import (  # noqa: F401
     compaction,
     contraction,
     dynamic,
+    empty,
     host,
     index_maps,
     indexed,

@@ -29,6 +29,16 @@ full = Op("full", "index_maps", _full_aval, lambda *, value, shape, dtype: np.fu
 array = Op("array", "index_maps", _full_aval, lambda *, value, shape, dtype: np.asarray(value, dtype).reshape(shape))
 
 
+def _empty_aval(*, shape: Ints, dtype: DType) -> Aval:
+    dtype_name(dtype)
+    return Aval(shape, dtype)
+
+
+# Memory whose contents nobody reads before they are written: where a loop is going to put its results. Untouched, it costs
+# nothing, however large.
+empty = Op("empty", "index_maps", _empty_aval, lambda *, shape, dtype: np.zeros(shape, dtype))
+
+
 def _iota_aval(*, shape: Ints, axis: int, dtype: DType) -> Aval:
     if not 0 <= axis < len(shape):
         raise ShapeError(f"iota: axis {axis} of a shape {shape}")

@@ -207,3 +207,9 @@ def _check_all(body: Body, node: Node, values: Sequence[Value], indices: list[He
             _checked(body, node, body.w.index(scalar), n, axis + k)
 
         body.over(value.shape, look)
+
+
+@rolled.rule(ops.empty)
+def roll_empty(body: Body, node: Node, operands: list[Held]) -> None:
+    """Scratch, whatever it holds."""
+    body.define(node.output, body.scratch(node.output))

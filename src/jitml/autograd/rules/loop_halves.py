@@ -1,0 +1,217 @@
+"""Loops in two halves: one that runs forward and saves, one that is linear and reads what was saved.
+
+The first writes what is saved into stacks, a window for each iteration. A while also counts its iterations: the linear half
+is a loop of that many.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from jitml.autograd.counters import Counter, counters, is_number, limits_here
+from jitml.autograd.halves import halve, halving, reached
+from jitml.autograd.saved import Kept, choose, replay, values_read, where
+from jitml.config import CONFIG
+from jitml.ir import ops
+from jitml.ir.dims import Sym
+from jitml.ir.graph import Graph, GraphBuilder, Node, Value
+from jitml.ir.op import recording
+from jitml.ir.passes.bodies import Parts, rebuilt
+from jitml.ir.types import I64, Aval
+
+Parted = tuple[Sequence[Value], Node]
+
+
+@halving.rule(ops.loop)
+def halve_loop(node: Node, tangents: Collection[Value]) -> Parted:
+    parts = Parts.of(node)
+    body = _Body(parts, tangents)
+    (trip,) = parts.head
+    body.index = body.halves.inputs[0]
+    kept = body.choose()
+    longest, most = _longest(trip, parts.body), _affordable(kept)
+    if longest > most:
+        trip, longest = _checked(trip, ops.le(trip, most), trip, most), most
+    stacks = body.saving(kept, longest, body.index)
+    forward = body.forward((body.index,))
+    carried, captured = body.known(parts.carried, parts.captured)
+    operands = (*carried, *(stack.room() for stack in stacks), *captured)
+    results = ops.loop(trip, *operands, body=forward, carried=len(forward.outputs))
+    linear = body.linear_loop(trip, longest, kept, results[len(carried) :])
+    return body.results(results, linear.outputs), linear
+
+
+@halving.rule(ops.while_)
+def halve_while(node: Node, tangents: Collection[Value]) -> Parted:
+    parts = Parts.of(node)
+    body = _Body(parts, tangents)
+    body.counters = counters(parts)
+    from_zero = next((c.position for c in body.counters if c.step == 1 and c.end is not None and is_number(c.start, 0)), None)
+    known = body.halves.known
+    body.index = known.add_input(Aval((), I64)) if from_zero is None else body.carried[from_zero]
+    kept = body.choose()
+    longest = min(_affordable(kept), _longest_while(body.counters))
+    carried, captured = body.known(parts.carried, parts.captured)
+    more: list[tuple[Value, Value]] = []
+    index = body.index
+    if from_zero is None:
+        carried.append(ops.full(value=0, shape=(), dtype=I64))
+        with recording(known):
+            index = _checked(body.index, ops.lt(body.index, longest), longest)
+            more.append((body.index, ops.add(index, 1)))
+    stacks = body.saving(kept, longest, index)
+    forward = body.forward((), more)
+    operands = (*carried, *(stack.room() for stack in stacks), *captured)
+    results = ops.while_(*operands, test=body.test(more), body=forward, carried=len(forward.outputs))
+    n = len(carried)
+    count = results[n - 1] if from_zero is None else results[sum(not moves for moves in body.moves[:from_zero])]
+    ops.bind(count, sym=Sym("count", 0, longest))
+    linear = body.linear_loop(count, longest, kept, results[n:])
+    return body.results(results, linear.outputs), linear
+
+
+def _affordable(kept: Kept) -> int:
+    """How many iterations may save, where their number has no limit."""
+    return max(1, CONFIG.saved_bytes // max(1, sum(v.aval.nbytes for v in kept.saved)))
+
+
+def _checked(x: Value, ok: Value, *values: Value | int) -> Value:
+    shown = [v if isinstance(v, Value) else ops.full(value=v, shape=(), dtype=I64) for v in values]
+    message = "a loop ran {} times, more than the {} for which its derivative may save values (JITML_SAVED_BYTES)"
+    if len(shown) == 1:
+        message = "a loop ran more than the {} times for which its derivative may save values (JITML_SAVED_BYTES)"
+    checked: Value = ops.check(x, ok, *shown, error="MemoryError", message=message)
+    return checked
+
+
+class _Body:
+    """The body of a loop or while in halves."""
+
+    def __init__(self, parts: Parts, tangents: Collection[Value]) -> None:
+        self.parts = parts
+        carried, captured = parts.inputs(parts.body)
+        moving = {v for v, outside in zip((*carried, *captured), (*parts.carried, *parts.captured)) if outside in tangents}
+        while True:
+            moved = reached(parts.body, moving)
+            more = {v for v, after in zip(carried, parts.body.outputs) if after in moved} - moving
+            if not more:
+                break
+            moving |= more
+        self.halves = halve(parts.body, moving)
+        self.moves = [v in moving for v in carried]  # which carried values are tangents
+        self.holds = [v in moving for v in captured]
+        stand_ins = self.halves.inputs[parts.first :]
+        self.carried, self.captured = stand_ins[: len(carried)], stand_ins[len(carried) :]
+        self.outputs = self.halves.outputs
+        self.index: Value  # in the known half, which iteration it is
+        self.counters: Sequence[Counter] = ()
+        self.stacks: Sequence[_Stack] = ()
+        self.written: Sequence[tuple[Value, Value]] = ()  # each stack as it comes in and as an iteration leaves it
+
+    def known(self, carried: Sequence[Value], captured: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+        """Those of the known half."""
+        return where(carried, self.moves, False), where(captured, self.holds, False)
+
+    def moving(self, carried: Sequence[Value], captured: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+        return where(carried, self.moves, True), where(captured, self.holds, True)
+
+    def choose(self) -> Kept:
+        counted = (self.halves.inputs[counter.position] for counter in self.counters)
+        free = {self.index, *counted, *where(self.captured, self.holds, False)}
+        return choose(self.halves, where(self.outputs, self.moves, True), free)
+
+    def saving(self, kept: Kept, length: int, place: Value) -> Sequence[_Stack]:
+        """Record what an iteration writes to the stacks, which are inputs of the known half."""
+        with recording(self.halves.known):
+            self.stacks = [_Stack(v, length) for v in kept.saved]
+            inputs = [self.halves.known.add_input(stack.aval) for stack in self.stacks]
+            self.written = [(x, stack.put(x, place)) for stack, x in zip(self.stacks, inputs)]
+        return self.stacks
+
+    def forward(self, head: Sequence[Value], more: Sequence[tuple[Value, Value]] = ()) -> Graph:
+        """The body of the known half: its own inputs, what it carries, `more` and stacks among it, what it captures."""
+        carried_in, captured_in = self.known(self.carried, self.captured)
+        carries = [*zip(carried_in, where(self.outputs, self.moves, False)), *more, *self.written]
+        inputs = (*head, *(before for before, _ in carries), *captured_in)
+        return Graph(inputs, tuple(self.halves.known.nodes), tuple(after for _, after in carries))
+
+    def test(self, more: Sequence[tuple[Value, Value]]) -> Graph:
+        """The test of a while, for the known half, which carries `more` and stacks, too."""
+        test = self.parts.bodies["test"]
+        carried, captured = self.known(*self.parts.inputs(test))
+        unread = [Value(v.aval) for v, _ in (*more, *self.written)]
+        return rebuilt(test, (*carried, *unread, *captured), test.outputs)
+
+    def linear_loop(self, trip: Value, longest: int, kept: Kept, filled: Sequence[Value]) -> Node:
+        """The linear half: a loop that runs so often, over filled stacks."""
+        constant = is_number(trip)
+        b = GraphBuilder()
+        carried, captured = self.moving(self.parts.carried, self.parts.captured)
+        carried_in, captured_in = self.moving(self.carried, self.captured)
+        used = values_read(self.halves, kept, where(self.outputs, self.moves, True))
+        _, around_in = self.known((), self.captured)
+        _, around = self.known((), self.parts.captured)
+        around = [v for v, inside in zip(around, around_in) if inside in used]
+        counted = [(self.halves.inputs[c.position], c) for c in self.counters if self.halves.inputs[c.position] in used]
+        index = b.add_input(Aval((), I64))
+        env = {v: b.add_input(v.aval) for v in carried_in}
+        stacks = {stack.value: (stack, b.add_input(stack.aval)) for stack in self.stacks}
+        env |= {v: b.add_input(v.aval) for v in around_in if v in used}
+        starts = [b.add_input(c.start.aval) for _, c in counted]
+        env |= {v: b.add_input(v.aval) for v in captured_in}
+        with recording(b):
+            if not constant:  # nothing else would say that the place is in the stacks
+                index = ops.minimum(index, longest - 1)
+            ops.bind(index, sym=Sym("i", 0, longest - 1))
+            env[self.index] = index
+            env |= {v: c.value(start, index) for (v, c), start in zip(counted, starts)}
+            replay(b, self.halves, kept, env, lambda v: stacks[v][0].get(stacks[v][1], index))
+        body = b.build([env[v] for v in where(self.outputs, self.moves, True)])
+        outs = tuple(Value(v.aval) for v in carried)
+        operands = (trip, *carried, *filled, *around, *(c.start for _, c in counted), *captured)
+        return Node(ops.loop, operands, {"body": body, "carried": len(carried)}, outs, self.parts.node.source)
+
+    def results(self, known: Sequence[Value], linear: Sequence[Value]) -> list[Value]:
+        """The region's results, from both halves."""
+        of_known, of_linear = iter(known), iter(linear)
+        return [next(of_linear) if moves else next(of_known) for moves in self.moves]
+
+
+@dataclass(frozen=True)
+class _Stack:
+    """Where a loop saves a value, an element for each iteration. A value of unknown size has a window of its place there."""
+
+    value: Value
+    length: int
+
+    @property
+    def aval(self) -> Aval:
+        return Aval((self.length, *self.value.aval.bounds), self.value.dtype)
+
+    def room(self) -> Value:
+        empty: Value = ops.empty(shape=self.aval.shape, dtype=self.aval.dtype)
+        return empty
+
+    def put(self, stack: Value, index: Value) -> Value:
+        x = ops.reshape(self.value, shape=(1, *self.value.shape))
+        return ops.dynamic_update_slice(stack, x, *self._starts(index), step=(1,) * stack.ndim)
+
+    def get(self, stack: Value, index: Value) -> Value:
+        window = ops.dynamic_slice(stack, *self._starts(index), sizes=(1, *self.value.shape), step=(1,) * stack.ndim)
+        return ops.reshape(window, shape=self.value.shape)
+
+    def _starts(self, index: Value) -> list[Value]:
+        return [index, *(ops.full(value=0, shape=(), dtype=I64) for _ in self.value.shape)]
+
+
+def _longest(trip: Value, body: Graph) -> int:
+    """How many iterations a loop has at most, as far as is known; 1 for none."""
+    index = [node.params["sym"] for node in body.nodes if node.op is ops.bind and node.inputs[0] is body.inputs[0]]
+    return max(1, min([limits_here(trip)[1], *(sym.high + 1 for sym in index)]))
+
+
+def _longest_while(counters: Iterable[Counter]) -> int:
+    """How many iterations a while has at most, as far as its counters say."""
+    return max(1, min((n for c in counters if (n := c.iterations()) is not None), default=sys.maxsize))

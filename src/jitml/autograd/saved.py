@@ -1,0 +1,158 @@
+"""What of a body's values does its backward run keep?  As few bytes as will do: the rest is computed again.
+
+Index maps, reads of what is there anyway, and light arithmetic are cheaper than a trip through memory, so the backward body
+repeats them. Which values to keep so that all others can be repeated is a minimum cut between what is hard to compute and
+what is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from jitml.autograd.counters import limits_here
+from jitml.autograd.cut import minimum_cut
+from jitml.autograd.halves import Halves
+from jitml.ir import ops
+from jitml.ir.dims import Sym
+from jitml.ir.graph import GraphBuilder, Node, Value
+from jitml.ir.types import is_float
+
+_LIGHT = frozenset({
+    ops.add, ops.sub, ops.mul, ops.neg, ops.abs, ops.sign, ops.copysign, ops.maximum, ops.minimum, ops.select, ops.convert,
+    ops.lt, ops.le, ops.gt, ops.ge, ops.eq, ops.ne, ops.bit_and, ops.bit_or, ops.bit_xor, ops.bit_not,
+    ops.isnan, ops.isinf, ops.isfinite, ops.floor, ops.ceil, ops.trunc, ops.rint, ops.stop_gradient,
+    ops.dynamic_slice, ops.gather, ops.resize, ops.check,
+})  # fmt: skip
+_COPIES = frozenset({ops.update_slice, ops.concat})  # index maps that are more than a way to read
+
+
+def is_light(node: Node) -> bool:
+    """Whether repeating a node costs less than reading its result."""
+    if node.op.is_pointwise and not node.output.ndim and not is_float(node.output.dtype):
+        return True  # places and conditions
+    return node.op in _LIGHT or (node.op.family == "index_maps" and node.op not in _COPIES)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How the linear half of a body comes by what it reads.
+
+    Args:
+        saved: values that the known half has to hand over.
+        steps: those, each a value to be read, and nodes to be run again; in an order that works.
+    """
+
+    saved: Sequence[Value]
+    steps: Sequence[Value | Node]
+
+
+def choose(halves: Halves, outputs: Iterable[Value], free: Collection[Value]) -> Kept:
+    """What to save so that the linear half can make `outputs`; `free` are known values that will be there anyway."""
+    return _Choice(halves, free).made(halves.read(outputs))
+
+
+def where(values: Sequence[Value], flags: Sequence[bool], wanted: bool) -> list[Value]:
+    return [v for v, flag in zip(values, flags) if flag == wanted]
+
+
+def values_read(halves: Halves, kept: Kept, outputs: Iterable[Value]) -> set[Value]:
+    """What the linear half reads, computing again what it computes again."""
+    nodes = [*(step for step in kept.steps if isinstance(step, Node)), *halves.linear]
+    return {v for node in nodes for v in node.inputs} | set(outputs)
+
+
+def replay(b: GraphBuilder, halves: Halves, kept: Kept, env: dict[Value, Value], get: Callable[[Value], Value]) -> None:
+    """Record the linear half, and before it what it computes again; `get` records the reading of a saved value."""
+    for step in (*kept.steps, *halves.linear):
+        if isinstance(step, Value):
+            env[step] = get(step)
+        else:
+            inputs = _within(step, tuple(env[v] for v in step.inputs))
+            outs = b.emit(step.op, inputs, step.params, tuple(v.aval for v in step.outputs), step.source)
+            env.update(zip(step.outputs, outs, strict=True))
+
+
+def _within(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
+    """The node's inputs, places that were saved kept within the array: what showed that they are was the forward run's."""
+    if node.op is ops.dynamic_slice:
+        (x, *starts), sizes = inputs, node.params["sizes"]
+    elif node.op is ops.dynamic_update_slice:
+        (x, _, *starts), sizes = inputs, node.inputs[1].shape
+    else:
+        return inputs
+    kept: list[Value] = []
+    for start, n, size, step in zip(starts, x.shape, sizes, node.params["step"]):
+        least, most = limits_here(start)
+        if type(n) is int and type(size) is int and not (least >= 0 and most <= n - (size - 1) * step - 1):
+            start = ops.minimum(ops.maximum(start, 0), n - (size - 1) * step - 1)
+        kept.append(start)
+    return (*inputs[: len(inputs) - len(starts)], *kept)
+
+
+class _Choice:
+    def __init__(self, halves: Halves, free: Collection[Value]) -> None:
+        self.halves, self.free = halves, free
+        self.nodes = halves.known.nodes
+        self.makers = {v: node for node in self.nodes for v in node.outputs}
+        self.binders = {node.params["sym"]: node for node in self.nodes if node.op is ops.bind}
+
+    def made(self, wanted: list[Value]) -> Kept:
+        syms = {sym for node in self.halves.linear for sym in node.syms}
+        had = set(self.free)
+        for node in self.nodes:
+            if is_light(node) and had.issuperset(self.operands(node)):
+                had.update(node.outputs)
+        wanted = list(dict.fromkeys([*wanted, *self.sizes(self.behind(wanted))]))
+        saved = minimum_cut(
+            [v for v in wanted if v not in had],
+            lambda v: [u for u in self.operands(self.makers[v]) if u not in had] if self.is_light(v) else None,
+            lambda v: v.aval.nbytes,
+        )
+        remade: set[Node] = set()
+        for v in self.behind(wanted, saved):
+            if v not in saved and v not in self.free:
+                remade.add(self.makers[v])
+        syms |= {sym for node in remade for sym in node.syms}
+        syms |= {sym for v in (*saved, *self.halves.inputs) for sym in v.aval.syms}
+        # A size that could be bound says between which limits a loop's index lies, even where no shape mentions it.
+        there = {*self.free, *saved, *(v for node in remade for v in node.outputs)}
+        remade |= {node for sym, node in self.binders.items() if sym in syms or node.inputs[0] in there}
+        return Kept(saved, self.ordered(saved, remade))
+
+    def is_light(self, v: Value) -> bool:
+        return v in self.makers and is_light(self.makers[v])
+
+    def operands(self, node: Node) -> list[Value]:
+        """What a node needs: its inputs, and the values of its sizes."""
+        return [*node.inputs, *(self.binders[sym].inputs[0] for sym in _in_order(node.syms) if node.op is not ops.bind)]
+
+    def behind(self, values: Iterable[Value], ends: Collection[Value] = ()) -> list[Value]:
+        """The values, and all from which they can be computed lightly; no further than `ends`."""
+        found: dict[Value, None] = {}
+        waiting = list(values)
+        while waiting:
+            v = waiting.pop()
+            if v not in found:
+                found[v] = None
+                if v not in ends and v not in self.free and self.is_light(v):
+                    waiting += self.operands(self.makers[v])
+        return list(found)
+
+    def sizes(self, values: Iterable[Value]) -> list[Value]:
+        return [self.binders[sym].inputs[0] for v in values for sym in _in_order(v.aval.syms)]
+
+    def ordered(self, saved: Sequence[Value], remade: set[Node]) -> list[Value | Node]:
+        inputs = [v for v in saved if v not in self.makers]
+        steps: list[Value | Node] = [v for v in inputs if not v.aval.syms]
+        early = [node for node in self.nodes if node in remade and node.op is ops.bind and node.inputs[0] not in self.makers]
+        steps += [*early, *(v for v in inputs if v.aval.syms)]
+        for node in self.nodes:
+            if node in remade and node not in early:
+                steps.append(node)
+            steps += [v for v in node.outputs if v in saved]
+        return steps
+
+
+def _in_order(syms: Collection[Sym]) -> list[Sym]:
+    return sorted(syms, key=lambda sym: sym.serial)
