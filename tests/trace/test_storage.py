@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 import jitml
-from jitml.trace.entry import evaluate
+from against_numpy import run_traced
 from jitml.trace.storage import kept_strides, reshape_strides
 
 Array = np.ndarray[Any, Any]
@@ -87,7 +87,7 @@ def check_against_numpy(call: Any, program: list[tuple[str, Any]], layout: str) 
 @settings(max_examples=150, deadline=None)
 @given(view_steps(), st.sampled_from(sorted(LAYOUTS)))
 def test_random_views_and_writes(program: list[tuple[str, Any]], layout: str) -> None:
-    check_against_numpy(lambda f, x: evaluate(f, (x,), {}), program, layout)
+    check_against_numpy(run_traced, program, layout)
 
 
 @settings(max_examples=15, deadline=None)

@@ -33,6 +33,11 @@ def is_library(function: FunctionType) -> bool:
     return not is_converted(file) and file != "<string>"  # exec'd code has no source, but its globals are guarded
 
 
+def base_of(trace: Trace, function: FunctionType) -> Slot | Const:
+    """What the host program takes a function's code and defaults from: this very function, or the one it is given."""
+    return trace.callees.get(function, Const(function))
+
+
 class Accesses:
     """The hooks of names, attributes and subscripts; `calls.Hooks` has them too."""
 
@@ -51,13 +56,22 @@ class Accesses:
         if is_traced(value):
             return value
         slot = self._place(name)
+        if slot is not None and type(value) is float and self.function in self.trace.callees:
+            # What a lambda made anew at each call closes over is an argument of it, more or less.
+            self.trace.host.require_type(slot, float)
+            return TracedNumber(self.trace, slot, value)
         return value if slot is None else observe(self.trace, value, slot, name)
 
     def _place(self, name: str) -> Slot | None:
         function = self.function
         if name in function.__code__.co_freevars:
-            cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
-            return load(self.trace, getattr, Const(cell), "cell_contents", name)
+            number = function.__code__.co_freevars.index(name)
+            cell: Slot | Const = Const((function.__closure__ or ())[number])
+            if function in self.trace.callees:
+                base, cells = self.trace.callees[function], f"{function.__name__}.__closure__"
+                closure = load(self.trace, getattr, base, "__closure__", cells)
+                cell = load(self.trace, operator.getitem, closure, number, f"{cells}[{number}]")
+            return load(self.trace, getattr, cell, "cell_contents", name)
         if name in function.__globals__:
             return load(self.trace, operator.getitem, Const(function.__globals__), name, name)
         return None  # a builtin
@@ -67,7 +81,7 @@ class Accesses:
         value = getattr(self.function, attribute)
         if value is None:
             return None
-        slot = load(self.trace, getattr, Const(self.function), attribute, f"{self.function.__name__}.{attribute}")
+        slot = load(self.trace, getattr, base_of(self.trace, self.function), attribute, f"{self.function.__name__}.{attribute}")
         return observe(self.trace, value, slot, f"{self.function.__name__}.{attribute}")
 
     def guard_all(self) -> None:

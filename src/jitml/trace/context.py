@@ -94,6 +94,7 @@ class Trace:
         self.converted: dict[Any, Any] = {}
         self.sourceless: set[CodeType] = set()  # of functions that could not be converted
         self.loaded: dict[Any, Slot] = {}
+        self.callees: dict[Any, Slot] = {}  # functions that are arguments and may be others, of the same code
         self.places: dict[int, Slot] = {}
         self.own: dict[int, Any] = {}  # objects that the function made itself, by id
         self.containers: dict[Slot, Any] = {}

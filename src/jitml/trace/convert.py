@@ -14,11 +14,10 @@ from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
-from jitml.trace.accesses import is_library
+from jitml.trace.accesses import base_of, is_library
 from jitml.trace.calls import Hooks
 from jitml.trace.context import Trace, active_trace, current_trace, unsupported
 from jitml.trace.drivers import HOOKS
-from jitml.trace.host import Const
 from jitml.trace.outside import load
 from jitml.trace.rewrite import rewrite
 from jitml.trace.source import find
@@ -68,7 +67,11 @@ def _with_hooks(trace: Trace, function: FunctionType) -> FunctionType:
         _remember(_codes[key])
     new = _codes[key]
     hooks = Hooks(trace, function, convert)
-    trace.host.require_same(load(trace, getattr, Const(function), "__code__", f"{function.__name__}.__code__"), code)
+    base = base_of(trace, function)
+    trace.host.require_same(load(trace, getattr, base, "__code__", f"{function.__name__}.__code__"), code)
+    if function in trace.callees:
+        place = load(trace, getattr, base, "__globals__", f"{function.__name__}.__globals__")
+        trace.host.require_same(place, function.__globals__)
     if new is None:
         trace.sourceless.add(code)
         hooks.guard_all()

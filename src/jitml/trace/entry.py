@@ -12,13 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import WrongPath
 from jitml.ir.interpret import interpret
-from jitml.trace.context import current_trace
-from jitml.trace.paths import Path, other_path
 from jitml.trace.storage import Step
-from jitml.trace.trace import Either, Fixed, FromGraph, FromHost, Result, Traced, trace
-from jitml.trace.tree import flatten, unflatten
+from jitml.trace.trace import Either, Fixed, FromGraph, FromHost, Result, Traced
+from jitml.trace.tree import unflatten
 
 MISS = object()
 _NO_NUMBERS: Mapping[Any, int] = {}
@@ -108,16 +105,3 @@ def interpreted(traced: Traced) -> Execute:
         return outputs
 
     return execute
-
-
-def evaluate(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Call a function that works only inside a trace (a transformed one) on concrete arguments: trace it and interpret."""
-    assert current_trace() is None, "inside a trace, call the function itself"
-    path, failed = Path(), list[tuple[Path, WrongPath]]()
-    while True:
-        traced = trace(function, args, kwargs, path=path)
-        try:
-            return bind(traced, interpreted(traced))(flatten((args, dict(kwargs)))[0])
-        except WrongPath as failure:
-            failed.append((traced.path, failure))
-            path = other_path(failed)

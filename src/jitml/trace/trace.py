@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from traceback import walk_tb
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,12 @@ from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
 from jitml.ir.types import BOOL, F64, I64
+from jitml.trace.accesses import is_library
 from jitml.trace.context import Trace, activate, active_trace, last_user_source, unsupported, user_source
 from jitml.trace.convert import convert
 from jitml.trace.decisions import Decisions
 from jitml.trace.drivers import Restart
-from jitml.trace.host import Host, Slot
+from jitml.trace.host import Const, Host, Slot
 from jitml.trace.memory import all_disjoint, disjoint, meets_itself
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.opening import Opened, Seen, seen
@@ -71,6 +73,18 @@ class Static:
 
     def __repr__(self) -> str:
         return repr(self.value)
+
+
+class Callee:
+    """An argument that is the user's function, to be converted: another one of the same code will do.
+
+    Its globals and what it closes over are loaded at each call, and guarded like what every function loads.
+    """
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +291,13 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
     if kind is Static:
         host.require(slot, leaf)
         return leaf.value
+    if kind is Callee:
+        place = host.compute(getattr, (slot, Const("function")), name)
+        if type(leaf.function) is FunctionType and not is_library(leaf.function):
+            recording.callees[leaf.function] = place
+        else:
+            host.require_same(place, leaf.function)
+        return leaf.function
     if kind in (str, bytes, type(...)) or isinstance(leaf, (np.dtype, Enum, range)):
         host.require(slot, leaf)
         return leaf

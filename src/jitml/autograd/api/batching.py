@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from jitml.autograd.api.running import Function, in_a_trace
+from jitml.autograd.api.running import Function
 from jitml.autograd.point import copied, is_number, told
 from jitml.autograd.vmap import Batch, Batched, Operand, spread
 from jitml.errors import DTypeError, ShapeError
@@ -19,6 +19,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import I64
 from jitml.trace.context import user_source
 from jitml.trace.convert import convert
+from jitml.trace.eager import run
 from jitml.trace.trace import trace_subgraph
 from jitml.trace.tracers import fresh, read, wrap
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
@@ -46,7 +47,7 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
     (2, 3)
     """
 
-    def program(*args: Any, **kwargs: Any) -> Any:
+    def program(f: Function, *args: Any, **kwargs: Any) -> Any:
         leaves, spec = flatten((args, kwargs))
         axes = _in_axes(in_axes, args, kwargs)
         mapped = [n for n, axis in enumerate(axes) if axis is not _WHOLE]
@@ -75,9 +76,12 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
         values = spread(Batch(size), subgraph.graph, [*operands, *subgraph.captured])
         return _shown(values, *results[-1], out_axes, size)
 
+    # Axes in lists and dicts have no hash: what is known of them is known to this function alone.
+    key = ("vmap", *(axes if axes is None or isinstance(axes, int) else object() for axes in (in_axes, out_axes)))
+
     @functools.wraps(f)
     def batched(*args: Any, **kwargs: Any) -> Any:
-        return in_a_trace(program, *args, **kwargs)
+        return run(key, lambda: program, f, args, kwargs)[0]
 
     return batched
 

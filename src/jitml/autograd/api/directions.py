@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from jitml.autograd.api.running import Function, forward, in_a_trace, inline, leaves_like
+from jitml.autograd.api.linear import LinearMap
+from jitml.autograd.api.running import Function, forward, inline, leaves_like
 from jitml.autograd.jvp import jvp_graph
 from jitml.autograd.linearize import Linearized, Split, split
 from jitml.autograd.point import Point, trace_point
 from jitml.autograd.transpose import zeros
-from jitml.ir.graph import Value
-from jitml.trace.tracers import read, wrap
+from jitml.ir.graph import Graph, GraphBuilder, Value
+from jitml.ir.op import recording
+from jitml.trace.eager import run
+from jitml.trace.tracers import wrap
 from jitml.trace.tree import unflatten
 
 
@@ -30,36 +34,47 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     >>> pull(np.array([1.0, 0.0]))
     (array([1., 0.]),)
     """
-    linear: list[tuple[Linearized, Point]] = []
-
-    def program(*primals: Any) -> Any:
-        point = trace_point("vjp", f, primals, {}, range(len(primals)), has_aux=has_aux)
-        derivative, outputs = forward(point)
-        linear.append((derivative, point))
-        y, aux = point.rebuild(outputs[: derivative.outputs])
-        return unflatten(point.result.spec, y), tuple(map(wrap, outputs[derivative.outputs :])), aux
-
-    y, residuals, aux = in_a_trace(program, *primals)
-    pull = Pullback(*linear[-1], residuals)
+    (y, residuals, aux), program = run(("vjp", has_aux), lambda: _Vjp(has_aux), f, primals, {})
+    pull = Pullback(program.found, residuals)
     return (y, pull, aux) if has_aux else (y, pull)
 
 
 class Pullback:
     """A function's derivative at one point, transposed: cotangents of the result in, cotangents of the arguments out."""
 
-    def __init__(self, derivative: Linearized, point: Point, residuals: tuple[Any, ...]) -> None:
-        self.graph, self.moving = derivative.pull, derivative.moving
-        self.avals = tuple(v.aval for v in point.results)
-        self.arguments, self.result = point.arguments, point.result
-        self.residuals = residuals
+    def __init__(self, linear: LinearMap, residuals: tuple[Any, ...]) -> None:
+        self._linear, self._residuals = linear, residuals
 
     def __call__(self, ct: Any) -> tuple[Any, ...]:
-        return in_a_trace(self._pull, ct)
+        pulled: tuple[Any, ...] = self._linear(self._residuals, ct)
+        return pulled
 
-    def _pull(self, ct: Any) -> tuple[Any, ...]:
-        cotangents = leaves_like("vjp: the cotangent", ct, self.result, self.avals)
-        found = inline(self.graph, [*map(read, self.residuals), *(cotangents[i] for i in self.moving)])
-        return self.arguments.show(found)
+
+class _Linearizing:
+    """A program that gives a function's value and what its derivative needs, and finds the derivative as it is traced."""
+
+    found: LinearMap
+
+    def __init__(self, has_aux: bool) -> None:
+        self.has_aux = has_aux
+
+
+class _Vjp(_Linearizing):
+    def __call__(self, f: Function, *primals: Any) -> Any:
+        point = trace_point("vjp", f, primals, {}, range(len(primals)), has_aux=self.has_aux)
+        derivative, outputs = forward(point)
+        avals = tuple(v.aval for v in point.results)
+        self.found = LinearMap("vjp: the cotangent", _pull_of_all(derivative, point), point.result, avals, point.arguments)
+        y, aux = point.rebuild(outputs[: derivative.outputs])
+        return unflatten(point.result.spec, y), tuple(map(wrap, outputs[derivative.outputs :])), aux
+
+
+def _pull_of_all(derivative: Linearized, point: Point) -> Graph:
+    """The pullback with an input for every result's cotangent, read or not."""
+    inputs = derivative.pull.inputs
+    cotangents = dict(zip(derivative.moving, inputs[derivative.residuals :]))
+    every = (cotangents.get(n) or Value(v.aval) for n, v in enumerate(point.results))
+    return replace(derivative.pull, inputs=(*inputs[: derivative.residuals], *every), names=())
 
 
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
@@ -77,7 +92,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     (array([1., 4.]), array([ 2., 40.]))
     """
 
-    def program(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+    def program(f: Function, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
         point = trace_point("jvp", f, primals, {}, range(len(primals)), has_aux=has_aux)
         directions = leaves_like("jvp: the tangents", tangents, point.arguments, [v.aval for v in point.inputs])
         results = inline(jvp_graph(point.graph, point.wrt), [*point.inputs, *point.captured, *directions])
@@ -88,7 +103,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
         pair = unflatten(point.result.spec, y), dy
         return (*pair, aux) if has_aux else pair
 
-    return in_a_trace(program, tuple(primals), tuple(tangents))
+    return run(("jvp", has_aux), lambda: program, f, (tuple(primals), tuple(tangents)), {})[0]
 
 
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
@@ -104,37 +119,36 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     >>> push(2.0), push(3.0)
     (np.float64(2.0), np.float64(3.0))
     """
-    linear: list[tuple[Split, Point]] = []
-
-    def program(*primals: Any) -> Any:
-        point = trace_point("linearize", f, primals, {}, range(len(primals)), has_aux=has_aux)
-        parts = split(point.graph, point.wrt, len(point.results))
-        outputs = inline(parts.forward, [*point.inputs, *point.captured])
-        linear.append((parts, point))
-        n = len(point.graph.outputs)
-        y, aux = point.rebuild(outputs[:n])
-        return unflatten(point.result.spec, y), tuple(map(wrap, outputs[n:])), aux
-
-    y, residuals, aux = in_a_trace(program, *primals)
-    push = Pushforward(*linear[-1], residuals)
+    (y, residuals, aux), program = run(("linearize", has_aux), lambda: _Linearize(has_aux), f, primals, {})
+    push = Pushforward(program.found, residuals)
     return (y, push, aux) if has_aux else (y, push)
 
 
 class Pushforward:
     """A function's derivative at one point: tangents of the arguments in, a tangent of the result out."""
 
-    def __init__(self, parts: Split, point: Point, residuals: tuple[Any, ...]) -> None:
-        self.graph, self.moving = parts.tangent, parts.moving
-        self.inputs = tuple(v.aval for v in point.inputs)
-        self.outputs = tuple(v.aval for v in point.results)
-        self.arguments, self.result = point.arguments, point.result
-        self.residuals = residuals
+    def __init__(self, linear: LinearMap, residuals: tuple[Any, ...]) -> None:
+        self._linear, self._residuals = linear, residuals
 
     def __call__(self, *tangents: Any) -> Any:
-        return in_a_trace(self._push, *tangents)
+        return self._linear(self._residuals, tangents)
 
-    def _push(self, *tangents: Any) -> Any:
-        directions = leaves_like("linearize: the tangents", tangents, self.arguments, self.inputs)
-        moved = dict(zip(self.moving, inline(self.graph, [*map(read, self.residuals), *directions])))
-        dense: list[Value] = [moved[n] if n in moved else zeros(aval) for n, aval in enumerate(self.outputs)]
-        return self.result.show(dense)
+
+class _Linearize(_Linearizing):
+    def __call__(self, f: Function, *primals: Any) -> Any:
+        point = trace_point("linearize", f, primals, {}, range(len(primals)), has_aux=self.has_aux)
+        parts = split(point.graph, point.wrt, len(point.results))
+        outputs = inline(parts.forward, [*point.inputs, *point.captured])
+        avals = tuple(v.aval for v in point.inputs)
+        self.found = LinearMap("linearize: the tangents", _push_to_all(parts, point), point.arguments, avals, point.result)
+        n = len(point.graph.outputs)
+        y, aux = point.rebuild(outputs[:n])
+        return unflatten(point.result.spec, y), tuple(map(wrap, outputs[n:])), aux
+
+
+def _push_to_all(parts: Split, point: Point) -> Graph:
+    """The tangents of all results, zeros among them."""
+    b = GraphBuilder()
+    moved = dict(zip(parts.moving, b.inline(parts.tangent, [b.add_input(v.aval) for v in parts.tangent.inputs])))
+    with recording(b):
+        return b.build([moved[n] if n in moved else zeros(v.aval) for n, v in enumerate(point.results)])

@@ -6,9 +6,10 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from jitml.autograd.api.running import Choice, Function, forward, in_a_trace, inline
+from jitml.autograd.api.running import Choice, Function, forward, inline
 from jitml.autograd.point import Domain, trace_point
 from jitml.ir import ops
+from jitml.trace.eager import run
 
 
 def grad(
@@ -67,7 +68,7 @@ def value_and_grad(
     choice.check("grad")
     domain = Domain.HOLOMORPHIC if holomorphic else Domain.REAL_SCALAR
 
-    def program(*args: Any, **kwargs: Any) -> Any:
+    def program(f: Function, *args: Any, **kwargs: Any) -> Any:
         places = choice.places("grad", f, args, kwargs)
         point = trace_point("grad", f, args, kwargs, places, has_aux=has_aux, domain=domain)
         derivative, outputs = forward(point)
@@ -77,8 +78,10 @@ def value_and_grad(
         gradients = point.arguments.show(slopes)
         return ((y, aux) if has_aux else y), (gradients[0] if choice.is_one else gradients)
 
+    key = ("grad", choice.key, has_aux, holomorphic)
+
     @functools.wraps(f)
     def derived(*args: Any, **kwargs: Any) -> Any:
-        return in_a_trace(program, *args, **kwargs)
+        return run(key, lambda: program, f, args, kwargs)[0]
 
     return derived

@@ -14,7 +14,7 @@ from typing import Any
 
 from jitml.autograd.api.directions import jvp
 from jitml.autograd.api.gradients import grad
-from jitml.autograd.api.running import Choice, Function, in_a_trace, inline
+from jitml.autograd.api.running import Choice, Function, inline
 from jitml.autograd.jvp import push
 from jitml.autograd.linearize import Split, split
 from jitml.autograd.point import Domain, Point, trace_point
@@ -26,6 +26,7 @@ from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.types import I64, Aval
 from jitml.trace.context import user_source
+from jitml.trace.eager import run
 from jitml.trace.tracers import fresh, scalar
 from jitml.trace.tree import unflatten
 
@@ -148,7 +149,7 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
 def _jacobian(what: str, f: Function, choice: Choice, has_aux: bool, domain: Domain, mode: Callable[[Point], Blocks]) -> Function:
     choice.check(what)
 
-    def program(*args: Any, **kwargs: Any) -> Any:
+    def program(f: Function, *args: Any, **kwargs: Any) -> Any:
         places = choice.places(what, f, args, kwargs)
         point = trace_point(what, f, args, kwargs, places, has_aux=has_aux, domain=domain)
         parts = split(point.graph, point.wrt, len(point.results))
@@ -160,9 +161,11 @@ def _jacobian(what: str, f: Function, choice: Choice, has_aux: bool, domain: Dom
         whole = unflatten(point.result.spec, list(rows))
         return (whole, aux) if has_aux else whole
 
+    key = (what, choice.key, has_aux, domain)
+
     @functools.wraps(f)
     def derived(*args: Any, **kwargs: Any) -> Any:
-        return in_a_trace(program, *args, **kwargs)
+        return run(key, lambda: program, f, args, kwargs)[0]
 
     return derived
 

@@ -1,12 +1,13 @@
-"""How does a transform run?  Inside a trace it records; outside any it runs itself in one that NumPy interprets.
+"""What do the transforms share?  Recording graphs into the current trace, and finding the arguments to differentiate by.
 
-Eager and jitted results have one source so: `jit(grad(f))` compiles what `grad(f)` interprets, and `grad(grad(f))` nests it.
+Each transform is a program that works inside a trace; `trace/eager.py` runs it outside of any. Eager and jitted results have one
+source so: `jit(grad(f))` compiles what `grad(f)` leaves to NumPy, and `grad(grad(f))` nests it.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,17 +17,11 @@ from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import Aval
-from jitml.trace.context import active_trace, current_trace, user_source
-from jitml.trace.entry import evaluate
+from jitml.trace.context import active_trace, user_source
 from jitml.trace.tracers import read
 from jitml.trace.tree import flatten
 
 Function = Callable[..., Any]
-
-
-def in_a_trace(program: Function, *args: Any, **kwargs: Any) -> Any:
-    """Run what needs a trace: in the current one, or in one of its own."""
-    return evaluate(program, args, kwargs) if current_trace() is None else program(*args, **kwargs)
 
 
 def inline(graph: Graph, args: Sequence[Value]) -> Sequence[Value]:
@@ -46,6 +41,11 @@ class Choice:
 
     argnums: int | Sequence[int]
     argnames: str | Sequence[str] | None
+
+    @property
+    def key(self) -> Hashable:
+        """What tells choices apart."""
+        return tuple(x if isinstance(x, (int, str)) or x is None else tuple(x) for x in (self.argnums, self.argnames))
 
     def check(self, what: str) -> None:
         if self.argnames is not None and self.argnums != 0:
@@ -101,12 +101,17 @@ def _place_of(what: str, name: str, f: Function, args: Sequence[Any], kwargs: Ma
     )
 
 
-def leaves_like(what: str, tree: Any, form: Form, avals: Sequence[Aval]) -> list[Value]:
-    """The leaves of a tree that has to look like another: same structure and shapes, dtypes as if assigned."""
-    leaves, found = flatten(tree)
+def require_structure(what: str, flattened: tuple[list[Any], Any], form: Form) -> list[Any]:
+    """The leaves of a container, which has to be built like another."""
+    leaves, found = flattened
     if found != form.spec:
         raise DerivativeError(f"{what} has the structure {found}, where {form.spec} is wanted", source=user_source())
-    values = [read(leaf) for leaf in leaves]
+    return leaves
+
+
+def leaves_like(what: str, tree: Any, form: Form, avals: Sequence[Aval]) -> list[Value]:
+    """The leaves of a tree that has to look like another: same structure and shapes, dtypes as if assigned."""
+    values = [read(leaf) for leaf in require_structure(what, flatten(tree), form)]
     for value, aval in zip(values, avals):
         if value.shape != aval.shape:
             raise DerivativeError(f"{what} is {value.aval} where {aval} is wanted", source=user_source())

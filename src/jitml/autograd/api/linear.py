@@ -1,0 +1,57 @@
+"""A linear map that users hold: what `vjp` and `linearize` return is one, at one point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jitml.autograd.api.running import inline, leaves_like, require_structure
+from jitml.autograd.point import Form
+from jitml.errors import DerivativeError
+from jitml.ir.graph import Graph
+from jitml.ir.straight import straight
+from jitml.ir.types import Aval, dtype_name
+from jitml.trace.context import current_trace, user_source
+from jitml.trace.tracers import is_traced, read
+from jitml.trace.tree import flatten, unflatten
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """A graph of residuals and the leaves of one container, which it is linear in, to the leaves of another.
+
+    Args:
+        what: what the argument is called in messages.
+        avals: of the argument's leaves.
+    """
+
+    what: str
+    graph: Graph
+    argument: Form
+    avals: tuple[Aval, ...]
+    result: Form
+
+    def __call__(self, residuals: Sequence[Any], x: Any) -> Any:
+        if current_trace() is None and not any(map(is_traced, residuals)):
+            return self._now(residuals, x)
+        values = leaves_like(self.what, x, self.argument, self.avals)
+        return self.result.show(inline(self.graph, [*map(read, residuals), *values]))
+
+    def _now(self, residuals: Sequence[Any], x: Any) -> Any:
+        """By NumPy, without a trace."""
+        leaves = require_structure(self.what, flatten(x), self.argument)
+        arrays = [self._array(leaf, aval) for leaf, aval in zip(leaves, self.avals, strict=True)]
+        with np.errstate(all="ignore"):
+            results = straight(self.graph)(*map(np.asarray, residuals), *arrays)
+        kinds = zip(results, self.result.arrays, strict=True)
+        return unflatten(self.result.spec, [np.array(y, order="C") if array else np.asarray(y)[()] for y, array in kinds])
+
+    def _array(self, leaf: Any, aval: Aval) -> np.ndarray[Any, Any]:
+        array = np.asarray(leaf)
+        if array.ndim != aval.ndim or any(type(n) is int and n != m for n, m in zip(aval.shape, array.shape)):
+            found = f"{dtype_name(array.dtype)}[{','.join(map(str, array.shape))}]"
+            raise DerivativeError(f"{self.what} is {found} where {aval} is wanted", source=user_source())
+        return array.astype(aval.dtype, copy=False)

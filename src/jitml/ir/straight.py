@@ -1,0 +1,289 @@
+"""How is a graph run without a compiler, and without looking at it again?  As one Python function of NumPy calls.
+
+`interpret` is the oracle: it asks each node what it is, each time. Here that is done once: the graph becomes Python source, a
+line a node, in which constants are made already, broadcasts are left to NumPy where it does them by itself, and bodies of
+regions are functions of their own. Transforms that are called outside `jit` run their graphs so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.dims import Sym, resolve
+from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.op import Op
+from jitml.ir.types import DTYPES
+
+Array = np.ndarray[Any, Any]
+Run = Callable[..., Sequence[Array]]
+
+_known: WeakKeyDictionary[Graph, Run] = WeakKeyDictionary()
+
+
+def straight(graph: Graph) -> Run:
+    """The graph as a function of arrays, one for each input; made once per graph.
+
+    Its results may be inputs, constants, or views of either: whoever hands them out copies them.
+
+    >>> from jitml.ir.parser import parse
+    >>> straight(parse("graph(a: f64[2]) { b: f64[2] = exp a; return b }"))(np.zeros(2))
+    (array([1., 1.]),)
+    """
+    if graph not in _known:
+        _known[graph] = _Writer(graph).function()
+    return _known[graph]
+
+
+# What a call costs beside the arithmetic is mostly Python around it: these go to NumPy by the shortest way.
+_REDUCE: dict[Op, np.ufunc] = {
+    ops.reduce_sum: np.add,
+    ops.reduce_prod: np.multiply,
+    ops.reduce_max: np.maximum,
+    ops.reduce_min: np.minimum,
+    ops.reduce_all: np.logical_and,
+    ops.reduce_any: np.logical_or,
+}
+
+
+class _Writer:
+    """Writes the source of one graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {}
+        self.code: dict[Value, str] = {v: f"a{n}" for n, v in enumerate(graph.inputs)}
+        # Values that are not made before somebody needs the whole of them: what broadcasts to them.
+        self.thin: dict[Value, str] = {}
+        self.held: set[str] = set()  # variables that those are made of
+        self.makers = graph.producers()
+        self.last = {v: n for n, node in enumerate(graph.nodes) for v in node.inputs}
+
+    def function(self) -> Run:
+        early = [node for node in self.graph.nodes if node.op is ops.bind and node.inputs[0] in self.code]
+        if any(node.op is ops.bind for node in self.graph.nodes):
+            self.lines.append("sizes = {}")
+        for node in early:
+            self._bind(node)
+        for n, node in enumerate(self.graph.nodes):
+            if node not in early:
+                self._node(node)
+            self._forget(n, node)
+        results = "".join(f"{self._whole(v)}, " for v in self.graph.outputs)
+        arguments = ", ".join(f"a{n}" for n in range(len(self.graph.inputs)))
+        source = "".join(f"    {line}\n" for line in (*self.lines, f"return ({results})"))
+        exec(compile(f"def run({arguments}):\n{source}", "<jitml graph>", "exec"), self.names)
+        run: Run = self.names["run"]
+        return run
+
+    def _name(self, thing: object) -> str:
+        name = f"k{len(self.names)}"
+        self.names[name] = thing
+        return name
+
+    def _set(self, value: Value, expression: str) -> None:
+        self.code[value] = f"v{len(self.code)}"
+        self.lines.append(f"{self.code[value]} = {expression}")
+
+    def _forget(self, n: int, node: Node) -> None:
+        """Drop what nobody reads any more: memory is given back as by the interpreter."""
+        kept = set(self.graph.outputs)
+        dead = [v for v in dict.fromkeys((*node.inputs, *node.outputs)) if self.last.get(v, -1) <= n and v not in kept]
+        # What is thin may be needed as a whole later; it is small.
+        names = [self.code[v] for v in dead if v in self.code and self.code[v][0] == "v" and self.code[v] not in self.held]
+        if names:
+            self.lines.append(f"del {', '.join(names)}")
+
+    def _whole(self, value: Value) -> str:
+        if value not in self.code:
+            node = self.makers[value]
+            if not node.inputs:
+                with np.errstate(all="ignore"):
+                    self.code[value] = self._name(_frozen(node.op.evaluate(**node.params)))
+            else:
+                self._set(value, f"{self._name(np.broadcast_to)}({self.thin[value]}, {self._name(value.shape)})")
+        return self.code[value]
+
+    def _node(self, node: Node) -> None:
+        if node.op is ops.bind:
+            self._bind(node)
+        elif node.syms:
+            self._sized(node)
+        elif node.op in _WRITERS:
+            _WRITERS[node.op](self, node)
+        elif node.op.is_pointwise:
+            self._pointwise(node)
+        else:
+            self._call(node)
+
+    def _bind(self, node: Node) -> None:
+        self.lines.append(f"sizes[{self._name(node.params['sym'])}] = int({self._whole(node.inputs[0])})")
+
+    def _call(self, node: Node) -> None:
+        """Whatever the op does."""
+        arguments = [self._whole(v) for v in node.inputs] + [f"{word}={self._name(x)}" for word, x in node.params.items()]
+        self._results(node, f"{self._name(node.op.evaluate)}({', '.join(arguments)})")
+
+    def _results(self, node: Node, expression: str) -> None:
+        if len(node.outputs) == 1 and not isinstance(node.op.aval(*(v.aval for v in node.inputs), **node.params), tuple):
+            self._set(node.outputs[0], expression)
+            return
+        for v in node.outputs:
+            self.code[v] = f"v{len(self.code)}"
+        self.lines.append(f"{''.join(self.code[v] + ', ' for v in node.outputs) or '_'} = {expression}")
+
+    def _sized(self, node: Node) -> None:
+        """A node whose shapes are known when it runs."""
+        arguments = "".join(f", {self._whole(v)}" for v in node.inputs)
+        params = self._name(node.params)
+        self._results(node, f"{self._name(_resolved)}({self._name(node.op)}, {params}, sizes{arguments})")
+
+    def _pointwise(self, node: Node) -> None:
+        operands = node.inputs
+        wide = [v for v in operands if v in self.code or v not in self.thin]
+        code = [self._whole(v) if not wide or v not in self.thin or v in self.code else self.thin[v] for v in operands]
+        expression = f"{self._name(node.op.evaluate)}({', '.join(code)})"
+        if node.output.dtype == DTYPES["f16"] or not isinstance(node.op.evaluate, np.ufunc):
+            expression = f"{self._name(np.asarray)}({expression}, {self._name(node.output.dtype)})"
+        self._set(node.output, expression)
+
+
+def _frozen(x: Any) -> Array:
+    array = np.asarray(x)
+    array.flags.writeable = False
+    return array
+
+
+def _resolved(op: Op, params: Any, sizes: dict[Sym, int], *args: Any) -> Any:
+    return op.evaluate(*args, **{name: resolve(param, sizes) for name, param in params.items()})
+
+
+# ------------------------------------------------------------------------------------------ ops with a way of their own
+
+
+def _full(w: _Writer, node: Node) -> None:
+    w.thin[node.output] = w._name(node.output.dtype.type(node.params["value"]))
+
+
+def _broadcast(w: _Writer, node: Node) -> None:
+    (x,), axes = node.inputs, node.params["axes"]
+    if x in w.thin and not w.makers[x].inputs:
+        w.thin[node.output] = w.thin[x]
+        return
+    sizes = dict(zip(axes, x.shape))
+    first = axes[0] if axes else len(node.output.shape)
+    thin = tuple(sizes.get(a, 1) for a in range(first, node.output.ndim))
+    source = x
+    if thin != x.shape and x.shape != ():  # NumPy adds axes in front by itself
+        w._set(source := Value(x.aval.with_shape(thin)), f"{w._whole(x)}.reshape({thin})")
+    w.thin[node.output] = w._whole(source)
+    w.held.add(w._whole(source))
+
+
+def _method(pattern: Callable[[Node], str]) -> Callable[[_Writer, Node], None]:
+    def write(w: _Writer, node: Node) -> None:
+        w._set(node.output, f"{w._whole(node.inputs[0])}{pattern(node)}")
+
+    return write
+
+
+def _slice(w: _Writer, node: Node) -> None:
+    p = node.params
+    w._set(node.output, f"{w._whole(node.inputs[0])}[{w._name(tuple(map(slice, p['start'], p['stop'], p['step'])))}]")
+
+
+def _reduce(w: _Writer, node: Node) -> None:
+    reduce = w._name(_REDUCE[node.op].reduce)
+    w._set(node.output, f"{reduce}({w._whole(node.inputs[0])}, {node.params['axes']}, {w._name(node.output.dtype)})")
+
+
+def _same(w: _Writer, node: Node) -> None:
+    w._set(node.output, w._whole(node.inputs[0]))
+
+
+def _convert(w: _Writer, node: Node) -> None:
+    w._set(node.output, f"{w._whole(node.inputs[0])}.astype({w._name(node.output.dtype)})")
+
+
+def _gather(w: _Writer, node: Node) -> None:
+    x, *indices = map(w._whole, node.inputs)
+    w._set(node.output, f"{x}[{', '.join([':'] * node.params['axis'] + indices)}]")
+
+
+def _concat(w: _Writer, node: Node) -> None:
+    parts = "".join(f"{w._whole(v)}, " for v in node.inputs)
+    w._set(node.output, f"{w._name(np.concatenate)}(({parts}), {node.params['axis']})")
+
+
+def _dot(w: _Writer, node: Node) -> None:
+    """Vectors and matrices as `np.dot` has them; outer products; the rest as the op does it."""
+    (x, y), (batch, _), (xc, yc) = node.inputs, node.params["batch"], node.params["contract"]
+    if batch or max(x.ndim, y.ndim) > 2 or len(xc) > 1 or x.dtype.kind not in "fc":
+        w._call(node)
+    elif not xc:
+        w._set(node.output, f"{w._name(np.multiply.outer)}({w._whole(x)}, {w._whole(y)})")
+    else:
+        left = w._whole(x) + (".T" if xc[0] != x.ndim - 1 else "")
+        right = w._whole(y) + (".T" if yc[0] != 0 else "")
+        w._set(node.output, f"{w._name(np.dot)}({left}, {right})")
+
+
+def _loop(w: _Writer, node: Node) -> None:
+    body, carried = w._name(straight(node.params["body"])), node.params["carried"]
+    trip, *operands = map(w._whole, node.inputs)
+    state = _state(w, node, operands[:carried])
+    arguments = ", ".join([f"{w._name(np.int64)}(i)", *_held(w, node), *operands[carried:]])
+    w.lines.append(f"for i in range(int({trip})): {state}= {body}({arguments})")
+
+
+def _while(w: _Writer, node: Node) -> None:
+    test, body = (w._name(straight(node.params[name])) for name in ("test", "body"))
+    carried = node.params["carried"]
+    operands = [w._whole(v) for v in node.inputs]
+    state = _state(w, node, operands[:carried])
+    arguments = ", ".join([*_held(w, node), *operands[carried:]])
+    w.lines.append(f"while {test}({arguments})[0]: {state}= {body}({arguments})")
+
+
+def _cond(w: _Writer, node: Node) -> None:
+    then, orelse = (w._name(straight(node.params[name])) for name in ("then", "orelse"))
+    which, *operands = map(w._whole, node.inputs)
+    arguments = ", ".join(operands)
+    for v in node.outputs:
+        w.code[v] = f"v{len(w.code)}"
+    state = "".join(f"{name}, " for name in _held(w, node)) or "_ "
+    w.lines.append(f"{state}= {then}({arguments}) if {which} else {orelse}({arguments})")
+
+
+def _state(w: _Writer, node: Node, initial: Sequence[str]) -> str:
+    """Variables for what is carried, set; as the target of an assignment."""
+    for v, x in zip(node.outputs, initial):
+        w._set(v, x)
+    return "".join(f"{name}, " for name in _held(w, node)) or "_ "
+
+
+def _held(w: _Writer, node: Node) -> list[str]:
+    return [w.code[v] for v in node.outputs]
+
+
+_WRITERS: dict[Op, Callable[[_Writer, Node], None]] = {
+    **dict.fromkeys(_REDUCE, _reduce),
+    ops.full: _full,
+    ops.broadcast: _broadcast,
+    ops.transpose: _method(lambda node: f".transpose({node.params['perm']})"),
+    ops.reshape: _method(lambda node: f".reshape({node.params['shape']})"),
+    ops.slice: _slice,
+    ops.convert: _convert,
+    ops.stop_gradient: _same,
+    ops.gather: _gather,
+    ops.concat: _concat,
+    ops.dot_general: _dot,
+    ops.loop: _loop,
+    ops.while_: _while,
+    ops.cond: _cond,
+}

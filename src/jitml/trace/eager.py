@@ -1,0 +1,151 @@
+"""How does a transform run that is called outside `jit`?  Traced once for the kind of its arguments, then run by NumPy.
+
+No compiler is waited for. The first call interprets the graph; from the second on it is one Python function of NumPy calls
+(`ir/straight.py`), behind the same guards as compiled code has. What is kept belongs to the user's function by its code, so that
+a lambda that is written in a loop, and made anew each time, is traced once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from jitml.errors import UnsupportedError, WrongPath
+from jitml.ir.interpret import interpret
+from jitml.ir.passes import run_passes
+from jitml.ir.passes.dce import eliminate_dead
+from jitml.ir.straight import Run, straight
+from jitml.trace.accesses import is_library
+from jitml.trace.context import current_trace
+from jitml.trace.entry import MISS, Execute, bind
+from jitml.trace.paths import Path, other_path
+from jitml.trace.trace import Callee, Traced, trace
+from jitml.trace.tree import flatten
+
+Array = np.ndarray[Any, Any]
+Program = TypeVar("Program", bound=Callable[..., Any])
+Failed = list[tuple[Path, WrongPath]]  # paths that a call does not take
+
+_MOST_FUNCTIONS = 256
+_MOST_VARIANTS = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Variant:
+    """One specialisation; `program` is what was traced, with what it has learned on the way."""
+
+    enter: Callable[[Sequence[Any]], Any]
+    program: Callable[..., Any]
+    path: Path
+
+
+_variants: OrderedDict[Hashable, tuple[_Variant, ...]] = OrderedDict()
+_lock = threading.RLock()
+
+
+def run(
+    key: Hashable, make: Callable[[], Program], f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Any, Program]:
+    """The result of `program(f, *args, **kwargs)`, and the program that gave it when it was traced.
+
+    Inside a trace the program records; outside any, what it records is run.
+
+    Args:
+        key: what the program is, but for f.
+        make: makes a program, a function that works inside a trace.
+    """
+    if current_trace() is not None:
+        program = make()
+        return program(f, *args, **kwargs), program
+    names = tuple(sorted(kwargs))  # the order in which optree puts them
+    leaves: Sequence[Any] = (Callee(f), *args, *[kwargs[name] for name in names])
+    group: Hashable = (key, _identity(f), len(args), names)
+    failed: Failed = []
+    found = _call(group, leaves, failed)
+    if found is None:
+        leaves, spec = flatten(((leaves[0], *args), dict(kwargs)))
+        if spec.num_nodes - spec.num_leaves > 3:  # more than the tuple of (args, kwargs) and those two
+            group = (key, _identity(f), spec)
+            found = _call(group, leaves, failed)
+    if found is None:
+        found = _add(group, leaves, make, (leaves[0], *args), kwargs, failed)
+    return found
+
+
+def _identity(f: Callable[..., Any]) -> Hashable:
+    """Functions of the same code are told apart by what they load, which is guarded."""
+    return f.__code__ if type(f) is FunctionType and not is_library(f) else id(f)
+
+
+def _call(group: Hashable, leaves: Sequence[Any], failed: Failed) -> Any:
+    for variant in _variants.get(group, ()):
+        try:
+            result = variant.enter(leaves)
+        except WrongPath as failure:
+            failed.append((variant.path, failure))
+            continue
+        if result is not MISS:
+            return result, variant.program
+    return None
+
+
+def _add(
+    group: Hashable,
+    leaves: Sequence[Any],
+    make: Callable[[], Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    failed: Failed,
+) -> Any:
+    """Call with a new variant, of the path that this call takes."""
+    while True:
+        program = make()
+        traced = trace(program, args, kwargs, path=other_path(failed) if failed else Path())
+        variant = _Variant(bind(traced, executed(traced)), program, traced.path)
+        try:
+            result = variant.enter(leaves)
+        except WrongPath as failure:
+            failed.append((traced.path, failure))
+        else:
+            break
+    if result is MISS:
+        raise UnsupportedError(
+            "the function changed, while it was traced, something that it also depends on (a global, a list, an attribute)",
+            remedy="Compute from arguments alone, and return what is new.",
+        )
+    with _lock:
+        _variants[group] = (variant, *_variants.get(group, ())[: _MOST_VARIANTS - 1])
+        _variants.move_to_end(group)
+        while len(_variants) > _MOST_FUNCTIONS:
+            _variants.popitem(last=False)
+    return result, program
+
+
+def executed(traced: Traced) -> Execute:
+    """Run a graph by NumPy, writing into the caller's arrays at the end: interpreted once, then as a function."""
+    graph = eliminate_dead(traced.graph)
+    dtypes = [v.dtype for v in graph.inputs]
+    run: Run | None = None
+    calls = 0
+
+    def execute(*inputs: Any) -> Sequence[Array]:
+        nonlocal run, calls
+        calls += 1
+        if calls == 2:
+            run = straight(run_passes(graph))
+        arrays = [np.asarray(x, dtype) for x, dtype in zip(inputs, dtypes)]
+        with np.errstate(all="ignore"):
+            results = run(*arrays) if run is not None else interpret(graph, arrays)
+        # NumPy may have answered with an argument, or a view of one: each output has memory of its own.
+        outputs = [np.array(x, order="C") for x in results]
+        for output, entry in traced.aliases.items():
+            np.copyto(inputs[entry], outputs[output])
+        return outputs
+
+    return execute

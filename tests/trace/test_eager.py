@@ -1,0 +1,122 @@
+"""Transforms outside `jit`: traced once for a kind of arguments, and never stale."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.trace import eager
+
+x3 = np.array([1.0, 2.0, 3.0])
+
+
+@pytest.fixture
+def traces(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """What has been traced from here on."""
+    eager._variants.clear()
+    seen: list[Any] = []
+    trace = eager.trace
+    monkeypatch.setattr(eager, "trace", lambda *args, **kwargs: seen.append(args) or trace(*args, **kwargs))
+    yield seen
+    eager._variants.clear()
+
+
+def square(x: np.ndarray) -> float:
+    return (x * x).sum()
+
+
+def test_once_for_a_kind_of_arguments(traces: list[Any]) -> None:
+    slope = jitml.grad(square)
+    for x in (x3, 2 * x3, 3 * x3):
+        np.testing.assert_array_equal(slope(x), 2 * x)
+    np.testing.assert_array_equal(jitml.grad(square)(x3), 2 * x3)
+    assert len(traces) == 1
+    slope(np.ones(4))
+    assert slope(np.float32(2.0)) == 4
+    assert len(traces) == 3
+    jitml.grad(square, has_aux=False, argnums=(0,))(x3)
+    assert len(traces) == 4
+
+
+def scaled_distance(scale: float, place: np.ndarray) -> Any:
+    return lambda x: ((x - place) ** 2).sum() * scale
+
+
+def test_functions_of_one_code(traces: list[Any]) -> None:
+    """A lambda made anew each time sees what it closes over now."""
+    for scale in (1.0, 2.0):
+        for place in (x3, x3 + 1):
+            got = jitml.grad(scaled_distance(scale, place))(2 * x3)
+            np.testing.assert_array_equal(got, 2 * scale * (2 * x3 - place))
+    assert len(traces) == 1
+
+
+factor = 1.0
+
+
+def with_default(default: float) -> Any:
+    def f(x: float, by: float = default) -> float:
+        return x * by * factor
+
+    return f
+
+
+def test_defaults_and_globals_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = []
+    for default in (1.0, 3.0):
+        for value in (1.0, 5.0):
+            monkeypatch.setitem(globals(), "factor", value)
+            results.append(jitml.grad(with_default(default))(1.0))
+    assert results == [1, 5, 3, 15]
+
+
+def test_functions_of_libraries_are_told_apart() -> None:
+    for f, slope in ((np.sin, np.cos), (np.exp, np.exp)):
+        assert jitml.grad(jitml.grad(f))(0.5) == pytest.approx(jitml.grad(slope)(0.5))
+
+
+def test_containers_and_keywords(traces: list[Any]) -> None:
+    f = jitml.grad(lambda p, *, scale: (p["w"] * p["b"]).sum() * scale)
+    for n in (1.0, 2.0):
+        got = f({"w": x3, "b": n}, scale=3.0)
+        np.testing.assert_array_equal(got["w"], np.full(3, 3 * n))
+    assert len(traces) == 1
+
+
+def test_pullbacks_belong_to_their_call(traces: list[Any]) -> None:
+    pulls = [jitml.vjp(np.sin, x)[1] for x in (x3, 2 * x3)]
+    for pull, x in zip(pulls, (x3, 2 * x3)):
+        np.testing.assert_allclose(pull(np.ones(3))[0], np.cos(x))
+    pushes = [jitml.linearize(np.sin, x)[1] for x in (x3, 2 * x3)]
+    for push, x in zip(pushes, (x3, 2 * x3)):
+        np.testing.assert_allclose(push(np.ones(3)), np.cos(x))
+    assert len(traces) == 2
+
+
+def test_results_have_memory_of_their_own() -> None:
+    slope = jitml.grad(lambda x: x.sum())
+    for _ in range(3):
+        first = slope(x3)
+        first[:] = 7
+    y, pull = jitml.vjp(lambda x: x, x3)
+    y[:] = 9
+    ct = np.ones(3)
+    pull(ct)[0][:] = 8
+    assert x3.tolist() == [1, 2, 3] and ct.tolist() == [1, 1, 1]
+
+
+def test_nothing_of_a_call_is_kept() -> None:
+    eager._variants.clear()
+    x = np.arange(1000.0)
+    alive = weakref.ref(x)
+    jitml.grad(square)(x)
+    jitml.vjp(square, x)
+    del x
+    gc.collect()
+    assert alive() is None
