@@ -126,7 +126,7 @@ def test_what_drivers_are_told_is_enough(function: Any, monkeypatch: pytest.Monk
         pytest.skip("its bodies have effects, so they cannot run twice")
     monkeypatch.setattr(Steering, "if_", lambda self, test: Once([bool(test)]))
     monkeypatch.setattr(Steering, "for_", lambda self, iterable: Once(iterable))
-    monkeypatch.setattr(Steering, "while_", lambda self, names, values: OnceWhile(names, values))
+    monkeypatch.setattr(Steering, "while_", lambda self, names, values, counters: OnceWhile(names, values))
     for xs, n in INPUTS:
         assert outcome(converted, function, xs, n) == outcome(plain, function, xs, n)
 

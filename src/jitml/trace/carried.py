@@ -1,18 +1,15 @@
 """What becomes of a name in a loop?  It stays what it is, it is carried from iteration to iteration, or the body makes it.
 
-`Name` holds this for one name and one pass. A carried array gets, in each pass, new memory with the contents that go from one
-iteration to the next: right as long as nobody else sees the memory that the name stands for, which is checked. Names that share
-memory go on sharing it.
+`Name` holds this for one name and one pass. A carried array gets new memory in each pass (`handing.py`); names that share memory
+go on sharing it.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from jitml.errors import JitmlError, UnsupportedError
 from jitml.ir import ops
@@ -21,13 +18,14 @@ from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, Aval
 from jitml.trace.bodies import Body
 from jitml.trace.context import user_source
+from jitml.trace.counters import counted
 from jitml.trace.decisions import Mode, Site, decisions
 from jitml.trace.drivers import UNDEF
+from jitml.trace.handing import Demotable, Memory
 from jitml.trace.names import Held, Kind, join, same, take_apart, told, value_as
-from jitml.trace.ragged import handed
+from jitml.trace.ragged import SIZE, handed
 from jitml.trace.stacks import Growing, row_of, stacked
-from jitml.trace.storage import Storage
-from jitml.trace.tracers import TracedArray, lift
+from jitml.trace.tracers import TracedArray
 
 _TRUTH = Aval((), BOOL)
 _FLAG = Kind("number", _TRUTH)
@@ -42,76 +40,13 @@ class Carried:
     end: Value
 
 
-class Demotable(Protocol):
-    site: Site
-    source: Any
-    born: int
-    mode: Mode
-    body: Body
-    trip: Any
-    index: Value
-
-    def demote(self, reason: BaseException, mode: Mode | None = None) -> None: ...
-
-
-class Memory:
-    """New memory for the arrays that names bring into an iteration: right as long as nobody else sees the old one."""
-
-    def __init__(self, loop: Demotable) -> None:
-        self.loop = loop
-        self.known: dict[Storage, tuple[TracedArray, TracedArray, Value]] = {}  # entry storage -> what it was, is, holds
-        self.after: dict[Storage, TracedArray] = {}  # storage at the end of the body -> the array after the loop
-        self.made: dict[Storage, TracedArray] = {}  # that the body makes -> the array that a name hands out
-        self.shared: set[Storage] = set()  # that more than one array stands for at the end of the body
-        self.taken: set[Value] = set()  # inputs of the body that some name carries: another name of the same array need not
-
-    def stand_in(self, leaf: Any, kind: Kind, name: str) -> tuple[TracedArray, Value]:
-        """An array with the contents of `leaf`; the same for names that hold the same array."""
-        before = leaf if type(leaf) is TracedArray else lift(leaf)
-        if before.storage not in self.known:
-            start = self.loop.body.trace.builder.add_input(kind.aval)
-            self.known[before.storage] = (before, kind.show(start), start)
-        first, now, start = self.known[before.storage]
-        if not same(first, before):
-            self._demote(f"{name} shares memory with another name that the loop binds anew")
-        return now, start
-
-    def check(self, ends: Sequence[tuple[Sequence[TracedArray], Sequence[TracedArray]]]) -> None:
-        """`ends`: for each name, its arrays as the loop begins and as the body ends."""
-        goes_to: dict[Storage, TracedArray] = {}
-        owners: dict[Storage, Storage | None] = {}
-        written = self.loop.body.written
-        counts = Counter(after.storage for _, afters in ends for after in afters)
-        self.shared = {storage for storage, count in counts.items() if count > 1}
-        for befores, afters in ends:
-            for before, after in itertools.zip_longest(befores, afters):
-                entry = before.storage if before is not None else None
-                if after.storage.trace is not self.loop.body.trace:
-                    self._demote("a name comes to stand for an array that was there before the loop", Mode.PEELED)
-                known = after if entry is None else goes_to.setdefault(entry, after)
-                if not same(known, after) or owners.setdefault(after.storage, entry) is not entry:
-                    self._demote("names share memory at the end of an iteration, but not at its start", Mode.PEELED)
-        for entry, (_, now, _) in self.known.items():
-            if (now.storage.mutated or entry in written) and entry.serial < self.loop.born:
-                self._demote("a name is bound to a new array, and the one it was bound to before is written", Mode.PEELED)
-
-    def may_remain(self, before: TracedArray, end: TracedArray, least: int) -> bool:
-        """Whether an array may still be, after the loop, what it was before: no iteration has run, or a branch kept it."""
-        known = self.known.get(before.storage)
-        return least == 0 or (known is not None and known[1].storage in end.storage.others)
-
-    def _demote(self, reason: str, mode: Mode = Mode.PLAIN) -> None:
-        if self.loop.mode >= mode:
-            mode = Mode.PLAIN
-        self.loop.demote(UnsupportedError(reason, source=user_source()), mode)
-
-
 class Name:
     """A name that the body may bind."""
 
-    def __init__(self, name: str, entry: Any) -> None:
+    def __init__(self, name: str, entry: Any, direction: int = 0) -> None:
         self.name = name
         self.entry = entry
+        self.direction = direction  # of an int that the loop counts with
         self.is_stacked = False
         self.held: Held | None = None if entry is UNDEF else take_apart(entry)
         self.kinds: list[Kind | None] = list(self.held.kinds) if self.held else []
@@ -141,7 +76,8 @@ class Name:
                 leaf, start = memory.stand_in(leaf, kind, self.name)
             elif kind is not None:
                 start = body.trace.builder.add_input(kind.aval)
-                leaf = kind.show(start)
+                count = counted(start, leaf, self.direction) if self.direction and kind == SIZE else None
+                leaf = kind.show(start) if count is None else count
             leaves.append(leaf)
             self.starts.append(start)
         self.start = self.held.rebuild(leaves)

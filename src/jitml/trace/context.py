@@ -122,6 +122,7 @@ class Trace:
         self.is_body = False
         self.storages: dict[Any, tuple[Value, Value]] = {}
         self.written: dict[Any, None] = {}
+        self.stores = 0  # of the root: how often a storage got a new value
         self.made: dict[int, Any] = {}  # objects that the body itself has made, by id
         # Of the root: the regions that are being recorded, innermost last, and what earlier attempts have taught.
         self.open: list[Any] = []

@@ -175,7 +175,8 @@ class Control(Expressions):
         goes_on = ast.copy_location(ast.If(self._method(driver, "test", test, test), body, []), node)
         ends = self._method(driver, "ends", node, _strings(names), self._locals(node))
         goes_on.orelse = [ast.copy_location(ast.If(ends, [ast.copy_location(ast.Break(), node)], []), node)]
-        start = self._hook("while_", node, _strings(names), self._locals(node))
+        counters = ast.Constant(node.counters)  # type: ignore[attr-defined]  # by `find_carried`
+        start = self._hook("while_", node, _strings(names), self._locals(node), counters)
         return [
             self._assign(driver, start, node),
             self._for(ast.Name("__jm_pass__", ast.Store()), driver, [*load, goes_on], test),

@@ -25,7 +25,7 @@ that somebody may read afterwards or in the next iteration; `targets` are the na
                                elif stop is not False and d.stops(stop, names, __jm.locals(), targets): break
                            if d.drives: (*names, *targets) = d.result()
 
-    while test: A          d = __jm.while_(names, __jm.locals())
+    while test: A          d = __jm.while_(names, __jm.locals(), counters)
                            for _ in d:
                                if d.drives: (*names,) = d.load()
                                if d.test(test):
@@ -43,7 +43,7 @@ that somebody may read afterwards or in the next iteration; `targets` are the na
   there are none, and a plain bool unless a flag was merged by a traced `if`. A `while` whose test binds a name is a
   `while True` that breaks.
 * `stops` and `ends` are where a loop that began as plain Python (`steering.py`) learns that its end is traced. From then on it
-  drives: `load` comes next. `while_` is given the values on entry so that its driver may begin anew.
+  drives: `load` comes next. `counters` are the names that a `while` counts with (`counters.py`).
 * The driver of an `if` hands out True and False (in any order, each once), of a `for` what the target is bound to.
 
 Expressions, where only one value matters, are driven in place; a region is open while the operand is evaluated:

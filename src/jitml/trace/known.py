@@ -39,6 +39,16 @@ def constant_of(value: Value) -> np.ndarray[Any, Any] | None:
         return np.asarray(interpret(Graph(tuple(inputs), tuple(nodes), (_follow(value, alias),)), arguments)[0])
 
 
+def unknowns_of(value: Value) -> Iterator[Value | None]:
+    """What a value depends on besides constants and the caller's numbers: inputs, and None for what Python computes."""
+    trace = active_trace()
+    for v, made in _origins(value, trace, {}):
+        if made is None and v not in trace.root.scalars:
+            yield v
+        elif made is not None and made.op.family in ("host", "random"):
+            yield None
+
+
 def _renamed(node: Node, alias: dict[Value, Value]) -> Node:
     if alias.keys().isdisjoint(node.inputs):
         return node

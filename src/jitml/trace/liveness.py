@@ -1,9 +1,10 @@
 """Which names does a converted construct have to carry?  What it binds and others may read.
 
 A backward sweep over a function whose escapes are lowered, so that control only goes forward or round a loop. Each `if`,
-`for` and `while` node gets an attribute `carries`, a `for` also `binds` (see `names` and `targets` in `drivers.py`). A temporary
-that every iteration binds before it reads it is thus no business of the loop's. An `if` gets `restores`: names that nobody reads
-after it, but that a branch may read before it binds them, so that the other branch must not have changed them.
+`for` and `while` node gets an attribute `carries`, a `for` also `binds` (see `names` and `targets` in `drivers.py`), a `while`
+`counters`. A temporary that every iteration binds before it reads it is thus no business of the loop's. An `if` gets `restores`:
+names that nobody reads after it, but that a branch may read before it binds them, so that the other branch must not have changed
+them.
 
 Always alive: what functions inside see, all that a `try` binds, and everything where the function asks for `locals()`. What
 functions inside bind, as `nonlocal`, may be bound wherever anything is called.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from jitml.trace.counters import counters
 from jitml.trace.escapes import within
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -142,6 +144,7 @@ class _Liveness:
         changed = frozenset(bound(parts)) | (self.called if calls else frozenset())
         carried = (changed & (live | self.escaping) & self.names) - targets
         statement.carries = tuple(sorted(carried))  # type: ignore[attr-defined]  # ours: read by `control.py`
+        statement.counters = counters(parts, bound(parts), carried - self.called)  # type: ignore[attr-defined]  # the same
 
 
 def _parts(statement: ast.Try | ast.TryStar | ast.Match) -> Iterator[list[ast.stmt]]:

@@ -13,10 +13,12 @@ import numpy as np
 import optree
 
 from jitml.ir import ops
+from jitml.ir.dims import limits
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, I64, Aval, is_supported
 from jitml.trace.context import active_trace
 from jitml.trace.drivers import UNDEF
+from jitml.trace.known import constant_of
 from jitml.trace.storage import Ints, Storage
 from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, lift, read, scalar
 from jitml.trace.tree import flatten, unflatten
@@ -88,6 +90,19 @@ def truth(x: Any) -> Value:
     if value.shape:
         value = ops.reshape(value, shape=())
     return value if value.dtype == BOOL else ops.ne(value, 0)
+
+
+def is_decided(x: Any) -> bool:
+    """Whether Python decides on a traced value: on a number from outside or a constant, whose truth is then guarded."""
+    if type(x) is TracedNumber:
+        if x.slot is not None:
+            return True
+        if x.size is not None:
+            low, high = limits(x.size)
+            return low > 0 or high < 0 or low == high
+    elif x.size != 1:
+        return True  # whose truth is ambiguous
+    return constant_of(read(x)) is not None
 
 
 _LEAF = optree.treespec_leaf()

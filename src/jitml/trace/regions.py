@@ -1,7 +1,7 @@
 """How does a traced condition, or a range worth rolling, become a region of the graph?  The traced drivers.
 
 `drivers.py` is the protocol that they follow, `steering.py` asks here for one. Branches are captured in `branches.py`, loops in
-`loops.py`.
+`fors.py` and `whiles.py`.
 """
 
 from __future__ import annotations
@@ -11,30 +11,15 @@ from typing import Any
 
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError
-from jitml.ir.dims import Dim, limits
-from jitml.trace import branches, loops, paths, remaining
+from jitml.ir.dims import Dim
+from jitml.trace import branches, fors, paths, remaining, whiles
 from jitml.trace.context import active_trace, current_trace, unsupported
+from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site, decisions, depth_of_owner, refuse_region, site
-from jitml.trace.drivers import Choice, Driver, Operand, WhileDriver
+from jitml.trace.drivers import Choice, Driver, Names, Operand, Values, WhileDriver
 from jitml.trace.iteration import rows_of
-from jitml.trace.known import constant_of
-from jitml.trace.names import truth
-from jitml.trace.numbers import TracedNumber
+from jitml.trace.names import is_decided, truth
 from jitml.trace.sizes import value_of_size
-from jitml.trace.tracers import read
-
-
-def is_decided(test: Any) -> bool:
-    """Whether Python decides: of a traced number or a constant, whose truth is then guarded."""
-    if type(test) is TracedNumber:
-        if test.slot is not None:
-            return True
-        if test.size is not None:
-            low, high = limits(test.size)
-            return low > 0 or high < 0 or low == high
-    elif test.size != 1:
-        return True  # whose truth is ambiguous
-    return constant_of(read(test)) is not None
 
 
 def outcome(test: Any) -> bool | None:
@@ -90,7 +75,7 @@ def rows(iterable: Any, place: Site) -> tuple[Driver | None, Iterable[Any]]:
             return None, map(found.at, range(paths.decide(value_of_size(found.trip), place)))
     elif found.trip < 2 or is_plain:
         return None, iterable
-    return loops.For(found, place), iterable
+    return fors.For(found, place), iterable
 
 
 def unless(stop: Any, place: Site) -> Driver:
@@ -109,9 +94,35 @@ def mode_at(place: Site) -> Mode:
     return decisions().modes.get(place, Mode.ROLLED)
 
 
-def loop(place: Site, stop: Any) -> WhileDriver:
-    """Of a `while` whose test or flag (then `stop`) turns out to be traced. What has run by then is peeled."""
-    return loops.While(stop, place)
+def while_(names: Names, values: Values, counters: Directions, place: Site) -> Driver | None:
+    """Of a `while`, unless it is known to be none that can be rolled from its first iteration on."""
+    trace = current_trace()
+    if trace is None or trace.root.decisions is None or mode_at(place) is not Mode.ROLLED:
+        return None
+    made = whiles.While(place, is_whole=True)
+    made.enter(names, values, (), counters)
+    return made
+
+
+def rest(place: Site, stop: Any) -> WhileDriver:
+    """Of a `while` that began as plain Python, and whose test or flag (then `stop`) turns out to be traced."""
+    return whiles.While(place, stop)
+
+
+class Mark:
+    """How far the recording is where a `while` is about to evaluate its test, which is evaluated again if it is traced."""
+
+    def __init__(self) -> None:
+        trace = current_trace()
+        self.trace = trace
+        self.nodes = len(trace.builder.nodes) if trace is not None else 0
+        self.stores = trace.root.stores if trace is not None else 0
+
+    def check(self) -> None:
+        """Refuse a test that has done more than compute a value."""
+        trace = active_trace()
+        if trace is not self.trace or trace.root.stores != self.stores:
+            unsupported("the test of a loop whose first iteration differs from the others draws random numbers or writes")
 
 
 def effect(obj: Any) -> None:
@@ -144,7 +155,7 @@ def stacks(items: Any) -> bool:
     if trace is None or not trace.is_body or id(items) in trace.made or not trace.root.open:
         return False
     loop = trace.root.open[-1]
-    return isinstance(loop, loops.For) and loop.may_stack and loop.body.trace is trace
+    return isinstance(loop, fors.For) and loop.may_stack and loop.body.trace is trace
 
 
 def made(obj: Any) -> Any:

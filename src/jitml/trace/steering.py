@@ -13,8 +13,10 @@ from typing import Any, Final
 import numpy as np
 
 from jitml.trace import regions
+from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site
 from jitml.trace.drivers import UNDEF, Choice, Driver, Names, Operand, Values
+from jitml.trace.names import is_decided
 from jitml.trace.registry import call
 from jitml.trace.tracers import is_traced
 
@@ -95,18 +97,20 @@ class PlainFor(_Late):
 
 
 class PlainWhile(_Late):
-    """A `while` as long as its test is concrete."""
+    """A `while` that cannot be rolled from its first iteration on: plain as long as its test is concrete."""
 
-    __slots__ = ("is_first", "pending", "place")
+    __slots__ = ("is_first", "mark", "pending", "place")
 
-    def __init__(self) -> None:
+    def __init__(self, place: Site) -> None:
         super().__init__()
-        self.place = regions.here()
+        self.place = place
         self.pending = False
         self.is_first = True  # of the tests that are traced
 
     def __iter__(self) -> Iterator[Any]:
-        yield from regions.counted(iter(lambda: self.drives, True), self.place)
+        for _ in regions.counted(iter(lambda: self.drives, True), self.place):
+            self.mark = regions.Mark()
+            yield None
         yield from self.rest
 
     def test(self, value: Any) -> bool:
@@ -114,14 +118,17 @@ class PlainWhile(_Late):
             return self.rest.test(value)  # type: ignore[attr-defined]  # the rest of a while is one
         if type(value) is bool:
             return value
-        if not is_traced(value) or regions.is_decided(value):
+        if not is_traced(value) or is_decided(value):
             return bool(value)
         first, self.is_first = self.is_first, False
         self.pending = regions.mode_at(self.place) < (Mode.PEELED if first else Mode.PLAIN)
         return not self.pending and regions.assumed(value, self.place)
 
     def ends(self, names: Names, values: Values) -> bool:
-        return self.drives or not self.pending or self._take_over(names, values)
+        if self.drives or not self.pending:
+            return True
+        self.mark.check()
+        return self._take_over(names, values)
 
     def stops(self, stop: Any, names: Names, values: Values) -> bool:
         if not is_traced(stop):
@@ -131,7 +138,7 @@ class PlainWhile(_Late):
         return self._take_over(names, values, stop)
 
     def _take_over(self, names: Names, values: Values, stop: Any = False) -> bool:
-        self.rest = regions.loop(self.place, stop)
+        self.rest = regions.rest(self.place, stop)
         self.drives = True
         self.rest.enter(names, values)
         return False
@@ -165,8 +172,9 @@ class Steering:
         rolled, iterable = regions.rows(iterable, place)
         return rolled or PlainFor(iterable, place)
 
-    def while_(self, names: Names, values: Values) -> PlainWhile:
-        return PlainWhile()
+    def while_(self, names: Names, values: Values, counters: Directions = ()) -> Driver | PlainWhile:
+        place = regions.here()
+        return regions.while_(names, values, counters, place) or PlainWhile(place)
 
     def and_(self, left: Any) -> Operand:
         taken = _outcome(left)
@@ -181,10 +189,10 @@ class Steering:
         return regions.choice(test) if taken is None else THEN if taken else ELSE
 
     def not_(self, x: Any) -> Any:
-        return regions.negation(x) if is_traced(x) and not regions.is_decided(x) else not x
+        return regions.negation(x) if is_traced(x) and not is_decided(x) else not x
 
     def assert_(self, ok: Any) -> bool:
-        if is_traced(ok) and not regions.is_decided(ok):
+        if is_traced(ok) and not is_decided(ok):
             regions.require(ok)
             return True
         return bool(ok) or regions.dead_end(False)

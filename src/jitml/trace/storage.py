@@ -100,6 +100,7 @@ class Storage:
             self._report(trace)
         self.value = value
         self.mutated = True
+        trace.root.stores += 1
 
     def _refuse(self, value: Value, site: Site, mode: Mode) -> None:
         """It may be the same memory as another one: the construct that left this open is traced in another mode, if it can be."""

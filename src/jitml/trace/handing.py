@@ -1,0 +1,84 @@
+"""Which memory do arrays have that go from one iteration to the next?  New memory in each pass, with their contents.
+
+That is right as long as nobody else sees the memory that a name stood for before: `Memory` checks it for all names of a loop.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from jitml.errors import UnsupportedError
+from jitml.ir.graph import Value
+from jitml.trace.bodies import Body
+from jitml.trace.context import user_source
+from jitml.trace.decisions import Mode, Site
+from jitml.trace.names import Kind, same
+from jitml.trace.storage import Storage
+from jitml.trace.tracers import TracedArray, lift
+
+
+class Demotable(Protocol):
+    site: Site
+    source: Any
+    born: int
+    mode: Mode
+    body: Body
+    trip: Any
+    index: Value
+
+    def demote(self, reason: BaseException, mode: Mode | None = None) -> None: ...
+
+
+class Memory:
+    """New memory for the arrays that names bring into an iteration: right as long as nobody else sees the old one."""
+
+    def __init__(self, loop: Demotable) -> None:
+        self.loop = loop
+        self.known: dict[Storage, tuple[TracedArray, TracedArray, Value]] = {}  # entry storage -> what it was, is, holds
+        self.after: dict[Storage, TracedArray] = {}  # storage at the end of the body -> the array after the loop
+        self.made: dict[Storage, TracedArray] = {}  # that the body makes -> the array that a name hands out
+        self.shared: set[Storage] = set()  # that more than one array stands for at the end of the body
+        self.taken: set[Value] = set()  # inputs of the body that some name carries: another name of the same array need not
+
+    def stand_in(self, leaf: Any, kind: Kind, name: str) -> tuple[TracedArray, Value]:
+        """An array with the contents of `leaf`; the same for names that hold the same array."""
+        before = leaf if type(leaf) is TracedArray else lift(leaf)
+        if before.storage not in self.known:
+            start = self.loop.body.trace.builder.add_input(kind.aval)
+            self.known[before.storage] = (before, kind.show(start), start)
+        first, now, start = self.known[before.storage]
+        if not same(first, before):
+            self._demote(f"{name} shares memory with another name that the loop binds anew")
+        return now, start
+
+    def check(self, ends: Sequence[tuple[Sequence[TracedArray], Sequence[TracedArray]]]) -> None:
+        """`ends`: for each name, its arrays as the loop begins and as the body ends."""
+        goes_to: dict[Storage, TracedArray] = {}
+        owners: dict[Storage, Storage | None] = {}
+        written = self.loop.body.written
+        counts = Counter(after.storage for _, afters in ends for after in afters)
+        self.shared = {storage for storage, count in counts.items() if count > 1}
+        for befores, afters in ends:
+            for before, after in itertools.zip_longest(befores, afters):
+                entry = before.storage if before is not None else None
+                if after.storage.trace is not self.loop.body.trace:
+                    self._demote("a name comes to stand for an array that was there before the loop", Mode.PEELED)
+                known = after if entry is None else goes_to.setdefault(entry, after)
+                if not same(known, after) or owners.setdefault(after.storage, entry) is not entry:
+                    self._demote("names share memory at the end of an iteration, but not at its start", Mode.PEELED)
+        for entry, (_, now, _) in self.known.items():
+            if (now.storage.mutated or entry in written) and entry.serial < self.loop.born:
+                self._demote("a name is bound to a new array, and the one it was bound to before is written", Mode.PEELED)
+
+    def may_remain(self, before: TracedArray, end: TracedArray, least: int) -> bool:
+        """Whether an array may still be, after the loop, what it was before: no iteration has run, or a branch kept it."""
+        known = self.known.get(before.storage)
+        return least == 0 or (known is not None and known[1].storage in end.storage.others)
+
+    def _demote(self, reason: str, mode: Mode = Mode.PLAIN) -> None:
+        if self.loop.mode >= mode:
+            mode = Mode.PLAIN
+        self.loop.demote(UnsupportedError(reason, source=user_source()), mode)
