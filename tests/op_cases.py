@@ -23,7 +23,9 @@ Draw = Callable[[np.random.Generator, Shape, DType], Array]
 
 
 def anything(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
-    """Ordinary numbers: normal floats, small integers (of both signs where there are two), fair bools."""
+    """Ordinary numbers: normal floats and complex parts, small integers (of both signs where there are two), fair bools."""
+    if dtype.kind == "c":
+        return np.asarray(rng.normal(0, 2, shape) + 1j * rng.normal(0, 2, shape)).astype(dtype)
     if dtype.kind == "f":
         return np.asarray(rng.normal(0, 2, shape)).astype(dtype)
     if dtype.kind == "b":
@@ -32,9 +34,11 @@ def anything(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
 
 
 def between(low: float, high: float) -> Draw:
-    """Uniform in [low, high); integers likewise."""
+    """Uniform in [low, high), both parts of complex numbers; integers likewise."""
 
     def draw(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
+        if dtype.kind == "c":
+            return np.asarray(rng.uniform(low, high, shape) + 1j * rng.uniform(low, high, shape)).astype(dtype)
         if dtype.kind == "f":
             return np.asarray(rng.uniform(low, high, shape)).astype(dtype)
         return np.asarray(rng.integers(int(low), int(high), shape)).astype(dtype)
@@ -126,7 +130,8 @@ def edge_inputs(case: OpCase, dtype: DType) -> tuple[Array, ...]:
     return tuple(np.ascontiguousarray(g.ravel()) for g in grid)
 
 
-F, N, A = "f", "iuf", "iufb"
+R, F, N, A = "f", "fc", "iufc", "iufbc"  # R and I: of real numbers, of integers and real ones
+I = R + "iu"
 UNARY = (Sample(((7,),)), Sample(((2, 3, 5),)), Sample(((),)), Sample(((0, 3),)))
 BINARY = tuple(Sample((s.shapes[0],) * 2) for s in UNARY)
 POLYNOMIAL = "inline polynomial, within 4 units of the true value as NumPy's own is"
@@ -139,30 +144,33 @@ def _arithmetic() -> Iterator[OpCase]:
     yield OpCase(ops.sub, N, BINARY)
     yield OpCase(ops.div, F, BINARY, smooth=nonzero)
     # Quotients that are no integers: a step of the difference crosses no jump.
-    yield OpCase(ops.floor_divide, N, BINARY, smooth=None)
+    yield OpCase(ops.floor_divide, I, BINARY, smooth=None)
     for op in (ops.remainder, ops.fmod):
-        yield OpCase(op, N, tuple(Sample(s.shapes, draws=(between(0.3, 2.7), between(3, 5))) for s in BINARY))
+        yield OpCase(op, I, tuple(Sample(s.shapes, draws=(between(0.3, 2.7), between(3, 5))) for s in BINARY))
     yield OpCase(ops.pow, N, BINARY, draw=between(0, 5), smooth=between(0.5, 3), ulps=4, why=POLYNOMIAL)
     for op in (ops.maximum, ops.minimum):
         yield OpCase(op, A, BINARY, smooth=anything)
     for op in (ops.fmax, ops.fmin):
         yield OpCase(op, N, BINARY)
-    yield OpCase(ops.arctan2, F, BINARY, smooth=nonzero, ulps=4, why=POLYNOMIAL)
-    yield OpCase(ops.hypot, F, BINARY, smooth=nonzero, ulps=4, why=POLYNOMIAL)
-    yield OpCase(ops.copysign, F, BINARY, smooth=nonzero)
+    yield OpCase(ops.arctan2, R, BINARY, smooth=nonzero, ulps=4, why=POLYNOMIAL)
+    yield OpCase(ops.hypot, R, BINARY, smooth=nonzero, ulps=4, why=POLYNOMIAL)
+    yield OpCase(ops.copysign, R, BINARY, smooth=nonzero)
 
 
 def _functions() -> Iterator[OpCase]:
     yield OpCase(ops.neg, N, UNARY)
     for op in (ops.abs, ops.sign):
         yield OpCase(op, N, UNARY, smooth=nonzero)
-    for op in (ops.floor, ops.ceil, ops.trunc, ops.rint):
-        yield OpCase(op, F, UNARY, smooth=between(1.1, 1.4))
+    yield OpCase(ops.rint, F, UNARY, smooth=between(1.1, 1.4))
+    for op in (ops.floor, ops.ceil, ops.trunc):
+        yield OpCase(op, R, UNARY, smooth=between(1.1, 1.4))
     yield OpCase(ops.sqrt, F, UNARY, draw=between(0, 9), smooth=between(0.5, 9))
-    yield OpCase(ops.cbrt, F, UNARY, smooth=nonzero, ulps=4, why=POLYNOMIAL)
+    yield OpCase(ops.cbrt, R, UNARY, smooth=nonzero, ulps=4, why=POLYNOMIAL)
     everywhere = (ops.exp, ops.exp2, ops.expm1, ops.sin, ops.cos, ops.arctan, ops.sinh, ops.cosh, ops.tanh, ops.arcsinh)
-    for op in (*everywhere, ops.erf, ops.logistic):
+    for op in everywhere:
         yield OpCase(op, F, UNARY, smooth=between(-2, 2), ulps=4, why=POLYNOMIAL)
+    for op in (ops.erf, ops.logistic):
+        yield OpCase(op, R, UNARY, smooth=between(-2, 2), ulps=4, why=POLYNOMIAL)
     for op in (ops.log, ops.log2, ops.log10, ops.log1p):
         yield OpCase(op, F, UNARY, draw=between(0, 9), smooth=between(0.5, 9), ulps=4, why=POLYNOMIAL)
     yield OpCase(ops.tan, F, UNARY, draw=between(-1.5, 1.5), smooth=between(-1, 1), ulps=4, why=POLYNOMIAL)
@@ -172,8 +180,9 @@ def _functions() -> Iterator[OpCase]:
 
 
 def _logic() -> Iterator[OpCase]:
-    for op in (ops.isnan, ops.isinf, ops.isfinite, ops.signbit):
+    for op in (ops.isnan, ops.isinf, ops.isfinite):
         yield OpCase(op, F, UNARY, smooth=None)
+    yield OpCase(ops.signbit, R, UNARY, smooth=None)
     for op in (ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge):
         yield OpCase(
             op, A, BINARY, draw=lambda rng, shape, dtype: np.rint(anything(rng, shape, dtype)).astype(dtype), smooth=None
@@ -268,7 +277,7 @@ def _indexed() -> Iterator[OpCase]:
             (((2, 3, 4), (2, 6), (6,), (6,)), 1, (None, *pair)),
         )
     )
-    yield OpCase(ops.scatter, N, scatters)
+    yield OpCase(ops.scatter, I, scatters)
 
 
 def _dynamic() -> Iterator[OpCase]:
@@ -314,7 +323,7 @@ def _reductions() -> Iterator[OpCase]:
     for op in (ops.cumsum, ops.cumprod):
         yield OpCase(op, A, cumulative, draw=between(0, 2), smooth=anything)
     for op in (ops.cummax, ops.cummin):
-        yield OpCase(op, A, cumulative, smooth=apart)
+        yield OpCase(op, "iufb", cumulative, smooth=apart)
     kinds = tuple(replace(s, params={**s.params, "kind": k}) for s in along for k in ("quicksort", "heapsort", "stable"))
     yield OpCase(ops.sort, A, kinds, smooth=apart)
     yield OpCase(ops.argsort, A, kinds, smooth=None)
@@ -336,5 +345,12 @@ def _contraction() -> Iterator[OpCase]:
     yield OpCase(ops.dot_general, A, samples, ulps=16, why="BLAS sums in its own order; bounded by the sum of magnitudes")
 
 
-FAMILIES = (_arithmetic, _functions, _logic, _index_maps, _indexed, _dynamic, _reductions, _contraction)
+def _complex() -> Iterator[OpCase]:
+    parts = (lambda rng, shape, dtype: anything(rng, shape, DTYPES["f32"] if dtype.itemsize == 2 else dtype),) * 2
+    yield OpCase(ops.complex, "f", tuple(replace(s, draws=parts) for s in BINARY), smooth=None)
+    for op in (ops.real, ops.imag, ops.conj):
+        yield OpCase(op, "c", UNARY, smooth=None)
+
+
+FAMILIES = (_arithmetic, _functions, _complex, _logic, _index_maps, _indexed, _dynamic, _reductions, _contraction)
 CASES: dict[str, OpCase] = {case.op.name: case for family in FAMILIES for case in family()}

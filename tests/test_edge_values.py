@@ -15,8 +15,9 @@ from jitml.memory.plan import plan
 from jitml.runtime.executable import compile_program
 from op_cases import CASES, Array, OpCase, edge_inputs
 
+# Complex numbers have a test of their own (tests/numpy/test_complex.py): infinities beside nan have no one answer.
 # Select takes a bool beside its operands; a conversion outside the target's range has no one answer in NumPy.
-NAMES = [name for name, case in CASES.items() if case.op.is_pointwise and case.op not in (ops.select, ops.convert)]
+NAMES = [name for name, case in CASES.items() if case.op.family == "pointwise" and case.op not in (ops.select, ops.convert)]
 # Which of two zeros is the greater differs between NumPy's own loops, by dtype and by processor.
 EITHER_ZERO = (ops.maximum, ops.minimum, ops.fmax, ops.fmin)
 
@@ -44,7 +45,8 @@ def agrees(case: OpCase, got: Array, expected: Array) -> Array:
 def test_edge_values_give_numpys_answer(name: str) -> None:
     case = CASES[name]
     b, args, outputs = GraphBuilder(), [], []
-    for dtype in case.dtypes:
+    dtypes = [dtype for dtype in case.dtypes if dtype.kind != "c"]
+    for dtype in dtypes:
         own = operands(case, dtype)
         values = [b.add_input(Aval(a.shape, a.dtype)) for a in own]
         with recording(b):

@@ -48,12 +48,15 @@ Array = np.ndarray[Any, Any]
 TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-9}
 # The same programs in every run: a tolerance that one program in thousands exceeds must not fail a build by chance.
 drawn = partial(settings, deadline=None, derandomize=True)
-DTYPES_TRIED = [DTYPES[name] for name in ("bool", "i8", "u16", "i64", "f16", "f32", "f64")]
+DTYPES_TRIED = [DTYPES[name] for name in ("bool", "i8", "u16", "i64", "f16", "f32", "f64", "c64", "c128")]
 
 
 def assert_close(got: Sequence[Array], expected: Sequence[Array]) -> None:
     for k, (g, e) in enumerate(zip(got, expected, strict=True)):
         assert (g.shape, g.dtype) == (e.shape, e.dtype), f"output {k}"
+        if e.dtype.kind == "c":
+            assert_close((g.real, g.imag), (e.real, e.imag))
+            continue
         if e.dtype.kind != "f":
             np.testing.assert_array_equal(g, e, err_msg=f"output {k}")
             continue

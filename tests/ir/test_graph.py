@@ -102,8 +102,8 @@ def test_dtype_names_round_trip(name: str) -> None:
 
 
 def test_an_unsupported_dtype_says_what_to_do() -> None:
-    with pytest.raises(UnsupportedError, match=r"complex128 is not supported.*\n.*astype"):
-        dtype_name(np.dtype("complex128"))
+    with pytest.raises(UnsupportedError, match=r"object is not supported.*\n.*astype"):
+        dtype_name(np.dtype(object))
 
 
 def test_ops_refuse_bad_operands() -> None:

@@ -13,6 +13,7 @@ from jitml.fusion.lower.expand import expansion
 from jitml.fusion.lower.nests import nests
 from jitml.fusion.lower.points import targets
 from jitml.fusion.lower.reductions import REDUCTIONS
+from jitml.fusion.parts import splitting
 from jitml.fusion.regions import REGIONS
 from jitml.ir import ops
 from jitml.ir.op import OPS, Op
@@ -37,7 +38,7 @@ def test_every_op_has_a_derivative(op: Op) -> None:
 
 @every_array_op
 def test_every_op_has_a_lowering(op: Op) -> None:
-    lowered = any(op in table for table in (lowering, nests, targets, expansion, REDUCTIONS))
+    lowered = any(op in table for table in (lowering, nests, targets, expansion, REDUCTIONS, splitting))
     assert lowered, f"give {op} a lowering in fusion/lower/{op.family}.py"
 
 
@@ -51,6 +52,6 @@ def test_every_op_with_bodies_has_derivatives(op: Op) -> None:
     assert op in transpose_of_many or op is ops.while_  # whose linear half is a loop
 
 
-@pytest.mark.parametrize("op", [op for op in OPS.values() if op.is_pointwise and op is not ops.convert], ids=str)
+@pytest.mark.parametrize("op", [op for op in OPS.values() if op.family == "pointwise" and op is not ops.convert], ids=str)
 def test_every_pointwise_op_has_an_emitter(op: Op) -> None:
     assert op.name in RULES, f"give {op} a function of one scalar, decorated with @rule({op.name!r}), in codegen/llvm/math/"

@@ -35,11 +35,25 @@ def run(program: Program, inputs: Sequence[Array]) -> list[Array]:
     """
     kernels = program.kernels
     arena = np.full(program.arena_size, _GARBAGE, np.uint8)
-    memory = _Memory(program, list(inputs), [garbage(kernels.buffers[name]) for name in kernels.outputs], arena)
+    given = [part for x in inputs for part in _parts(x, 2 if np.iscomplexobj(x) else 1)]
+    ports = kernels.ports(kernels.outputs)
+    made = [part for port in ports for part in _parts(garbage(port.buffer), len(port.parts))]
+    memory = _Memory(program, given, made, arena)
     _Run().program(program, memory)
-    positions = {o: kernels.inputs.index(source) for o, source in kernels.aliases.items()}
-    results = [memory.inputs[positions[o]] if o in positions else memory.result(o) for o in kernels.outputs]
+    owners = {port.parts[0]: x for port, x in zip(kernels.ports(kernels.inputs), inputs, strict=True)}
+    results = [
+        owners[kernels.aliases[port.parts[0]]] if port.parts[0] in kernels.aliases else _whole([*map(memory.result, port.parts)])
+        for port in ports
+    ]
     return results[:-1] if kernels.measured else results
+
+
+def _parts(x: Array, count: int) -> tuple[Array, ...]:
+    return (x,) if count == 1 else (x.real, x.imag)
+
+
+def _whole(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else ops.complex.run(tuple(parts), {})
 
 
 class _Run:

@@ -21,16 +21,24 @@ from jitml.fusion.lower.points import targets
 from jitml.fusion.lower.rolled import NotRolled, roll
 from jitml.fusion.lower.scalars import Scalars
 from jitml.fusion.machine import Machine
-from jitml.fusion.program import Call, Decision, KernelProgram, Step
+from jitml.fusion.parts import holds_complex, split
+from jitml.fusion.program import Call, Decision, KernelProgram, Step, parted
 from jitml.fusion.readback import read_back
 from jitml.fusion.regions import REGIONS, RegionSite, known_trips
 from jitml.fusion.scalarize import Points, scalarize
 from jitml.fusion.schedule import Nest, all_scalars, write
+from jitml.fusion.signature import Signature
 from jitml.fusion.sizes import Shape, Sizes, SizeSource, with_sizes
 from jitml.fusion.views import Places, Views
 from jitml.ir import ops
 from jitml.ir.dims import Dim, bound
 from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.passes import run_passes
+from jitml.ir.passes.cse import share_common
+from jitml.ir.passes.dce import eliminate_dead
+from jitml.ir.passes.fold import fold_constants
+from jitml.ir.passes.simplify import simplify
+from jitml.ir.passes.trim import trim_regions
 from jitml.ir.printer import name_values
 from jitml.ir.types import BOOL, I64, DType
 
@@ -52,11 +60,20 @@ def fuse(
         strides: input position -> element strides, of inputs that are not C-contiguous; may be negative or 0.
         measure: outputs whose shape depends on values are to be shrunk to their true shape (`KernelProgram.measured`).
     """
-    in_place = frozenset(graph.inputs[i] for i in (aliases or {}).values())
+    signature = Signature.of(graph, aliases or {}, strides or {})
+    if holds_complex(graph):
+        graph = tidy(split(graph))
+    aliases = signature.aliases
+    in_place = frozenset(graph.inputs[i] for i in aliases.values())
     graph, flat = behind_checks(expand(read_back(graph, in_place))), dict[Value, Shape]()
     if measure:
-        graph, flat = with_flat_results(graph, aliases or {})
-    return _Fusion(graph, dict(aliases or {}), dict(strides or {}), machine, flat).run(measure=measure)
+        graph, flat = with_flat_results(graph, aliases)
+    return _Fusion(graph, signature, machine, flat).run(measure=measure)
+
+
+def tidy(graph: Graph) -> Graph:
+    """A graph whose complex numbers have just been split, without what is then known, done twice or not wanted."""
+    return run_passes(graph, (fold_constants, simplify, share_common, trim_regions, eliminate_dead))
 
 
 def behind_checks(graph: Graph) -> Graph:
@@ -90,12 +107,12 @@ class _Fusion:
     def __init__(
         self,
         graph: Graph,
-        aliases: dict[int, int],
-        strides: dict[int, tuple[int, ...]],
+        signature: Signature,
         machine: Machine,
         flat: Mapping[Value, Shape],
     ) -> None:
-        self.graph, self.aliases, self.strides, self.machine, self.flat = graph, aliases, strides, machine, flat
+        self.graph, self.signature, self.machine, self.flat = graph, signature, machine, flat
+        self.aliases, self.strides = signature.aliases, signature.strides
         self.names = name_values(graph)
         self.makers = graph.producers()
         self.sizes = Sizes(graph)
@@ -154,6 +171,10 @@ class _Fusion:
             self.extents,
             exact,
             measured,
+            frozenset(
+                [self.names[self.graph.inputs[k]] for k in self.signature.joined_inputs]
+                + [outputs[k] for k in self.signature.joined_outputs]
+            ),
             (*grouping.decisions, *self.decisions),
         )
 
@@ -188,6 +209,8 @@ class _Fusion:
             if position in self.aliases:
                 source = self.aliases[position]
                 strides = self.strides.get(source)
+            elif self.signature.is_part(position):
+                strides = parted(Buffer("", value.dtype, value.aval.bounds).element_strides)
             name = self.names[value]
             if value not in grouping.stored or name in names:
                 name = f"out{position}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -11,6 +11,7 @@ import numpy as np
 from jitml.errors import Source
 from jitml.fusion.loops import Buffer, Expr, Kernel
 from jitml.fusion.sizes import SizeSource
+from jitml.ir.ops.complex import whole_dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,28 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Port:
+    """An array that is handed in or out.
+
+    buffer: as the caller sees it. parts: the program's buffers in it: one, or the real and the imaginary part of a complex
+    array, which take turns in its memory.
+    """
+
+    buffer: Buffer
+    parts: tuple[str, ...]
+
+    @classmethod
+    def joining(cls, re: Buffer, im: str) -> Port:
+        strides = None if re.strides is None else tuple(step // 2 for step in re.strides)
+        return cls(Buffer(re.name, whole_dtype(re.dtype), re.shape, strides), (re.name, im))
+
+
+def parted(strides: tuple[int, ...]) -> tuple[int, ...]:
+    """The element strides of the parts of a complex array."""
+    return tuple(2 * step for step in strides)
+
+
+@dataclass(frozen=True, slots=True)
 class KernelProgram:
     """A whole program after fusion.
 
@@ -131,6 +154,7 @@ class KernelProgram:
     sizes: the size variables, and where their values lie (`fusion/sizes.py`).
     extents: of the buffers whose true shape is not that of their memory, the true shape over size variables.
     exact: outputs whose memory has their true shape -> that shape over size variables that inputs hold.
+    joined: inputs and outputs that are the real parts of complex arrays, whose imaginary parts follow (`Port`).
     measured: other outputs to be shrunk to their true shape -> for each axis, where its extent stands in the last output, which
     is an array i64 for this purpose only (None: it is the memory's).
     """
@@ -145,4 +169,24 @@ class KernelProgram:
     extents: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
     exact: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
     measured: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
+    joined: frozenset[str] = frozenset()
     decisions: tuple[Decision, ...] = field(default=(), compare=False)
+
+    def ports(self, names: Sequence[str]) -> tuple[Port, ...]:
+        """Inputs or outputs as the caller sees them."""
+        found: list[Port] = []
+        rest = iter(names)
+        for name in rest:
+            buffer = self.buffers[name]
+            found.append(Port.joining(buffer, next(rest)) if name in self.joined else Port(buffer, (name,)))
+        return tuple(found)
+
+    def table(self) -> dict[str, tuple[int, int]]:
+        """Where the caller's arrays, and the constants, are handed in: name -> position among them, and bytes from its start."""
+        ports = (*self.ports(self.inputs), *self.ports(self.outputs))
+        places = {
+            name: (position, n * self.buffers[name].dtype.itemsize)
+            for position, port in enumerate(ports)
+            for n, name in enumerate(port.parts)
+        }
+        return places | {name: (len(ports) + n, 0) for n, name in enumerate(self.constants)}

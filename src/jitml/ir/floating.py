@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from jitml.errors import Source
 from jitml.ir.graph import Graph, Node
+from jitml.ir.types import is_complex, is_inexact
 
 DIVIDE, OVERFLOW, UNDERFLOW, INVALID = 1, 2, 4, 8
 CATEGORIES = {"divide": DIVIDE, "over": OVERFLOW, "under": UNDERFLOW, "invalid": INVALID}
@@ -23,16 +24,22 @@ _RAISED: dict[str, int] = {
     **dict.fromkeys(("exp", "exp2", "expm1", "sinh", "cosh"), OVERFLOW | UNDERFLOW),
     **dict.fromkeys(("sqrt", "sin", "cos", "tan", "arcsin", "arccos", "arccosh"), INVALID),
 }
-_MOVES = ("select", "lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite", "neg", "abs", "copysign", "signbit")
+_MOVES = (
+    "select", "lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite", "neg", "abs", "copysign", "signbit",
+    "complex", "real", "imag", "conj",
+)  # fmt: skip
 
 
 def raised_by(node: Node) -> int:
     """The errors that a node can raise: what is not known is taken to raise all."""
-    if node.op.name in _RAISED:
+    whole = any(is_complex(v.dtype) for v in node.inputs)  # several operations on the parts
+    if node.op.name in _RAISED and not whole:
         return _RAISED[node.op.name]
-    if node.op.family in ("index_maps", "indexed", "dynamic", "host", "random") or node.op.name in _MOVES:
+    if node.op.family in ("index_maps", "indexed", "dynamic", "host", "random"):
         return 0
-    return ALL if any(v.dtype.kind == "f" for v in (*node.inputs, *node.outputs)) else 0
+    if node.op.name in _MOVES and not (whole and node.op.name == "abs"):
+        return 0
+    return ALL if any(is_inexact(v.dtype) for v in (*node.inputs, *node.outputs)) else 0
 
 
 def ignored_by(nodes: Iterable[Node]) -> int:

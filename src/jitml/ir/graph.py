@@ -246,7 +246,7 @@ class GraphBuilder:
         for a in args:
             if isinstance(a, Value):
                 lifted.append(self.capture(a))
-            elif isinstance(a, (bool, int, float)) and op.is_pointwise and like is not None:
+            elif isinstance(a, (bool, int, float, complex)) and op.is_pointwise and like is not None:
                 lifted.append(self.record(OPS["full"], (), {"value": a, "shape": like.shape, "dtype": like.dtype}))
             else:
                 lifted.append(self.constant(a))

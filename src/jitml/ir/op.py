@@ -79,7 +79,7 @@ class Op:
     @property
     def is_pointwise(self) -> bool:
         """One result element depends on the operands' elements at the same place only."""
-        return self.family == "pointwise"
+        return self.family in ("pointwise", "complex")
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         recorder = _active.get()

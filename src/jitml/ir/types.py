@@ -24,17 +24,18 @@ DTYPES: dict[str, DType] = {
     **{f"i{8 * n}": np.dtype(f"i{n}") for n in (1, 2, 4, 8)},
     **{f"u{8 * n}": np.dtype(f"u{n}") for n in (1, 2, 4, 8)},
     **{f"f{8 * n}": np.dtype(f"f{n}") for n in (2, 4, 8)},
+    **{f"c{8 * n}": np.dtype(f"c{n}") for n in (8, 16)},
 }
 _NAMES: dict[DType, str] = {dtype: name for name, dtype in DTYPES.items()}
 
-BOOL, I32, I64, F32, F64 = (DTYPES[name] for name in ("bool", "i32", "i64", "f32", "f64"))
+BOOL, I32, I64, F32, F64, C64, C128 = (DTYPES[name] for name in ("bool", "i32", "i64", "f32", "f64", "c64", "c128"))
 
 
 def dtype_name(dtype: DType) -> str:
     """The text form's name of a dtype: `f32` for float32, `bool` for bool.
 
     Raises:
-        UnsupportedError: the dtype is none of bool, i8..i64, u8..u64, f16..f64.
+        UnsupportedError: the dtype is none of bool, i8..i64, u8..u64, f16..f64, c64, c128.
 
     >>> dtype_name(np.dtype("float32"))
     'f32'
@@ -42,7 +43,7 @@ def dtype_name(dtype: DType) -> str:
     name = _NAMES.get(dtype)
     if name is None:
         raise UnsupportedError(
-            f"dtype {dtype} is not supported: jitml compiles bool, int8..int64, uint8..uint64 and float16..float64",
+            f"dtype {dtype} is not supported: jitml compiles bool, int8..int64, uint8..uint64, float16..float64 and complex",
             remedy="Convert the array with .astype(...) before the jitted call, or leave this part outside jit.",
         )
     return name
@@ -55,6 +56,20 @@ def is_supported(dtype: DType) -> bool:
 
 def is_float(dtype: DType) -> bool:
     return dtype.kind == "f"
+
+
+def is_complex(dtype: DType) -> bool:
+    return dtype.kind == "c"
+
+
+def is_inexact(dtype: DType) -> bool:
+    """Float or complex: what may be differentiated."""
+    return dtype.kind in "fc"
+
+
+def part_dtype(dtype: DType) -> DType:
+    """The dtype of a complex number's parts; any other dtype is its own."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def is_integer(dtype: DType) -> bool:

@@ -14,6 +14,7 @@ import numpy as _numpy
 from jitml.numpy import (
     arrays,
     calculus,
+    complexes,
     creation,
     einstein,
     finding,
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     from numpy import *  # noqa: F403  # for editors and type checkers: the names are NumPy's
 
 TOPICS = (
-    ufuncs, ufunc_methods, reductions, statistics, products, matrices, einstein, creation, index_tricks, indexing, flat, arrays,
-    selection, finding, sets, reshaping, joining, padding, sorting, rounding, calculus, special, python,
+    ufuncs, ufunc_methods, complexes, reductions, statistics, products, matrices, einstein, creation, index_tricks, indexing,
+    flat, arrays, selection, finding, sets, reshaping, joining, padding, sorting, rounding, calculus, special, python,
 )  # fmt: skip
 
 

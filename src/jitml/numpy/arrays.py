@@ -9,6 +9,7 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.numpy.flat import TracedFlat, repeated
+from jitml.numpy.operands import astype as converted
 from jitml.numpy.operands import not_compiled, reshape_value
 from jitml.numpy.reshaping import complete_shape, reshaped, same
 from jitml.trace.context import active_trace, unsupported
@@ -43,12 +44,12 @@ def astype(
     """x in another dtype; of a scalar another scalar."""
     target = np.dtype(dtype)
     if not isinstance(x, TracedArray):
-        return x if target == x.dtype else scalar(ops.convert(read(x), dtype=target))
+        return x if target == x.dtype else scalar(converted(read(x), target))
     if not np.can_cast(x.dtype, target, casting):  # type: ignore[arg-type]  # casting's literals are checked by NumPy
         raise TypeError(f"Cannot cast array data from {x.dtype!r} to {target!r} according to the rule '{casting}'")
     if target == x.dtype and not copy:
         return x
-    return laid_out(read(x) if target == x.dtype else ops.convert(read(x), dtype=target), x, order)
+    return laid_out(converted(read(x), target), x, order)
 
 
 @implements(np.ndarray.flatten)
@@ -72,17 +73,6 @@ def fill(x: TracedArray, value: Any) -> None:
 def sort(x: TracedArray, axis: int = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None) -> None:
     """In place."""
     assign(x, read(call(np.sort, x, axis, kind, order, stable=stable)))
-
-
-@implements(np.ndarray.imag)
-def imag(x: Traced) -> Any:
-    """Of real numbers: zeros that cannot be written."""
-    zeros = constant(np.zeros(x.aval.shape, x.dtype))
-    if not isinstance(x, TracedArray):
-        return scalar(zeros)
-    made = fresh_like(zeros, x)
-    made.writeable = False
-    return made
 
 
 class TracedFlags:

@@ -11,10 +11,11 @@ from jitml.errors import UnknownSizeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F64, I64, is_float, normalize_axis
+from jitml.ir.types import BOOL, F64, I64, is_float, is_inexact, normalize_axis
 from jitml.numpy.indexing import getitem
 from jitml.numpy.joining import concat_values
 from jitml.numpy.layouts import keeps_order
+from jitml.numpy.loops import conjugate
 from jitml.numpy.operands import (
     as_array,
     as_int,
@@ -88,7 +89,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> TracedArray:
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Second-order differences inside, first- or second-order ones at the edges, on even or uneven grids."""
     x = as_array(f)
-    x = x if is_float(x.dtype) else x.astype(F64)
+    x = x if is_inexact(x.dtype) else x.astype(F64)
     axes = axes_of(axis, x.ndim) if axis is None or isinstance(axis, (tuple, list)) else (normalize_axis(as_int(axis), x.ndim),)
     spacings = list(varargs) or [1.0]
     if len(spacings) not in (1, len(axes)):
@@ -217,7 +218,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> TracedArray:
 
 @implements(np.correlate)
 def correlate(a: Any, v: Any, mode: str = "valid") -> TracedArray:
-    x, kernel = value_of(a), value_of(v)
+    x, kernel = value_of(a), conjugate(value_of(v))
     unknown = isinstance(kernel.size, Dim) or isinstance(x.size, Dim)
     swapped = isinstance(kernel.size, Dim) if unknown else kernel.size > x.size
     if swapped:

@@ -15,7 +15,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
-from jitml.ir.types import BOOL, F64, I64, is_float
+from jitml.ir.types import BOOL, F64, I64, is_complex, is_float, is_inexact
 from jitml.numpy.operands import astype, full
 
 Loop = Callable[..., Any]
@@ -82,8 +82,8 @@ def loop(*ufuncs: np.ufunc) -> Callable[[Loop], Loop]:
     return register
 
 
-def _unless_float(op: Op, otherwise: Loop) -> Loop:
-    return lambda *xs: op(*xs) if is_float(xs[0].dtype) else otherwise(*xs)
+def _unless_inexact(op: Op, otherwise: Loop) -> Loop:
+    return lambda *xs: op(*xs) if is_inexact(xs[0].dtype) else otherwise(*xs)
 
 
 def _same(x: Value) -> Value:
@@ -98,15 +98,20 @@ def _all_false(x: Value) -> Value:
     return full(x.shape, False, BOOL)
 
 
-loop(np.positive, np.conjugate)(_same)
-loop(np.floor)(_unless_float(ops.floor, _same))
-loop(np.ceil)(_unless_float(ops.ceil, _same))
-loop(np.trunc)(_unless_float(ops.trunc, _same))
-loop(np.isnan)(_unless_float(ops.isnan, _all_false))
-loop(np.isinf)(_unless_float(ops.isinf, _all_false))
-loop(np.isfinite)(_unless_float(ops.isfinite, _all_true))
-loop(np.fmax)(_unless_float(ops.fmax, ops.maximum))
-loop(np.fmin)(_unless_float(ops.fmin, ops.minimum))
+loop(np.positive)(_same)
+loop(np.floor)(_unless_inexact(ops.floor, _same))
+loop(np.ceil)(_unless_inexact(ops.ceil, _same))
+loop(np.trunc)(_unless_inexact(ops.trunc, _same))
+loop(np.isnan)(_unless_inexact(ops.isnan, _all_false))
+loop(np.isinf)(_unless_inexact(ops.isinf, _all_false))
+loop(np.isfinite)(_unless_inexact(ops.isfinite, _all_true))
+loop(np.fmax)(_unless_inexact(ops.fmax, ops.maximum))
+loop(np.fmin)(_unless_inexact(ops.fmin, ops.minimum))
+
+
+@loop(np.conjugate)
+def conjugate(x: Value) -> Any:
+    return ops.conj(x) if is_complex(x.dtype) else x
 
 
 @loop(np.absolute)
@@ -121,9 +126,22 @@ def square(x: Value) -> Any:
 
 @loop(np.reciprocal)
 def reciprocal(x: Value) -> Any:
+    if is_complex(x.dtype):
+        return _complex_reciprocal(x)
     if is_float(x.dtype):
         return 1.0 / x
     return astype(1.0 / astype(x, F64), x.dtype)
+
+
+def _complex_reciprocal(x: Value) -> Any:
+    """By the larger part, as NumPy does: not the bits of 1 / x."""
+    re, im = ops.real(x), ops.imag(x)
+    re_is_large = ops.ge(ops.abs(re), ops.abs(im))
+    large, small = ops.select(re_is_large, re, im), ops.select(re_is_large, im, re)
+    ratio = small / large
+    below = large + small * ratio
+    near, far = 1.0 / below, ratio / below
+    return ops.complex(ops.select(re_is_large, near, far), -ops.select(re_is_large, far, near))
 
 
 @loop(np.deg2rad, np.radians)

@@ -11,7 +11,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.dims import bound
 from jitml.ir.graph import Value
-from jitml.ir.types import F64, I64, DType, is_float, normalize_axis
+from jitml.ir.types import F64, I64, DType, is_inexact, normalize_axis
 from jitml.numpy.operands import (
     as_array,
     as_int,
@@ -24,13 +24,14 @@ from jitml.numpy.operands import (
 from jitml.numpy.products import matmul
 from jitml.numpy.reductions import finish, reduce_values
 from jitml.numpy.reshaping import reshaped
+from jitml.numpy.statistics import squared_size
 from jitml.trace.broadcasting import never_equal
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, fresh, read
 
 
 def _float_dtype(dtype: DType) -> DType:
-    return dtype if is_float(dtype) else F64
+    return dtype if is_inexact(dtype) else F64
 
 
 @implements(np.linalg.norm)
@@ -55,12 +56,12 @@ def _vector_norm(x: Value, ord: Any, axes: Sequence[int]) -> Any:
     if isinstance(ord, str):
         raise ValueError(f"Invalid norm order '{ord}' for vectors")
     if ord == 2:
-        return ops.sqrt(reduce_values(ops.reduce_sum, x * x, axes))
+        return ops.sqrt(reduce_values(ops.reduce_sum, squared_size(x), axes))
     size = ops.abs(x)
     if ord in (inf, -inf):
         return reduce_values(ops.reduce_max if ord > 0 else ops.reduce_min, size, axes)
     if ord == 0:
-        return reduce_values(ops.reduce_sum, astype(ops.ne(x, 0.0), x.dtype), axes)
+        return reduce_values(ops.reduce_sum, astype(ops.ne(x, 0.0), size.dtype), axes)
     if ord == 1:
         return reduce_values(ops.reduce_sum, size, axes)
     total = reduce_values(ops.reduce_sum, ops.pow(size, float(ord)), axes)

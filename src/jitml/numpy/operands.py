@@ -15,7 +15,7 @@ from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, I64, DType, dtype_name, normalize_axis
+from jitml.ir.types import BOOL, I64, DType, dtype_name, is_complex, normalize_axis
 from jitml.trace.broadcasting import common_sizes, stretch
 from jitml.trace.context import unsupported, user_source
 from jitml.trace.registry import full_name, implements
@@ -25,9 +25,9 @@ from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, rea
 
 Shape = tuple[int, ...]
 # A strong dtype, or the Python type of a weak number: what `np.ufunc.resolve_dtypes` takes.
-Kind = DType | type[int] | type[float]
+Kind = DType | type[int] | type[float] | type[complex]
 
-_SAMPLES: dict[type, int | float] = {int: 0, float: 0.0}
+_SAMPLES: dict[type, int | float | complex] = {int: 0, float: 0.0, complex: 0j}
 
 
 def not_compiled(name: str, what: str, remedy: str = "") -> NoReturn:
@@ -55,9 +55,9 @@ def kind_of(x: Any) -> Kind:
     """x's part in promotion.
 
     Raises:
-        UnsupportedError: a complex, object, string or date dtype.
+        UnsupportedError: an object, string or date dtype.
     """
-    if type(x) is int or type(x) is float:
+    if type(x) in _SAMPLES:
         return type(x)
     if isinstance(x, TracedNumber):
         return BOOL if x.kind is bool else x.kind
@@ -86,7 +86,7 @@ def value_of(x: object, dtype: DType | None = None) -> Value:
         return astype(whole, dtype)
     if isinstance(x, (list, tuple)) and holds_traced(x):
         return astype(_stacked(x), dtype)
-    if type(x) in (bool, int, float):
+    if type(x) in (bool, int, float, complex):
         return constant(np.asarray(x, dtype))
     return astype(constant(np.asarray(x)), dtype)
 
@@ -101,6 +101,8 @@ def constant(array: np.ndarray[Any, Any]) -> Value:
 
 def _mixed_zeros(array: np.ndarray[Any, Any]) -> bool:
     """Whether equal elements may differ in the sign of zero."""
+    if is_complex(array.dtype):
+        return _mixed_zeros(array.real) or _mixed_zeros(array.imag)
     return array.dtype.kind == "f" and array.flat[0] == 0 and np.signbit(array).any() and not np.signbit(array).all()
 
 
@@ -127,13 +129,21 @@ def as_array(x: object) -> TracedArray:
     return x if isinstance(x, TracedArray) else fresh(value_of(x))
 
 
-def full(shape: Iterable[int], value: int | float | bool, dtype: DType) -> Value:
+def full(shape: Iterable[int], value: int | float | complex | bool, dtype: DType) -> Value:
     return ops.full(value=value, shape=tuple(shape), dtype=dtype)
 
 
 def astype(x: Value, dtype: DType | None) -> Value:
-    """x in another dtype (unchecked, as `casting="unsafe"`)."""
-    return x if dtype is None or x.dtype == dtype else ops.convert(x, dtype=dtype)
+    """x in another dtype (unchecked, as `casting="unsafe"`).
+
+    Raises:
+        UnsupportedError: imaginary parts would be lost, of which NumPy warns.
+    """
+    if dtype is None or x.dtype == dtype:
+        return x
+    if is_complex(x.dtype) and not is_complex(dtype) and dtype != BOOL:
+        unsupported(f"{x.aval} is converted to {dtype_name(dtype)}, which loses imaginary parts", "Write x.real.")
+    return ops.convert(x, dtype=dtype)
 
 
 def broadcast_value(x: Value, shape: Sequence[int]) -> Value:

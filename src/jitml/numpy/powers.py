@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
-from jitml.ir.types import BOOL, F64
+from jitml.ir.types import BOOL, F64, is_inexact
 from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import broadcast_value, common_shape, kind_of, not_compiled, value_of
 from jitml.numpy.versions import POWER_TAKES_SHORTCUTS
@@ -18,6 +18,9 @@ from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, fresh, 
 
 # They change bits: sqrt(-0.0) is -0.0 where pow gives 0.0, and x * x is one rounding.
 _SHORTCUTS: dict[float, np.ufunc] = {2.0: np.square, 0.5: np.sqrt, -1.0: np.reciprocal, 1.0: np.positive}
+
+
+_NOT_REAL = (bool, np.bool_, np.complexfloating)
 
 
 @implements(operator.pow)
@@ -41,7 +44,7 @@ def _shortcut_of_the_operator(base: TracedArray, exponent: Any) -> Any:
         exponent = exponent if known is None else known[()]
     number = _known_number(exponent)
     # They do not look at the exponent's dtype: float32 stays float32 beside np.float64(2).
-    if base.dtype.kind == "f":
+    if is_inexact(base.dtype):
         if number == 0:
             return call(np.power, base, 0.0)
         if number in _SHORTCUTS:
@@ -62,7 +65,7 @@ def replace_power(base: Any, exponent: Any) -> tuple[np.ufunc, tuple[Any, ...]]:
     exponent = _known_if_short(exponent)
     result = np.power.resolve_dtypes((kind_of(base), kind_of(exponent), None))[2]
     number = _known_number(exponent)
-    if result.kind == "f":
+    if is_inexact(result):
         takes = POWER_TAKES_SHORTCUTS and not isinstance(kind_of(base), type)
         shortcut = _SHORTCUTS.get(number) if takes and number is not None else None
         return (np.power, (base, exponent)) if shortcut is None else (shortcut, (fresh(value_of(base, result)),))
@@ -88,7 +91,7 @@ def _is_inexact(number: Any) -> bool:
 
 
 def _known_number(exponent: Any) -> float | None:
-    if is_traced(exponent) or not isinstance(exponent, (int, float, np.generic)) or isinstance(exponent, (bool, np.bool_)):
+    if is_traced(exponent) or not isinstance(exponent, (int, float, np.generic)) or isinstance(exponent, _NOT_REAL):
         return None
     return float(exponent)
 

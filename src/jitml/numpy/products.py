@@ -14,6 +14,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import F32, I64, Aval, normalize_axis
+from jitml.numpy.loops import conjugate
 from jitml.numpy.operands import (
     as_array,
     as_int,
@@ -137,7 +138,7 @@ def inner(a: Any, b: Any, /) -> Any:
 def vdot(a: Any, b: Any, /) -> Any:
     x, y = (reshape_value(v, (v.size,)) for v in _operands("vdot", a, b))
     y = _fitted("vdot", x, y, 0, 0)
-    return result_of(dot_values(x, y, ((0,), (0,))))
+    return result_of(dot_values(conjugate(x), y, ((0,), (0,))))
 
 
 @implements(np.outer)
@@ -170,7 +171,7 @@ def _vecdot(x1: Any, x2: Any, axis: int, out: Any) -> Any:
     shape = common_shape("vecdot", x.shape, y.shape)
     batch = tuple(range(len(shape) - 1))
     last = (len(shape) - 1,)
-    result = dot_values(broadcast_value(x, shape), broadcast_value(y, shape), (last, last), (batch, batch))
+    result = dot_values(conjugate(broadcast_value(x, shape)), broadcast_value(y, shape), (last, last), (batch, batch))
     return finish(result, None, out, 0)
 
 
@@ -183,7 +184,7 @@ def matvec(x1: Any, x2: Any, /, **options: Any) -> Any:
 
 @implements(*present("vecmat"))
 def vecmat(x1: Any, x2: Any, /, **options: Any) -> Any:
-    return matvec(swapaxes(x2, -1, -2), x1, **options)
+    return matvec(swapaxes(x2, -1, -2), call_ufunc(np.conjugate, x1), **options)
 
 
 @implements(np.tensordot)

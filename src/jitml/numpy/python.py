@@ -1,4 +1,4 @@
-"""What do Python's own functions make of traced values?  `len`, `max`, `min`, `sum`, `any`, `all`, `in`, `int`, `float`, `bool`.
+"""What do Python's own functions make of traced values?  `len`, `max`, `min`, `sum`, `any`, `all`, `in`, `int`, `float`...
 
 Python asks the values for their order and their truth, which nobody knows while tracing; here the same is said in the graph.
 `max` and `min` of a NumPy scalar and a Python number give a NumPy scalar whichever is chosen.
@@ -16,13 +16,13 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F64, I64, is_integer
+from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_integer
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.registry import call, implements
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, read, scalar
 
-_PLAIN = (bool, int, float)
+_PLAIN = (bool, int, float, complex)
 
 
 @implements(builtins.len)
@@ -118,6 +118,10 @@ def _number(kind: Any, *args: Any, **kwargs: Any) -> Any:
     value = read(x)
     if kind is bool:
         return TracedNumber.of_value(active_trace(), ops.ne(value, 0) if value.dtype != BOOL else value)
+    if kind is complex:
+        return TracedNumber.of_value(active_trace(), value if value.dtype == C128 else ops.convert(value, dtype=C128))
+    if is_complex(value.dtype):
+        unsupported(f"{kind.__name__}() of a complex number, which loses the imaginary part", "Write x.real.")
     if kind is float:
         return TracedNumber.of_value(active_trace(), value if value.dtype == F64 else ops.convert(value, dtype=F64))
     return TracedNumber.of_value(active_trace(), _whole(value))
@@ -138,6 +142,7 @@ def _whole(x: Value) -> Value:
 def _install() -> None:
     implementations: dict[Any, Callable[..., Any]] = {
         max: _extreme, min: _extreme, sum: _sum, any: _any_or_all, all: _any_or_all, int: _number, float: _number, bool: _number,
+        complex: _number,
     }  # fmt: skip
     for function, implementation in implementations.items():
         implements(function)(functools.partial(implementation, function))

@@ -16,7 +16,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
-from jitml.ir.types import BOOL, F32, I64, DType, is_float, normalize_axis
+from jitml.ir.types import BOOL, F32, I64, DType, is_complex, is_float, is_inexact, normalize_axis
 from jitml.numpy.layouts import keeps_order
 from jitml.numpy.loops import truth
 from jitml.numpy.operands import (
@@ -27,6 +27,7 @@ from jitml.numpy.operands import (
     common_shape,
     full,
     nonempty,
+    not_compiled,
     present,
     reduced_axes,
     reshape_value,
@@ -243,7 +244,7 @@ implements(*present("cumulative_prod"))(_cumulative_from_start(ops.cumprod, 1))
 
 def without_nan(x: Value, instead: float) -> Value:
     """x with every NaN replaced."""
-    if not is_float(x.dtype):
+    if not is_inexact(x.dtype):
         return x
     return ops.select(ops.isnan(x), full(x.shape, instead, x.dtype), x)
 
@@ -285,6 +286,8 @@ def _position_ignoring_nan(op: Op, worst: float, position: Callable[..., Any]) -
 
     def function(a: Any, axis: int | None = None, out: Any = None, *, keepdims: Any = False) -> Any:
         x = value_of(a)
+        if is_complex(x.dtype):
+            not_compiled(position.__name__, "of complex numbers")
         if not is_float(x.dtype):
             return position(a, axis, out, keepdims=keepdims)
         if axis is None:

@@ -10,11 +10,10 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F64, is_float
+from jitml.ir.types import BOOL, F64, is_complex, is_float, is_inexact
 from jitml.numpy.indexing import getitem
 from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import (
-    as_array,
     as_int,
     astype,
     broadcast_value,
@@ -33,12 +32,15 @@ from jitml.trace.context import current_trace
 from jitml.trace.numbers import of_size
 from jitml.trace.registry import implements
 from jitml.trace.sizes import smaller, value_of_size
-from jitml.trace.tracers import TracedArray, TracedNumber, fresh, scalar
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh
 
 
 def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     """Half to even, after a scaling by a power of ten: NumPy's formula, with its rounding errors."""
     x, digits = value_of(a), as_int(decimals)
+    if is_complex(x.dtype):
+        parts = (value_of(_round(result_of(part), decimals)) for part in (ops.real(x), ops.imag(x)))
+        return finish(ops.complex(*parts), None, out, x.ndim)
     if not is_float(x.dtype):
         if digits < 0 and x.dtype != BOOL:
             not_compiled(
@@ -68,19 +70,20 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 def _close(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Value:
     """|a - b| <= atol + rtol |b|, or equal (which infinities need)."""
-    dtype = common_dtype(a, b, *([] if any(_is_float_kind(v) for v in (a, b)) else [1.0]))
+    dtype = common_dtype(a, b, *([] if any(_is_inexact_kind(v) for v in (a, b)) else [1.0]))
     x, y = value_of(a, dtype), value_of(b, dtype)
     shape = common_shape("isclose", x.shape, y.shape)
     x, y = broadcast_value(x, shape), broadcast_value(y, shape)
-    bound = ops.abs(y) * broadcast_value(value_of(rtol, dtype), shape) + broadcast_value(value_of(atol, dtype), shape)
+    size = ops.abs(y)
+    bound = size * broadcast_value(value_of(rtol, size.dtype), shape) + broadcast_value(value_of(atol, size.dtype), shape)
     near = ops.bit_and(ops.le(ops.abs(ops.sub(x, y)), bound), ops.isfinite(y))
     result = ops.bit_or(near, ops.eq(x, y))
     return ops.bit_or(result, ops.bit_and(ops.isnan(x), ops.isnan(y))) if equal_nan else result
 
 
-def _is_float_kind(x: Any) -> bool:
+def _is_inexact_kind(x: Any) -> bool:
     kind = kind_of(x)
-    return kind is float or (isinstance(kind, np.dtype) and is_float(kind))
+    return kind in (float, complex) or (isinstance(kind, np.dtype) and is_inexact(kind))
 
 
 def _python_bool(value: Value) -> TracedNumber:
@@ -127,7 +130,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 def _equal(x: Value, y: Value, equal_nan: bool) -> Value:
     same = call_ufunc(np.equal, fresh(x), fresh(y))
     result: Value = value_of(same)
-    if equal_nan and is_float(x.dtype) and is_float(y.dtype):
+    if equal_nan and is_inexact(x.dtype) and is_inexact(y.dtype):
         result = ops.bit_or(result, ops.bit_and(ops.isnan(x), ops.isnan(y)))
     return result
 
@@ -136,7 +139,7 @@ def _equal(x: Value, y: Value, equal_nan: bool) -> Value:
 def sinc(x: Any) -> Any:
     """sin(pi x) / (pi x), and 1 at 0 by NumPy's trick: 0 is replaced by a tiny number."""
     value = value_of(x)
-    value = value if is_float(value.dtype) else astype(value, F64)
+    value = value if is_inexact(value.dtype) else astype(value, F64)
     smallest = 1e-20 if value.dtype != np.dtype(np.float16) else float(np.finfo(np.float16).eps)
     angle = ops.select(ops.eq(value, 0.0), full(value.shape, smallest, value.dtype), value) * pi
     return result_of(ops.div(ops.sin(angle), angle))
@@ -154,50 +157,16 @@ def isneginf(x: Any, out: Any = None) -> Any:
 
 def _signed_infinity(x: Any, infinity: float, out: Any) -> Any:
     value = value_of(x)
+    if is_complex(value.dtype):
+        raise TypeError(f"This operation is not supported for {value.dtype} values because it would be ambiguous.")
     found = ops.eq(value, infinity) if is_float(value.dtype) else full(value.shape, False, BOOL)
     return finish(found, None, out, value.ndim)
-
-
-@implements(np.isreal)
-def isreal(x: Any) -> Any:
-    return result_of(full(as_array(x).sizes, True, BOOL))
-
-
-@implements(np.iscomplex)
-def iscomplex(x: Any) -> Any:
-    return result_of(full(as_array(x).sizes, False, BOOL))
-
-
-@implements(np.real)
-def real(val: Any) -> Any:
-    return val
-
-
-@implements(np.imag)
-def imag(val: Any) -> Any:
-    """Of real numbers: zeros, which cannot be written."""
-    value = value_of(val)
-    if not isinstance(val, TracedArray):
-        return scalar(full((), 0, value.dtype)) if value.ndim == 0 else fresh(full(value.shape, 0, value.dtype))
-    made = fresh(full(value.shape, 0, value.dtype))
-    made.writeable = False
-    return made
-
-
-@implements(np.iscomplexobj)
-def iscomplexobj(x: Any) -> bool:
-    return False
-
-
-@implements(np.isrealobj)
-def isrealobj(x: Any) -> bool:
-    return True
 
 
 @implements(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     kinds = (a if isinstance(a, (type, np.dtype, str)) else kind_of(a) for a in arrays_and_dtypes)
-    return np.result_type(*(0 if k is int else 0.0 if k is float else k for k in kinds))
+    return np.result_type(*(k() if isinstance(k, type) and k in (int, float, complex) else k for k in kinds))
 
 
 @implements(np.can_cast)

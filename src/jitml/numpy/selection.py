@@ -12,7 +12,7 @@ from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, I64, is_integer, normalize_axis
+from jitml.ir.types import BOOL, I64, is_complex, is_integer, normalize_axis
 from jitml.numpy.finding import compressed, nonzero
 from jitml.numpy.indexing import fit, getitem, setitem, value_for
 from jitml.numpy.layouts import keeps_order
@@ -250,6 +250,11 @@ def copyto(dst: TracedArray, src: Any, casting: Any = "same_kind", where: Any = 
 @keeps_order
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     value = value_of(x)
+    if is_complex(value.dtype):
+        if not copy:
+            not_compiled("nan_to_num", "of complex numbers in place", "Leave out copy=False.")
+        parts = (nan_to_num(fresh(part), True, nan, posinf, neginf) for part in (ops.real(value), ops.imag(value)))
+        return result_of(ops.complex(*map(read, parts)))
     if value.dtype.kind != "f":
         return result_of(value)
     limits = np.finfo(value.dtype)  # type: ignore[type-var]  # a floating dtype, by its kind

@@ -9,7 +9,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.dims import Size
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F64, I64, is_float, is_integer
+from jitml.ir.types import BOOL, F64, I64, is_float, is_inexact, is_integer
 from jitml.numpy.creation import linspace
 from jitml.numpy.loops import truth
 from jitml.numpy.masks import flat, true_count
@@ -59,7 +59,7 @@ def _grouped(x: Value, *, places: bool, equal_nan: bool = True) -> _Groups:
     index = ops.iota(shape=line.shape, axis=0, dtype=I64)
     before = ops.gather(line, ops.maximum(index - 1, 0), axis=0)
     differs = ops.ne(line, before)
-    if is_float(line.dtype) and equal_nan:
+    if is_inexact(line.dtype) and equal_nan:
         differs = ops.bit_and(differs, ops.bit_not(ops.bit_and(ops.isnan(line), ops.isnan(before))))
     return _Groups(line, ops.bit_or(ops.eq(index, 0), differs), order)
 

@@ -10,7 +10,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, bound
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
-from jitml.ir.types import BOOL, I64, is_float, normalize_axis
+from jitml.ir.types import BOOL, I64, is_inexact, normalize_axis
 from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import (
     as_array,
@@ -18,7 +18,6 @@ from jitml.numpy.operands import (
     broadcast_value,
     common_dtype,
     not_compiled,
-    refuses,
     reshape_value,
     result_of,
     spread_size,
@@ -140,9 +139,11 @@ def search(keys: Value, wanted: Value, side: str) -> Value:
 def _stands_before(key: Value, wanted: Value, side: str) -> Value:
     if side == "left":
         before = ops.lt(key, wanted)
-        return ops.bit_or(before, ops.bit_and(ops.isnan(wanted), ops.bit_not(ops.isnan(key)))) if is_float(key.dtype) else before
+        return (
+            ops.bit_or(before, ops.bit_and(ops.isnan(wanted), ops.bit_not(ops.isnan(key)))) if is_inexact(key.dtype) else before
+        )
     before = ops.le(key, wanted)
-    return ops.bit_or(before, ops.isnan(wanted)) if is_float(key.dtype) else before
+    return ops.bit_or(before, ops.isnan(wanted)) if is_inexact(key.dtype) else before
 
 
 @implements(np.digitize)
@@ -185,12 +186,9 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
         keys = ops.sort(y, axis=0, kind="quicksort")
         # Equal where some keys stand before and not all of those that may: the two searches differ.
         found = ops.lt(search(keys, x, "left"), search(keys, x, "right"))
-        found = ops.bit_and(found, ops.eq(x, x)) if is_float(x.dtype) else found
+        found = ops.bit_and(found, ops.eq(x, x)) if is_inexact(x.dtype) else found
     else:
         shape = (*x.shape, y.size)
         pairs = ops.eq(ops.broadcast(x, shape=shape, axes=tuple(range(x.ndim))), broadcast_value(y, shape))
         found = reduce_values(ops.reduce_any, pairs, (x.ndim,)) if y.size else ops.full(value=False, shape=x.shape, dtype=BOOL)
     return result_of(ops.bit_not(found) if invert else found)
-
-
-refuses(np.sort_complex, because="has a complex result", remedy="np.sort sorts real numbers.")

@@ -12,7 +12,8 @@ from jitml.errors import ShapeError, UnknownSizeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F32, F64, I64, DType, is_float
+from jitml.ir.types import BOOL, F32, F64, I64, DType, is_complex, is_inexact, part_dtype
+from jitml.numpy.loops import conjugate
 from jitml.numpy.operands import (
     as_array,
     astype,
@@ -37,7 +38,7 @@ from jitml.trace.tracers import TracedNumber, fresh, is_traced, read
 
 def _compute_dtype(x: Value, dtype: Any) -> tuple[DType, DType]:
     """The dtype that a mean is computed in, and the result's: float64 of integers, float32 inside of float16."""
-    chosen = np.dtype(dtype) if is_given(dtype) else x.dtype if is_float(x.dtype) else F64
+    chosen = np.dtype(dtype) if is_given(dtype) else x.dtype if is_inexact(x.dtype) else F64
     return (F32 if chosen == F16 else chosen), chosen
 
 
@@ -67,13 +68,23 @@ def _spread(x: Value, kept: Value, axes: Sequence[int]) -> Value:
     return broadcast_value(reshape_value(kept, shape), x.shape)
 
 
+def squared_size(x: Value) -> Value:
+    """|x|², of complex numbers without a square root."""
+    if not is_complex(x.dtype):
+        square: Value = x * x
+        return square
+    re, im = ops.real(x), ops.imag(x)
+    size: Value = re * re + im * im
+    return size
+
+
 def variance_value(x: Value, axes: Sequence[int], ddof: Any, where: Any = True, mean: Value | None = None) -> Value:
     """The mean of squared distances from the mean: two passes, which E[x²] - E[x]² is no match for."""
     center = mean_value(x, axes, where) if mean is None else mean
-    distance = ops.sub(x, _spread(x, center, axes))
-    total = reduce_values(ops.reduce_sum, masked(distance * distance, where, 0), axes)
-    count = _count(x, axes, where, x.dtype)
-    freedom = ops.maximum(ops.sub(count, broadcast_value(value_of(ddof, x.dtype), count.shape)), 0.0)
+    squares = squared_size(ops.sub(x, _spread(x, center, axes)))
+    total = reduce_values(ops.reduce_sum, masked(squares, where, 0), axes)
+    count = _count(x, axes, where, squares.dtype)
+    freedom = ops.maximum(ops.sub(count, broadcast_value(value_of(ddof, squares.dtype), count.shape)), 0.0)
     return ops.div(total, freedom)
 
 
@@ -108,7 +119,7 @@ def _variance(finally_: Callable[[Value], Value]) -> Callable[..., Any]:
         if is_given(mean):
             kept = [n for n_axis, n in enumerate(x.shape) if n_axis not in axes]
             center = reshape_value(value_of(mean, inner), kept)
-        result = astype(finally_(variance_value(x, axes, freedom, where, center)), outer)
+        result = astype(finally_(variance_value(x, axes, freedom, where, center)), part_dtype(outer))
         return finish(result, axes if keepdims is True else None, out, x.ndim)
 
     return function
@@ -119,7 +130,7 @@ implements(np.std)(_variance(ops.sqrt))
 
 
 def _not_nan(x: Value) -> Any:
-    return ops.bit_not(ops.isnan(x)) if is_float(x.dtype) else True
+    return ops.bit_not(ops.isnan(x)) if is_inexact(x.dtype) else True
 
 
 @implements(np.nanmean)
@@ -148,9 +159,9 @@ def _nan_variance(variance: np.ufunc | Callable[..., Any], finally_: Callable[[V
         result = variance_value(x, axes, ddof, kept)
         if kept is not True:
             # With no more elements than ddof NumPy gives nan here, where the plain function may give inf.
-            freedom = _count(x, axes, kept, inner) - float(ddof)
-            result = ops.select(ops.gt(freedom, 0.0), result, full(result.shape, float("nan"), inner))
-        return finish(astype(finally_(result), outer), axes if keepdims is True else None, out, x.ndim)
+            freedom = _count(x, axes, kept, result.dtype) - float(ddof)
+            result = ops.select(ops.gt(freedom, 0.0), result, full(result.shape, float("nan"), result.dtype))
+        return finish(astype(finally_(result), part_dtype(outer)), axes if keepdims is True else None, out, x.ndim)
 
     return function
 
@@ -170,7 +181,7 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
         total = _count(x, axes, True, outer)
     else:
         w = value_of(weights)
-        dtype = np.result_type(x.dtype, w.dtype, *([] if is_float(x.dtype) else ["f8"]))
+        dtype = np.result_type(x.dtype, w.dtype, *([] if is_inexact(x.dtype) else ["f8"]))
         x, w = astype(x, dtype), _weights(astype(w, dtype), x, axes)
         total = reduce_values(ops.reduce_sum, w, axes)
         result = ops.div(reduce_values(ops.reduce_sum, x * w, axes), total)
@@ -244,7 +255,7 @@ def _unknown_median(rows: Value, inner: DType) -> Value:
 
 def _or_nan(result: Value, rows: Value) -> Value:
     """nan where a row holds one: sorting has put it last."""
-    if not is_float(rows.dtype):
+    if not is_inexact(rows.dtype):
         return result
     last = _pick(rows, rows.shape[-1] - 1)
     return ops.select(ops.isnan(last), full(result.shape, float("nan"), result.dtype), result)
@@ -276,6 +287,8 @@ def _quantile(name: str, scale: int | None) -> Callable[..., Any]:
         if method not in _POSITIONS or weights is not None or interpolation is not None:
             not_compiled(name, f"with method={method!r} or weights", f"The methods {', '.join(_POSITIONS)} are, without weights.")
         x, known = value_of(a), _known_fractions(name, q)
+        if is_complex(x.dtype):
+            raise TypeError("a must be an array of real numbers")
         is_weak = type(known) in (int, float)
         fractions = np.asarray(known) if scale is None else np.asarray(known) / scale
         if fractions.size and not (fractions.min() >= 0 and fractions.max() <= 1):
@@ -374,9 +387,10 @@ def _covariance(m: Any, y: Any, rowvar: bool, ddof: Any, dtype: Any) -> Value:
         rows.append(ops.transpose(value, perm=(1, 0)) if not rowvar and part.ndim == 2 else value)
     x = rows[0] if len(rows) == 1 else ops.concat(*rows, axis=0)
     centred = ops.sub(x, _spread(x, mean_value(x, (1,)), (1,)))
-    products = ops.dot_general(centred, centred, batch=((), ()), contract=((1,), (1,)))
-    freedom = ops.maximum(ops.sub(count_value(x.shape[1], (), target), value_of(ddof, target)), 0.0)
-    result = ops.div(products, broadcast_value(freedom, products.shape))
+    products = ops.dot_general(centred, conjugate(centred), batch=((), ()), contract=((1,), (1,)))
+    inner = part_dtype(target)
+    freedom = ops.maximum(ops.sub(count_value(x.shape[1], (), inner), value_of(ddof, inner)), 0.0)
+    result = ops.div(products, broadcast_value(astype(freedom, target), products.shape))
     return reshape_value(result, [n for n in result.shape if n != 1])
 
 
@@ -385,6 +399,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, bias: Any = None, ddof:
     check_argument(np.corrcoef, "bias", bias)  # without effect, and gone since NumPy 2.4
     check_argument(np.corrcoef, "ddof", ddof)
     c = _covariance(x, y, rowvar, 1, dtype)
+    if is_complex(c.dtype):
+        not_compiled("corrcoef", "of complex numbers")
     if c.ndim == 0:
         return result_of(ops.div(c, c))
     deviations = ops.sqrt(_diagonal(c))

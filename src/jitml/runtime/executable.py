@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -84,11 +85,15 @@ class Executable:
     ) -> None:
         kernels = program.kernels
         self.program, self.module, self.threads = program, module, threads
-        self._inputs = [kernels.buffers[name] for name in kernels.inputs]
-        self._outputs = [kernels.buffers[name] for name in kernels.outputs]
+        inputs, outputs = kernels.ports(kernels.inputs), kernels.ports(kernels.outputs)
+        self._inputs, self._outputs = [port.buffer for port in inputs], [port.buffer for port in outputs]
         self._constants = [np.require(x, requirements=("C", "A")) for x in kernels.constants.values()]
-        self._aliases = {kernels.outputs.index(out): kernels.inputs.index(source) for out, source in kernels.aliases.items()}
-        self._measured = [kernels.measured.get(name) for name in kernels.outputs[:-1]] if kernels.measured else None
+        self._aliases = {
+            k: [b.name for b in self._inputs].index(kernels.aliases[b.name])
+            for k, b in enumerate(self._outputs)
+            if b.name in kernels.aliases
+        }
+        self._measured = [kernels.measured.get(b.name) for b in self._outputs[:-1]] if kernels.measured else None
         self._target = host_target()
         self._hosts = HostCalls(module.hosts)
         run = self._link_native() if native_calls() else self._link_portable()
@@ -134,17 +139,23 @@ class Executable:
 
     def _link_native(self) -> Any:
         """The program behind the native call, which reads and makes arrays itself."""
-        outputs = self.program.kernels.outputs
         return native_function(
             self._link(),
             self._inputs,
             self._outputs,
-            exact={outputs.index(name): len(shape) for name, shape in self.program.kernels.exact.items()},
+            exact=self._places_of_shapes(),
+            extents=sum(map(len, self.program.kernels.exact.values())),
             aliases=self._aliases,
             constants=self._constants,
             arena=self.program.arena_size,
             release_gil=_is_long(self.program),
         )
+
+    def _places_of_shapes(self) -> dict[int, tuple[int, int]]:
+        """Outputs whose shapes the program says -> where among the extents it does, and how many they are."""
+        exact = self.program.kernels.exact
+        starts = dict(zip(exact, accumulate(map(len, exact.values()), initial=0)))
+        return {k: (starts[b.name], len(exact[b.name])) for k, b in enumerate(self._outputs) if b.name in exact}
 
     def _link_portable(self) -> Any:
         """The same in Python, for interpreters whose arrays we cannot read in place."""
@@ -154,7 +165,7 @@ class Executable:
 
         def run(*args: Any) -> list[Array] | tuple[int, ...]:
             inputs = [np.asarray(x, b.dtype) for x, b in zip(args, self._inputs, strict=True)]
-            buffers = exact_buffers(self.program.kernels, inputs)
+            buffers = exact_buffers(self.program.kernels, self._outputs, inputs)
             outputs = [inputs[self._aliases[i]] if i in self._aliases else _empty(b) for i, b in enumerate(buffers)]
             pointers = [array.ctypes.data for array in (*inputs, *outputs, *self._constants)]
             table, error = (ctypes.c_void_p * (len(pointers) + 1))(*pointers), (ctypes.c_int64 * 4)()
@@ -203,16 +214,16 @@ class Executable:
         return failure
 
 
-def exact_buffers(program: KernelProgram, inputs: Sequence[Array]) -> list[Buffer]:
+def exact_buffers(program: KernelProgram, outputs: Sequence[Buffer], inputs: Sequence[Array]) -> list[Buffer]:
     """The outputs' buffers; those whose shape follows from the inputs have their true shape."""
-    buffers = [program.buffers[name] for name in program.outputs]
+    buffers = list(outputs)
     if not program.exact:
         return buffers
-    given = dict(zip(program.inputs, inputs))
+    given = {port.buffer.name: x for port, x in zip(program.ports(program.inputs), inputs, strict=True)}
     values = {name: int(given[source.buffer]) for name, source in program.sizes.items() if source.buffer in given}
-    for k, name in enumerate(program.outputs):
-        if name in program.exact:
-            buffers[k] = replace(buffers[k], shape=tuple(evaluate(e, values) for e in program.exact[name]))
+    for k, buffer in enumerate(outputs):
+        if buffer.name in program.exact:
+            buffers[k] = replace(buffer, shape=tuple(evaluate(e, values) for e in program.exact[buffer.name]))
     return buffers
 
 

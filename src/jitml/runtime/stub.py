@@ -330,7 +330,8 @@ def native_function(
     inputs: Sequence[Buffer],
     outputs: Sequence[Buffer],
     *,
-    exact: Mapping[int, int],
+    exact: Mapping[int, tuple[int, int]],
+    extents: int,
     aliases: Mapping[int, int],
     constants: Sequence[Array],
     arena: int,
@@ -341,7 +342,8 @@ def native_function(
     Args:
         code: the program's, with its entry `jitml_run`.
         inputs, outputs: in the order of the program's table.
-        exact: position -> rank of the outputs whose shapes the program's `jitml_shapes` says.
+        exact: position of an output whose shape the program's `jitml_shapes` says -> where it begins there, and its rank.
+        extents: how many numbers that function says.
         aliases: output position -> position of the input whose memory it is.
         constants: C-contiguous.
         arena: bytes of scratch.
@@ -350,15 +352,15 @@ def native_function(
     shapes = [np.array(b.shape, np.int64) for b in outputs]
     strides = [np.array(b.element_strides, np.int64) * b.dtype.itemsize for b in outputs]
     words = [len(inputs), len(outputs), len(constants), arena, int(release_gil), code[ENTRY]]
-    words += [sum(exact.values()), code[SHAPES] if exact else 0]
+    words += [extents, code[SHAPES] if exact else 0]
     words += [_KINDS.get(b.dtype.name, 0) if not b.shape else 0 for b in inputs]
     for position, (buffer, shape, steps) in enumerate(zip(outputs, shapes, strides)):
         steps_address = 0 if buffer.is_c_contiguous else steps.ctypes.data
-        place = sum(n for k, n in exact.items() if k < position) if position in exact else -1
+        place, rank = exact.get(position, (-1, len(buffer.shape)))
         words += [
             aliases.get(position, -1),
             id(buffer.dtype),
-            exact.get(position, len(buffer.shape)),
+            rank,
             shape.ctypes.data,
             steps_address,
             place,

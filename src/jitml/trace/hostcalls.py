@@ -197,7 +197,7 @@ def _result_kind(leaf: Any) -> Kind:
 
 
 def _check_result(name: str, leaf: Any, given: Sequence[Array]) -> None:
-    if type(leaf) in (bool, int, float):
+    if type(leaf) in (bool, int, float, complex):
         return
     if isinstance(leaf, np.generic) or type(leaf) is np.ndarray:
         if not is_supported(leaf.dtype):

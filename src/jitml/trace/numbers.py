@@ -21,14 +21,14 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, limits
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F64, I64
+from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace import paths
 from jitml.trace.context import Trace, active_trace, leaked, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.registry import call
 from jitml.trace.sizes import HIGHEST, LOWEST, NO_FACTS, Facts, checked, compute, facts_of_comparison, value_of_size
 
-_DTYPES: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64}
+_DTYPES: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64, complex: C128}
 
 
 class TracedNumber:
@@ -53,7 +53,7 @@ class TracedNumber:
 
     @classmethod
     def of_value(cls, trace: Trace, value: Value) -> TracedNumber:
-        """A weak number that exists only in the graph: f64, i64 or bool of shape ()."""
+        """A weak number that exists only in the graph: f64, i64, bool or c128 of shape ()."""
         kind = {dtype: kind for kind, dtype in _DTYPES.items()}[value.dtype]
         number = cls(trace, -1, kind())
         number.slot, number.value = None, value
@@ -61,7 +61,7 @@ class TracedNumber:
 
     @property
     def kind(self) -> type:
-        """int, float or bool."""
+        """int, float, bool or complex."""
         return type(self.concrete)
 
     @property
@@ -71,7 +71,7 @@ class TracedNumber:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype NumPy gives such a number where nothing else decides: int64, float64 or bool."""
+        """The dtype NumPy gives such a number where nothing else decides: int64, float64, bool or complex128."""
         return _DTYPES[self.kind]
 
     def as_value(self, dtype: np.dtype[Any] | None = None) -> Value:
@@ -92,7 +92,9 @@ class TracedNumber:
             trace.host.require_range(self.slot, int(limits.min), int(limits.max))
             entry = dtype if dtype == np.uint64 else I64
             value = trace.number_input(self.slot, self.concrete, entry)
-        elif self.kind is int and dtype.kind == "f":
+        elif self.kind is complex:
+            value = trace.number_input(trace.host.compute(np.asarray, (self.slot,)), self.concrete, C128)
+        elif self.kind is int and dtype.kind in "fc":
             # Python makes the double: exact rounding and OverflowError for huge ints are then NumPy's.
             double = trace.host.compute(float, (self.slot,))
             value = trace.number_input(double, float(self.concrete), F64)
@@ -107,7 +109,7 @@ class TracedNumber:
         value = self.value
         if dtype == self.dtype:
             return value
-        if self.kind is int and dtype.kind == "f":
+        if self.kind is int and dtype.kind in "fc":
             return ops.convert(ops.convert(value, dtype=F64), dtype=dtype) if dtype != F64 else ops.convert(value, dtype=F64)
         if self.kind is int and dtype.kind in "iu":
             ends = np.iinfo(dtype)
@@ -179,9 +181,19 @@ class TracedNumber:
 
     def __getattr__(self, name: str) -> Any:
         # is_integer, bit_length, real, ... : whatever Python's own numbers have.
+        if name in ("real", "imag", "conjugate") and self.kind is complex:
+            return self._part(name)
         if name.startswith("__") or not hasattr(self.kind, name):
             raise AttributeError(f"{self.kind.__name__!r} object has no attribute {name!r}")
         return getattr(self.known(), name)
+
+    def _part(self, name: str) -> Any:
+        """The attribute of a complex number."""
+        if name == "conjugate":
+            return lambda: combine(complex.conjugate, self)
+        if self.slot is not None:
+            return apply(operator.attrgetter(name), self)
+        return TracedNumber.of_value(active_trace(), {"real": ops.real, "imag": ops.imag}[name](self.as_value()))
 
     @property  # type: ignore[misc]  # isinstance(n, int) asks for __class__; NumPy's C code asks for the type and is not fooled
     def __class__(self) -> type:
@@ -224,7 +236,7 @@ def apply(function: Callable[..., Any], *operands: Any) -> Any:
             o._check_alive()
     result = function(*(o.concrete if type(o) is TracedNumber else o for o in operands))
     if type(result) not in _DTYPES:
-        # A tuple (divmod, math.frexp), a complex, a big rational: Python needs the values.
+        # A tuple (divmod, math.frexp), a big rational: Python needs the values.
         return function(*(o.known() if type(o) is TracedNumber else o for o in operands))
     host = first.trace.host
     slot = host.compute(function, tuple(_operand(o) for o in operands))
@@ -248,6 +260,7 @@ _IN_GRAPH: dict[Callable[..., Any], np.ufunc] = {
     math.cos: np.cos, math.tan: np.tan, math.tanh: np.tanh, math.sinh: np.sinh, math.cosh: np.cosh, math.atan: np.arctan,
     math.asin: np.arcsin, math.acos: np.arccos, math.atan2: np.arctan2, math.hypot: np.hypot, math.expm1: np.expm1,
     math.log1p: np.log1p, math.fabs: np.fabs, math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
+    complex.conjugate: np.conjugate,
 }  # fmt: skip
 
 

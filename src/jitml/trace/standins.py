@@ -17,7 +17,7 @@ from jitml.config import CONFIG
 from jitml.errors import TraceError
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import Aval
+from jitml.ir.types import Aval, is_complex
 from jitml.trace import paths
 from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
 from jitml.trace.known import constant_of
@@ -78,10 +78,6 @@ class Traced:
             raise ValueError("matrix transpose with ndim < 2 is undefined")
         return call(np.swapaxes, self, -1, -2)
 
-    @property
-    def real(self) -> Any:
-        return self
-
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if "out" in kwargs:  # NumPy always hands out a tuple
             outs = kwargs["out"]
@@ -140,7 +136,7 @@ class Traced:
         chosen = self if not index else self[index if len(index) > 1 else index[0]]
         if chosen.aval.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
-        kind = {"b": bool, "f": float}.get(self.dtype.kind, int)
+        kind = {"b": bool, "f": float, "c": complex}.get(self.dtype.kind, int)
         return call(kind, chosen if not chosen.ndim else chosen.reshape(()))
 
     def tolist(self) -> Any:
@@ -184,7 +180,7 @@ class Traced:
         raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")
 
     def conj(self) -> Any:
-        return self
+        return call(np.conjugate, self) if is_complex(self.dtype) else self
 
     conjugate = conj
 

@@ -172,7 +172,7 @@ class Step:
     @property
     def is_window(self) -> bool:
         """Whether it shows a part of its base, so that writing needs to know the rest."""
-        return self.op in (ops.slice, ops.dynamic_slice, ops.gather)
+        return self.op in (ops.slice, ops.dynamic_slice, ops.gather, ops.real, ops.imag)
 
     def write(self, base: Value, value: Value) -> Value:
         """The base with the part that `read` shows replaced by `value`."""
@@ -187,6 +187,10 @@ class Step:
             return ops.scatter(base, value, *self.starts, axis=params["axis"], combine="set")
         if self.op is ops.resize:
             return require_sizes(value, self.before.shape)
+        if self.op is ops.real:
+            return ops.complex(value, ops.imag(base))
+        if self.op is ops.imag:
+            return ops.complex(ops.real(base), value)
         if self.op is ops.flip:
             return ops.flip(value, axes=params["axes"])
         if self.op is ops.transpose:
@@ -298,6 +302,8 @@ def view_strides(op: Op, params: dict[str, Any], shape: Ints, strides: Ints) -> 
     """Strides of an index map's result; None if NumPy has to copy (a reshape of memory that is not regular enough)."""
     if op is ops.resize:
         return strides
+    if op in (ops.real, ops.imag):
+        return tuple(2 * s for s in strides)
     if op in (ops.slice, ops.dynamic_slice):
         return tuple(a * s for a, s in zip(strides, params["step"]))
     if op is ops.flip:

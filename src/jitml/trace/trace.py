@@ -25,7 +25,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
-from jitml.ir.types import BOOL, F64, I64
+from jitml.ir.types import BOOL, C128, F64, I64, is_supported
 from jitml.trace.accesses import is_library
 from jitml.trace.context import Trace, activate, active_trace, last_user_source, unsupported, user_source
 from jitml.trace.convert import convert
@@ -281,9 +281,10 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
         if not _is_number(leaf):
             refuse_dtype(leaf)
         host.require_type(slot, kind)
-        number = host.compute(np.generic.item, (slot,), name)
+        # A complex number is handed on as an array: there is no quick way in for Python's own.
+        number = host.compute(np.asarray if leaf.dtype.kind == "c" else np.generic.item, (slot,), name)
         return scalar(recording.number_input(number, leaf.item(), leaf.dtype))
-    if kind in (bool, int, float):
+    if kind in (bool, int, float, complex):
         host.require_type(slot, kind)
         if (position, None) in recording.opened:
             return TracedNumber.of_size(recording, None, recording.open_size((position, None), slot, leaf))
@@ -301,7 +302,7 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
     if kind in (str, bytes, type(...)) or isinstance(leaf, (np.dtype, Enum, range)):
         host.require(slot, leaf)
         return leaf
-    if kind in (set, bytearray, complex, memoryview) or hasattr(leaf, "__array__"):
+    if kind in (set, bytearray, memoryview) or hasattr(leaf, "__array__"):
         raise UnsupportedError(
             f"argument {name} is a {kind.__qualname__}, which is not supported",
             source=user_source(),
@@ -315,7 +316,7 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
 
 
 def _is_number(x: np.generic) -> bool:
-    return x.dtype.kind in "biuf" and x.dtype.itemsize <= 8
+    return is_supported(x.dtype)
 
 
 def _check_containers(args: Any, kwargs: Any, tracers: Sequence[Any], spec: optree.PyTreeSpec) -> None:
@@ -547,7 +548,7 @@ def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], call: Ca
         for leaf, outside in values:
             value = inner.builder.add_input(outside.aval)
             inner.entered[value] = outside
-            if type(leaf) in (bool, int, float, TracedNumber):
+            if type(leaf) in (bool, int, float, complex, TracedNumber):
                 tracers.append(TracedNumber.of_value(inner, value))
             elif outside.shape == () and not isinstance(leaf, np.ndarray):
                 tracers.append(scalar(value))
@@ -582,6 +583,7 @@ def _wrapper(leaf: Any) -> Callable[[Value], Any] | None:
         return fresh
     if kind is TracedScalar or isinstance(leaf, np.generic):
         return scalar
-    if kind in (TracedNumber, float, int, bool):
-        return lambda value: TracedNumber.of_value(active_trace(), value) if value.dtype in (BOOL, I64, F64) else scalar(value)
+    if kind in (TracedNumber, float, int, bool, complex):
+        known = (BOOL, I64, F64, C128)
+        return lambda value: TracedNumber.of_value(active_trace(), value) if value.dtype in known else scalar(value)
     return None

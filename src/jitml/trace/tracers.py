@@ -137,7 +137,7 @@ def refuse_dtype(x: Any) -> NoReturn:
             f"an array of {dtype} is not supported: only numbers are compiled", "Do this part outside the jitted function."
         )
     unsupported(
-        f"dtype {dtype} is not supported: jitml compiles bool, integers and float16, float32, float64",
+        f"dtype {dtype} is not supported: jitml compiles bool, integers, float16, float32, float64, complex64 and complex128",
         "Convert the array with .astype(...) before the jitted call, or leave this part outside jit.",
     )
 
@@ -292,8 +292,9 @@ def _install() -> None:
         setattr(Traced, name, method(np.ndarray, name))
     for name in ARRAY_METHODS:
         setattr(TracedArray, name, method(np.ndarray, name))
-    Traced.imag = property(method(np.ndarray, "imag"))  # type: ignore[attr-defined]  # declared here, as all others
-    for name in ("flags", "flat", "shape"):
+    for name in ("real", "imag"):
+        setattr(Traced, name, property(method(np.ndarray, name)))
+    for name in ("flags", "flat", "imag", "real", "shape"):
         getter = vars(Traced)["shape"].fget if name == "shape" else method(np.ndarray, name)
         setter = getattr(np.ndarray, name).__set__
         setattr(TracedArray, name, property(getter, functools.partial(call, setter)))

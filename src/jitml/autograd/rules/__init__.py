@@ -2,6 +2,7 @@
 
 from jitml.autograd.rules import (
     batching,
+    complex,
     cond_halves,
     contraction,
     dynamic,
@@ -18,6 +19,7 @@ from jitml.autograd.rules import (
 
 __all__ = [
     "batching",
+    "complex",
     "cond_halves",
     "contraction",
     "dynamic",

@@ -52,7 +52,7 @@ class Entry:
         self.block = "start"  # the label of the block that is being written
         self.numbers = count()
         kernels = program.kernels
-        slots = {"input": 0, "output": len(kernels.inputs), "constant": len(kernels.inputs) + len(kernels.outputs)}
+        table, homes = kernels.table(), {"input": kernels.inputs, "output": kernels.outputs, "constant": tuple(kernels.constants)}
         used = _used(program)
         pointers = {}
         for name in filter(used.__contains__, kernels.buffers):
@@ -60,8 +60,10 @@ class Entry:
             if place.space == "arena":
                 pointers[name] = self._address(name, f"getelementptr i8, ptr %arena, i64 {place.offset}")
             else:
-                slot = self._address(f"{name}.slot", f"getelementptr ptr, ptr %table, i64 {slots[place.space] + place.index}")
-                pointers[name] = self._address(name, f"load ptr, ptr {slot}")
+                position, offset = table[homes[place.space][place.index]]
+                slot = self._address(f"{name}.slot", f"getelementptr ptr, ptr %table, i64 {position}")
+                start = self._address(name, f"load ptr, ptr {slot}")
+                pointers[name] = self._address(name, f"getelementptr i8, ptr {start}, i64 {offset}") if offset else start
         self._steps(program, pointers, "")
 
     @property

@@ -22,9 +22,9 @@ def write_shapes(unit: Unit, program: KernelProgram) -> None:
     stores: tuple[Stmt, ...] = tuple(Store(out.name, (Const(k),), e) for k, e in enumerate(extents))
     body, params = with_sizes(stores, (out,), program.sizes)
     emit_kernel(unit, Kernel("shapes", params, body), f"{SHAPES}.kernel", {b.name: b.name for b in params})
-    lines, pointers = [], ["ptr null", "ptr %shapes"]
+    lines, pointers, table = [], ["ptr null", "ptr %shapes"], program.table()
     for number, buffer in enumerate(params[1:]):
-        lines.append(f"  %slot{number} = getelementptr ptr, ptr %table, i64 {program.inputs.index(buffer.name)}")
+        lines.append(f"  %slot{number} = getelementptr ptr, ptr %table, i64 {table[buffer.name][0]}")
         lines.append(f"  %size{number} = load ptr, ptr %slot{number}")
         pointers.append(f"ptr %size{number}")
     call = f"  %code = call i64 @{SHAPES}.kernel({', '.join(pointers)})"

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import DTypeError, ShapeError
+from jitml.errors import DTypeError, ShapeError, UnsupportedError
 from jitml.ir.op import Op
-from jitml.ir.types import Aval, is_integer
+from jitml.ir.types import Aval, is_complex, is_integer
 
 
 def _indices_aval(name: str, x: Aval, indices: tuple[Aval, ...], axis: int) -> tuple[int, ...]:
@@ -43,6 +43,8 @@ _COMBINE = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maxi
 def _scatter_aval(x: Aval, v: Aval, *indices: Aval, axis: int, combine: str) -> Aval:
     if combine != "set" and combine not in _COMBINE:
         raise DTypeError(f"scatter: no combination {combine!r}")
+    if is_complex(x.dtype) and combine not in ("set", "add"):
+        raise UnsupportedError(f"complex numbers are scattered by set or add, not by {combine}")
     shape = _indices_aval("scatter", x, indices, axis)
     if v.shape != shape or v.dtype != x.dtype:
         raise ShapeError(f"scatter: {v} does not fit the indexed part {x.with_shape(shape)}")

@@ -1,7 +1,8 @@
 """Pointwise ops: strict in shape and dtype. Broadcasting and promotion are `jitml.numpy`'s business.
 
 Conventions are NumPy's: `maximum` and `minimum` hand NaN on; integer division by zero is 0; shifts by the width or
-more give 0 (or -1 for a negative left side shifted right); `pow` of integers wraps.
+more give 0 (or -1 for a negative left side shifted right); `pow` of integers wraps. Complex numbers are ordered by their
+real, then by their imaginary parts.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import DTypeError, ShapeError
+from jitml.errors import DTypeError, ShapeError, UnsupportedError
 from jitml.ir.op import Op
-from jitml.ir.types import BOOL, Aval, DType, dtype_name
+from jitml.ir.types import BOOL, Aval, DType, dtype_name, is_complex, part_dtype
 
-FLOAT, INT, BOOLEAN = "f", "iu", "b"
-NUMBER, BITS, ANY = FLOAT + INT, INT + BOOLEAN, FLOAT + INT + BOOLEAN
+REAL, INT, BOOLEAN, COMPLEX = "f", "iu", "b", "c"
+FLOAT, BITS = REAL + COMPLEX, INT + BOOLEAN
+NUMBER = FLOAT + INT
+ANY = NUMBER + BOOLEAN
 
 
 def _check(name: str, kinds: str, avals: tuple[Aval, ...]) -> None:
@@ -27,6 +30,8 @@ def _check(name: str, kinds: str, avals: tuple[Aval, ...]) -> None:
         if aval.dtype != first.dtype:
             raise DTypeError(f"{name}: {first} and {aval} differ in dtype")
     if first.dtype.kind not in kinds:
+        if is_complex(first.dtype):
+            raise UnsupportedError(f"{name} of complex numbers is not compiled")
         raise DTypeError(f"{name} is not defined for {dtype_name(first.dtype)}")
 
 
@@ -54,9 +59,9 @@ add = _binary("add", np.add, ANY, commutative=True)  # of bools: or, as in NumPy
 sub = _binary("sub", np.subtract, NUMBER)
 mul = _binary("mul", np.multiply, ANY, commutative=True)  # of bools: and
 div = _binary("div", np.true_divide, FLOAT)
-floor_divide = _binary("floor_divide", np.floor_divide, NUMBER)
-remainder = _binary("remainder", np.remainder, NUMBER)  # sign of the divisor, Python's %
-fmod = _binary("fmod", np.fmod, NUMBER)  # sign of the dividend, C's %
+floor_divide = _binary("floor_divide", np.floor_divide, REAL + INT)
+remainder = _binary("remainder", np.remainder, REAL + INT)  # sign of the divisor, Python's %
+fmod = _binary("fmod", np.fmod, REAL + INT)  # sign of the dividend, C's %
 
 
 def _evaluate_pow(x: Any, y: Any) -> Any:
@@ -71,19 +76,26 @@ maximum = _binary("maximum", np.maximum, ANY, commutative=True)
 minimum = _binary("minimum", np.minimum, ANY, commutative=True)
 fmax = _binary("fmax", np.fmax, NUMBER)
 fmin = _binary("fmin", np.fmin, NUMBER)
-arctan2 = _binary("arctan2", np.arctan2, FLOAT)
-hypot = _binary("hypot", np.hypot, FLOAT, commutative=True)
-copysign = _binary("copysign", np.copysign, FLOAT)
+arctan2 = _binary("arctan2", np.arctan2, REAL)
+hypot = _binary("hypot", np.hypot, REAL, commutative=True)
+copysign = _binary("copysign", np.copysign, REAL)
 
 neg = _unary("neg", np.negative, NUMBER)
-abs = _unary("abs", np.absolute, NUMBER)
+
+
+def _magnitude(x: Aval) -> Aval:
+    _check("abs", NUMBER, (x,))
+    return x.with_dtype(part_dtype(x.dtype))
+
+
+abs = Op("abs", "pointwise", _magnitude, np.absolute)  # of a complex number: a real one
 sign = _unary("sign", np.sign, NUMBER)  # nan stays nan
-floor = _unary("floor", np.floor)
-ceil = _unary("ceil", np.ceil)
-trunc = _unary("trunc", np.trunc)
+floor = _unary("floor", np.floor, REAL)
+ceil = _unary("ceil", np.ceil, REAL)
+trunc = _unary("trunc", np.trunc, REAL)
 rint = _unary("rint", np.rint)  # ties to even
 sqrt = _unary("sqrt", np.sqrt)
-cbrt = _unary("cbrt", np.cbrt)
+cbrt = _unary("cbrt", np.cbrt, REAL)
 exp = _unary("exp", np.exp)
 exp2 = _unary("exp2", np.exp2)
 expm1 = _unary("expm1", np.expm1)
@@ -116,13 +128,13 @@ def _special(name: str) -> Callable[..., Any]:
     return evaluate
 
 
-erf = _unary("erf", _special("erf"))
-logistic = _unary("logistic", _special("expit"))
+erf = _unary("erf", _special("erf"), REAL)
+logistic = _unary("logistic", _special("expit"), REAL)
 
 isnan = _unary("isnan", np.isnan, FLOAT, BOOL)
 isinf = _unary("isinf", np.isinf, FLOAT, BOOL)
 isfinite = _unary("isfinite", np.isfinite, FLOAT, BOOL)
-signbit = _unary("signbit", np.signbit, FLOAT, BOOL)
+signbit = _unary("signbit", np.signbit, REAL, BOOL)
 
 eq = _binary("eq", np.equal, ANY, result=BOOL, commutative=True)
 ne = _binary("ne", np.not_equal, ANY, result=BOOL, commutative=True)
@@ -156,5 +168,11 @@ def _convert_aval(x: Aval, *, dtype: DType) -> Aval:
     return x.with_dtype(dtype)
 
 
-convert = Op("convert", "pointwise", _convert_aval, lambda x, *, dtype: np.asarray(x).astype(dtype))
+def _evaluate_convert(x: Any, *, dtype: DType) -> Any:
+    x = np.asarray(x)
+    is_cut = is_complex(x.dtype) and not is_complex(dtype) and dtype != BOOL  # the imaginary part is lost
+    return (x.real if is_cut else x).astype(dtype)
+
+
+convert = Op("convert", "pointwise", _convert_aval, _evaluate_convert)
 stop_gradient = Op("stop_gradient", "pointwise", lambda x: x, lambda x: x)

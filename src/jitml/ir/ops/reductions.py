@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import DTypeError, ShapeError
+from jitml.errors import DTypeError, ShapeError, UnsupportedError
 from jitml.ir.op import Op
-from jitml.ir.types import BOOL, I64, Aval
+from jitml.ir.types import BOOL, I64, Aval, is_complex
 
 Ints = tuple[int, ...]
 
@@ -37,7 +37,19 @@ def _logical(x: Aval, *, axes: Ints) -> Aval:
 
 
 reduce_sum = Op("reduce_sum", "reductions", _reduced, lambda x, *, axes: np.sum(x, axis=axes, dtype=x.dtype))
-reduce_prod = Op("reduce_prod", "reductions", _reduced, lambda x, *, axes: np.prod(x, axis=axes, dtype=x.dtype))
+
+
+def _multiplied(x: Aval, *, axes: Ints) -> Aval:
+    _static_if_complex(x)
+    return _reduced(x, axes=axes)
+
+
+def _static_if_complex(x: Aval) -> None:
+    if is_complex(x.dtype) and not x.is_static:
+        raise UnsupportedError(f"a product of complex numbers, {x}, as many as only the running program knows")
+
+
+reduce_prod = Op("reduce_prod", "reductions", _multiplied, lambda x, *, axes: np.prod(x, axis=axes, dtype=x.dtype))
 reduce_max = Op("reduce_max", "reductions", _nonempty, lambda x, *, axes: np.max(x, axis=axes))
 reduce_min = Op("reduce_min", "reductions", _nonempty, lambda x, *, axes: np.min(x, axis=axes))
 reduce_all = Op("reduce_all", "reductions", _logical, lambda x, *, axes: np.all(x, axis=axes))
@@ -62,6 +74,17 @@ def _cumulative(x: Aval, *, axis: int, reverse: bool) -> Aval:
     return _along(x, axis=axis)
 
 
+def _cumulative_product(x: Aval, *, axis: int, reverse: bool) -> Aval:
+    _static_if_complex(x)
+    return _along(x, axis=axis)
+
+
+def _cumulative_extreme(x: Aval, *, axis: int, reverse: bool) -> Aval:
+    if is_complex(x.dtype):
+        raise UnsupportedError("cumulative extremes of complex numbers are not compiled")
+    return _along(x, axis=axis)
+
+
 def _evaluate_cumulative(ufunc: np.ufunc) -> Any:
     def evaluate(x: Any, *, axis: int, reverse: bool) -> Any:
         if reverse:
@@ -73,9 +96,9 @@ def _evaluate_cumulative(ufunc: np.ufunc) -> Any:
 
 # In order, element by element: the same bits as NumPy.
 cumsum = Op("cumsum", "reductions", _cumulative, _evaluate_cumulative(np.add))
-cumprod = Op("cumprod", "reductions", _cumulative, _evaluate_cumulative(np.multiply))
-cummax = Op("cummax", "reductions", _cumulative, _evaluate_cumulative(np.maximum))
-cummin = Op("cummin", "reductions", _cumulative, _evaluate_cumulative(np.minimum))
+cumprod = Op("cumprod", "reductions", _cumulative_product, _evaluate_cumulative(np.multiply))
+cummax = Op("cummax", "reductions", _cumulative_extreme, _evaluate_cumulative(np.maximum))
+cummin = Op("cummin", "reductions", _cumulative_extreme, _evaluate_cumulative(np.minimum))
 
 
 def _sorted(x: Aval, *, axis: int, kind: str) -> Aval:

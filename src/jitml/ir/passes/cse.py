@@ -17,7 +17,7 @@ def _param_key(value: Any) -> Hashable:
     if isinstance(value, np.ndarray):
         return (value.dtype.str, value.shape, value.tobytes())
     # 0.0 equals -0.0 and 1 equals True, but they are different numbers to a program; nan is one number here.
-    key: Hashable = (type(value), repr(value)) if isinstance(value, (bool, int, float)) else value
+    key: Hashable = (type(value), repr(value)) if isinstance(value, (bool, int, float, complex)) else value
     return key
 
 

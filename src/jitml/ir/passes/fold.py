@@ -69,5 +69,5 @@ def _evaluate(node: Node, operands: tuple[Any, ...]) -> Any:
 
 def _nothing(aval: Aval) -> Value:
     """An array without elements."""
-    value = {"f": 0.0, "b": False}.get(aval.dtype.kind, 0)
+    value = {"f": 0.0, "b": False, "c": 0j}.get(aval.dtype.kind, 0)
     return ops.full(value=value, shape=aval.shape, dtype=aval.dtype)

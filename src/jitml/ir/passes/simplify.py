@@ -220,7 +220,7 @@ def _divide_by_power_of_two(node: Node, producers: Producers) -> Value | None:
     """x / 4 -> x * 0.25, exact for powers of two whose inverse is a normal number."""
     x, y = node.inputs
     maker = producers.get(y)
-    if maker is None or maker.op is not ops.full or node.output.dtype.itemsize < 4:
+    if maker is None or maker.op is not ops.full or node.output.dtype.itemsize < 4 or node.output.dtype.kind != "f":
         return None
     mantissa, exponent = math.frexp(float(maker.params["value"]))
     if abs(mantissa) != 0.5 or not -100 < exponent < 100:
@@ -239,7 +239,7 @@ def _sum_of_repeats(node: Node, producers: Producers) -> Value | None:
     if any(sizes.get(a, 1) != 1 for a in axes):
         return None
     times = math.prod(node.inputs[0].shape[a] for a in axes)
-    if x.dtype.kind == "b" or np.asarray(times).astype(x.dtype) != times:
+    if x.dtype.kind in "bc" or np.asarray(times).astype(x.dtype) != times:
         return None
     kept = [a for a in range(node.inputs[0].ndim) if a not in axes]
     shape = tuple(n for a, n in zip(placed, x.shape) if a not in axes)
