@@ -89,13 +89,19 @@ def compare(got: Any, expected: Any, *, ulps: float = 4, absolute: float = 0.0) 
         assert got.shape == expected.shape, f"{got.shape}, NumPy gives {expected.shape}"
         assert_close(np.asarray(got), np.asarray(expected), ulps, absolute)
         return
-    if isinstance(expected, (bool, int, float)):
+    if isinstance(expected, (bool, int, float, complex)):
         assert_close(np.asarray(got), np.asarray(expected), ulps, absolute)
         return
     assert got == expected
 
 
 def assert_close(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], ulps: float, absolute: float) -> None:
+    if expected.dtype.kind == "c":
+        # An error of one part is small beside the number.
+        size = np.spacing(np.abs(expected)[np.isfinite(expected)]).max(initial=0.0)
+        for g, e in ((got.real, expected.real), (got.imag, expected.imag)):
+            assert_close(g, e, ulps, max(absolute, ulps * float(size)))
+        return
     if expected.dtype.kind != "f":
         np.testing.assert_array_equal(got, expected)
         return

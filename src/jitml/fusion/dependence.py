@@ -288,6 +288,8 @@ class _Collector:
         return Access(name, is_store, path, loops, axes, _settled(address))
 
     def sum(self, expr: Expr, scale: int) -> Form | None:
+        if expr.dtype.kind == "f":
+            return None
         match expr:
             case Const(value):
                 return {_CONSTANT: int(value) * scale}

@@ -16,7 +16,7 @@ from jitml.trace.context import active_trace, unsupported
 from jitml.trace.registry import call, implements
 from jitml.trace.standins import Traced
 from jitml.trace.storage import Storage, is_contiguous
-from jitml.trace.tracers import TracedArray, assign, constant, fresh, fresh_like, is_fortran, laid_out, read, scalar
+from jitml.trace.tracers import TracedArray, assign, constant, fresh, is_fortran, laid_out, read, scalar
 
 
 @implements(np.ndarray.view)

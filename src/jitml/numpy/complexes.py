@@ -12,8 +12,10 @@ from jitml.ir.op import Op
 from jitml.ir.types import BOOL, C64, C128, is_complex, is_float
 from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import as_array, astype, full, kind_of, not_compiled, result_of, value_of
+from jitml.trace.numbers import TracedNumber
 from jitml.trace.registry import call, implements
-from jitml.trace.tracers import Traced, TracedArray, TracedNumber, constant, fresh_like, read, scalar, view
+from jitml.trace.standins import Traced, TracedArray
+from jitml.trace.tracers import constant, fresh_like, read, scalar, view
 
 
 def _part(op: Op, x: Traced) -> Any:
@@ -103,8 +105,8 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 
 @implements(np.sort_complex)
 def sort_complex(a: Any) -> Any:
-    """Single precision of 8- and 16-bit integers and of float32, else double."""
+    """Single precision of 8- and 16-bit integers, else double."""
     x = value_of(a)
     if not is_complex(x.dtype):
-        x = astype(x, C64 if x.dtype.char in "bhBHf" else C128)
+        x = astype(x, C64 if x.dtype.char in "bhBH" else C128)
     return call(np.sort, result_of(x))

@@ -21,7 +21,7 @@ from jitml.ir.dims import Dim, Size, Sym, limits
 from jitml.ir.graph import GraphBuilder, Value
 from jitml.ir.op import record_into, recording
 from jitml.ir.types import I64, Aval
-from jitml.trace.host import Host, Slot
+from jitml.trace.host import Const, Host, Slot
 from jitml.trace.opening import Opened, Place
 
 _JITML = os.path.dirname(os.path.abspath(jitml.__file__)) + os.sep
@@ -139,7 +139,9 @@ class Trace:
         """The graph input, of shape (), that carries a number; one per number and dtype."""
         known = self.root._numbers
         if (slot, dtype) not in known:
-            known[slot, dtype] = self.add_input(Aval((), dtype), slot)
+            # A complex number is handed in as an array: there is no quick way for Python's own.
+            entry = self.host.compute(np.asarray, (slot, Const(dtype))) if dtype.kind == "c" else slot
+            known[slot, dtype] = self.add_input(Aval((), dtype), entry)
             self.root.scalars[known[slot, dtype]] = (slot, concrete)
         return known[slot, dtype]
 

@@ -108,7 +108,7 @@ class Host:
         self.require_type(slot, kind)
         if value is None:
             return
-        if isinstance(value, (float, np.floating)) and (value != value or value == 0.0):
+        if isinstance(value, (float, complex, np.inexact)) and (value != value or value == 0.0 or kind is complex):
             self._check(Check((slot,), "repr({0}) == {k}", repr(value), text, source))
         elif kind is bool:
             self._check(Check((slot,), "{0} is {k}", value, text, source))

@@ -93,7 +93,7 @@ class TracedNumber:
             entry = dtype if dtype == np.uint64 else I64
             value = trace.number_input(self.slot, self.concrete, entry)
         elif self.kind is complex:
-            value = trace.number_input(trace.host.compute(np.asarray, (self.slot,)), self.concrete, C128)
+            value = trace.number_input(self.slot, self.concrete, C128)
         elif self.kind is int and dtype.kind in "fc":
             # Python makes the double: exact rounding and OverflowError for huge ints are then NumPy's.
             double = trace.host.compute(float, (self.slot,))
@@ -192,7 +192,7 @@ class TracedNumber:
         if name == "conjugate":
             return lambda: combine(complex.conjugate, self)
         if self.slot is not None:
-            return apply(operator.attrgetter(name), self)
+            return apply({"real": _real, "imag": _imag}[name], self)
         return TracedNumber.of_value(active_trace(), {"real": ops.real, "imag": ops.imag}[name](self.as_value()))
 
     @property  # type: ignore[misc]  # isinstance(n, int) asks for __class__; NumPy's C code asks for the type and is not fooled
@@ -223,6 +223,14 @@ class TracedNumber:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         unsupported(f"a traced Python {self.kind.__name__} cannot become a NumPy array here")
+
+
+def _real(z: complex) -> float:
+    return z.real
+
+
+def _imag(z: complex) -> float:
+    return z.imag
 
 
 def apply(function: Callable[..., Any], *operands: Any) -> Any:

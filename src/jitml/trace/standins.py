@@ -133,7 +133,7 @@ class Traced:
         )
 
     def item(self, *index: Any) -> Any:
-        chosen = self if not index else self[index if len(index) > 1 else index[0]]
+        chosen = self if not index else self[index] if len(index) > 1 or self.ndim == 1 else self.reshape((-1,))[index[0]]
         if chosen.aval.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
         kind = {"b": bool, "f": float, "c": complex}.get(self.dtype.kind, int)

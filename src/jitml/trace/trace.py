@@ -281,8 +281,7 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
         if not _is_number(leaf):
             refuse_dtype(leaf)
         host.require_type(slot, kind)
-        # A complex number is handed on as an array: there is no quick way in for Python's own.
-        number = host.compute(np.asarray if leaf.dtype.kind == "c" else np.generic.item, (slot,), name)
+        number = host.compute(np.generic.item, (slot,), name)
         return scalar(recording.number_input(number, leaf.item(), leaf.dtype))
     if kind in (bool, int, float, complex):
         host.require_type(slot, kind)

@@ -23,8 +23,9 @@ def complex_sinh(z: Complex) -> Complex:
 
 def complex_cosh(z: Complex) -> Complex:
     x, y = z.re, z.im
-    on_axis = ops.bit_or(ops.eq(x, 0.0), ops.eq(y, 0.0))
-    return Complex(ops.cosh(x) * ops.cos(y), select(on_axis, x * y, ops.sinh(x) * ops.sin(y)))
+    one = number(x, 1.0)
+    im = select(ops.eq(x, 0.0), x * ops.copysign(one, y), ops.sinh(x) * ops.sin(y))
+    return Complex(ops.cosh(x) * ops.cos(y), select(ops.eq(y, 0.0), y * ops.copysign(one, x), im))
 
 
 def complex_tanh(z: Complex) -> Complex:
@@ -38,7 +39,8 @@ def complex_tanh(z: Complex) -> Complex:
     re = select(is_far, ops.copysign(number(x, 1.0), x), sinh * ops.cosh(near) / below)
     rest = 4.0 * (sin * cos * ops.exp(-2.0 * size))
     im = select(is_far, select(ops.isfinite(y), rest, zeros(x)), sin * cos / below)
-    return Complex(select(ops.isnan(x), x, re), select(ops.eq(y, 0.0), y, select(ops.isnan(x), x, im)))
+    re = select(ops.bit_or(ops.isnan(x), ops.eq(x, 0.0)), x, re)
+    return Complex(re, select(ops.eq(y, 0.0), y, select(ops.isnan(x), x, im)))
 
 
 def _roots(z: Complex) -> tuple[Complex, Complex]:
