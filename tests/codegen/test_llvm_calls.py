@@ -12,7 +12,7 @@ from jitml.codegen.llvm.module import emit_program
 from jitml.errors import UnsupportedError
 from jitml.fusion.loops import Buffer
 from jitml.fusion.program import Call, KernelProgram
-from jitml.ir.types import F32, F64, DType
+from jitml.ir.types import F32, F64, I64, DType
 from jitml.memory.program import MemoryReport, Place, Program
 from jitml.runtime.target import host_target
 from llvm_kernels import run_program
@@ -31,7 +31,10 @@ def layout(rows: int, columns: int, order: str) -> tuple[int, int]:
     return (columns + 3, 1) if order == "C" else (1, rows + 3)
 
 
-def gemm(m: int, n: int, k: int, orders: str, batch: int, dtype: DType) -> None:
+def gemm(m: int, n: int, k: int, orders: str, batch: int, dtype: DType, extents: tuple[int, int, int] | None = None) -> None:
+    """Args:
+    extents: m, n and k of this run, if the program has m, n and k for the largest only.
+    """
     rng = np.random.default_rng(m * 100 + n * 10 + k)
     shapes = {"a": (m, k), "b": (k, n), "c": (m, n)}
     params, arrays, buffers = {"batch": batch, "m": m, "n": n, "k": k}, {}, {}
@@ -42,13 +45,20 @@ def gemm(m: int, n: int, k: int, orders: str, batch: int, dtype: DType) -> None:
         buffers[name] = Buffer(name, dtype, arrays[name].shape)
         params |= {f"{name}_offset": 2, f"{name}_batch": step, f"{name}_row": row, f"{name}_col": col}
 
+    if extents is not None:
+        params["sized"] = True
+        arrays["sizes"] = np.array(extents)
+        buffers["sizes"] = Buffer("sizes", I64, (3,))
+        (m, n, k) = extents
+        shapes = {"a": (m, k), "b": (k, n), "c": (m, n)}
+
     def matrices(name: str) -> Array:
         strides = tuple(params[f"{name}_{s}"] * dtype.itemsize for s in ("batch", "row", "col"))
         return np.ndarray((batch, *shapes[name]), dtype, arrays[name], 2 * dtype.itemsize, strides)
 
     expected = matrices("a") @ matrices("b")
     outside = arrays["c"].copy()
-    program = call_program(Call("gemm", ("a", "b"), ("c",), params), buffers)
+    program = call_program(Call("gemm", ("a", "b", *(["sizes"] if extents else [])), ("c",), params), buffers)
     assert run_program(program, arrays)[0] == 0
     np.testing.assert_array_equal(matrices("c"), expected)
     matrices("c")[:] = np.ndarray(matrices("c").shape, dtype, outside, 2 * dtype.itemsize, matrices("c").strides)
@@ -113,3 +123,14 @@ def test_copies(shape: tuple[int, ...]) -> None:
         assert run_program(program, arrays)[0] == 0
         strides = tuple(8 * s for s in target.element_strides)
         np.testing.assert_array_equal(np.ndarray(shape, F64, arrays["y"], 0, strides), arrays["x"])
+
+
+@pytest.mark.parametrize("orders", ["".join(o) for o in product("CF", repeat=3)])
+@pytest.mark.parametrize("extents", [(13, 17, 19), (40, 30, 20), (0, 5, 6), (5, 0, 6), (7, 6, 0), (1, 1, 1), (9, 1, 20)])
+def test_gemm_of_sizes_that_the_run_tells(extents: tuple[int, int, int], orders: str) -> None:
+    gemm(40, 30, 20, orders, 2, F64, extents)
+
+
+def test_a_large_gemm_of_sizes_that_the_run_tells() -> None:
+    for extents in ((700, 300, 300), (400, 10, 200), (1, 300, 300)):
+        gemm(700, 300, 300, "CCC", 1, F64, extents)

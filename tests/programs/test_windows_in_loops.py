@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import against_numpy
+import jitml
 from against_numpy import check
 from jitml.trace.trace import trace
 
@@ -38,6 +39,16 @@ def lu(A: Any) -> Any:
             A[i, j] /= A[j, j]
         for j in range(i, n):
             A[i, j] -= A[i, :i] @ A[:i, j]
+
+
+def growing(A: Any, B: Any) -> Any:
+    """Products whose sizes change, from nothing on: too large for loops."""
+    out = np.zeros((len(A), B.shape[1]))
+    for i in range(len(A)):
+        out[:i] += A[:i, :i] @ B[:i]
+        out[i:] -= A[i:, :i] @ B[:i]
+        out += (A.T[i:]).T @ B[i:]
+    return out
 
 
 def trisolv(L: Any, b: Any) -> Any:
@@ -261,6 +272,7 @@ def strides(x: Any) -> Any:
 
 
 PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    (growing, (RNG.random((20, 20)), RNG.random((20, 12)))),
     (cholesky, (S,)), (lu, (S,)), (trisolv, (np.linalg.cholesky(S), B)), (syrk, (M, RNG.random((N, 5)))), (csr, CSR), (csr2, CSR),
     (durbin, (B,)), (gram, (RNG.random((8, 5)),)), (ludcmp, (S, B)), (symm, (RNG.random((N, 5)), M, RNG.random((N, 5)))),
     (trmm, (M, RNG.random((N, 5)))), (conv, (RNG.random(12), RNG.random(3))), (conv2d, (RNG.random((6, 7)), RNG.random((3, 2)))),
@@ -287,3 +299,17 @@ def test_what_loops_index_needs_no_check(function: Any, arguments: Any) -> None:
     graph = trace(function, tuple(x.copy() for x in arguments), {}).graph
     assert "check " not in str(graph)
     assert "loop " in str(graph)
+
+
+def test_products_whose_sizes_the_run_tells_go_to_blas() -> None:
+    lowered = jitml.jit(growing).lower(RNG.random((40, 40)), RNG.random((40, 12)))
+    assert lowered.kernels.count("gemm(") == 3 and lowered.kernels.count("sized=True") == 3
+
+
+def test_lengths_that_change_share_a_product() -> None:
+    f = jitml.jit(lambda x, w: np.tanh(x @ w))
+    w = RNG.random((30, 20))
+    for n in (5, 0, 1, 700, 3):
+        x = RNG.random((n, 30))
+        np.testing.assert_allclose(f(x, w), np.tanh(x @ w), rtol=1e-12)
+    assert len(f.variants) <= 3

@@ -170,13 +170,17 @@ def _call(call: Call, memory: _Memory) -> None:
 def _gemm(call: Call, memory: _Memory) -> None:
     p = call.params
     batch, m, n, k = (p[name] for name in ("batch", "m", "n", "k"))
+    reads = call.reads
+    if "sized" in p:
+        m, n, k = memory.whole(reads[-1]).tolist()
+        reads = reads[:-1]
 
     def operand(name: str, which: str, rows: int, columns: int) -> Array:
         strides = tuple(p[f"{which}_{axis}"] for axis in ("batch", "row", "col"))
         buffer = Buffer(name, memory.buffers[name].dtype, (batch, rows, columns), strides)
         return memory.view(name, buffer, p[f"{which}_offset"])
 
-    a, b = operand(call.reads[0], "a", m, k), operand(call.reads[1], "b", k, n)
+    a, b = operand(reads[0], "a", m, k), operand(reads[-1], "b", k, n)
     operand(call.writes[0], "c", m, n)[...] = np.matmul(a, b)
 
 

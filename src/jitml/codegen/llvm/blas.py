@@ -82,17 +82,21 @@ def emit_blas(unit: Unit, product: Product, symbol: str) -> None:
     """Append `i64 @symbol(ptr error, ptr x, ptr y, ptr z)`, and the body that runs some of its pieces."""
     pieces = Pieces.of(product)
     _emit_pieces(unit, product, pieces, f"{symbol}.pieces")
-    total = product.batch * pieces.count
     work = product.m * product.n * product.k
     is_alone = work // pieces.count <= MOST_WORK_ALONE
-    is_shared = total > 1 and product.batch * work >= 2 * MOST_WORK_ALONE
+    is_shared = product.batch * pieces.count > 1 and product.batch * work >= 2 * MOST_WORK_ALONE
+    sizes = "" if product.extents is None else ", ptr %sizes"
     lines = [
-        f"define internal i64 @{symbol}(ptr %error, ptr %x, ptr %y, ptr %z) #0 {{",
+        f"define internal i64 @{symbol}(ptr %error, ptr %x, ptr %y, ptr %z{sizes}) #0 {{",
         "entry:",
-        "  %matrices = alloca [3 x ptr]",
+        "  %matrices = alloca [4 x ptr]",
     ]
-    for slot, name in enumerate("xyz"):
+    for slot, name in enumerate(["x", "y", "z", *(["sizes"] if sizes else [])]):
         lines += [f"  %slot{slot} = getelementptr ptr, ptr %matrices, i64 {slot}", f"  store ptr %{name}, ptr %slot{slot}"]
+    total = str(product.batch * pieces.count)
+    if sizes:
+        total = "%total"
+        lines += [*_count(product, pieces), f"  %total = mul i64 %count, {product.batch}"]
     run = f"call void @{symbol}.pieces(ptr %matrices, i64 0, i64 {total})"
     if is_shared:
         unit.declarations.declare("void @jitml_parallel_for(ptr, ptr, i64, i64, i64)")
@@ -112,20 +116,24 @@ def _emit_pieces(unit: Unit, product: Product, pieces: Pieces, symbol: str) -> N
     p, args = product, _Arguments(unit, product.z.buffer.dtype)
     letter = "d" if p.z.buffer.dtype == F64 else "s"
     b = unit.builder()
-    stack = b.define(f"udiv i64 %piece, {pieces.count}")
-    within = b.define(f"urem i64 %piece, {pieces.count}")
+    head, count, extent = [], str(pieces.count), str(p.m if pieces.axis == "m" else p.n)
+    m, n, k = (args.size(size) for size in (p.m, p.n, p.k))
+    if p.extents is not None:
+        head, count, extent = [*_load_sizes(p), *_count(p, pieces)], "%count", f"%{pieces.axis}"
+        m, n, k = (f"ptr %{name}.place" for name in "mnk")
+    stack = b.define(f"udiv i64 %piece, {count}")
+    within = b.define(f"urem i64 %piece, {count}")
     first = b.define(f"mul i64 {within}, {pieces.length}")
     steps = {"x": p.x.row if pieces.axis == "m" else 0, "y": p.y.col if pieces.axis == "n" else 0}
     steps["z"] = p.z.row if pieces.axis == "m" else p.z.col
     x, y, z = (f"ptr {_pointer(b, name, m, stack, first, steps[name])}" for name, m in (("x", p.x), ("y", p.y), ("z", p.z)))
-    m, n = args.size(p.m), args.size(p.n)
     if pieces.count > 1:
-        left = b.define(f"sub i64 {p.m if pieces.axis == 'm' else p.n}, {first}")
+        left = b.define(f"sub i64 {extent}, {first}")
         unit.declarations.declare("i64 @llvm.smin.i64(i64, i64)")
         length = b.define(f"call i64 @llvm.smin.i64(i64 {left}, i64 {pieces.length})")
         b.emit(f"store i32 {b.define(f'trunc i64 {length} to i32')}, ptr %extent")
         m, n = ("ptr %extent", n) if pieces.axis == "m" else (m, "ptr %extent")
-    one, zero, k = args.number(1.0), args.number(0.0), args.size(p.k)
+    one, zero = args.number(1.0), args.number(0.0)
     if p.n == 1 and p.m == 1:
         routine, passed = "dot", [k, x, args.size(p.x.col), y, args.size(p.y.row)]
     elif p.n == 1:
@@ -147,7 +155,31 @@ def _emit_pieces(unit: Unit, product: Product, pieces: Pieces, symbol: str) -> N
         b.emit(f"store {kind} {total}, {z}")
     else:
         b.emit(f"call void {function}({', '.join(passed)})")
-    unit.functions.append(_BODY.format(symbol=symbol, lines="\n".join(b.lines)))
+    unit.functions.append(_BODY.format(symbol=symbol, head="\n".join(head), lines="\n".join(b.lines)))
+
+
+def _load_sizes(product: Product) -> list[str]:
+    """`%m`, `%n` and `%k` of this run, and where BLAS finds them."""
+    lines = ["  %slot.sizes = getelementptr ptr, ptr %matrices, i64 3", "  %sizes = load ptr, ptr %slot.sizes"]
+    for name, place in zip("mnk", product.sizes):
+        lines += [
+            f"  %{name}.slot = getelementptr i64, ptr %sizes, i64 {place}",
+            f"  %{name} = load i64, ptr %{name}.slot",
+            f"  %{name}.place = alloca i32",
+            f"  %{name}.narrow = trunc i64 %{name} to i32",
+            f"  store i32 %{name}.narrow, ptr %{name}.place",
+        ]
+    return lines
+
+
+def _count(product: Product, pieces: Pieces) -> list[str]:
+    """`%count`, of pieces in this run."""
+    return [
+        f"  %cut.slot = getelementptr i64, ptr %sizes, i64 {product.sizes['mn'.index(pieces.axis)]}",
+        "  %cut = load i64, ptr %cut.slot",
+        f"  %padded = add i64 %cut, {pieces.length - 1}",
+        f"  %count = udiv i64 %padded, {pieces.length}",
+    ]
 
 
 def _pointer(b: Builder, name: str, matrix: Matrix, stack: str, first: str, step: int) -> str:
@@ -166,7 +198,9 @@ entry:
   %y = load ptr, ptr %slot.y
   %slot.z = getelementptr ptr, ptr %matrices, i64 2
   %z = load ptr, ptr %slot.z
-  br label %loop
+{head}
+  %some = icmp slt i64 %begin, %end
+  br i1 %some, label %loop, label %done
 loop:
   %piece = phi i64 [ %begin, %entry ], [ %next, %loop ]
 {lines}

@@ -33,11 +33,12 @@ def emit_call(unit: Unit, call: Call, symbol: str, program: KernelProgram, group
         case "gemm":
             product = Product.of(call, buffers)
             if product.wants_blas:
-                if is_gram(product):
+                if product.extents is None and is_gram(product):
                     emit_gram(unit, product, symbol)
                 else:
                     emit_blas(unit, product, symbol)
-                return [product.x.buffer.name, product.y.buffer.name, product.z.buffer.name]
+                names = [product.x.buffer.name, product.y.buffer.name, product.z.buffer.name]
+                return names if product.extents is None else [*names, product.extents]
             kernel = product.kernel(call)
         case "sort" | "argsort":
             return emit_sort(unit, call, symbol, buffers, groups)

@@ -38,7 +38,10 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """z[b] = x[b] @ y[b], of extents m x k and k x n, with z's columns dense (or one column)."""
+    """z[b] = x[b] @ y[b], of extents m x k and k x n, with z's columns dense (or one column).
+
+    Where only the run knows the extents, `sizes` holds them: the places of m, n and k in an array, whose name is `extents`.
+    """
 
     batch: int
     m: int
@@ -47,23 +50,28 @@ class Product:
     x: Matrix
     y: Matrix
     z: Matrix
+    extents: str | None = None
+    sizes: tuple[int, int, int] = (0, 1, 2)
 
     @staticmethod
     def of(call: Call, buffers: Mapping[str, Buffer]) -> Product:
         """The product of a `gemm` call, turned so that its result has dense rows, or is a column."""
         p = call.params
-        names = (call.reads[0], call.reads[-1], call.writes[0])  # a matrix times itself is read once
+        matrices, extents = (call.reads[:-1], call.reads[-1]) if "sized" in p else (call.reads, None)
+        names = (matrices[0], matrices[-1], call.writes[0])  # a matrix times itself is read once
         x, y, z = (
             Matrix(buffers[name], p[f"{a}_offset"], p[f"{a}_batch"], p[f"{a}_row"], p[f"{a}_col"])
             for name, a in zip(names, "abc", strict=True)
         )
-        product = Product(p["batch"], p["m"], p["n"], p["k"], x, y, z)
+        product = Product(p["batch"], p["m"], p["n"], p["k"], x, y, z, extents)
         is_turned = product.n > 1 and (product.m == 1 or z.col != 1)
         return product.transposed if is_turned else product
 
     @property
     def transposed(self) -> Product:
-        return Product(self.batch, self.n, self.m, self.k, self.y.transposed, self.x.transposed, self.z.transposed)
+        x, y, z = (matrix.transposed for matrix in (self.y, self.x, self.z))
+        m, n, k = self.sizes
+        return Product(self.batch, self.n, self.m, self.k, x, y, z, self.extents, (n, m, k))
 
     @property
     def wants_blas(self) -> bool:

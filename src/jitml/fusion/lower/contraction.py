@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitml.fusion.loops import Buffer, Const, Load, Loop, Stmt, Store, Var
+from jitml.fusion.loops import Buffer, Const, Expr, Load, Loop, Stmt, Store, Var, mul
 from jitml.fusion.lower.nests import Site, nests
 from jitml.fusion.program import Call
 from jitml.ir import ops
 from jitml.ir.ops.contraction import free_axes
+from jitml.ir.types import I64
 
 
 @nests.rule(ops.dot_general)
@@ -17,13 +18,28 @@ def lower_dot_general(site: Site) -> None:
     (xb, yb), (xc, yc) = site.node.params["batch"], site.node.params["contract"]
     xf, yf = free_axes(len(x.shape), xb, xc), free_axes(len(y.shape), yb, yc)
     batch, m, n, k = _extent(x, xb), _extent(x, xf), _extent(y, yf), _extent(x, xc)
+    known = site.node.inputs[0].aval.is_static and site.node.inputs[1].aval.is_static
+    sizes = () if known else (_extents(site, xf, yf, xc).name,)
     x, a = _matrices(site, x, xb, xf, xc)
     y, b = _matrices(site, y, yb, yc, yf)
-    params = {"batch": batch, "m": m, "n": n, "k": k}
+    params = {"batch": batch, "m": m, "n": n, "k": k} | ({} if known else {"sized": True})
     for name, steps in (("a", a), ("b", b), ("c", (m * n, n, 1))):
         params |= {f"{name}_{what}": step for what, step in zip(("batch", "row", "col"), steps)} | {f"{name}_offset": 0}
     source = site.node.source
-    site.steps.append(Call("gemm", (x.name, y.name), (site.out.name,), params, (source,) if source else ()))
+    site.steps.append(Call("gemm", (x.name, y.name, *sizes), (site.out.name,), params, (source,) if source else ()))
+
+
+def _extents(site: Site, rows: Sequence[int], columns: Sequence[int], inner: Sequence[int]) -> Buffer:
+    """m, n and k of this run."""
+    extents = site.new_buffer(I64, (3,))
+    values: list[Expr] = []
+    for operand, axes in ((0, rows), (1, columns), (0, inner)):
+        value: Expr = Const(1)
+        for a in axes:
+            value = mul(value, site.extent(operand, a))
+        values.append(value)
+    site.emit(tuple(Store(extents.name, (Const(n),), value) for n, value in enumerate(values)), extents)
+    return extents
 
 
 def _extent(buffer: Buffer, axes: Sequence[int]) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from jitml.fusion.lower.positions import BLOCK
 from jitml.fusion.lower.reductions import Reduction
 from jitml.ir import ops
-from jitml.ir.dims import bound
+from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import RuleTable, recording
 from jitml.ir.ops.contraction import free_axes
@@ -89,9 +89,12 @@ def expand_contraction(around: Surroundings, node: Node, x: Value, y: Value) -> 
     (xb, yb), (xc, yc) = node.params["batch"], node.params["contract"]
     xf, yf = free_axes(x.ndim, xb, xc), free_axes(y.ndim, yb, yc)
     batch, m, n, k = (_extent(v, axes) for v, axes in ((x, xb), (x, xf), (y, yf), (x, xc)))
-    is_static = x.aval.is_static and y.aval.is_static
-    if is_static and x.dtype in (F32, F64) and k > 1 and node.output.size and not _loops_win(batch, m, n, k):
-        return None
+    if x.dtype in (F32, F64) and not _loops_win(*map(bound, (m, n, k))):
+        if x.aval.is_static and y.aval.is_static:
+            if k > 1 and node.output.size:
+                return None
+        elif isinstance(batch, int) and all(_is_long(v, axes) for v, axes in ((x, xf), (y, yf), (x, xc))):
+            return None
     shape = (*node.output.shape, *(x.shape[a] for a in xc))
     nb, nf, ng = len(xb), len(xf), len(yf)
     depth = range(nb + nf + ng, len(shape))
@@ -111,14 +114,20 @@ def expand_contraction(around: Surroundings, node: Node, x: Value, y: Value) -> 
     return ops.convert(result, dtype=x.dtype) if half else result
 
 
-def _loops_win(batch: int, m: int, n: int, k: int) -> bool:
+def _loops_win(m: int, n: int, k: int) -> bool:
     if max(m, n) <= SMALL and k <= SMALL:
         return True
     return m == 1 or n == 1  # bound by memory: worth fusing with what comes before and after
 
 
-def _extent(v: Value, axes: tuple[int, ...]) -> int:
-    size = 1
+def _is_long(v: Value, axes: tuple[int, ...]) -> bool:
+    """Whether axes are one to BLAS though the first may be known only at run time, and can be so long that windows are worth
+    copying for it."""
+    return all(isinstance(v.shape[a], int) for a in axes[1:]) and bound(_extent(v, axes)) > SMALL
+
+
+def _extent(v: Value, axes: tuple[int, ...]) -> Size:
+    size: Size = 1
     for a in axes:
         size *= v.shape[a]
     return size
