@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -227,15 +227,23 @@ def bound(size: Size) -> int:
     return size.bound if isinstance(size, Dim) else size
 
 
-def syms_in(x: object) -> Iterator[Sym]:
+def syms_in(x: object) -> list[Sym]:
     """The Syms in a shape, a parameter, or anything made of tuples, as they are written, with repetitions."""
-    if isinstance(x, Dim):
-        yield from (sym for monomial, _ in x.terms for sym in monomial)
-    elif isinstance(x, Sym):
-        yield x
-    elif isinstance(x, tuple):
+    found: list[Sym] = []
+    _collect(x, found)
+    return found
+
+
+def _collect(x: object, found: list[Sym]) -> None:
+    if type(x) is int:  # nearly always
+        return
+    if isinstance(x, tuple):
         for part in x:
-            yield from syms_in(part)
+            _collect(part, found)
+    elif isinstance(x, Dim):
+        found += [sym for monomial, _ in x.terms for sym in monomial]
+    elif isinstance(x, Sym):
+        found.append(x)
 
 
 def resolve(x: Any, values: Mapping[Sym, Any]) -> Any:

@@ -110,8 +110,8 @@ class Node:
     @property
     def syms(self) -> frozenset[Sym]:
         """The Syms that its avals and parameters mention; a node that mentions one comes after the `bind` of it."""
-        found = {sym for v in (*self.inputs, *self.outputs) for sym in v.aval.syms}
-        return frozenset(found.union(*(syms_in(p) for p in self.params.values())) if self.params else found)
+        found = syms_in((*(v.aval.shape for v in (*self.inputs, *self.outputs)), *self.params.values()))
+        return frozenset(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +170,10 @@ class GraphBuilder:
         self._makers: dict[Value, Node | None] = {}  # None: an input
 
     def add_input(self, aval: Aval, name: str = "") -> Value:
-        value = Value(aval)
+        return self.keep_input(Value(aval), name)
+
+    def keep_input(self, value: Value, name: str = "") -> Value:
+        """Add an input that is a value of the graph that this one comes from."""
         self.inputs.append(value)
         self.names.append(name)
         self._makers[value] = None
@@ -238,7 +241,8 @@ class GraphBuilder:
     def append(self, node: Node) -> None:
         """Add a finished node whose operands are defined here: how a pass keeps what it does not change."""
         self.nodes.append(node)
-        self._makers.update(dict.fromkeys(node.outputs, node))
+        for out in node.outputs:
+            self._makers[out] = node
 
     def _lift(self, op: Op, args: tuple[Any, ...]) -> tuple[Value, ...]:
         like = next((a.aval for a in args if isinstance(a, Value)), None)

@@ -20,29 +20,32 @@ Visit = Callable[[Node, Producers], tuple[Value, ...] | Value | None]
 
 
 def sweep(graph: Graph, visit: Visit) -> Graph:
-    """Copy a graph node by node; where `visit(node, producers)` gives values, they stand for the node's results.
+    """Go through a graph node by node; where `visit(node, producers)` gives values, they stand for the node's results.
 
     The node handed to `visit` has its inputs replaced already, and `producers` knows the nodes of the new graph. Ops
-    called inside `visit` record into the new graph, with the node's own source line.
+    called inside `visit` record into the new graph, with the node's own source line. What is left as it was keeps its values.
     """
     builder = GraphBuilder()
-    env: dict[Value, Value] = {}
-    for value, name in zip(graph.inputs, graph.names or ("",) * len(graph.inputs), strict=True):
-        env[value] = builder.add_input(value.aval, name)
+    for value in graph.inputs:
+        builder.keep_input(value)
+    changed: dict[Value, Value] = {}
     producers: dict[Value, Node] = {}
     with recording(builder):
         for node in graph.nodes:
             seen = len(builder.nodes)
-            current = replace(node, inputs=tuple(env[v] for v in node.inputs))
-            with builder.at(node.source):
-                results = visit(current, producers)
+            if changed and not changed.keys().isdisjoint(node.inputs):
+                inputs = tuple([changed.get(v, v) for v in node.inputs])
+                node = Node(node.op, inputs, node.params, node.outputs, node.source)
+            builder.locate = lambda source=node.source: source  # type: ignore[misc]  # a default is the quickest way to keep it
+            results = visit(node, producers)
             if results is None:
-                results = builder.emit(node.op, current.inputs, node.params, tuple(v.aval for v in node.outputs), node.source)
-            results = results if isinstance(results, tuple) else (results,)
-            env.update(zip(node.outputs, results, strict=True))
+                builder.append(node)
+            else:
+                changed.update(zip(node.outputs, results if isinstance(results, tuple) else (results,), strict=True))
             for new in builder.nodes[seen:]:
-                producers.update((out, new) for out in new.outputs)
-    return replace(builder.build([env[v] for v in graph.outputs]), names=graph.names)
+                for out in new.outputs:
+                    producers[out] = new
+    return replace(builder.build([changed.get(v, v) for v in graph.outputs]), names=graph.names)
 
 
 # ------------------------------------------------------------------------------------------------------- patterns

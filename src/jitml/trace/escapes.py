@@ -28,6 +28,7 @@ RETURN, VALUE = "__jm_return__", "__jm_value__"
 _DEEPEST = 5
 
 Loop = ast.For | ast.While
+_NO_NODES = frozenset(("ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"))  # fields that hold none of interest
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -56,7 +57,7 @@ def can_lower(body: list[ast.stmt]) -> bool:
 
 
 def within(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes of the same function; those of functions and classes inside it only with their defaults and decorators."""
+    """All nodes of the same function, but operators; of functions and classes inside it only their defaults and decorators."""
     stack = list(nodes)
     while stack:
         node = stack.pop()
@@ -65,8 +66,14 @@ def within(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
             stack.extend(getattr(node, "decorator_list", []))
             if not isinstance(node, ast.ClassDef):
                 stack.extend(d for d in (*node.args.defaults, *node.args.kw_defaults) if d is not None)
-        else:
-            stack.extend(ast.iter_child_nodes(node))
+            continue
+        for name in node._fields:
+            if name not in _NO_NODES:
+                part = getattr(node, name, None)
+                if isinstance(part, ast.AST):
+                    stack.append(part)
+                elif isinstance(part, list):
+                    stack += [x for x in part if isinstance(x, ast.AST)]
 
 
 def _escapes_from(block: list[ast.stmt]) -> bool:

@@ -87,6 +87,14 @@ class _Liveness:
         self.names = names
         self.escaping = escaping
         self.called = called  # may be bound by any call
+        self._reads: dict[ast.AST, frozenset[str]] = {}  # of what is swept again and again, inside loops
+        self._bound: dict[ast.stmt, frozenset[str]] = {}
+        self._changed: dict[ast.stmt, frozenset[str]] = {}  # with what the functions inside bind that it may call
+
+    def reads(self, node: ast.AST) -> frozenset[str]:
+        if node not in self._reads:
+            self._reads[node] = frozenset(_read([node]))
+        return self._reads[node]
 
     def block(self, statements: Sequence[ast.stmt], live: frozenset[str]) -> frozenset[str]:
         """What is alive before the statements if `live` is after them."""
@@ -99,13 +107,13 @@ class _Liveness:
             case ast.If(test, body, orelse):
                 begins = self.block(body, live) | self.block(orelse, live)
                 self._mark(statement, body + orelse, live)
-                restored = frozenset(bound(body + orelse)) & begins & self.names - frozenset(statement.carries)  # type: ignore[attr-defined]
+                restored = self._bound[statement] & begins & self.names - frozenset(statement.carries)  # type: ignore[attr-defined]
                 statement.restores = tuple(sorted(restored))  # type: ignore[attr-defined]
-                return begins | frozenset(_read([test]))
+                return begins | self.reads(test)
             case ast.For(target, iterable, body):
-                return self._for(statement, live) | frozenset(_read([iterable])) | frozenset(_read([target]))
+                return self._for(statement, live) | self.reads(iterable) | self.reads(target)
             case ast.While(test, body):
-                head = self._head(body, live | frozenset(_read([test])) | self._stops(statement))
+                head = self._head(body, live | self.reads(test) | self._stops(statement))
                 self._mark(statement, [test, *body], head)
                 return head
             case ast.With(items, body):
@@ -114,9 +122,11 @@ class _Liveness:
             case ast.Try() | ast.TryStar() | ast.Match():
                 for part in _parts(statement):
                     live |= self.block(part, live)
-                return live | frozenset(_read([statement]))
+                return live | self.reads(statement)
             case _:
-                return (live - _surely_bound(statement)) | frozenset(_read([statement]))
+                if statement not in self._bound:
+                    self._bound[statement] = _surely_bound(statement)
+                return (live - self._bound[statement]) | self.reads(statement)
 
     def _for(self, statement: ast.For, live: frozenset[str]) -> frozenset[str]:
         targets = frozenset(bound([statement.target]))
@@ -140,9 +150,11 @@ class _Liveness:
     def _mark(
         self, statement: ast.stmt, parts: Sequence[ast.AST], live: frozenset[str], targets: frozenset[str] = frozenset()
     ) -> None:
-        calls = any(isinstance(node, ast.Call) for node in within(parts))
-        changed = frozenset(bound(parts)) | (self.called if calls else frozenset())
-        carried = (changed & (live | self.escaping) & self.names) - targets
+        if statement not in self._bound:
+            self._bound[statement] = frozenset(bound(parts))
+            calls = any(isinstance(node, ast.Call) for node in within(parts))
+            self._changed[statement] = self._bound[statement] | (self.called if calls else frozenset())
+        carried = (self._changed[statement] & (live | self.escaping) & self.names) - targets
         statement.carries = tuple(sorted(carried))  # type: ignore[attr-defined]  # ours: read by `control.py`
         statement.counters = counters(parts, bound(parts), carried - self.called)  # type: ignore[attr-defined]  # the same
 

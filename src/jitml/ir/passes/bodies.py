@@ -20,11 +20,10 @@ def everywhere(apply: Pass) -> Pass:
     def deep(graph: Graph) -> Graph:
         if not any(node.bodies for node in graph.nodes):
             return apply(graph)
-        nodes = tuple(
-            replace(node, params={**node.params, **{name: deep(body) for name, body in node.bodies.items()}})
-            for node in graph.nodes
-        )
-        return apply(replace(graph, nodes=nodes))
+        return apply(replace(graph, nodes=tuple(inside(node) if node.bodies else node for node in graph.nodes)))
+
+    def inside(node: Node) -> Node:
+        return replace(node, params={**node.params, **{name: deep(body) for name, body in node.bodies.items()}})
 
     return deep
 
