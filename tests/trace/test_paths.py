@@ -307,6 +307,18 @@ def test_too_many_decisions_are_refused() -> None:
         jitml.jit(f)(np.ones(CONFIG.max_unroll + 1))
 
 
+def padded(x: Array) -> Any:
+    y = np.zeros(int(x.sum()))
+    y[: x.size] = x
+    return y
+
+
+def test_a_size_beyond_its_guessed_limit_has_a_program_for_more() -> None:
+    calls = [[1.0, n] for n in (3.0, 50.0, 1e3, 2e5, 20.0, 3e6, 1e3)]
+    compiled = agree(padded, *calls, variants=4)
+    assert [variant.assumes[0].split()[-1] for variant in compiled.variants][-1] == "128"
+
+
 def test_explain_names_the_path() -> None:
     compiled = agree(array_or_none, UP, DOWN, variants=2)
     report = jitml.explain(compiled, np.array(UP))

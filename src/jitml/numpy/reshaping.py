@@ -18,6 +18,7 @@ from jitml.trace.broadcasting import insist_differ, insist_equal
 from jitml.trace.context import user_source
 from jitml.trace.examples import example_of_size, is_guess
 from jitml.trace.known import constant_of
+from jitml.trace.paths import limited
 from jitml.trace.places import unknown_size
 from jitml.trace.registry import implements
 from jitml.trace.sizes import named, number, quotient, span, value_of_size
@@ -56,21 +57,19 @@ def as_length(n: Any) -> Any:
 
 
 def _limited(size: Size, high: int) -> Size:
-    """A size of which hardly anything is known, limited by what it is in this call; one beyond that ends the program."""
+    """A size of which hardly anything is known, limited by what it is in this call; one beyond that has another program."""
     value = value_of_size(size)
     sample = example_of_size(value)
-    if sample is None:
-        if high <= _MOST:
-            return size
+    if sample is None and high <= _MOST:
+        return size
+    least = _GUESSED if is_guess(value) else 64
+    found = limited(value, None if sample is None else 1 << max(2 * sample, least).bit_length())
+    if found is None:
         raise UnknownSizeError(
             "a size that only the running program knows has no limit",
             remedy="Limit it, as by min(n, 1000), or compute it outside the jitted function.",
         )
-    least = _GUESSED if is_guess(value) else 64
-    most = 1 << max(2 * sample, least).bit_length()
-    ok = ops.le(value, number(most))
-    message = f"a size is {{}}, and this program was compiled for at most {most}"
-    return named(ops.check(value, ok, value, error="ValueError", message=message), span(size)[0], most)
+    return named(found[0], span(size)[0], found[1])
 
 
 def resized(x: TracedArray, shape: Sequence[int]) -> TracedArray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,7 +30,7 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A condition (then `outcome` is 0 or 1), or an integer, that a program takes for known.
+    """A condition (then `outcome` is 0 or 1), or an integer, that a program takes for known; or what a size is at most.
 
     Args:
         occurrence: how often the site had been passed before.
@@ -39,11 +39,12 @@ class Assumption:
     site: Site
     occurrence: int
     outcome: int
-    is_truth: bool
+    kind: Literal["truth", "number", "limit"]
     source: Source | None
 
     def __str__(self) -> str:
-        told = ("false", "true")[self.outcome] if self.is_truth else str(self.outcome)
+        told = ("false", "true")[self.outcome] if self.kind == "truth" else str(self.outcome)
+        told = f"a size of at most {told}" if self.kind == "limit" else told
         text = f" `{self.source.text}`" if self.source is not None and self.source.text else ""
         again = f", time {self.occurrence + 1}" if self.occurrence else ""
         return f"{self.source}{text} is {told}{again}"
@@ -78,13 +79,25 @@ class Decided:
 
     def assume(self, value: Value, place: Site) -> tuple[int, Assumption]:
         """Number and content of a new assumption."""
+        occurrence, outcome = self._foresee(place)
+        kind: Literal["truth", "number"] = "truth" if value.dtype == BOOL else "number"
+        return self._add(Assumption(place, occurrence, guess(value) if outcome is None else outcome, kind, user_source()))
+
+    def limit(self, place: Site, most: int | None) -> tuple[int, Assumption] | None:
+        """The same of what a size is at most; None if nothing is known."""
+        occurrence, outcome = self._foresee(place)
+        if outcome is not None:
+            most = max(most or 0, 1 << (4 * outcome).bit_length())  # a few steps reach any size
+        return None if most is None else self._add(Assumption(place, occurrence, most, "limit", user_source()))
+
+    def _foresee(self, place: Site) -> tuple[int, int | None]:
         occurrence = self._passed.get(place, 0)
         self._passed[place] = occurrence + 1
-        outcome = self.foreseen.get((place, occurrence))
-        if outcome is None:
-            outcome = guess(value)
-        self.assumptions.append(Assumption(place, occurrence, outcome, value.dtype == BOOL, user_source()))
-        return len(self.assumptions) - 1, self.assumptions[-1]
+        return occurrence, self.foreseen.get((place, occurrence))
+
+    def _add(self, assumption: Assumption) -> tuple[int, Assumption]:
+        self.assumptions.append(assumption)
+        return len(self.assumptions) - 1, assumption
 
 
 def decide(value: Value, place: Site) -> int:
@@ -110,7 +123,7 @@ def decide(value: Value, place: Site) -> int:
             remedy=_REMEDY,
         )
     outcome = assumption.outcome
-    if assumption.is_truth:
+    if assumption.kind == "truth":
         text = f"assumption {number} is {1 - outcome} at {_escaped(assumption)}"
         ops.check(value, value if outcome else ops.bit_not(value), error=WrongPath.__name__, message=text)
     else:
@@ -120,6 +133,28 @@ def decide(value: Value, place: Site) -> int:
     decided.outcomes[value] = outcome
     remember([value], [np.asarray(outcome, value.dtype)])  # what is guessed from here on fits
     return outcome
+
+
+def limited(value: Value, most: int | None) -> tuple[Value, int] | None:
+    """A size, and what it is taken not to exceed; a call in which it does is answered by a program compiled for more.
+
+    Args:
+        most: a guess, if there is one.
+
+    Returns:
+        None if there is no limit to guess.
+    """
+    if active_trace().root.decided is None:
+        return None
+    decided: Decided = active_trace().root.decided
+    found = decided.limit(site(), most)
+    if found is None:
+        return None
+    number, assumption = found
+    shown = value if value.dtype == I64 else ops.convert(value, dtype=I64)
+    text = f"assumption {number} is {{}} at {_escaped(assumption)}: a size"
+    ok = ops.le(shown, assumption.outcome)
+    return ops.check(value, ok, shown, error=WrongPath.__name__, message=text), assumption.outcome
 
 
 def _escaped(assumption: Assumption) -> str:
