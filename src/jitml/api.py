@@ -13,12 +13,13 @@ from warnings import warn
 
 from jitml.errors import DTypeError, FailedCheck, JitmlError, ShapeError, Source, UncompiledWarning, UnsupportedError
 from jitml.runtime.dispatch import Failed, Variant, Variants
+from jitml.trace.arguments import Static
 from jitml.trace.context import current_trace
 from jitml.trace.convert import convert
 from jitml.trace.entry import MISS, bind
 from jitml.trace.opening import Opened, Place, changed_sizes, choices, is_excessive, seen
 from jitml.trace.paths import Path, other_path
-from jitml.trace.trace import Static, Traced, trace
+from jitml.trace.trace import Traced, trace
 from jitml.trace.tree import flatten
 
 if TYPE_CHECKING:

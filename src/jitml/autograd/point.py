@@ -18,7 +18,7 @@ from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
 from jitml.trace.context import user_source
 from jitml.trace.convert import convert
-from jitml.trace.trace import trace_subgraph
+from jitml.trace.subgraphs import trace_subgraph
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read, scalar
 from jitml.trace.tree import flatten, unflatten
 

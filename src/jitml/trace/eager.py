@@ -22,10 +22,11 @@ from jitml.ir.passes import run_passes
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.straight import Run, straight
 from jitml.trace.accesses import is_library
+from jitml.trace.arguments import Callee
 from jitml.trace.context import current_trace
 from jitml.trace.entry import MISS, Execute, bind
 from jitml.trace.paths import Path, other_path
-from jitml.trace.trace import Callee, Traced, trace
+from jitml.trace.trace import Traced, trace
 from jitml.trace.tree import flatten
 
 Array = np.ndarray[Any, Any]

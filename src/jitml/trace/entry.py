@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from jitml.ir.interpret import interpret
+from jitml.trace.results import Either, Fixed, FromGraph, FromHost, Result
 from jitml.trace.storage import Step
-from jitml.trace.trace import Either, Fixed, FromGraph, FromHost, Result, Traced
+from jitml.trace.trace import Traced
 from jitml.trace.tree import unflatten
 
 MISS = object()

@@ -20,7 +20,7 @@ from jitml.ir.types import I64
 from jitml.trace.context import user_source
 from jitml.trace.convert import convert
 from jitml.trace.eager import run
-from jitml.trace.trace import trace_subgraph
+from jitml.trace.subgraphs import trace_subgraph
 from jitml.trace.tracers import fresh, read, wrap
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
 

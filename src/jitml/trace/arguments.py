@@ -1,0 +1,124 @@
+"""What does a traced function get in place of its arguments?  `enter_all`: stand-ins, with guards for later calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import optree
+
+from jitml.errors import UnsupportedError
+from jitml.ir.types import is_supported
+from jitml.trace.accesses import is_library
+from jitml.trace.context import Trace, user_source
+from jitml.trace.host import Const, Slot
+from jitml.trace.numbers import TracedNumber
+from jitml.trace.outside import watch_argument
+from jitml.trace.overlap import enter_together, groups
+from jitml.trace.random import from_outside, is_generator
+from jitml.trace.tracers import is_traced, lift, refuse_dtype, scalar
+from jitml.trace.tree import flatten
+
+
+class Static:
+    """An argument that the user declared static: known to the trace, a variant for each value (by `==` and type)."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and type(self.value) is type(other.value) and bool(self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+class Callee:
+    """An argument that is the user's function, to be converted: another one of the same code will do.
+
+    Its globals and what it closes over are loaded at each call, and guarded like what every function loads.
+    """
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+
+def enter_all(recording: Trace, leaves: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    """The stand-ins of all leaves."""
+    slots = [recording.host.argument(position, name) for position, name in enumerate(names)]
+    arrays = [(slot, leaf) for slot, leaf in zip(slots, leaves) if isinstance(leaf, np.ndarray) and not is_traced(leaf)]
+    for group in groups(arrays) if len(arrays) > 1 else ():
+        enter_together(recording, group)
+    return [_enter(recording, slot, position, *given) for position, (slot, *given) in enumerate(zip(slots, leaves, names))]
+
+
+def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) -> Any:
+    """The stand-in for one argument leaf, with the checks that make it valid for later calls."""
+    host = recording.host
+    if slot in recording.parts:
+        return recording.parts[slot]
+    kind = type(leaf)
+    if is_traced(leaf):
+        raise UnsupportedError(f"argument {name} is a traced value of another trace", source=user_source())
+    if isinstance(leaf, np.ndarray):
+        return lift(leaf, slot, position)
+    if isinstance(leaf, np.generic):
+        if not _is_number(leaf):
+            refuse_dtype(leaf)
+        host.require_type(slot, kind)
+        number = host.compute(np.generic.item, (slot,), name)
+        return scalar(recording.number_input(number, leaf.item(), leaf.dtype))
+    if kind in (bool, int, float, complex):
+        host.require_type(slot, kind)
+        if (position, None) in recording.opened:
+            return TracedNumber.of_size(recording, None, recording.open_size((position, None), slot, leaf))
+        return TracedNumber(recording, slot, leaf)
+    if kind is Static:
+        host.require(slot, leaf)
+        return leaf.value
+    if kind is Callee:
+        place = host.compute(getattr, (slot, Const("function")), name)
+        if type(leaf.function) is FunctionType and not is_library(leaf.function):
+            recording.callees[leaf.function] = place
+        else:
+            host.require_same(place, leaf.function)
+        return leaf.function
+    if kind in (str, bytes, type(...)) or isinstance(leaf, (np.dtype, Enum, range)):
+        host.require(slot, leaf)
+        return leaf
+    if kind in (set, bytearray, memoryview) or hasattr(leaf, "__array__"):
+        raise UnsupportedError(
+            f"argument {name} is a {kind.__qualname__}, which is not supported",
+            source=user_source(),
+            remedy="Arguments are NumPy arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
+        )
+    if is_generator(leaf):
+        return from_outside(recording, leaf, slot)
+    watch_argument(recording, leaf, slot)
+    recording.objects[slot] = leaf
+    return leaf
+
+
+def _is_number(x: np.generic) -> bool:
+    return is_supported(x.dtype)
+
+
+def check_containers(args: Any, kwargs: Any, tracers: Sequence[Any], spec: optree.PyTreeSpec) -> None:
+    """The function got copies of the caller's lists and dicts: what it did to them would be lost."""
+    leaves, after = flatten((args, kwargs))
+    if after != spec or any(a is not b for a, b in zip(leaves, tracers)):
+        raise UnsupportedError(
+            "the function changes a list, dict or dataclass argument (an item is added, removed or replaced)",
+            source=user_source(),
+            remedy="Return the new container instead. Writing into an array it holds, as in params['w'] -= g, is fine.",
+        )

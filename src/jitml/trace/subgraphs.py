@@ -1,0 +1,97 @@
+"""What does a function compute that is called inside a trace, by itself?  `trace_subgraph`, for transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import UnsupportedError
+from jitml.ir.graph import Graph, Value
+from jitml.ir.types import BOOL, C128, F64, I64
+from jitml.trace.context import Trace, activate, active_trace, user_source
+from jitml.trace.convert import convert
+from jitml.trace.numbers import TracedNumber
+from jitml.trace.tracers import TracedArray, TracedScalar, fresh, read, scalar
+from jitml.trace.tree import flatten, unflatten
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """A function traced inside a trace.
+
+    graph: its inputs are the given leaves first, then one for each value of `captured`, in order.
+    captured: values of the enclosing trace that the function uses.
+    rebuild: makes the function's result from the values of the graph's outputs (in the enclosing trace).
+    """
+
+    graph: Graph
+    captured: tuple[Value, ...]
+    rebuild: Callable[[Sequence[Value]], Any]
+
+
+def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], call: Callable[..., Any] | None = None) -> Subgraph:
+    """Trace `function(*leaves)` in an inner trace of the current one; every leaf becomes an input of the graph.
+
+    Transforms use it so: flatten the arguments, pass the leaves to be differentiated here with a `function` that puts
+    the argument structure together again, transform `graph`, and inline the outcome into the enclosing trace with
+    `GraphBuilder.inline(transformed, [*map(read, leaves), *captured])`; `rebuild(values)` gives what the function
+    returned, with those values in place of the graph's outputs. All of it happens inside a trace; called outside one,
+    a transform runs itself through `eager.run`.
+
+    Args:
+        leaves: tracers, arrays, NumPy scalars or Python numbers. Inside, each is a new tracer of the same kind (an array
+            is a storage of its own, a number is weak and lives in the graph); writing into one is refused.
+
+    Raises:
+        UnsupportedError: the function writes an array from outside, or one of the leaves.
+    """
+    outer = active_trace()
+    inner = Trace(outer)
+    values = [(leaf, read(leaf)) for leaf in leaves]
+    with activate(inner):
+        tracers: list[Any] = []
+        for leaf, outside in values:
+            value = inner.builder.add_input(outside.aval)
+            inner.entered[value] = outside
+            if type(leaf) in (bool, int, float, complex, TracedNumber):
+                tracers.append(TracedNumber.of_value(inner, value))
+            elif outside.shape == () and not isinstance(leaf, np.ndarray):
+                tracers.append(scalar(value))
+            else:
+                tracers.append(fresh(value))
+        result = convert(function)(*tracers)
+        for tracer in tracers:
+            if type(tracer) is TracedArray and tracer.storage.mutated:
+                raise UnsupportedError(
+                    f"a function that is differentiated writes into its argument {tracer.aval}",
+                    source=user_source(),
+                    remedy="Copy it first: x = x.copy().",
+                )
+        out_leaves, spec = flatten(result)
+        kinds = [_wrapper(leaf) for leaf in out_leaves]
+        outputs = [read(leaf) for leaf, kind in zip(out_leaves, kinds) if kind is not None]
+        inner.bind_outer()
+        graph = inner.builder.build(outputs)
+    captured = tuple(inner.builder.captured)
+
+    def rebuild(results: Sequence[Value]) -> Any:
+        remaining = iter(results)
+        return unflatten(spec, [leaf if kind is None else kind(next(remaining)) for leaf, kind in zip(out_leaves, kinds)])
+
+    return Subgraph(graph, captured, rebuild)
+
+
+def _wrapper(leaf: Any) -> Callable[[Value], Any] | None:
+    """How a value is shown as the kind of tracer that `leaf` is; None for what is not a value."""
+    kind = type(leaf)
+    if kind is TracedArray or isinstance(leaf, np.ndarray):
+        return fresh
+    if kind is TracedScalar or isinstance(leaf, np.generic):
+        return scalar
+    if kind in (TracedNumber, float, int, bool, complex):
+        known = (BOOL, I64, F64, C128)
+        return lambda value: TracedNumber.of_value(active_trace(), value) if value.dtype in known else scalar(value)
+    return None
