@@ -10,7 +10,7 @@ import pytest
 
 import jitml
 from jitml.codegen.interpreter import run
-from jitml.fusion.loops import Kernel
+from jitml.fusion.loops import Cell, Kernel, Loop, walk
 
 RNG = np.random.default_rng(0)
 POSITIVE = RNG.normal(size=(7, 7))
@@ -46,6 +46,13 @@ def lu(a: Any) -> None:
             a[i, j] /= a[j, j]
         for j in range(i, len(a)):
             a[i, j] -= a[i, :i] @ a[:i, j]
+
+
+def best_paths(score: Any, back: Any, step: Any) -> None:
+    for t in range(1, len(score)):
+        candidates = score[t - 1][:, None] + step
+        back[t] = np.argmax(candidates, axis=0)
+        score[t] = np.max(candidates, axis=0) + candidates.sum(axis=0) / 7
 
 
 def cholesky(a: Any) -> None:
@@ -163,6 +170,7 @@ PROGRAMS: dict[Callable[..., Any], Callable[[], tuple[Any, ...]]] = {
     tridiagonal: lambda: (RNG.random(8), RNG.random(8) + 2, RNG.random(8), RNG.random(8)),
     insertion: lambda: (RNG.random(9),),
     first_beyond: lambda: (RNG.normal(size=12), RNG.random(5) * 2, np.zeros(5, np.int64)),
+    best_paths: lambda: (np.zeros((5, 11)), np.zeros((5, 11), np.int64), RNG.random((11, 11))),
     scattered: lambda: (np.zeros(4), RNG.integers(-4, 4, 9), RNG.random(9)),
 }
 
@@ -192,3 +200,12 @@ def test_an_index_out_of_bounds_raises_what_numpy_raises_and_changes_what_numpy_
     with pytest.raises(IndexError, match="index 4 is out of bounds for axis 0 with size 4"):
         compiled(h, k, w)
     np.testing.assert_array_equal(h, [1, 1, 0, 0])
+
+
+def test_sums_down_columns_have_columns_for_lanes() -> None:
+    lowered = jitml.jit(best_paths).lower(*PROGRAMS[best_paths]())
+    loops = [
+        s for step in lowered.program.kernels.steps if isinstance(step, Kernel) for s in walk(step.body) if isinstance(s, Loop)
+    ]
+    columns = [loop for loop in loops if any(isinstance(s, Cell) for s in loop.body)]
+    assert len(columns) == 3 and {loop.kind for loop in columns} == {"vector"}

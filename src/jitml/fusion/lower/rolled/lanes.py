@@ -1,4 +1,4 @@
-"""Which innermost loops become vectors?  Those whose iterations may run in any order and mostly touch neighbours."""
+"""Which loops become vectors?  The innermost ones whose iterations may run in any order and touch neighbours."""
 
 from __future__ import annotations
 
@@ -6,8 +6,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from jitml.fusion.dependence import Accesses, Path, accesses
-from jitml.fusion.loops import Alloc, Buffer, If, Kernel, Load, Loop, Stmt, Store, While, affine, children, walk, walk_expressions
+from jitml.fusion.loops import (
+    Alloc,
+    Buffer,
+    Cell,
+    Draw,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Loop,
+    Stmt,
+    Store,
+    Var,
+    While,
+    affine,
+    children,
+    sub,
+    walk,
+    walk_expression,
+    walk_expressions,
+)
 from jitml.fusion.races import loop_races
+
+SHORT = 8  # iterations that are not worth lanes with loops in them
 
 
 def with_lanes(kernel: Kernel) -> Kernel:
@@ -23,6 +45,23 @@ def _is_plain(stmt: Stmt) -> bool:
     return not any(isinstance(inner, (Loop, While)) for inner in walk(children(stmt)))
 
 
+def _may_hold_lanes(loop: Loop) -> bool:
+    """Whether each lane can run the body: with loops in it only if they are no vectors and the same for all lanes.
+
+    Sums down columns are such: lanes are the columns.
+    """
+    if any(isinstance(s, (While, Alloc)) or (isinstance(s, Loop) and s.kind == "vector") for s in walk(loop.body)):
+        return False
+    inner = [s for s in walk(loop.body) if isinstance(s, Loop)]
+    own = {s.name for s in walk(loop.body) if isinstance(s, (Let, Cell, Draw))} | {loop.index}
+    varies = any(
+        isinstance(e, Var) and e.name in own for s in inner for limit in (s.start, s.stop) for e in walk_expression(limit)
+    )
+    trips = affine(sub(loop.stop, loop.start))
+    is_short = trips is not None and trips.keys() == {""} and trips[""] < SHORT
+    return not inner or not (varies or is_short)
+
+
 class _Lanes:
     def __init__(self, buffers: Mapping[str, Buffer], known: Accesses) -> None:
         self.buffers, self.known = dict(buffers), known
@@ -33,9 +72,10 @@ class _Lanes:
     def statement(self, stmt: Stmt, path: Path) -> Stmt:
         match stmt:
             case Loop():
-                if any(isinstance(s, (Loop, While, Alloc)) for s in walk(stmt.body)):
-                    return replace(stmt, body=self.body(stmt.body, path))
-                return replace(stmt, kind="vector") if self.pays(stmt) and not any(loop_races(stmt, path, self.known)) else stmt
+                inside = replace(stmt, body=self.body(stmt.body, path))
+                if _may_hold_lanes(inside) and self.pays(stmt) and not any(loop_races(stmt, path, self.known)):
+                    return replace(stmt, kind="vector")
+                return inside
             case Alloc(buffer, body):
                 self.buffers[buffer.name] = buffer
                 return replace(stmt, body=self.body(body, path))
