@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from jitml import numpy
     from jitml.autograd.api import (
         check_grads,
+        checkpoint,
+        checkpoint_name,
+        custom_jvp,
+        custom_vjp,
         grad,
         hessian,
         hvp,
@@ -45,7 +49,11 @@ __all__ = [
     "TraceError",
     "UnsupportedError",
     "check_grads",
+    "checkpoint",
+    "checkpoint_name",
     "cond",
+    "custom_jvp",
+    "custom_vjp",
     "explain",
     "fori_loop",
     "grad",
@@ -70,6 +78,10 @@ __all__ = [
 # Half of what there is to import is needed by the first trace or the first derivative only.
 _DERIVATIVES = (
     "check_grads",
+    "checkpoint",
+    "checkpoint_name",
+    "custom_jvp",
+    "custom_vjp",
     "grad",
     "hessian",
     "hvp",

@@ -20,6 +20,7 @@ from jitml.ir.passes.cse import share_common
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.passes.fold import fold_constants
 from jitml.ir.passes.hoist import hoist_broadcasts
+from jitml.ir.passes.inline import drop_barriers, inline_calls
 from jitml.ir.passes.invariant import hoist_invariants
 from jitml.ir.passes.simplify import RULES, simplify
 from jitml.ir.passes.sink import sink_into_contractions
@@ -42,6 +43,8 @@ NAMES = {
     "trim": trim_regions,
     "unwrap": unwrap_regions,
     "invariant": hoist_invariants,
+    "inline": inline_calls,
+    "barriers": drop_barriers,
 }
 CASES = re.findall(r"^## (\w+): ([^\n]+)\n(graph.+?)\n=> (graph.+?)(?=\n\n|\n?\Z)", GOLDEN.read_text(), re.MULTILINE | re.DOTALL)
 

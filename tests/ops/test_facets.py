@@ -20,7 +20,7 @@ from jitml.ir.op import OPS, Op
 from op_cases import CASES
 
 every_op = pytest.mark.parametrize("op", OPS.values(), ids=OPS.keys())
-_OWN_TESTS = ("regions", "host", "random")
+_OWN_TESTS = ("regions", "host", "random", "calls")
 every_array_op = pytest.mark.parametrize("op", [op for op in OPS.values() if op.family not in _OWN_TESTS], ids=str)
 
 

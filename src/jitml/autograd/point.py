@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from jitml.autograd.levels import at_level, levels
 from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
 from jitml.trace.context import user_source
@@ -127,7 +128,8 @@ def trace_point(
 
     def program(*varying: Any) -> Any:
         passed = {place: copied(arg) for place, arg in {**given, **dict(zip(places, unflatten(spec, varying)))}.items()}
-        result = convert(function)(*(passed[n] for n in range(len(args))), **{name: passed[name] for name in kwargs})
+        with at_level(levels() + 1):
+            result = convert(function)(*(passed[n] for n in range(len(args))), **{name: passed[name] for name in kwargs})
         aux = None
         if has_aux:
             result, aux = _parted(what, result)

@@ -100,12 +100,19 @@ class Node:
         """The graphs that a region holds, by parameter; empty for other nodes."""
         if self.op.family != "regions":
             return {}
+        return self.graphs
+
+    @property
+    def graphs(self) -> dict[str, Graph]:
+        """The graphs that a region or a call holds, by parameter; empty for other nodes."""
+        if self.op.family not in ("regions", "calls"):
+            return {}
         return {name: param for name, param in self.params.items() if isinstance(param, Graph)}
 
     @property
     def has_effect(self) -> bool:
-        """Whether it must run even if nothing uses its results: its op says so, or something in its bodies."""
-        return self.op.has_effect or any(node.has_effect for body in self.bodies.values() for node in body.nodes)
+        """Whether it must run even if nothing uses its results: its op says so, or something in its graphs."""
+        return self.op.has_effect or any(node.has_effect for graph in self.graphs.values() for node in graph.nodes)
 
     @property
     def syms(self) -> frozenset[Sym]:

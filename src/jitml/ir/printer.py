@@ -99,10 +99,10 @@ class _Printer:
     def node(self, node: Node, names: Mapping[Value, str], indent: str) -> Iterator[str]:
         left = self.definitions(node.outputs, names) + " = " if node.outputs else ""
         operands = "".join(f" {names[v]}" for v in node.inputs)
-        params = {name: self.param(x) for name, x in node.params.items() if name not in node.bodies}
+        params = {name: self.param(x) for name, x in node.params.items() if name not in node.graphs}
         line = f"{indent}{left}{node.op.name}{operands}{show_params(params)}"
         comment = f"  # {node.source}" if self.sources and node.source else ""
-        for name, body in node.bodies.items():
+        for name, body in node.graphs.items():
             first, *middle, last = self.graph(name, body, indent)
             yield f"{line} {first}{comment}"
             yield from middle
@@ -123,5 +123,5 @@ def _syms_in(graph: Graph) -> Iterator[Sym]:
     for node in graph.nodes:
         yield from syms_in(tuple(v.shape for v in node.outputs))
         yield from syms_in(tuple(node.params[name] for name in sorted(node.params)))
-        for body in node.bodies.values():
+        for body in node.graphs.values():
             yield from _syms_in(body)

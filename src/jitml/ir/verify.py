@@ -25,7 +25,7 @@ def verify(graph: Graph) -> Graph:
     bound = {node.params["sym"] for node in graph.nodes if node.op.name == "bind" and node.inputs[0] in defined}
     binds: set[Sym] = set()
     for node in graph.nodes:
-        for body in node.bodies.values():
+        for body in node.graphs.values():
             verify(body)
         if node.op.name == "bind":
             if node.params["sym"] in binds:

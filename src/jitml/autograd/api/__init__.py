@@ -5,7 +5,9 @@ Each traces the function at the given arguments, transforms the graph and puts t
 """
 
 from jitml.autograd.api.batching import vmap
+from jitml.autograd.api.checkpointing import checkpoint, checkpoint_name
 from jitml.autograd.api.checks import check_grads
+from jitml.autograd.api.custom import custom_jvp, custom_vjp
 from jitml.autograd.api.directions import Pullback, Pushforward, jvp, linearize, vjp
 from jitml.autograd.api.gradients import grad, value_and_grad
 from jitml.autograd.api.jacobians import hessian, hvp, jacfwd, jacobian, jacrev
@@ -15,6 +17,10 @@ __all__ = [
     "Pullback",
     "Pushforward",
     "check_grads",
+    "checkpoint",
+    "checkpoint_name",
+    "custom_jvp",
+    "custom_vjp",
     "grad",
     "hessian",
     "hvp",

@@ -11,6 +11,7 @@ from jitml.autograd.api.running import Function, forward, inline, leaves_like
 from jitml.autograd.jvp import jvp_graph
 from jitml.autograd.linearize import Linearized, Split, split
 from jitml.autograd.point import Point, trace_point
+from jitml.autograd.rules.calls import expand_pulls
 from jitml.autograd.transpose import zeros
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import recording
@@ -95,7 +96,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     def program(f: Function, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
         point = trace_point("jvp", f, primals, {}, range(len(primals)), has_aux=has_aux)
         directions = leaves_like("jvp: the tangents", tangents, point.arguments, [v.aval for v in point.inputs])
-        results = inline(jvp_graph(point.graph, point.wrt), [*point.inputs, *point.captured, *directions])
+        results = inline(expand_pulls(jvp_graph(point.graph, point.wrt)), [*point.inputs, *point.captured, *directions])
         n = len(point.graph.outputs)
         y, aux = point.rebuild(results[:n])
         # aux may hold floats too: their tangents come after those of the result.
@@ -148,7 +149,7 @@ class _Linearize(_Linearizing):
 
 def _push_to_all(parts: Split, point: Point) -> Graph:
     """The tangents of all results, zeros among them."""
-    b = GraphBuilder()
-    moved = dict(zip(parts.moving, b.inline(parts.tangent, [b.add_input(v.aval) for v in parts.tangent.inputs])))
+    b, tangent = GraphBuilder(), expand_pulls(parts.tangent)
+    moved = dict(zip(parts.moving, b.inline(tangent, [b.add_input(v.aval) for v in tangent.inputs])))
     with recording(b):
         return b.build([moved[n] if n in moved else zeros(v.aval) for n, v in enumerate(point.results)])

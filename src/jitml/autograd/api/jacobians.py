@@ -18,6 +18,7 @@ from jitml.autograd.api.running import Choice, Function, inline
 from jitml.autograd.jvp import push
 from jitml.autograd.linearize import Split, split
 from jitml.autograd.point import Domain, Point, trace_point
+from jitml.autograd.rules.calls import expand_pulls
 from jitml.autograd.transpose import transpose_graph, zeros
 from jitml.autograd.vmap import Batch, Batched, spread
 from jitml.errors import DerivativeError
@@ -187,7 +188,7 @@ def _columns(parts: Split, residuals: Sequence[Value], point: Point) -> list[lis
     count = len(parts.tangent.inputs) - len(point.inputs)
     blocks: list[list[Block]] = [[None] * len(point.inputs) for _ in point.results]
     for number, x in enumerate(point.inputs):
-        graph, moving = _by_one(parts.tangent, count + number)
+        graph, moving = _by_one(expand_pulls(parts.tangent), count + number)
         for place, block in zip(moving, _applied(graph, residuals[:count], x, last=True)):
             blocks[parts.moving[place]][number] = block
     return blocks

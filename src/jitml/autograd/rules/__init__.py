@@ -2,6 +2,7 @@
 
 from jitml.autograd.rules import (
     batching,
+    calls,
     complex,
     cond_halves,
     contraction,
@@ -19,6 +20,7 @@ from jitml.autograd.rules import (
 
 __all__ = [
     "batching",
+    "calls",
     "complex",
     "cond_halves",
     "contraction",

@@ -1,5 +1,6 @@
 """Every primitive, by family; `ops.exp`, `ops.reduce_sum` and so on."""
 
+from jitml.ir.ops.calls import *  # noqa: F403
 from jitml.ir.ops.complex import *  # noqa: F403
 from jitml.ir.ops.contraction import *  # noqa: F403
 from jitml.ir.ops.dynamic import *  # noqa: F403

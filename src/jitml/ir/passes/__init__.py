@@ -10,6 +10,7 @@ from jitml.ir.passes.cse import share_common
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.passes.fold import fold_constants
 from jitml.ir.passes.hoist import hoist_broadcasts
+from jitml.ir.passes.inline import drop_barriers, inline_calls
 from jitml.ir.passes.invariant import hoist_invariants
 from jitml.ir.passes.simplify import simplify
 from jitml.ir.passes.sink import sink_into_contractions
@@ -18,10 +19,12 @@ from jitml.ir.passes.unmask import unmask
 from jitml.ir.passes.unwrap import unwrap_regions
 from jitml.ir.verify import verify
 
-# Dead code goes first, since nothing after it should spend time there. Folding exposes numbers to the rules of
-# `simplify`; both make values equal that `share_common` then merges, and merging makes new pairs for the rules.
-# Regions are trimmed first, which takes numbers into their bodies, and once more when it is known what each body needs.
+# Calls are for transforms, which are behind us; barriers between equal values stand until nothing is shared any more.
+# Dead code goes next, since nothing after it should spend time there. Folding exposes numbers to the rules of `simplify`;
+# both make values equal that `share_common` then merges, and merging makes new pairs for the rules. Regions are trimmed
+# first, which takes numbers into their bodies, and once more when it is known what each body needs.
 PASSES: tuple[Pass, ...] = (
+    inline_calls,
     eliminate_dead,
     trim_regions,
     fold_constants,
@@ -34,6 +37,7 @@ PASSES: tuple[Pass, ...] = (
     sink_into_contractions,
     simplify,
     trim_regions,
+    drop_barriers,
     eliminate_dead,
 )
 

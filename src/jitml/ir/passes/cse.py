@@ -31,7 +31,7 @@ def share_common(graph: Graph) -> Graph:
     seen: dict[Hashable, Value | tuple[Value, ...]] = {}
 
     def visit(node: Node, producers: Producers) -> Value | tuple[Value, ...] | None:
-        if node.has_effect or node.op.family == "regions" or node.op is ops.empty:
+        if node.has_effect or node.graphs or node.op is ops.empty:
             return None
         operands = tuple(sorted(node.inputs, key=id)) if node.op.is_commutative else node.inputs
         # What the user wants to hear of must not be said by what is ignored.

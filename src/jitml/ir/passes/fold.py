@@ -24,7 +24,7 @@ def fold_constants(graph: Graph) -> Graph:
     """
 
     def visit(node: Node, producers: Producers) -> Value | None:
-        if node.op.family == "regions" or node.has_effect or len(node.outputs) != 1:
+        if node.graphs or node.has_effect or len(node.outputs) != 1:
             return None
         makers = [producers.get(v) for v in node.inputs]
         if makers and node.output.size == 0 and node.op.family != "indexed":

@@ -1,5 +1,16 @@
 """The batching rules, a file a family; importing this package fills the table."""
 
-from jitml.autograd.rules.batching import contraction, dynamic, host, index_maps, indexed, pointwise, random, reductions, regions
+from jitml.autograd.rules.batching import (
+    calls,
+    contraction,
+    dynamic,
+    host,
+    index_maps,
+    indexed,
+    pointwise,
+    random,
+    reductions,
+    regions,
+)
 
-__all__ = ["contraction", "dynamic", "host", "index_maps", "indexed", "pointwise", "random", "reductions", "regions"]
+__all__ = ["calls", "contraction", "dynamic", "host", "index_maps", "indexed", "pointwise", "random", "reductions", "regions"]

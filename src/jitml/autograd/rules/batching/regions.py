@@ -223,7 +223,7 @@ def bind_rows(batch: Batch, n: Batched, *, sym: Sym) -> tuple[Operand, ...]:
 def check_rows(batch: Batch, x: Operand, ok: Operand, *values: Operand, error: str, message: str) -> Operand:
     """All rows that count have to pass; the message is about the first that does not."""
     if error == WrongPath.__name__ and isinstance(ok, Batched):
-        refuse("which of two ways the function takes, that have no common form, differs from row to row", "Use np.where.")
+        refuse("a size, or a branch whose sides do not fit together, differs from row to row", "Use np.where.")
     if not isinstance(ok, Batched) and batch.active is not None:
         ok = Batched(batch.front(ok), 0)
     if isinstance(ok, Batched):

@@ -1,0 +1,109 @@
+"""A function that is traced into a graph of its own, to stand in the enclosing one as a call (`ir/ops/calls.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import optree
+
+from jitml.autograd.levels import at_level
+from jitml.autograd.point import Form, copied, form_of, is_number, told
+from jitml.errors import DerivativeError
+from jitml.ir.graph import Graph, Value
+from jitml.trace.context import user_source
+from jitml.trace.subgraphs import trace_subgraph
+from jitml.trace.tracers import TracedArray, TracedNumber, is_traced, read
+from jitml.trace.tree import flatten, unflatten
+
+Function = Callable[..., Any]
+
+
+def is_value(leaf: Any) -> bool:
+    """Whether a leaf is one of the graph's. Numbers that Python knows stay Python's: they may be shapes."""
+    return isinstance(leaf, np.ndarray) or (is_traced(leaf) and not (type(leaf) is TracedNumber and leaf.slot is not None))
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container of which some leaves are values of the graph; the rest is as Python knows it.
+
+    Args:
+        positions: which leaves are values.
+    """
+
+    leaves: tuple[Any, ...]
+    spec: optree.PyTreeSpec
+    positions: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tree: Any) -> Container:
+        leaves, spec = flatten(tree)
+        return cls(tuple(leaves), spec, tuple(n for n, leaf in enumerate(leaves) if is_value(leaf)))
+
+    @property
+    def tracers(self) -> list[Any]:
+        return [self.leaves[n] for n in self.positions]
+
+    def values(self) -> list[Value]:
+        return [read(leaf) for leaf in self.tracers]
+
+    def filled(self, tracers: Sequence[Any]) -> Any:
+        """The same with other tracers for the values; arrays have storages of their own."""
+        leaves = list(self.leaves)
+        for n, tracer in zip(self.positions, tracers, strict=True):
+            leaves[n] = copied(tracer) if type(tracer) is TracedArray else tracer
+        return unflatten(self.spec, leaves)
+
+    def alone(self, tracers: Mapping[int, Any]) -> Any:
+        """The same structure with these tracers, by number of the value; zero for other floats, None for everything else."""
+        leaves: list[Any] = [0.0 if isinstance(leaf, float) else None for leaf in self.leaves]
+        for n, tracer in tracers.items():
+            leaves[self.positions[n]] = tracer
+        return unflatten(self.spec, leaves)
+
+
+@dataclass(frozen=True)
+class Called:
+    """A function's graph: its inputs are the values among the arguments, then what it captures."""
+
+    graph: Graph
+    captured: tuple[Value, ...]
+    result: Form
+
+
+def trace_call(name: str, function: Function, arguments: Container, level: int) -> Called:
+    """Trace `function(*arguments)`, to be differentiated at most `level` times.
+
+    Raises:
+        DerivativeError: it returns something else than numbers.
+    """
+    forms: list[Form] = []
+
+    def program(*tracers: Any) -> list[Any]:
+        with at_level(level):
+            result = function(*arguments.filled(tracers))
+        leaves, _ = flatten(result)
+        for leaf in leaves:
+            if not is_number(leaf):
+                raise DerivativeError(f"{name} returns {told(leaf)}, not numbers", source=user_source())
+        forms.append(form_of(result))
+        return leaves
+
+    subgraph = trace_subgraph(program, arguments.tracers)
+    return Called(subgraph.graph, subgraph.captured, forms[-1])
+
+
+def with_captured(graph: Graph, first: int, captured: Sequence[Value], everything: Sequence[Value], last: int = 0) -> Graph:
+    """A graph with an input for all that it and others capture, in one order.
+
+    Args:
+        first: how many of its inputs come before those that are captured, and
+        last: how many that follow shall come after them.
+        captured: what its other inputs are, outside.
+    """
+    inside = dict(zip(captured, graph.inputs[first + last :], strict=True))
+    inputs = (*graph.inputs[:first], *(inside.get(v) or Value(v.aval) for v in everything), *graph.inputs[first : first + last])
+    return Graph(inputs, graph.nodes, graph.outputs)

@@ -1,0 +1,178 @@
+"""`custom_jvp`, `custom_vjp`: functions whose derivative the user knows better."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jitml.autograd.api.calls import Called, Container, trace_call, with_captured
+from jitml.autograd.api.custom_rules import trace_backward_rule, trace_forward_rule, trace_jvp_rule, varies
+from jitml.autograd.levels import levels
+from jitml.errors import DerivativeError
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.trace.context import current_trace, user_source
+from jitml.trace.convert import convert
+
+Function = Callable[..., Any]
+
+
+class _Custom:
+    """What functions with a rule of their own have in common. Outside of derivatives they are the plain function."""
+
+    def __init__(self, f: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
+        functools.update_wrapper(self, f)
+        self.function = f
+        self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        self.name = str(getattr(f, "__qualname__", f))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if current_trace() is None:
+            return self.function(*args, **kwargs)
+        if not levels():
+            return convert(self.function)(*args, **kwargs)
+        args = self._positional(args, kwargs) if kwargs else args
+        constant = {n % len(args): args[n] for n in self.nondiff_argnums}
+        arguments = Container.of(tuple(arg for n, arg in enumerate(args) if n not in constant))
+
+        def whole(f: Function, *varying: Any) -> Any:
+            remaining = iter(varying)
+            return convert(f)(*(constant[n] if n in constant else next(remaining) for n in range(len(args))))
+
+        call = trace_call(self.name, functools.partial(whole, self.function), arguments, 0)
+        results = self._record(arguments, call, whole, [constant[n] for n in sorted(constant)], levels() - 1)
+        return call.result.show(results)
+
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        bound = inspect.signature(self.function).bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise DerivativeError(
+                f"{self.name}: its rule cannot be given arguments by keyword ({', '.join(bound.kwargs)})",
+                source=user_source(),
+                remedy="Let them be passed by position too.",
+            )
+        return bound.args
+
+    def _record(self, arguments: Container, call: Called, whole: Function, constant: list[Any], level: int) -> Sequence[Value]:
+        """Record the call with its rule; its results.
+
+        Args:
+            whole: calls a function with the arguments that vary, and the others in their places.
+            constant: those others.
+            level: how often the rule may be differentiated.
+        """
+        raise NotImplementedError
+
+    def _no_rule(self, method: str) -> DerivativeError:
+        return DerivativeError(
+            f"{self.name} is to be differentiated, and has no rule", remedy=f"Set it with {self.name}.{method}."
+        )
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+class custom_jvp(_Custom):  # used as a function
+    """A function with a rule for its tangent, which serves forward and reverse mode.
+
+    Args:
+        f: a function of arrays, floats and containers of them.
+        nondiff_argnums: positions of arguments that the rule gets as they are, before the others.
+
+    The rule, set by `defjvp`, is called as `rule(primals, tangents)` and returns the result and its tangent, which has to be
+    linear in the tangents.
+
+    >>> import numpy as np, jitml
+    >>> @custom_jvp
+    ... def log1pexp(x):
+    ...     return np.log1p(np.exp(x))
+    >>> @log1pexp.defjvp
+    ... def rule(primals, tangents):
+    ...     (x,), (dx,) = primals, tangents
+    ...     return log1pexp(x), dx * (1 - 1 / (1 + np.exp(x)))
+    >>> jitml.grad(log1pexp)(100.0)
+    np.float64(1.0)
+    """
+
+    rule: Function | None = None
+
+    def defjvp(self, rule: Function) -> Function:
+        """Set the rule; returns it, so that this decorates."""
+        self.rule = rule
+        return rule
+
+    def _record(self, arguments: Container, call: Called, whole: Function, constant: list[Any], level: int) -> Sequence[Value]:
+        if self.rule is None:
+            raise self._no_rule("defjvp")
+        values = arguments.values()
+        varying = tuple(n for n, v in enumerate(values) if varies(v))
+        rule = trace_jvp_rule(self.name, functools.partial(convert(self.rule), *constant), arguments, call, level)
+        captured = tuple(dict.fromkeys((*call.captured, *rule.captured)))
+        results: Sequence[Value] = ops.custom_jvp(
+            *values,
+            *captured,
+            call=with_captured(call.graph, len(values), call.captured, captured),
+            rule=with_captured(rule.graph, len(values), rule.captured, captured, len(varying)),
+            varying=varying,
+        )
+        return results
+
+
+class custom_vjp(_Custom):  # used as a function
+    """A function with a rule for reverse mode.
+
+    Args:
+        f: a function of arrays, floats and containers of them.
+        nondiff_argnums: positions of arguments that `bwd` gets as they are, before the others.
+
+    The rule, set by `defvjp`, is a pair: `fwd(*args)` returns the result and residuals, whatever `bwd` needs; `bwd(residuals,
+    ct)` returns a tuple of cotangents, one for each argument, None for zero. Forward mode works too where `bwd` is plainly
+    linear in `ct`.
+
+    >>> import numpy as np, jitml
+    >>> @custom_vjp
+    ... def clip_gradient(x):
+    ...     return x
+    >>> clip_gradient.defvjp(lambda x: (x, None), lambda _, ct: (np.clip(ct, -1.0, 1.0),))
+    >>> jitml.grad(lambda x: 10 * clip_gradient(x))(2.0)
+    np.float64(1.0)
+    """
+
+    rules: tuple[Function, Function] | None = None
+
+    def defvjp(self, fwd: Function, bwd: Function) -> None:
+        """Set the rule."""
+        self.rules = fwd, bwd
+
+    def _record(self, arguments: Container, call: Called, whole: Function, constant: list[Any], level: int) -> Sequence[Value]:
+        if self.rules is None:
+            raise self._no_rule("defvjp")
+        fwd, bwd = self.rules
+        values = arguments.values()
+        forward, residuals = trace_forward_rule(self.name, functools.partial(whole, fwd), arguments, call, level)
+        kept = forward.graph.outputs[len(call.graph.outputs) :]
+        rule = functools.partial(convert(bwd), *constant)
+        backward = trace_backward_rule(self.name, rule, arguments, call, (residuals, kept), level)
+        captured = tuple(dict.fromkeys((*call.captured, *forward.captured, *backward.captured)))
+        # What the backward rule captures is handed to it as residuals are.
+        first = with_captured(forward.graph, len(values), forward.captured, captured)
+        handed = dict(zip(captured, first.inputs[len(values) :]))
+        cotangents = sum(map(varies, call.graph.outputs))
+        results: Sequence[Value] = ops.custom_vjp(
+            *values,
+            *captured,
+            call=with_captured(call.graph, len(values), call.captured, captured),
+            forward=replace(first, outputs=(*first.outputs, *(handed[v] for v in backward.captured))),
+            backward=with_captured(backward.graph, len(kept), backward.captured, backward.captured, cotangents),
+            varying=tuple(n for n, v in enumerate(values) if varies(v)),
+            name=self.name,
+        )
+        return results

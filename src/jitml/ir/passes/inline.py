@@ -1,0 +1,30 @@
+"""Calls become what they compute, once no transform is to come."""
+
+from __future__ import annotations
+
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.passes.bodies import inlined
+from jitml.ir.rewrite import Producers, sweep
+
+_CALLED = {ops.custom_jvp: "call", ops.custom_vjp: "call", ops.checkpoint: "call", ops.again: "linear"}
+
+
+def inline_calls(graph: Graph) -> Graph:
+    """Put the graphs of calls in their place, and theirs in turn."""
+    if not any(node.op in _CALLED or node.op is ops.keep for node in graph.nodes):
+        return graph
+
+    def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:
+        if node.op is ops.keep:
+            return node.inputs
+        return inlined(inline_calls(node.params[_CALLED[node.op]]), node.inputs) if node.op in _CALLED else None
+
+    return sweep(graph, visit)
+
+
+def drop_barriers(graph: Graph) -> Graph:
+    """Barriers have kept apart what was equal: what comes after the passes shares nothing of itself."""
+    if not any(node.op is ops.barrier for node in graph.nodes):
+        return graph
+    return sweep(graph, lambda node, producers: node.inputs if node.op is ops.barrier else None)

@@ -1,0 +1,155 @@
+"""`checkpoint` changes what is kept, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jitml import check_grads, checkpoint, checkpoint_name, grad, hessian, jit, jvp, vjp, vmap
+from jitml.autograd.linearize import linearize
+from jitml.autograd.point import trace_point
+from jitml.ir import ops
+from jitml.trace.context import Trace, activate
+from jitml.trace.tracers import fresh
+
+rng = np.random.default_rng(0)
+w = rng.normal(size=(3, 3))
+x3 = rng.normal(size=3)
+POLICIES: list[Any] = [None, "nothing", "dots", ["hidden"], 24, 0, 10**9]
+
+
+@pytest.fixture(params=[lambda f: f, jit], ids=["eager", "jitted"])
+def finish(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def layer(x: Any) -> Any:
+    h = checkpoint_name(np.tanh(w @ x), "hidden")
+    out = np.zeros(3)
+    out[1:] = np.sin(h[:2]) * h[1:]
+    return out + np.exp(h)
+
+
+TRANSFORMS: list[Any] = [
+    (lambda f: grad(lambda x: f(f(x)).sum()), x3),
+    (lambda f: hessian(lambda x: f(x).sum()), x3),
+    (lambda f: lambda x: jvp(f, (x,), (x,))[1], x3),
+    (lambda f: f, x3),
+    (lambda f: vmap(grad(lambda x: f(x).sum())), w),
+    (lambda f: grad(lambda xs: vmap(f)(xs).sum()), w),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_derivatives_are_the_same(policy: Any, finish: Any) -> None:
+    f = checkpoint(layer, policy=policy)
+    for transform, x in TRANSFORMS:
+        np.testing.assert_allclose(finish(transform(f))(x), transform(layer)(x), rtol=1e-12)
+
+
+def residuals(f: Any) -> list[str]:
+    """What the forward part hands to the backward part, computed by what."""
+    with activate(Trace()):
+        x = fresh(ops.full(value=1.0, shape=(3,), dtype=np.dtype(float)))
+        point = trace_point("grad", f, (x,), {}, [0], has_aux=False)
+        derivative = linearize(point.graph, point.wrt)
+    makers = derivative.forward.producers()
+    kept = derivative.forward.outputs[derivative.outputs :]
+    return sorted(makers[v].op.name if v in makers else "input" for v in kept)
+
+
+def test_what_is_kept() -> None:
+    def f(x: Any) -> Any:
+        y = checkpoint_name(np.exp(np.sin(x) @ w), "y")
+        return np.tanh(y * np.cos(x))
+
+    assert len(residuals(f)) > 4
+    assert residuals(checkpoint(f)) == ["input", "input"]  # x and w
+    assert residuals(checkpoint(f, policy="dots")) == ["dot_general", "input", "input"]
+    assert residuals(checkpoint(f, policy=["y"])) == ["input", "input", "keep"]
+    assert residuals(checkpoint(f, policy=["z"])) == ["input", "input"]
+    assert residuals(checkpoint(f, policy=23)) == ["input", "input"]
+    assert len(residuals(checkpoint(f, policy=24))) == 3
+    assert residuals(checkpoint(lambda x: f(f(x)))) == ["input", "input"]
+
+
+def test_work_is_repeated_and_memory_saved() -> None:
+    """A chain of layers, each of several products: passes do not share what is computed again with what it was."""
+    w = rng.normal(size=(64, 64))
+
+    def block(x: Any) -> Any:
+        for _ in (1, 2, 3, 4):
+            x = np.tanh(x @ w)
+        return x
+
+    def chain(block: Any) -> Any:
+        def program(x: Any) -> Any:
+            for _ in (1, 2, 3, 4, 5, 6, 7, 8):
+                x = block(x)
+            return x.sum()
+
+        return jit(grad(program)).lower(np.ones((64, 64)))
+
+    plain, again = chain(block), chain(checkpoint(block))
+    assert str(plain.graph).count("tanh ") == 32 and str(again.graph).count("tanh ") > 56
+    assert again.program.arena_size < 0.6 * plain.program.arena_size
+
+
+def test_as_decorator(finish: Any) -> None:
+    @checkpoint(policy="dots")
+    def f(x: Any, *, n: int = 2) -> Any:
+        return (w @ x) ** n
+
+    assert f.__name__ == "f"
+    np.testing.assert_allclose(f(x3), (w @ x3) ** 2)
+    np.testing.assert_allclose(finish(grad(lambda x: f(x, n=3).sum()))(x3), w.T @ (3 * (w @ x3) ** 2))
+
+
+def test_loops_and_branches_inside(finish: Any) -> None:
+    @checkpoint
+    def f(x: Any) -> Any:
+        for i in range(3):
+            x = np.sin(x) * (i + 1)
+        if x.sum() > 0:
+            x = x * 2
+        else:
+            x = x * 3
+        return x
+
+    plain = f.__wrapped__
+    np.testing.assert_allclose(finish(grad(lambda x: f(x).sum()))(x3), grad(lambda x: plain(x).sum())(x3))
+
+
+def test_inside_of_loops(finish: Any) -> None:
+    def total(f: Any) -> Any:
+        def program(x: Any) -> Any:
+            for _ in range(5):
+                x = f(x)
+            return x.sum()
+
+        return program
+
+    np.testing.assert_allclose(finish(grad(total(checkpoint(layer))))(x3), grad(total(layer))(x3), rtol=1e-12)
+
+
+def test_closures_are_differentiated(finish: Any) -> None:
+    def loss(w: Any) -> Any:
+        f = checkpoint(lambda x: np.tanh(w @ x))
+        return f(f(x3)).sum()
+
+    def plain(w: Any) -> Any:
+        return np.tanh(w @ np.tanh(w @ x3)).sum()
+
+    np.testing.assert_allclose(finish(grad(loss))(w), grad(plain)(w))
+    check_grads(loss, (w,), order=2)
+    _, pull = vjp(checkpoint(layer), x3)
+    np.testing.assert_allclose(pull(x3)[0], vjp(layer, x3)[1](x3)[0])
+
+
+def test_mistakes() -> None:
+    with pytest.raises(ValueError, match="checkpoint: no policy 'everything'"):
+        checkpoint(layer, policy="everything")
+    with pytest.raises(ValueError, match="checkpoint: a budget of -1 bytes"):
+        checkpoint(layer, policy=-1)

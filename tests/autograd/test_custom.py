@@ -1,0 +1,200 @@
+"""Rules of the user's: used wherever a derivative is taken, under jit, vmap and each other, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jitml import DerivativeError, check_grads, custom_jvp, custom_vjp, grad, hessian, jacfwd, jit, jvp, linearize, vjp, vmap
+
+x3 = np.array([0.3, 1.2, -0.7])
+x43 = np.arange(12.0).reshape(4, 3) / 10
+
+
+@pytest.fixture(params=[lambda f: f, jit], ids=["eager", "jitted"])
+def finish(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def same(got: object, expected: object) -> None:
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-14)
+
+
+@custom_jvp
+def tripled(x: Any, y: Any) -> Any:
+    return x * y
+
+
+@tripled.defjvp
+def tripled_rule(primals: Any, tangents: Any) -> Any:
+    (x, y), (dx, dy) = primals, tangents
+    return tripled(x, y), 3 * (dx * y + x * dy)
+
+
+@custom_vjp
+def doubled(x: Any, y: Any) -> Any:
+    return np.sin(x) * y
+
+
+doubled.defvjp(lambda x, y: (doubled(x, y), (x, y)), lambda kept, ct: (2 * ct * np.cos(kept[0]) * kept[1], None))
+
+
+@custom_vjp
+def clipped(x: Any) -> Any:
+    return x
+
+
+clipped.defvjp(lambda x: (x, None), lambda _, ct: (np.clip(ct, -1.0, 1.0),))
+
+
+def test_the_rule_is_used(finish: Any) -> None:
+    same(finish(lambda x: tripled(x, x))(x3), x3 * x3)
+    same(finish(grad(lambda x: tripled(x, 2.0).sum()))(x3), np.full(3, 6.0))
+    same(finish(lambda x: jvp(lambda x: tripled(x, x), (x,), (np.ones(3),))[1])(x3), 6 * x3)
+    same(finish(grad(lambda x: doubled(x, x).sum()))(x3), 2 * np.cos(x3) * x3)
+    same(finish(grad(lambda x: (10 * clipped(x)).sum()))(x3), np.ones(3))
+    same(finish(lambda x: vjp(clipped, x)[1](np.array([5.0, 0.5, -7.0]))[0])(x3), [1, 0.5, -1])
+
+
+def test_higher_orders(finish: Any) -> None:
+    """Within a rule its function is differentiated by the rule again."""
+    same(finish(grad(grad(lambda x: tripled(x, x))))(2.0), 6 + 0)  # of 3 (x + x), written with plain products
+    same(finish(grad(grad(lambda x: doubled(x, 1.0))))(2.0), -2 * np.sin(2.0))
+    same(finish(hessian(lambda x: doubled(x, 1.0).sum()))(x3), np.diag(-2 * np.sin(x3)))
+
+    @custom_jvp
+    def f(x: Any) -> Any:
+        return x**3
+
+    f.defjvp(lambda primals, tangents: (f(primals[0]), 5 * tangents[0] * f(primals[0])))
+    same(finish(grad(grad(f)))(2.0), 25 * 8)
+    same(finish(grad(grad(grad(f))))(2.0), 125 * 8)
+
+
+def test_rows(finish: Any) -> None:
+    same(finish(vmap(grad(lambda x: tripled(x, x).sum())))(x43), 6 * x43)
+    same(finish(grad(lambda x: vmap(lambda r: tripled(r, x3).sum())(x).sum()))(x43), np.tile(3 * x3, (4, 1)))
+    same(finish(grad(lambda s: vmap(lambda r: tripled(r, s).sum())(x43).sum()))(2.0), 3 * x43.sum())
+    same(finish(vmap(grad(lambda x: doubled(x, x).sum())))(x43), 2 * np.cos(x43) * x43)
+    same(finish(grad(lambda x: vmap(lambda s: doubled(x, s).sum())(x43[:, 0]).sum()))(x3), 2 * np.cos(x3) * x43[:, 0].sum())
+    same(finish(vmap(lambda x: vjp(clipped, x)[1](10 * x)[0]))(x43), np.clip(10 * x43, -1, 1))
+    same(finish(vmap(grad(lambda x: clipped(10 * x).sum() if x[0] > 0.2 else x.sum())))(x43), [[1] * 3, *[[10] * 3] * 3])
+
+
+def test_forward_mode_of_a_vjp(finish: Any) -> None:
+    same(finish(lambda x: jvp(lambda x: doubled(x, 3.0), (x,), (np.ones(3),))[1])(x3), 6 * np.cos(x3))
+    same(linearize(lambda x: doubled(x, 3.0), x3)[1](np.ones(3)), 6 * np.cos(x3))
+    same(finish(jacfwd(lambda x: doubled(x, 3.0)))(x3), np.diag(6 * np.cos(x3)))
+    with pytest.raises(DerivativeError, match=r"clipped has a custom vjp, which forward mode cannot use: .* is not linear"):
+        jvp(clipped, (x3,), (x3,))
+
+
+def test_containers_and_constants(finish: Any) -> None:
+    @custom_vjp
+    def f(p: dict, n: Any) -> dict:
+        return {"y": p["w"] * n, "count": 3}
+
+    def fwd(p: dict, n: Any) -> Any:
+        return f(p, n), {"w": p["w"], "tag": "kept", "n": n}
+
+    def bwd(kept: dict, ct: dict) -> Any:
+        assert kept["tag"] == "kept" and ct["count"] is None
+        return {"w": 7 * ct["y"], "b": None}, None
+
+    f.defvjp(fwd, bwd)
+    slopes = finish(grad(lambda p: f(p, 2)["y"].sum()))({"w": x3, "b": 1.0})
+    same(slopes["w"], np.full(3, 7.0))
+    same(slopes["b"], 0)
+
+
+def test_nondiff_argnums(finish: Any) -> None:
+    def power(n: int, x: Any) -> Any:
+        return x**n
+
+    f = custom_vjp(power, nondiff_argnums=(0,))
+    f.defvjp(lambda n, x: (x**n, x), lambda n, x, ct: (100 * ct * n * x ** (n - 1),))
+    same(finish(grad(lambda x: f(3, x).sum()))(x3), 300 * x3**2)
+    same(finish(grad(lambda x: f(x=x, n=3).sum()))(x3), 300 * x3**2)
+    g = custom_jvp(lambda x, how: how(x), nondiff_argnums=(1,))
+    g.defjvp(lambda how, primals, tangents: (how(*primals), 9 * tangents[0]))
+    same(finish(grad(lambda x: g(x, np.sin).sum()))(x3), np.full(3, 9.0))
+
+
+def test_constants_from_around(finish: Any) -> None:
+    scale = np.array([1.0, 2.0, 3.0])
+
+    @custom_vjp
+    def f(x: Any) -> Any:
+        return x * scale
+
+    f.defvjp(lambda x: (x * scale, None), lambda _, ct: (ct * scale * 10,))
+    same(finish(grad(lambda x: f(x).sum()))(x3), 10 * scale)
+
+    def outer(w: Any) -> Any:
+        g = custom_jvp(lambda x: x * w)
+        g.defjvp(lambda primals, tangents: (primals[0] * w, tangents[0] * w))
+        return g(x3).sum()
+
+    with pytest.raises(DerivativeError, match="uses a variable that is differentiated without being given it"):
+        grad(outer)(2.0)
+
+
+def test_inside_of_loops(finish: Any) -> None:
+    def f(x: Any) -> Any:
+        for _ in range(4):
+            x = tripled(x, 1.0)
+        return x.sum()
+
+    same(finish(grad(f))(x3), np.full(3, 81.0))
+
+    def g(x: Any) -> Any:
+        total = 0.0
+        for i in range(3):
+            total = total + doubled(x[i], 1.0)
+        return total
+
+    same(finish(grad(g))(x3), 2 * np.cos(x3))
+
+
+def test_plain_calls() -> None:
+    assert tripled(2.0, 3.0) == 6.0
+    assert tripled.__name__ == "tripled" and "tripled" in repr(tripled)
+    same(jit(clipped)(x3), x3)
+
+
+def rule_returning(fwd: Any, bwd: Any) -> Callable[[], Any]:
+    f = custom_vjp(lambda x: x * 2)
+    f.defvjp(fwd, bwd)
+    return lambda: grad(lambda x: f(x).sum())(x3)
+
+
+ERRORS = [
+    (rule_returning(lambda x: x, lambda r, ct: (ct,)), "the forward rule of .* returns float64.3., not a pair"),
+    (rule_returning(lambda x: (x[:2], x), lambda r, ct: (ct,)), "what its forward rule returns is f64.2. where f64.3. is wanted"),
+    (rule_returning(lambda x: (x, x), lambda r, ct: ct), "returns float64.3., not a tuple of 1"),
+    (
+        rule_returning(lambda x: (x, x), lambda r, ct: (ct[:2],)),
+        "that its backward rule returns is f64.2. where f64.3. is wanted",
+    ),
+    (rule_returning(lambda x: (x, x), lambda r, ct: ((ct, ct),)), "that its backward rule returns has the structure"),
+    (lambda: grad(custom_vjp(np.sin))(1.0), "sin is to be differentiated, and has no rule"),
+    (lambda: grad(custom_jvp(lambda x: "a"))(1.0), "returns a str, not numbers"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), ERRORS, ids=[e[1][:30] for e in ERRORS])
+def test_errors(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(DerivativeError, match=message):
+        call()
+
+
+def test_checked() -> None:
+    @custom_jvp
+    def f(x: Any) -> Any:
+        return np.exp(x)
+
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * f(*primals)))
+    check_grads(f, (x3,), order=3)
