@@ -10,7 +10,7 @@ import pytest
 
 import jitml
 from jitml.codegen.interpreter import run
-from jitml.fusion.loops import Cell, Kernel, Loop, walk
+from jitml.fusion.loops import Apply, Cell, Check, Kernel, Loop, walk, walk_expressions
 
 RNG = np.random.default_rng(0)
 POSITIVE = RNG.normal(size=(7, 7))
@@ -53,6 +53,14 @@ def best_paths(score: Any, back: Any, step: Any) -> None:
         candidates = score[t - 1][:, None] + step
         back[t] = np.argmax(candidates, axis=0)
         score[t] = np.max(candidates, axis=0) + candidates.sum(axis=0) / 7
+
+
+def primes(prime: Any) -> None:
+    i = 2
+    while i * i < len(prime):
+        if prime[i]:
+            prime[i * i :: i] = False
+        i += 1
 
 
 def cholesky(a: Any) -> None:
@@ -171,6 +179,7 @@ PROGRAMS: dict[Callable[..., Any], Callable[[], tuple[Any, ...]]] = {
     insertion: lambda: (RNG.random(9),),
     first_beyond: lambda: (RNG.normal(size=12), RNG.random(5) * 2, np.zeros(5, np.int64)),
     best_paths: lambda: (np.zeros((5, 11)), np.zeros((5, 11), np.int64), RNG.random((11, 11))),
+    primes: lambda: (np.ones(50, bool),),
     scattered: lambda: (np.zeros(4), RNG.integers(-4, 4, 9), RNG.random(9)),
 }
 
@@ -209,3 +218,11 @@ def test_sums_down_columns_have_columns_for_lanes() -> None:
     ]
     columns = [loop for loop in loops if any(isinstance(s, Cell) for s in loop.body)]
     assert len(columns) == 3 and {loop.kind for loop in columns} == {"vector"}
+
+
+def test_a_slice_with_a_step_that_the_run_tells_is_looked_at_once() -> None:
+    """Its first and its last element say all; no element is compared with the array's length, nor counted from its end."""
+    steps = jitml.jit(primes).lower(np.ones(50, bool)).program.kernels.steps
+    loops = [s for step in steps if isinstance(step, Kernel) for s in walk(step.body) if isinstance(s, Loop)]
+    assert len(loops) == 1 and not any(isinstance(s, Check) for s in walk(loops[0].body))
+    assert not any(isinstance(e, Apply) and e.fn == "select" for e in walk_expressions(loops[0].body))

@@ -129,3 +129,17 @@ def test_what_lies_in_cache_is_not_shared_among_threads() -> None:
     source = "graph(x: f64[{n}], y: f64[{n}]) {{ s: f64[{n}] = add x y; return s }}"
     assert not any(loop.kind == "parallel" for loop in loops(fused(source.format(n=40_000))))
     assert any(loop.kind == "parallel" for loop in loops(fused(source.format(n=400_000))))
+
+
+def test_positions_that_a_mask_keeps_take_no_memory_before() -> None:
+    program = fused(
+        """graph(m: bool[5000]) {
+          j: i64[5000] = convert m {dtype=i64}
+          s: i64[] = reduce_sum j {axes=(0,)}
+          bind s {sym=n[0:5000]}
+          i: i64[5000] = iota {axis=0, dtype=i64, shape=(5000,)}
+          k: i64[n] = compress i m {axis=0, size=n}
+          return k
+        }"""
+    )
+    assert sum(buffer.nbytes for buffer in program.buffers.values()) < 2 * 8 * 5000

@@ -292,7 +292,7 @@ class _Fusion:
     def site(self, g: Group, node: Node, outputs: tuple[Value, ...]) -> Site:
         reads = self.operands(g, node)
         writes = tuple(self.buffers[self.names[v]] for v in outputs)
-        return Site(node, reads, writes, self.machine, self.sizes, self.temporary, self.emit, self.steps)
+        return Site(node, reads, writes, self.machine, self.sizes, self.temporary, self.emit, self.steps, self.makers)
 
     def operands(self, g: Group, node: Node) -> tuple[Buffer, ...]:
         """Where a node's operands lie. A group that sees through a reshaped array does not wait until it is stored for others."""

@@ -18,7 +18,7 @@ from jitml.fusion.groups import WHOLE, Group, Recorder, collect_cuts, split_for_
 from jitml.fusion.joining import alike, evaluations, homes, may_inline, on_the_way, rows_stay_in_cache, why_not_inline
 from jitml.fusion.loops import Const, Var
 from jitml.fusion.lower import lowering
-from jitml.fusion.lower.compaction import has_cuts_at_values
+from jitml.fusion.lower.compaction import has_cuts_at_values, keeps_positions
 from jitml.fusion.lower.index_maps import packed
 from jitml.fusion.lower.points import Index, targets
 from jitml.fusion.lower.reductions import REDUCTIONS
@@ -282,7 +282,9 @@ class _Sweep:
         self.parts.take(node, g)
         for out in node.outputs:
             self.parts.stored[out] = g
-        for value in node.inputs[known_trips(node, self.producers) is not None :]:
+        # The number of a loop's iterations may be known, and what is compressed may be positions.
+        skipped = known_trips(node, self.producers) is not None or keeps_positions(node, self.producers)
+        for value in node.inputs[skipped:]:
             self.parts.want(g, value, WHOLE, frozenset())
 
     def place_check(self, node: Node) -> None:

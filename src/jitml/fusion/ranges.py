@@ -313,6 +313,8 @@ class Ranges:
                 if len(found) == 4:
                     products = [a * b for a in found[:2] for b in found[2:]]
                     return (constant(min(products)),), (constant(max(products)),)
+                if ends[0] is not None and ends[2] is not None and min(ends[0], ends[2]) >= 0:
+                    return (constant(ends[0] * ends[2]),), ()
             case Apply("maximum", (x, y)) if is_integer(expr.dtype):
                 return (self.sum(x), self.sum(y)), _greatest(self.bounds(x)[1], self.bounds(y)[1])
             case Apply("select", (condition, x, y)) if is_integer(expr.dtype):

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from jitml.fusion.loops import Apply, Buffer, Cell, Const, Expr, If, Kind, Load, Loop, Stmt, Store, Update, Var, add, mul
 from jitml.fusion.lower.nests import Site, nests
 from jitml.ir import ops
 from jitml.ir.dims import Dim
-from jitml.ir.graph import Node
+from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, I64
+
+
+def keeps_positions(node: Node, makers: Mapping[Value, Node]) -> bool:
+    """Whether what a node compresses are the positions themselves, which need no memory: `nonzero`."""
+    if node.op is not ops.compress:
+        return False
+    made = makers.get(node.inputs[0])
+    return made is not None and made.op is ops.iota and node.output.ndim == 1 and node.output.dtype == I64
 
 
 @nests.rule(ops.compress)
@@ -28,14 +36,16 @@ def lower_compress(site: Site) -> None:
     def at(place: Expr) -> tuple[Expr, ...]:
         return tuple(place if a == axis else Var(f"i{a}") for a in range(len(x.shape)))
 
-    store: tuple[Stmt, ...] = (Store(out.name, at(kept), Load(x.name, at(Var("k0")), x.dtype)),)
+    is_position = keeps_positions(site.node, site.makers)
+    element: Expr = Var("k0") if is_position else Load(x.name, at(Var("k0")), x.dtype)
+    store: tuple[Stmt, ...] = (Store(out.name, at(kept), element),)
     keep = Load(mask.name, (Var("k0"),), BOOL)
     if inner or out.shape[axis] < x.shape[axis]:
         body: tuple[Stmt, ...] = (If(keep, (*site.loops(inner, store, vector=True), Update("s0", Const(1), "add"))),)
     else:
         body = (*store, Update("s0", Apply("convert", (keep,), I64), "add"))
     nest = (Cell("s0", Const(0)), Loop("k0", Const(0), site.extent(0, axis), 1, "serial", body))
-    site.emit(site.loops(list(range(axis)), nest, parallel=True), x, mask, out)
+    site.emit(site.loops(list(range(axis)), nest, parallel=True), *(() if is_position else (x,)), mask, out)
 
 
 def has_cuts_at_values(node: Node) -> bool:

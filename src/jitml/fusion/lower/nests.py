@@ -11,7 +11,7 @@ from jitml.fusion.loops import Buffer, Const, Expr, Kind, Loop, Stmt
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Call, Step
 from jitml.fusion.sizes import Shape, Sizes
-from jitml.ir.graph import Node
+from jitml.ir.graph import Node, Value
 from jitml.ir.op import RuleTable
 from jitml.ir.types import DType
 
@@ -41,8 +41,8 @@ class Emit(Protocol):
 class Site:
     """Where a node's loops are written: its operands and results as buffers.
 
-    `emit` ends a kernel; a rule may emit several, and ask for temporaries that they share. Buffers have the largest shapes;
-    the true ones are the node's, and `extent` writes them as limits of loops.
+    `makers` are the nodes that make the graph's values. `emit` ends a kernel; a rule may emit several, and ask for temporaries
+    that they share. Buffers have the largest shapes; the true ones are the node's, and `extent` writes them as limits of loops.
     """
 
     node: Node
@@ -53,6 +53,7 @@ class Site:
     new_buffer: NewBuffer
     add_kernel: Emit
     steps: list[Step]
+    makers: Mapping[Value, Node]
 
     @property
     def out(self) -> Buffer:

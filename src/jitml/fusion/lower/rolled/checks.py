@@ -39,6 +39,7 @@ from jitml.ir.op import OPS
 from jitml.ir.types import is_integer
 
 _ORDER = ("lt", "le", "gt", "ge")
+EITHER = 2  # it rises or it falls
 
 
 def with_checks_outside(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
@@ -79,7 +80,8 @@ def _before(loop: Loop) -> list[Stmt]:
         kept.append(stmt)
     if len(kept) == len(loop.body):
         return [loop]
-    inside: tuple[Stmt, ...] = (*(c for c in ends if not is_true(c.condition)), replace(loop, body=tuple(kept)))
+    rest = (replace(loop, body=tuple(kept)),) if any(not isinstance(s, Let) for s in kept) else ()
+    inside: tuple[Stmt, ...] = (*(c for c in ends if not is_true(c.condition)), *rest)
     if isinstance(loop.start, Const) and isinstance(loop.stop, Const):
         return list(inside) if loop.start.value < loop.stop.value else []
     return [If(less(loop.start, loop.stop), inside)]
@@ -109,12 +111,17 @@ def holds_between(condition: Expr, index: str) -> bool:
             if isinstance(a, Apply) and a.fn == "abs" and fn in ("lt", "le"):
                 return direction(a.args[0], index) is not None and direction(b, index) == 0
             x, y = direction(a, index), direction(b, index)
-            return x is not None and y is not None and x * y <= 0
+            if x is None or y is None:
+                return False
+            return x * y <= 0 if EITHER not in (x, y) else 0 in (x, y)
     return direction(condition, index) == 0
 
 
 def direction(expr: Expr, index: str) -> int | None:
-    """Whether an expression rises (1) or falls (-1) with an index, or does not depend on it (0); None if neither is known."""
+    """Whether an expression rises (1) or falls (-1) with an index, one of them (EITHER), or does not depend on it (0).
+
+    None if that is not known.
+    """
     if not any(isinstance(e, Load) or e == Var(index) for e in walk_expression(expr)):
         return 0
     match expr:
@@ -124,19 +131,32 @@ def direction(expr: Expr, index: str) -> int | None:
             return direction(x, index) if is_integer(x.dtype) and x.dtype.itemsize <= expr.dtype.itemsize else None
         case Apply("neg", (x,)):
             inner = direction(x, index)
-            return None if inner is None else -inner
+            return inner if inner in (None, EITHER) else -inner
         case Apply("add" | "sub" | "minimum" | "maximum" as fn, (x, y)):
             a, b = direction(x, index), direction(y, index)
             if a is None or b is None:
                 return None
+            if EITHER in (a, b):
+                return EITHER if 0 in (a, b) else None
             b = -b if fn == "sub" else b
             return (a or b) if a * b >= 0 else None
-        case Apply("mul", (x, Const(factor))) | Apply("mul", (Apply("convert", (Const(factor),)), x)):
-            inner = direction(x, index)
-            return None if inner is None else inner * ((factor > 0) - (factor < 0))
-        case Apply("mul", (x, Apply("convert", (Const(factor),)))):
-            inner = direction(x, index)
-            return None if inner is None else inner * ((factor > 0) - (factor < 0))
+        case Apply("mul", (x, y)):
+            a, b = direction(x, index), direction(y, index)
+            if a is None or b is None or (a and b):
+                return None
+            if not a and not b:
+                return 0
+            turning, factor = (a, _number(y)) if a else (b, _number(x))
+            if factor is None or turning == EITHER:
+                return EITHER
+            return turning * ((factor > 0) - (factor < 0))
+    return None
+
+
+def _number(expr: Expr) -> float | None:
+    match expr:
+        case Const(value) | Apply("convert", (Const(value),)):
+            return value
     return None
 
 

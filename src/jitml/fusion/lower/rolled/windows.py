@@ -176,12 +176,17 @@ def _places(body: Body, node: Node, x: Held, indices: list[Held], axis: int) -> 
 
 
 def _found(body: Body, node: Node, k: int, held: Held, index: Index) -> Expr:
-    """An index of an array of them that has been looked at; clamped all the same, since others may write to it meanwhile."""
+    """An index of an array of them that has been looked at; clamped all the same, since others may write to it meanwhile.
+
+    One that cannot be negative counts from the start.
+    """
     value, n = node.inputs[2 + k], node.inputs[0].shape[node.params["axis"] + k]
     raw = body.w.index(body.w.let(body.b.convert(body.element(held, index, value.dtype), I64)))
     extent = body.sizes.expr(n)
-    wrapped = Apply("select", (less(raw, 0), raw + extent, raw))
-    clamped = Apply("minimum", (Apply("maximum", (wrapped, Const(0))), extent - 1))
+    least, _ = body.w.ranges.bounds(raw)
+    if least is None or least < 0:
+        raw = Apply("maximum", (Apply("select", (less(raw, 0), raw + extent, raw)), Const(0)))
+    clamped = Apply("minimum", (raw, extent - 1))
     return body.w.index(body.w.let(body.b.index(clamped)))
 
 
