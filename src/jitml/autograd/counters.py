@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
+from jitml.ir.limits import Limits, limits_of
 from jitml.ir.op import active_recorder
 from jitml.ir.passes.bodies import Parts
 from jitml.ir.types import I64, Aval
-from jitml.trace.limits import Limits, limits_of
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jitml.fusion import cost
-from jitml.fusion.bounds import intervals, unchecked
 from jitml.fusion.groups import WHOLE, Group, Recorder, collect_cuts, split_for_reshape
 from jitml.fusion.joining import alike, evaluations, homes, may_inline, on_the_way, rows_stay_in_cache, why_not_inline
 from jitml.fusion.loops import Const, Var
 from jitml.fusion.lower import lowering
 from jitml.fusion.lower.compaction import has_cuts_at_values, keeps_positions
 from jitml.fusion.lower.index_maps import packed
+from jitml.fusion.lower.indexed import unchecked
 from jitml.fusion.lower.points import Index, targets
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.machine import Machine
@@ -29,6 +29,7 @@ from jitml.fusion.regions import UPDATES, carried_operands, known_trips
 from jitml.fusion.sizes import Sizes
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.limits import intervals
 from jitml.ir.printer import name_values
 
 _NONE: Mapping[Value, Value] = {}

@@ -18,9 +18,9 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.dims import Size
 from jitml.ir.graph import Value
+from jitml.ir.limits import dtype_limits
 from jitml.ir.types import BOOL, DTYPES, F32, F64, I64, DType
 from jitml.trace.context import active_trace
-from jitml.trace.limits import dtype_limits
 from jitml.trace.numbers import TracedNumber, size_of
 from jitml.trace.sizes import number
 from jitml.trace.storage import Storage

@@ -29,7 +29,22 @@ from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.program import Call
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
+from jitml.ir.dims import limits as size_limits
+from jitml.ir.graph import Node, Value
+from jitml.ir.limits import Limits
 from jitml.ir.types import BOOL, I64
+
+
+def unchecked(node: Node, known: Mapping[Value, Limits]) -> dict[int, int]:
+    """Which indices of a gather or scatter may be out of bounds, counted from either end: operand -> indexed axis."""
+    first = 1 if node.op is ops.gather else 2
+    axes = {}
+    for operand, axis in enumerate(range(node.params["axis"], node.params["axis"] + len(node.inputs) - first), first):
+        n, _ = size_limits(node.inputs[0].shape[axis])
+        found = known.get(node.inputs[operand])
+        if found is None or found[0] < -n or found[1] >= n:
+            axes[operand] = axis
+    return axes
 
 
 @lowering.rule(ops.gather)

@@ -1,11 +1,11 @@
-"""Between which numbers does an integer lie that only the running program knows?  `value_limits`, from how it is computed.
+"""Between which numbers does an integer lie that only the running program knows?  A rule for each op that says.
 
-It bounds the memory for arrays whose size is data (`np.zeros(mask.sum())`) and shows which indices need no check.
+Limits bound the memory for arrays whose size is data (`np.zeros(mask.sum())`) and show which indices need no check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any
 
@@ -13,36 +13,46 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.dims import bound
-from jitml.ir.graph import Node, Value
+from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import Op
-from jitml.trace.context import active_trace
+from jitml.ir.types import is_integer
 
 Limits = tuple[int, int]
 _DEEPEST = 12  # nodes in a row that are looked at
 
 
-def value_limits(value: Value, depth: int = _DEEPEST) -> Limits:
-    """The least and the greatest element of an integer or bool value; of its dtype, where no more is known."""
-    trace = active_trace()
-    names = trace.root.size_names
-    return limits_of(value, trace.builder.producer, lambda v: names[v].limits if v in names else None, depth)
-
-
 def limits_of(
     value: Value, producer: Callable[[Value], Node | None], known: Callable[[Value], Limits | None], depth: int = _DEEPEST
 ) -> Limits:
-    """`value_limits` anywhere: `producer` gives the node that makes a value, `known` the limits of some values."""
-    widest = dtype_limits(value.dtype)
+    """The least and the greatest element of an integer or bool value; of its dtype, where no more is known.
+
+    Args:
+        producer: gives the node that makes a value.
+        known: gives the limits of some values.
+    """
     named = known(value)
     if named is not None:
         return named
     node = producer(value)
     if node is None or not depth or value.dtype.kind not in "biu":
-        return widest
-    rule = _RULES.get(node.op)
-    if rule is None:
-        return widest
-    found = rule(node, [limits_of(v, producer, known, depth - 1) for v in node.inputs if v.dtype.kind in "biu"])
+        return dtype_limits(value.dtype)
+    return _from_operands(node, value, lambda v: limits_of(v, producer, known, depth - 1))
+
+
+def intervals(graph: Graph) -> Mapping[Value, Limits]:
+    """Limits of the integer values of which more is known than their dtype."""
+    known: dict[Value, Limits] = {}
+    for node in graph.nodes:
+        if len(node.outputs) == 1 and is_integer(node.output.dtype):
+            found = _from_operands(node, node.output, lambda v: known.get(v) or dtype_limits(v.dtype))
+            if found != dtype_limits(node.output.dtype):
+                known[node.output] = found
+    return known
+
+
+def _from_operands(node: Node, result: Value, limits: Callable[[Value], Limits]) -> Limits:
+    widest, rule = dtype_limits(result.dtype), _RULES.get(node.op)
+    found = None if rule is None else rule(node, [limits(v) for v in node.inputs if v.dtype.kind in "biu"])
     # What leaves the dtype wraps around, and then can be anything.
     return found if found is not None and widest[0] <= found[0] and found[1] <= widest[1] else widest
 
@@ -64,6 +74,11 @@ def _of_operand(node: Node, limits: list[Limits]) -> Limits | None:
 
 def _of_all(node: Node, limits: list[Limits]) -> Limits | None:
     return (min(low for low, _ in limits), max(high for _, high in limits)) if limits else None
+
+
+def _of_both(node: Node, limits: list[Limits]) -> Limits | None:
+    """An array and what goes into it; places may follow."""
+    return _of_all(node, limits[:2])
 
 
 def _of_branches(node: Node, limits: list[Limits]) -> Limits | None:
@@ -138,6 +153,9 @@ _RULES: dict[Op, Rule] = {
     ops.convert: _of_operand,
     ops.check: _of_operand,
     ops.concat: _of_all,
+    ops.pad: _of_both,
+    ops.update_slice: _of_both,
+    ops.dynamic_update_slice: _of_both,
     ops.select: _of_branches,
     ops.add: _of_ends(lambda a, b: a + b),
     ops.sub: _of_ends(lambda a, b: a - b),
