@@ -210,7 +210,7 @@ class _Sweep:
                 self.parts.stored[value] = g
                 self.inline(node, g)
                 return
-        if node.op in targets and self.updates_in_place(node):
+        if node.op in targets and self.updates_in_place(node, users):
             self.place_update(node, users)
             return
         fresh = self.parts.new_group(users)
@@ -298,9 +298,14 @@ class _Sweep:
             self.parts.want(g, node.inputs[operand], WHOLE, frozenset())
         self.parts.want_sizes(g, node.inputs)
 
-    def updates_in_place(self, node: Node) -> bool:
+    def updates_in_place(self, node: Node, users: list[Group]) -> bool:
         """Writing a slice beats writing the whole if the rest is there already and need not be kept."""
         x = self.parts.unchecked(node.inputs[0])
+        needs_result = 0
+        for g in users:
+            needs_result |= g.bits | g.after
+        if any(g.bits & needs_result for g in self.parts.users.get(x, [])):
+            return False  # the old contents are read with the new ones, or after them
         if x in self.producers:
             return self.work.get(x, cost.MOST_WORK) > 0 or len(self.parts.users.get(x, [])) > 0
         return x in self.in_place.values()
