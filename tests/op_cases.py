@@ -86,6 +86,7 @@ class OpCase:
         smooth: how they are drawn for derivatives: the op is smooth around each point. None: not differentiable.
         ulps: how far a back end may be from NumPy, in units in the last place; 0 means the same bits.
         why: the reason for `ulps`.
+        half: whether it is defined for float16 too.
     """
 
     op: Op
@@ -95,10 +96,11 @@ class OpCase:
     smooth: Draw | None = anything
     ulps: float = 0
     why: str = "exact by IEEE 754 or moves data only"
+    half: bool = True
 
     @property
     def dtypes(self) -> tuple[DType, ...]:
-        return tuple(dtype for dtype in DTYPES.values() if dtype.kind in self.kinds)
+        return tuple(d for d in DTYPES.values() if d.kind in self.kinds and (self.half or d != DTYPES["f16"]))
 
     def inputs(self, sample: Sample, dtype: DType, *, seed: int = 0, smooth: bool = False) -> tuple[Array, ...]:
         """Operands for one sample; the same for the same seed."""
@@ -346,11 +348,20 @@ def _contraction() -> Iterator[OpCase]:
 
 
 def _complex() -> Iterator[OpCase]:
-    parts = (lambda rng, shape, dtype: anything(rng, shape, DTYPES["f32"] if dtype.itemsize == 2 else dtype),) * 2
-    yield OpCase(ops.complex, "f", tuple(replace(s, draws=parts) for s in BINARY), smooth=None)
+    yield OpCase(ops.complex, R, BINARY, smooth=None, half=False)
     for op in (ops.real, ops.imag, ops.conj):
         yield OpCase(op, "c", UNARY, smooth=None)
 
 
-FAMILIES = (_arithmetic, _functions, _complex, _logic, _index_maps, _indexed, _dynamic, _reductions, _contraction)
+def _fourier() -> Iterator[OpCase]:
+    def case(op: Op, kinds: str, *params: Mapping[str, Any]) -> OpCase:
+        samples = tuple(Sample(((3, 4),), p) for p in params)
+        return OpCase(op, kinds, samples, smooth=None, ulps=32, why="sums of all elements, NumPy's own", half=False)
+
+    yield case(ops.fft, F, *({"axes": axes, "inverse": inverse} for axes in ((0,), (0, 1)) for inverse in (False, True)))
+    yield case(ops.rfft, R, {"axis": 0}, {"axis": 1})
+    yield case(ops.irfft, "c", *({"axis": axis, "n": n} for axis, n in ((1, 6), (1, 7), (0, 4))))
+
+
+FAMILIES = (_fourier, _arithmetic, _functions, _complex, _logic, _index_maps, _indexed, _dynamic, _reductions, _contraction)
 CASES: dict[str, OpCase] = {case.op.name: case for family in FAMILIES for case in family()}

@@ -316,7 +316,8 @@ def programs_from_the_table(draw: Draw, max_nodes: int = 6) -> Program:
         for _ in range(draw(st.integers(1, max_nodes))):
             case: OpCase = pick(draw, CASES.values())
             sample: Sample = pick(draw, case.samples)
-            dtype: DType = pick(draw, case.dtypes)
+            # What single precision rounds, the tolerance of double precision would see once it is converted.
+            dtype: DType = pick(draw, [d for d in case.dtypes if d.name != "complex64" and (case.half or d.itemsize >= 8)])
             draws = sample.draws or (None,) * len(sample.shapes)
             if case.op is ops.convert or case.op is ops.pow:
                 draws = (case.draw,) * len(sample.shapes)  # outside their domain NumPy has no one answer

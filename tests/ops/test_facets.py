@@ -46,6 +46,11 @@ def test_every_op_with_bodies_becomes_a_step() -> None:
     assert set(REGIONS) == {ops.loop, ops.while_, ops.cond}
 
 
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "c" in case.kinds])
+def test_every_op_on_complex_numbers_has_a_splitting(name: str) -> None:
+    assert CASES[name].op in splitting, f"give {name} a rule that writes it with real numbers, in fusion/parts"
+
+
 @pytest.mark.parametrize("op", REGIONS, ids=str)
 def test_every_op_with_bodies_has_derivatives(op: Op) -> None:
     assert op in jvp_of_many and op in halving

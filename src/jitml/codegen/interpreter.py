@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 from jitml.errors import LoweringError
 from jitml.fusion.interpret import compile_kernel
 from jitml.fusion.loops import Buffer, Expr, Kernel
-from jitml.fusion.program import Call, Region
+from jitml.fusion.program import Call, Port, Region, seen_as
 from jitml.fusion.sizes import evaluate
 from jitml.ir import ops
 from jitml.ir.ops.random import DISTRIBUTIONS, routine
@@ -35,25 +35,35 @@ def run(program: Program, inputs: Sequence[Array]) -> list[Array]:
     """
     kernels = program.kernels
     arena = np.full(program.arena_size, _GARBAGE, np.uint8)
-    given = [part for x in inputs for part in _parts(x, 2 if np.iscomplexobj(x) else 1)]
-    ports = kernels.ports(kernels.outputs)
-    made = [part for port in ports for part in _parts(garbage(port.buffer), len(port.parts))]
+    entries, ports = kernels.ports(kernels.inputs), kernels.ports(kernels.outputs)
+    given = [part for port, x in zip(entries, inputs, strict=True) for part in _parts(x, port)]
+    made = [part for port in ports for part in _parts(garbage(port.buffer), port)]
     memory = _Memory(program, given, made, arena)
     _Run().program(program, memory)
-    owners = {port.parts[0]: x for port, x in zip(kernels.ports(kernels.inputs), inputs, strict=True)}
+    owners = {port.parts[0]: x for port, x in zip(entries, inputs)}
     results = [
-        owners[kernels.aliases[port.parts[0]]] if port.parts[0] in kernels.aliases else _whole([*map(memory.result, port.parts)])
-        for port in ports
+        owners[kernels.aliases[port.parts[0]]] if port.parts[0] in kernels.aliases else _whole(port, memory) for port in ports
     ]
     return results[:-1] if kernels.measured else results
 
 
-def _parts(x: Array, count: int) -> tuple[Array, ...]:
-    return (x,) if count == 1 else (x.real, x.imag)
+def _parts(x: Array, port: Port) -> tuple[Array, ...]:
+    """An array as the program's buffers: the same memory."""
+    if port.buffer.dtype.kind != "c":
+        return (x,)
+    if len(port.parts) == 2:
+        return x.real, x.imag
+    return (as_strided(x.real, (*x.shape, 2), (*x.strides, x.real.itemsize)),)
 
 
-def _whole(parts: list[Array]) -> Array:
-    return parts[0] if len(parts) == 1 else ops.complex.run(tuple(parts), {})
+def _whole(port: Port, memory: _Memory) -> Array:
+    parts = [memory.result(name) for name in port.parts]
+    if port.buffer.dtype.kind != "c":
+        return parts[0]
+    if len(parts) == 1:
+        parts = [parts[0][..., 0], parts[0][..., 1]]
+    whole: Array = ops.complex.run(tuple(parts), {})
+    return whole
 
 
 class _Run:
@@ -213,7 +223,8 @@ def _random(call: Call, memory: _Memory) -> None:
 
 
 def _host(call: Call, memory: _Memory) -> None:
-    results = call.params["function"].call(*map(memory.whole, call.reads))
+    reads = [seen_as(memory.buffers[name], shape) for name, shape in zip(call.reads, call.params["shapes"], strict=True)]
+    results = call.params["function"].call(*(memory.view(b.name, b) for b in reads))
     for name, result in zip(call.writes, results):
         memory.whole(name)[...] = result
 

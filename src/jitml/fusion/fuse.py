@@ -21,13 +21,12 @@ from jitml.fusion.lower.points import targets
 from jitml.fusion.lower.rolled import NotRolled, roll
 from jitml.fusion.lower.scalars import Scalars
 from jitml.fusion.machine import Machine
-from jitml.fusion.parts import holds_complex, split
 from jitml.fusion.program import Call, Decision, KernelProgram, Step, parted
 from jitml.fusion.readback import read_back
 from jitml.fusion.regions import REGIONS, RegionSite, known_trips
 from jitml.fusion.scalarize import Points, scalarize
 from jitml.fusion.schedule import Nest, all_scalars, write
-from jitml.fusion.signature import Signature
+from jitml.fusion.signature import Signature, over_real_numbers
 from jitml.fusion.sizes import Shape, Sizes, SizeSource, with_sizes
 from jitml.fusion.views import Places, Views
 from jitml.ir import ops
@@ -60,10 +59,8 @@ def fuse(
         strides: input position -> element strides, of inputs that are not C-contiguous; may be negative or 0.
         measure: outputs whose shape depends on values are to be shrunk to their true shape (`KernelProgram.measured`).
     """
-    signature = Signature.of(graph, aliases or {}, strides or {})
-    if holds_complex(graph):
-        graph = tidy(split(graph))
-    aliases = signature.aliases
+    split, signature = over_real_numbers(graph, aliases or {}, strides or {})
+    graph, aliases = graph if split is graph else tidy(split), signature.aliases
     in_place = frozenset(graph.inputs[i] for i in aliases.values())
     graph, flat = behind_checks(expand(read_back(graph, in_place))), dict[Value, Shape]()
     if measure:
@@ -171,12 +168,14 @@ class _Fusion:
             self.extents,
             exact,
             measured,
-            frozenset(
-                [self.names[self.graph.inputs[k]] for k in self.signature.joined_inputs]
-                + [outputs[k] for k in self.signature.joined_outputs]
-            ),
+            self.names_at(self.signature.joined_inputs, outputs, self.signature.joined_outputs),
+            self.names_at(self.signature.packed_inputs, outputs, self.signature.packed_outputs),
             (*grouping.decisions, *self.decisions),
         )
+
+    def names_at(self, inputs: Collection[int], names: Sequence[str], outputs: Collection[int]) -> frozenset[str]:
+        """The names of some inputs and outputs."""
+        return frozenset([self.names[self.graph.inputs[k]] for k in inputs] + [names[k] for k in outputs])
 
     # ------------------------------------------------------------------------------------------------- buffers
 

@@ -26,7 +26,8 @@ class Call:
     `sort`: writes[0] = reads[0] sorted along `axis` by NumPy's `kind` of sort. In both the elements of a row along `axis`
     are neighbours, and row follows row in C order; they may be the same memory.
     A further read of a sort, i64[2], holds how many elements of each row count and how many rows, if that is known only here.
-    `host`: writes = `function`(reads), a `HostFunction`, which may end the program with an error.
+    `host`: writes = `function`(reads), a `HostFunction`, which may end the program with an error. `shapes` are those in which it
+    gets what it reads: a contiguous buffer may have another one.
     `random`: writes[0] = reads[0], a generator's address; writes[1], a row, gets `count` numbers from `routine`, given reads[1:]
     (its limits, and how many numbers are to be drawn where `count` is None).
     `empty`: writes[0] is there, with any contents.
@@ -38,6 +39,11 @@ class Call:
     writes: tuple[str, ...]
     params: Mapping[str, Any]
     sources: tuple[Source, ...] = field(default=(), compare=False)
+
+
+def seen_as(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
+    """A contiguous buffer under another shape."""
+    return buffer if buffer.shape == shape else Buffer(buffer.name, buffer.dtype, shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +133,7 @@ class Port:
     """An array that is handed in or out.
 
     buffer: as the caller sees it. parts: the program's buffers in it: one, or the real and the imaginary part of a complex
-    array, which take turns in its memory.
+    array, which take turns in its memory. A complex array may be one buffer too, of one more axis.
     """
 
     buffer: Buffer
@@ -137,6 +143,11 @@ class Port:
     def joining(cls, re: Buffer, im: str) -> Port:
         strides = None if re.strides is None else tuple(step // 2 for step in re.strides)
         return cls(Buffer(re.name, whole_dtype(re.dtype), re.shape, strides), (re.name, im))
+
+    @classmethod
+    def packing(cls, both: Buffer) -> Port:
+        strides = None if both.strides is None else tuple(step // 2 for step in both.strides[:-1])
+        return cls(Buffer(both.name, whole_dtype(both.dtype), both.shape[:-1], strides), (both.name,))
 
 
 def parted(strides: tuple[int, ...]) -> tuple[int, ...]:
@@ -156,6 +167,7 @@ class KernelProgram:
     extents: of the buffers whose true shape is not that of their memory, the true shape over size variables.
     exact: outputs whose memory has their true shape -> that shape over size variables that inputs hold.
     joined: inputs and outputs that are the real parts of complex arrays, whose imaginary parts follow (`Port`).
+    packed: inputs and outputs that are complex arrays, both parts along a last axis.
     measured: other outputs to be shrunk to their true shape -> for each axis, where its extent stands in the last output, which
     is an array i64 for this purpose only (None: it is the memory's).
     """
@@ -171,6 +183,7 @@ class KernelProgram:
     exact: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
     measured: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     joined: frozenset[str] = frozenset()
+    packed: frozenset[str] = frozenset()
     decisions: tuple[Decision, ...] = field(default=(), compare=False)
 
     def ports(self, names: Sequence[str]) -> tuple[Port, ...]:
@@ -179,7 +192,10 @@ class KernelProgram:
         rest = iter(names)
         for name in rest:
             buffer = self.buffers[name]
-            found.append(Port.joining(buffer, next(rest)) if name in self.joined else Port(buffer, (name,)))
+            if name in self.joined:
+                found.append(Port.joining(buffer, next(rest)))
+            else:
+                found.append(Port.packing(buffer) if name in self.packed else Port(buffer, (name,)))
         return tuple(found)
 
     def table(self) -> dict[str, tuple[int, int]]:

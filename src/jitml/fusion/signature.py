@@ -6,55 +6,68 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jitml.fusion.loops import Buffer
+from jitml.fusion.parts import Form, holds_complex, split_apart
 from jitml.fusion.program import parted
 from jitml.ir.graph import Graph, Value
-from jitml.ir.types import is_complex
 
 
 @dataclass(frozen=True)
 class Signature:
-    """Of a graph whose complex numbers are split: a complex array has two positions, its real part's and the next.
+    """Of a graph over real numbers, in which a complex array may have two positions, its real part's and the next.
 
     aliases: output position -> position of the input whose memory that output must end up in.
     strides: input position -> element strides, of inputs that are not C-contiguous.
     joined_inputs, joined_outputs: positions of the real parts of complex arrays.
+    packed_inputs, packed_outputs: positions of complex arrays with both parts along a last axis.
     """
 
     aliases: Mapping[int, int]
     strides: Mapping[int, tuple[int, ...]]
-    joined_inputs: frozenset[int]
-    joined_outputs: frozenset[int]
-
-    @classmethod
-    def of(cls, graph: Graph, aliases: Mapping[int, int], strides: Mapping[int, tuple[int, ...]]) -> Signature:
-        """The signature of a graph as it will be split; `aliases` and `strides` speak of its positions now."""
-        inputs, outputs = _places(graph.inputs), _places(graph.outputs)
-        return cls(
-            {o: i for k, n in aliases.items() for o, i in zip(outputs[k], inputs[n])},
-            {
-                i: _steps(v, strides.get(n))
-                for n, v in enumerate(graph.inputs)
-                if n in strides or is_complex(v.dtype)
-                for i in inputs[n]
-            },
-            frozenset(places[0] for places in inputs if len(places) == 2),
-            frozenset(places[0] for places in outputs if len(places) == 2),
-        )
+    joined_inputs: frozenset[int] = frozenset()
+    joined_outputs: frozenset[int] = frozenset()
+    packed_inputs: frozenset[int] = frozenset()
+    packed_outputs: frozenset[int] = frozenset()
 
     def is_part(self, output: int) -> bool:
         """Whether an output is a part of a complex array."""
         return output in self.joined_outputs or output - 1 in self.joined_outputs
 
 
-def _places(values: Sequence[Value]) -> list[range]:
-    """The positions of each value's parts."""
+def over_real_numbers(
+    graph: Graph, aliases: Mapping[int, int], strides: Mapping[int, tuple[int, ...]]
+) -> tuple[Graph, Signature]:
+    """The graph without complex numbers, and its signature; `aliases` and `strides` speak of positions in the graph given."""
+    if not holds_complex(graph):
+        return graph, Signature(aliases, strides)
+    made = split_apart(graph, frozenset(aliases.values()), frozenset(aliases))
+    inputs, outputs = _places(made.inputs), _places(made.outputs)
+    steps: dict[int, tuple[int, ...]] = {}
+    for n, (v, form) in enumerate(zip(graph.inputs, made.inputs)):
+        if n in strides or form != "real":
+            steps.update((i, _steps(v, strides.get(n), form)) for i in inputs[n])
+
+    def of_form(form: Form, forms: Sequence[Form], places: Sequence[range]) -> frozenset[int]:
+        return frozenset(place[0] for place, own in zip(places, forms) if own == form)
+
+    return made.graph, Signature(
+        {o: i for k, n in aliases.items() for o, i in zip(outputs[k], inputs[n])},
+        steps,
+        of_form("parts", made.inputs, inputs),
+        of_form("parts", made.outputs, outputs),
+        of_form("packed", made.inputs, inputs),
+        of_form("packed", made.outputs, outputs),
+    )
+
+
+def _places(forms: Sequence[Form]) -> list[range]:
+    """The positions of each array's parts."""
     places: list[range] = []
-    for v in values:
+    for form in forms:
         start = places[-1].stop if places else 0
-        places.append(range(start, start + (2 if is_complex(v.dtype) else 1)))
+        places.append(range(start, start + (2 if form == "parts" else 1)))
     return places
 
 
-def _steps(v: Value, strides: tuple[int, ...] | None) -> tuple[int, ...]:
+def _steps(v: Value, strides: tuple[int, ...] | None, form: Form) -> tuple[int, ...]:
     steps = Buffer("", v.dtype, v.aval.bounds).element_strides if strides is None else strides
-    return parted(steps) if is_complex(v.dtype) else steps
+    return steps if form == "real" else parted(steps) if form == "parts" else (*parted(steps), 1)

@@ -19,6 +19,7 @@ from jitml.numpy import (
     einstein,
     finding,
     flat,
+    fourier,
     index_tricks,
     indexing,
     joining,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 TOPICS = (
     ufuncs, ufunc_methods, complexes, reductions, statistics, products, matrices, einstein, creation, index_tricks, indexing,
-    flat, arrays, selection, finding, sets, reshaping, joining, padding, sorting, rounding, calculus, special, python,
+    flat, arrays, selection, finding, sets, reshaping, joining, padding, sorting, rounding, calculus, fourier, special, python,
 )  # fmt: skip
 
 

@@ -25,7 +25,6 @@ from jitml.numpy.operands import (
     broadcast_value,
     constant,
     present,
-    refuses,
     reshape_value,
     spread_size,
     value_of,
@@ -326,9 +325,3 @@ def _shift_half(direction: int) -> Callable[..., TracedArray]:
 
 implements(np.fft.fftshift)(_shift_half(1))
 implements(np.fft.ifftshift)(_shift_half(-1))
-refuses(
-    *(getattr(np.fft, f"{inverse}{kind}fft{n}") for inverse in ("", "i") for kind in ("", "r") for n in ("", "2", "n")),
-    np.fft.hfft, np.fft.ihfft,
-    because="has complex results, which are not compiled",
-    remedy="Transform outside the jitted function and pass real and imaginary parts in.",
-)  # fmt: skip

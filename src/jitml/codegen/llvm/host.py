@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from jitml.codegen.llvm.kernel import HostStep, Unit
 from jitml.fusion.loops import Buffer, Check, Const
-from jitml.fusion.program import Call
+from jitml.fusion.program import Call, seen_as
 from jitml.ir.ops.host import HostFunction
 from jitml.ir.types import BOOL
 
@@ -18,7 +18,8 @@ from jitml.ir.types import BOOL
 def emit_host(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]) -> list[str]:
     """Append `i64 @symbol(ptr error, ptr buffer...)`; returns the buffers' names in order."""
     function: HostFunction = call.params["function"]
-    reads, writes = ([buffers[name] for name in names] for names in (call.reads, call.writes))
+    reads = [seen_as(buffers[name], shape) for name, shape in zip(call.reads, call.params["shapes"], strict=True)]
+    writes = [buffers[name] for name in call.writes]
     failure = Check(Const(False, BOOL), "RuntimeError", f"{function.name} failed", (), call.sources[0] if call.sources else None)
     number = len(unit.hosts)
     unit.hosts.append(HostStep(function, tuple(reads), tuple(writes), failure))

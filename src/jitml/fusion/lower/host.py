@@ -5,10 +5,17 @@ from __future__ import annotations
 from jitml.fusion.lower.nests import Site, nests
 from jitml.fusion.program import Call
 from jitml.ir import ops
+from jitml.ir.ops.host import HostFunction
 
 
 @nests.rule(ops.host_call, ops.draw)
 def lower_host_call(site: Site) -> None:
+    call_python(site, site.node.params["function"])
+
+
+def call_python(site: Site, function: HostFunction) -> None:
+    """A step that hands whole buffers to Python: those that the node reads, each in the shape it has for the node."""
     source = site.node.source
     reads, writes = (tuple(b.name for b in buffers) for buffers in (site.reads, site.writes))
-    site.steps.append(Call("host", reads, writes, site.node.params, (source,) if source else ()))
+    params = {"function": function, "shapes": tuple(b.shape for b in site.reads)}
+    site.steps.append(Call("host", reads, writes, params, (source,) if source else ()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from jitml.fusion.loops import Store
+from jitml.fusion.lower.host import call_python
 from jitml.fusion.lower.nests import Site, nests
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Call
@@ -30,7 +31,7 @@ def lower_random(site: Site) -> None:
         params = dict(node.params) | {"shape": drawn.shape}
         avals = (node.inputs[0].aval, drawn.aval)
         function = HostFunction(f"{params['distribution']} numbers", partial(ops.random.evaluate, **params), avals, draws=True)
-        site.steps.append(Call("host", reads, (address.name, numbers.name), {"function": function}, site.sources))
+        call_python(site, function)
         return
     count = drawn.size
     if not isinstance(count, int):

@@ -1,47 +1,113 @@
-"""Calls out into Python: they get and give complex arrays, put together from their parts on the way in and taken apart after."""
+"""Calls out into Python, whose arrays are complex.
+
+What is computed is packed for such a call: both parts in one array, along a last axis, which is the memory of a complex array.
+So are results. A mutated input is handed over by parts, which take turns in the caller's memory already.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
-from jitml.fusion.parts.split import Complex, Part, parts_of, splitting
+from jitml.fusion.parts.split import Complex, Part, splitting, unpacked
 from jitml.ir import ops
-from jitml.ir.graph import Node
+from jitml.ir.graph import GraphBuilder, Node, Value
+from jitml.ir.op import active_recorder
+from jitml.ir.ops.complex import whole_dtype
 from jitml.ir.ops.host import HostFunction
 from jitml.ir.types import Aval, is_complex, part_dtype
 
 Array = np.ndarray[Any, Any]
-
-
-def by_parts(function: HostFunction, operands: Sequence[bool]) -> HostFunction:
-    """The same function of real arrays.
-
-    Args:
-        operands: for each of its operands, whether it is complex.
-    """
-
-    def call(*arrays: Array) -> tuple[Array, ...]:
-        given = iter(arrays)
-        whole = [ops.complex.run((next(given), next(given)), {}) if is_whole else next(given) for is_whole in operands]
-        return tuple(part for x in function.call(*whole) for part in _parts(x))
-
-    results = tuple(part for aval in function.results for part in _part_avals(aval))
-    return HostFunction(function.name, call, results, function.draws)
-
-
-def _parts(x: Array) -> tuple[Array, ...]:
-    return (x.real, x.imag) if np.iscomplexobj(x) else (x,)
-
-
-def _part_avals(aval: Aval) -> Iterator[Aval]:
-    yield from [aval.with_dtype(part_dtype(aval.dtype))] * (2 if is_complex(aval.dtype) else 1)
+_Reader = Callable[[Sequence[Array]], Array]
 
 
 @splitting.rule(ops.host_call, ops.draw)
 def split_host_call(node: Node, *operands: Part) -> list[Part]:
-    function = by_parts(node.params["function"], [isinstance(x, Complex) for x in operands])
-    results = iter(node.op(*(part for x in operands for part in parts_of(x)), function=function))
-    return [Complex(next(results), next(results)) if is_complex(v.dtype) else next(results) for v in node.outputs]
+    return call_by_parts(node, node.params["function"], operands)
+
+
+@splitting.rule(ops.fft, ops.rfft, ops.irfft)
+def split_library_call(node: Node, *operands: Part) -> list[Part]:
+    """What NumPy's own routine does best."""
+    evaluate = partial(node.op.evaluate, **node.params)
+    results = tuple(v.aval for v in node.outputs)
+    function = HostFunction(f"np.fft.{node.op.name}", lambda *arrays: (evaluate(*arrays),), results)
+    return call_by_parts(node, function, operands)
+
+
+def call_by_parts(node: Node, function: HostFunction, operands: Sequence[Part]) -> list[Part]:
+    """Call a function of complex arrays; its results."""
+    given: list[Value] = []
+    readers: list[_Reader] = []
+    for x in operands:
+        values, read = _handed_over(x)
+        readers.append(_at(slice(len(given), len(given) + len(values)), read))
+        given += values
+
+    def call(*arrays: Array) -> tuple[Array, ...]:
+        return tuple(map(_packed, function.call(*(read(arrays) for read in readers))))
+
+    results = tuple(map(_packed_aval, function.results))
+    by_parts = HostFunction(
+        function.name, call, results, draws=function.draws, makes=function.makes, postpones=function.postpones
+    )
+    op = ops.draw if node.op is ops.draw else ops.host_call
+    found = op(*given, function=by_parts)
+    return [unpacked(x) if is_complex(aval.dtype) else x for x, aval in zip(found, function.results)]
+
+
+def _handed_over(x: Part) -> tuple[list[Value], _Reader]:
+    """An operand as the values that hold it, and how to make an array of theirs."""
+    if isinstance(x, Value):
+        return [x], _as_it_is
+    builder = active_recorder()
+    assert isinstance(builder, GraphBuilder)
+    if x.packed is None and builder.maker(x.re) is None and builder.maker(x.im) is None:
+        return [x.re, x.im], _joined
+    return [_pack(x) if x.packed is None else x.packed], _whole
+
+
+def _at(where: slice, read: _Reader) -> _Reader:
+    return lambda arrays: read(arrays[where])
+
+
+def _as_it_is(arrays: Sequence[Array]) -> Array:
+    return arrays[0]
+
+
+def _whole(arrays: Sequence[Array]) -> Array:
+    """A packed array as a complex one: the same memory."""
+    (packed,) = arrays
+    whole: Array = packed.view(whole_dtype(packed.dtype))[..., 0]
+    return whole
+
+
+def _joined(arrays: Sequence[Array]) -> Array:
+    """Two parts as a complex array: the same memory, if they take turns in it."""
+    re, im = arrays
+    dtype = whole_dtype(re.dtype)
+    apart = im.__array_interface__["data"][0] - re.__array_interface__["data"][0]
+    if apart == re.itemsize and re.strides == im.strides and all(s % dtype.itemsize == 0 for s in re.strides) and re.size:
+        return as_strided(re, (*re.shape, 2), (*re.strides, re.itemsize)).view(dtype)[..., 0]
+    joined: Array = ops.complex.run((re, im), {})
+    return joined
+
+
+def _packed(x: Array) -> Array:
+    if not np.iscomplexobj(x):
+        return x
+    return np.ascontiguousarray(x)[..., None].view(part_dtype(x.dtype)).reshape(*x.shape, 2)
+
+
+def _packed_aval(aval: Aval) -> Aval:
+    return Aval((*aval.shape, 2), part_dtype(aval.dtype)) if is_complex(aval.dtype) else aval
+
+
+def _pack(x: Complex) -> Value:
+    parts = [ops.reshape(part, shape=(*part.shape, 1)) for part in (x.re, x.im)]
+    packed: Value = ops.concat(*parts, axis=x.ndim)
+    return packed

@@ -32,6 +32,12 @@ def split_full(node: Node) -> Complex:
     return Complex(ops.full(value=number.real, shape=shape, dtype=dtype), ops.full(value=number.imag, shape=shape, dtype=dtype))
 
 
+@splitting.rule(ops.empty)
+def split_empty(node: Node) -> Complex:
+    params = {**node.params, "dtype": part_dtype(node.params["dtype"])}
+    return Complex(ops.empty(**params), ops.empty(**params))
+
+
 @splitting.rule(ops.array)
 def split_array(node: Node) -> Complex:
     dtype = part_dtype(node.params["dtype"])

@@ -4,6 +4,7 @@ from jitml.ir.ops.calls import *  # noqa: F403
 from jitml.ir.ops.complex import *  # noqa: F403
 from jitml.ir.ops.contraction import *  # noqa: F403
 from jitml.ir.ops.dynamic import *  # noqa: F403
+from jitml.ir.ops.fourier import *  # noqa: F403
 from jitml.ir.ops.host import *  # noqa: F403
 from jitml.ir.ops.index_maps import *  # noqa: F403
 from jitml.ir.ops.indexed import *  # noqa: F403
