@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from jitml.autograd.halves import Halves, halve
 from jitml.autograd.jvp import push
@@ -16,6 +17,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.passes.bodies import everywhere
 from jitml.ir.passes.dce import eliminate_dead
+from jitml.ir.passes.invariant import hoist_invariants
 from jitml.ir.passes.trim import trim_regions
 
 
@@ -67,7 +69,7 @@ def split(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Split
     b = GraphBuilder()
     values, tangents = push(b, _trimmed(graph), wrt)
     moving = tuple(i for i, t in enumerate(tangents[:results]) if t is not None)
-    derivative = _trimmed(b.build([*values, *(t for t in tangents[:results] if t is not None)]))
+    derivative = _hoisted(_trimmed(b.build([*values, *(t for t in tangents[:results] if t is not None)])))
     halves = halve(derivative, derivative.inputs[len(graph.inputs) :])
     outputs, moved = halves.outputs[: len(values)], halves.outputs[len(values) :]
     again, residuals = _residuals(halves, moved)
@@ -115,6 +117,20 @@ def _trimmed(graph: Graph) -> Graph:
     if not any(node.bodies for node in graph.nodes):
         return graph
     return everywhere(eliminate_dead)(everywhere(trim_regions)(everywhere(eliminate_dead)(graph)))
+
+
+def _hoisted(graph: Graph) -> Graph:
+    """Regions that have done outside what is the same in every iteration, if its result is no larger than its operands.
+
+    The cotangent of a diagonal then becomes a matrix once, and not in each iteration.
+    """
+
+    def is_worth(node: Node) -> bool:
+        return bool(node.inputs) and sum(v.capacity for v in node.outputs) <= max(v.capacity for v in node.inputs)
+
+    if not any(node.bodies for node in graph.nodes):
+        return graph
+    return _trimmed(everywhere(partial(hoist_invariants, is_worth=is_worth))(graph))
 
 
 def _residuals(halves: Halves, moved: Sequence[Value]) -> tuple[list[Node], list[Value]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from jitml.ir import ops
@@ -18,12 +19,16 @@ _LIGHT = {
 }
 
 
-def hoist_invariants(graph: Graph) -> Graph:
+def hoist_invariants(graph: Graph, is_worth: Callable[[Node], bool] | None = None) -> Graph:
     """Compute before a loop what is the same in every iteration, where that takes work and cannot fail.
 
     Index maps and light arithmetic stay with their users, which compute them for nothing while they read; what is heavy
     moves out with all that it needs. It may be computed in vain for a loop that never runs.
+
+    Args:
+        is_worth: what counts as heavy instead.
     """
+    is_worth = is_worth or _is_heavy
     if not any(node.bodies for node in graph.nodes):
         return graph
 
@@ -31,19 +36,19 @@ def hoist_invariants(graph: Graph) -> Graph:
         if node.op not in (ops.loop, ops.while_):
             return None
         parts = Parts.of(node)
-        moved = _moved(parts)
+        moved = _moved(parts, is_worth)
         if not moved:
             return None
         outside = dict(zip(parts.inputs(parts.body)[1], parts.captured, strict=True))
         for inner in moved:
             results = inner.op(*(outside[v] for v in inner.inputs), **inner.params)
             outside |= zip(inner.outputs, results if isinstance(results, tuple) else (results,), strict=True)
-        return _without(parts, moved, outside).record()
+        return _without(parts, [inner for inner in moved if is_worth(inner)], outside).record()
 
     return sweep(graph, visit)
 
 
-def _moved(parts: Parts) -> list[Node]:
+def _moved(parts: Parts, is_worth: Callable[[Node], bool]) -> list[Node]:
     """The nodes of the body that go before the loop, in order."""
     body = parts.body
     invariant = set(parts.inputs(body)[1])
@@ -62,7 +67,7 @@ def _moved(parts: Parts) -> list[Node]:
             continue
         seen.add(v)
         node = candidates[v]
-        if _is_heavy(node):
+        if is_worth(node):
             _take(node, candidates, moved)
         else:
             wanted += node.inputs
@@ -94,12 +99,12 @@ def _is_heavy(node: Node) -> bool:
     return True
 
 
-def _without(parts: Parts, moved: list[Node], outside: dict[Value, Value]) -> Parts:
-    """The loop with the heavy ones of the moved nodes taken from its body, which captures what it uses of their results."""
-    body, gone = parts.body, {node for node in moved if _is_heavy(node)}
+def _without(parts: Parts, heavy: list[Node], outside: dict[Value, Value]) -> Parts:
+    """The loop with some of the moved nodes taken from its body, which captures what it uses of their results."""
+    body, gone = parts.body, set(heavy)
     rest = eliminate_dead(replace(body, nodes=tuple(node for node in body.nodes if node not in gone)))
     used = {v for node in rest.nodes for v in node.inputs} | set(body.outputs)
-    new = [v for node in moved if node in gone for v in node.outputs if v in used]
+    new = [v for node in heavy for v in node.outputs if v in used]
     unused = [Value(v.aval) for v in new]
     bodies = {name: rebuilt(other, (*other.inputs, *unused), other.outputs) for name, other in parts.bodies.items()}
     bodies["body"] = rebuilt(rest, (*body.inputs, *new), body.outputs)
