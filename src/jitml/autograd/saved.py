@@ -28,7 +28,9 @@ _COPIES = frozenset({ops.update_slice, ops.concat})  # index maps that are more 
 
 
 def is_light(node: Node) -> bool:
-    """Whether repeating a node costs less than reading its result."""
+    """Whether repeating a node costs less than reading its result, or has been asked for."""
+    if node.bodies:
+        return bool(node.params.get("repeat"))
     if node.op.is_pointwise and not node.output.ndim and not is_float(node.output.dtype):
         return True  # places and conditions
     return node.op in _LIGHT or (node.op.family == "index_maps" and node.op not in _COPIES)
@@ -46,10 +48,19 @@ class Kept:
     saved: Sequence[Value]
     steps: Sequence[Value | Node]
 
+    @property
+    def nbytes(self) -> int:
+        return sum(v.aval.nbytes for v in self.saved)
 
-def choose(halves: Halves, outputs: Iterable[Value], free: Collection[Value]) -> Kept:
-    """What to save so that the linear half can make `outputs`; `free` are known values that will be there anyway."""
-    return _Choice(halves, free).made(halves.read(outputs))
+
+def choose(halves: Halves, outputs: Iterable[Value], free: Collection[Value], *, repeat: bool = False) -> Kept:
+    """What to save so that the linear half can make `outputs`.
+
+    Args:
+        free: known values that will be there anyway.
+        repeat: regions may be run again, if what they need is smaller than what they would save.
+    """
+    return _Choice(halves, free, repeat).made(halves.read(outputs))
 
 
 def where(values: Sequence[Value], flags: Sequence[bool], wanted: bool) -> list[Value]:
@@ -90,9 +101,16 @@ def _within(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
     return (*inputs[: len(inputs) - len(starts)], *kept)
 
 
+def _acts(node: Node) -> bool:
+    """Whether running a node twice is not running it once: it calls out, or draws."""
+    if node.bodies:
+        return any(_acts(inner) for body in node.bodies.values() for inner in body.nodes)
+    return node.op.has_effect and node.op is not ops.check
+
+
 class _Choice:
-    def __init__(self, halves: Halves, free: Collection[Value]) -> None:
-        self.halves, self.free = halves, free
+    def __init__(self, halves: Halves, free: Collection[Value], repeat: bool) -> None:
+        self.halves, self.free, self.repeat = halves, free, repeat
         self.nodes = halves.known.nodes
         self.makers = {v: node for node in self.nodes for v in node.outputs}
         self.binders = {node.params["sym"]: node for node in self.nodes if node.op is ops.bind}
@@ -101,7 +119,7 @@ class _Choice:
         syms = {sym for node in self.halves.linear for sym in node.syms}
         had = set(self.free)
         for node in self.nodes:
-            if is_light(node) and had.issuperset(self.operands(node)):
+            if self.may_repeat(node) and had.issuperset(self.operands(node)):
                 had.update(node.outputs)
         wanted = list(dict.fromkeys([*wanted, *self.sizes(self.behind(wanted))]))
         saved = minimum_cut(
@@ -121,7 +139,10 @@ class _Choice:
         return Kept(saved, self.ordered(saved, remade))
 
     def is_light(self, v: Value) -> bool:
-        return v in self.makers and is_light(self.makers[v])
+        return v in self.makers and self.may_repeat(self.makers[v])
+
+    def may_repeat(self, node: Node) -> bool:
+        return is_light(node) or (self.repeat and bool(node.bodies) and not _acts(node))
 
     def operands(self, node: Node) -> list[Value]:
         """What a node needs: its inputs, and the values of its sizes."""

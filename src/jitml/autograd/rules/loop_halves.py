@@ -9,10 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from jitml.autograd.counters import Counter, counters, is_number, limits_here
 from jitml.autograd.halves import halve, halving, reached
 from jitml.autograd.saved import Kept, choose, replay, values_read, where
+from jitml.autograd.segments import best_length, segmented
 from jitml.config import CONFIG
 from jitml.ir import ops
 from jitml.ir.dims import Sym
@@ -20,6 +22,9 @@ from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
 from jitml.ir.passes.bodies import Parts, rebuilt
 from jitml.ir.types import I64, Aval
+
+# Regions inside a loop that would save more than this, over all iterations, are run again instead.
+REPEAT_BYTES = 64 << 20
 
 Parted = tuple[Sequence[Value], Node]
 
@@ -30,15 +35,19 @@ def halve_loop(node: Node, tangents: Collection[Value]) -> Parted:
     body = _Body(parts, tangents)
     (trip,) = parts.head
     body.index = body.halves.inputs[0]
-    kept = body.choose()
-    longest, most = _longest(trip, parts.body), _affordable(kept)
+    longest = _longest(trip, parts.body)
+    kept = body.choose(longest)
+    most = _affordable(kept)
+    if longest > most and (length := body.segment(longest, kept)) is not None:
+        return halve_loop(segmented(node, longest, length), tangents)
     if longest > most:
         trip, longest = _checked(trip, ops.le(trip, most), trip, most), most
     stacks = body.saving(kept, longest, body.index)
     forward = body.forward((body.index,))
     carried, captured = body.known(parts.carried, parts.captured)
     operands = (*carried, *(stack.room() for stack in stacks), *captured)
-    results = ops.loop(trip, *operands, body=forward, carried=len(forward.outputs))
+    repeat = {"repeat": True} if node.params.get("repeat") else {}
+    results = ops.loop(trip, *operands, body=forward, carried=len(forward.outputs), **repeat)
     linear = body.linear_loop(trip, longest, kept, results[len(carried) :])
     return body.results(results, linear.outputs), linear
 
@@ -51,7 +60,7 @@ def halve_while(node: Node, tangents: Collection[Value]) -> Parted:
     from_zero = next((c.position for c in body.counters if c.step == 1 and c.end is not None and is_number(c.start, 0)), None)
     known = body.halves.known
     body.index = known.add_input(Aval((), I64)) if from_zero is None else body.carried[from_zero]
-    kept = body.choose()
+    kept = body.choose(_longest_while(body.counters))
     longest = min(_affordable(kept), _longest_while(body.counters))
     carried, captured = body.known(parts.carried, parts.captured)
     more: list[tuple[Value, Value]] = []
@@ -74,7 +83,7 @@ def halve_while(node: Node, tangents: Collection[Value]) -> Parted:
 
 def _affordable(kept: Kept) -> int:
     """How many iterations may save, where their number has no limit."""
-    return max(1, CONFIG.saved_bytes // max(1, sum(v.aval.nbytes for v in kept.saved)))
+    return max(1, CONFIG.saved_bytes // max(1, kept.nbytes))
 
 
 def _checked(x: Value, ok: Value, *values: Value | int) -> Value:
@@ -117,10 +126,28 @@ class _Body:
     def moving(self, carried: Sequence[Value], captured: Sequence[Value]) -> tuple[list[Value], list[Value]]:
         return where(carried, self.moves, True), where(captured, self.holds, True)
 
-    def choose(self) -> Kept:
+    def choose(self, longest: int) -> Kept:
+        """What an iteration saves, of at most so many.
+
+        A region inside saves what it needs itself, unless that comes to much: then it is run again, if that needs less.
+        """
         counted = (self.halves.inputs[counter.position] for counter in self.counters)
         free = {self.index, *counted, *where(self.captured, self.holds, False)}
-        return choose(self.halves, where(self.outputs, self.moves, True), free)
+        outputs = where(self.outputs, self.moves, True)
+        kept = choose(self.halves, outputs, free)
+        if longest * kept.nbytes > REPEAT_BYTES:
+            other = choose(self.halves, outputs, free, repeat=True)
+            kept = other if 2 * other.nbytes < kept.nbytes else kept
+        return kept
+
+    def segment(self, trips: int, kept: Kept) -> int | None:
+        """The length of segments that would do for a loop of known length; None if segments do not help."""
+        if not is_number(self.parts.head[0]):
+            return None
+        state = sum(v.aval.nbytes for v in where(self.carried, self.moves, False))
+        length = best_length(trips, state, kept.nbytes)
+        needed = ceil(trips / length) * state + length * kept.nbytes
+        return length if 1 < length < trips and 2 * needed < trips * kept.nbytes else None
 
     def saving(self, kept: Kept, length: int, place: Value) -> Sequence[_Stack]:
         """Record what an iteration writes to the stacks, which are inputs of the known half."""

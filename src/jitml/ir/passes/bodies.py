@@ -64,7 +64,7 @@ class Parts:
 
     def record(self) -> tuple[Value, ...]:
         """Record the region; returns its results."""
-        params: dict[str, Any] = dict(self.bodies)
+        params: dict[str, Any] = {**self.node.params, **self.bodies}
         if self.node.op is not ops.cond:
             params["carried"] = len(self.carried)
         results: tuple[Value, ...] = self.node.op(*self.head, *self.carried, *self.captured, **params)
