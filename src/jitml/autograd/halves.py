@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from jitml.autograd.light import is_light
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import RuleTable, recording
@@ -44,18 +45,24 @@ class Halves:
         return list(dict.fromkeys([*(v for v in values if v not in self.tangents), *(binders[sym] for sym in syms)]))
 
 
-# Of a region that tangents reach, its inputs replaced by values of the halves, and the tangents so far -> what stands for
-# its results, and the linear node. Records the known half.
-Halve = Callable[[Node, Collection[Value]], tuple[Sequence[Value], Node]]
+# Of a region that tangents reach, its inputs replaced by values of the halves, the tangents so far, and the known values that
+# the linear half may read for little (None: all) -> what stands for its results, and the linear node. Records the known half.
+Halve = Callable[[Node, Collection[Value], Collection[Value] | None], tuple[Sequence[Value], Node]]
 
 halving: RuleTable[Halve] = RuleTable("halving", "autograd/rules")
 
 
-def halve(graph: Graph, moving: Collection[Value]) -> Halves:
-    """Split a graph by what depends on the inputs `moving`."""
+def halve(graph: Graph, moving: Collection[Value], cheap: Collection[Value] | None = None) -> Halves:
+    """Split a graph by what depends on the inputs `moving`.
+
+    Args:
+        cheap: the inputs that the linear half may read for little, as what is easily made of them; None: it may read anything.
+            Of other values each iteration of a loop around saves a copy.
+    """
     known = GraphBuilder()
     env = {v: Value(v.aval) if v in moving else known.add_input(v.aval) for v in graph.inputs}
     tangents = {env[v] for v in moving}
+    readable = None if cheap is None else {env[v] for v in cheap}
     linear: list[Node] = []
     with recording(known):
         for node in graph.nodes:
@@ -63,9 +70,11 @@ def halve(graph: Graph, moving: Collection[Value]) -> Halves:
             outs: Sequence[Value]
             if tangents.isdisjoint(here.inputs):
                 outs = known.emit(node.op, here.inputs, node.params, tuple(v.aval for v in node.outputs), node.source)
+                if readable is not None and is_light(node) and readable.issuperset(here.inputs):
+                    readable.update(outs)
             elif node.bodies:
                 with known.at(node.source):
-                    outs, linear_node = halving[node.op](here, tangents)
+                    outs, linear_node = halving[node.op](here, tangents, readable)
                 linear.append(linear_node)
                 tangents.update(linear_node.outputs)
             else:

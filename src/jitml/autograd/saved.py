@@ -13,27 +13,11 @@ from dataclasses import dataclass
 from jitml.autograd.counters import limits_here
 from jitml.autograd.cut import minimum_cut
 from jitml.autograd.halves import Halves
+from jitml.autograd.light import is_light
 from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import GraphBuilder, Node, Value
 from jitml.ir.types import is_float
-
-_LIGHT = frozenset({
-    ops.add, ops.sub, ops.mul, ops.neg, ops.abs, ops.sign, ops.copysign, ops.maximum, ops.minimum, ops.select, ops.convert,
-    ops.lt, ops.le, ops.gt, ops.ge, ops.eq, ops.ne, ops.bit_and, ops.bit_or, ops.bit_xor, ops.bit_not,
-    ops.isnan, ops.isinf, ops.isfinite, ops.floor, ops.ceil, ops.trunc, ops.rint, ops.stop_gradient,
-    ops.dynamic_slice, ops.gather, ops.resize, ops.check,
-})  # fmt: skip
-_COPIES = frozenset({ops.update_slice, ops.concat})  # index maps that are more than a way to read
-
-
-def is_light(node: Node) -> bool:
-    """Whether repeating a node costs less than reading its result, or has been asked for."""
-    if node.bodies:
-        return bool(node.params.get("repeat"))
-    if node.op.is_pointwise and not node.output.ndim and not is_float(node.output.dtype):
-        return True  # places and conditions
-    return node.op in _LIGHT or (node.op.family == "index_maps" and node.op not in _COPIES)
 
 
 @dataclass(frozen=True)
@@ -53,14 +37,29 @@ class Kept:
         return sum(v.aval.nbytes for v in self.saved)
 
 
-def choose(halves: Halves, outputs: Iterable[Value], free: Collection[Value], *, repeat: bool = False) -> Kept:
+def choose(
+    halves: Halves,
+    outputs: Iterable[Value],
+    free: Collection[Value],
+    *,
+    around: Collection[Value] = (),
+    times: int = 1,
+    repeat: bool = False,
+) -> Kept:
     """What to save so that the linear half can make `outputs`.
 
     Args:
         free: known values that will be there anyway.
+        around: known values that the linear half may have instead of what is made of them; once for all iterations.
+        times: how many iterations there are.
         repeat: regions may be run again, if what they need is smaller than what they would save.
     """
-    return _Choice(halves, free, repeat).made(halves.read(outputs))
+
+    def cost(v: Value) -> float:
+        return v.aval.nbytes / times if v in around else v.aval.nbytes
+
+    kept = _Choice(halves, free, cost, repeat).made(halves.read(outputs))
+    return Kept([v for v in kept.saved if v not in around], [step for step in kept.steps if step not in around])
 
 
 def where(values: Sequence[Value], flags: Sequence[bool], wanted: bool) -> list[Value]:
@@ -73,13 +72,29 @@ def values_read(halves: Halves, kept: Kept, outputs: Iterable[Value]) -> set[Val
     return {v for node in nodes for v in node.inputs} | set(outputs)
 
 
-def replay(b: GraphBuilder, halves: Halves, kept: Kept, env: dict[Value, Value], get: Callable[[Value], Value]) -> None:
-    """Record the linear half, and before it what it computes again; `get` records the reading of a saved value."""
+def replay(
+    b: GraphBuilder,
+    halves: Halves,
+    kept: Kept,
+    env: dict[Value, Value],
+    get: Callable[[Value], Value],
+    around: Collection[Value] = (),
+) -> None:
+    """Record the linear half, and before it what it computes again.
+
+    Args:
+        get: records the reading of a saved value.
+        around: values that may have been saved further out.
+    """
+    restored = {*kept.saved, *around}
     for step in (*kept.steps, *halves.linear):
         if isinstance(step, Value):
             env[step] = get(step)
         else:
-            inputs = _within(step, tuple(env[v] for v in step.inputs))
+            inputs = tuple(env[v] for v in step.inputs)
+            if not restored.isdisjoint(step.inputs):
+                inputs = _within(step, inputs)
+                restored.update(v for v in step.outputs if not is_float(v.dtype))
             outs = b.emit(step.op, inputs, step.params, tuple(v.aval for v in step.outputs), step.source)
             env.update(zip(step.outputs, outs, strict=True))
 
@@ -109,8 +124,8 @@ def _acts(node: Node) -> bool:
 
 
 class _Choice:
-    def __init__(self, halves: Halves, free: Collection[Value], repeat: bool) -> None:
-        self.halves, self.free, self.repeat = halves, free, repeat
+    def __init__(self, halves: Halves, free: Collection[Value], cost: Callable[[Value], float], repeat: bool) -> None:
+        self.halves, self.free, self.cost, self.repeat = halves, free, cost, repeat
         self.nodes = halves.known.nodes
         self.makers = {v: node for node in self.nodes for v in node.outputs}
         self.binders = {node.params["sym"]: node for node in self.nodes if node.op is ops.bind}
@@ -125,7 +140,7 @@ class _Choice:
         saved = minimum_cut(
             [v for v in wanted if v not in had],
             lambda v: [u for u in self.operands(self.makers[v]) if u not in had] if self.is_light(v) else None,
-            lambda v: v.aval.nbytes,
+            self.cost,
         )
         remade: set[Node] = set()
         for v in self.behind(wanted, saved):

@@ -16,27 +16,33 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.dims import Sym, resolve
 from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.in_place import UPDATES, Owned, in_place, is_copied
 from jitml.ir.op import Op
+from jitml.ir.ops.indexed import COMBINE
 from jitml.ir.types import DTYPES
 
 Array = np.ndarray[Any, Any]
 Run = Callable[..., Sequence[Array]]
 
-_known: WeakKeyDictionary[Graph, Run] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Graph, dict[Owned, Run]] = WeakKeyDictionary()
 
 
-def straight(graph: Graph) -> Run:
+def straight(graph: Graph, owned: Owned = frozenset()) -> Run:
     """The graph as a function of arrays, one for each input; made once per graph.
 
     Its results may be inputs, constants, or views of either: whoever hands them out copies them.
+
+    Args:
+        owned: the inputs that it may write to.
 
     >>> from jitml.ir.parser import parse
     >>> straight(parse("graph(a: f64[2]) { b: f64[2] = exp a; return b }"))(np.zeros(2))
     (array([1., 1.]),)
     """
-    if graph not in _known:
-        _known[graph] = _Writer(graph).function()
-    return _known[graph]
+    runs = _known.setdefault(graph, {})
+    if owned not in runs:
+        runs[owned] = _Writer(graph, owned).function()
+    return runs[owned]
 
 
 # What a call costs beside the arithmetic is mostly Python around it: these go to NumPy by the shortest way.
@@ -53,8 +59,8 @@ _REDUCE: dict[Op, np.ufunc] = {
 class _Writer:
     """Writes the source of one graph."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, owned: Owned) -> None:
+        self.graph, self.in_place = graph, in_place(graph, owned)
         self.lines: list[str] = []
         self.names: dict[str, Any] = {}
         self.code: dict[Value, str] = {v: f"a{n}" for n, v in enumerate(graph.inputs)}
@@ -112,7 +118,7 @@ class _Writer:
     def _node(self, node: Node) -> None:
         if node.op is ops.bind:
             self._bind(node)
-        elif node.syms:
+        elif node.syms and not (node.op is ops.dynamic_update_slice and set(node.params["step"]) <= {1}):
             self._sized(node)
         elif node.op in _WRITERS:
             _WRITERS[node.op](self, node)
@@ -233,8 +239,44 @@ def _dot(w: _Writer, node: Node) -> None:
         w._set(node.output, f"{w._name(np.dot)}({left}, {right})")
 
 
+def _empty(w: _Writer, node: Node) -> None:
+    w._set(node.output, f"{w._name(np.empty)}({node.output.shape}, {w._name(node.output.dtype)})")
+
+
+def _update(w: _Writer, node: Node) -> None:
+    """`x[place] = v`, into `x` itself if nobody else sees it."""
+    if not node.output.ndim:
+        w._call(node)
+        return
+    x, v, *starts = map(w._whole, node.inputs)
+    w._set(node.output, x if node in w.in_place.updates else f"{x}.copy()")
+    x = w.code[node.output]
+    if node.op is ops.update_slice:
+        p, shape = node.params, node.inputs[1].shape
+        place = w._name(tuple(slice(a, a + n * s, s) for a, n, s in zip(p["start"], shape, p["step"])))
+    elif node.op is ops.dynamic_update_slice:
+        ends = (f"{a}+({v}.shape[{k}]-1)*{s}+1" for k, (a, s) in enumerate(zip(starts, node.params["step"])))
+        place = ", ".join(f"{a}:{end}:{s}" for a, end, s in zip(starts, ends, node.params["step"]))
+    else:
+        place = ", ".join([":"] * node.params["axis"] + starts)
+        combine = node.params["combine"]
+        if combine != "set":
+            at = w._name(COMBINE[combine].at)
+            w.lines.append(f"{at}({x}, ({', '.join(['slice(None)'] * node.params['axis'] + starts)},), {v})")
+            return
+    w.lines.append(f"{x}[{place}] = {v}")
+
+
+def _window(w: _Writer, node: Node) -> None:
+    x, *starts = map(w._whole, node.inputs)
+    sizes, step = node.params["sizes"], node.params["step"]
+    place = ", ".join(f"{a}:{a}+{(n - 1) * s + 1}:{s}" if n else ":0" for a, n, s in zip(starts, sizes, step))
+    w._set(node.output, f"{x}[{place}]{'.copy()' if is_copied(node) else ''}")
+
+
 def _loop(w: _Writer, node: Node) -> None:
-    body, carried = w._name(straight(node.params["body"])), node.params["carried"]
+    given = frozenset(k + 1 for k in w.in_place.given[node])
+    body, carried = w._name(straight(node.params["body"], given)), node.params["carried"]
     trip, *operands = map(w._whole, node.inputs)
     state = _state(w, node, operands[:carried])
     arguments = ", ".join([f"{w._name(np.int64)}(i)", *_held(w, node), *operands[carried:]])
@@ -242,7 +284,7 @@ def _loop(w: _Writer, node: Node) -> None:
 
 
 def _while(w: _Writer, node: Node) -> None:
-    test, body = (w._name(straight(node.params[name])) for name in ("test", "body"))
+    test, body = w._name(straight(node.params["test"])), w._name(straight(node.params["body"], w.in_place.given[node]))
     carried = node.params["carried"]
     operands = [w._whole(v) for v in node.inputs]
     state = _state(w, node, operands[:carried])
@@ -251,7 +293,7 @@ def _while(w: _Writer, node: Node) -> None:
 
 
 def _cond(w: _Writer, node: Node) -> None:
-    then, orelse = (w._name(straight(node.params[name])) for name in ("then", "orelse"))
+    then, orelse = (w._name(straight(node.params[name], w.in_place.given[node])) for name in ("then", "orelse"))
     which, *operands = map(w._whole, node.inputs)
     arguments = ", ".join(operands)
     for v in node.outputs:
@@ -262,8 +304,9 @@ def _cond(w: _Writer, node: Node) -> None:
 
 def _state(w: _Writer, node: Node, initial: Sequence[str]) -> str:
     """Variables for what is carried, set; as the target of an assignment."""
-    for v, x in zip(node.outputs, initial):
-        w._set(v, x)
+    copied = w.in_place.given[node] - w.in_place.moved[node]
+    for k, (v, x) in enumerate(zip(node.outputs, initial)):
+        w._set(v, f"{x}.copy()" if k in copied else x)
     return "".join(f"{name}, " for name in _held(w, node)) or "_ "
 
 
@@ -283,6 +326,9 @@ _WRITERS: dict[Op, Callable[[_Writer, Node], None]] = {
     ops.gather: _gather,
     ops.concat: _concat,
     ops.dot_general: _dot,
+    ops.empty: _empty,
+    **dict.fromkeys(UPDATES, _update),
+    ops.dynamic_slice: _window,
     ops.loop: _loop,
     ops.while_: _while,
     ops.cond: _cond,

@@ -133,12 +133,14 @@ def executed(traced: Traced) -> Execute:
     graph = eliminate_dead(traced.graph)
     dtypes = [v.dtype for v in graph.inputs]
     run: Run | None = None
+    # A loop is long enough to be worth it at once; and only there does it write in place.
+    first = 1 if any(node.bodies for node in graph.nodes) else 2
     calls = 0
 
     def execute(*inputs: Any) -> Sequence[Array]:
         nonlocal run, calls
         calls += 1
-        if calls == 2:
+        if run is None and calls >= first:
             run = straight(run_passes(graph))
         arrays = [np.asarray(x, dtype) for x, dtype in zip(inputs, dtypes)]
         with np.errstate(all="ignore"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
-from jitml.autograd.halves import halve, halving
-from jitml.autograd.saved import choose, replay, values_read, where
+from jitml.autograd.halves import Halves, halve, halving
+from jitml.autograd.saved import Kept, choose, replay, values_read, where
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
@@ -17,13 +17,21 @@ Parted = tuple[Sequence[Value], Node]
 
 
 @halving.rule(ops.cond)
-def halve_cond(node: Node, tangents: Collection[Value]) -> Parted:
+def halve_cond(node: Node, tangents: Collection[Value], cheap: Collection[Value] | None) -> Parted:
     parts = Parts.of(node)
     (which,) = parts.head
     holds = [v in tangents for v in parts.captured]
-    halves = {name: halve(body, where(body.inputs, holds, True)) for name, body in parts.bodies.items()}
+    dear = [cheap is not None and v not in tangents and v not in cheap for v in parts.captured]
+    halves: dict[str, Halves] = {}
+    for name, body in parts.bodies.items():
+        readable = [v for v, d, h in zip(body.inputs, dear, holds) if not d and not h]
+        halves[name] = halve(body, where(body.inputs, holds, True), None if cheap is None else readable)
     moves = [any(h.outputs[k] in h.tangents for h in halves.values()) for k in range(len(node.outputs))]
-    kept = {name: choose(h, where(h.outputs, moves, True), where(h.inputs, holds, False)) for name, h in halves.items()}
+    kept: dict[str, Kept] = {}
+    for name, h in halves.items():
+        around = where(h.inputs, dear, True)
+        free = set(where(h.inputs, holds, False)).difference(around)
+        kept[name] = choose(h, where(h.outputs, moves, True), free, around=around)
     slots, places = _shared_slots({name: [_slot(v) for v in k.saved] for name, k in kept.items()})
 
     forward: dict[str, Graph] = {}
@@ -32,11 +40,11 @@ def halve_cond(node: Node, tangents: Collection[Value]) -> Parted:
             filled = {place: _put(v) for v, place in zip(kept[name].saved, places[name])}
             saved = [filled[k] if k in filled else _blank(aval) for k, aval in enumerate(slots)]
         forward[name] = h.known.build([*where(h.outputs, moves, False), *saved])
-    around = where(parts.captured, holds, False)
-    results = ops.cond(which, *around, then=forward["then"], orelse=forward["orelse"])
+    captured = where(parts.captured, holds, False)
+    results = ops.cond(which, *captured, then=forward["then"], orelse=forward["orelse"])
     n = len(results) - len(slots)
 
-    used = [False] * len(around)
+    used = [False] * len(captured)
     for name, h in halves.items():
         read = values_read(h, kept[name], where(h.outputs, moves, True))
         used = [u or v in read for u, v in zip(used, where(h.inputs, holds, False))]
@@ -48,9 +56,9 @@ def halve_cond(node: Node, tangents: Collection[Value]) -> Parted:
         env |= {v: b.add_input(v.aval) for v in where(h.inputs, holds, True)}
         with recording(b):
             get = partial(_get_from, dict(zip(kept[name].saved, (slots_in[k] for k in places[name]))))
-            replay(b, h, kept[name], env, get)
+            replay(b, h, kept[name], env, get, where(h.inputs, dear, True))
         linear[name] = b.build([env[v] for v in where(h.outputs, moves, True)])
-    operands = (which, *results[n:], *where(around, used, True), *where(parts.captured, holds, True))
+    operands = (which, *results[n:], *where(captured, used, True), *where(parts.captured, holds, True))
     outs = tuple(Value(v.aval) for v, m in zip(node.outputs, moves) if m)
     of_known, of_linear = iter(results[:n]), iter(outs)
     return [next(of_linear) if m else next(of_known) for m in moves], Node(ops.cond, operands, linear, outs, node.source)

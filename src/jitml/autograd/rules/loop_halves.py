@@ -30,16 +30,16 @@ Parted = tuple[Sequence[Value], Node]
 
 
 @halving.rule(ops.loop)
-def halve_loop(node: Node, tangents: Collection[Value]) -> Parted:
+def halve_loop(node: Node, tangents: Collection[Value], cheap: Collection[Value] | None) -> Parted:
     parts = Parts.of(node)
-    body = _Body(parts, tangents)
+    body = _Body(parts, tangents, cheap)
     (trip,) = parts.head
     body.index = body.halves.inputs[0]
     longest = _longest(trip, parts.body)
     kept = body.choose(longest)
     most = _affordable(kept)
     if longest > most and (length := body.segment(longest, kept)) is not None:
-        return halve_loop(segmented(node, longest, length), tangents)
+        return halve_loop(segmented(node, longest, length), tangents, cheap)
     if longest > most:
         trip, longest = _checked(trip, ops.le(trip, most), trip, most), most
     stacks = body.saving(kept, longest, body.index)
@@ -53,9 +53,9 @@ def halve_loop(node: Node, tangents: Collection[Value]) -> Parted:
 
 
 @halving.rule(ops.while_)
-def halve_while(node: Node, tangents: Collection[Value]) -> Parted:
+def halve_while(node: Node, tangents: Collection[Value], cheap: Collection[Value] | None) -> Parted:
     parts = Parts.of(node)
-    body = _Body(parts, tangents)
+    body = _Body(parts, tangents, cheap)
     body.counters = counters(parts)
     from_zero = next((c.position for c in body.counters if c.step == 1 and c.end is not None and is_number(c.start, 0)), None)
     known = body.halves.known
@@ -98,7 +98,7 @@ def _checked(x: Value, ok: Value, *values: Value | int) -> Value:
 class _Body:
     """The body of a loop or while in halves."""
 
-    def __init__(self, parts: Parts, tangents: Collection[Value]) -> None:
+    def __init__(self, parts: Parts, tangents: Collection[Value], cheap: Collection[Value] | None) -> None:
         self.parts = parts
         carried, captured = parts.inputs(parts.body)
         moving = {v for v, outside in zip((*carried, *captured), (*parts.carried, *parts.captured)) if outside in tangents}
@@ -108,12 +108,16 @@ class _Body:
             if not more:
                 break
             moving |= more
-        self.halves = halve(parts.body, moving)
+        held = [(v, cheap is None or outside in cheap) for v, outside in zip(captured, parts.captured) if v not in moving]
+        self.halves = halve(parts.body, moving, [*parts.body.inputs[: parts.first], *(v for v, is_cheap in held if is_cheap)])
         self.moves = [v in moving for v in carried]  # which carried values are tangents
         self.holds = [v in moving for v in captured]
         stand_ins = self.halves.inputs[parts.first :]
         self.carried, self.captured = stand_ins[: len(carried)], stand_ins[len(carried) :]
         self.outputs = self.halves.outputs
+        # Captured values of which each iteration of a loop around would save a copy.
+        _, known = self.known((), self.captured)
+        self.around = [v for v, (_, is_cheap) in zip(known, held) if not is_cheap]
         self.index: Value  # in the known half, which iteration it is
         self.counters: Sequence[Counter] = ()
         self.stacks: Sequence[_Stack] = ()
@@ -132,11 +136,11 @@ class _Body:
         A region inside saves what it needs itself, unless that comes to much: then it is run again, if that needs less.
         """
         counted = (self.halves.inputs[counter.position] for counter in self.counters)
-        free = {self.index, *counted, *where(self.captured, self.holds, False)}
+        free = {self.index, *counted, *where(self.captured, self.holds, False)} - {*self.around}
         outputs = where(self.outputs, self.moves, True)
-        kept = choose(self.halves, outputs, free)
+        kept = choose(self.halves, outputs, free, around=self.around, times=longest)
         if longest * kept.nbytes > REPEAT_BYTES:
-            other = choose(self.halves, outputs, free, repeat=True)
+            other = choose(self.halves, outputs, free, around=self.around, times=longest, repeat=True)
             kept = other if 2 * other.nbytes < kept.nbytes else kept
         return kept
 
@@ -194,7 +198,7 @@ class _Body:
             ops.bind(index, sym=Sym("i", 0, longest - 1))
             env[self.index] = index
             env |= {v: c.value(start, index) for (v, c), start in zip(counted, starts)}
-            replay(b, self.halves, kept, env, lambda v: stacks[v][0].get(stacks[v][1], index))
+            replay(b, self.halves, kept, env, lambda v: stacks[v][0].get(stacks[v][1], index), self.around)
         body = b.build([env[v] for v in where(self.outputs, self.moves, True)])
         outs = tuple(Value(v.aval) for v in carried)
         operands = (trip, *carried, *filled, *around, *(c.start for _, c in counted), *captured)

@@ -37,11 +37,11 @@ def _at(axis: int, indices: tuple[Any, ...]) -> tuple[Any, ...]:
 # x[..., i, j, ...]: result shape x.shape[:axis] + index shape + x.shape[axis + k:]
 gather = Op("gather", "indexed", _gather_aval, lambda x, *indices, axis: x[_at(axis, indices)])
 
-_COMBINE = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+COMBINE = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
 def _scatter_aval(x: Aval, v: Aval, *indices: Aval, axis: int, combine: str) -> Aval:
-    if combine != "set" and combine not in _COMBINE:
+    if combine != "set" and combine not in COMBINE:
         raise DTypeError(f"scatter: no combination {combine!r}")
     if is_complex(x.dtype) and combine not in ("set", "add"):
         raise UnsupportedError(f"complex numbers are scattered by set or add, not by {combine}")
@@ -56,7 +56,7 @@ def _evaluate_scatter(x: Any, v: Any, *indices: Any, axis: int, combine: str) ->
     if combine == "set":
         out[_at(axis, indices)] = v
     else:
-        _COMBINE[combine].at(out, _at(axis, indices), v)
+        COMBINE[combine].at(out, _at(axis, indices), v)
     return out
 
 

@@ -1,0 +1,148 @@
+"""Which updates of arrays may happen in place when a graph runs in NumPy?  Those of memory that nobody else looks at afterwards.
+
+What an array shares memory with is followed from node to node, through views and into the bodies of regions: a loop may write
+into what it carries, if each iteration hands on memory of its own. Then `y[i] = ...` in a loop costs what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.op import Op
+
+UPDATES: tuple[Op, ...] = (ops.update_slice, ops.dynamic_update_slice, ops.scatter)
+# Their results are memory of their own; of other ops' nothing is known but that it may be an operand's.
+_NEW_FAMILIES = ("pointwise", "reductions", "contraction")
+_NEW = (ops.empty, ops.pad, ops.concat, *UPDATES)
+_SAME = (ops.stop_gradient,)
+_SMALL = 64  # elements
+
+Owned = frozenset[int]  # positions of inputs
+
+
+@dataclass(frozen=True)
+class InPlace:
+    """What may be written to while a graph runs.
+
+    Args:
+        updates: the nodes that may write into their first operand.
+        given: for each region, the operands of its bodies that they may write into: positions among what is carried
+            (which has been copied, if it is still needed outside) or, of a cond, captured.
+        moved: those of `given` that need not be copied for it.
+        written: the owned inputs that are written to.
+        owned: for each output, whether it is memory that nobody else sees.
+    """
+
+    updates: set[Node] = field(default_factory=set)
+    given: dict[Node, Owned] = field(default_factory=dict)
+    moved: dict[Node, Owned] = field(default_factory=dict)
+    written: set[int] = field(default_factory=set)
+    owned: list[bool] = field(default_factory=list)
+
+
+def in_place(graph: Graph, owned: Owned = frozenset()) -> InPlace:
+    """What may be written to if the inputs `owned` are memory that only this run sees."""
+    return _Analysis(graph, owned).run()
+
+
+def is_copied(node: Node) -> bool:
+    """Whether a window is read into memory of its own: it is small, and as a view it would keep others from being written to."""
+    return node.op is ops.dynamic_slice and not node.syms and node.output.capacity <= _SMALL
+
+
+class _Analysis:
+    def __init__(self, graph: Graph, owned: Owned) -> None:
+        self.graph, self.found = graph, InPlace()
+        # The memory that a value may lie in, each named by the value that it was made for.
+        self.memory: dict[Value, frozenset[Value]] = {v: frozenset([v]) for v in graph.inputs}
+        self.private = {graph.inputs[n] for n in owned}
+        self.last = {v: n for n, node in enumerate(graph.nodes) for v in node.inputs}
+        self.last |= dict.fromkeys(graph.outputs, len(graph.nodes))
+
+    def run(self) -> InPlace:
+        for n, node in enumerate(self.graph.nodes):
+            if node.bodies:
+                self.region(n, node)
+            elif node.op in UPDATES and self.is_free(n, node.inputs[0]) and node.output.ndim:
+                self.found.updates.add(node)
+                self.write(node.inputs[0])
+                self.memory[node.output] = self.memory[node.inputs[0]]
+            elif self.makes_new(node):
+                self.own(node.outputs)
+            else:
+                self.memory |= dict.fromkeys(node.outputs, self.reach(node.inputs))
+        outputs = self.graph.outputs
+        for k, v in enumerate(outputs):
+            others = self.reach(w for j, w in enumerate(outputs) if j != k)
+            self.found.owned.append(self.is_private(v) and others.isdisjoint(self.memory[v]))
+        return self.found
+
+    def makes_new(self, node: Node) -> bool:
+        return (node.op.family in _NEW_FAMILIES and node.op not in _SAME) or node.op in _NEW or is_copied(node)
+
+    def own(self, values: Iterable[Value]) -> None:
+        for v in values:
+            self.memory[v] = frozenset([v])
+            self.private.add(v)
+
+    def reach(self, values: Iterable[Value]) -> frozenset[Value]:
+        return frozenset().union(*(self.memory[v] for v in values))
+
+    def is_private(self, value: Value) -> bool:
+        return len(self.memory[value]) == 1 and self.memory[value] <= self.private
+
+    def is_free(self, n: int, value: Value) -> bool:
+        """Whether a value's memory may be written to by the n-th node: nobody reads it, or a view of it, later."""
+        if not self.is_private(value):
+            return False
+        memory = self.memory[value]
+        return all(self.last.get(v, -1) <= n or memory.isdisjoint(of) for v, of in self.memory.items())
+
+    def write(self, value: Value) -> None:
+        self.found.written.update(k for k, v in enumerate(self.graph.inputs) if v in self.memory[value])
+
+    def region(self, n: int, node: Node) -> None:
+        if node.op is ops.cond:
+            free = frozenset(k for k, v in enumerate(node.inputs[1:]) if self.is_alone(n, v, node.inputs[1:]))
+            bodies = [in_place(body, free) for body in node.bodies.values()]
+            self.found.given[node] = self.found.moved[node] = free
+            for k in set().union(*(body.written for body in bodies)):
+                self.write(node.inputs[1 + k])
+            owned = [all(of) for of in zip(*(body.owned for body in bodies))]
+        else:
+            first = 1 if node.op is ops.loop else 0
+            given = carried_in_place(node)
+            starts = node.inputs[first:]
+            moved = frozenset(k for k in given if self.is_alone(n, starts[k], starts))
+            self.found.given[node], self.found.moved[node] = given, moved
+            for k in moved:
+                self.write(starts[k])
+            owned = [k in given for k in range(len(node.outputs))]
+        around = self.reach(node.inputs)
+        for v, mine in zip(node.outputs, owned):
+            if mine:
+                self.own([v])
+            else:
+                self.memory[v] = around | {v}
+
+    def is_alone(self, n: int, value: Value, operands: Collection[Value]) -> bool:
+        """Whether a node may write to one of its operands, none of the others being in the same memory."""
+        others = [v for v in operands if v is not value]
+        if len(others) < len(operands) - 1 or not value.ndim:
+            return False
+        return self.is_free(n, value) and self.reach(others).isdisjoint(self.memory[value])
+
+
+def carried_in_place(node: Node) -> Owned:
+    """What a loop or while carries and writes into: each iteration has to hand it on as memory of its own."""
+    first = 1 if node.op is ops.loop else 0
+    owned = frozenset(range(first, first + node.params["carried"]))
+    while True:
+        body = in_place(node.params["body"], owned)
+        kept = frozenset(k for k in owned if body.owned[k - first])
+        if kept == owned:
+            return frozenset(k - first for k in kept & body.written)
+        owned = kept

@@ -1,0 +1,97 @@
+"""What NumPy may write to while it runs a graph."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.ir.in_place import carried_in_place, in_place
+from jitml.ir.parser import parse
+from jitml.ir.straight import straight
+
+
+def updates(text: str, owned: frozenset[int] = frozenset()) -> int:
+    return len(in_place(parse(text), owned).updates)
+
+
+HEAD = "graph(a: f64[4], b: f64[2]) { "
+WRITE = "d: f64[4] = update_slice c b {start=(0,), step=(1,)}"
+
+
+def test_a_callers_array_is_copied_and_the_copy_written_to() -> None:
+    first = HEAD + "c: f64[4] = update_slice a b {start=(2,), step=(1,)}"
+    once, twice = f"{first}; return c }}", f"{first}; {WRITE}; return d }}"
+    assert updates(once) == 0 and updates(once, frozenset([0])) == 1 and updates(twice) == 1
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        f"{WRITE}; return c d",
+        f"e: f64[2] = slice c {{start=(0,), step=(1,), stop=(2,)}}; {WRITE}; return d e",
+        f"e: f64[2,2] = reshape c {{shape=(2, 2)}}; {WRITE}; f: f64[2,2] = exp e; return d f",
+        "g: i64[] = full {dtype=i64, shape=(), value=1}; bind g {sym=n[0:2]}; h: i64[] = full {dtype=i64, shape=(), value=0};"
+        f"e: f64[n] = dynamic_slice c h {{sizes=(n,), step=(1,)}}; {WRITE}; f: f64[n] = exp e; return d f",
+    ],
+    ids=["read later", "a view is returned", "a view is read later", "a window of unknown size is a view"],
+)
+def test_what_is_still_needed_is_not_written_to(rest: str) -> None:
+    assert updates(HEAD + "c: f64[4] = exp a; " + rest + " }") == 0
+
+
+def test_a_loop_writes_into_what_it_carries() -> None:
+    graph = parse(
+        """
+        graph(a: f64[9], b: i64[]) {
+          c: f64[9] = loop b a {carried=1} body(a: i64[], b: f64[9]) {
+            c: f64[1] = dynamic_slice b a {sizes=(1,), step=(1,)}
+            d: f64[1] = exp c
+            e: f64[9] = dynamic_update_slice b d a {step=(1,)}
+            return e
+          }
+          return c
+        }
+        """
+    )
+    (node,) = graph.nodes
+    assert carried_in_place(node) == {0}
+    assert in_place(graph).moved[node] == frozenset() and in_place(graph, frozenset([0])).moved[node] == {0}
+    x = np.zeros(9)
+    (result,) = straight(graph)(x, np.int64(9))
+    assert (x == 0).all() and (result == 1).all()
+
+
+def test_what_swaps_places_is_not_written_to() -> None:
+    graph = parse(
+        """
+        graph(a: f64[4], b: f64[4], c: i64[], d: f64[1]) {
+          e: f64[4], f: f64[4] = loop c a b d {carried=2} body(a: i64[], b: f64[4], c: f64[4], d: f64[1]) {
+            e: f64[4] = dynamic_update_slice b d a {step=(1,)}
+            return e e
+          }
+          return e f
+        }
+        """
+    )
+    assert carried_in_place(graph.nodes[0]) == frozenset()
+
+
+def test_an_eager_loop_costs_what_it_writes() -> None:
+    def run(x: Any) -> Any:
+        for i in range(1, 2000):
+            if x[i] > 0:
+                x[i] = x[i - 1] * x[i]
+        return x.sum()
+
+    def seconds(n: int) -> float:
+        x = np.ones(n)
+        jitml.grad(run)(x)
+        start = time.perf_counter()
+        jitml.grad(run)(x)
+        return time.perf_counter() - start
+
+    assert seconds(1 << 19) < 10 * seconds(1 << 11)  # copies would take 100 times as long
