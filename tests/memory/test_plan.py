@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import jitml
 from jitml.codegen.interpreter import run
 from jitml.fusion.interpret import interpret
 from jitml.fusion.loops import Kernel
@@ -295,3 +296,22 @@ def test_the_report_reads_well_and_the_text_parses() -> None:
     assert describe(planned) == "arena 128 B; without reuse 128 B\n  that is the peak of live bytes: no plan could need less"
     assert "buffer t0: f64[16]  # arena 0" in show(planned)
     assert parse_program(show(planned)) == planned.kernels
+
+
+def test_what_a_write_at_the_end_reads_lives_until_then() -> None:
+    """How much is written back was overwritten by the result of the call in between: memory beside the array was written."""
+    special = pytest.importorskip("scipy.special")
+
+    @jitml.jit
+    def f(x: np.ndarray, order: float) -> np.float64:
+        np.add(x[1:], x[:-1], out=x[:-1])
+        return special.jv(order, 2.0)  # type: ignore[no-any-return]
+
+    for n in (12, 13, 14):
+        memory = np.full(n + 64, -1)
+        x = memory[:n]
+        x[:] = np.arange(n)
+        f(x, n + 0.5)
+        np.testing.assert_array_equal(memory[:n], [*(2 * np.arange(n - 1) + 1), n - 1])
+        assert (memory[n:] == -1).all()
+    assert len(f.variants) == 2

@@ -171,6 +171,16 @@ class Sharing:
         self._bound_for |= dict.fromkeys(chain, source)
         return True
 
+    def write_later(self, output: str, back: Kernel) -> None:
+        """Let a kernel write an output into the caller's array after the last step; what else it reads lives until then."""
+        self.write_backs[output] = back
+        for b in back.params:
+            self.lives[b.name] = replace(self.lives[b.name], last=len(self.program.steps))
+
+    def is_overwritten(self, name: str) -> bool:
+        """Whether an output has been given the memory of this input, so that it holds something else at the end."""
+        return self.home(name) in self._bound_for.values() or name in self.program.aliases.values()
+
     def chain(self, output: str, source: str) -> list[str]:
         """The buffers that become the output by updates, oldest first; one that becomes several outputs goes with the first."""
         names = [output]
@@ -191,7 +201,7 @@ def share(program: KernelProgram, uses: Sequence[Uses], lives: dict[str, Lifetim
     sharing = Sharing(program, uses, lives)
     for output, source in program.aliases.items():
         if not sharing.live_in(output, source, may_fail=may_fail) and (kernel := changed_part(sharing, output, source)):
-            sharing.write_backs[output] = kernel
+            sharing.write_later(output, kernel)
     for n, step in enumerate(program.steps):
         _share_step(sharing, n, step)
     for output, source in program.aliases.items():
@@ -208,6 +218,8 @@ def changed_part(sharing: Sharing, output: str, source: str) -> Kernel | None:
         return None
     kernel = program.steps[writers[0]]
     if not isinstance(kernel, Kernel) or kernel.updates.get(output) != source:
+        return None
+    if any(sharing.is_overwritten(b.name) for b in kernel.params if b.name not in (output, source)):
         return None
     shape = next(b.shape for b in kernel.params if b.name == output)
     seen = [b for b in (*kernel.params, program.buffers[source]) if b.name == source and b.shape == shape]

@@ -74,5 +74,12 @@ def owner(x: Array) -> Array | None:
     return x if x.flags.num & OWNS else None
 
 
+def root(x: Array) -> Array:
+    """The array at the end of the chain of bases; it may show what a file or another library owns."""
+    while type(x.base) is np.ndarray:
+        x = x.base
+    return x
+
+
 def native_copy(array: Array) -> Array:
     return np.array(array, dtype=array.dtype.newbyteorder("="), order="C", subok=False)

@@ -18,7 +18,7 @@ import numpy as np
 
 from jitml.trace.context import Trace
 from jitml.trace.host import Slot
-from jitml.trace.memory import Array, disjoint, is_native, owner, same_view
+from jitml.trace.memory import Array, disjoint, is_native, root, same_view
 from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, lift
 
@@ -51,11 +51,11 @@ def groups(members: Sequence[Member]) -> list[list[Member]]:
 
 def enter_together(recording: Trace, group: Sequence[Member]) -> None:
     """Fill `recording.parts` with tracers of arguments that overlap, if they can be seen as boxes of one grid."""
-    base = owner(group[0][1])
+    base = root(group[0][1])
     arrays = [array for _, array in group]
-    if base is None or not base.flags.c_contiguous:
+    if not base.flags.c_contiguous:
         return
-    if any(owner(a) is not base or a.dtype != base.dtype or not is_native(a) or not a.size for a in arrays):
+    if any(root(a) is not base or a.dtype != base.dtype or not is_native(a) or not a.size for a in arrays):
         return
     found = next((f for shape in _grids(base, arrays) if (f := _boxes(base, shape, arrays))), None)
     if found is None:
@@ -64,7 +64,7 @@ def enter_together(recording: Trace, group: Sequence[Member]) -> None:
     host, slots = recording.host, tuple(slot for slot, _ in group)
     for slot, array in group:
         host.require_array(slot, array)
-    shared = host.compute(owner, slots[:1], f"the memory of {host.name(slots[0])}")
+    shared = host.compute(root, slots[:1], f"the memory of {host.name(slots[0])}")
     places = host.compute(_places, (shared, *slots))
     host.require(places, _places(base, *arrays))
     grid = call(np.reshape, lift(base, shared), shape)
@@ -82,7 +82,7 @@ def _places(base: Array, *arrays: Array) -> tuple[int, ...]:
     Raises:
         ValueError: they do not share it.
     """
-    if any(owner(a) is not base for a in arrays):
+    if any(root(a) is not base for a in arrays):
         raise ValueError("another owner")
     start = base.__array_interface__["data"][0]
     return tuple(a.__array_interface__["data"][0] - start for a in arrays)
@@ -105,7 +105,7 @@ def _boxes(base: Array, shape: tuple[int, ...], arrays: Sequence[Array]) -> tupl
 
 def _box(grid: Array, array: Array) -> Box | None:
     """Where in the grid an array lies; None if nowhere."""
-    (offset,) = _places(owner(grid), array)  # type: ignore[arg-type]  # the grid shows a plain array
+    (offset,) = _places(root(grid), array)
     starts = [int(n) for n in np.unravel_index(offset // grid.itemsize, grid.shape)] if offset % grid.itemsize == 0 else []
     index: list[int | slice] = list(starts)
     taken: list[int] = []

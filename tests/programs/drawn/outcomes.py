@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from jitml.memory.plan import plan
 from jitml.trace.entry import interpreted
 from jitml.trace.trace import Traced
 from programs.comparing import Close, difference, within
+from programs.drawn.fences import fenced
 from programs.drawn.inputs import CALLS
 
 LAYERS = ("machine", "graph", "program")
@@ -79,9 +81,10 @@ def module(text: str) -> dict[str, Any]:
     return namespace
 
 
-def call(function: Callable[..., Any], namespace: dict[str, Any], number: int) -> Outcome:
-    """One call, and what it left behind."""
-    outcome = Outcome(arguments=namespace["arguments"](number))
+def call(function: Callable[..., Any], namespace: dict[str, Any], number: int, *, fences: bool = False) -> Outcome:
+    """One call, and what it left behind; between fences, it crashes if it touches what lies beside its arguments."""
+    arguments = namespace["arguments"](number)
+    outcome = Outcome(arguments=fenced(arguments, behind=number != 1) if fences else arguments)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -106,7 +109,7 @@ def judge(text: str, exact: bool, layer: str = "machine") -> Verdict:
         expected = call(eager["program"], eager, number)
         if type(expected.exception) is NameError:
             return Verdict("invalid", repr(expected.exception))
-        got = call(jitted, traced, number)
+        got = call(jitted, traced, number, fences=layer == "machine" and sys.platform != "win32")
         raised += expected.exception is not None
         if isinstance(got.exception, jitml.UnsupportedError):
             untouched = difference(got.arguments, traced["arguments"](number), identical, "argument")
