@@ -303,3 +303,21 @@ def test_what_is_not_native_is_drawn_by_python() -> None:
     mine, theirs = np.random.default_rng(4), np.random.default_rng(4)
     assert tuple(map(int, run(plan(kernels), [np.array(id(mine))]))) == walk(theirs, 50)
     assert states([mine]) == states([theirs])
+
+
+def test_lengths_that_change_share_a_variant() -> None:
+    f = jitml.jit(lambda rng, n, x: (rng.random(n), rng.normal(size=(len(x), 3)), rng.integers(9, size=n)))
+    mine, theirs = np.random.default_rng(4), np.random.default_rng(4)
+    for n in (5, 9, 0, 1, 300, 2, 70):
+        x = np.zeros(n // 2)
+        compare(f(mine, n, x), (theirs.random(n), theirs.normal(size=(len(x), 3)), theirs.integers(9, size=n)))
+    assert len(f.variants) <= 3 and states([mine]) == states([theirs])
+
+
+@pytest.mark.parametrize("kind", [np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937])
+def test_many_uniform_numbers_of_each_length(kind: Any) -> None:
+    """PCG64's are drawn four at a time."""
+    mine, theirs = np.random.Generator(kind(2)), np.random.Generator(kind(2))
+    for n in (*range(14), 1003):
+        compare(jitml.jit(lambda rng, n=n: (rng.random(n), rng.integers(5)))(mine), (theirs.random(n), theirs.integers(5)))
+        assert states([mine]) == states([theirs])

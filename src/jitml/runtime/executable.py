@@ -31,9 +31,10 @@ from jitml.memory.program import Program
 from jitml.runtime import jit
 from jitml.runtime.arena import arenas, release_arena
 from jitml.runtime.blas import GATES, blas_address, blas_gates
+from jitml.runtime.drawing import Drawing
 from jitml.runtime.floating import Errors, Watch
 from jitml.runtime.host import HostCalls, run_then_show
-from jitml.runtime.random import Drawing, random_address
+from jitml.runtime.random import random_address
 from jitml.runtime.sorting import sort_address
 from jitml.runtime.stub import native_calls, native_function
 from jitml.runtime.target import host_target, thread_limit

@@ -3,16 +3,12 @@
 A generator holds a `bitgen_t` (the state, and how to step it), and NumPy's extension module exports what makes numbers of that.
 Where the one lies in the other, and whether the functions give what NumPy gives, is tried out at the first need; what does not
 agree is left to Python.
-
-While a program runs, its generators are locked as NumPy locks them. Should the call be left to the plain function after all, they
-get the state from before it back.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+import sys
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -20,133 +16,11 @@ from typing import Any
 import numpy as np
 
 from jitml.ir.op import OPS
-from jitml.ir.ops.host import generator_at, keeping_made
 from jitml.ir.ops.random import routine
 from jitml.ir.types import BOOL, DTYPES, DType
-from jitml.runtime.host import has_failed
 from jitml.runtime.jit import Code, generate, link, parse
+from jitml.runtime.random_ir import DOUBLE, INTEGERS, LEGACY_NORMAL, NUMBER, pcg64_ir
 from jitml.runtime.target import host_target
-
-_NUMBER = """
-define {kind} @{name}(i64 %generator) {{
-  %place = add i64 %generator, {bitgen}
-  %bitgen = inttoptr i64 %place to ptr
-  %x = tail call {kind} @{function}(ptr %bitgen)
-  ret {kind} %x
-}}
-
-define void @{name}_fill(i64 %generator, i64 %n, ptr %numbers) {{
-  %place = add i64 %generator, {bitgen}
-  %bitgen = inttoptr i64 %place to ptr
-  tail call void @{fill}(ptr %bitgen, i64 %n, ptr %numbers)
-  ret void
-}}
-"""
-
-# A uniform double is one call of the bit generator's own `next_double`.
-_DOUBLE = """
-define double @{name}(i64 %generator) {{
-  %place = add i64 %generator, {bitgen}
-  %bitgen = inttoptr i64 %place to ptr
-  %state = load ptr, ptr %bitgen
-  %slot = getelementptr ptr, ptr %bitgen, i64 3
-  %next = load ptr, ptr %slot
-  %x = tail call double %next(ptr %state)
-  ret double %x
-}}
-
-define void @{name}_fill(i64 %generator, i64 %n, ptr %numbers) {{
-  %place = add i64 %generator, {bitgen}
-  %bitgen = inttoptr i64 %place to ptr
-  tail call void @{fill}(ptr %bitgen, i64 %n, ptr %numbers)
-  ret void
-}}
-"""
-
-# NumPy takes the least number and how far above it the largest lies, in the type of the numbers.
-_INTEGERS = """
-define {kind} @{name}(i64 %generator, i64 %low, i64 %high) {{
-  %number = alloca {kind}
-  call void @{name}_fill(i64 %generator, i64 %low, i64 %high, i64 1, ptr %number)
-  %x = load {kind}, ptr %number
-  ret {kind} %x
-}}
-
-define void @{name}_fill(i64 %generator, i64 %low, i64 %high, i64 %n, ptr %numbers) {{
-  %place = add i64 %generator, {bitgen}
-  %bitgen = inttoptr i64 %place to ptr
-  %span = sub i64 %high, %low
-  {narrow}
-  call void @{function}(ptr %bitgen, {kind} {extend} %o, {kind} {extend} %s, i64 %n, i1 zeroext {masked}, ptr %numbers)
-  ret void
-}}
-"""
-
-# NumPy's polar method (Marsaglia and Bray 1964) as RandomState has it: of two numbers, one is kept for the next call.
-_LEGACY_NORMAL = """
-declare double @log(double)
-declare double @llvm.sqrt.f64(double)
-
-define double @{name}(i64 %generator) {{
-entry:
-  %place = add i64 %generator, {bitgen}
-  %bitgen = inttoptr i64 %place to ptr
-  %kept.place = add i64 %generator, {kept}
-  %has = inttoptr i64 %kept.place to ptr
-  %kept = getelementptr double, ptr %has, i64 1
-  %old = load i32, ptr %has
-  %is.kept = icmp ne i32 %old, 0
-  br i1 %is.kept, label %second, label %draw
-second:
-  %y = load double, ptr %kept
-  store i32 0, ptr %has
-  store double 0.0, ptr %kept
-  ret double %y
-draw:
-  %state = load ptr, ptr %bitgen
-  %slot = getelementptr ptr, ptr %bitgen, i64 3
-  %next = load ptr, ptr %slot
-  %u1 = call double %next(ptr %state)
-  %u2 = call double %next(ptr %state)
-  %d1 = fmul double %u1, 2.0
-  %d2 = fmul double %u2, 2.0
-  %x1 = fsub double %d1, 1.0
-  %x2 = fsub double %d2, 1.0
-  %s1 = fmul double %x1, %x1
-  %s2 = fmul double %x2, %x2
-  %r2 = fadd double %s1, %s2
-  %far = fcmp oge double %r2, 1.0
-  %zero = fcmp oeq double %r2, 0.0
-  %again = or i1 %far, %zero
-  br i1 %again, label %draw, label %first
-first:
-  %log = call double @log(double %r2)
-  %twice = fmul double %log, -2.0
-  %ratio = fdiv double %twice, %r2
-  %f = call double @llvm.sqrt.f64(double %ratio)
-  %later = fmul double %f, %x1
-  store double %later, ptr %kept
-  store i32 1, ptr %has
-  %now = fmul double %f, %x2
-  ret double %now
-}}
-
-define void @{name}_fill(i64 %generator, i64 %n, ptr %numbers) {{
-entry:
-  %some = icmp sgt i64 %n, 0
-  br i1 %some, label %loop, label %done
-loop:
-  %k = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %x = call double @{name}(i64 %generator)
-  %place = getelementptr double, ptr %numbers, i64 %k
-  store double %x, ptr %place
-  %next = add i64 %k, 1
-  %more = icmp slt i64 %next, %n
-  br i1 %more, label %loop, label %done
-done:
-  ret void
-}}
-"""
 
 _LLVM = {"f64": "double", "f32": "float", "bool": "i8"}
 _Routine = tuple[str, bool, DType]  # distribution, legacy, dtype
@@ -228,21 +102,35 @@ def _places() -> dict[bool, int] | None:
     return places
 
 
-def _kept_normal() -> int | None:
+@cache
+def kept_normal() -> int | None:
     """Where a RandomState keeps `int has_gauss; double gauss`: behind a pointer to its own `bitgen_t`."""
     generator = np.random.RandomState(np.random.PCG64(1))
-    place = (_places() or {})[True]
+    places = _places()
+    if places is None:
+        return None
     words = (ctypes.c_uint64 * (np.random.RandomState.__basicsize__ // 8)).from_address(id(generator))
-    found = [n for n in range(len(words) - 2) if words[n] == id(generator) + place]
+    found = [n for n in range(len(words) - 2) if words[n] == id(generator) + places[True]]
     return 8 * (found[0] + 1) if len(found) == 1 else None
+
+
+def _pcg64() -> int:
+    """The address of the function that steps a PCG64, if its state lies as we take it to; else 0."""
+    bits = np.random.PCG64(1)
+    if sys.byteorder != "little":
+        return 0
+    words = (ctypes.c_uint64 * 4).from_address(ctypes.c_uint64.from_address(bits.ctypes.state_address).value)
+    state: Any = bits.state["state"]
+    is_known = (words[0] | words[1] << 64, words[2] | words[3] << 64) == (state["state"], state["inc"])
+    return ctypes.cast(bits.ctypes.next_uint64, ctypes.c_void_p).value or 0 if is_known else 0
 
 
 @cache
 def _code() -> Code:
     """All routines, compiled at the first need."""
-    places, kept = _places(), _kept_normal()
+    places, kept = _places(), kept_normal()
     assert places is not None
-    texts, exports = [], []
+    texts, exports = [pcg64_ir()], []
     functions: dict[str, str] = {}
     for distribution, legacy, dtype in _ROUTINES:
         name, function = routine(distribution, legacy, dtype), _function(distribution, dtype)
@@ -257,13 +145,14 @@ def _code() -> Code:
                     for short, long in (("o", "low"), ("s", "span"))]  # fmt: skip
             extend = "zeroext" if dtype.itemsize < 4 else ""
             masked = "true" if legacy else "false"
-            texts.append(_INTEGERS.format(**common, narrow="\n  ".join(ways), extend=extend, masked=masked))
+            texts.append(INTEGERS.format(**common, narrow="\n  ".join(ways), extend=extend, masked=masked))
             functions[function] = f"declare void @{function}(ptr, {kind} {extend}, {kind} {extend}, i64, i1 zeroext, ptr)"
         elif distribution == "normal" and legacy:
-            texts.append(_LEGACY_NORMAL.format(**common, kept=kept))
+            texts.append(LEGACY_NORMAL.format(**common, kept=kept))
         else:
             fill = _filling(function)
-            texts.append((_DOUBLE if (distribution, kind) == ("uniform", "double") else _NUMBER).format(**common, fill=fill))
+            text = DOUBLE if (distribution, kind) == ("uniform", "double") else NUMBER
+            texts.append(text.format(**common, fill=fill, pcg64=_pcg64()))
             functions[function] = f"declare {kind} @{function}(ptr)"
             functions[fill] = f"declare void @{fill}(ptr, i64, ptr)"
     text = "\n".join([*functions.values(), *texts])
@@ -287,61 +176,17 @@ def _agrees(distribution: str, legacy: bool, dtype: DType) -> bool:
     number: Any = np.ctypeslib.as_ctypes_type(dtype.type)  # type: ignore[arg-type]  # each of ours has one
     one = ctypes.CFUNCTYPE(number, *[ctypes.c_int64] * (1 + len(limits)))(draw)
     many = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * (2 + len(limits)), ctypes.c_void_p)(fill)
-    array = np.empty(51, dtype)
+    array = np.empty(151, dtype)
     for _ in range(3):
         if one(id(mine), *limits) != OPS["random"].evaluate(id(theirs), *limits, shape=(), **params)[1]:
             return False
         many(id(mine), *limits, array.size, array.ctypes.data)
-        if array.tobytes() != OPS["random"].evaluate(id(theirs), *limits, shape=(51,), **params)[1].tobytes():
+        if array.tobytes() != OPS["random"].evaluate(id(theirs), *limits, shape=(151,), **params)[1].tobytes():
             return False
-    return str(_get_state(mine)) == str(_get_state(theirs))
+    return _state(mine) == _state(theirs)
 
 
-# ------------------------------------------------------------------------------------------------- while a program runs
-
-
-class Drawing:
-    """Runs a program that draws from generators.
-
-    Args:
-        run: the program; a result that is a failure has drawn nothing.
-        positions: of the inputs that are generators' addresses.
-        locks: whether it never draws through Python, so that the generators can be locked meanwhile.
-    """
-
-    def __init__(self, run: Callable[..., Any], positions: Sequence[int], *, locks: bool) -> None:
-        self._run, self._positions, self._locks = run, positions, locks
-
-    def __call__(self, *args: Any) -> Any:
-        generators = [generator_at(args[n]) for n in self._positions]
-        with _locked(generators if self._locks else ()), keeping_made():
-            states = [_get_state(g) for g in generators]
-            result = self._run(*args)
-            if has_failed(result):
-                for generator, state in zip(generators, states):
-                    _set_state(generator, state)
-        return result
-
-
-@contextmanager
-def _locked(generators: Sequence[Any]) -> Iterator[None]:
-    """Each is taken once, in the order of their addresses, so that two programs do not wait for each other."""
-    with ExitStack() as stack:
-        for lock in dict(sorted((id(lock), lock) for lock in (_bits(g).lock for g in generators))).values():
-            stack.enter_context(lock)
-        yield
-
-
-def _bits(generator: Any) -> Any:
-    return generator._bit_generator if isinstance(generator, np.random.RandomState) else generator.bit_generator
-
-
-def _get_state(generator: Any) -> Any:
-    return generator.get_state(legacy=False) if isinstance(generator, np.random.RandomState) else generator.bit_generator.state
-
-
-def _set_state(generator: Any, state: Any) -> None:
-    if isinstance(generator, np.random.RandomState):
-        generator.set_state(state)
-    else:
-        generator.bit_generator.state = state
+def _state(generator: Any) -> str:
+    return str(
+        generator.get_state(legacy=False) if isinstance(generator, np.random.RandomState) else generator.bit_generator.state
+    )

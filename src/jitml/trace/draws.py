@@ -22,7 +22,7 @@ from jitml.ir.limits import dtype_limits
 from jitml.ir.types import BOOL, DTYPES, F32, F64, I64, DType
 from jitml.trace.context import active_trace
 from jitml.trace.numbers import TracedNumber, size_of
-from jitml.trace.sizes import number
+from jitml.trace.sizes import number, span
 from jitml.trace.storage import Storage
 from jitml.trace.tracers import fresh, read, scalar
 
@@ -45,7 +45,7 @@ class _Stream:
     def draw(self, distribution: str, size: Any, dtype: DType, *limits: Value) -> Any:
         """Numbers of that size: a Python number for None, else an array."""
         shape = _shape(size)
-        flat = () if shape is None or shape == () else (math.prod(shape),)
+        flat = () if not shape else (math.prod(shape),)
         params = {"distribution": distribution, "legacy": self.legacy, "shape": flat, "dtype": dtype}
         address, numbers = ops.random(self.storage.load(), *limits, **params)
         self.storage.store(address)
@@ -57,14 +57,17 @@ class _Stream:
 def _shape(size: Any) -> tuple[Size, ...] | None:
     if size is None:
         return None
-    return tuple(_extent(n) for n in size) if type(size) in (tuple, list) else (_extent(size),)
+    shape = tuple(_extent(n) for n in size) if type(size) in (tuple, list) else (_extent(size),)
+    if any(type(n) is not int for n in shape[1:]):  # what counts would not lie side by side
+        raise _Unable
+    return shape
 
 
 def _extent(n: Any) -> Size:
     if type(n) is TracedNumber and n.kind is int and n.slot is not None:
         n = n.known()
     size = n if type(n) is int else size_of(n) if type(n) is TracedNumber else None
-    if type(size) is not int or size < 0:
+    if size is None or span(size)[0] < 0:
         raise _Unable
     return size
 
