@@ -68,7 +68,7 @@ class Once:
     def __init__(self, items: Any) -> None:
         self.items = items
 
-    def enter(self, names: Names, values: Values, targets: Names = ()) -> None:
+    def enter(self, names: Names, values: Values, targets: Names = (), counters: Any = (), grows: Names = ()) -> None:
         self.names, self.targets = names, targets
         self.now: dict[str, Any] = dict(values)
 
@@ -126,7 +126,7 @@ def test_what_drivers_are_told_is_enough(function: Any, monkeypatch: pytest.Monk
         pytest.skip("its bodies have effects, so they cannot run twice")
     monkeypatch.setattr(Steering, "if_", lambda self, test: Once([bool(test)]))
     monkeypatch.setattr(Steering, "for_", lambda self, iterable: Once(iterable))
-    monkeypatch.setattr(Steering, "while_", lambda self, names, values, counters: OnceWhile(names, values))
+    monkeypatch.setattr(Steering, "while_", lambda self, names, values, counters, grows: OnceWhile(names, values))
     for xs, n in INPUTS:
         assert outcome(converted, function, xs, n) == outcome(plain, function, xs, n)
 

@@ -141,10 +141,10 @@ def test_decisions_that_depend_on_others() -> None:
 
 def test_loops_around_a_decision_are_unrolled() -> None:
     def f(x: Array) -> Any:
-        kept = []
+        kept: list[Any] = []
         for i in range(len(x)):
             if x[i] > 0:
-                kept.append(x[i])
+                kept = [*kept, x[i]]
         return kept
 
     agree(f, UP, DOWN, [1.0, -1.0, 1.0], UP, variants=3)
@@ -183,7 +183,7 @@ def test_a_loop_as_often_as_data_say() -> None:
             names.append(f"step {i}")
         return names
 
-    agree(f, [3.0, 0.0], [2.0, 1.0], [3.0, 5.0], [-1.0, 0.0], variants=3)
+    agree(f, [3.0, 0.0], [2.0, 1.0], [3.0, 5.0], [-1.0, 0.0], variants=1)
 
 
 def test_numbers_that_python_needs() -> None:
@@ -297,10 +297,10 @@ def test_too_many_paths_are_refused() -> None:
 
 def test_too_many_decisions_are_refused() -> None:
     def f(x: Array) -> Any:
-        kept = []
+        kept: list[Any] = []
         for value in x:
             if value > 0:
-                kept.append(value)
+                kept = [*kept, value]
         return kept
 
     with pytest.raises(UnsupportedError):

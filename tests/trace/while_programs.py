@@ -11,14 +11,20 @@ Rng = np.random.Generator
 PROGRAMS: list[Any] = []
 
 
-def program(arguments: Any, regions: str | None) -> Any:
-    """Register a program: what it is called with, and which regions its graph has (None: not looked at)."""
+def program_list(programs: list[Any]) -> Any:
+    """What registers a program there: with what it is called with, and which regions its graph has (None: not looked at)."""
 
-    def register(function: Any) -> Any:
-        PROGRAMS.append((function, arguments, regions))
-        return function
+    def program(arguments: Any, regions: str | None) -> Any:
+        def register(function: Any) -> Any:
+            programs.append((function, arguments, regions))
+            return function
 
-    return register
+        return register
+
+    return program
+
+
+program = program_list(PROGRAMS)
 
 
 @program(lambda rng: (50,), "w")

@@ -220,7 +220,7 @@ def _as_items(i: Any) -> list[Any]:
         if not isinstance(i, Sequence) or isinstance(i, (str, bytes)):
             raise IndexError(_VALID_INDICES)
         i = list(i)
-    value = value_of(np.empty(0, np.int64)) if isinstance(i, (list, tuple)) and len(i) == 0 else value_of(i)
+    value = value_of(np.empty(0, np.int64)) if type(i) in (list, tuple) and len(i) == 0 else value_of(i)
     if value.dtype == BOOL:
         return _mask_items(value)
     if not is_integer(value.dtype):

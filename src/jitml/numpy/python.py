@@ -18,19 +18,39 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_integer
 from jitml.trace.context import active_trace, unsupported
+from jitml.trace.growing import Growing, Probe
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.registry import call, implements
-from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, read, scalar
+from jitml.trace.sizes import span, value_of_size
+from jitml.trace.stacks import Stack
+from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_traced, read, scalar
 
 _PLAIN = (bool, int, float, complex)
 
 
 @implements(builtins.len)
 def length(x: Any, /) -> Any:
+    if type(x) in (Stack, Growing, Probe):
+        return x.length()
     return x.shape[0] if type(x) is TracedArray and x.ndim else len(x)
 
 
+def _of_stack(function: Callable[..., Any], stack: Stack, *args: Any, **kwargs: Any) -> Any:
+    """A function of a list that a loop has filled: of the array of its items, where it does the same to that."""
+    array = stack.numbers() if function is not sum else stack.rows_as_array()
+    if array is None or args or kwargs:
+        return function(list(stack), *args, **kwargs)
+    if function is sum and array.sizes and span(array.sizes[0])[0] < 1:  # of no items it is 0, whatever they would have been
+        count = value_of_size(array.sizes[0])
+        array = fresh(ops.check(read(array), ops.gt(count, 0), error="ValueError", message="a sum of no items"))
+    result = call(function, array)
+    is_number = stack.kinds[0].form == "number" and type(result) is TracedScalar
+    return TracedNumber.of_value(active_trace(), read(result)) if is_number else result
+
+
 def _extreme(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1 and type(args[0]) is Stack:
+        return _of_stack(function, *args, **kwargs)
     if len(args) == 1 and type(args[0]) is TracedArray and args[0].ndim == 1 and not kwargs:
         return _extreme_of_array(function, args[0])
     operands = tuple(args[0]) if len(args) == 1 and not is_traced(args[0]) else args
@@ -74,6 +94,8 @@ def _extreme_of_array(function: Callable[..., Any], x: TracedArray) -> Any:
 
 
 def _sum(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    if args and type(args[0]) is Stack:
+        return _of_stack(function, *args, **kwargs)
     if len(args) != 1 or kwargs or type(args[0]) is not TracedArray or not args[0].ndim:
         return function(*args, **kwargs)
     dtype = I64 if args[0].dtype == BOOL else args[0].dtype
@@ -81,6 +103,8 @@ def _sum(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _any_or_all(function: Callable[..., Any], *args: Any) -> Any:
+    if args and type(args[0]) is Stack:
+        return _of_stack(function, *args)
     if len(args) != 1 or type(args[0]) is not TracedArray or args[0].ndim != 1:
         return function(*args)
     return TracedNumber.of_value(active_trace(), read(call(getattr(np, function.__name__), args[0])))

@@ -16,9 +16,10 @@ from jitml.numpy.operands import Shape, as_array, as_int, axes_of, common_shape,
 from jitml.numpy.versions import check_argument
 from jitml.trace.broadcasting import insist_differ, insist_equal
 from jitml.trace.context import user_source
+from jitml.trace.decisions import site
 from jitml.trace.examples import example_of_size, is_guess
 from jitml.trace.known import constant_of
-from jitml.trace.paths import limited
+from jitml.trace.paths import limit
 from jitml.trace.places import unknown_size
 from jitml.trace.registry import implements
 from jitml.trace.sizes import named, number, quotient, span, value_of_size
@@ -63,13 +64,13 @@ def _limited(size: Size, high: int) -> Size:
     if sample is None and high <= _MOST:
         return size
     least = _GUESSED if is_guess(value) else 64
-    found = limited(value, None if sample is None else 1 << max(2 * sample, least).bit_length())
+    found = limit(site(), None if sample is None else 1 << max(2 * sample, least).bit_length())
     if found is None:
         raise UnknownSizeError(
             "a size that only the running program knows has no limit",
             remedy="Limit it, as by min(n, 1000), or compute it outside the jitted function.",
         )
-    return named(found[0], span(size)[0], found[1])
+    return named(found.check(value), span(size)[0], found.most)
 
 
 def resized(x: TracedArray, shape: Sequence[int]) -> TracedArray:

@@ -56,7 +56,9 @@ def _checked(start: Size, place: Size, size: Size, axis: int) -> Value:
     at, given, extent = value_of_size(start), value_of_size(place), value_of_size(size)
     inside = ops.bit_and(ops.ge(at, number(0)), ops.lt(at, extent))
     message = f"index {{}} is out of bounds for axis {axis} with size {{}}"
-    return ops.check(at, inside, given, extent, error="IndexError", message=message)
+    checked: Value = ops.check(at, inside, given, extent, error="IndexError", message=message)
+    # From the end of an axis that may be empty: layers below see the sum, and not what the check says of it.
+    return ops.maximum(checked, number(0)) if type(place) is int and place < 0 else checked
 
 
 def part(item: slice, size: Size) -> Window:

@@ -19,12 +19,13 @@ from jitml.trace import regions
 from jitml.trace.accesses import Accesses, is_library
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.effects import effect_of
+from jitml.trace.growing import Growing, Probe
 from jitml.trace.hostcalls import call_library
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.outside import CONTAINERS, guard_state, place_of
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name
-from jitml.trace.stacks import Growing, Stack
+from jitml.trace.stacks import Stack
 from jitml.trace.steering import Steering
 from jitml.trace.text import filled_in, joined, percent, text
 from jitml.trace.tracers import is_traced, lift
@@ -44,11 +45,11 @@ class Hooks(Accesses, Steering):
     __slots__ = ()
 
     def push(self, items: Any, item: Any) -> Any:
-        """`items.append(item)` in a `for`, of a list that only this name holds; the name is bound to the result."""
+        """`items.append(item)` in a loop, of a list that only this name holds; the name is bound to the result."""
         if type(items) is Growing:
             return items.push(item)
-        if type(items) is list and regions.stacks(items):
-            return Growing(items).push(item)
+        if type(items) is Probe:
+            return items.push(item, regions.loops_inside(items.trace))
         self.conv(items.append)(item)
         return items
 

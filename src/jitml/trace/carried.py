@@ -24,7 +24,6 @@ from jitml.trace.drivers import UNDEF
 from jitml.trace.handing import Demotable, Memory
 from jitml.trace.names import Held, Kind, join, same, take_apart, told, value_as
 from jitml.trace.ragged import SIZE, handed
-from jitml.trace.stacks import Growing, row_of, stacked
 from jitml.trace.tracers import TracedArray
 
 _TRUTH = Aval((), BOOL)
@@ -47,7 +46,6 @@ class Name:
         self.name = name
         self.entry = entry
         self.direction = direction  # of an int that the loop counts with
-        self.is_stacked = False
         self.held: Held | None = None if entry is UNDEF else take_apart(entry)
         self.kinds: list[Kind | None] = list(self.held.kinds) if self.held else []
         # Numbers and scalars are carried from the first pass on; whether the name keeps an array the end of the body shows.
@@ -60,11 +58,11 @@ class Name:
         self.start: Any = entry
         self.starts: list[Value | None] = []
 
+    def prepare(self, loop: Demotable, *, is_whole: bool) -> None:
+        """What the next pass needs outside the body. `is_whole`: the loop runs as often as it can."""
+
     def begin(self, body: Body, memory: Memory) -> None:
         """What the name holds as a pass begins."""
-        if self.is_stacked:
-            self.start = Growing(self.entry)
-            return
         if not self.is_carried or self.held is None:
             self.start = False if self.is_flag and self.kinds and self.kinds[0] == _FLAG else self.entry
             return
@@ -86,9 +84,6 @@ class Name:
         """Whether the end of a pass shows that more is carried, or in another type, than it took for granted."""
         if same(self.start, end) or self._is_made:
             return False
-        if type(end) is Growing:
-            first, self.is_stacked = not self.is_stacked, True
-            return first
         if end is UNDEF:
             loop.demote(self._error("is deleted in the loop"), Mode.PLAIN)
         assert self.held is not None
@@ -135,31 +130,12 @@ class Name:
 
     def outcome(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
         """What the loop carries for this name, and what the name holds after it; `least` is how often the body runs at least."""
-        if self.is_stacked:
-            return self._stacked(end, memory)
         if self._is_made:
             return self._made(end, body, site, least, memory)
         if not self.is_carried:
             return Outcome([], lambda _: self.entry)
         assert self.held is not None
         return _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, memory, least)
-
-    def _stacked(self, end: Growing, memory: Memory) -> Outcome:
-        """A list that each iteration appends to."""
-        body, loop = memory.loop.body, memory.loop
-        held = take_apart(end.item)
-        if any(kind is None or kind.aval.syms for kind in held.kinds) or not held.kinds or end.item is end:
-            loop.demote(self._error("is given items that are no values of one type"), Mode.PLAIN)
-        carried = []
-        for leaf, kind in zip(held.leaves, held.kinds):
-            assert kind is not None
-            if type(leaf) is TracedArray and leaf.storage.trace is not body.trace:
-                loop.demote(self._error("is given an array that lives on"), Mode.PLAIN)
-            rows = Aval((loop.trip, *kind.aval.shape), kind.aval.dtype)
-            start = body.trace.builder.add_input(rows)
-            before = partial(ops.full, value=0, shape=rows.shape, dtype=rows.dtype)
-            carried.append(Carried(before, start, row_of(value_as(leaf, kind), start, loop.index)))
-        return Outcome(carried, partial(stacked, end, held))
 
     def _made(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
         if end is UNDEF or same(self.start, end):
@@ -242,6 +218,8 @@ def _outcome(
         new = kind.show(value)
         if type(leaf) is not TracedArray:
             return new
+        if leaf.storage.appended:
+            new.storage.listed = memory.loop.site
         if type(before) is TracedArray and memory.may_remain(before, leaf, least):
             new.storage.may_be(before.storage, memory.loop.site, Mode.PEELED if memory.loop.mode is Mode.ROLLED else Mode.PLAIN)
         return memory.after.setdefault(leaf.storage, new)

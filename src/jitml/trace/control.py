@@ -176,7 +176,8 @@ class Control(Expressions):
         ends = self._method(driver, "ends", node, _strings(names), self._locals(node))
         goes_on.orelse = [ast.copy_location(ast.If(ends, [ast.copy_location(ast.Break(), node)], []), node)]
         counters = ast.Constant(node.counters)  # type: ignore[attr-defined]  # by `find_carried`
-        start = self._hook("while_", node, _strings(names), self._locals(node), counters)
+        grows = _strings(node.grows)  # type: ignore[attr-defined]  # the same
+        start = self._hook("while_", node, _strings(names), self._locals(node), counters, grows)
         return [
             self._assign(driver, start, node),
             self._for(ast.Name("__jm_pass__", ast.Store()), driver, [*load, goes_on], test),
@@ -346,6 +347,8 @@ class Control(Expressions):
 
     def _enter(self, driver: str, names: tuple[str, ...], targets: tuple[str, ...], at: ast.AST) -> ast.stmt:
         more = [_strings(targets)] if targets else []
+        if isinstance(at, ast.For):
+            more = [_strings(targets), _strings(()), _strings(at.grows)]  # type: ignore[attr-defined]  # by `find_carried`
         return ast.copy_location(ast.Expr(self._method(driver, "enter", at, _strings(names), self._locals(at), *more)), at)
 
     def _step(self, driver: str, at: ast.AST, *stop: ast.expr) -> ast.stmt:

@@ -23,7 +23,6 @@ from jitml.trace.loops import Loop
 from jitml.trace.names import same, take_apart, truth
 from jitml.trace.numbers import TracedNumber, of_size
 from jitml.trace.sizes import named, number, value_of_size
-from jitml.trace.stacks import Growing
 from jitml.trace.tracers import TracedArray
 
 _INDEX = Aval((), I64)
@@ -75,11 +74,6 @@ class For(Loop):
             yield self.element
 
     @property
-    def may_stack(self) -> bool:
-        """Whether each iteration may append to a list: their number is known."""
-        return self.period == 1 and self.may_be_plain
-
-    @property
     def trip(self) -> Any:
         """How often the body runs in the graph."""
         return (self.rows.trip - self.first) // self.period if self.period > 1 else self.rows.trip - self.first
@@ -108,6 +102,7 @@ class For(Loop):
             if stop is not False:
                 self.demote(UnsupportedError("a loop that exchanges arrays ends early", source=self.source), Mode.PLAIN)
             return
+        self.is_whole = stop is False
         if self._moved(values):
             self._suspend()
             self.body.close()
@@ -120,8 +115,6 @@ class For(Loop):
         carried, storages, outcomes = self._carried(values, limits(trip)[0])
         stops = stop is not False
         if stops:
-            if any(type(name.start) is Growing for name in self.names):
-                self.demote(UnsupportedError("a loop that appends to a list ends early", source=self.source), Mode.PLAIN)
             ends_at = truth(stop)
         places = {n: _leaf_position(self.element, end) for n, end in self.ends.items()}
         targets = [Name(n, UNDEF) for n, place in places.items() if place is None]

@@ -67,6 +67,8 @@ class Memory:
                 if after.storage.trace is not self.loop.body.trace:
                     self._demote("a name comes to stand for an array that was there before the loop", Mode.PEELED)
                 known = after if entry is None else goes_to.setdefault(entry, after)
+                if after.storage.appended and before is not None and self.known[before.storage][1].storage.mutated:
+                    self._demote("an array is appended to a list, and changed in the next iteration")
                 if not same(known, after) or owners.setdefault(after.storage, entry) is not entry:
                     self._demote("names share memory at the end of an iteration, but not at its start", Mode.PEELED)
         for entry, (_, now, _) in self.known.items():

@@ -20,6 +20,7 @@ from jitml.trace.context import active_trace
 from jitml.trace.numbers import TracedNumber, size_of
 from jitml.trace.registry import call, implements
 from jitml.trace.sizes import compute, larger, named, value_of_size
+from jitml.trace.stacks import Stack
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, lift, read
 
 _FURTHEST = 1 << 61  # no loop goes on so long; differences of bounds have to fit 64 bits
@@ -53,13 +54,16 @@ def rows_of(iterable: Any) -> Rows | None:
         return Rows(len(iterable), lambda position: iterable.start + iterable.step * position)
     if type(iterable) is np.ndarray:
         iterable = lift(iterable)
+    if type(iterable) is Stack:
+        length = size_of(iterable.length())
+        return Rows(length, lambda position: iterable[position]) if iterable.is_plain and length is not None else None
     if type(iterable) is TracedArray and iterable.ndim:
         return Rows(iterable.sizes[0], lambda position: call(operator.getitem, iterable, position))
     return None
 
 
 def _is_lazy(*xs: Any) -> bool:
-    return any(type(x) in (Rows, TracedArray) for x in xs) and all(rows_of(x) is not None for x in xs)
+    return any(type(x) in (Rows, Stack, TracedArray) for x in xs) and all(rows_of(x) is not None for x in xs)
 
 
 @implements(range)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from jitml.trace.appends import pushed
 from jitml.trace.counters import counters
 from jitml.trace.escapes import within
 
@@ -157,6 +158,7 @@ class _Liveness:
         carried = (self._changed[statement] & (live | self.escaping) & self.names) - targets
         statement.carries = tuple(sorted(carried))  # type: ignore[attr-defined]  # ours: read by `control.py`
         statement.counters = counters(parts, bound(parts), carried - self.called)  # type: ignore[attr-defined]  # the same
+        statement.grows = pushed(parts)  # type: ignore[attr-defined]  # the same
 
 
 def _parts(statement: ast.Try | ast.TryStar | ast.Match) -> Iterator[list[ast.stmt]]:

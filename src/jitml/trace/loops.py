@@ -21,6 +21,7 @@ from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site, decisions, refuse_region
 from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.handing import Memory
+from jitml.trace.lists import name_of
 from jitml.trace.storage import Storage
 
 _MOST_PASSES = 6
@@ -33,7 +34,8 @@ class Loop:
     drives = True
     body: Body
     index: Value
-    trip: Any = 0
+    trip: Any = None  # how often it runs at most, if that is known
+    is_whole = False  # whether no escape ends it, as far as the last pass has shown
 
     def __init__(self, place: Site) -> None:
         self.site = place
@@ -46,8 +48,9 @@ class Loop:
         self.is_recording = False
         self.is_done = False
 
-    def enter(self, names: Names, values: Values, targets: Names = (), counters: Directions = ()) -> None:
+    def enter(self, names: Names, values: Values, targets: Names = (), counters: Directions = (), grows: Names = ()) -> None:
         self.counters = dict(counters)
+        self.grows = grows
         self.held = {name: values.get(name, UNDEF) for name in names}
         self.targets = targets
         self.memory = Memory(self)
@@ -68,7 +71,9 @@ class Loop:
     def _record(self) -> None:
         """Begin a pass."""
         if not self.names:
-            self.names = [Name(name, value, self.counters.get(name, 0)) for name, value in self.held.items()]
+            self.names = [name_of(n, value, self.counters.get(n, 0), self.grows) for n, value in self.held.items()]
+        for name in self.names:
+            name.prepare(self, is_whole=self.is_whole)
         self.passes += 1
         if self.passes > _MOST_PASSES:
             self.demote(UnsupportedError("what the loop carries does not settle", source=self.source))

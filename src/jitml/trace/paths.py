@@ -135,26 +135,30 @@ def decide(value: Value, place: Site) -> int:
     return outcome
 
 
-def limited(value: Value, most: int | None) -> tuple[Value, int] | None:
-    """A size, and what it is taken not to exceed; a call in which it does is answered by a program compiled for more.
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What a size is taken not to exceed; a call in which it does is answered by a program compiled for more."""
 
-    Args:
-        most: a guess, if there is one.
+    number: int
+    assumption: Assumption
 
-    Returns:
-        None if there is no limit to guess.
-    """
-    if active_trace().root.decided is None:
-        return None
+    @property
+    def most(self) -> int:
+        return self.assumption.outcome
+
+    def check(self, value: Value) -> Value:
+        """A size of which the program claims so; ints below 0 pass."""
+        shown = value if value.dtype == I64 else ops.convert(value, dtype=I64)
+        text = f"assumption {self.number} is {{}} at {_escaped(self.assumption)}: a size"
+        checked: Value = ops.check(value, ops.le(shown, self.most), shown, error=WrongPath.__name__, message=text)
+        return checked
+
+
+def limit(place: Site, most: int | None) -> Limit | None:
+    """A limit, `most` or what calls have shown to be needed; None if there is neither."""
     decided: Decided = active_trace().root.decided
-    found = decided.limit(site(), most)
-    if found is None:
-        return None
-    number, assumption = found
-    shown = value if value.dtype == I64 else ops.convert(value, dtype=I64)
-    text = f"assumption {number} is {{}} at {_escaped(assumption)}: a size"
-    ok = ops.le(shown, assumption.outcome)
-    return ops.check(value, ok, shown, error=WrongPath.__name__, message=text), assumption.outcome
+    found = decided.limit(place, most) if decided is not None else None
+    return None if found is None else Limit(*found)
 
 
 def _escaped(assumption: Assumption) -> str:

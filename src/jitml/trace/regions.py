@@ -18,6 +18,7 @@ from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site, decisions, depth_of_owner, refuse_region, site
 from jitml.trace.drivers import Choice, Driver, Names, Operand, Values, WhileDriver
 from jitml.trace.iteration import rows_of
+from jitml.trace.loops import Loop
 from jitml.trace.names import is_decided, truth
 from jitml.trace.sizes import value_of_size
 
@@ -94,13 +95,13 @@ def mode_at(place: Site) -> Mode:
     return decisions().modes.get(place, Mode.ROLLED)
 
 
-def while_(names: Names, values: Values, counters: Directions, place: Site) -> Driver | None:
+def while_(names: Names, values: Values, counters: Directions, grows: Names, place: Site) -> Driver | None:
     """Of a `while`, unless it is known to be none that can be rolled from its first iteration on."""
     trace = current_trace()
     if trace is None or trace.root.decisions is None or mode_at(place) is not Mode.ROLLED:
         return None
-    made = whiles.While(place, is_whole=True)
-    made.enter(names, values, (), counters)
+    made = whiles.While(place, is_first=True)
+    made.enter(names, values, (), counters, grows)
     return made
 
 
@@ -149,13 +150,11 @@ def shared_write(name: str) -> None:
         )
 
 
-def stacks(items: Any) -> bool:
-    """Whether what is appended to a list right now becomes rows of an array: in a captured loop, once in each iteration."""
-    trace = current_trace()
-    if trace is None or not trace.is_body or id(items) in trace.made or not trace.root.open:
-        return False
-    loop = trace.root.open[-1]
-    return isinstance(loop, fors.For) and loop.may_stack and loop.body.trace is trace
+def loops_inside(trace: Any) -> int:
+    """How many loops are being recorded inside a body."""
+    regions = active_trace().root.open
+    bodies = [region.body.trace if isinstance(region, Loop) else None for region in regions]
+    return sum(body is not None for body in bodies[bodies.index(trace) + 1 :])
 
 
 def made(obj: Any) -> Any:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import ast
 import pickle
-from dataclasses import dataclass
 from types import CodeType
-from typing import Literal
 
+from jitml.trace.appends import Appends, only_named
 from jitml.trace.control import DEEPEST, Control
 from jitml.trace.drivers import HOOKS
 from jitml.trace.source import Found, FunctionNode
@@ -63,92 +62,6 @@ def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
     factory = _function("__jm_factory", parameters, [inner])
     ast.copy_location(factory, node)
     return ast.fix_missing_locations(ast.Module([factory], []))
-
-
-def only_named(function: ast.AST, names: frozenset[str]) -> frozenset[str]:
-    """Local names of lists that nothing else can hold when a loop appends to them.
-
-    Such a name is only ever bound to a new list, and whatever else is done with the list comes after: further down, and not in a
-    loop around the append that begins without a new list.
-    """
-    uses: dict[str, list[_Use]] = {name: [] for name in names}
-    _collect(function, (), uses)
-    return frozenset(name for name, found in uses.items() if _is_only_named(found))
-
-
-@dataclass(frozen=True)
-class _Use:
-    kind: Literal["made", "append", "other"]
-    place: tuple[int, int]
-    loops: tuple[ast.AST, ...]
-
-
-def _collect(node: ast.AST, enclosing: tuple[ast.AST, ...], uses: dict[str, list[_Use]]) -> None:
-    match node:
-        case ast.Assign(targets=[ast.Name(id=name)], value=ast.List() as made) if name in uses:
-            uses[name].append(_Use("made", (node.lineno, node.col_offset), enclosing))
-            _collect(made, enclosing, uses)
-        case ast.AnnAssign(target=ast.Name() as target, value=ast.List() as made):
-            _collect(ast.copy_location(ast.Assign([target], made), node), enclosing, uses)
-        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(values):
-            for part, value in zip(targets, values):
-                _collect(ast.copy_location(ast.Assign([part], value), node), enclosing, uses)
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=args)) if name in uses:
-            uses[name].append(_Use("append", (node.lineno, node.col_offset), enclosing))
-            for arg in args:
-                _collect(arg, enclosing, uses)
-        case ast.Name(id=name) if name in uses:
-            uses[name].append(_Use("other", (node.lineno, node.col_offset), enclosing))
-        case _:
-            inside = (*enclosing, node) if isinstance(node, (ast.For, ast.While)) else enclosing
-            for child in ast.iter_child_nodes(node):
-                _collect(child, inside, uses)
-
-
-def _is_only_named(uses: list[_Use]) -> bool:
-    made = [use for use in uses if use.kind == "made"]
-    for use in uses:
-        if use.kind != "other":
-            continue
-        for append in (a for a in uses if a.kind == "append"):
-            around = [loop for loop in use.loops if loop in append.loops]
-            if use.place < append.place or any(all(loop not in m.loops for m in made) for loop in around):
-                return False
-    return bool(made)
-
-
-class Appends(ast.NodeTransformer):
-    """Writes `ys.append(y)` in a `for` as `ys = __jm.push(ys, y)`, for these names: what a captured loop appends is stacked."""
-
-    def __init__(self, names: frozenset[str]) -> None:
-        self.names = names
-        self.loops = 0
-
-    def visit_For(self, node: ast.For) -> ast.AST:
-        self.loops += 1
-        node.body = [self.visit(statement) for statement in node.body]
-        self.loops -= 1
-        node.orelse = [self.visit(statement) for statement in node.orelse]
-        return node
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        match node.value:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[item], keywords=[]) if (
-                self.loops and name in self.names and not isinstance(item, ast.Starred)
-            ):
-                hook = ast.Attribute(ast.Name(HOOKS, ast.Load()), "push", ast.Load())
-                call = ast.Call(hook, [ast.Name(name, ast.Load()), item], [])
-                made = ast.Assign([ast.Name(name, ast.Store())], call)
-                for part in (hook.value, hook, call, call.args[0], made.targets[0], made):
-                    ast.copy_location(part, node.value)
-                return made
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        return node
 
 
 def mangle(node: ast.AST, class_name: str) -> None:

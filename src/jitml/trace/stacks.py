@@ -1,54 +1,25 @@
-"""What does `ys.append(y)` do in a loop that is one node?  It writes row i of an array; a `Stack` is the list after the loop.
-
-The conversion writes `ys.append(y)` as `ys = __jm.push(ys, y)`. In a captured loop the name then holds a `Growing`, an object
-that nothing but the next `push` accepts, so that whoever looks into the list has the loop unrolled. That nothing else holds the
-list is known from the function's text (`rewrite.only_named`).
-"""
+"""What is a list that a loop has filled?  A `Stack`: items from before, the rows of arrays, and items appended later."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import optree
 
-from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.trace.context import active_trace, unsupported
-from jitml.trace.names import Held, Kind, kind_of
+from jitml.trace.context import unsupported
+from jitml.trace.names import Kind, kind_of
 from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, fresh, is_traced, read
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
 
 
-@dataclass(eq=False)
-class Growing:
-    """A list in the body of a captured loop, with what this iteration has appended."""
-
-    before: Any  # the list as the loop begins
-    item: Any = None
-    pushed: bool = False
-
-    def push(self, item: Any) -> Growing:
-        if self.pushed:
-            unsupported("two items are appended to a list in one iteration", "Append a tuple, or write into an array.")
-        return Growing(self.before, item, True)
-
-    def __getattr__(self, name: str) -> Any:
-        unsupported(f"a list that a loop appends to is used in it (.{name})", "Write into an array instead.")
-
-    def __len__(self) -> NoReturn:  # noqa: PLE0303  # never returns; `bool` asks for it, too
-        unsupported("a list that a loop appends to is used in it", "Write into an array instead.")
-
-    def __iter__(self) -> NoReturn:
-        unsupported("a list that a loop appends to is used in it", "Write into an array instead.")
-
-
 class Stack(Sequence[Any]):
-    """Items that were there before, the rows of arrays, and items appended later. `isinstance(ys, list)` holds."""
+    """`isinstance(ys, list)` holds. How many rows there are may be known to the running program alone."""
 
     def __init__(
         self, head: Sequence[Any], spec: optree.PyTreeSpec, kinds: Sequence[Kind], columns: Sequence[TracedArray]
@@ -64,22 +35,41 @@ class Stack(Sequence[Any]):
         return list
 
     @property
-    def rows(self) -> int:
-        return int(self.columns[0].shape[0])
+    def is_plain(self) -> bool:
+        """Whether all items are rows."""
+        return not (self.head or self.tail)
+
+    @property
+    def rows(self) -> Any:
+        return self.columns[0].shape[0]
+
+    def length(self) -> Any:
+        """An int or a TracedNumber."""
+        return len(self.head) + self.rows + len(self.tail)
 
     def __len__(self) -> int:
-        return len(self.head) + self.rows + len(self.tail)
+        return operator.index(self.length())
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[n] for n in range(*index.indices(len(self)))]
-        if not (self.head or self.tail):
+        if self.is_plain:
             return self._row(index)
         place = range(len(self))[operator.index(index)]
         if place < len(self.head):
             return self.head[place]
         place -= len(self.head)
         return self._row(place) if place < self.rows else self.tail[place - self.rows]
+
+    def numbers(self) -> Any:
+        """The items as an array, where they are plain Python numbers or NumPy scalars; None if they are not."""
+        whole = self.whole() if self.is_plain and self.spec.is_leaf() and self.kinds[0].form != "array" else None
+        return None if whole is None else fresh(whole)
+
+    def rows_as_array(self) -> Any:
+        """The items as an array, None if they are not of one shape."""
+        whole = self.whole()
+        return None if whole is None else fresh(whole)
 
     def _row(self, index: Any) -> Any:
         leaves = []
@@ -116,7 +106,7 @@ class Stack(Sequence[Any]):
         if not self.spec.is_leaf() or len(self.columns) != 1:
             return None
         (column,) = self.columns
-        if not (self.head or self.tail):
+        if self.is_plain:
             return read(column)
         kinds = [kind_of(item) for item in (*self.head, *self.tail)]
         if any(kind is None or kind.aval.shape != column.aval.shape[1:] for kind in kinds):
@@ -128,7 +118,7 @@ class Stack(Sequence[Any]):
 
 def columns(items: Sequence[Any]) -> Any:
     """A list of equal trees as a tree of arrays, their leaves stacked."""
-    if type(items) is Stack and not (items.head or items.tail):
+    if type(items) is Stack and items.is_plain:
         return optree.tree_unflatten(items.spec, [fresh(read(column)) for column in items.columns])
     leaves, spec = flatten(items[0])
     rows = [flatten(item)[0] for item in items]
@@ -136,19 +126,32 @@ def columns(items: Sequence[Any]) -> Any:
     return unflatten(spec, [call(np.array, part) if any(map(is_traced, part)) else np.array(part) for part in parts])
 
 
-def row_of(value: Value, like: Value, index: Value) -> Value:
-    """`like`, with row `index` replaced by `value`."""
-    row = ops.reshape(value, shape=(1, *value.shape))
-    zero = ops.full(value=0, shape=(), dtype=index.dtype)
-    return ops.dynamic_update_slice(like, row, index, *(zero for _ in value.shape), step=(1,) * row.ndim)
+@dataclass(frozen=True)
+class _Shape:
+    """What a `Stack` is besides its items."""
+
+    head: int
+    spec: optree.PyTreeSpec
+    kinds: tuple[Kind, ...]
+
+    def join(self, parts: Sequence[Any]) -> Any:
+        """The list itself once the program has run; while it is traced, a `Stack`."""
+        head, columns = list(parts[: self.head]), parts[self.head : self.head + len(self.kinds)]
+        tail = parts[self.head + len(self.kinds) :]
+        if any(map(is_traced, columns)):
+            stack = Stack(head, self.spec, self.kinds, columns)
+            stack.tail = list(tail)
+            return stack
+        items = [column.tolist() if kind.form == "number" else column for kind, column in zip(self.kinds, columns)]
+        return [*head, *(optree.tree_unflatten(self.spec, row) for row in zip(*items)), *tail]
 
 
-def stacked(growing: Growing, held: Held, results: Sequence[Value]) -> Stack:
-    """The list after the loop."""
-    kinds = [kind for kind in held.kinds if kind is not None]
-    stack = Stack(list(growing.before), held.spec, kinds, [fresh(value) for value in results])
-    active_trace().root.own[id(stack)] = stack
-    return stack
+def _taken_apart(stack: Any) -> Any:
+    return (*stack.head, *stack.columns, *stack.tail), _Shape(len(stack.head), stack.spec, tuple(stack.kinds))
 
 
-optree.register_pytree_node(Stack, lambda stack: (list(stack), None), lambda _, items: list(items), namespace=NAMESPACE)
+def _joined(shape: Any, parts: Any) -> Any:
+    return shape.join(list(parts))
+
+
+optree.register_pytree_node(Stack, _taken_apart, _joined, namespace=NAMESPACE)

@@ -172,9 +172,9 @@ class Steering:
         rolled, iterable = regions.rows(iterable, place)
         return rolled or PlainFor(iterable, place)
 
-    def while_(self, names: Names, values: Values, counters: Directions = ()) -> Driver | PlainWhile:
+    def while_(self, names: Names, values: Values, counters: Directions, grows: Names) -> Driver | PlainWhile:
         place = regions.here()
-        return regions.while_(names, values, counters, place) or PlainWhile(place)
+        return regions.while_(names, values, counters, grows, place) or PlainWhile(place)
 
     def and_(self, left: Any) -> Operand:
         taken = _outcome(left)

@@ -59,7 +59,10 @@ class Storage:
     that is so, and the mode in which it would not be), and `choice` says what decides.
     """
 
-    __slots__ = ("__weakref__", "choice", "entry", "mutated", "rivals", "serial", "slot", "strides", "trace", "value")
+    __slots__ = (
+        "__weakref__", "appended", "choice", "entry", "listed", "mutated", "rivals", "serial", "slot", "strides", "trace",
+        "value", "writes",
+    )  # fmt: skip
     count = itertools.count()
 
     def __init__(self, trace: Trace, value: Value, *, strides: Ints | None = None, slot: Slot = -1, entry: Slot = -1) -> None:
@@ -69,6 +72,9 @@ class Storage:
         self.slot = slot
         self.entry = entry
         self.mutated = False
+        self.writes = 0
+        self.appended = False  # whether a loop's body has appended it to a list
+        self.listed: Site | None = None  # the loop that has left a copy in a list, where NumPy's has the array itself
         self.serial = next(Storage.count)
         self.rivals: list[tuple[weakref.ref[Storage], Site, Mode]] = []
         self.choice: Choice | None = None
@@ -92,6 +98,10 @@ class Storage:
         trace = active_trace()
         if self.trace.closed or not self.trace.encloses(trace):
             raise leaked()
+        if self.listed is not None:
+            error = UnsupportedError("an array is changed after a loop has appended it to a list", source=user_source())
+            decisions().demote(self.listed, Mode.PLAIN, error)
+            refuse(error)
         for rival, site, mode in self.rivals:
             if rival() is not None:
                 self._refuse(value, site, mode)
@@ -100,6 +110,7 @@ class Storage:
             self._report(trace)
         self.value = value
         self.mutated = True
+        self.writes += 1
         trace.root.stores += 1
 
     def _refuse(self, value: Value, site: Site, mode: Mode) -> None:

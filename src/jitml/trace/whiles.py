@@ -25,17 +25,17 @@ _STOP = "__jm_stop__"
 class While(Loop):
     """The driver of a `while`: of a whole one, or of what is left of one that began as plain Python."""
 
-    def __init__(self, place: Site, stopped: Any = False, *, is_whole: bool = False) -> None:
+    def __init__(self, place: Site, stopped: Any = False, *, is_first: bool = False) -> None:
         super().__init__(place)
         self.stopped = stopped  # whether it has ended before, in iterations that ran apart
-        self.is_whole = is_whole
+        self.is_first = is_first  # whether none of its iterations ran apart
         self.tested: frozenset[Node] = frozenset()
         self.outcome: Value | None = None
         self.rest: If | None = None  # the body, as a branch that depends on the test
 
     @property
     def may_be_plain(self) -> bool:
-        return self.is_whole and (self.outcome is None or self._begins_concretely(self.outcome))
+        return self.is_first and (self.outcome is None or self._begins_concretely(self.outcome))
 
     def _begins_concretely(self, outcome: Value) -> bool:
         """Whether Python can tell the test before the first iteration: what it depends on is known then."""

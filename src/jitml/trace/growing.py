@@ -1,0 +1,217 @@
+"""What does `ys.append(y)` do in a loop that is a region?  It writes a row into memory set aside before the loop, and counts.
+
+The conversion writes `ys.append(y)` as `ys = __jm.push(ys, y)`, for lists that nothing but the name holds (`appends.py`). In the
+first pass over a body such a name is a `Probe`, which sees what is appended; then memory is made for it, and the name is a
+`Growing`: a number, the count, that branches and loops carry as they carry others. After the loop the list is a `Stack`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import optree
+
+from jitml.ir import ops
+from jitml.ir.dims import Size, bound
+from jitml.trace.context import Trace, active_trace, unsupported
+from jitml.trace.decisions import Site
+from jitml.trace.names import Held, Kind, join, take_apart, value_as
+from jitml.trace.numbers import TracedNumber, of_size, size_of
+from jitml.trace.paths import Limit, limit
+from jitml.trace.registry import call
+from jitml.trace.sizes import named, number, value_of_size
+from jitml.trace.stacks import Stack
+from jitml.trace.storage import Storage
+from jitml.trace.tracers import TracedArray, assign, fresh, read
+from jitml.trace.tree import NAMESPACE
+
+_FIRST_ROWS = 1 << 16  # of a list of which nobody knows how long it gets
+_FIRST_ELEMENTS = 1 << 20
+_MOST_ELEMENTS = 1 << 27  # that are set aside where no more than these are needed
+_INSTEAD = "Write into an array instead."
+
+
+class Probe:
+    """A list in the first pass over a body: it only sees what is appended. `count` stands for its length."""
+
+    def __init__(self, before: Sequence[Any], trace: Trace, count: TracedNumber) -> None:
+        self.before = before
+        self.trace = trace  # the body's
+        self.count = count
+        self.items: list[Any] = []
+        self.is_read = False
+        self.is_direct = True  # each iteration appends the same number of items
+        self.is_inner = False  # a loop inside the body appends
+
+    def push(self, item: Any, loops: int) -> Probe:
+        """`loops`: how many are recorded inside the one whose body this is of."""
+        self.items.append(item)
+        self.is_direct = self.is_direct and active_trace() is self.trace
+        self.is_inner = self.is_inner or loops > 0
+        return self
+
+    def __getitem__(self, index: Any) -> Any:
+        self.is_read = True
+        known = [*self.before, *self.items]
+        if isinstance(index, slice) or not known:
+            unsupported("a list that a loop appends to is used in it", _INSTEAD)
+        return known[-1]
+
+    def length(self) -> Any:
+        return self.count
+
+
+@dataclass(eq=False)
+class Columns:
+    """Memory for the items of a list, an array for each of their leaves."""
+
+    head: Sequence[Any]  # items from before that are of another kind
+    spec: optree.PyTreeSpec
+    kinds: Sequence[Kind]
+    arrays: Sequence[TracedArray]
+    rows: Size
+    limit: Limit | None  # what the program claims about the number of items, if nothing proves it
+    misfits: bool = False  # whether an item is of another kind, and this pass in vain
+    pushed: dict[Storage, int] = field(default_factory=dict)  # how often arrays had been written when they were appended
+
+
+@dataclass(frozen=True, eq=False)
+class Growing:
+    """A list in the body of a captured loop. `count` items are in its columns."""
+
+    columns: Columns
+    count: Any
+
+    def push(self, item: Any) -> Growing:
+        columns = self.columns
+        held = take_apart(item)
+        if held.spec != columns.spec or not all(_fits(a, b) for a, b in zip(held.kinds, columns.kinds)):
+            columns.misfits = True
+            return self
+        for leaf in held.leaves:
+            if type(leaf) is TracedArray:
+                self._remember(leaf)
+        place = self._place()
+        for array, leaf, kind in zip(columns.arrays, held.leaves, columns.kinds):
+            row = call(operator.getitem, array, (of_size(place), ...))
+            assign(row, value_as(leaf, kind))
+        return Growing(columns, self.count + 1)
+
+    def _remember(self, array: TracedArray) -> None:
+        array.storage.appended = True
+        if not array.storage.trace.is_body:
+            unsupported("an array that is there before the loop is appended to a list", "Append a copy.")
+        if self.columns.pushed.setdefault(array.storage, array.storage.writes) != array.storage.writes:
+            unsupported("an array is changed after it has been appended to a list", "Append a copy.")
+
+    def _place(self) -> Size:
+        columns = self.columns
+        size = size_of(self.count)
+        if size is not None and columns.limit is None:
+            return size
+        count = read(self.count)
+        if columns.limit is not None:
+            count = columns.limit.check(count)
+        last = columns.rows - 1
+        return named(ops.minimum(ops.maximum(count, number(0)), value_of_size(last)), 0, bound(last))
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice) or self.columns.head:
+            unsupported("a list that a loop appends to is used in it", _INSTEAD)
+        return self._stack()[index]
+
+    def length(self) -> Any:
+        return len(self.columns.head) + self.count
+
+    def _stack(self) -> Stack:
+        count = self.count
+        if type(count) is TracedNumber and count.size is None:
+            count = of_size(named(read(count), 0, bound(self.columns.rows)))
+        arrays = [call(operator.getitem, array, slice(0, count)) for array in self.columns.arrays]
+        return Stack(self.columns.head, self.columns.spec, self.columns.kinds, arrays)
+
+    def finished(self) -> Stack:
+        """The list after the loop."""
+        stack = self._stack()
+        active_trace().root.own[id(stack)] = stack
+        return stack
+
+    def __getattr__(self, name: str) -> Any:
+        unsupported(f"a list that a loop appends to is used in it (.{name})", _INSTEAD)
+
+
+def _fits(kind: Kind | None, wanted: Kind) -> bool:
+    return kind is not None and (kind == wanted or _joined(kind, wanted) == wanted)
+
+
+def _joined(a: Kind, b: Kind) -> Kind | None:
+    if a.form == b.form == "array":
+        return a if a.aval == b.aval else None
+    return join(a, b)
+
+
+def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) -> tuple[Columns, Size, int] | None:
+    """Memory for what a probe has seen, how many items are in it, and how many each iteration adds (0: that is not known).
+
+    Args:
+        trip: how often the loop runs at most; None if that is not known.
+        is_whole: whether it runs so often.
+
+    Returns:
+        None if the items are no values of one type.
+    """
+    items = [take_apart(item) for item in probe.items]
+    before = [take_apart(item) for item in probe.before]
+    kinds = _common([*items, *before])
+    head: Sequence[Any] = ()
+    if kinds is None:
+        head, before, kinds = probe.before, [], _common(items)
+    if kinds is None or (head and probe.is_read) or any(kind.aval.syms for kind in kinds):
+        return None
+    rate = len(items) if probe.is_direct and is_whole else 0
+    claim = None
+    widest = max(prod(kind.aval.shape) for kind in kinds)
+    if trip is not None and not probe.is_inner and bound(trip) * len(items) * widest <= _MOST_ELEMENTS:
+        rows = len(before) + len(items) * (trip if rate else bound(trip))
+    else:
+        rate = 0
+        claim = limit(site, min(_FIRST_ROWS, max(16, _FIRST_ELEMENTS // max(widest, 1))))
+        if claim is None:
+            return None
+        rows = claim.most
+    arrays = [fresh(ops.full(value=0, shape=(rows, *kind.aval.shape), dtype=kind.aval.dtype)) for kind in kinds]
+    for n, held in enumerate(before):
+        for array, leaf, kind in zip(arrays, held.leaves, kinds):
+            assign(call(operator.getitem, array, (n, ...)), value_as(leaf, kind))
+    return Columns(head, items[0].spec, kinds, arrays, rows, claim), len(before), rate
+
+
+def _common(items: Sequence[Held]) -> list[Kind] | None:
+    if any(held.spec != items[0].spec for held in items):
+        return None
+    kinds: list[Kind] = []
+    for column in zip(*(held.kinds for held in items)):
+        kind = column[0]
+        for other in column[1:]:
+            kind = _joined(kind, other) if kind is not None and other is not None else None
+        if kind is None:
+            return None
+        kinds.append(kind)
+    return kinds or None
+
+
+def _taken_apart(growing: Any) -> Any:
+    return (growing.count,), growing.columns
+
+
+def _made(columns: Any, count: Any) -> Any:
+    return Growing(columns, *count)
+
+
+optree.register_pytree_node(Growing, _taken_apart, _made, namespace=NAMESPACE)
+
+__all__ = ["Columns", "Growing", "Probe", "columns_for"]

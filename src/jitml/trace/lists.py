@@ -1,0 +1,108 @@
+"""What does a loop carry for a list that it appends to?  `ListName`: nothing but the number of items, and often not even that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jitml.trace.bodies import Body
+from jitml.trace.carried import Name, Outcome
+from jitml.trace.decisions import Mode, Site
+from jitml.trace.growing import Growing, Probe, columns_for
+from jitml.trace.handing import Demotable, Memory
+from jitml.trace.names import take_apart
+from jitml.trace.numbers import TracedNumber, of_size
+from jitml.trace.ragged import SIZE
+from jitml.trace.stacks import Stack
+
+
+class ListName(Name):
+    """A name of a list that the body appends to; what is appended shows in the first pass.
+
+    Where each iteration appends the same number of items, the loop's index says how many there are, else they are counted.
+    """
+
+    def __init__(self, name: str, entry: Any) -> None:
+        super().__init__(name, entry)
+        self.probe: Probe | None = None
+        self.is_own = type(entry) is not Growing  # and not that of a loop around this one
+        self.before = entry
+        self.rate = 0
+        if not self.is_own:
+            self._grow(entry)
+
+    def _grow(self, entry: Growing) -> None:
+        self.entry = entry
+        self.held = take_apart(entry)
+        self.kinds = [SIZE]
+        self.is_carried = True
+        self.direction = 1
+
+    def prepare(self, loop: Demotable, *, is_whole: bool) -> None:
+        """Make memory for what the pass before has seen; outside the body."""
+        if self.probe is None or not self.probe.items:
+            return
+        found = columns_for(self.probe, loop.site, loop.trip, is_whole=is_whole)
+        if found is None:
+            loop.demote(self._error("is given items that are no values of one type"), Mode.PLAIN)
+        assert found is not None
+        columns, count, self.rate = found
+        self.probe = None
+        self._grow(Growing(columns, count))
+
+    def begin(self, body: Body, memory: Memory) -> None:
+        if type(self.entry) is not Growing:
+            count = SIZE.show(body.trace.builder.add_input(SIZE.aval))
+            self.start = self.probe = Probe(self.entry, body.trace, count)
+            return
+        if self.is_own:
+            self.entry.columns.pushed.clear()
+        if self.rate:
+            place = body.trace.root.size_names[memory.loop.index]
+            self.start = Growing(self.entry.columns, of_size(self.entry.count + self.rate * place))
+        else:
+            super().begin(body, memory)
+
+    def moves(self, end: Any, loop: Demotable) -> bool:
+        if self.probe is not None:
+            if end is not self.probe:
+                loop.demote(self._error("is a list, and becomes something else in the loop"), Mode.PLAIN)
+            return bool(self.probe.items)
+        if self.is_own and self.entry.columns.misfits:
+            self.entry, self.rate = self.before, 0
+            return True
+        if self.rate and type(end) is Growing:
+            if type(end.count) is TracedNumber and end.count.size is not None and end.count.size - _size(self.start) == self.rate:
+                return False
+            self.rate = 0
+            return True
+        return super().moves(end, loop)
+
+    def outcome(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
+        if self.probe is not None:
+            return Outcome([], lambda _: self.probe.before if self.probe is not None else self.entry)
+        columns = self.entry.columns
+        for storage, writes in columns.pushed.items():
+            if storage.writes != writes:
+                memory.loop.demote(self._error("is given an array that is changed afterwards"), Mode.PLAIN)
+        if self.rate:
+            count = of_size(self.entry.count + self.rate * memory.loop.trip)
+            return Outcome([], lambda _: Growing(columns, count).finished())
+        made = super().outcome(end, body, site, least, memory)
+        if self.is_own:
+            show = made.show
+            made.show = lambda results: show(results).finished()
+        return made
+
+
+def _size(growing: Growing) -> Any:
+    return growing.count.size if type(growing.count) is TracedNumber else growing.count
+
+
+def name_of(name: str, value: Any, direction: int, grows: Sequence[str]) -> Name:
+    """What a loop keeps of a name that holds a value as it begins."""
+    is_list = type(value) in (list, Growing) or (type(value) is Stack and type(value.rows) is int)
+    return ListName(name, value) if name in grows and is_list else Name(name, value, direction)
+
+
+__all__ = ["ListName", "name_of"]

@@ -1,0 +1,169 @@
+"""Lists that loops append to: how many items they get may depend on data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tests.trace.region_programs import Array, vector
+from tests.trace.while_programs import program_list
+
+PROGRAMS: list[Any] = []
+program = program_list(PROGRAMS)
+
+
+@program(vector, "w")
+def while_a_test_holds(x: Array) -> Any:
+    ys = []
+    i = 0
+    while i < len(x) and x[i] > 0.2:
+        ys.append(x[i] * 2)
+        i += 1
+    return np.array(ys, dtype=float)
+
+
+@program(vector, "l")
+def under_a_condition(x: Array) -> Any:
+    ys = []
+    for v in x:
+        if v > 0.5:
+            ys.append(v)
+    return np.array(ys), len(ys), ys
+
+
+@program(vector, "l")
+def from_the_last_item(x: Array) -> Any:
+    ys = [x[0]]
+    for i in range(20):
+        ys.append(ys[-1] * 0.5 + x[i % 3])
+    return np.array(ys)
+
+
+@program(vector, "w")
+def until_a_break(x: Array) -> Any:
+    rows = []
+    for _ in range(50):
+        x = x * 0.9
+        if x.max() < 0.1:
+            break
+        rows.append(x)
+    return np.stack(rows), sum(rows), rows[-1], rows[0]
+
+
+@program(vector, "w")
+def a_path(x: Array) -> Any:
+    path = []
+    k = 0
+    while True:
+        path.append(k)
+        k = k + 1
+        if k == 9 or x[k] < 0.3:
+            break
+    return path, np.array(path), path[-1]
+
+
+@program(vector, "l")
+def pairs_of_two_loops(x: Array) -> Any:
+    out = []
+    for i in range(3):
+        for j in range(i, 4):
+            if x[i * 2 + j] > 0.2:
+                out.append((i, x[j]))
+    total = 0.0
+    for i, v in out:
+        total += i * v
+    return total, len(out)
+
+
+@program(vector, "l")
+def lists_of_lists(x: Array) -> Any:
+    out = []
+    for i in range(4):
+        row = []
+        for j in range(5):
+            row.append(x[i] * j)
+        out.append(row)
+    return np.array(out)
+
+
+@program(vector, None)
+def changed_after_it_was_appended(x: Array) -> Any:
+    rows = []
+    for i in range(5):
+        row = np.zeros(3)
+        rows.append(row)
+        row[:] = x[i]
+    return np.concatenate(rows), np.mean(rows)
+
+
+@program(vector, None)
+def the_same_array_again(x: Array) -> Any:
+    rows = []
+    for _ in range(4):
+        rows.append(x)
+        x *= 2
+    return rows[0], np.array(rows)
+
+
+@program(vector, None)
+def changed_in_the_next_iteration(x: Array) -> Any:
+    rows = []
+    y = x + 1
+    for _ in range(4):
+        y *= 2
+        rows.append(y)
+        y = y + 1
+        rows.append(y)
+    return np.array(rows)
+
+
+@program(vector, None)
+def changed_after_the_loop(x: Array) -> Any:
+    rows = []
+    for _ in range(4):
+        x = x * 2
+        rows.append(x)
+    x += 1
+    return rows[-1], x
+
+
+@program(vector, "w")
+def several_lists(x: Array) -> Any:
+    t, times, states = 0.0, [], []
+    while t < 1:
+        x = x + 0.1 * np.sin(x)
+        t += 0.1
+        times.append(t)
+        states.append(x)
+    return np.array(times), states, max(times), min(times)
+
+
+@program(vector, "w")
+def as_long_as_it_is_short(x: Array) -> Any:
+    errors = []
+    while len(errors) < 10:
+        x = x / 2
+        errors.append(np.abs(x).max())
+        if errors[-1] < 1e-2:
+            break
+    return errors[-1], len(errors), errors
+
+
+@program(vector, None)
+def items_of_two_types(x: Array) -> Any:
+    out: list[Any] = []
+    for i in range(4):
+        if i == 2:
+            out.append(x)
+        else:
+            out.append(x[i])
+    return out
+
+
+@program(vector, "l")
+def indices(x: Array) -> Any:
+    even = []
+    for i in range(10):
+        if i % 2 == 0:
+            even.append(i)
+    return x[even], even
