@@ -141,6 +141,13 @@ class _Memory:
             return self.whole(name)
         return self.whole(name)[tuple(map(slice, self._extents(self.kernels.extents[name])))]
 
+    def operand(self, call: Call) -> Array:
+        """What a call reads that gives as many elements; a contiguous buffer may have another shape."""
+        (read, *_), (written,) = call.reads, call.writes
+        if self.buffers[read].shape == self.buffers[written].shape:
+            return self.live(read)
+        return self.view(read, seen_as(self.buffers[read], self.buffers[written].shape))
+
     def result(self, name: str) -> Array:
         """An output as the caller gets it."""
         exact = self.kernels.exact.get(name)
@@ -200,15 +207,15 @@ def _reach(buffer: Buffer) -> int:
 
 
 def _copy(call: Call, memory: _Memory) -> None:
-    memory.live(call.writes[0])[...] = memory.live(call.reads[0])
+    memory.live(call.writes[0])[...] = memory.operand(call)
 
 
 def _sort(call: Call, memory: _Memory) -> None:
-    memory.live(call.writes[0])[...] = np.sort(memory.live(call.reads[0]), axis=call.params["axis"], kind=call.params["kind"])
+    memory.live(call.writes[0])[...] = np.sort(memory.operand(call), axis=call.params["axis"], kind=call.params["kind"])
 
 
 def _argsort(call: Call, memory: _Memory) -> None:
-    memory.live(call.writes[0])[...] = np.argsort(memory.live(call.reads[0]), axis=call.params["axis"], kind=call.params["kind"])
+    memory.live(call.writes[0])[...] = np.argsort(memory.operand(call), axis=call.params["axis"], kind=call.params["kind"])
 
 
 def _random(call: Call, memory: _Memory) -> None:

@@ -22,7 +22,8 @@ class Call:
     for each of `a b c`, the element strides `a_batch a_row a_col` ... (so a transposed operand is a swap of strides),
     and element offsets `a_offset b_offset c_offset`. Where `sized` is set, m, n and k are the largest ones, and a last read,
     i64[3], holds those of the run. f32 and f64 only, one of row/col strides is 1 (or that extent is 1).
-    `copy`: writes[0] = reads[0], whole buffers of one dtype and shape, each with its own strides.
+    `copy`: writes[0] = reads[0], whole buffers of one dtype and shape, each with its own strides. Here and in the sorts, what is
+    read may have another shape if it is contiguous.
     `sort`: writes[0] = reads[0] sorted along `axis` by NumPy's `kind` of sort. In both the elements of a row along `axis`
     are neighbours, and row follows row in C order; they may be the same memory.
     A further read of a sort, i64[2], holds how many elements of each row count and how many rows, if that is known only here.

@@ -17,7 +17,7 @@ from jitml.codegen.llvm.random import emit_random
 from jitml.codegen.llvm.sorting import emit_sort
 from jitml.errors import UnsupportedError
 from jitml.fusion.loops import Apply, Const, Expr, Kernel, Kind, Load, Loop, Stmt, Store, Var, floor_divide
-from jitml.fusion.program import Call, KernelProgram
+from jitml.fusion.program import Call, KernelProgram, seen_as
 from jitml.fusion.sizes import with_sizes
 from jitml.ir.types import DType
 
@@ -54,7 +54,8 @@ def emit_call(unit: Unit, call: Call, symbol: str, program: KernelProgram, group
 
 def copy_kernel(call: Call, program: KernelProgram) -> Kernel:
     """writes[0] = reads[0] as a nest in the order of the written memory, the densest axis as vectors."""
-    source, target = program.buffers[call.reads[0]], program.buffers[call.writes[0]]
+    target = program.buffers[call.writes[0]]
+    source = seen_as(program.buffers[call.reads[0]], target.shape)
     extents = program.extents.get(target.name, tuple(map(Const, target.shape)))
     order = sorted(range(len(target.shape)), key=lambda axis: -abs(target.element_strides[axis]))
     names = [f"i{axis}" for axis in range(len(target.shape))]
