@@ -1,14 +1,20 @@
-"""Whole programs, unmodified under jit: NumPy's answer, and one compilation for their shapes."""
+"""Whole programs, unmodified under jit: NumPy's answer, no call back into Python, one compilation for their shapes.
+
+Their loops stay rolled: a graph does not grow with the number of steps.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import jitml
 from programs.comparing import difference, within
-from programs.corpus import NAMES, load
+from jitml.ir.graph import Graph, Node
+from programs.corpus import NAMES, Program, load
 
 # Programs that refuse, and what they wait for. A program that starts to pass fails until its line is gone.
 WAITING: dict[str, str] = {}
@@ -24,7 +30,7 @@ def programs(waiting: dict[str, str]) -> list[Any]:
 @pytest.mark.parametrize("name", programs(WAITING))
 def test_a_program_agrees_with_numpy_and_compiles_once(name: str) -> None:
     program = load(name)
-    compiled = jitml.jit(program.function)
+    compiled = jitml.jit(program.function, host_calls="error")
     for seed in range(3):
         mine, eager = program.arguments("small", seed), program.arguments("small", seed)
         expected = program.function(*eager)
@@ -32,3 +38,30 @@ def test_a_program_agrees_with_numpy_and_compiles_once(name: str) -> None:
         assert difference(got, expected, within(1e-9)) is None
         assert difference(mine, eager, within(1e-9), "arguments") is None
     assert len(compiled.variants) == 1, [variant.reason for variant in compiled.variants]
+
+
+# Parameters that count the steps of a simulation.
+STEPS = ("steps", "sweeps", "limit")
+
+
+def counter(program: Program) -> int | None:
+    """Which argument says how many steps there are."""
+    return next((k for k, name in enumerate(inspect.signature(program.function).parameters) if name in STEPS), None)
+
+
+def nodes(graph: Graph) -> Iterator[Node]:
+    for node in graph.nodes:
+        yield node
+        for body in node.bodies.values():
+            yield from nodes(body)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if counter(load(name)) is not None])
+def test_a_graph_does_not_grow_with_the_number_of_steps(name: str) -> None:
+    program = load(name)
+    counts = set()
+    for steps in (10, 1000):
+        args = list(program.arguments("small", 0))
+        args[counter(program) or 0] = steps
+        counts.add(sum(1 for _ in nodes(jitml.jit(program.function).lower(*args).traced)))
+    assert len(counts) == 1
