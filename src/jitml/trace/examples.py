@@ -7,13 +7,14 @@ inside loops those of the first iteration will do, and a long loop before is cut
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.dims import resolve
-from jitml.ir.graph import Node, Value
+from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.interpret import interpret_outputs
 from jitml.ir.op import recording
 from jitml.trace.context import Trace, active_trace, unsupported
@@ -151,6 +152,10 @@ def _run(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, A
     sizes = {sym: int(_lookup(trace.root.sizes[sym], env, known)) for sym in node.syms}
     params = {name: resolve(param, sizes) for name, param in node.params.items()}
     operands = [_lookup(v, env, known) for v in node.inputs]
+    short = {name: _cut_short(body) for name, body in node.bodies.items()}
+    if any(body is not node.bodies[name] for name, body in short.items()):
+        params |= short
+        trace.root.guesses.update(node.outputs)
     if node.op is ops.loop and operands[0] > _MOST_ITERATIONS:
         operands[0] = np.asarray(_MOST_ITERATIONS, operands[0].dtype)
         trace.root.guesses.update(node.outputs)
@@ -161,6 +166,25 @@ def _run(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, A
         return results
     results = node.op.run(tuple(operands), params)
     return [np.asarray(x, v.dtype) for v, x in zip(node.outputs, results if isinstance(results, tuple) else (results,))]
+
+
+def _cut_short(graph: Graph) -> Graph:
+    """The same graph with a few iterations only of the loops inside; the graph itself if there are none."""
+    if not any(node.bodies for node in graph.nodes):
+        return graph
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        bodies = {name: _cut_short(body) for name, body in node.bodies.items()}
+        inputs = node.inputs
+        if node.op is ops.loop:
+            most, trips = Value(inputs[0].aval), Value(inputs[0].aval)
+            value = {"value": _MOST_ITERATIONS, "shape": (), "dtype": most.dtype}
+            nodes += [Node(ops.full, (), value, (most,)), Node(ops.minimum, (inputs[0], most), {}, (trips,))]
+            inputs = (trips, *inputs[1:])
+        as_it_was = inputs is node.inputs and all(body is node.bodies[name] for name, body in bodies.items())
+        nodes.append(node if as_it_was else replace(node, inputs=inputs, params={**node.params, **bodies}))
+    as_it_was = len(nodes) == len(graph.nodes) and all(a is b for a, b in zip(nodes, graph.nodes))
+    return graph if as_it_was else replace(graph, nodes=tuple(nodes))
 
 
 def _run_while(operands: list[Array], test: Any, body: Any, carried: int) -> tuple[list[Array], bool]:
