@@ -37,8 +37,8 @@ def halve_loop(node: Node, tangents: Collection[Value], cheap: Collection[Value]
     body.index = body.halves.inputs[0]
     longest = _longest(trip, parts.body)
     kept = body.choose(longest)
-    most = _affordable(kept)
-    if longest > most and (length := body.segment(longest, kept)) is not None:
+    most = longest if node.params.get("repeat") or is_number(trip) else _affordable(kept)
+    if longest > _affordable(kept) and (length := body.segment(longest, kept)) is not None:
         return halve_loop(segmented(node, longest, length), tangents, cheap)
     if longest > most:
         trip, longest = _checked(trip, ops.le(trip, most), trip, most), most
@@ -146,7 +146,7 @@ class _Body:
 
     def segment(self, trips: int, kept: Kept) -> int | None:
         """The length of segments that would do for a loop of known length; None if segments do not help."""
-        if not is_number(self.parts.head[0]):
+        if not is_number(self.parts.head[0]) or self.parts.node.params.get("repeat"):
             return None
         state = sum(v.aval.nbytes for v in where(self.carried, self.moves, False))
         length = best_length(trips, state, kept.nbytes)

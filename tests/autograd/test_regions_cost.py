@@ -1,0 +1,190 @@
+"""What derivatives of loops cost: nodes, bytes and copies that do not depend on what they should not depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.autograd.linearize import linearize
+from jitml.autograd.segments import best_length, segment_loops
+from jitml.config import CONFIG
+from jitml.fusion.loops import Const, Kernel, Loop, walk
+from jitml.fusion.program import Region
+from jitml.ir.graph import Graph
+from jitml.ir.interpret import interpret
+from jitml.ir.parser import parse
+from jitml.ir.passes import run_passes
+from jitml.ir.verify import verify
+
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture
+def saved_bytes() -> Iterator[Callable[[int], None]]:
+    """Sets JITML_SAVED_BYTES, as far as derivatives taken in the test see it."""
+    before = CONFIG.saved_bytes
+
+    def use(n: int) -> None:
+        object.__setattr__(CONFIG, "saved_bytes", n)
+
+    yield use
+    use(before)
+
+
+def leapfrog(steps: int) -> Callable[[Array, Array], Any]:
+    def run(x: Array, v: Array) -> Any:
+        for _ in range(steps):
+            v = v - 0.01 * np.sin(x)
+            x = x + 0.01 * v
+        return (x * x).sum()
+
+    return run
+
+
+def nodes_of(graph: Graph) -> int:
+    return len(graph.nodes) + sum(nodes_of(body) for node in graph.nodes for body in node.bodies.values())
+
+
+def gradient(f: Callable[..., Any], *args: Array) -> Any:
+    return jitml.jit(jitml.grad(f)).lower(*args)
+
+
+def test_a_gradient_has_as_many_nodes_for_any_number_of_iterations() -> None:
+    x = np.ones(3)
+    few, many = (gradient(leapfrog(n), x, x) for n in (100, 10_000))
+    assert nodes_of(few.graph) == nodes_of(many.graph) < 60
+
+
+def test_memory_grows_with_the_root_of_the_iterations_where_it_is_short(saved_bytes: Any) -> None:
+    x = np.ones(100)
+    arena = {}
+    for steps in (100, 400, 1600, 6400):
+        saved_bytes(steps * 800 - 1)  # just too little
+        arena[steps] = gradient(leapfrog(steps), x, x).program.report.arena
+    for steps, size in arena.items():
+        assert size <= 2 * arena[100] * (steps / 100) ** 0.5
+
+
+def test_segments_give_the_same_gradient(saved_bytes: Any) -> None:
+    x, v = np.linspace(0, 1, 5), np.linspace(1, 2, 5)
+    for steps in (100, 97, 7):
+        whole = jitml.grad(leapfrog(steps), (0, 1))(x, v)
+        saved_bytes(100)
+        for finish in (lambda f: f, jitml.jit):
+            for got, wanted in zip(finish(jitml.grad(leapfrog(steps), (0, 1)))(x, v), whole):
+                np.testing.assert_allclose(got, wanted, rtol=1e-12)
+        saved_bytes(800_000)
+
+
+LOOP = """
+graph(a: f64[3]) {
+  b: i64[] = full {dtype=i64, shape=(), value=10}
+  c: f64[3] = loop b a {carried=1} body(a: i64[], b: f64[3]) {
+    c: f64[3] = sin b
+    return c
+  }
+  return c
+}
+"""
+
+
+def test_segmenting_is_a_rewriting_of_graphs() -> None:
+    graph = parse(LOOP)
+    cut = verify(segment_loops(graph))
+    (outer,) = [node for node in cut.nodes if node.bodies]
+    (inner,) = [node for node in outer.params["body"].nodes if node.bodies]
+    assert inner.params["repeat"] and segment_loops(cut) is not graph
+    x = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(interpret(cut, [x])[0], interpret(graph, [x])[0])
+    saved, whole = (linearize(g, [0]).forward.outputs[1:] for g in (cut, graph))
+    assert sum(v.aval.nbytes for v in saved) < sum(v.aval.nbytes for v in whole)
+
+
+def test_the_length_of_segments() -> None:
+    assert best_length(10_000, 8, 8) == 100
+    assert best_length(10_007, 8, 8) == 100  # a prime
+
+
+def updating_rows(x: Array) -> Any:
+    for i in range(1, 1000):
+        x[i] = x[i] * np.sin(x[i - 1])
+    return x.sum()
+
+
+def updating_in_a_branch(x: Array) -> Any:
+    for i in range(1, 1000):
+        if x[i, 0] > 0:
+            x[i] = x[i] * x[i - 1]
+    return x.sum()
+
+
+def reading_what_stays(x: Array) -> Any:
+    s = np.zeros(8)
+    for i in range(1, 1000):
+        s = s * x[i] + x[i - 1]
+    return s.sum()
+
+
+@pytest.mark.parametrize("f", [updating_rows, updating_in_a_branch, reading_what_stays], ids=lambda f: f.__name__)
+def test_an_iteration_costs_what_it_touches(f: Callable[..., Any]) -> None:
+    """No array of all rows is made, cleared, added or copied in an iteration, forwards or backwards."""
+    program = gradient(f, np.ones((1000, 8))).program
+    assert not [name for name in program.report.copies if "." in name]
+    bodies = [body for step in program.kernels.steps if isinstance(step, Region) for body in step.bodies]
+    inside = [step.body for body in bodies for step in body.steps if isinstance(step, Kernel)]
+    rolled = [step.body for step in program.kernels.steps if isinstance(step, Kernel) and "loop" in step.name]
+    inside += [outer.body for body in rolled for outer in body if isinstance(outer, Loop)]
+    assert inside
+    for body in inside:
+        assert all(isinstance(s.stop, Const) and s.stop.value <= 8 for s in walk(body) if isinstance(s, Loop))
+
+
+def test_what_is_saved_is_what_is_read() -> None:
+    """Elements and places that are there anyway are read again; of `exp` its result, not its operand as well."""
+
+    def saved(text: str) -> list[str]:
+        derivative = linearize(run_passes(parse(text)), [0])
+        loop = next(node for node in derivative.forward.nodes if node.bodies)
+        return [str(v.aval) for v in loop.outputs[1:]]
+
+    body = "loop b c a {carried=1} body(a: i64[], b: f64[], c: f64[9]) { d: f64[1] = dynamic_slice c a {sizes=(1,), step=(1,)};"
+    head = "graph(a: f64[9]) { b: i64[] = full {dtype=i64, shape=(), value=9}; c: f64[] = full {dtype=f64, shape=(), value=1.0};"
+    element = f"{head} d: f64[] = {body} e: f64[] = reshape d {{shape=()}};"
+    reading = f"{element} f: f64[] = mul e e; g: f64[] = add f b; return g }}; return d }}"
+    growing = f"{element} f: f64[] = add b e; g: f64[] = exp f; return g }}; return d }}"
+    assert saved(reading) == [] and saved(growing) == ["f64[9]"]
+
+
+def test_a_while_says_when_there_is_no_room(saved_bytes: Any) -> None:
+    saved_bytes(80)
+
+    def slowly(x: Any) -> Any:
+        while x < 100:
+            x = x * 1.01 + np.sin(x)
+        return x
+
+    with pytest.raises(MemoryError, match="10 times.*JITML_SAVED_BYTES"):
+        jitml.grad(slowly)(1.0)
+    with pytest.raises(MemoryError, match="10 times.*JITML_SAVED_BYTES"):
+        jitml.jit(jitml.grad(slowly))(1.0)
+
+
+def test_room_that_a_while_does_not_need_costs_nothing(saved_bytes: Any) -> None:
+    resource = pytest.importorskip("resource")
+    saved_bytes(2 << 30)
+
+    def root(a: Any) -> Any:
+        x = a
+        while abs(x * x - a) > 1e-12:
+            x = 0.5 * (x + a / x)
+        return x
+
+    slope = jitml.jit(jitml.grad(root))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert abs(slope(2.0) - 0.5 / np.sqrt(2.0)) < 1e-12
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 256 << 10  # KiB
+    assert slope.lower(2.0).program.report.arena > 1 << 30
