@@ -92,16 +92,29 @@ graph(a: f64[3]) {
 """
 
 
-def test_segmenting_is_a_rewriting_of_graphs() -> None:
+def test_loops_can_be_asked_to_keep_segments() -> None:
     graph = parse(LOOP)
-    cut = verify(segment_loops(graph))
-    (outer,) = [node for node in cut.nodes if node.bodies]
-    (inner,) = [node for node in outer.params["body"].nodes if node.bodies]
-    assert inner.params["repeat"] and segment_loops(cut) is not graph
+    asked = verify(segment_loops(graph))
     x = np.array([1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(interpret(cut, [x])[0], interpret(graph, [x])[0])
-    saved, whole = (linearize(g, [0]).forward.outputs[1:] for g in (cut, graph))
-    assert sum(v.aval.nbytes for v in saved) < sum(v.aval.nbytes for v in whole)
+    np.testing.assert_array_equal(interpret(asked, [x])[0], interpret(graph, [x])[0])
+    cut, whole = (linearize(g, [0]) for g in (asked, graph))
+    saved = [sum(v.aval.nbytes for v in d.forward.outputs[1:]) for d in (cut, whole)]
+    assert saved == [24 * 4, 24 * 10]
+    (outer,) = [node for node in cut.pull.nodes if node.bodies]
+    repeated, backwards = [node for node in outer.params["body"].nodes if node.bodies]
+    assert repeated.params["repeat"] and not backwards.params.get("repeat")
+
+
+def test_checkpoint_keeps_the_root_of_the_iterations() -> None:
+    x, v = np.ones(100), np.zeros(100)
+    arena = {}
+    for steps in (100, 1600, 10_000):
+        run = leapfrog(steps)
+        f = jitml.checkpoint(run, policy="sqrt")
+        arena[steps] = gradient(f, x, v).program.report.arena
+        np.testing.assert_allclose(jitml.jit(jitml.grad(f))(x, v), jitml.jit(jitml.grad(run))(x, v), rtol=1e-12)
+    for steps, size in arena.items():
+        assert size <= 2 * arena[100] * (steps / 100) ** 0.5
 
 
 def test_the_length_of_segments() -> None:
@@ -167,9 +180,9 @@ def test_a_while_says_when_there_is_no_room(saved_bytes: Any) -> None:
             x = x * 1.01 + np.sin(x)
         return x
 
-    with pytest.raises(MemoryError, match="10 times.*JITML_SAVED_BYTES"):
+    with pytest.raises(MemoryError, match=r"10 times.*JITML_SAVED_BYTES"):
         jitml.grad(slowly)(1.0)
-    with pytest.raises(MemoryError, match="10 times.*JITML_SAVED_BYTES"):
+    with pytest.raises(MemoryError, match=r"10 times.*JITML_SAVED_BYTES"):
         jitml.jit(jitml.grad(slowly))(1.0)
 
 

@@ -22,23 +22,15 @@ _NEARBY = 1.25  # a length that divides the number of iterations is worth so muc
 
 
 def segment_loops(graph: Graph) -> Graph:
-    """Cut every loop of a known number of iterations, but none inside another, into segments.
-
-    Derivatives repeat a segment instead of saving what happens in it: what `checkpoint(policy="sqrt")` means.
-    """
-    makers = graph.producers()
+    """Ask for segments of every loop that is not inside another: what `checkpoint(policy="sqrt")` means."""
 
     def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:
-        if node.op is not ops.loop or node.params.get("repeat"):
+        if node.op is not ops.loop:
             return None
-        trip = producers.get(node.inputs[0])
-        if trip is None or trip.op is not ops.full or trip.params["value"] < 4:
-            return None
-        cut = segmented(node, int(trip.params["value"]), best_length(int(trip.params["value"]), 1, 1))
-        results: tuple[Value, ...] = ops.loop(*cut.inputs, **cut.params)
+        results: tuple[Value, ...] = ops.loop(*node.inputs, **{**node.params, "segments": True})
         return results
 
-    return sweep(graph, visit) if makers else graph
+    return sweep(graph, visit)
 
 
 def best_length(trips: int, state: int, saved: int) -> int:

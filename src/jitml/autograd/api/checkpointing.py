@@ -25,7 +25,9 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) ->
     Args:
         f: the function; without one, a decorator.
         policy: what may be kept beside the arguments. None or "nothing"; "dots", the results of matrix products; a collection
-            of names that `checkpoint_name` has given; or a number of bytes, which are spent where they save most work.
+            of names that `checkpoint_name` has given; or a number of bytes, which are spent where they save most work. Or "sqrt":
+            everything but what happens in loops, of which only every so often the state is kept: memory for n iterations grows
+            with the root of n, at the price of running them once more.
 
     >>> import numpy as np, jitml
     >>> layer = checkpoint(lambda x: np.sin(np.sin(x)))
@@ -53,8 +55,10 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) ->
 
 
 def _check(policy: Policy) -> None:
-    if isinstance(policy, str) and policy not in ("nothing", "dots"):
-        raise ValueError(f"checkpoint: no policy {policy!r}: there are 'nothing', 'dots', a list of names, a number of bytes")
+    if isinstance(policy, str) and policy not in ("nothing", "dots", "sqrt"):
+        raise ValueError(
+            f"checkpoint: no policy {policy!r}: there are 'nothing', 'dots', 'sqrt', a list of names, a number of bytes"
+        )
     if isinstance(policy, int) and policy < 0:
         raise ValueError(f"checkpoint: a budget of {policy} bytes")
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from jitml.autograd.checkpoint import kept_nodes
 from jitml.autograd.halves import halve
 from jitml.autograd.jvp import Tangent, jvp_of_many, push, push_nodes, zeros_like
+from jitml.autograd.segments import segment_loops
 from jitml.autograd.transpose import (
     Cotangent,
     Cotangents,
@@ -122,6 +123,8 @@ def _is_linear(node: Node, reached: Sequence[bool]) -> bool:
 def checkpoint_jvp(node: Node, tangents: Sequence[Tangent]) -> Moved:
     """Results and what is kept, computed now; tangents from a graph that computes the rest again."""
     call: Graph = node.params["call"]
+    if node.params["policy"] == "sqrt":
+        return _push_through(segment_loops(call), node, tangents)
     wrt = [n for n, t in enumerate(tangents) if t is not None]
     b = GraphBuilder()
     values, moved = push(b, call, wrt)

@@ -38,7 +38,8 @@ def halve_loop(node: Node, tangents: Collection[Value], cheap: Collection[Value]
     longest = _longest(trip, parts.body)
     kept = body.choose(longest)
     most = longest if node.params.get("repeat") or is_number(trip) else _affordable(kept)
-    if longest > _affordable(kept) and (length := body.segment(longest, kept)) is not None:
+    wants_segments = longest > _affordable(kept) or node.params.get("segments")
+    if wants_segments and (length := body.segment(longest, kept)) is not None:
         return halve_loop(segmented(node, longest, length), tangents, cheap)
     if longest > most:
         trip, longest = _checked(trip, ops.le(trip, most), trip, most), most
@@ -151,7 +152,7 @@ class _Body:
         state = sum(v.aval.nbytes for v in where(self.carried, self.moves, False))
         length = best_length(trips, state, kept.nbytes)
         needed = ceil(trips / length) * state + length * kept.nbytes
-        return length if 1 < length < trips and 2 * needed < trips * kept.nbytes else None
+        return length if 1 < length < trips and needed < trips * kept.nbytes else None
 
     def saving(self, kept: Kept, length: int, place: Value) -> Sequence[_Stack]:
         """Record what an iteration writes to the stacks, which are inputs of the known half."""

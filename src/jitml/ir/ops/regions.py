@@ -4,7 +4,8 @@ A body is a `Graph` of its own: its inputs are what it carries and what it uses 
 visible inside. Every `Sym` that a graph mentions is bound in that graph.
 
     loop     (trip: i64[], *carried, *captured)   body(index: i64[], *carried, *captured) -> *carried
-                                                  `repeat`: a derivative runs it again rather than save what happens in it
+                                                  `repeat`: a derivative runs it again rather than save what happens in it;
+                                                  `segments`: it saves some states and runs again what lies between
     while_   (*carried, *captured)                test(*carried, *captured) -> bool[]; body(*carried, *captured) -> *carried
     cond     (which: bool[], *captured)           then(*captured) -> *results; orelse(*captured) -> *results
     bind     (n: i64[]) {sym}                     from here on `sym` is n
@@ -33,14 +34,18 @@ def _require(what: str, got: tuple[Aval, ...], wanted: tuple[Aval, ...]) -> None
         raise ShapeError(f"{what}: {got} where {wanted} is wanted")
 
 
-def _loop_aval(trip: Aval, *operands: Aval, body: Graph, carried: int, repeat: bool = False) -> tuple[Aval, ...]:
+def _loop_aval(
+    trip: Aval, *operands: Aval, body: Graph, carried: int, repeat: bool = False, segments: bool = False
+) -> tuple[Aval, ...]:
     _require("loop: number of iterations", (trip,), (_INDEX,))
     _require("loop: inputs of the body", body.in_avals, (_INDEX, *operands))
     _require("loop: carried", body.out_avals, operands[:carried])
     return operands[:carried]
 
 
-def _evaluate_loop(trip: Any, *operands: Any, body: Graph, carried: int, repeat: bool = False) -> tuple[Any, ...]:
+def _evaluate_loop(
+    trip: Any, *operands: Any, body: Graph, carried: int, repeat: bool = False, segments: bool = False
+) -> tuple[Any, ...]:
     state, captured = list(operands[:carried]), operands[carried:]
     for index in range(int(trip)):
         state = interpret_outputs(body, [np.int64(index), *state, *captured])
