@@ -65,6 +65,11 @@ def test_int_of_what_is_no_integer(x: float) -> None:
             step(np.array([x]))
 
 
-def test_a_scalar_that_may_be_of_either_type_is_refused() -> None:
-    with pytest.raises(jitml.UnsupportedError, match=r"max\(\) of int32, float64"):
-        jitml.jit(lambda n, x: max(n[0], x[0]))(N, X)
+def test_a_scalar_that_may_be_of_either_type_is_decided() -> None:
+    def greater(n: Any, x: Any) -> Any:
+        return max(n[0], x[0])
+
+    for x in (X, X + 100, X - 100):
+        expected = greater(N, x)
+        found = jitml.jit(greater)(N, x)
+        assert (found, type(found)) == (expected, type(expected))

@@ -86,6 +86,13 @@ FOUND = {
         ["if x.sum() > 3:", "    v = x[1:]", "v[0] = 7", "x[2] = 8", "return v"],
         "np.arange(6)",
     ),
+    "the last element of a loop that only data say to run": (
+        ["for row in x[x[:, 0] > 0]:", "    pass", "return row"],
+        "np.arange(6).reshape(3, 2)",
+    ),
+    "a size that cannot be the other one is 1": (["return x[x > 0] + np.ones(5)"], "np.array([3.0, -1, -2])"),
+    "a size that is 1 fits what is written": (["y = x * 1", "y &= y[y > -1]", "return y"], "np.array([3])"),
+    "rows of sizes from data are as long as each other": (["return np.array([x[x > 0], 2 * x[x > 0]])"], "np.array([3, -1, 2])"),
     "an array that may be huge does not leave the branch that alone knows its size": (
         ["if x.sum() > 3:", "    v = x[x]", "x[0] = True", "return v"],
         "np.zeros((1 << 24) + 1, bool)",

@@ -94,13 +94,17 @@ def a_caught_exception(x: Array) -> Any:
     return y
 
 
+def unlike_operands(x: Array) -> Any:
+    return max(x[0], 0, np.uint8(1)), min(x[0], np.uint8(0))
+
+
 def a_recursion(x: Array) -> Any:
     return x if np.abs(x).max() < 1 else a_recursion(x / 2)
 
 
 FUNCTIONS = [
     array_or_none, another_shape, another_type, another_container, a_list_is_changed, unlike_names, which_is_written,
-    a_matched_number, a_caught_exception,
+    a_matched_number, a_caught_exception, unlike_operands,
 ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64, DType, dtype_name, is_complex, normalize_axis
-from jitml.trace.broadcasting import common_sizes, stretch
+from jitml.trace.broadcasting import common_sizes, never_equal, require_sizes, stretch
 from jitml.trace.context import unsupported, user_source
 from jitml.trace.registry import full_name, implements
 from jitml.trace.sizes import number, span, value_of_size
@@ -117,10 +117,11 @@ def _stacked(items: Sequence[object]) -> Value:
     """A nested sequence as `np.array` reads it: every number in it is strong."""
     values = [value_of(item) for item in items]
     dtype = np.result_type(*(v.dtype for v in values))
-    if any(v.shape != values[0].shape for v in values):
+    shape = values[0].shape
+    if any(len(v.shape) != len(shape) or any(map(never_equal, v.shape, shape)) for v in values):
         message = f"setting an array element with a sequence: the parts have the shapes {[v.shape for v in values]}"
         raise ShapeError(message, source=user_source())
-    rows = [ops.reshape(astype(v, dtype), shape=(1, *v.shape)) for v in values]
+    rows = [ops.reshape(astype(require_sizes(v, shape), dtype), shape=(1, *shape)) for v in values]
     return ops.concat(*rows, axis=0)
 
 

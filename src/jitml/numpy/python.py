@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,10 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_integer
+from jitml.trace import paths
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.growing import Growing, Probe
+from jitml.trace.names import truth
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.registry import call, implements
 from jitml.trace.sizes import span, value_of_size
@@ -61,16 +63,26 @@ def _extreme(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return combine(function, *operands)
     dtypes = {x.dtype for x in operands if type(x) in (TracedScalar, TracedArray)}
     if len(dtypes) != 1 or any(np.shape(x) for x in operands) or not all(_joins(x, *dtypes) for x in operands):
-        kinds = ", ".join(str(getattr(x, "dtype", type(x).__name__)) for x in operands)
-        unsupported(
-            f"{function.__name__}() of {kinds}: which type the result has depends on the values",
-            f"np.{'maximum' if function is max else 'minimum'} has one type for its result.",
-        )
+        return _extreme_of_unlike(function, operands)
     (dtype,) = dtypes
     best, *others = (x.as_value(dtype) if type(x) is TracedNumber else _converted(x, dtype) for x in operands)
     for other in others:
         best = ops.select(ops.gt(other, best) if function is max else ops.lt(other, best), other, best)
     return scalar(best)
+
+
+def _extreme_of_unlike(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """One of the operands, as Python finds it: which one is decided for the call that is traced."""
+    kinds = ", ".join(str(getattr(x, "dtype", type(x).__name__)) for x in operands)
+    message = f"{function.__name__}() of {kinds}: which type the result has depends on the values"
+    remedy = f"np.{'maximum' if function is max else 'minimum'} has one type for its result."
+    if any(np.shape(x) for x in operands):
+        unsupported(message, remedy)
+    best, *others = operands
+    for other in others:
+        if paths.number(truth(call(np.greater if function is max else np.less, other, best)), message, remedy):
+            best = other
+    return best
 
 
 def _joins(x: Any, dtype: np.dtype[Any]) -> bool:

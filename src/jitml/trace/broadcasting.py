@@ -48,7 +48,7 @@ def stretch(x: Value, shape: Sequence[int]) -> Value:
     if x.shape == shape:
         return x
     places = shape[len(shape) - x.ndim :]
-    x = require_sizes(x, tuple(n if n == 1 else m for n, m in zip(x.shape, places)))
+    x = require_sizes(x, tuple(1 if n == 1 or never_equal(n, m) else m for n, m in zip(x.shape, places)))
     return x if x.shape == shape else ops.broadcast(x, shape=shape, axes=tuple(range(len(shape) - x.ndim, len(shape))))
 
 

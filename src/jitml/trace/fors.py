@@ -147,13 +147,23 @@ class For(Loop):
 
     def _show_targets(self, last: Any, places: dict[str, int | None]) -> None:
         """The targets hold parts of the last element."""
+        wanted = next((name for name in places if name in decisions().wanted.get(self.site, ())), None)
         bound = limits(self.rows.trip)[0] > 0
+        if wanted is not None and not bound:
+            last, bound = self._insist_on(last, wanted), True
         parts = take_apart(self.rows.at(last * self.period + self.first + self.period - 1)).leaves if bound else ()
         for name, place in places.items():
             if place is not None:
                 self.ends[name] = parts[place] if bound else UNDEF
                 if not bound:
                     decisions().lost[name] = self.site
+
+    def _insist_on(self, last: Any, name: str) -> Any:
+        """The last position, read afterwards through a target: the loop has run, or NumPy answers the call."""
+        place = value_of_size(last.size)
+        message = f"cannot access local variable '{name}' where it is not associated with a value"
+        place = ops.check(place, ops.gt(value_of_size(self.rows.trip), number(0)), error="UnboundLocalError", message=message)
+        return of_size(named(ops.maximum(place, number(0)), 0, limits(last.size)[1]))
 
     def result(self) -> tuple[Any, ...]:
         if limits(self.rows.trip)[1] <= 0:

@@ -17,7 +17,7 @@ from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder, Value
 from jitml.ir.op import Op, active_recorder, recording
 from jitml.ir.types import Aval, is_supported
-from jitml.trace.broadcasting import common_sizes, stretch
+from jitml.trace.broadcasting import common_sizes, never_equal, stretch
 from jitml.trace.context import Trace, active_trace, leaked, unsupported
 from jitml.trace.host import Const, Slot, extent
 from jitml.trace.memory import is_native, native_copy, same_view
@@ -227,7 +227,7 @@ def assign_cast(x: Any, result: Any, name: str) -> Any:
         raise DTypeError(f"Cannot cast ufunc '{name}' output from {value.dtype!r} to {x.dtype!r} with casting rule 'same_kind'")
     if value.shape != x.sizes:
         common = common_sizes(value.shape, x.sizes)
-        if value.ndim > x.ndim or any(m == 1 and n != 1 for m, n in zip(x.sizes, common)):
+        if value.ndim > x.ndim or any(m == 1 and never_equal(n, 1) for m, n in zip(x.sizes, common)):
             raise ValueError(
                 f"non-broadcastable output operand with shape {_shape_text(x.sizes)} "
                 f"doesn't match the broadcast shape {_shape_text(common)}"
