@@ -156,15 +156,25 @@ def rad2deg(x: Value) -> Any:
 
 @loop(np.logaddexp)
 def logaddexp(x: Value, y: Value) -> Any:
-    """max + log1p(exp(-|x - y|)); equal infinities would make nan of the difference."""
-    correction = ops.log1p(ops.exp(-ops.abs(x - y)))
-    return ops.maximum(x, y) + ops.select(ops.eq(x, y), full(x.shape, float(np.log(2.0)), x.dtype), correction)
+    larger, difference = _larger(x, y)
+    return larger + ops.log1p(ops.exp(difference))
 
 
 @loop(np.logaddexp2)
 def logaddexp2(x: Value, y: Value) -> Any:
-    correction = ops.log1p(ops.exp2(-ops.abs(x - y))) * float(1 / np.log(2.0))
-    return ops.maximum(x, y) + ops.select(ops.eq(x, y), full(x.shape, 1.0, x.dtype), correction)
+    larger, difference = _larger(x, y)
+    return larger + ops.log1p(ops.exp2(difference)) * float(1 / np.log(2.0))
+
+
+def _larger(x: Value, y: Value) -> tuple[Any, Any]:
+    """The larger operand, and how much the other is below it. Equal infinities would make nan of the difference.
+
+    One choice for both, so that derivatives are those of the smooth function where the operands are equal.
+    """
+    x_is = ops.gt(x, y)
+    infinite = ops.bit_and(ops.eq(x, y), ops.isinf(x))
+    difference = ops.select(x_is, y - x, x - y)
+    return ops.select(x_is, x, y), ops.select(infinite, full(x.shape, 0.0, x.dtype), difference)
 
 
 @loop(np.heaviside)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
@@ -17,6 +17,7 @@ from jitml.numpy.operands import (
     as_int,
     astype,
     axes_of,
+    full,
     not_compiled,
     reshape_value,
     value_of,
@@ -56,7 +57,7 @@ def _vector_norm(x: Value, ord: Any, axes: Sequence[int]) -> Any:
     if isinstance(ord, str):
         raise ValueError(f"Invalid norm order '{ord}' for vectors")
     if ord == 2:
-        return ops.sqrt(reduce_values(ops.reduce_sum, squared_size(x), axes))
+        return _where_nonzero(ops.sqrt, reduce_values(ops.reduce_sum, squared_size(x), axes))
     size = ops.abs(x)
     if ord in (inf, -inf):
         return reduce_values(ops.reduce_max if ord > 0 else ops.reduce_min, size, axes)
@@ -65,7 +66,15 @@ def _vector_norm(x: Value, ord: Any, axes: Sequence[int]) -> Any:
     if ord == 1:
         return reduce_values(ops.reduce_sum, size, axes)
     total = reduce_values(ops.reduce_sum, ops.pow(size, float(ord)), axes)
-    return ops.pow(total, 1.0 / float(ord))
+    if ord < 0:
+        return ops.pow(total, 1.0 / float(ord))
+    return _where_nonzero(lambda total: ops.pow(total, 1.0 / float(ord)), total)
+
+
+def _where_nonzero(root: Callable[[Value], Any], total: Value) -> Any:
+    """A root of which 0 is 0, without its infinite slope there: like |x|, a norm at the origin has the slope 0."""
+    is_zero = ops.eq(total, 0.0)
+    return ops.select(is_zero, total, root(ops.select(is_zero, full(total.shape, 1.0, total.dtype), total)))
 
 
 def _matrix_norm(x: Value, ord: Any, axes: tuple[int, ...]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import pi
+from math import factorial, pi
 from typing import Any
 
 import numpy as np
@@ -135,14 +135,22 @@ def _equal(x: Value, y: Value, equal_nan: bool) -> Value:
     return result
 
 
+# 1 - a²/3! + a⁴/5! - ...: exact to the last place for a below a quarter.
+_SINC_TERMS = tuple((-1) ** n / factorial(2 * n + 1) for n in range(7))
+
+
 @implements(np.sinc)
 def sinc(x: Any) -> Any:
-    """sin(pi x) / (pi x), and 1 at 0 by NumPy's trick: 0 is replaced by a tiny number."""
+    """sin(pi x) / (pi x); around 0 its series, of which derivatives lose no digits either."""
     value = value_of(x)
-    value = value if is_inexact(value.dtype) else astype(value, F64)
-    smallest = 1e-20 if value.dtype != np.dtype(np.float16) else float(np.finfo(np.float16).eps)
-    angle = ops.select(ops.eq(value, 0.0), full(value.shape, smallest, value.dtype), value) * pi
-    return result_of(ops.div(ops.sin(angle), angle))
+    angle = (value if is_inexact(value.dtype) else astype(value, F64)) * pi
+    square = angle * angle
+    near = ops.lt(ops.abs(square), full(square.shape, 1 / 16, ops.abs(square).dtype))
+    series: Any = full(angle.shape, _SINC_TERMS[-1], angle.dtype)
+    for term in _SINC_TERMS[-2::-1]:
+        series = series * square + term
+    far = ops.select(near, full(angle.shape, 1.0, angle.dtype), angle)
+    return result_of(ops.select(near, series, ops.div(ops.sin(far), far)))
 
 
 @implements(np.isposinf)

@@ -10,27 +10,35 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.numpy.loops import LOOPS
+from jitml.numpy.operands import result_of, value_of
 from jitml.numpy.ufuncs import call_ufunc
 from jitml.trace.context import unsupported
 from jitml.trace.registry import implements, when_imported
 
 
 def _xlogy(x: Value, y: Value) -> Any:
-    is_zero = ops.bit_and(ops.eq(x, 0.0), ops.bit_not(ops.isnan(y)))
-    return ops.select(is_zero, ops.mul(x, 0.0), x * ops.log(y))
+    # 0 where x is 0 and there is no logarithm to multiply; elsewhere the slope in x is that logarithm, at 0 too.
+    is_zero = ops.bit_and(ops.eq(x, 0.0), ops.bit_or(ops.le(y, 0.0), ops.isinf(y)))
+    one = ops.full(value=1.0, shape=y.shape, dtype=y.dtype)
+    return x * ops.log(ops.select(is_zero, one, y))
 
 
 def _logit(x: Value) -> Any:
     return ops.log(x / (1.0 - x))
 
 
+def _constant(x: Any) -> Any:
+    """What is only subtracted to be added again: derivatives need not know of it."""
+    return result_of(ops.stop_gradient(value_of(x)))
+
+
 def softmax(x: Any, axis: Any = None) -> Any:
-    e = np.exp(x - np.amax(x, axis=axis, keepdims=True))
+    e = np.exp(x - _constant(np.amax(x, axis=axis, keepdims=True)))
     return e / np.sum(e, axis=axis, keepdims=True)
 
 
 def log_softmax(x: Any, axis: Any = None) -> Any:
-    x = x - np.amax(x, axis=axis, keepdims=True)
+    x = x - _constant(np.amax(x, axis=axis, keepdims=True))
     return x - np.log(np.sum(np.exp(x), axis=axis, keepdims=True))
 
 
@@ -42,7 +50,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     """
     if return_sign:
         unsupported("logsumexp(return_sign=True) is not supported in jitted code", "Leave return_sign out.")
-    top = np.amax(a, axis=axis, keepdims=True)
+    top = _constant(np.amax(a, axis=axis, keepdims=True))
     top = np.where(np.isfinite(top), top, 0.0)
     e = np.exp(a - top)
     total = np.sum(e if b is None else b * e, axis=axis, keepdims=True)

@@ -19,6 +19,7 @@ from jitml.trace.calls import Hooks
 from jitml.trace.context import Trace, active_trace, current_trace, unsupported
 from jitml.trace.drivers import HOOKS
 from jitml.trace.outside import load
+from jitml.trace.registry import FUNCTIONS, call
 from jitml.trace.rewrite import rewrite
 from jitml.trace.source import find
 
@@ -48,8 +49,11 @@ def convert(function: Callable[..., Any]) -> Callable[..., Any]:
 def _convert_function(function: FunctionType) -> Callable[..., Any]:
     trace = current_trace()
     code = function.__code__
-    if trace is None or id(code) in _made or is_library(function):
+    if trace is None or id(code) in _made:
         return function
+    if is_library(function):
+        # SciPy's functions know nothing of tracers.
+        return functools.partial(call, function) if function in FUNCTIONS else function
     if code.co_flags & _GENERATORS:
         unsupported(f"{function.__qualname__} is a generator or a coroutine, which cannot be compiled", "Build a list instead.")
     known = trace.root.converted

@@ -10,6 +10,7 @@ import numpy as np
 
 from jitml.autograd.api.directions import jvp, vjp
 from jitml.errors import DerivativeError
+from jitml.trace.convert import convert
 from jitml.trace.tree import flatten, unflatten
 
 Array = np.ndarray[Any, Any]
@@ -56,7 +57,7 @@ def check_grads(
         given = list(args)
         for n, x in zip(places, xs):
             given[n] = x
-        return f(*given)
+        return convert(f)(*given)
 
     point = tuple(args[n] for n in places)
     double = all(np.finfo(x.dtype).bits == 64 for x in _arrays(point))

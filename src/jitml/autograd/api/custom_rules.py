@@ -9,7 +9,7 @@ import numpy as np
 import optree
 
 from jitml.autograd.api.calls import Called, Container
-from jitml.autograd.api.running import leaves_like
+from jitml.autograd.api.running import fitting, leaves_like
 from jitml.autograd.levels import at_level
 from jitml.autograd.point import told
 from jitml.autograd.transpose import zeros
@@ -117,14 +117,7 @@ def _of_floats(what: str, tree: Any, call: Called) -> list[Value]:
         leaves = [leaf for leaf, v in zip(leaves, outputs) if varies(v)]
     elif spec != sparse:
         raise DerivativeError(f"{what} has the structure {spec}, where {call.result.spec} is wanted", source=user_source())
-    return [_fitting(what, leaf, v.aval) for leaf, v in zip(leaves, filter(varies, outputs), strict=True)]
-
-
-def _fitting(what: str, leaf: Any, aval: Aval) -> Value:
-    value = read(leaf)
-    if value.shape != aval.shape:
-        raise DerivativeError(f"{what} is {value.aval} where {aval} is wanted", source=user_source())
-    return value if value.dtype == aval.dtype else ops.convert(value, dtype=aval.dtype)
+    return [fitting(what, read(leaf), v.aval) for leaf, v in zip(leaves, filter(varies, outputs), strict=True)]
 
 
 def _cotangents(name: str, found: Any, arguments: Container) -> list[Value]:
@@ -148,4 +141,4 @@ def _cotangents(name: str, found: Any, arguments: Container) -> list[Value]:
         leaves += given
     values = arguments.values()
     chosen = [(leaves[position], v.aval) for position, v in zip(arguments.positions, values) if varies(v)]
-    return [zeros(aval) if leaf is None else _fitting(what, leaf, aval) for leaf, aval in chosen]
+    return [zeros(aval) if leaf is None else fitting(what, read(leaf), aval) for leaf, aval in chosen]

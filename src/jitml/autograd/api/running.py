@@ -17,6 +17,7 @@ from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import Aval
+from jitml.trace.broadcasting import require_sizes
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.tracers import read
 from jitml.trace.tree import flatten
@@ -26,7 +27,14 @@ Function = Callable[..., Any]
 
 def inline(graph: Graph, args: Sequence[Value]) -> Sequence[Value]:
     """Record a graph's nodes into the current trace; returns its outputs there."""
-    return active_trace().builder.inline(graph, args)
+    trace = active_trace()
+    before = len(trace.builder.nodes)
+    outputs = trace.builder.inline(graph, args)
+    # Sizes that were bound in a trace which has ended have their values here from now on.
+    for node in trace.builder.nodes[before:] if graph.binders() else ():
+        if node.op is ops.bind and not trace.sees(trace.root.sizes[node.params["sym"]]):
+            trace.root.sizes[node.params["sym"]] = node.inputs[0]
+    return outputs
 
 
 def forward(point: Point) -> tuple[Linearized, Sequence[Value]]:
@@ -111,8 +119,14 @@ def require_structure(what: str, flattened: tuple[list[Any], Any], form: Form) -
 
 def leaves_like(what: str, tree: Any, form: Form, avals: Sequence[Aval]) -> list[Value]:
     """The leaves of a tree that has to look like another: same structure and shapes, dtypes as if assigned."""
-    values = [read(leaf) for leaf in require_structure(what, flatten(tree), form)]
-    for value, aval in zip(values, avals):
-        if value.shape != aval.shape:
-            raise DerivativeError(f"{what} is {value.aval} where {aval} is wanted", source=user_source())
-    return [v if v.dtype == aval.dtype else ops.convert(v, dtype=aval.dtype) for v, aval in zip(values, avals)]
+    leaves = require_structure(what, flatten(tree), form)
+    return [fitting(what, read(leaf), aval) for leaf, aval in zip(leaves, avals, strict=True)]
+
+
+def fitting(what: str, value: Value, aval: Aval) -> Value:
+    """A value that has to have this shape; sizes that only the running program knows are checked then."""
+    if value.ndim == aval.ndim and not (value.aval.is_static and aval.is_static):
+        value = require_sizes(value, aval.shape)
+    if value.shape != aval.shape:
+        raise DerivativeError(f"{what} is {value.aval} where {aval} is wanted", source=user_source())
+    return value if value.dtype == aval.dtype else ops.convert(value, dtype=aval.dtype)

@@ -1,0 +1,104 @@
+"""Slopes at kinks, ties, zeros and far out: the conventions of docs/derivatives.md, and rules that lose no digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+from jitml import grad, hessian, jacrev, jit, jvp
+
+inf, nan = np.inf, np.nan
+
+# Name: (function, where, slope).
+SLOPES: dict[str, tuple[Callable[..., Any], Any, Any]] = {
+    "absolute value": (np.abs, 0.0, 0),
+    "square root": (np.sqrt, 0.0, inf),
+    "norm": (np.linalg.norm, np.zeros(3), [0, 0, 0]),
+    "third norm": (lambda x: np.linalg.norm(x, 3), np.zeros(3), [0, 0, 0]),
+    "greatest norm": (lambda x: np.linalg.norm(x, inf), np.array([1.0, -1.0]), [0.5, -0.5]),
+    "hypot": (lambda x: np.hypot(x[0], x[1]), np.zeros(2), [0, 0]),
+    "sinc": (np.sinc, 0.0, 0),
+    "sinc, nearly": (np.sinc, 1e-9, -(np.pi**2) / 3 * 1e-9),
+    "base of a power": (lambda x: x**2.0, 0.0, 0),
+    "base of a power below one": (lambda x: x**0.5, 0.0, inf),
+    "base of the power zero": (lambda x: x**0.0, 0.0, 0),
+    "negative base": (lambda x: x**3.0, -2.0, 12),
+    "exponent over zero": (lambda y: np.float64(0.0) ** y, 2.0, 0),
+    "integer power": (lambda x: x**3, 0.0, 0),
+    "square": (lambda x: x**2, 0.0, 0),
+    "log1p far below": (np.log1p, 1e-300, 1),
+    "expm1": (np.expm1, -1e-300, 1),
+    "logaddexp of equals": (lambda x: np.logaddexp(x, 1.0), 1.0, 0.5),
+    "logaddexp far out": (lambda x: np.logaddexp(x, 0.0), -1000.0, 0),
+    "logaddexp of equal infinities": (lambda x: np.logaddexp(x, inf), 3.0, 0),
+    "softmax far out": (lambda x: special.softmax(x)[0], np.array([1000.0, 0.0]), [0, 0]),
+    "logsumexp far out": (special.logsumexp, np.array([1000.0, 0.0]), [1, 0]),
+    "logsumexp of an infinity": (special.logsumexp, np.array([0.0, -inf]), [1, 0]),
+    "tanh far out": (np.tanh, 400.0, 0),
+    "logistic far out": (lambda x: 1 / (1 + np.exp(-x)), 800.0, 0),
+    "xlogy": (lambda x: special.xlogy(x, 3.0), 0.0, np.log(3)),
+    "xlogy of nothing": (lambda x: special.xlogy(x, 0.0), 0.0, 0),
+    "entropy": (lambda p: special.xlogy(p, p).sum(), np.array([0.0, 1.0]), [0, 1]),
+    "equal operands of maximum": (lambda x: np.maximum(x, 0.0), 0.0, 0.5),
+    "clip at its bound": (lambda x: np.clip(x, 0.0, 1.0), 1.0, 0.5),
+    "relu": (lambda x: np.where(x > 0, x, 0.0), 0.0, 0),
+    "equal greatest": (np.max, np.array([1.0, 5.0, 5.0]), [0, 0.5, 0.5]),
+    "spread of equals": (np.ptp, np.array([2.0, 2.0]), [0, 0]),
+    "median of equals": (np.median, np.array([1.0, 5.0, 5.0, 7.0]), [0, 0.5, 0.5, 0]),
+    "sorted equals": (lambda x: (np.sort(x) * np.array([1.0, 10.0, 100.0])).sum(), np.array([3.0, 1.0, 3.0]), [10, 1, 100]),
+    "running greatest": (lambda x: np.maximum.accumulate(x).sum(), np.array([2.0, 2.0, 1.0]), [1, 2, 0]),
+    "product with a zero": (np.prod, np.array([0.0, 2.0, 3.0]), [6, 0, 0]),
+    "product with two zeros": (np.prod, np.array([0.0, 0.0, 3.0]), [0, 0, 0]),
+    "running product": (lambda x: np.cumprod(x).sum(), np.array([0.0, 2.0]), [3, 0]),
+    "variance of equals": (np.var, np.array([2.0, 2.0]), [0, 0]),
+    "steps": (lambda x: np.floor(x) + np.round(x) + np.sign(x) + x // 2, 1.5, 0),
+    "interpolation outside": (lambda x: np.interp(x, [0.0, 1.0], [0.0, 5.0]), 7.0, 0),
+    "interpolation": (lambda x: np.interp(x, [0.0, 1.0], [0.0, 5.0]), 0.3, 5),
+    "branch that is not taken": (lambda x: np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), 0.0), -1.0, 0),
+    "remainder": (lambda x: np.remainder(x, 2.0), 5.0, 1),
+    "last write": (lambda v: write_twice(v), np.zeros(3), [0, 3, 1]),
+    "nan_to_num": (lambda x: np.nan_to_num(x).sum(), np.array([nan, 1.0, inf]), [0, 1, 0]),
+    "ignored nan": (np.nansum, np.array([nan, 1.0]), [0, 1]),
+}
+
+
+def write_twice(v: np.ndarray) -> Any:
+    out = np.ones(4)
+    out[np.array([2, 2, 0])] = v
+    return (out * np.array([1.0, 2.0, 3.0, 4.0])).sum()
+
+
+@pytest.mark.parametrize("finish", [lambda f: f, jit], ids=["eager", "jitted"])
+@pytest.mark.parametrize("name", SLOPES)
+def test_slope(name: str, finish: Any) -> None:
+    f, x, slope = SLOPES[name]
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(finish(grad(f))(x), slope, rtol=1e-9, atol=1e-300)
+        direction = np.ones_like(x) if isinstance(x, np.ndarray) else 1.0
+        forward = finish(lambda x: jvp(f, (x,), (direction,))[1])(x)
+        np.testing.assert_allclose(forward, np.sum(np.array(slope, float)), rtol=1e-9, atol=1e-300)
+
+
+def test_a_branch_that_is_not_taken_and_has_an_infinite_slope() -> None:
+    """Reverse mode multiplies that slope by a cotangent of zero; forward mode chooses between tangents."""
+    f = lambda x: np.where(x > 0, np.sqrt(x), 0.0)  # noqa: E731
+    assert np.isnan(grad(f)(0.0))
+    assert jvp(f, (0.0,), (1.0,))[1] == 0
+
+
+def test_higher_derivatives_at_special_points() -> None:
+    assert grad(grad(np.sinc))(0.0) == pytest.approx(-(np.pi**2) / 3, rel=1e-12)
+    assert grad(grad(grad(grad(np.sinc))))(0.0) == pytest.approx(np.pi**4 / 5, rel=1e-12)
+    np.testing.assert_allclose(
+        hessian(lambda x: np.logaddexp(x[0], x[1]))(np.ones(2)), [[0.25, -0.25], [-0.25, 0.25]], rtol=1e-12
+    )
+    np.testing.assert_allclose(hessian(np.prod)(np.array([0.0, 2.0, 3.0])), [[0, 3, 2], [3, 0, 0], [2, 0, 0]])
+    p = special.softmax(np.arange(3.0))
+    np.testing.assert_allclose(jacrev(special.softmax)(np.arange(3.0)), np.diag(p) - np.outer(p, p), rtol=1e-12)
+    np.testing.assert_allclose(hessian(special.logsumexp)(np.arange(3.0)), np.diag(p) - np.outer(p, p), rtol=1e-12)
+    assert grad(grad(lambda x: x**2))(0.0) == 2
+    assert grad(grad(lambda x: x**3.0))(0.0) == 0
