@@ -13,6 +13,12 @@ from jitml import grad, hessian, jacrev, jit, jvp
 
 inf, nan = np.inf, np.nan
 
+def write_twice(v: np.ndarray) -> Any:
+    out = np.ones(4)
+    out[np.array([2, 2, 0])] = v
+    return (out * np.array([1.0, 2.0, 3.0, 4.0])).sum()
+
+
 # Name: (function, where, slope).
 SLOPES: dict[str, tuple[Callable[..., Any], Any, Any]] = {
     "absolute value": (np.abs, 0.0, 0),
@@ -60,16 +66,10 @@ SLOPES: dict[str, tuple[Callable[..., Any], Any, Any]] = {
     "interpolation": (lambda x: np.interp(x, [0.0, 1.0], [0.0, 5.0]), 0.3, 5),
     "branch that is not taken": (lambda x: np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), 0.0), -1.0, 0),
     "remainder": (lambda x: np.remainder(x, 2.0), 5.0, 1),
-    "last write": (lambda v: write_twice(v), np.zeros(3), [0, 3, 1]),
+    "last write": (write_twice, np.zeros(3), [0, 3, 1]),
     "nan_to_num": (lambda x: np.nan_to_num(x).sum(), np.array([nan, 1.0, inf]), [0, 1, 0]),
     "ignored nan": (np.nansum, np.array([nan, 1.0]), [0, 1]),
 }
-
-
-def write_twice(v: np.ndarray) -> Any:
-    out = np.ones(4)
-    out[np.array([2, 2, 0])] = v
-    return (out * np.array([1.0, 2.0, 3.0, 4.0])).sum()
 
 
 @pytest.mark.parametrize("finish", [lambda f: f, jit], ids=["eager", "jitted"])

@@ -31,9 +31,10 @@ def inline(graph: Graph, args: Sequence[Value]) -> Sequence[Value]:
     before = len(trace.builder.nodes)
     outputs = trace.builder.inline(graph, args)
     # Sizes that were bound in a trace which has ended have their values here from now on.
+    sizes = trace.root.sizes
     for node in trace.builder.nodes[before:] if graph.binders() else ():
-        if node.op is ops.bind and not trace.sees(trace.root.sizes[node.params["sym"]]):
-            trace.root.sizes[node.params["sym"]] = node.inputs[0]
+        if node.op is ops.bind and not ((known := sizes.get(node.params["sym"])) and trace.sees(known)):
+            sizes[node.params["sym"]] = node.inputs[0]
     return outputs
 
 
