@@ -148,3 +148,15 @@ def test_the_number_of_threads_changes_no_bit() -> None:
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
     np.testing.assert_allclose(results[0], np.exp(x).sum(axis=1), rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i16", "i32", "u8", "f32"])
+@pytest.mark.parametrize("n", [1, 2, 9, 17, 33, 34, 65, 97, 129, 193])
+def test_nothing_is_stored_beyond_the_last_element(n: int, dtype: str) -> None:
+    """Where one lane is left over, LLVM 20 stores it as wide as it was before it was narrowed."""
+    wide = "f64" if dtype == "f32" else "i64"
+    square = f"{dtype}({wide}(x[i]) * {wide}(x[i]))"
+    text = f"kernel k(x: {dtype}[{n}], y: {dtype}[{n}]) {{ for i in 0:{n} vector {{ y[i] = {square} }} }}"
+    x, memory = np.arange(n).astype(DTYPES[dtype]) % 7, np.full(n + 16, 99, DTYPES[dtype])
+    run_kernel(text, {"x": x, "y": memory[:n]})
+    np.testing.assert_array_equal(memory, [*(x * x), *[99] * 16])

@@ -174,6 +174,9 @@ class VectorNest(Nest):
                 # In a short loop the rest is one step as well.
                 while rest < trips - int(low.names[0]):
                     rest *= 2
+            if low.is_constant and trips == int(low.names[0]) + 1:
+                # LLVM 20 turns a masked store of one lane into a store of that lane as it was before it was narrowed: too wide.
+                rest = 1
             left = self._whole(low, count, rest)
             strips.append(Strip(low, count, rest, is_masked=rest > 1 and left != count))
         return strips
