@@ -13,6 +13,7 @@ from jitml import grad, hessian, jacrev, jit, jvp
 
 inf, nan = np.inf, np.nan
 
+
 def write_twice(v: np.ndarray) -> Any:
     out = np.ones(4)
     out[np.array([2, 2, 0])] = v

@@ -141,7 +141,7 @@ def trace_point(
             _check_scalar(what, out_leaves, result)
         return out_leaves, aux
 
-    subgraph = trace_subgraph(program, leaves)
+    subgraph = trace_subgraph(program, leaves, writes=True)
     return Point(subgraph.graph, inputs, subgraph.captured, arguments, forms[0], subgraph.rebuild)
 
 

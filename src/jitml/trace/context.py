@@ -120,6 +120,7 @@ class Trace:
         self.entered: dict[Value, Value] = {}
         # Of the body of a region: storages from around it, with their values outside and inside, and those it writes.
         self.is_body = False
+        self.hands_on = False  # of a function that is transformed: whether what it writes outside comes out as a result
         self.storages: dict[Any, tuple[Value, Value]] = {}
         self.written: dict[Any, None] = {}
         self.stores = 0  # of the root: how often a storage got a new value

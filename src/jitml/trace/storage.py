@@ -147,12 +147,14 @@ class Storage:
             trace.storages[self] = (self.value, inside)
             trace.entered[inside] = self.value
             self.value = inside
+        elif trace.hands_on:
+            trace.storages[self] = (self.value, self.value)
 
     def _report(self, trace: Trace) -> None:
-        """Every region around the write has to hand the result on."""
+        """Everything between the array's own trace and the write has to hand the result on."""
         inner: Trace | None = trace
         while inner is not None and inner is not self.trace:
-            if not inner.is_body:
+            if not (inner.is_body or inner.hands_on):
                 unsupported(
                     f"an array {self.value.aval} from outside is written inside a function that is being transformed",
                     "Return the new value from the function instead, or write to a copy made inside it.",

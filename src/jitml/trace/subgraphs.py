@@ -24,7 +24,8 @@ class Subgraph:
 
     graph: its inputs are the given leaves first, then one for each value of `captured`, in order.
     captured: values of the enclosing trace that the function uses.
-    rebuild: makes the function's result from the values of the graph's outputs (in the enclosing trace).
+    rebuild: makes the function's result from the values of the graph's outputs (in the enclosing trace), and writes what the
+        function has written outside itself.
     """
 
     graph: Graph
@@ -32,7 +33,7 @@ class Subgraph:
     rebuild: Callable[[Sequence[Value]], Any]
 
 
-def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], call: Callable[..., Any] | None = None) -> Subgraph:
+def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], *, writes: bool = False) -> Subgraph:
     """Trace `function(*leaves)` in an inner trace of the current one; every leaf becomes an input of the graph.
 
     Transforms use it so: flatten the arguments, pass the leaves to be differentiated here with a `function` that puts
@@ -44,44 +45,58 @@ def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], call: Ca
     Args:
         leaves: tracers, arrays, NumPy scalars or Python numbers. Inside, each is a new tracer of the same kind (an array
             is a storage of its own, a number is weak and lives in the graph); writing into one is refused.
+        writes: whether the function may write other arrays from outside, and draw from generators.
 
     Raises:
-        UnsupportedError: the function writes an array from outside, or one of the leaves.
+        UnsupportedError: the function writes what it may not.
     """
-    outer = active_trace()
-    inner = Trace(outer)
+    inner = Trace(active_trace())
+    inner.hands_on = writes
     values = [(leaf, read(leaf)) for leaf in leaves]
-    with activate(inner):
-        tracers: list[Any] = []
-        for leaf, outside in values:
-            value = inner.builder.add_input(outside.aval)
-            inner.entered[value] = outside
-            if type(leaf) in (bool, int, float, complex, TracedNumber):
-                tracers.append(TracedNumber.of_value(inner, value))
-            elif outside.shape == () and not isinstance(leaf, np.ndarray):
-                tracers.append(scalar(value))
-            else:
-                tracers.append(fresh(value))
-        result = convert(function)(*tracers)
-        for tracer in tracers:
-            if type(tracer) is TracedArray and tracer.storage.mutated:
-                raise UnsupportedError(
-                    f"a function that is differentiated writes into its argument {tracer.aval}",
-                    source=user_source(),
-                    remedy="Copy it first: x = x.copy().",
-                )
-        out_leaves, spec = flatten(result)
-        kinds = [_wrapper(leaf) for leaf in out_leaves]
-        outputs = [read(leaf) for leaf, kind in zip(out_leaves, kinds) if kind is not None]
-        inner.bind_outer()
-        graph = inner.builder.build(outputs)
+    try:
+        with activate(inner):
+            tracers = [_enter(inner, *pair) for pair in values]
+            result = convert(function)(*tracers)
+            _require_unwritten(tracers)
+            out_leaves, spec = flatten(result)
+            kinds = [_wrapper(leaf) for leaf in out_leaves]
+            outputs = [read(leaf) for leaf, kind in zip(out_leaves, kinds) if kind is not None]
+            outputs += [storage.value for storage in inner.written]
+            inner.bind_outer()
+            graph = inner.builder.build(outputs)
+    finally:
+        # Outside, nothing has happened yet.
+        for storage, (outside, _) in inner.storages.items():
+            storage.value = outside
     captured = tuple(inner.builder.captured)
 
     def rebuild(results: Sequence[Value]) -> Any:
         remaining = iter(results)
-        return unflatten(spec, [leaf if kind is None else kind(next(remaining)) for leaf, kind in zip(out_leaves, kinds)])
+        leaves = [leaf if kind is None else kind(next(remaining)) for leaf, kind in zip(out_leaves, kinds)]
+        for storage, value in zip(inner.written, remaining, strict=True):
+            storage.store(value)
+        return unflatten(spec, leaves)
 
     return Subgraph(graph, captured, rebuild)
+
+
+def _enter(inner: Trace, leaf: Any, outside: Value) -> Any:
+    """The tracer of a leaf, as an input of the inner trace."""
+    value = inner.builder.add_input(outside.aval)
+    inner.entered[value] = outside
+    if type(leaf) in (bool, int, float, complex, TracedNumber):
+        return TracedNumber.of_value(inner, value)
+    return scalar(value) if outside.shape == () and not isinstance(leaf, np.ndarray) else fresh(value)
+
+
+def _require_unwritten(tracers: Sequence[Any]) -> None:
+    for tracer in tracers:
+        if type(tracer) is TracedArray and tracer.storage.mutated:
+            raise UnsupportedError(
+                f"a function that is transformed writes into its argument {tracer.aval}",
+                source=user_source(),
+                remedy="Copy it first: x = x.copy().",
+            )
 
 
 def _wrapper(leaf: Any) -> Callable[[Value], Any] | None:

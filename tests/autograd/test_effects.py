@@ -1,0 +1,85 @@
+"""What a differentiated function does besides returning: it writes arrays from outside, and draws random numbers, once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jitml import UnsupportedError, checkpoint, grad, hessian, jacfwd, jit, jvp, value_and_grad, vjp, vmap
+
+x3 = np.array([1.0, 2.0, 3.0])
+
+
+@pytest.fixture(params=[lambda f: f, jit], ids=["eager", "jitted"])
+def finish(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        grad,
+        value_and_grad,
+        hessian,
+        jacfwd,
+        lambda f: lambda x: jvp(f, (x,), (x,)),
+        lambda f: lambda x: vjp(f, x)[1](1.0),
+        lambda f: grad(lambda x: (grad(f)(x) ** 2).sum()),
+    ],
+)
+def test_arrays_from_outside(transform: Any, finish: Any) -> None:
+    calls, last = np.zeros(2), np.zeros((2, 3))
+
+    def f(x: np.ndarray) -> float:
+        calls[0] += 1
+        for i in range(3):
+            calls[1] += i
+        last[1] = 2 * x
+        return (last[1] ** 2).sum()
+
+    g = finish(transform(f))
+    for n in (1, 2, 3):
+        g(x3)
+        assert calls.tolist() == [n, 3 * n]
+        assert last.tolist() == [[0, 0, 0], [2, 4, 6]]
+
+
+def test_slopes_see_what_is_written() -> None:
+    buffer = np.zeros(3)
+
+    def f(x: np.ndarray) -> float:
+        buffer[:] = x * x
+        buffer[0] += 1
+        return (buffer * x).sum()
+
+    np.testing.assert_allclose(grad(f)(x3), 3 * x3**2 + [1, 0, 0])
+
+
+def test_random_numbers(finish: Any) -> None:
+    """Drawn once, and the same for value and slope."""
+    ours, theirs = np.random.default_rng(3), np.random.default_rng(3)
+
+    def dropout(x: np.ndarray) -> float:
+        return (np.where(ours.random(3) < 0.5, 0.0, x) ** 2).sum()
+
+    g = finish(value_and_grad(dropout))
+    for _ in range(4):
+        value, slope = g(x3)
+        kept = np.where(theirs.random(3) < 0.5, 0.0, x3)
+        np.testing.assert_allclose(value, (kept**2).sum())
+        np.testing.assert_allclose(slope, 2 * kept)
+
+
+def test_what_has_no_order(finish: Any) -> None:
+    calls = np.zeros(1)
+
+    def f(x: float) -> float:
+        calls[0] += 1
+        return x
+
+    for transformed in (vmap(f), grad(lambda x: checkpoint(f)(x).sum())):
+        with pytest.raises(UnsupportedError, match=r"an array .* from outside is written"):
+            finish(transformed)(x3)
+    assert calls[0] == 0
