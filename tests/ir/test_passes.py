@@ -22,6 +22,7 @@ from jitml.ir.passes.fold import fold_constants
 from jitml.ir.passes.hoist import hoist_broadcasts
 from jitml.ir.passes.inline import drop_barriers, inline_calls
 from jitml.ir.passes.invariant import hoist_invariants
+from jitml.ir.passes.observe import observe_errors
 from jitml.ir.passes.simplify import RULES, simplify
 from jitml.ir.passes.sink import sink_into_contractions
 from jitml.ir.passes.trim import trim_regions
@@ -39,6 +40,7 @@ NAMES = {
     "hoist": hoist_broadcasts,
     "sink": sink_into_contractions,
     "dce": eliminate_dead,
+    "observe": observe_errors,
     "unmask": unmask,
     "trim": trim_regions,
     "unwrap": unwrap_regions,

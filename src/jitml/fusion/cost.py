@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jitml.fusion.loops import Alloc, Apply, If, Kernel, Let, Loop, Stmt, Store, Update, While, affine, walk_expression
+from jitml.fusion.loops import Alloc, Apply, If, Kernel, Let, Loop, Observe, Stmt, Store, Update, While, affine, walk_expression
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Call, KernelProgram, Region
 from jitml.ir.graph import Graph, Node, Value
@@ -123,10 +123,10 @@ def _flops(body: tuple[Stmt, ...], times: float) -> float:
                 total += _flops(stmt.then, times)
             case While():
                 total += _flops(stmt.body, times * USUAL_TRIPS)
-            case Store() | Let() | Update():
+            case Store() | Let() | Update() | Observe():
                 value = stmt.value
                 count = sum(isinstance(e, Apply) and e.dtype.kind == "f" for e in walk_expression(value))
-                combines = not isinstance(stmt, Let) and stmt.combine is not None
+                combines = isinstance(stmt, (Store, Update)) and stmt.combine is not None
                 total += times * (count + combines)
     return total
 

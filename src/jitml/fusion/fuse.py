@@ -81,7 +81,8 @@ def behind_checks(graph: Graph) -> Graph:
         node = makers.get(value)
         return origin(node.inputs[0]) if node is not None and node.op is ops.check else value
 
-    return replace(graph, outputs=tuple(map(origin, graph.outputs)))
+    nodes = tuple(replace(n, inputs=(origin(n.inputs[0]),)) if n.op is ops.observe else n for n in graph.nodes)
+    return replace(graph, nodes=nodes, outputs=tuple(map(origin, graph.outputs)))
 
 
 def with_flat_results(graph: Graph, aliases: Mapping[int, int]) -> tuple[Graph, dict[Value, Shape]]:

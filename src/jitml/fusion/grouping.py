@@ -83,11 +83,15 @@ class _Sweep:
         self.parts = Partition(sizes, self.producers)
         sized = (sizes.values[sym] for v in graph.outputs for sym in v.aval.syms)
         self.outputs = frozenset((*graph.outputs, *sized))
+        self.observed: set[Value] = set()
         self.decisions: list[Decision] = []
 
     def run(self) -> Grouping:
         for node in reversed(self.graph.nodes):
             if node.op is ops.bind:  # whoever mentions the size wants its value
+                continue
+            if node.op is ops.observe:
+                self.observed.add(node.inputs[0])
                 continue
             if node.op in (ops.gather, ops.scatter):
                 # Even if nothing uses it any more: `expand` says it otherwise, and leaves the node for the check.
@@ -107,7 +111,8 @@ class _Sweep:
     # ------------------------------------------------------------------------------------------------ placing
 
     def place_value(self, node: Node, value: Value) -> None:
-        users, must = self.parts.users.get(value, []), value in self.outputs
+        users = self.parts.users.get(value, [])
+        must = value in self.outputs or (value in self.observed and not self.is_computed_whole(value, users))
         if (not users and not must) or (node.op is ops.array and not self.point[value]):
             return
         if len(users) > 1:
@@ -120,6 +125,14 @@ class _Sweep:
             self.place_update(node, users)
         else:
             self.place_whole(node, users)
+
+    def is_computed_whole(self, value: Value, users: list[Group]) -> bool:
+        """Whether some group computes every element, wherever else the value is needed in part."""
+        return any(
+            index is not None and g.node is None and not g.cuts and g.covers(index, value.shape) is not None
+            for g in users
+            for index in g.wanted[value]
+        )
 
     def place_region(self, node: Node) -> None:
         """A region or a host call: a step of its own, after all that it reads. Nothing joins it."""

@@ -30,6 +30,7 @@ from jitml.fusion.loops import (
     Let,
     Load,
     Loop,
+    Observe,
     Stmt,
     Store,
     Update,
@@ -222,6 +223,8 @@ class _Writer:
                 self.line(depth, self.update(stmt))
             case Check(condition, error, message, values):
                 self.line(depth, f"_require({self.expr(condition)}, {error!r}, {message!r}, {self.list(values)})")
+            case Observe(value):
+                self.line(depth, self.expr(value))
             case _:
                 raise LoweringError(f"the kernel interpreter cannot run {type(stmt).__name__}")
 

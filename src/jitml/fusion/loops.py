@@ -248,6 +248,13 @@ class Check:
     source: Source | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Observe:
+    """Compute a value for the floating-point errors that come up on the way."""
+
+    value: Expr
+
+
 @dataclass(slots=True)
 class Block:
     """Statements in the making, to be the body of the statement that holds them; `scratch` lives as long as they run."""
@@ -263,7 +270,7 @@ class Block:
         return body
 
 
-Stmt: TypeAlias = Loop | While | Store | Let | Draw | Cell | Update | If | Alloc | Check
+Stmt: TypeAlias = Loop | While | Store | Let | Draw | Cell | Update | If | Alloc | Check | Observe
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +376,7 @@ def walk_expression(expr: Expr) -> Iterator[Expr]:
 def expressions(stmt: Stmt) -> Iterator[Expr]:
     """The expressions that stand directly in a statement (not those in its body)."""
     match stmt:
-        case Let(_, value) | Cell(_, value) | Update(_, value):
+        case Let(_, value) | Cell(_, value) | Update(_, value) | Observe(value):
             yield value
         case Store(_, at, value):
             yield from at

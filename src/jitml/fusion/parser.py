@@ -30,6 +30,7 @@ from jitml.fusion.loops import (
     Let,
     Load,
     Loop,
+    Observe,
     Stmt,
     Store,
     Update,
@@ -257,6 +258,8 @@ class _Parser:
                 return self.draw()
             case "check":
                 return self.check()
+            case "observe":
+                return Observe(self.expression())
         if self.accept("["):
             at = self.sequence(self.expression, "]")
             combine = self.combine()

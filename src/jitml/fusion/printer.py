@@ -30,6 +30,7 @@ from jitml.fusion.loops import (
     Let,
     Load,
     Loop,
+    Observe,
     Stmt,
     Store,
     Update,
@@ -136,6 +137,8 @@ def _show_line(stmt: Stmt) -> str:
             return f"cell {name}: {dtype_name(init.dtype)} = {show_expr(init)}"
         case Update(cell, value, combine):
             return f"{cell} {combine or ''}= {show_expr(value)}"
+        case Observe(value):
+            return f"observe {show_expr(value)}"
         case Check(condition, error, message, values):
             tail = "".join(f", {show_expr(v)}" for v in values)
             return f"check {show_expr(condition)}, {error}, {message!r}{tail}"

@@ -7,39 +7,69 @@ stands in each node's `Source`; elsewhere the state at the call decides.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
+from operator import or_
 
 from jitml.errors import Source
 from jitml.ir.graph import Graph, Node
-from jitml.ir.types import is_complex, is_inexact
+from jitml.ir.types import is_complex, is_inexact, part_dtype
 
 DIVIDE, OVERFLOW, UNDERFLOW, INVALID = 1, 2, 4, 8
 CATEGORIES = {"divide": DIVIDE, "over": OVERFLOW, "under": UNDERFLOW, "invalid": INVALID}
 ALL = 15
 
+_ADDS, _SCALES = OVERFLOW | INVALID, OVERFLOW | UNDERFLOW | INVALID
 _RAISED: dict[str, int] = {
-    **dict.fromkeys(("add", "sub", "mul"), OVERFLOW | UNDERFLOW | INVALID),
+    **dict.fromkeys(("add", "sub", "mul"), _SCALES),
     **dict.fromkeys(("div", "pow"), ALL),
     **dict.fromkeys(("remainder", "fmod", "floor_divide"), DIVIDE | OVERFLOW | INVALID),
     **dict.fromkeys(("log", "log2", "log10", "log1p", "arctanh"), DIVIDE | INVALID),
     **dict.fromkeys(("exp", "exp2", "expm1", "sinh", "cosh"), OVERFLOW | UNDERFLOW),
     **dict.fromkeys(("sqrt", "sin", "cos", "tan", "arcsin", "arccos", "arccosh"), INVALID),
+    **dict.fromkeys(("tanh", "arctan", "arctan2", "arcsinh", "cbrt", "erf", "logistic"), UNDERFLOW),
+    "hypot": OVERFLOW | UNDERFLOW,
+    **dict.fromkeys(("reduce_sum", "cumsum"), _ADDS),
+    **dict.fromkeys(("reduce_prod", "cumprod", "dot_general"), _SCALES),
+    "raise_overflow": OVERFLOW,
+    "raise_invalid": INVALID,
 }
-_MOVES = (
-    "select", "lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite", "neg", "abs", "copysign", "signbit",
-    "complex", "real", "imag", "conj",
-)  # fmt: skip
+_OF_INTEGERS = frozenset(("remainder", "fmod", "floor_divide", "raise_overflow", "raise_invalid"))
+_MOVES = frozenset((
+    *("select", "lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite", "neg", "abs", "copysign", "signbit", "sign"),
+    *("maximum", "minimum", "fmax", "fmin", "floor", "ceil", "trunc", "rint", "stop_gradient", "check", "observe", "barrier"),
+    *("reduce_max", "reduce_min", "reduce_any", "reduce_all", "argmax", "argmin", "cummax", "cummin", "sort", "argsort"),
+    *("complex", "real", "imag", "conj"),
+))  # fmt: skip
 
 
 def raised_by(node: Node) -> int:
     """The errors that a node can raise: what is not known is taken to raise all."""
-    whole = any(is_complex(v.dtype) for v in node.inputs)  # several operations on the parts
-    if node.op.name in _RAISED and not whole:
-        return _RAISED[node.op.name]
     if node.op.family in ("index_maps", "indexed", "dynamic", "host", "random"):
         return 0
-    if node.op.name in _MOVES and not (whole and node.op.name == "abs"):
+    if any(is_complex(v.dtype) for v in node.inputs):  # several operations on the parts
+        return 0 if node.op.name in _MOVES and node.op.name != "abs" else ALL
+    if node.op.name in _OF_INTEGERS:
+        return _RAISED[node.op.name]
+    if node.op.name in _MOVES or not any(is_inexact(v.dtype) for v in (*node.inputs, *node.outputs)):
         return 0
-    return ALL if any(is_inexact(v.dtype) for v in (*node.inputs, *node.outputs)) else 0
+    return _by_conversion(node) if node.op.name == "convert" else _RAISED.get(node.op.name, ALL)
+
+
+def _by_conversion(node: Node) -> int:
+    source, target = node.inputs[0].dtype, node.output.dtype
+    if not is_inexact(target):
+        return INVALID if source.kind == "f" and target.kind != "b" else 0
+    if source.kind == "f":
+        return _SCALES if part_dtype(target).itemsize < source.itemsize else 0
+    return OVERFLOW if target.itemsize == 2 else 0
+
+
+def heard_of(node: Node) -> int:
+    """The errors of a node that NumPy's users hear of unless they say otherwise: not underflow, nor what is ignored here."""
+    raised, source = raised_by(node), node.source
+    if source is None:
+        return raised & ~UNDERFLOW
+    return raised & ~source.ignored & (~UNDERFLOW | source.demanded)
 
 
 def ignored_by(nodes: Iterable[Node]) -> int:
@@ -49,6 +79,12 @@ def ignored_by(nodes: Iterable[Node]) -> int:
         if raised := raised_by(node):
             ignored &= (node.source.ignored if node.source else 0) | ~raised
     return ignored & ALL
+
+
+def possible_in(graph: Graph) -> int:
+    """The errors that a graph's nodes can raise, those in bodies included."""
+    bodies = [possible_in(body) for node in graph.nodes for body in node.bodies.values()]
+    return reduce(or_, [*bodies, *(raised_by(node) for node in graph.nodes if not node.bodies)], 0)
 
 
 def demanded_in(graph: Graph) -> int:

@@ -152,6 +152,7 @@ _RULES: dict[Op, Rule] = {
     # Of bools and integers; a float has no limits here.
     ops.convert: _of_operand,
     ops.check: _of_operand,
+    ops.raise_overflow: _of_operand,
     ops.concat: _of_all,
     ops.pad: _of_both,
     ops.update_slice: _of_both,

@@ -30,6 +30,7 @@ from jitml.numpy import (
     reductions,
     reshaping,
     rounding,
+    scalar_math,  # noqa: F401  # operators, which are no topic
     selection,
     sets,
     sorting,

@@ -174,7 +174,8 @@ def _larger(x: Value, y: Value) -> tuple[Any, Any]:
     x_is = ops.gt(x, y)
     infinite = ops.bit_and(ops.eq(x, y), ops.isinf(x))
     difference = ops.select(x_is, y - x, x - y)
-    return ops.select(x_is, x, y), ops.select(infinite, full(x.shape, 0.0, x.dtype), difference)
+    larger = ops.raise_invalid(ops.select(x_is, x, y), ops.bit_or(ops.isnan(x), ops.isnan(y)))  # NumPy's comparison minds nan
+    return larger, ops.select(infinite, full(x.shape, 0.0, x.dtype), difference)
 
 
 @loop(np.heaviside)

@@ -98,7 +98,8 @@ class Executable:
         self._target = host_target()
         self._hosts = HostCalls(module.hosts)
         run = self._link_native() if native_calls() else self._link_portable()
-        self._watch = Watch(run, tuple(self._aliases.values()), errors) if errors is not None else None
+        written = {k: self._inputs[k].nbytes for k in self._aliases.values()}
+        self._watch = Watch(run, written, errors) if errors is not None and errors.possible else None
         # Flags cost a look after the call; only arrays that are written need care before it.
         draws = bool(generators) or self._hosts.draws
         self._run: Callable[..., Any] = self._watch if self._watch and (self._aliases or draws or self._hosts.postpones) else run

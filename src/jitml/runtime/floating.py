@@ -2,13 +2,13 @@
 
 The processor's flags say that something happened, not where. Unless the error state ignores it, the call is left to the plain
 function, which warns or raises as NumPy does. For that the caller's arrays must be as they were: those that a program writes are
-copied before its first call, where errors raise, and from the first call on in which errors came up. Where the copy is missing, a
-warning says what is known.
+copied before the call, if they are small; large ones before the first call, where errors raise, and from the first call on in
+which errors came up. Where the copy is missing, a warning says what is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from warnings import warn_explicit
@@ -16,7 +16,7 @@ from warnings import warn_explicit
 import numpy as np
 
 from jitml.errors import FailedCheck
-from jitml.ir.floating import CATEGORIES, demanded_in, place_of, suspect
+from jitml.ir.floating import CATEGORIES, demanded_in, place_of, possible_in, suspect
 from jitml.ir.graph import Graph
 
 Array = np.ndarray[Any, Any]
@@ -27,6 +27,8 @@ _TEXTS = {"divide": "divide by zero", "over": "overflow", "under": "underflow", 
 _ERROR_STATE = getattr(getattr(getattr(np, "_core", None), "umath", None), "_extobj_contextvar", None)
 
 
+_SMALL = 1 << 14  # bytes that are copied in less time than a call takes otherwise
+
 _NAMES = {"sub": "subtract", "mul": "multiply", "div": "divide", "pow": "power"}  # ops that NumPy calls otherwise
 
 
@@ -36,10 +38,12 @@ class Errors:
 
     Args:
         demanded: those to be heard of whatever the state at the call.
+        possible: those that may come up.
         suspects: of each error, the operation and the place to name where NumPy cannot be asked.
     """
 
     demanded: int = 0
+    possible: int = 0
     suspects: Mapping[int, tuple[str, str, int]] = field(default_factory=dict)
 
 
@@ -47,7 +51,7 @@ def errors_of(graph: Graph) -> Errors:
     """The account for a traced graph."""
     nodes = {error: suspect(graph, error) for error in CATEGORIES.values()}
     names = {error: (_NAMES.get(n.op.name, n.op.name), *place_of(n)) for error, n in nodes.items() if n is not None}
-    return Errors(demanded_in(graph), names)
+    return Errors(demanded_in(graph), possible_in(graph), names)
 
 
 def heard() -> int:
@@ -81,17 +85,18 @@ class Watch:
 
     Args:
         run: gives a list of outputs, or something else; a pair (outputs, flags) where flags came up.
-        written: positions of the inputs that the program writes.
+        written: positions of the inputs that the program writes, and how many bytes those are.
     """
 
-    def __init__(self, run: Callable[..., Any], written: Sequence[int], errors: Errors) -> None:
-        self.run, self.written, self.errors = run, written, errors
+    def __init__(self, run: Callable[..., Any], written: Mapping[int, int], errors: Errors) -> None:
+        self.run, self.written, self.errors = run, tuple(written), errors
+        self.is_small = sum(written.values()) <= _SMALL
         self.is_careful, self.has_seen = True, False
 
     def __call__(self, *args: Any) -> Any:
         """The outputs; a `FailedCheck` in their place if the plain function is to answer; what `run` gives otherwise."""
         saved: Saved | None = None
-        if self.is_careful or may_raise():
+        if self.is_small or self.is_careful or may_raise():
             saved = [(args[n], args[n].copy()) for n in self.written if type(args[n]) is np.ndarray]
         result = self.run(*args)
         if type(result) is tuple and len(result) == 2:

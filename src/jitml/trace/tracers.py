@@ -282,6 +282,12 @@ def _install() -> None:
     for name, function in BINARY.items():
         setattr(TracedArray, f"__i{name}__", in_place(function))
     TracedArray.__ipow__ = lambda self, other: assign_cast(self, call(operator.pow, self, other), "power")  # type: ignore[attr-defined]  # declared here, as all others
+    for name in ("add", "sub", "mul"):  # NumPy scalars have operators of their own
+        function = vars(np.generic)[f"__{name}__"]
+        setattr(TracedScalar, f"__{name}__", binary(function))
+        setattr(TracedScalar, f"__r{name}__", reflected(function))
+    for name in ("neg", "abs"):
+        setattr(TracedScalar, f"__{name}__", unary(vars(np.generic)[f"__{name}__"]))
     for name, function in COMPARE.items():
         setattr(Traced, f"__{name}__", binary(function))
     for name, function in UNARY.items():

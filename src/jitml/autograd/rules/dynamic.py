@@ -15,7 +15,7 @@ from jitml.ir.types import I64, Aval
 
 Ints = tuple[int, ...]
 
-not_differentiable(ops.bind)
+not_differentiable(ops.bind, ops.observe)
 
 
 @jvp.rule(ops.check)

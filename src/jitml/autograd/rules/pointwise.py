@@ -194,6 +194,11 @@ def _shared(weight: Value, dx: Tangent, dy: Tangent) -> Tangent:
     return total(scaled(dx, lambda: weight), scaled(dy, lambda: 1.0 - weight))
 
 
+@jvp.rule(ops.raise_overflow, ops.raise_invalid)
+def raising_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
+    return tangents[0]
+
+
 @jvp.rule(ops.maximum)
 def maximum_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
     x, y = primals

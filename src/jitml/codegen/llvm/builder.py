@@ -63,7 +63,7 @@ class Declarations:
             [
                 *self.externals,
                 *(f"{name} = private unnamed_addr constant {text}" for text, name in self.constants.items()),
-                *(["@sink = internal global double 0.0"] if self.has_sink else []),
+                *(["@sink = internal global [64 x i8] zeroinitializer, align 64"] if self.has_sink else []),
                 *(f"!{n} = {text}" for text, n in self.nodes.items()),
             ]
         )
@@ -359,9 +359,9 @@ class Builder:
         """One of LLVM's cast instructions."""
         return self.each([x], dtype, f"{opcode} {x.type} {{0}} to {llvm_type(dtype, x.lanes)}")
 
-    def convert(self, x: Operand, dtype: DType) -> Operand:
-        """NumPy's cast between any two dtypes; see `conversions.py`."""
-        return convert(self, x, dtype)
+    def convert(self, x: Operand, dtype: DType, *, raises: bool = False) -> Operand:
+        """NumPy's cast between any two dtypes, with its floating-point errors if it `raises`; see `conversions.py`."""
+        return convert(self, x, dtype, raises=raises)
 
     def any(self, mask: Operand) -> Operand:
         """Whether any lane of any copy is set, as one scalar bool."""
@@ -383,6 +383,11 @@ class Builder:
     def raise_errors(self, **masks: Operand) -> None:
         """Raise floating-point errors (`divide=`, `overflow=`, `invalid=`) if any lane of their mask is set."""
         raise_errors(self, **masks)
+
+    def keep(self, x: Operand) -> None:
+        """Let a value be computed, whoever needs it."""
+        for name in x.names if x.dtype != BOOL else ():
+            self.emit(f"store volatile {x.type} {name}, ptr {self.module.sink()}")
 
     def where_rare(self, mask: Operand, fast: Operand, function: str, *args: Arg) -> Operand:
         """`fast`, but with the C library's `function(*args)` in the lanes where `mask` is set, on a cold path."""

@@ -14,18 +14,21 @@ if TYPE_CHECKING:
 U16, U32, U64 = (DTYPES[name] for name in ("u16", "u32", "u64"))
 
 
-def convert(b: Builder, x: Operand, dtype: DType) -> Operand:
+def convert(b: Builder, x: Operand, dtype: DType, *, raises: bool = False) -> Operand:
     """NumPy's cast: integers wrap, floats round to nearest even, anything but zero (nan too) is True.
 
     A float outside the integer's range gives what NumPy gives on x86: the least integer of the 32- or 64-bit
     conversion that it goes through, cut to the width. LLVM's own casts would be undefined there.
+
+    Args:
+        raises: such a float is a floating-point error, as in NumPy.
     """
     if x.dtype == dtype:
         return x
     if dtype == BOOL:
         return b.compare("ne", x, 0)
     if x.dtype.kind == "f":
-        return _from_float(b, x, dtype)
+        return _from_float(b, x, dtype, raises)
     if dtype == F16:
         return convert(b, convert(b, x, F32), F16)
     if dtype.kind == "f":
@@ -35,18 +38,18 @@ def convert(b: Builder, x: Operand, dtype: DType) -> Operand:
     return replace(x, dtype=dtype) if x.dtype.itemsize == dtype.itemsize else b.cast("trunc", x, dtype)
 
 
-def _from_float(b: Builder, x: Operand, dtype: DType) -> Operand:
+def _from_float(b: Builder, x: Operand, dtype: DType, raises: bool) -> Operand:
     if dtype.kind == "f":
         return _between_floats(b, x, dtype)
     if x.dtype == F16:
         wide = convert(b, x, F32)
-        return convert(b, convert(b, wide, I64) if dtype == U32 else wide, dtype)
+        return convert(b, convert(b, wide, I64, raises=raises) if dtype == U32 else wide, dtype, raises=raises)
     if dtype in (U32, U64):
         width, part = 8 * dtype.itemsize, signed(dtype)
         is_large = b.fcmp("oge", x, 2.0 ** (width - 1))
-        low = _to_signed(b, b.select(is_large, b.fsub(x, 2.0 ** (width - 1)), x), part)
+        low = _to_signed(b, b.select(is_large, b.fsub(x, 2.0 ** (width - 1)), x), part, raises)
         return replace(b.xor(low, b.shl(convert(b, is_large, part), width - 1)), dtype=dtype)
-    return convert(b, _to_signed(b, x, I64 if dtype == I64 else I32), dtype)
+    return convert(b, _to_signed(b, x, I64 if dtype == I64 else I32, raises), dtype)
 
 
 def _between_floats(b: Builder, x: Operand, dtype: DType) -> Operand:
@@ -85,12 +88,14 @@ def _narrow_to_half(b: Builder, x: Operand) -> Operand:
     return b.bitcast(convert(b, b.or_(result, sign), U16), F16)
 
 
-def _to_signed(b: Builder, x: Operand, dtype: DType) -> Operand:
+def _to_signed(b: Builder, x: Operand, dtype: DType, raises: bool) -> Operand:
     """fptosi, with the least integer for nan and all that does not fit."""
     limit = 2.0 ** (8 * dtype.itemsize - 1)
     # The truncation of anything above -2**31 - 1 still fits; the next float64 below -2**63 does not.
     is_above = b.fcmp("ogt", x, -limit - 1) if (x.dtype, dtype) == (F64, I32) else b.fcmp("oge", x, -limit)
     fits = b.and_(is_above, b.fcmp("olt", x, limit))
+    if raises:
+        b.raise_errors(invalid=b.not_(fits))
     cast = b.cast("fptosi", b.select(fits, x, 0.0), dtype)
     return b.select(fits, cast, -int(limit))
 

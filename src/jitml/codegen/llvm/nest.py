@@ -14,7 +14,7 @@ from jitml.codegen.llvm.math import emit
 from jitml.codegen.llvm.operand import c_type
 from jitml.codegen.target import Target
 from jitml.errors import LoweringError
-from jitml.fusion.loops import Alloc, Cell, Check, Const, Draw, If, Let, Loop, Stmt, Store, Update, While, children, walk
+from jitml.fusion.loops import Alloc, Cell, Check, Const, Draw, If, Let, Loop, Observe, Stmt, Store, Update, While, children, walk
 from jitml.ir.types import I64
 
 
@@ -84,6 +84,8 @@ class Nest(Accesses):
                 self.alloc(stmt)
             case Check():
                 self.check(stmt)
+            case Observe(value):
+                self.builder.keep(self.value(value))
 
     def _let(self, stmt: Let) -> None:
         self.scope.pop(stmt.name, None)

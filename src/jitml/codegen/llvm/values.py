@@ -16,6 +16,9 @@ from jitml.errors import LoweringError
 from jitml.fusion.loops import Apply, Const, Expr, Load, Store, Var
 from jitml.ir.types import I64, DType
 
+# Functions of integers that take long, or raise errors.
+_HEAVY = frozenset(("floor_divide", "remainder", "fmod", "pow", "raise_overflow", "raise_invalid"))
+
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
@@ -78,7 +81,7 @@ class Values:
     def apply(self, fn: str, args: tuple[Operand, ...], dtype: DType) -> Operand:
         lanes = max(x.lanes for x in args)
         operands = tuple(self.widen(x, lanes) for x in args)
-        is_cheap = all(x.dtype.kind in "iub" for x in operands) and fn not in ("floor_divide", "remainder", "fmod", "pow")
+        is_cheap = all(x.dtype.kind in "iub" for x in operands) and fn not in _HEAVY
         floor = 0 if is_cheap else self.function.branch_floor()
         return self.function.compute((fn, dtype), operands, lambda: emit(self.builder, fn, operands, dtype), floor=floor)
 

@@ -20,3 +20,10 @@ def split_region(node: Node, *operands: Part) -> list[Part]:
 
 def _taken(re: Value, im: Value) -> Complex:
     return Complex(re, im)
+
+
+@splitting.rule(ops.observe)
+def split_observe(node: Node, x: Part) -> list[Part]:
+    for part in parts_of(x):
+        ops.observe(part)
+    return []

@@ -151,6 +151,20 @@ shift_left = _binary("shift_left", np.left_shift, INT)
 shift_right = _binary("shift_right", np.right_shift, INT)
 
 
+def _raising(name: str) -> Op:
+    def aval(x: Aval, where: Aval) -> Aval:
+        if where != x.with_dtype(BOOL):
+            raise DTypeError(f"{name}: the condition is {where}, not {x.with_dtype(BOOL)}")
+        return x
+
+    return Op(name, "pointwise", aval, lambda x, where: x)
+
+
+# x, and a floating-point error where the condition holds: of what the processor does not see (NumPy's integer scalars).
+raise_overflow = _raising("raise_overflow")
+raise_invalid = _raising("raise_invalid")
+
+
 def _select_aval(condition: Aval, x: Aval, y: Aval) -> Aval:
     if condition.dtype != BOOL:
         raise DTypeError(f"select: the condition is {condition}, not bool")

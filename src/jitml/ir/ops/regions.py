@@ -10,6 +10,7 @@ visible inside. Every `Sym` that a graph mentions is bound in that graph.
     cond     (which: bool[], *captured)           then(*captured) -> *results; orelse(*captured) -> *results
     bind     (n: i64[]) {sym}                     from here on `sym` is n
     check    (x, ok: bool[], *values: i64[])      x; the program ends with an error if `ok` is false
+    observe  (x)                                  all of x is computed, though it may not be needed, for the errors that come up
 """
 
 from __future__ import annotations
@@ -116,3 +117,11 @@ def _evaluate_check(x: Any, ok: Any, *values: Any, error: str, message: str) -> 
 
 # x, but only if `ok`: what relies on the claim reads the result, and so comes after it. `error` names an exception.
 check = Op("check", "regions", _check_aval, _evaluate_check, has_effect=True)
+
+
+def _observe_aval(x: Aval) -> tuple[Aval, ...]:
+    return ()
+
+
+# For floating-point errors, which NumPy reports of what it computes in vain, too.
+observe = Op("observe", "regions", _observe_aval, lambda x: (), has_effect=True)

@@ -12,6 +12,7 @@ from jitml.ir.passes.fold import fold_constants
 from jitml.ir.passes.hoist import hoist_broadcasts
 from jitml.ir.passes.inline import drop_barriers, inline_calls
 from jitml.ir.passes.invariant import hoist_invariants
+from jitml.ir.passes.observe import observe_errors
 from jitml.ir.passes.simplify import simplify
 from jitml.ir.passes.sink import sink_into_contractions
 from jitml.ir.passes.trim import trim_regions
@@ -20,11 +21,13 @@ from jitml.ir.passes.unwrap import unwrap_regions
 from jitml.ir.verify import verify
 
 # Calls are for transforms, which are behind us; barriers between equal values stand until nothing is shared any more.
-# Dead code goes next, since nothing after it should spend time there. Folding exposes numbers to the rules of `simplify`;
+# What is computed for its errors alone is found before anything goes; it looks at all of a graph, its bodies included. Then
+# dead code goes, since nothing after it should spend time there. Folding exposes numbers to the rules of `simplify`;
 # both make values equal that `share_common` then merges, and merging makes new pairs for the rules. Regions are trimmed
 # first, which takes numbers into their bodies, and once more when it is known what each body needs.
 PASSES: tuple[Pass, ...] = (
     inline_calls,
+    observe_errors,
     eliminate_dead,
     trim_regions,
     fold_constants,
@@ -45,7 +48,7 @@ PASSES: tuple[Pass, ...] = (
 def run_passes(graph: Graph, passes: Sequence[Pass] = PASSES, *, check: bool = False) -> Graph:
     """Apply the passes in order, to bodies and then to the graph; with `check`, verify the graph after each."""
     for apply in passes:
-        graph = everywhere(apply)(graph)
+        graph = (apply if apply is observe_errors else everywhere(apply))(graph)
         if check:
             verify(graph)
     return graph

@@ -23,7 +23,9 @@ def fold_constants(graph: Graph) -> Graph:
     arrays fold by evaluation.
     """
 
-    def visit(node: Node, producers: Producers) -> Value | None:
+    def visit(node: Node, producers: Producers) -> Value | tuple[Value, ...] | None:
+        if node.op is ops.observe and _is_given(producers.get(node.inputs[0])):
+            return ()
         if node.graphs or node.has_effect or len(node.outputs) != 1:
             return None
         makers = [producers.get(v) for v in node.inputs]
@@ -56,6 +58,11 @@ def fold_constants(graph: Graph) -> Graph:
         return ops.array(value=result, shape=aval.shape, dtype=aval.dtype)
 
     return sweep(graph, visit)
+
+
+def _is_given(maker: Node | None) -> bool:
+    """Whether a value is an input or a constant: there is nothing to observe."""
+    return maker is None or maker.op in (ops.full, ops.array)
 
 
 def _evaluate(node: Node, operands: tuple[Any, ...]) -> Any:

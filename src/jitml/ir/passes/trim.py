@@ -37,7 +37,7 @@ def trim_regions(graph: Graph) -> Graph:
         else:
             unchanged = _unchanged(parts)
             results = {k: parts.carried[k] for k in unchanged}
-            kept = [k for k in _needed(parts, kept) if k not in results]
+            kept = [k for k in needed(parts, kept) if k not in results]
             parts = _carrying(parts, kept, unchanged)
         parts = _capturing(parts, producers)
         if kept or node.has_effect:
@@ -61,7 +61,7 @@ def _inputs_behind(graph: Graph) -> tuple[dict[Value, int], int]:
     return masks, effects
 
 
-def _needed(parts: Parts, used: Iterable[int]) -> list[int]:
+def needed(parts: Parts, used: Iterable[int]) -> list[int]:
     """Carried positions that a used result, an effect or the test depends on, in order."""
     masks, always = _inputs_behind(parts.body)
     if parts.node.op is ops.while_:

@@ -28,6 +28,7 @@ __all__ = ["RULES", "emit"]
 
 
 _PLAIN = ("add", "sub", "mul", "div")
+_ANY_DTYPE = ("select", "stop_gradient", "raise_overflow", "raise_invalid")  # that hand on what they are given
 
 
 def emit(b: Builder, fn: str, args: Sequence[Operand], dtype: DType) -> Operand:
@@ -46,11 +47,11 @@ def emit(b: Builder, fn: str, args: Sequence[Operand], dtype: DType) -> Operand:
 
 def _emit(b: Builder, fn: str, args: Sequence[Operand], dtype: DType) -> Operand:
     if fn == "convert":
-        return b.convert(args[0], dtype)
+        return b.convert(args[0], dtype, raises=True)
     function = RULES.get(fn)
     if function is None:
         raise LoweringError(f"{fn} has no vector math rule; add one in codegen/llvm/math")
-    if any(x.dtype == F16 for x in args) and fn not in ("select", "stop_gradient"):
+    if any(x.dtype == F16 for x in args) and fn not in _ANY_DTYPE:
         wide = [b.convert(x, F32) if x.dtype == F16 else x for x in args]
         return b.convert(function(b, *wide), dtype)
     return function(b, *args)

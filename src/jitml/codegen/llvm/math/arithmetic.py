@@ -167,6 +167,18 @@ def identity(b: Builder, x: Operand) -> Operand:
     return x
 
 
+@rule("raise_overflow")
+def raise_overflow(b: Builder, x: Operand, where: Operand) -> Operand:
+    b.raise_errors(overflow=where)
+    return x
+
+
+@rule("raise_invalid")
+def raise_invalid(b: Builder, x: Operand, where: Operand) -> Operand:
+    b.raise_errors(invalid=where)
+    return x
+
+
 @rule("isnan")
 def isnan(b: Builder, x: Operand) -> Operand:
     return b.fcmp("uno", x, x)

@@ -77,6 +77,8 @@ def floor_divide_integers(b: Builder, x: Operand, y: Operand) -> Operand:
     power = _power_of_two(y)
     if power is not None:
         return b.ashr(x, power) if x.dtype.kind == "i" else b.lshr(x, power)
+    if x.dtype.kind == "i" and constant_value(y) in (None, -1):
+        b.raise_errors(overflow=b.and_(b.icmp("eq", y, -1), b.icmp("eq", x, -(1 << (8 * x.dtype.itemsize - 1)))))
     if _divides_as_float(x, y):
         return _floored(b, x, y)[0]
     quotient, rest = _truncated(b, x, y)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jitml.fusion.loops import Apply, Check, Const
+from jitml.fusion.loops import Apply, Check, Const, Observe
 from jitml.fusion.lower.rolled.body import Array, Body, Held, rolled
 from jitml.fusion.lower.rolled.order import NotRolled, continued, is_single, origin
 from jitml.fusion.lower.rolled.windows import assign, reads_of
@@ -49,6 +49,12 @@ def roll_check(body: Body, node: Node, operands: list[Held]) -> None:
     shown = tuple(body.number(v) for v in values)
     body.w.check(Check(body.w.expr(ok), node.params["error"], node.params["message"], shown, node.source))
     body.held[node.output] = x
+
+
+@rolled.rule(ops.observe)
+def roll_observe(body: Body, node: Node, operands: list[Held]) -> None:
+    (x,), (held,) = node.inputs, operands
+    body.over(x.shape, lambda index: body.w.add(Observe(body.w.expr(body.element(held, index, x.dtype)))))
 
 
 @rolled.rule(ops.loop)
