@@ -167,3 +167,44 @@ def indices(x: Array) -> Any:
         if i % 2 == 0:
             even.append(i)
     return x[even], even
+
+
+# Comprehensions.
+
+
+@program(vector, None)
+def filtered(x: Array) -> Any:
+    return [v for v in x if v > 0.5], np.array([v * 2 for v in x if v > 0.3]), np.array([v + 1 for v in x])
+
+
+@program(vector, None)
+def generators(x: Array) -> Any:
+    return any(v > 0.99 for v in x), all(v >= 0 for v in x), sum(v * v for v in x if v > 0.2), sum((1 for v in x if v > 0.5), 3)
+
+
+@program(vector, "l")
+def nested_comprehensions(x: Array) -> Any:
+    k = 3
+    return np.array([[v * i + k for i in range(k)] for v in x])
+
+
+@program(vector, "l")
+def over_many_steps(x: Array) -> Any:
+    return np.stack([x * i for i in range(3000)]).sum(axis=0), np.mean([x[i : i + 3].sum() for i in range(8)])
+
+
+@program(vector, "l")
+def of_pairs(x: Array) -> Any:
+    return [a * b for a, b in zip(x, x[::-1]) if a < b], [i for i, v in enumerate(x) if v > 0.5]
+
+
+@program(vector, None)
+def of_python_objects(x: Array) -> Any:
+    names = ["a", "b"]
+    x = 1  # type: ignore[assignment]  # comprehensions see the name as it is where they stand
+    return [n + "c" for n in names], [x for _ in names], max(i * 2 for i in range(3))
+
+
+@program(vector, None)
+def extremes(x: Array) -> Any:
+    return max(v * 2 for v in x), min([v + 1 for v in x]), max(abs(v - 0.5) for v in x if v > 0)

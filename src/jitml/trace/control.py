@@ -3,7 +3,7 @@
 Added to the rewriting of expressions (`expressions.py`), after escapes have been lowered (`escapes.py`) and names to be carried
 have been found (`liveness.py`). New nodes stand at the place of what they were made from, so tracebacks do not change.
 
-Plain Python stays, and so refuses traced conditions: comprehensions' own `for` and `if`, generators, class bodies, the patterns
+Plain Python stays, and so refuses traced conditions: what `comprehensions.py` leaves, generators, class bodies, the patterns
 of a `match`, operands that bind a name (`:=`), constructs nested too deep for Python's limit of twenty blocks.
 """
 

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from jitml.trace.appends import pushed
 from jitml.trace.counters import counters
+from jitml.trace.drivers import OURS
 from jitml.trace.escapes import within
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -58,7 +59,7 @@ def _read(nodes: Iterable[ast.AST]) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
-        elif isinstance(node, _SCOPES):
+        elif isinstance(node, _SCOPES) and not _is_ours(node):
             yield from _names_of(node)
         elif isinstance(node, (ast.For, ast.While)):
             yield from getattr(node, "stops", ())
@@ -70,8 +71,13 @@ def _names_of(scope: ast.AST) -> Iterator[str]:
 
 def _seen_inside(body: Sequence[ast.stmt]) -> Iterator[str]:
     for node in within(body):
-        if isinstance(node, _SCOPES):
+        if isinstance(node, _SCOPES) and not _is_ours(node):
             yield from _names_of(node)
+
+
+def _is_ours(scope: ast.AST) -> bool:
+    """Whether it stands for a comprehension, and so gets all that it sees as arguments."""
+    return isinstance(scope, ast.FunctionDef) and scope.name.startswith(OURS)
 
 
 def _bound_inside(body: Sequence[ast.stmt]) -> Iterator[str]:

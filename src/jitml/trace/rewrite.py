@@ -12,6 +12,7 @@ import pickle
 from types import CodeType
 
 from jitml.trace.appends import Appends, only_named
+from jitml.trace.comprehensions import Comprehensions, locals_of
 from jitml.trace.control import DEEPEST, Control
 from jitml.trace.drivers import HOOKS
 from jitml.trace.source import Found, FunctionNode
@@ -40,6 +41,7 @@ def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
         local = frozenset(code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]) - frozenset(code.co_cellvars)
         appends = Appends(only_named(node, local))
         node.body = [appends.visit(statement) for statement in node.body]
+        node.body = Comprehensions(locals_of(node)).block(node.body)
     writer = Control(own_names(node), deepest)
     arguments = ast.arguments(
         posonlyargs=node.args.posonlyargs, args=node.args.args, vararg=node.args.vararg, kwonlyargs=node.args.kwonlyargs,
