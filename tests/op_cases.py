@@ -7,7 +7,7 @@ name for an op without a row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -365,5 +365,54 @@ def _fourier() -> Iterator[OpCase]:
     yield case(ops.irfft, "c", *({"axis": axis, "n": n} for axis, n in ((1, 6), (1, 7), (0, 4))))
 
 
-FAMILIES = (_fourier, _arithmetic, _functions, _complex, _logic, _index_maps, _indexed, _dynamic, _reductions, _contraction)
+def definite(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
+    """Hermitian matrices with eigenvalues above 1, far apart."""
+    x = anything(rng, shape, dtype)
+    return np.asarray(x @ np.swapaxes(x.conj(), -1, -2) / 9 + np.diag(np.arange(1, shape[-1] + 1) * 3)).astype(dtype)
+
+
+def dominant(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
+    """Matrices with real eigenvalues, far apart."""
+    spread = np.eye(*shape[-2:]) * np.arange(1, shape[-1] + 1) * 9
+    return np.asarray(anything(rng, shape, dtype) / 4 + spread).astype(dtype)
+
+
+def _linalg() -> Iterator[OpCase]:
+    def case(op: Op, draw: Draw, shapes: Sequence[tuple[Shape, ...]], *params: Mapping[str, Any]) -> OpCase:
+        samples = tuple(Sample(s, p, (draw, *(None,) * (len(s) - 1))) for s in shapes for p in params or ({},))
+        return OpCase(op, F, samples, smooth=None, ulps=256, why="LAPACK's own", half=False)
+
+    square, tall = (((3, 3),), ((2, 3, 3),)), (((5, 3),), ((3, 5),), ((2, 4, 3),))
+    for op in (ops.cholesky, ops.slogdet):
+        yield case(op, definite, square)
+    yield case(ops.solve, dominant, (((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 1))))
+    for op in (ops.eigh, ops.eigvalsh):
+        yield case(op, definite, square, {"lower": True}, {"lower": False})
+    yield replace(case(ops.eig, dominant, square, {"real": True}), kinds="f")
+    yield case(ops.svd, dominant, tall, {"full": False}, {"full": True})
+    yield case(ops.svdvals, dominant, tall)
+    yield case(ops.qr, dominant, tall, {"complete": False}, {"complete": True})
+    yield case(ops.pinv, dominant, tall, {"rcond": 1e-12})
+    yield case(ops.lstsq, dominant, (((5, 3), (5, 2)), ((2, 3, 4), (2, 3, 1))), {"rcond": 1e-12})
+
+
+def results(case: OpCase, *operands: Any, **params: Any) -> list[Any]:
+    """What the op gives, one or more."""
+    found = case.op(*operands, **params)
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+FAMILIES = (
+    _linalg,
+    _fourier,
+    _arithmetic,
+    _functions,
+    _complex,
+    _logic,
+    _index_maps,
+    _indexed,
+    _dynamic,
+    _reductions,
+    _contraction,
+)
 CASES: dict[str, OpCase] = {case.op.name: case for family in FAMILIES for case in family()}

@@ -31,7 +31,7 @@ from jitml.ir.types import DTYPES, Aval
 from jitml.ir.verify import verify
 from jitml.memory.plan import plan
 from jitml.runtime.executable import compile_program
-from op_cases import CASES
+from op_cases import CASES, results
 from sized import padded
 from strategies import (
     Program,
@@ -85,8 +85,8 @@ def single(name: str) -> list[Program]:
             b = GraphBuilder()
             values = [b.add_input(Aval(a.shape, a.dtype)) for a in args]
             with recording(b):
-                out = case.op(*values, **sample.params)
-            programs.append(Program(b.build([out]), args, {}))
+                outputs = results(case, *values, **sample.params)
+            programs.append(Program(b.build(outputs), args, {}))
     return programs
 
 
@@ -133,7 +133,7 @@ def together(name: str) -> Program:
             own = [np.asarray(a) for a in case.inputs(sample, dtype)]
             values = [b.add_input(Aval(a.shape, a.dtype)) for a in own]
             with recording(b):
-                outputs.append(case.op(*values, **sample.params))
+                outputs += results(case, *values, **sample.params)
             args += own
     return Program(b.build(outputs), args, {})
 

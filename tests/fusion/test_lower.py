@@ -9,7 +9,7 @@ from fused import fuse_and_check
 from jitml.ir.graph import GraphBuilder
 from jitml.ir.op import recording
 from jitml.ir.types import Aval
-from op_cases import CASES, OpCase
+from op_cases import CASES, OpCase, results
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -20,7 +20,7 @@ def test_each_op_alone(case: OpCase) -> None:
             b = GraphBuilder()
             values = [b.add_input(Aval(a.shape, a.dtype)) for a in args]
             with recording(b):
-                graph = b.build([case.op(*values, **sample.params)])
+                graph = b.build(results(case, *values, **sample.params))
             result = graph.outputs[0].dtype
             tolerance = {16: 4e-3, 32: 1e-5, 64: 1e-12}[np.finfo(result).bits] if result.kind in "fc" else 0
             fuse_and_check(graph, args, rtol=tolerance if np.dtype(dtype).kind in "fc" else 0)

@@ -17,7 +17,7 @@ from jitml.ir.op import recording
 from jitml.ir.parser import parse
 from jitml.ir.straight import straight
 from jitml.ir.types import F64, I64, Aval, aval_of
-from op_cases import CASES, OpCase
+from op_cases import CASES, OpCase, results
 
 
 def agree(graph: Graph, args: list[np.ndarray]) -> None:
@@ -40,7 +40,7 @@ def test_every_op(case: OpCase) -> None:
             b = GraphBuilder()
             values = [b.add_input(aval_of(x)) for x in args]
             with recording(b):
-                agree(b.build([case.op(*values, **sample.params)]), args)
+                agree(b.build(results(case, *values, **sample.params)), args)
 
 
 @settings(max_examples=100, deadline=None)

@@ -15,7 +15,7 @@ from jitml.autograd.transpose import transpose
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import Op, RuleTable, recording
-from jitml.ir.types import is_float
+from jitml.ir.types import is_inexact
 
 Tangent = Value | None
 # (out, primals, tangents, **params) -> the result's tangent; at least one tangent is not None.
@@ -65,7 +65,7 @@ def jvp_graph(graph: Graph, wrt: Sequence[int]) -> Graph:
     b = GraphBuilder()
     values, tangents = push(b, graph, wrt)
     with recording(b):
-        dense = [t if t is not None else zeros_like(v) for v, t in zip(values, tangents) if is_float(v.dtype)]
+        dense = [t if t is not None else zeros_like(v) for v, t in zip(values, tangents) if is_inexact(v.dtype)]
     return b.build([*values, *dense])
 
 
@@ -93,7 +93,7 @@ def push_nodes(
 def _push_node(b: GraphBuilder, node: Node, primal: dict[Value, Value], tangent: dict[Value, Value]) -> None:
     node_here = replace(node, inputs=tuple(primal[v] for v in node.inputs))
     tangents = tuple(tangent.get(v) for v in node.inputs)
-    if all(t is None for t in tangents) or not any(is_float(v.dtype) for v in node.outputs):
+    if all(t is None for t in tangents) or not any(is_inexact(v.dtype) for v in node.outputs):
         primal.update(zip(node.outputs, _again(b, node_here), strict=True))
         return
     if node.op in jvp_of_many:
@@ -120,6 +120,6 @@ def _moved(node: Node, outs: tuple[Value, ...], tangents: tuple[Tangent, ...]) -
 def _apply_linear(node: Node, primals: tuple[Value, ...], tangents: tuple[Tangent, ...]) -> Value:
     """The op itself on the tangents; operands it is not linear in (indices, conditions) stay as they are."""
     operands = [
-        x if not is_float(x.dtype) else dx if dx is not None else zeros_like(x) for x, dx in zip(primals, tangents, strict=True)
+        x if not is_inexact(x.dtype) else dx if dx is not None else zeros_like(x) for x, dx in zip(primals, tangents, strict=True)
     ]
     return node.op(*operands, **node.params)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jitml.ir import ops
 from jitml.ir.graph import Node
-from jitml.ir.types import is_float
+from jitml.ir.types import is_inexact
 
 _LIGHT = frozenset({
     ops.add, ops.sub, ops.mul, ops.neg, ops.abs, ops.sign, ops.copysign, ops.maximum, ops.minimum, ops.select, ops.convert,
@@ -19,6 +19,6 @@ def is_light(node: Node) -> bool:
     """Whether repeating a node costs less than reading its result, or has been asked for."""
     if node.bodies:
         return bool(node.params.get("repeat"))
-    if node.op.is_pointwise and not node.output.ndim and not is_float(node.output.dtype):
+    if node.op.is_pointwise and not node.output.ndim and not is_inexact(node.output.dtype):
         return True  # places and conditions
     return node.op in _LIGHT or (node.op.family == "index_maps" and node.op not in _COPIES)

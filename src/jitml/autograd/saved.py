@@ -17,7 +17,7 @@ from jitml.autograd.light import is_light
 from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import GraphBuilder, Node, Value
-from jitml.ir.types import is_float
+from jitml.ir.types import is_inexact
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def replay(
             inputs = tuple(env[v] for v in step.inputs)
             if not restored.isdisjoint(step.inputs):
                 inputs = _within(step, inputs)
-                restored.update(v for v in step.outputs if not is_float(v.dtype))
+                restored.update(v for v in step.outputs if not is_inexact(v.dtype))
             outs = b.emit(step.op, inputs, step.params, tuple(v.aval for v in step.outputs), step.source)
             env.update(zip(step.outputs, outs, strict=True))
 

@@ -44,10 +44,10 @@ _MOVES = frozenset((
 
 def raised_by(node: Node) -> int:
     """The errors that a node can raise: what is not known is taken to raise all."""
-    if node.op.family in ("index_maps", "indexed", "dynamic", "host", "random"):
+    if node.op.family in ("index_maps", "indexed", "dynamic", "host", "random", "fft", "linalg"):
         return 0
     if any(is_complex(v.dtype) for v in node.inputs):  # several operations on the parts
-        return 0 if node.op.name in _MOVES and node.op.name != "abs" else ALL
+        return 0 if node.op.name in _MOVES and node.op.name not in ("abs", "sign") else ALL
     if node.op.name in _OF_INTEGERS:
         return _RAISED[node.op.name]
     if node.op.name in _MOVES or not any(is_inexact(v.dtype) for v in (*node.inputs, *node.outputs)):

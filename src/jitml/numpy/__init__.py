@@ -17,6 +17,7 @@ from jitml.numpy import (
     complexes,
     creation,
     einstein,
+    factorizations,
     finding,
     flat,
     fourier,
@@ -44,8 +45,9 @@ if TYPE_CHECKING:
     from numpy import *  # noqa: F403  # for editors and type checkers: the names are NumPy's
 
 TOPICS = (
-    ufuncs, ufunc_methods, complexes, reductions, statistics, products, matrices, einstein, creation, index_tricks, indexing,
-    flat, arrays, selection, finding, sets, reshaping, joining, padding, sorting, rounding, calculus, fourier, special, python,
+    ufuncs, ufunc_methods, complexes, reductions, statistics, products, matrices, factorizations, einstein, creation,
+    index_tricks, indexing, flat, arrays, selection, finding, sets, reshaping, joining, padding, sorting, rounding, calculus,
+    fourier, special, python,
 )  # fmt: skip
 
 

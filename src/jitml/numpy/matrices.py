@@ -1,4 +1,4 @@
-"""Norms, powers and chains of matrices. What needs a factorisation is a host call."""
+"""Norms, powers and chains of matrices."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from jitml.ir import ops
 from jitml.ir.dims import bound
 from jitml.ir.graph import Value
 from jitml.ir.types import F64, I64, DType, is_inexact, normalize_axis
+from jitml.numpy.factorizations import inv, spectral_norm
 from jitml.numpy.operands import (
     as_array,
     as_int,
     astype,
     axes_of,
     full,
-    not_compiled,
     reshape_value,
     value_of,
 )
@@ -81,9 +81,7 @@ def _matrix_norm(x: Value, ord: Any, axes: tuple[int, ...]) -> Any:
     rows, columns = axes
     if ord not in (1, -1, inf, -inf):
         if ord in (2, -2, "nuc"):
-            not_compiled(
-                "linalg.norm", f"ord={ord!r} of a matrix needs singular values", "Compute it outside the jitted function."
-            )
+            return spectral_norm(x, ord, axes)
         raise ValueError("Invalid norm order for matrices.")
     along, other = (rows, columns) if ord in (1, -1) else (columns, rows)
     sums = reduce_values(ops.reduce_sum, ops.abs(x), (along,))
@@ -110,7 +108,7 @@ def matrix_power(a: Any, n: Any) -> Any:
     if x.ndim < 2 or (x.sizes[-1] != x.sizes[-2] and never_equal(x.sizes[-1], x.sizes[-2])):
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
     if exponent < 0:
-        not_compiled("linalg.matrix_power", "with a negative power needs an inverse", "Compute it outside the jitted function.")
+        x, exponent = inv(x), -exponent
     if exponent == 0:
         rows, columns = (ops.iota(shape=x.sizes, axis=x.ndim - k, dtype=I64) for k in (2, 1))
         return fresh(astype(ops.eq(rows, columns), x.dtype))

@@ -8,6 +8,7 @@ from jitml.fusion.lower import (  # noqa: F401
     host,
     index_maps,
     indexed,
+    linalg,
     pointwise,
     random,
     regions,

@@ -7,7 +7,6 @@ So are results. A mutated input is handed over by parts, which take turns in the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ from numpy.lib.stride_tricks import as_strided
 from jitml.fusion.parts.split import Complex, Part, splitting, unpacked
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder, Node, Value
-from jitml.ir.op import active_recorder
+from jitml.ir.op import OPS, active_recorder
 from jitml.ir.ops.complex import whole_dtype
-from jitml.ir.ops.host import HostFunction
+from jitml.ir.ops.host import HostFunction, function_of
 from jitml.ir.types import Aval, is_complex, part_dtype
 
 Array = np.ndarray[Any, Any]
@@ -30,13 +29,10 @@ def split_host_call(node: Node, *operands: Part) -> list[Part]:
     return call_by_parts(node, node.params["function"], operands)
 
 
-@splitting.rule(ops.fft, ops.rfft, ops.irfft)
-def split_library_call(node: Node, *operands: Part) -> list[Part]:
+@splitting.rule(*(op for op in OPS.values() if op.family in ("fft", "linalg")))
+def split_routine(node: Node, *operands: Part) -> list[Part]:
     """What NumPy's own routine does best."""
-    evaluate = partial(node.op.evaluate, **node.params)
-    results = tuple(v.aval for v in node.outputs)
-    function = HostFunction(f"np.fft.{node.op.name}", lambda *arrays: (evaluate(*arrays),), results)
-    return call_by_parts(node, function, operands)
+    return call_by_parts(node, function_of(node), operands)
 
 
 def call_by_parts(node: Node, function: HostFunction, operands: Sequence[Part]) -> list[Part]:

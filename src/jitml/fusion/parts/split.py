@@ -41,7 +41,7 @@ Part: TypeAlias = Value | Complex
 Form: TypeAlias = Literal["real", "parts", "packed"]
 
 # Ops whose arrays are complex wherever they run: NumPy's routines.
-WHOLE_FAMILIES = ("host", "fourier", "linalg")
+WHOLE_FAMILIES = ("host", "fft", "linalg")
 
 # (node, *operands) -> the node's results, in a list if there are several. Complex operands and results come as `Complex`.
 splitting: RuleTable[Callable[..., Any]] = RuleTable("splitting", "fusion/parts")

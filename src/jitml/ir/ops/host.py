@@ -11,11 +11,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
+from jitml.ir.graph import Node
 from jitml.ir.op import Op
 from jitml.ir.types import Aval
 
@@ -46,6 +48,17 @@ class HostFunction:
 
     def __repr__(self) -> str:
         return f"host({self.serial}, {self.name!r})"
+
+
+def function_of(node: Node) -> HostFunction:
+    """What a node computes as a function that runs in Python: for ops that are NumPy's own routines."""
+    evaluate = partial(node.op.evaluate, **node.params)
+
+    def call(*arrays: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
+        results = evaluate(*arrays)
+        return results if isinstance(results, tuple) else (results,)
+
+    return HostFunction(f"np.{node.op.family}.{node.op.name}", call, tuple(v.aval for v in node.outputs))
 
 
 # Those that live, by their number in the text form: how a parser finds them.

@@ -4,13 +4,28 @@ from jitml.autograd.rules.batching import (
     calls,
     contraction,
     dynamic,
+    fft,
     host,
     index_maps,
     indexed,
+    linalg,
     pointwise,
     random,
     reductions,
     regions,
 )
 
-__all__ = ["calls", "contraction", "dynamic", "host", "index_maps", "indexed", "pointwise", "random", "reductions", "regions"]
+__all__ = [
+    "calls",
+    "contraction",
+    "dynamic",
+    "fft",
+    "host",
+    "index_maps",
+    "indexed",
+    "linalg",
+    "pointwise",
+    "random",
+    "reductions",
+    "regions",
+]

@@ -53,6 +53,6 @@ def _irfft_aval(x: Aval, *, axis: int, n: int) -> Aval:
     return Aval(_resized(x, axis, n), part_dtype(x.dtype))
 
 
-fft = Op("fft", "fourier", _fft_aval, _evaluate_fft)
-rfft = Op("rfft", "fourier", _rfft_aval, lambda x, *, axis: np.fft.rfft(x, axis=axis))
-irfft = Op("irfft", "fourier", _irfft_aval, lambda x, *, axis, n: np.fft.irfft(x, n, axis, norm="forward"))
+fft = Op("fft", "fft", _fft_aval, _evaluate_fft)
+rfft = Op("rfft", "fft", _rfft_aval, lambda x, *, axis: np.fft.rfft(x, axis=axis))
+irfft = Op("irfft", "fft", _irfft_aval, lambda x, *, axis, n: np.fft.irfft(x, n, axis, norm="forward"))

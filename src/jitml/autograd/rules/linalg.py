@@ -1,0 +1,298 @@
+"""Derivatives of factorizations, on the last two axes of stacks of matrices.
+
+Of a Hermitian matrix only the half that is read counts. Eigenvectors and singular vectors keep their phase to first order; where
+two eigenvalues or singular values are equal, those of vectors are not finite. `lstsq` and `pinv` follow Golub and Pereyra (1973),
+for matrices whose rank does not change. Sources: Giles, "An extended collection of matrix derivative results" (2008).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+from jitml.autograd.jvp import Tangent, jvp, jvp_of_many, zeros_like
+from jitml.autograd.transpose import Cotangent, Linear, Operand, transpose
+from jitml.errors import DerivativeError
+from jitml.ir import ops
+from jitml.ir.graph import Node, Value
+from jitml.ir.types import I64, DType, is_complex
+
+Tangents = Sequence[Tangent]
+Results = tuple[Sequence[Value], Sequence[Tangent]]
+
+
+def matmul(*factors: Value) -> Value:
+    """The product of stacks of matrices, from the left."""
+    return reduce(_matmul, factors)
+
+
+def _matmul(x: Value, y: Value) -> Value:
+    stack = tuple(range(x.ndim - 2))
+    product: Value = ops.dot_general(x, y, batch=(stack, stack), contract=((x.ndim - 1,), (y.ndim - 2,)))
+    return product
+
+
+def transposed(x: Value) -> Value:
+    flipped: Value = ops.transpose(x, perm=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+    return flipped
+
+
+def conj(x: Value) -> Value:
+    made: Value = ops.conj(x) if is_complex(x.dtype) else x
+    return made
+
+
+def adjoint(x: Value) -> Value:
+    return conj(transposed(x))
+
+
+def real(x: Value) -> Value:
+    made: Value = ops.real(x) if is_complex(x.dtype) else x
+    return made
+
+
+def astype(x: Value, dtype: DType) -> Value:
+    made: Value = x if x.dtype == dtype else ops.convert(x, dtype=dtype)
+    return made
+
+
+def _where(x: Value, compare: Callable[[Value, Value], Any]) -> Value:
+    """A mask of places by (row, column)."""
+    rows, columns = (ops.iota(shape=x.shape, axis=x.ndim - k, dtype=I64) for k in (2, 1))
+    mask: Value = compare(rows, columns)
+    return mask
+
+
+def only(x: Value, compare: Callable[[Value, Value], Any]) -> Value:
+    """x at the places where the comparison of row and column holds, else zero."""
+    kept: Value = ops.select(_where(x, compare), x, zeros_like(x))
+    return kept
+
+
+def diagonal(x: Value) -> Value:
+    line: Value = ops.reduce_sum(only(x, ops.eq), axes=(x.ndim - 1,))
+    return line
+
+
+def trace(x: Value) -> Value:
+    total: Value = ops.reduce_sum(only(x, ops.eq), axes=(x.ndim - 2, x.ndim - 1))
+    return total
+
+
+def as_columns(s: Value, like: Value) -> Value:
+    """One number for each column of a matrix."""
+    stack = tuple(range(like.ndim - 2))
+    wide: Value = ops.broadcast(astype(s, like.dtype), shape=like.shape, axes=(*stack, like.ndim - 1))
+    return wide
+
+
+def as_rows(s: Value, like: Value) -> Value:
+    stack = tuple(range(like.ndim - 2))
+    wide: Value = ops.broadcast(astype(s, like.dtype), shape=like.shape, axes=(*stack, like.ndim - 2))
+    return wide
+
+
+def from_half(dx: Value, *, lower: bool) -> Value:
+    """The Hermitian matrix that LAPACK sees: one half, and of the diagonal the real parts."""
+    half = only(dx, ops.gt if lower else ops.lt)
+    middle = only(dx, ops.eq)
+    return half + adjoint(half) + astype(real(middle), dx.dtype)
+
+
+# ------------------------------------------------------------------------------------------------ linear systems
+
+
+@jvp.rule(ops.solve)
+def solve_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
+    (a, _), (da, db) = primals, tangents
+    moved = db if da is None else -matmul(da, out) if db is None else db - matmul(da, out)
+    result: Value = ops.solve(a, moved)
+    return result
+
+
+@transpose.rule(ops.solve)
+def solve_transpose(ct: Value, a: Operand, b: Operand) -> tuple[Cotangent, ...]:
+    assert not isinstance(a, Linear), "a solution is not linear in the matrix"
+    return None, ops.solve(transposed(a), ct)
+
+
+@jvp.rule(ops.cholesky)
+def cholesky_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
+    (da,) = tangents
+    assert da is not None
+    inner = adjoint(ops.solve(out, adjoint(ops.solve(out, from_half(da, lower=True)))))
+    return matmul(out, only(inner, ops.gt) + only(inner, ops.eq) * 0.5)
+
+
+@jvp_of_many.rule(ops.slogdet)
+def slogdet_jvp(node: Node, tangents: Tangents) -> Results:
+    (a,), (da,) = node.inputs, tangents
+    sign, size = ops.slogdet(a)
+    assert da is not None
+    moved = trace(ops.solve(a, da))
+    if not is_complex(a.dtype):
+        return (sign, size), (None, moved)
+    turn = ops.imag(moved)
+    return (sign, size), (sign * ops.complex(zeros_like(turn), turn), ops.real(moved))
+
+
+# --------------------------------------------------------------------------------------------------- eigenvalues
+
+
+def _one_over_differences(w: Value, like: Value) -> Value:
+    """1 / (w[j] - w[i]) off the diagonal, there 0."""
+    gaps = as_columns(w, like) - as_rows(w, like)
+    one = ops.full(value=1.0, shape=gaps.shape, dtype=gaps.dtype)
+    on_diagonal = _where(gaps, ops.eq)
+    inverse: Value = ops.select(on_diagonal, zeros_like(gaps), one / ops.select(on_diagonal, one, gaps))
+    return inverse
+
+
+@jvp_of_many.rule(ops.eigh)
+def eigh_jvp(node: Node, tangents: Tangents) -> Results:
+    (a,), (da,) = node.inputs, tangents
+    w, v = ops.eigh(a, **node.params)
+    assert da is not None
+    inner = matmul(adjoint(v), from_half(da, **node.params), v)
+    return (w, v), (real(diagonal(inner)), matmul(v, _one_over_differences(w, inner) * inner))
+
+
+@jvp.rule(ops.eigvalsh)
+def eigvalsh_jvp(out: Value, primals: Sequence[Value], tangents: Tangents, *, lower: bool) -> Tangent:
+    (a,), (da,) = primals, tangents
+    assert da is not None
+    _, v = ops.eigh(a, lower=lower)
+    return real(diagonal(matmul(adjoint(v), from_half(da, lower=lower), v)))
+
+
+@jvp_of_many.rule(ops.eig)
+def eig_jvp(node: Node, tangents: Tangents) -> Results:
+    """Vectors have length 1, and their largest element is real."""
+    (a,), (da,) = node.inputs, tangents
+    w, v = ops.eig(a, **node.params)
+    assert da is not None
+    inner = ops.solve(v, matmul(astype(da, v.dtype), v))
+    dv = matmul(v, _one_over_differences(w, inner) * inner)
+    rows = v.ndim - 2
+    along = astype(real(ops.reduce_sum(conj(v) * dv, axes=(rows,))), v.dtype)
+    if is_complex(v.dtype):
+        largest = ops.argmax(ops.abs(v), axis=rows)
+        places = ops.broadcast(largest, shape=v.shape, axes=(*range(rows), rows + 1))
+        at = ops.eq(ops.iota(shape=v.shape, axis=rows, dtype=I64), places)
+        one = ops.full(value=1.0, shape=v.shape, dtype=v.dtype)
+        ratio = ops.reduce_sum(ops.select(at, dv / ops.select(at, v, one), zeros_like(v)), axes=(rows,))
+        along = ops.complex(ops.real(along), ops.imag(ratio))
+    return (w, v), (diagonal(inner), dv - v * as_columns(along, v))
+
+
+# ----------------------------------------------------------------------------------------------- singular values
+
+
+@jvp_of_many.rule(ops.svd)
+def svd_jvp(node: Node, tangents: Tangents) -> Results:
+    (a,), (da,) = node.inputs, tangents
+    rows, columns = a.shape[-2:]
+    if node.params["full"] and rows != columns:
+        raise DerivativeError(
+            "the full singular vectors of a matrix that is not square have no derivative",
+            source=node.source,
+            remedy="np.linalg.svd(a, full_matrices=False) has.",
+        )
+    u, s, vh = ops.svd(a, **node.params)
+    assert da is not None
+    inner = matmul(adjoint(u), da, adjoint(vh))
+    left, right = inner * as_columns(s, inner), inner * as_rows(s, inner)
+    apart = _one_over_differences(s * s, inner)
+    turn = only(inner - adjoint(inner), ops.eq) * 0.5 / as_columns(s, inner) if is_complex(a.dtype) else None
+    around = apart * (left + adjoint(left))
+    du = matmul(u, around if turn is None else around + turn)
+    dv = matmul(adjoint(vh), apart * (right + adjoint(right)))
+    if rows > columns:
+        du = du + _outside(u, matmul(da, adjoint(vh))) / as_columns(s, u)
+    if columns > rows:
+        dv = dv + _outside(adjoint(vh), matmul(adjoint(da), u)) / as_columns(s, dv)
+    return (u, s, vh), (du, real(diagonal(inner)), adjoint(dv))
+
+
+def _outside(q: Value, x: Value) -> Value:
+    """The part of x's columns that is orthogonal to those of q."""
+    return x - matmul(q, matmul(adjoint(q), x))
+
+
+@jvp.rule(ops.svdvals)
+def svdvals_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
+    (a,), (da,) = primals, tangents
+    assert da is not None
+    u, _, vh = ops.svd(a, full=False)
+    return real(diagonal(matmul(adjoint(u), da, adjoint(vh))))
+
+
+@jvp_of_many.rule(ops.qr)
+def qr_jvp(node: Node, tangents: Tangents) -> Results:
+    (a,), (da,) = node.inputs, tangents
+    rows, columns = a.shape[-2:]
+    if node.params["complete"] and rows > columns:
+        raise DerivativeError(
+            "the complete q of a tall matrix has no derivative", source=node.source, remedy="np.linalg.qr(a) has."
+        )
+    q, r = ops.qr(a, **node.params)
+    assert da is not None
+    k = min(rows, columns)
+    first, dfirst = _columns(r, k), _columns(da, k)
+    moved = transposed(ops.solve(transposed(first), transposed(dfirst)))
+    inner = matmul(adjoint(q), moved)
+    below = only(inner, ops.gt)
+    turn = below - adjoint(below)
+    if is_complex(a.dtype):
+        turn = turn + only(inner - astype(ops.real(inner), inner.dtype), ops.eq)
+    dq = matmul(q, turn - inner) + moved
+    return (q, r), (dq, matmul(adjoint(dq), a) + matmul(adjoint(q), da) if columns > rows else matmul(inner - turn, r))
+
+
+def _columns(x: Value, k: int) -> Value:
+    part: Value = ops.slice(x, start=(0,) * x.ndim, stop=(*x.shape[:-1], k), step=(1,) * x.ndim)
+    return part
+
+
+# ------------------------------------------------------------------------------------------- generalised inverses
+
+
+def _pseudoinverse_moved(inverse: Value, a: Value, da: Value, b: Value) -> Value:
+    """The change of `inverse @ b` with a."""
+    x = matmul(inverse, b)
+    rest = b - matmul(a, x)
+    along = matmul(inverse, matmul(adjoint(inverse), matmul(adjoint(da), rest)))
+    across = matmul(adjoint(da), matmul(adjoint(inverse), x))
+    return along - matmul(inverse, matmul(da, x)) + across - matmul(inverse, matmul(a, across))
+
+
+@jvp.rule(ops.pinv)
+def pinv_jvp(out: Value, primals: Sequence[Value], tangents: Tangents, *, rcond: float) -> Tangent:
+    (a,), (da,) = primals, tangents
+    assert da is not None
+    shape = (*a.shape[:-1], a.shape[-2])
+    rows, columns = (ops.iota(shape=shape, axis=a.ndim - k, dtype=I64) for k in (2, 1))
+    return _pseudoinverse_moved(out, a, da, ops.convert(ops.eq(rows, columns), dtype=a.dtype))
+
+
+@jvp_of_many.rule(ops.lstsq)
+def lstsq_jvp(node: Node, tangents: Tangents) -> Results:
+    (a, b), (da, db) = node.inputs, tangents
+    x, residuals, rank, s = ops.lstsq(a, b, **node.params)
+    inverse = ops.pinv(a, **node.params)
+    dx = None if db is None else matmul(inverse, db)
+    ds: Tangent = None
+    moved = db
+    if da is not None:
+        change = _pseudoinverse_moved(inverse, a, da, b)
+        dx = change if dx is None else dx + change
+        u, _, vh = ops.svd(a, full=False)
+        ds = real(diagonal(matmul(adjoint(u), da, adjoint(vh))))
+        moved = -matmul(da, x) if db is None else db - matmul(da, x)
+    dresiduals: Tangent = None
+    if residuals.shape[-1]:
+        assert moved is not None
+        rest = b - matmul(a, x)
+        dresiduals = real(ops.reduce_sum(conj(rest) * moved, axes=(b.ndim - 2,))) * 2.0
+    return (x, residuals, rank, s), (dx, dresiduals, None, ds)
