@@ -15,11 +15,11 @@ from jitml.autograd.transpose import Cotangent, Linear, Operand, linear_operands
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
-from jitml.ir.types import DType
+from jitml.ir.types import DType, is_complex
 
 Tangents = Sequence[Tangent]
 
-not_differentiable(ops.sign, ops.floor, ops.ceil, ops.trunc, ops.rint, ops.floor_divide, ops.stop_gradient)
+not_differentiable(ops.floor, ops.ceil, ops.trunc, ops.rint, ops.floor_divide, ops.stop_gradient)
 not_differentiable(ops.isnan, ops.isinf, ops.isfinite, ops.signbit)
 not_differentiable(ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge)
 not_differentiable(ops.bit_and, ops.bit_or, ops.bit_xor, ops.bit_not, ops.shift_left, ops.shift_right)
@@ -47,7 +47,6 @@ def scaled(dx: Tangent, factor: Callable[[], Value]) -> Tangent:
 Slope = Callable[[Value, Value], Value]  # of the operand and the result
 
 SLOPES: dict[Op, Slope] = {
-    ops.abs: lambda x, out: ops.sign(x),
     ops.sqrt: lambda x, out: 0.5 / out,
     ops.exp: lambda x, out: out,
     ops.exp2: lambda x, out: out * math.log(2),
@@ -87,6 +86,28 @@ for _op, _slope in SLOPES.items():
     _register(_op, ops.mul, _slope)
 for _op, _divisor in DIVISORS.items():
     _register(_op, ops.div, _divisor)
+
+
+@jvp.rule(ops.abs)
+def abs_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
+    """Of a complex number: what of dx points along x."""
+    (x,), (dx,) = primals, tangents
+    assert dx is not None
+    if not is_complex(x.dtype):
+        return ops.mul(dx, ops.sign(x))
+    return ops.real(dx * ops.conj(ops.sign(x)))
+
+
+@jvp.rule(ops.sign)
+def sign_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
+    """A step; of a complex number x / |x|, which turns with what of dx points across x."""
+    (x,), (dx,) = primals, tangents
+    if not is_complex(x.dtype) or dx is None:
+        return None
+    size = ops.abs(x)
+    size = ops.select(ops.eq(size, 0.0), full_like(size, 1.0), size)
+    across = ops.imag(dx * ops.conj(out)) / size
+    return out * ops.complex(zeros_like(across), across)
 
 
 # Linear ops, and the products.

@@ -31,7 +31,7 @@ def _whole(re: Aval, im: Aval) -> Aval:
 
 
 def _evaluate_whole(re: Any, im: Any) -> Any:
-    whole = np.empty(np.shape(re), whole_dtype(np.asarray(re).dtype))
+    whole = np.empty(np.broadcast(re, im).shape, whole_dtype(np.asarray(re).dtype))
     whole.real, whole.imag = re, im  # re + 1j * im would lose signs of zeros, and make nan of infinities
     return whole
 
