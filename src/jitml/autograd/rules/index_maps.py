@@ -8,8 +8,9 @@ from jitml.autograd.jvp import not_differentiable
 from jitml.autograd.transpose import Cotangent, Linear, Operand, Part, cleared, transpose, zeros
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
-from jitml.ir.graph import Value
-from jitml.ir.types import Aval
+from jitml.ir.graph import GraphBuilder, Value
+from jitml.ir.op import active_recorder
+from jitml.ir.types import I64, Aval
 
 Ints = tuple[int, ...]
 
@@ -92,6 +93,8 @@ def update_slice_transpose(ct: Value, x: Operand, v: Operand, *, start: Ints, st
 
 def _part(ct: Value, start: Sequence[int], shape: Sequence[int], step: Sequence[int]) -> Value:
     """The slice of `ct` that begins at `start` and has this shape."""
+    if any(isinstance(n, Dim) for n in (*start, *shape)):
+        return ops.dynamic_slice(ct, *map(_number, start), sizes=tuple(shape), step=tuple(step))
     stop = tuple(a + (n - 1) * s + 1 if _is_nonempty(n) else a for a, n, s in zip(start, shape, step))
     return ops.slice(ct, start=tuple(start), stop=stop, step=tuple(step))
 
@@ -99,3 +102,15 @@ def _part(ct: Value, start: Sequence[int], shape: Sequence[int], step: Sequence[
 def _is_nonempty(size: Size) -> bool:
     """Whether a slice has elements; one of unknown length has unit steps, so that the formulas hold for none, too."""
     return isinstance(size, Dim) or size > 0
+
+
+def _number(size: Size) -> Value:
+    """A size as a value, of those that are bound where this is recorded."""
+    b = active_recorder()
+    assert isinstance(b, GraphBuilder)
+    if not isinstance(size, Dim):
+        number: Value = ops.full(value=size, shape=(), dtype=I64)
+        return number
+    bound = {node.params["sym"]: node.inputs[0] for node in b.nodes if node.op is ops.bind}
+    value: Value = size.evaluate(bound)
+    return value

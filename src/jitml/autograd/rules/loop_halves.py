@@ -25,6 +25,7 @@ from jitml.ir.types import I64, Aval
 
 # Regions inside a loop that would save more than this, over all iterations, are run again instead.
 REPEAT_BYTES = 64 << 20
+FEW = 4096  # iterations, for which there is room whatever they save
 
 Parted = tuple[Sequence[Value], Node]
 
@@ -60,9 +61,12 @@ def halve_while(node: Node, tangents: Collection[Value], cheap: Collection[Value
     body.counters = counters(parts)
     from_zero = next((c.position for c in body.counters if c.step == 1 and c.end is not None and is_number(c.start, 0)), None)
     known = body.halves.known
-    body.index = known.add_input(Aval((), I64)) if from_zero is None else body.carried[from_zero]
-    kept = body.choose(_longest_while(body.counters))
-    longest = min(_affordable(kept), _longest_while(body.counters))
+    counting, limit = known.add_input(Aval((), I64)), _longest_while(body.counters)
+    body.index = counting if from_zero is None else body.carried[from_zero]
+    kept = body.choose(limit)
+    longest = limit if limit <= FEW else min(_affordable(kept), limit)
+    if longest < limit:  # it may be too little, and has to be checked
+        from_zero, body.index = None, counting
     carried, captured = body.known(parts.carried, parts.captured)
     more: list[tuple[Value, Value]] = []
     index = body.index
