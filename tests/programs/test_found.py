@@ -78,6 +78,30 @@ FOUND = {
         ["for i, v in enumerate(x[x > 0]):", "    y[i] += v", "return y"],
         "np.arange(6.0) - 2, np.zeros(6)",
     ),
+    "what is thrown away warns, and its indices are checked": (
+        ["v = np.sqrt(x)[2:] / y[x.astype(int)]", "return x"],
+        "np.array([-1.0, 0.0, 1.0, 9.0]), np.arange(4)",
+    ),
+    "what is written over warns": (
+        ["v = 1 / x", "v[0] = 3", "for w in v:", "    np.log(w)", "return v"],
+        "np.arange(4.0)",
+    ),
+    "integer scalars overflow": (
+        ["s = x[0]", "for v in x:", "    s = s * v + 1", "return s, -x[-1] - 9, abs(x[1])"],
+        "np.array([2, -128, 100, -128, 7], np.int8)",
+    ),
+    "casts of what does not fit warn": (
+        ["return x.astype(np.int32), x.astype(np.float32)"],
+        "np.array([1.5, np.nan, 1e300])",
+    ),
+    "a NumPy scalar that is stored in fewer bits goes through Python": (
+        ["x[1] = y.sum()", "return x"],
+        "np.zeros(3, np.int16), np.arange(400)",
+    ),
+    "a mean over nothing warns each time": (
+        ["return x[:0].mean(), x[:1].var(ddof=1)"],
+        "np.arange(4.0)",
+    ),
     "memory of one element is seen in two shapes": (
         ["v1 = x", "if True < x[0] <= x[0]:", "    v2 = v1", "return v2"],
         "np.array([5])",

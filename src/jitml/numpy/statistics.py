@@ -32,7 +32,7 @@ from jitml.trace.broadcasting import insist_differ, never_equal, require_sizes
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.known import constant_of
 from jitml.trace.registry import implements
-from jitml.trace.sizes import larger, number, quotient, remainder, smaller, value_of_size
+from jitml.trace.sizes import larger, number, quotient, remainder, smaller, span, value_of_size
 from jitml.trace.tracers import TracedNumber, fresh, is_traced, read
 
 
@@ -88,12 +88,23 @@ def variance_value(x: Value, axes: Sequence[int], ddof: Any, where: Any = True, 
     return ops.div(total, freedom)
 
 
+def _of_some(result: Value, x: Value, axes: Sequence[int], warning: str, least: int = 1) -> Value:
+    """The result over some axes of x; NumPy itself is to answer, and to warn, where there are fewer elements than it takes."""
+    count = prod(x.shape[axis] for axis in axes)
+    low, high = span(count)
+    if low >= least:
+        return result
+    enough = full((), False, BOOL) if high < least else ops.ge(value_of_size(count), number(least))
+    checked: Value = ops.check(result, enough, error="RuntimeWarning", message=warning)
+    return checked
+
+
 @implements(np.mean)
 def mean(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     x = value_of(a)
     inner, outer = _compute_dtype(x, dtype)
     axes = axes_of(axis, x.ndim)
-    result = astype(mean_value(astype(x, inner), axes, where), outer)
+    result = astype(_of_some(mean_value(astype(x, inner), axes, where), x, axes, "Mean of empty slice"), outer)
     return finish(result, axes if keepdims is True else None, out, x.ndim)
 
 
@@ -119,7 +130,10 @@ def _variance(finally_: Callable[[Value], Value]) -> Callable[..., Any]:
         if is_given(mean):
             kept = [n for n_axis, n in enumerate(x.shape) if n_axis not in axes]
             center = reshape_value(value_of(mean, inner), kept)
-        result = astype(finally_(variance_value(x, axes, freedom, where, center)), part_dtype(outer))
+        variance = variance_value(x, axes, freedom, where, center)
+        if type(freedom) is int:
+            variance = _of_some(variance, x, axes, "Degrees of freedom <= 0 for slice", freedom + 1)
+        result = astype(finally_(variance), part_dtype(outer))
         return finish(result, axes if keepdims is True else None, out, x.ndim)
 
     return function
