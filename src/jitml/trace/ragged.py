@@ -85,9 +85,9 @@ def _is_known(size: Size, trace: Trace) -> bool:
 
 
 def widened(leaf: Any, aval: Aval) -> Value:
-    """An array at the start of a larger one. Call it in the region."""
+    """An array at the start of a larger one, whose rest is never read. Call it in the region."""
     value = read(leaf)
-    memory = ops.full(value=0, shape=aval.shape, dtype=aval.dtype)
+    memory = ops.empty(shape=aval.shape, dtype=aval.dtype)
     starts = [number(0)] * aval.ndim
     made: Value = ops.dynamic_update_slice(memory, value, *starts, step=(1,) * aval.ndim)
     return made
