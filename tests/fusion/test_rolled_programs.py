@@ -226,3 +226,21 @@ def test_a_slice_with_a_step_that_the_run_tells_is_looked_at_once() -> None:
     loops = [s for step in steps if isinstance(step, Kernel) for s in walk(step.body) if isinstance(s, Loop)]
     assert len(loops) == 1 and not any(isinstance(s, Check) for s in walk(loops[0].body))
     assert not any(isinstance(e, Apply) and e.fn == "select" for e in walk_expressions(loops[0].body))
+
+
+def test_costly_functions_of_many_elements_are_kernels_of_their_own() -> None:
+    def forces(x: Any) -> Any:
+        for _ in range(5):
+            d = x[:, None] - x
+            d[d > 0] = d[d > 0] ** (-1.5)
+            x = x + 0.001 * (d * np.exp(-d * d)).sum(axis=1)
+        return x
+
+    def names(n: int) -> list[str]:
+        return [
+            step.name for step in jitml.jit(forces).lower(np.arange(float(n))).program.kernels.steps if isinstance(step, Kernel)
+        ]
+
+    assert any(name.endswith("loop") for name in names(10)) and not any(name.endswith("loop") for name in names(100))
+    x = RNG.normal(size=100)
+    np.testing.assert_allclose(jitml.jit(forces)(x), forces(x), rtol=1e-12)

@@ -13,6 +13,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import Op
 from jitml.ir.rewrite import Producers, Rule, sweep
+from jitml.ir.types import BOOL
 
 RULES = (
     Rule("negate twice", "neg(neg(x))", "x"),
@@ -80,6 +81,20 @@ def simplify(graph: Graph) -> Graph:
         return None
 
     return sweep(graph, visit)
+
+
+@_shortcut(ops.eq)
+def _is_itself(node: Node, producers: Producers) -> Value | None:
+    """An integer equals itself. (nan does not.)"""
+    x, y = node.inputs
+    return _made(ops.full(value=True, shape=x.shape, dtype=BOOL)) if x is y and x.dtype.kind in "iub" else None
+
+
+@_shortcut(ops.check)
+def _certain(node: Node, producers: Producers) -> Value | None:
+    """A claim that is known to hold."""
+    ok = producers.get(node.inputs[1])
+    return node.inputs[0] if ok is not None and ok.op is ops.full and bool(ok.params["value"]) else None
 
 
 @_shortcut(ops.broadcast, ops.transpose, ops.reshape, ops.slice, ops.convert, ops.pad)

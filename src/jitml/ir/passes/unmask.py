@@ -13,6 +13,8 @@ _ANYWHERE = frozenset({
     ops.add, ops.sub, ops.mul, ops.neg, ops.abs, ops.minimum, ops.maximum, ops.select, ops.convert, ops.sign,
     ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge, ops.bit_and, ops.bit_or, ops.bit_xor, ops.bit_not,
 })  # fmt: skip
+# What raises nothing where it is computed of 1, whatever the other operand: it may take that where the mask is false.
+_OF_ONE = frozenset({ops.pow, ops.div, ops.sqrt, ops.log, ops.log2, ops.log10})
 
 
 def unmask(graph: Graph) -> Graph:
@@ -94,6 +96,10 @@ class _Whole:
         if node.op is ops.broadcast and node.inputs[0].ndim == 0:
             spread: Value = ops.broadcast(node.inputs[0], shape=shape, axes=())
             return spread
+        if node.op is ops.resize or (node.op is ops.check and _holds(node, self.producers)):
+            return self.of(node.inputs[0])  # picked by one mask, it has the length of all that is
+        if node.op in _OF_ONE:
+            return self._of_one(node)
         if node.op not in _ANYWHERE:
             return None
         operands = [self.of(v) for v in node.inputs]
@@ -101,3 +107,24 @@ class _Whole:
             return None
         result: Value = node.op(*operands, **node.params)
         return result
+
+    def _of_one(self, node: Node) -> Value | None:
+        """A function of picked elements themselves, and of numbers: of 1 where the mask is false."""
+        makers = [self.producers.get(v) for v in node.inputs]
+        is_picked = [made is not None and made.op is ops.compress for made in makers]
+        if not is_picked[-1 if node.op is ops.div else 0] or node.output.dtype.kind != "f":
+            return None
+        if any(made is None or made.op not in (ops.compress, ops.full, ops.broadcast) for made in makers):
+            return None
+        operands = [self.of(v) for v in node.inputs]
+        if any(v is None for v in operands):
+            return None
+        one = ops.full(value=1.0, shape=self.mask.shape, dtype=node.output.dtype)
+        result: Value = node.op(*(ops.select(self.mask, v, one) if picked else v for v, picked in zip(operands, is_picked)))
+        return result
+
+
+def _holds(check: Node, producers: Producers) -> bool:
+    """Whether a check says that an integer is itself."""
+    made = producers.get(check.inputs[1])
+    return made is not None and made.op is ops.eq and made.inputs[0] is made.inputs[1] and made.inputs[0].dtype.kind in "iub"

@@ -29,6 +29,7 @@ from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import RuleTable
 from jitml.ir.types import DType
 
+COSTLY, MANY = 12.0, 2048  # work on an element, and elements, that are worth kernels of their own, fused and in vectors
 MOST_ELEMENTS = 16384  # of a window: longer ones are worth kernels of their own, with threads
 
 
@@ -236,6 +237,8 @@ class Body:
 
     def stored(self, value: Value, held: Held) -> Array:
         """The value in scratch."""
+        if isinstance(held, Lazy) and held.work >= COSTLY and value.capacity >= MANY:
+            raise NotRolled(f"costly functions of {value.capacity} elements")
         array = self.scratch(value)
 
         def write(index: Index) -> None:
