@@ -24,6 +24,7 @@ from jitml.numpy import (
     index_tricks,
     indexing,
     joining,
+    mathematics,
     matrices,
     padding,
     products,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 TOPICS = (
     ufuncs, ufunc_methods, complexes, reductions, statistics, products, matrices, factorizations, einstein, creation,
     index_tricks, indexing, flat, arrays, selection, finding, sets, reshaping, joining, padding, sorting, rounding, calculus,
-    fourier, special, python,
+    fourier, special, python, mathematics,
 )  # fmt: skip
 
 

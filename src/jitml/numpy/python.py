@@ -126,7 +126,7 @@ def _any_or_all(function: Callable[..., Any], *args: Any) -> Any:
 def _contains(some: Any, x: Any, /) -> Any:
     """`x in some`: NumPy asks for any element that is equal, Python for the first one."""
     if type(some) is TracedArray:
-        return _number(bool, call(np.any, some == x))
+        return number_of(bool, call(np.any, some == x))
     if not is_traced(x) and not (type(some) in (list, tuple) and any(map(is_traced, some))):
         return x in some
     if type(some) is range and some.step == 1 and is_integer(read(x).dtype):
@@ -134,15 +134,15 @@ def _contains(some: Any, x: Any, /) -> Any:
     some = list(some) if type(some) is range else some
     if not isinstance(some, (list, tuple, set, frozenset, dict)) or np.shape(x):
         return x in some
-    found = [_number(bool, y == x) for y in some]
+    found = [number_of(bool, y == x) for y in some]
     return functools.reduce(lambda a, b: combine(operator.or_, a, b), found) if found else False
 
 
 def _both(a: Any, b: Any) -> Any:
-    return combine(operator.and_, _number(bool, a), _number(bool, b))
+    return combine(operator.and_, number_of(bool, a), number_of(bool, b))
 
 
-def _number(kind: Any, *args: Any, **kwargs: Any) -> Any:
+def number_of(kind: Any, *args: Any, **kwargs: Any) -> Any:
     if len(args) != 1 or kwargs or not is_traced(args[0]):
         return kind(*args, **kwargs)
     (x,) = args
@@ -160,10 +160,10 @@ def _number(kind: Any, *args: Any, **kwargs: Any) -> Any:
         unsupported(f"{kind.__name__}() of a complex number, which loses the imaginary part", "Write x.real.")
     if kind is float:
         return TracedNumber.of_value(active_trace(), value if value.dtype == F64 else ops.convert(value, dtype=F64))
-    return TracedNumber.of_value(active_trace(), _whole(value))
+    return TracedNumber.of_value(active_trace(), whole(value))
 
 
-def _whole(x: Value) -> Value:
+def whole(x: Value) -> Value:
     """A number cut to a 64-bit integer; Python's own error where it is none."""
     if x.dtype.kind == "f":
         x = x if x.dtype == F64 else ops.convert(x, dtype=F64)
@@ -177,8 +177,8 @@ def _whole(x: Value) -> Value:
 
 def _install() -> None:
     implementations: dict[Any, Callable[..., Any]] = {
-        max: _extreme, min: _extreme, sum: _sum, any: _any_or_all, all: _any_or_all, int: _number, float: _number, bool: _number,
-        complex: _number,
+        max: _extreme, min: _extreme, sum: _sum, any: _any_or_all, all: _any_or_all, int: number_of, float: number_of,
+        bool: number_of, complex: number_of,
     }  # fmt: skip
     for function, implementation in implementations.items():
         implements(function)(functools.partial(implementation, function))

@@ -1,0 +1,67 @@
+"""What do the functions of `math`, and `round`, make of traced values?  What NumPy's do, as plain Python numbers.
+
+Where Python raises (`math.sqrt(-1)`, `math.exp(1000)`) the compiled function comes upon a floating-point flag, and Python itself
+answers the call. `math.floor` and its kin give integers, which have to fit 64 bits.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.op import Op
+from jitml.ir.types import F64
+from jitml.numpy.python import number_of, whole
+from jitml.trace.context import active_trace
+from jitml.trace.numbers import TracedNumber, combine
+from jitml.trace.registry import call, implements
+from jitml.trace.tracers import is_traced, read
+
+_SAME: dict[Callable[..., Any], np.ufunc] = {
+    math.sqrt: np.sqrt, math.exp: np.exp, math.expm1: np.expm1, math.log2: np.log2, math.log10: np.log10, math.log1p: np.log1p,
+    math.sin: np.sin, math.cos: np.cos, math.tan: np.tan, math.asin: np.arcsin, math.acos: np.arccos, math.atan: np.arctan,
+    math.sinh: np.sinh, math.cosh: np.cosh, math.tanh: np.tanh, math.asinh: np.arcsinh, math.acosh: np.arccosh,
+    math.atanh: np.arctanh, math.atan2: np.arctan2, math.hypot: np.hypot, math.pow: np.power, math.fabs: np.fabs,
+    math.copysign: np.copysign, math.fmod: np.fmod, math.degrees: np.degrees, math.radians: np.radians, math.isnan: np.isnan,
+    math.isinf: np.isinf, math.isfinite: np.isfinite, math.log: np.log,
+}  # fmt: skip
+_WHOLE: dict[Callable[..., Any], Op] = {
+    math.floor: ops.floor, math.ceil: ops.ceil, math.trunc: ops.trunc, builtins.round: ops.rint,
+}  # fmt: skip
+
+
+def _is_unknown(x: Any) -> bool:
+    """Whether only the compiled program knows a number."""
+    return x.slot is None if type(x) is TracedNumber else is_traced(x) and x.sizes in ((), (1,))
+
+
+def _same(function: Callable[..., Any], *args: Any) -> Any:
+    if not any(map(_is_unknown, args)) or (function is math.hypot and len(args) != 2):
+        return combine(function, *args) if any(type(x) is TracedNumber for x in args) else function(*args)
+    if function is math.log and len(args) == 2:
+        return _same(math.log, args[0]) / _same(math.log, args[1])
+    floats = [number_of(float, x) for x in args]
+    result = call(_SAME[function], *(x.as_value() if type(x) is TracedNumber else float(x) for x in floats))
+    return TracedNumber.of_value(active_trace(), read(result))
+
+
+def _whole(function: Callable[..., Any], x: Any, *digits: Any) -> Any:
+    if digits or not _is_unknown(x):
+        return function(x, *digits)
+    if function is math.trunc and type(x) is not TracedNumber and x.dtype != F64:
+        raise TypeError(f"type numpy.{x.dtype} doesn't define __trunc__ method")
+    if x.dtype.kind != "f":
+        return number_of(int, x)
+    return TracedNumber.of_value(active_trace(), whole(_WHOLE[function](read(number_of(float, x)))))
+
+
+for _function in _SAME:
+    implements(_function)(functools.partial(_same, _function))
+for _function in _WHOLE:
+    implements(_function)(functools.partial(_whole, _function))
