@@ -16,6 +16,7 @@ def test_values() -> None:
     assert read(asked) == Config(3, frozenset({"graph", "llvm"}), True, "x86-64-v3")
     assert read({"JITML_DUMP": "all"}).dump == set(STAGES)
     assert not read({"JITML_CHECK": "0"}).check
+    assert read({"JITML_DEBUG_NANS": "1"}).debug_nans and not read({"JITML_DEBUG_NANS": "0"}).debug_nans
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from jitml.api import explain, jit
 from jitml.control import cond, fori_loop, scan, while_loop
-from jitml.errors import DerivativeError, DTypeError, JitmlError, ShapeError, TraceError, UnsupportedError
+from jitml.errors import DerivativeError, DTypeError, JitmlError, NonFiniteError, ShapeError, TraceError, UnsupportedError
 from jitml.trace.registry import before_tracing
 from jitml.trace.tree import register_pytree_node
+from jitml.trace.watching import debug_nans
 
 if TYPE_CHECKING:
     from jitml import numpy
@@ -45,6 +46,7 @@ __all__ = [
     "DTypeError",
     "DerivativeError",
     "JitmlError",
+    "NonFiniteError",
     "ShapeError",
     "TraceError",
     "UnsupportedError",
@@ -54,6 +56,7 @@ __all__ = [
     "cond",
     "custom_jvp",
     "custom_vjp",
+    "debug_nans",
     "explain",
     "fori_loop",
     "grad",

@@ -21,6 +21,7 @@ from jitml.trace.opening import Opened, Place, changed_sizes, choices, is_excess
 from jitml.trace.paths import Path, other_path
 from jitml.trace.trace import Traced, trace
 from jitml.trace.tree import flatten
+from jitml.trace.watching import is_debugging
 
 if TYPE_CHECKING:
     from jitml.pipeline import Lowered
@@ -63,6 +64,8 @@ class Jit:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is not None:  # called inside another trace: part of that one
             return convert(self.function)(*args, **kwargs)
+        if is_debugging():
+            return self.function(*args, **kwargs)
         try:
             return self._call_compiled(args, kwargs)
         except FailedCheck:

@@ -10,6 +10,7 @@ JITML_MAX_PATHS     programs that may be compiled for the same kind of arguments
                     other outcomes of their conditions. Default: 16.
 JITML_SAVED_BYTES   bytes that a loop without a known limit may save for its derivative, reserved at once and touched as they are
                     used. Default: a quarter of the machine's memory.
+JITML_DEBUG_NANS    `1`: transforms run op by op and raise at the first NaN, as under `jitml.debug_nans()`.
 JITML_CPU           compile for this LLVM CPU name (`x86-64-v3`, `znver4`) in place of the one found, with the features
                     that its name implies. For tests and for reproducing another machine's code: code for a CPU that
                     has more than this one dies with SIGILL.
@@ -49,6 +50,7 @@ class Config:
     max_unroll: int = 1000
     max_paths: int = 16
     saved_bytes: int = field(default_factory=_quarter_of_memory)
+    debug_nans: bool = False
 
 
 def read(environment: Mapping[str, str]) -> Config:
@@ -64,6 +66,7 @@ def read(environment: Mapping[str, str]) -> Config:
         num_threads=_threads(environment.get("JITML_NUM_THREADS", "")),
         dump=_stages(environment.get("JITML_DUMP", "")),
         check=environment.get("JITML_CHECK", "") not in ("", "0"),
+        debug_nans=environment.get("JITML_DEBUG_NANS", "") not in ("", "0"),
         max_unroll=_count("JITML_MAX_UNROLL", "iterations", environment.get("JITML_MAX_UNROLL", "1000")),
         max_paths=_count("JITML_MAX_PATHS", "programs", environment.get("JITML_MAX_PATHS", "16")),
         saved_bytes=_count("JITML_SAVED_BYTES", "bytes", environment.get("JITML_SAVED_BYTES", str(_quarter_of_memory()))),

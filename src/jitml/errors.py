@@ -7,7 +7,7 @@ Each type is a built-in exception too, so that `except ValueError` around a NumP
 from __future__ import annotations
 
 import linecache
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Source:
     """A place in the user's code: the innermost frame outside jitml when a node was recorded.
 
     Under `np.errstate` there, floating-point errors (bits of `ir/floating.py`) may be ignored, or demanded whatever the state
-    of the caller.
+    of the caller. `role` says, where somebody watches, what a derivative has recorded there: `slope of sqrt`.
     """
 
     file: str
@@ -23,6 +23,7 @@ class Source:
     function: str
     ignored: int = 0
     demanded: int = 0
+    role: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} in {self.function}"
@@ -108,6 +109,10 @@ class DTypeError(JitmlError, TypeError):
 
 class TraceError(JitmlError, TypeError):
     """A traced value was used where Python needs a concrete one, or after its trace had ended."""
+
+
+class NonFiniteError(JitmlError, FloatingPointError):
+    """Under `jitml.debug_nans`, a result is NaN, or a derivative NaN or infinite, whose operands are not."""
 
 
 class DerivativeError(JitmlError, TypeError):

@@ -16,6 +16,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import Op, RuleTable, recording
 from jitml.ir.types import is_inexact
+from jitml.trace.watching import derived
 
 Tangent = Value | None
 # (out, primals, tangents, **params) -> the result's tangent; at least one tangent is not None.
@@ -100,7 +101,8 @@ def _push_node(b: GraphBuilder, node: Node, primal: dict[Value, Value], tangent:
         outs, moved = jvp_of_many[node.op](node_here, tangents)
     else:
         outs = _again(b, node_here)
-        moved = [_moved(node_here, outs, tangents)]
+        with b.at(derived(node, "slope")):
+            moved = [_moved(node_here, outs, tangents)]
     primal.update(zip(node.outputs, outs, strict=True))
     tangent.update((v, t) for v, t in zip(node.outputs, moved, strict=True) if t is not None)
 

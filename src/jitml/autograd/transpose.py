@@ -18,6 +18,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import Op, RuleTable, active_recorder, recording
 from jitml.ir.types import Aval, DType
+from jitml.trace.watching import derived
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ def pull_back(
             linear.update(node.outputs)
             backward.append(node)
     for node in reversed(backward):
-        with b.at(node.source):
+        with b.at(derived(node, "cotangent")):
             _pull_node(node, known, linear, cotangents)
     return [cotangents.pop(v) for v in wrt]
 

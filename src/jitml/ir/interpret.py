@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from jitml.ir.dims import Sym, resolve
-from jitml.ir.graph import Graph, Value
+from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.types import Aval
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+
+
+# Called after each node, with its operands and results.
+Watch = Callable[[Node, Sequence[Array], Sequence[Array]], None]
+
+_watch: ContextVar[Watch | None] = ContextVar("jitml_watch", default=None)
+
+
+@contextmanager
+def watched(watch: Watch | None) -> Iterator[None]:
+    """Let `watch` see every node that is interpreted inside the block; None: nobody."""
+    token = _watch.set(watch)
+    try:
+        yield
+    finally:
+        _watch.reset(token)
 
 
 def interpret(graph: Graph, args: Sequence[object]) -> list[Array]:
@@ -33,6 +51,7 @@ def interpret_outputs(graph: Graph, args: Sequence[Any]) -> list[Array]:
 
     Regions interpret their bodies with it. Sizes that are values become ints on the way: ops never see a `Dim`.
     """
+    watch = _watch.get()
     env: dict[Value, Array] = {v: np.asarray(arg) for v, arg in zip(graph.inputs, args, strict=True)}
     sizes = _bound_inputs(graph, args)
     last_use = {v: n for n, node in enumerate(graph.nodes) for v in node.inputs}
@@ -47,6 +66,8 @@ def interpret_outputs(graph: Graph, args: Sequence[Any]) -> list[Array]:
             env[value] = np.asarray(result, dtype=value.dtype)
             if sizes and env[value].shape != resolve(value.shape, sizes):
                 raise ValueError(f"{node.op} made {env[value].shape}, the graph says {value.aval} with {sizes}")
+        if watch is not None:
+            watch(node, [env[v] for v in node.inputs], [env[v] for v in node.outputs])
         for v in set(node.inputs):
             if last_use[v] == n and v not in keep:
                 env.pop(v, None)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from jitml.errors import UnsupportedError, WrongPath
+from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
 from jitml.ir.passes import run_passes
 from jitml.ir.passes.dce import eliminate_dead
@@ -28,6 +29,7 @@ from jitml.trace.entry import MISS, Execute, bind
 from jitml.trace.paths import Path, other_path
 from jitml.trace.trace import Traced, trace
 from jitml.trace.tree import flatten
+from jitml.trace.watching import is_debugging, watching
 
 Array = np.ndarray[Any, Any]
 Program = TypeVar("Program", bound=Callable[..., Any])
@@ -42,7 +44,7 @@ class _Variant:
     """One specialisation; `program` is what was traced, with what it has learned on the way."""
 
     enter: Callable[[Sequence[Any]], Any]
-    program: Callable[..., Any]
+    program: Any
     path: Path
 
 
@@ -64,6 +66,11 @@ def run(
     if current_trace() is not None:
         program = make()
         return program(f, *args, **kwargs), program
+    if is_debugging():
+        with watching():
+            given = (Callee(f), *args)
+            variant, result = _traced_for(flatten((given, dict(kwargs)))[0], make, given, kwargs, [])
+        return result, variant.program
     names = tuple(sorted(kwargs))  # the order in which optree puts them
     leaves: Sequence[Any] = (Callee(f), *args, *[kwargs[name] for name in names])
     group: Hashable = (key, _identity(f), len(args), names)
@@ -75,7 +82,9 @@ def run(
             group = (key, _identity(f), spec)
             found = _call(group, leaves, failed)
     if found is None:
-        found = _add(group, leaves, make, (leaves[0], *args), kwargs, failed)
+        variant, result = _traced_for(leaves, make, (leaves[0], *args), kwargs, failed)
+        _keep(group, variant)
+        found = result, variant.program
     return found
 
 
@@ -96,15 +105,14 @@ def _call(group: Hashable, leaves: Sequence[Any], failed: Failed) -> Any:
     return None
 
 
-def _add(
-    group: Hashable,
+def _traced_for(
     leaves: Sequence[Any],
     make: Callable[[], Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     failed: Failed,
-) -> Any:
-    """Call with a new variant, of the path that this call takes."""
+) -> tuple[_Variant, Any]:
+    """A new variant, of the path that this call takes, and its result."""
     while True:
         program = make()
         traced = trace(program, args, kwargs, path=other_path(failed) if failed else Path())
@@ -120,12 +128,15 @@ def _add(
             "the function changed, while it was traced, something that it also depends on (a global, a list, an attribute)",
             remedy="Compute from arguments alone, and return what is new.",
         )
+    return variant, result
+
+
+def _keep(group: Hashable, variant: _Variant) -> None:
     with _lock:
         _variants[group] = (variant, *_variants.get(group, ())[: _MOST_VARIANTS - 1])
         _variants.move_to_end(group)
         while len(_variants) > _MOST_FUNCTIONS:
             _variants.popitem(last=False)
-    return result, program
 
 
 def executed(traced: Traced) -> Execute:
@@ -140,7 +151,7 @@ def executed(traced: Traced) -> Execute:
     def execute(*inputs: Any) -> Sequence[Array]:
         nonlocal run, calls
         calls += 1
-        if run is None and calls >= first:
+        if run is None and calls >= first and not is_debugging():
             run = straight(run_passes(graph))
         arrays = [np.asarray(x, dtype) for x, dtype in zip(inputs, dtypes)]
         with np.errstate(all="ignore"):
@@ -152,3 +163,12 @@ def executed(traced: Traced) -> Execute:
         return outputs
 
     return execute
+
+
+def by_numpy(graph: Graph, arrays: Sequence[Array]) -> Sequence[Array]:
+    """The outputs of a graph that is run often, for arrays that fit it; they may be arguments, or views of them."""
+    if is_debugging():
+        with watching():
+            return interpret(graph, arrays)
+    with np.errstate(all="ignore"):
+        return straight(graph)(*arrays)

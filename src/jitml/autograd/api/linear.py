@@ -12,9 +12,9 @@ from jitml.autograd.api.running import inline, leaves_like, require_structure
 from jitml.autograd.point import Form
 from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph
-from jitml.ir.straight import straight
 from jitml.ir.types import Aval, dtype_name
 from jitml.trace.context import current_trace, user_source
+from jitml.trace.eager import by_numpy
 from jitml.trace.tracers import is_traced, read
 from jitml.trace.tree import flatten, unflatten
 
@@ -44,8 +44,7 @@ class LinearMap:
         """By NumPy, without a trace."""
         leaves = require_structure(self.what, flatten(x), self.argument)
         arrays = [self._array(leaf, aval) for leaf, aval in zip(leaves, self.avals, strict=True)]
-        with np.errstate(all="ignore"):
-            results = straight(self.graph)(*map(np.asarray, residuals), *arrays)
+        results = by_numpy(self.graph, [*map(np.asarray, residuals), *arrays])
         kinds = zip(results, self.result.arrays, strict=True)
         return unflatten(self.result.spec, [np.array(y, order="C") if array else np.asarray(y)[()] for y, array in kinds])
 
