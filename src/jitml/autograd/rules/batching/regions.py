@@ -243,3 +243,9 @@ def _of_row(v: Operand, row: Value | None) -> Value:
         return v
     found: Value = ops.full(value=0, shape=(), dtype=I64) if row is None else ops.gather(v.value, row, axis=0)
     return found
+
+
+@vmap.rule(ops.observe)
+def observe_rows(batch: Batch, x: Batched) -> tuple[Operand, ...]:
+    ops.observe(x.value)
+    return ()
