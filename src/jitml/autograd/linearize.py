@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from jitml.autograd.budget import shared_by
 from jitml.autograd.halves import Halves, halve
 from jitml.autograd.jvp import push
 from jitml.autograd.transpose import transpose_graph
@@ -70,7 +71,8 @@ def split(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Split
     values, tangents = push(b, _trimmed(graph), wrt)
     moving = tuple(i for i, t in enumerate(tangents[:results]) if t is not None)
     derivative = _hoisted(_trimmed(b.build([*values, *(t for t in tangents[:results] if t is not None)])))
-    halves = halve(derivative, derivative.inputs[len(graph.inputs) :])
+    with shared_by(derivative):
+        halves = halve(derivative, derivative.inputs[len(graph.inputs) :])
     outputs, moved = halves.outputs[: len(values)], halves.outputs[len(values) :]
     again, residuals = _residuals(halves, moved)
     inputs = (*residuals, *halves.inputs[len(graph.inputs) :])

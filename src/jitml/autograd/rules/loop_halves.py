@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from jitml.autograd.budget import saved_bytes
 from jitml.autograd.counters import Counter, counters, is_number, limits_here
 from jitml.autograd.halves import halve, halving, reached
 from jitml.autograd.saved import Kept, choose, replay, values_read, where
 from jitml.autograd.segments import best_length, segmented
-from jitml.config import CONFIG
 from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
@@ -88,7 +88,7 @@ def halve_while(node: Node, tangents: Collection[Value], cheap: Collection[Value
 
 def _affordable(kept: Kept) -> int:
     """How many iterations may save, where their number has no limit."""
-    return max(1, CONFIG.saved_bytes // max(1, kept.nbytes))
+    return max(1, saved_bytes() // max(1, kept.nbytes))
 
 
 def _checked(x: Value, ok: Value, *values: Value | int) -> Value:
