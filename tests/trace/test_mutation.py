@@ -126,6 +126,10 @@ def ufunc_at(x: Array) -> Any:
     np.add.at(x, (slice(None), [0, 0, 1]), 1.0)
     np.multiply.at(x, ([0, 0], [1, 1]), 2.0)
     np.maximum.at(x, [0, 2], np.ones(6) * 5)
+    n = np.arange(5, dtype=np.uint8)
+    np.add.at(n, [0, 0, 4], x[0, 0] * 0 + 1.75)
+    np.subtract.at(n, np.array([[1, 1], [2, 3]]), 0.5)
+    x[0, :5] += n
     np.subtract.at(x, (1, [0, 0]), 3.0)
     return x
 

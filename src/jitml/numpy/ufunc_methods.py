@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
-from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import is_integer, normalize_axis
 from jitml.numpy.indexing import fit, locate, value_for
@@ -19,7 +18,8 @@ from jitml.numpy.operands import as_array, as_int, astype, kind_of, not_compiled
 from jitml.numpy.reductions import accumulator, all_of, any_of, finish, maximum_of, minimum_of, product_of, sum_of
 from jitml.numpy.reshaping import reshaped
 from jitml.numpy.ufuncs import call_ufunc
-from jitml.trace.registry import implements
+from jitml.trace import regions
+from jitml.trace.registry import call, implements
 from jitml.trace.tracers import TracedArray, assign, fresh, read
 
 
@@ -82,8 +82,10 @@ def _at(combine: str) -> Callable[..., None]:
     """`ufunc.at`: combined in index order, so that repeated places count every time."""
 
     def at(a: TracedArray, indices: Any, b: Any, /) -> None:
+        if not _stays_in(a, b, combine):
+            return _one_by_one(getattr(np, _UFUNCS[combine]), a, indices, b)
         found = locate(a, indices)
-        new = fit(_operand(b, a, combine), found.shape)
+        new = fit(value_for(b, a), found.shape)
         base = read(found.base)
         if not found.indices:
             result = {"add": ops.add, "mul": ops.mul, "max": ops.maximum, "min": ops.minimum}[combine](base, new)
@@ -97,14 +99,33 @@ def _at(combine: str) -> Callable[..., None]:
 _UFUNCS = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
 
 
-def _operand(b: Any, a: TracedArray, combine: str) -> Value:
-    """What is combined with a's elements, in a's dtype: where NumPy's loop of a wider dtype would give the same."""
+def _stays_in(a: TracedArray, b: Any, combine: str) -> bool:
+    """Whether combining in a's dtype gives what NumPy's loop, perhaps of a wider one, gives."""
     kind = kind_of(b)
     wide = kind if isinstance(kind, np.dtype) else np.dtype(kind)
     wraps = combine in ("add", "mul") and is_integer(wide) and is_integer(a.dtype)
-    if not (wraps or np.can_cast(wide, a.dtype, "same_kind") or (isinstance(kind, type) and wide.kind in "bi")):
-        not_compiled(f"{_UFUNCS[combine]}.at", f"of {wide} into {a.dtype}", "Convert one of them with .astype(...) first.")
-    return value_for(b, a)
+    return bool(wraps or np.can_cast(wide, a.dtype, "same_kind") or (isinstance(kind, type) and wide.kind in "bi"))
+
+
+def _one_by_one(ufunc: np.ufunc, a: TracedArray, indices: Any, b: Any) -> None:
+    """`ufunc.at` in a wider dtype than a's, to which NumPy casts each result at once."""
+    at, new = as_array(indices), as_array(b)
+    if isinstance(indices, tuple) or not is_integer(at.dtype) or a.ndim != 1:
+        not_compiled(f"{ufunc.__name__}.at", f"of {new.dtype} into {a.dtype}", "Convert one of them with .astype(...) first.")
+    values = call(np.ravel, call(np.broadcast_to, new, at.shape))
+    places = call(np.ravel, at)
+    driver, steps = regions.rows(call(range, places.shape[0]), regions.here())
+    if driver is not None:
+        driver.enter((), {})
+        steps = driver
+    for k in steps:
+        if driver is not None:
+            driver.load()
+        a[places[k]] = ufunc(a[places[k]], values[k])
+        if driver is not None:
+            driver.step({})
+    if driver is not None:
+        driver.result()
 
 
 implements(np.add.at)(_at("add"))
@@ -115,4 +136,7 @@ implements(np.minimum.at)(_at("min"))
 
 @implements(np.subtract.at)
 def subtract_at(a: TracedArray, indices: Any, b: Any, /) -> None:
-    _at("add")(a, indices, fresh(ops.neg(_operand(b, a, "add"))))
+    if _stays_in(a, b, "add"):
+        _at("add")(a, indices, fresh(ops.neg(value_for(b, a))))
+    else:
+        _one_by_one(np.subtract, a, indices, b)
