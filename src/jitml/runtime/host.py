@@ -58,10 +58,12 @@ class HostCalls:
         function, count, views = self._calls[number]
         try:
             arrays = [view.at(pointers[n]) for n, view in enumerate(views)]
+            options = {"out": tuple(arrays[count:])} if function.fills else {}
             with PutAside():
-                results = function.call(*arrays[:count])
-            for target, result in zip(arrays[count:], results):
-                target[...] = result
+                results = function.call(*arrays[:count], **options)
+            if not function.fills:
+                for target, result in zip(arrays[count:], results):
+                    target[...] = result
         except BaseException as error:
             self._thread.error = error
             return 1

@@ -44,12 +44,23 @@ def call_by_parts(node: Node, function: HostFunction, operands: Sequence[Part]) 
         readers.append(_at(slice(len(given), len(given) + len(values)), read))
         given += values
 
-    def call(*arrays: Array) -> tuple[Array, ...]:
-        return tuple(map(_packed, function.call(*(read(arrays) for read in readers))))
+    def call(*arrays: Array, out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
+        operands = [read(arrays) for read in readers]
+        if out is None:
+            return tuple(map(_packed, function.call(*operands)))
+        wholes = tuple(_whole((x,)) if is_complex(aval.dtype) else x for x, aval in zip(out, function.results))
+        function.call(*operands, out=wholes)
+        return out
 
     results = tuple(map(_packed_aval, function.results))
     by_parts = HostFunction(
-        function.name, call, results, draws=function.draws, makes=function.makes, postpones=function.postpones
+        function.name,
+        call,
+        results,
+        draws=function.draws,
+        makes=function.makes,
+        postpones=function.postpones,
+        fills=function.fills,
     )
     op = ops.draw if node.op is ops.draw else ops.host_call
     found = op(*given, function=by_parts)

@@ -41,6 +41,7 @@ class HostFunction:
     draws: bool = False  # from the generator whose address is the first operand
     makes: bool = False  # a generator
     postpones: bool = False  # what others see, until the call has succeeded
+    fills: bool = False  # takes `out=`, the arrays that are to hold its results
     serial: int = field(default_factory=lambda: next(_serial))
 
     def __post_init__(self) -> None:
@@ -54,11 +55,12 @@ def function_of(node: Node) -> HostFunction:
     """What a node computes as a function that runs in Python: for ops that are NumPy's own routines."""
     evaluate = partial(node.op.evaluate, **node.params)
 
-    def call(*arrays: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
-        results = evaluate(*arrays)
+    def call(*arrays: np.ndarray[Any, Any], **options: Any) -> tuple[np.ndarray[Any, Any], ...]:
+        results = evaluate(*arrays, **options)
         return results if isinstance(results, tuple) else (results,)
 
-    return HostFunction(f"np.{node.op.family}.{node.op.name}", call, tuple(v.aval for v in node.outputs))
+    name, fills = f"np.{node.op.family}.{node.op.name}", node.op.family == "fft"
+    return HostFunction(name, call, tuple(v.aval for v in node.outputs), fills=fills)
 
 
 # Those that live, by their number in the text form: how a parser finds them.
