@@ -136,6 +136,27 @@ def test_large_and_small(z: complex) -> None:
         check(function_of("z", f"np.{name}(z)"), np.array([z, z.conjugate(), -z]), ulps=16)
 
 
+ORDINARY = np.array([0j, 1, -1, 1j, -1j, 2.5 - 1j, 1e-10 + 1e-12j, 1e10 - 3j, -0.5 + 0.5j])
+QUIET = """
+exp(z / 9e9); sqrt(z); sin(z / 9e9); cos(z / 9e9); tan(z / 9e9); sinh(z / 9e9); cosh(z / 9e9); tanh(z); arcsin(z); arccos(z)
+sign(z); abs(z); log(z + 2j); log1p(z + 2j); z / (z + 2j); 1 / (z + 2j); 1j / (z + 2j); z ** 3; z ** (0.5 + 1j); (z + 2j) ** -1
+z * z; arcsinh(z)
+"""
+
+
+@pytest.mark.parametrize("expression", [e.strip() for line in QUIET.strip().splitlines() for e in line.split(";")])
+def test_no_floating_point_error_is_made_up(expression: str) -> None:
+    f = function_of("z", expression)
+    f.__globals__.update({ufunc.__name__: ufunc for ufunc in vars(np).values() if isinstance(ufunc, np.ufunc)} | {"abs": np.abs})
+    with np.errstate(all="raise", under="ignore"):
+        f(ORDINARY)
+        jitted = jitml.jit(f)
+        jitted(ORDINARY)
+        jitted(ORDINARY)
+    (variant,) = jitted.variants
+    assert not variant.replays
+
+
 def test_lost_parts_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="loses imaginary parts"):
         jitml.jit(lambda x, z: x.__setitem__(slice(0, 2), z[:2]))(np.zeros(3), drawn(3))

@@ -54,8 +54,9 @@ def div(x: Complex, y: Complex) -> Complex:
         ops.select(re_is_large, b - a * ratio, a * ratio - b) * scale,
     )
     is_zero = ops.bit_and(ops.eq(y.re, 0.0), ops.eq(y.im, 0.0))
-    infinity = float("inf")
-    return choose(is_zero, Complex(x.re * infinity, x.im * infinity), quotient)
+    # Elsewhere by 1: what is not taken must not raise floating-point errors either.
+    factor = ops.select(is_zero, number(x.re, float("inf")), number(x.re, 1.0))
+    return choose(is_zero, Complex(x.re * factor, x.im * factor), quotient)
 
 
 def less(x: Complex, y: Complex, *, or_equal: bool) -> Value:
@@ -92,8 +93,9 @@ def split_abs(node: Node, x: Complex) -> Value:
 def split_sign(node: Node, x: Complex) -> Complex:
     """x / |x|: 0 at 0, and towards an infinity if only one part is infinite."""
     size = ops.hypot(x.re, x.im)
-    unit = Complex(x.re / size, x.im / size)
     endless = ops.isinf(size)
+    length = ops.select(ops.bit_or(endless, ops.eq(size, 0.0)), number(size, 1.0), size)
+    unit = Complex(x.re / length, x.im / length)
     parts = [ops.select(ops.isinf(p), ops.sign(p), zeros(p)) for p in (x.re, x.im)]
     both = ops.bit_and(ops.isinf(x.re), ops.isinf(x.im))
     nan = number(x.re, float("nan"))

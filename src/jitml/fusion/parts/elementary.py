@@ -47,8 +47,10 @@ def log_of_size(z: Complex) -> Value:
     x, y = ops.abs(z.re), ops.abs(z.im)
     size, large, small = ops.hypot(x, y), ops.fmax(x, y), ops.fmin(x, y)
     near = ops.bit_and(ops.gt(size, 0.5), ops.lt(size, 2.0))
+    one = number(x, 1.0)
+    large, small = select(near, large, one), select(near, small, zeros(x))
     beyond = ops.log1p((large - 1.0) * (large + 1.0) + small * small) * 0.5
-    return select(near, beyond, ops.log(select(near, number(x, 1.0), size)))
+    return select(near, beyond, ops.log(select(near, one, size)))
 
 
 def complex_sqrt(z: Complex) -> Complex:
@@ -64,7 +66,8 @@ def complex_sqrt(z: Complex) -> Complex:
     before, after = pick(0.25, up * up), pick(2.0, 1.0 / up)
     a, b = x * before, y * before
     root = ops.sqrt((ops.abs(a) + ops.hypot(a, b)) * 0.5)
-    other = select(ops.eq(root, 0.0), b, b / (root + root))
+    is_zero = ops.eq(root, 0.0)
+    other = select(is_zero, b, b / select(is_zero, number(x, 1.0), root + root))
     is_right = ops.bit_not(ops.lt(x, 0.0))
     re = select(is_right, root, ops.abs(other)) * after
     im = ops.copysign(select(is_right, other, root), y) * after
@@ -80,7 +83,7 @@ def complex_pow(x: Complex, y: Complex) -> Complex:
     if known is not None and known.imag == 0 and known.real == int(known.real) and abs(known.real) < MOST_FACTORS:
         return _whole_power(x, int(known.real))
     one = Complex(number(x.re, 1.0), zeros(x.re))
-    power = complex_exp(mul(y, complex_log(x)))
+    power = complex_exp(mul(y, complex_log(choose(_is_zero(x), one, x))))
     nan = number(x.re, float("nan"))
     of_zero = choose(ops.gt(y.re, 0.0), Complex(zeros(x.re), zeros(x.re)), Complex(nan, nan))
     result = choose(_is_zero(x), of_zero, power)
