@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from jitml.autograd.halves import Halves, halve, halving
-from jitml.autograd.saved import Kept, choose, replay, values_read, where
+from jitml.autograd.saved import choose, replay, values_read, where
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
@@ -19,7 +19,6 @@ Parted = tuple[Sequence[Value], Node]
 @halving.rule(ops.cond)
 def halve_cond(node: Node, tangents: Collection[Value], cheap: Collection[Value] | None) -> Parted:
     parts = Parts.of(node)
-    (which,) = parts.head
     holds = [v in tangents for v in parts.captured]
     dear = [cheap is not None and v not in tangents and v not in cheap for v in parts.captured]
     halves: dict[str, Halves] = {}
@@ -27,59 +26,78 @@ def halve_cond(node: Node, tangents: Collection[Value], cheap: Collection[Value]
         readable = [v for v, d, h in zip(body.inputs, dear, holds) if not d and not h]
         halves[name] = halve(body, where(body.inputs, holds, True), None if cheap is None else readable)
     moves = [any(h.outputs[k] in h.tangents for h in halves.values()) for k in range(len(node.outputs))]
-    kept: dict[str, Kept] = {}
-    for name, h in halves.items():
-        around = where(h.inputs, dear, True)
-        free = set(where(h.inputs, holds, False)).difference(around)
-        kept[name] = choose(h, where(h.outputs, moves, True), free, around=around)
-    slots, places = _shared_slots({name: [_slot(v) for v in k.saved] for name, k in kept.items()})
+    branches = {name: _Branch(h, moves, holds, dear) for name, h in halves.items()}
+    slots = _share_slots(branches.values())
 
-    forward: dict[str, Graph] = {}
-    for name, h in halves.items():
-        with recording(h.known):
-            filled = {place: _put(v) for v, place in zip(kept[name].saved, places[name])}
-            saved = [filled[k] if k in filled else _blank(aval) for k, aval in enumerate(slots)]
-        forward[name] = h.known.build([*where(h.outputs, moves, False), *saved])
     captured = where(parts.captured, holds, False)
-    results = ops.cond(which, *captured, then=forward["then"], orelse=forward["orelse"])
+    results = ops.cond(*parts.head, *captured, **{name: branch.known(slots) for name, branch in branches.items()})
     n = len(results) - len(slots)
-
-    used = [False] * len(captured)
-    for name, h in halves.items():
-        read = values_read(h, kept[name], where(h.outputs, moves, True))
-        used = [u or v in read for u, v in zip(used, where(h.inputs, holds, False))]
-    linear: dict[str, Graph] = {}
-    for name, h in halves.items():
-        b = GraphBuilder()
-        slots_in = [b.add_input(aval) for aval in slots]
-        env = {v: b.add_input(v.aval) for v, u in zip(where(h.inputs, holds, False), used) if u}
-        env |= {v: b.add_input(v.aval) for v in where(h.inputs, holds, True)}
-        with recording(b):
-            get = partial(_get_from, dict(zip(kept[name].saved, (slots_in[k] for k in places[name]))))
-            replay(b, h, kept[name], env, get, where(h.inputs, dear, True))
-        linear[name] = b.build([env[v] for v in where(h.outputs, moves, True)])
-    operands = (which, *results[n:], *where(captured, used, True), *where(parts.captured, holds, True))
+    used = [any(reads) for reads in zip(*(branch.reads() for branch in branches.values()))]
+    bodies = {name: branch.linear(slots, used) for name, branch in branches.items()}
+    operands = (*parts.head, *results[n:], *where(captured, used, True), *where(parts.captured, holds, True))
     outs = tuple(Value(v.aval) for v, m in zip(node.outputs, moves) if m)
     of_known, of_linear = iter(results[:n]), iter(outs)
-    return [next(of_linear) if m else next(of_known) for m in moves], Node(ops.cond, operands, linear, outs, node.source)
+    return [next(of_linear) if m else next(of_known) for m in moves], Node(ops.cond, operands, bodies, outs, node.source)
 
 
-def _slot(value: Value) -> Aval:
-    return Aval(value.aval.bounds, value.dtype)
+class _Branch:
+    """One branch in halves.
+
+    Args:
+        moves: which results are tangents, of this branch or the other.
+        holds: which captured values are.
+        dear: which captured values the linear half should rather not read.
+    """
+
+    def __init__(self, halves: Halves, moves: Sequence[bool], holds: Sequence[bool], dear: Sequence[bool]) -> None:
+        self.halves, self.moves, self.holds = halves, moves, holds
+        self.around = where(halves.inputs, dear, True)
+        self.captured = where(halves.inputs, holds, False)
+        self.outputs = where(halves.outputs, moves, True)
+        self.kept = choose(halves, self.outputs, set(self.captured).difference(self.around), around=self.around)
+        self.places: Sequence[int] = ()  # the slot of each saved value
+
+    def known(self, slots: Sequence[Aval]) -> Graph:
+        """The known half: its results, then the slots, filled with zeros where they are the other branch's."""
+        with recording(self.halves.known):
+            filled = {place: _put(v) for v, place in zip(self.kept.saved, self.places)}
+            saved = [filled[k] if k in filled else _blank(aval) for k, aval in enumerate(slots)]
+        return self.halves.known.build([*where(self.halves.outputs, self.moves, False), *saved])
+
+    def reads(self) -> list[bool]:
+        """Which of the known captured values the linear half reads."""
+        read = values_read(self.halves, self.kept, self.outputs)
+        return [v in read for v in self.captured]
+
+    def linear(self, slots: Sequence[Aval], used: Sequence[bool]) -> Graph:
+        """The linear half, given the slots, the captured values that are used, and the tangents."""
+        b = GraphBuilder()
+        slots_in = [b.add_input(aval) for aval in slots]
+        env = {v: b.add_input(v.aval) for v in where(self.captured, used, True)}
+        env |= {v: b.add_input(v.aval) for v in where(self.halves.inputs, self.holds, True)}
+        with recording(b):
+            saved = dict(zip(self.kept.saved, (slots_in[k] for k in self.places)))
+            replay(b, self.halves, self.kept, env, partial(_get_from, saved), self.around)
+        return b.build([env[v] for v in self.outputs])
 
 
-def _shared_slots(saved: Mapping[str, Sequence[Aval]]) -> tuple[list[Aval], dict[str, list[int]]]:
-    """Places for what each branch saves: the avals of the places, and the place of each value; branches share them."""
+def _share_slots(branches: Iterable[_Branch]) -> list[Aval]:
+    """The places for what each branch saves; branches share them, and are told which are theirs."""
     slots: list[Aval] = []
-    places: dict[str, list[int]] = {}
-    for name, avals in saved.items():
-        taken = places[name] = []
-        for aval in avals:
+    for branch in branches:
+        taken: list[int] = []
+        for value in branch.kept.saved:
+            aval = _slot(value)
             place = next((k for k, slot in enumerate(slots) if slot == aval and k not in taken), len(slots))
             if place == len(slots):
                 slots.append(aval)
             taken.append(place)
-    return slots, places
+        branch.places = taken
+    return slots
+
+
+def _slot(value: Value) -> Aval:
+    return Aval(value.aval.bounds, value.dtype)
 
 
 def _blank(aval: Aval) -> Value:
