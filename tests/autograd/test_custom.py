@@ -8,7 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jitml import DerivativeError, check_grads, custom_jvp, custom_vjp, grad, hessian, jacfwd, jit, jvp, linearize, vjp, vmap
+from jitml import (
+    DerivativeError,
+    check_grads,
+    checkpoint,
+    custom_jvp,
+    custom_vjp,
+    grad,
+    hessian,
+    jacfwd,
+    jit,
+    jvp,
+    linearize,
+    vjp,
+    vmap,
+)
 
 x3 = np.array([0.3, 1.2, -0.7])
 x43 = np.arange(12.0).reshape(4, 3) / 10
@@ -157,6 +171,18 @@ def test_inside_of_loops(finish: Any) -> None:
         return total
 
     same(finish(grad(g))(x3), 2 * np.cos(x3))
+
+
+def test_forward_mode_inside_of_loops_and_checkpoints(finish: Any) -> None:
+    def f(x: Any) -> Any:
+        total = 0.0
+        for i in range(3):
+            total = total + doubled(x[i], 1.0)
+        return total
+
+    for g in (f, checkpoint(f), lambda x: checkpoint(lambda x: doubled(x, 1.0))(x).sum()):
+        same(finish(lambda x, g=g: jvp(g, (x,), (np.ones(3),))[1])(x3), 2 * np.cos(x3).sum())
+        same(finish(hessian(g))(x3), np.diag(-2 * np.sin(x3)))
 
 
 def test_plain_calls() -> None:

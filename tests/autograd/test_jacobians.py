@@ -87,6 +87,23 @@ def test_hvp_of_several_arguments() -> None:
     same(dy, 2 * x5.sum())
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_of_loops(mode: Any, finish: Any) -> None:
+    def f(x: np.ndarray, s: float) -> np.ndarray:
+        out = np.zeros(5)
+        total = 0.0
+        for i in range(5):
+            total = total + x[i] * s
+            out[i] = total * total
+        return out
+
+    by_x, by_s = finish(mode(f, (0, 1)))(x5, 2.0)
+    sums = np.cumsum(x5)
+    same(by_x, 8 * sums[:, None] * np.tril(np.ones((5, 5))))
+    same(by_s, 4 * sums**2)
+    same(finish(hessian(lambda x, s: f(x, s).sum(), (0, 1)))(x5, 2.0)[0][1], 8 * (np.tril(np.ones((5, 5))).T @ sums))
+
+
 def test_inside_of_other_transforms(finish: Any) -> None:
     f = lambda x: np.sin(a35 @ x)  # noqa: E731
     xs = rng.normal(size=(4, 5))

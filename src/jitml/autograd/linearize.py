@@ -68,9 +68,9 @@ def split(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Split
         results: only the first so many outputs are differentiated (default: all); the others are merely computed.
     """
     b = GraphBuilder()
-    values, tangents = push(b, _trimmed(graph), wrt)
+    values, tangents = push(b, trimmed(graph), wrt)
     moving = tuple(i for i, t in enumerate(tangents[:results]) if t is not None)
-    derivative = _hoisted(_trimmed(b.build([*values, *(t for t in tangents[:results] if t is not None)])))
+    derivative = _hoisted(trimmed(b.build([*values, *(t for t in tangents[:results] if t is not None)])))
     with shared_by(derivative):
         halves = halve(derivative, derivative.inputs[len(graph.inputs) :])
     outputs, moved = halves.outputs[: len(values)], halves.outputs[len(values) :]
@@ -114,7 +114,7 @@ def vjp_graph(graph: Graph, wrt: Sequence[int]) -> Graph:
     return b.build([*results[:n], *b.inline(derivative.pull, [*results[n:], *cotangents])])
 
 
-def _trimmed(graph: Graph) -> Graph:
+def trimmed(graph: Graph) -> Graph:
     """Without dead code, and with regions that carry no more than they need: each tangent would carry it along."""
     if not any(node.bodies for node in graph.nodes):
         return graph
@@ -132,7 +132,7 @@ def _hoisted(graph: Graph) -> Graph:
 
     if not any(node.bodies for node in graph.nodes):
         return graph
-    return _trimmed(everywhere(partial(hoist_invariants, is_worth=is_worth))(graph))
+    return trimmed(everywhere(partial(hoist_invariants, is_worth=is_worth))(graph))
 
 
 def _residuals(halves: Halves, moved: Sequence[Value]) -> tuple[list[Node], list[Value]]:

@@ -16,7 +16,7 @@ from jitml.autograd.api.directions import jvp
 from jitml.autograd.api.gradients import grad
 from jitml.autograd.api.running import Choice, Function, inline
 from jitml.autograd.jvp import push
-from jitml.autograd.linearize import Split, split
+from jitml.autograd.linearize import Split, split, trimmed
 from jitml.autograd.point import Domain, Point, trace_point
 from jitml.autograd.rules.calls import expand_pulls
 from jitml.autograd.transpose import transpose_graph, zeros
@@ -208,12 +208,13 @@ def _rows(parts: Split, residuals: Sequence[Value], point: Point) -> list[list[B
 def _by_one(tangent: Graph, position: int) -> tuple[Graph, list[int]]:
     """A linear graph with zeros for all tangents but that at `position`; and which outputs depend on it.
 
-    A linear map is its own derivative: pushing that one tangent through leaves the others out, as zeros by structure.
+    A linear map is its own derivative: pushing that one tangent through leaves the others out, as zeros by structure. In
+    regions, which carry values and tangents together, they are zeros that nothing depends on.
     """
     b = GraphBuilder()
     _, moved = push(b, tangent, [position])
     there = [n for n, t in enumerate(moved) if t is not None]
-    return eliminate_dead(b.build([t for t in moved if t is not None])), there
+    return eliminate_dead(trimmed(b.build([t for t in moved if t is not None]))), there
 
 
 def _applied(graph: Graph, residuals: Sequence[Value], like: Value, *, last: bool) -> list[Value]:
@@ -222,11 +223,14 @@ def _applied(graph: Graph, residuals: Sequence[Value], like: Value, *, last: boo
     Args:
         last: whether the axis of the units comes last in the results, instead of first.
     """
-    graph = replace(graph, inputs=(*graph.inputs[: len(residuals)], graph.inputs[-1]), names=())
+    read = {v for node in graph.nodes for v in node.inputs}.union(graph.outputs)
+    known, others = graph.inputs[: len(residuals)], [v for v in graph.inputs[len(residuals) : -1] if v in read]
+    graph = replace(graph, inputs=(*known, *others, graph.inputs[-1]), names=())
+    given = [*residuals, *(zeros(v.aval) for v in others)]
     if like.shape == ():
-        return list(inline(graph, [*residuals, ops.full(value=1, shape=(), dtype=like.dtype)]))
+        return list(inline(graph, [*given, ops.full(value=1, shape=(), dtype=like.dtype)]))
     batch = Batch(like.size)
-    results = spread(batch, graph, [*residuals, Batched(_units(like.aval), 0)])
+    results = spread(batch, graph, [*given, Batched(_units(like.aval), 0)])
     return [batch.at(x, aval.ndim if last else 0) for x, aval in zip(results, graph.out_avals, strict=True)]
 
 

@@ -88,8 +88,15 @@ def expand_pulls(graph: Graph) -> Graph:
     Raises:
         DerivativeError: a rule is not linear in its cotangent, or not seen to be.
     """
-    if not any(node.op is ops.pull_back for node in graph.nodes):
-        return graph
+    nodes = tuple(
+        replace(node, params={**node.params, **{name: expand_pulls(held) for name, held in node.graphs.items()}})
+        if node.graphs and node.op is not ops.pull_back
+        else node
+        for node in graph.nodes
+    )
+    if not any(node.op is ops.pull_back for node in nodes):
+        return graph if all(a is b for a, b in zip(nodes, graph.nodes)) else replace(graph, nodes=nodes)
+    graph = replace(graph, nodes=nodes)
     return sweep(graph, lambda node, _: inlined(forward_of(node), node.inputs) if node.op is ops.pull_back else None)
 
 
