@@ -385,7 +385,8 @@ def _linalg() -> Iterator[OpCase]:
     square, tall = (((3, 3),), ((2, 3, 3),)), (((5, 3),), ((3, 5),), ((2, 4, 3),))
     for op in (ops.cholesky, ops.slogdet):
         yield case(op, definite, square)
-    yield case(ops.solve, dominant, (((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 1))))
+    for op in (ops.solve, ops.solve_again):
+        yield case(op, dominant, (((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 1))))
     for op in (ops.eigh, ops.eigvalsh):
         yield case(op, definite, square, {"lower": True}, {"lower": False})
     yield replace(case(ops.eig, dominant, square, {"real": True}), kinds="f")

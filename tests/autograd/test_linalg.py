@@ -137,6 +137,8 @@ def test_of_two(name: str) -> None:
 def test_second_order() -> None:
     f = lambda a: np.linalg.slogdet(a @ a.T + np.eye(4))[1]  # noqa: E731  # grad wants a function
     check(lambda a: weighed(jitml.grad(f)(a)), A)
+    forward, backward = (h(lambda a: np.linalg.slogdet(a)[1])(A) for h in (jitml.hessian, lambda f: jitml.jacrev(jitml.grad(f))))
+    np.testing.assert_allclose(forward, backward, atol=1e-12)
 
 
 def test_convention() -> None:

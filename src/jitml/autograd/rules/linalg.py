@@ -103,25 +103,25 @@ def from_half(dx: Value, *, lower: bool) -> Value:
 # ------------------------------------------------------------------------------------------------ linear systems
 
 
-@jvp.rule(ops.solve)
+@jvp.rule(ops.solve, ops.solve_again)
 def solve_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
     (a, _), (da, db) = primals, tangents
     moved = db if da is None else -matmul(da, out) if db is None else db - matmul(da, out)
-    result: Value = ops.solve(a, moved)
+    result: Value = ops.solve_again(a, moved)
     return result
 
 
-@transpose.rule(ops.solve)
+@transpose.rule(ops.solve_again)
 def solve_transpose(ct: Value, a: Operand, b: Operand) -> tuple[Cotangent, ...]:
     assert not isinstance(a, Linear), "a solution is not linear in the matrix"
-    return None, ops.solve(transposed(a), ct)
+    return None, ops.solve_again(transposed(a), ct)
 
 
 @jvp.rule(ops.cholesky)
 def cholesky_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
     (da,) = tangents
     assert da is not None
-    inner = adjoint(ops.solve(out, adjoint(ops.solve(out, from_half(da, lower=True)))))
+    inner = adjoint(ops.solve_again(out, adjoint(ops.solve_again(out, from_half(da, lower=True)))))
     return matmul(out, only(inner, ops.gt) + only(inner, ops.eq) * 0.5)
 
 
@@ -130,7 +130,7 @@ def slogdet_jvp(node: Node, tangents: Tangents) -> Results:
     (a,), (da,) = node.inputs, tangents
     sign, size = ops.slogdet(a)
     assert da is not None
-    moved = trace(ops.solve(a, da))
+    moved = trace(ops.solve_again(a, da))
     if not is_complex(a.dtype):
         return (sign, size), (None, moved)
     turn = ops.imag(moved)
@@ -172,7 +172,7 @@ def eig_jvp(node: Node, tangents: Tangents) -> Results:
     (a,), (da,) = node.inputs, tangents
     w, v = ops.eig(a, **node.params)
     assert da is not None
-    inner = ops.solve(v, matmul(astype(da, v.dtype), v))
+    inner = ops.solve_again(v, matmul(astype(da, v.dtype), v))
     dv = matmul(v, _one_over_differences(w, inner) * inner)
     rows = v.ndim - 2
     along = astype(real(ops.reduce_sum(conj(v) * dv, axes=(rows,))), v.dtype)
@@ -240,7 +240,7 @@ def qr_jvp(node: Node, tangents: Tangents) -> Results:
     assert da is not None
     k = min(rows, columns)
     first, dfirst = _columns(r, k), _columns(da, k)
-    moved = transposed(ops.solve(transposed(first), transposed(dfirst)))
+    moved = transposed(ops.solve_again(transposed(first), transposed(dfirst)))
     inner = matmul(adjoint(q), moved)
     below = only(inner, ops.gt)
     turn = below - adjoint(below)

@@ -2,6 +2,7 @@
 
 cholesky   (a) -> l                    a = l l^H, of the lower half of a
 solve      (a, b) -> x                 a x = b; b is a matrix, the stacks are of one shape
+solve_again, where `solve` or a factorization of a has gone well
 slogdet    (a) -> sign, log |det a|
 eigh       (a) {lower} -> w, v         of a Hermitian matrix, given by its lower or upper half
 eigvalsh   (a) {lower} -> w
@@ -91,6 +92,8 @@ def _solve_aval(a: Aval, b: Aval) -> Aval:
 
 
 solve = Op("solve", "linalg", _solve_aval, np.linalg.solve, has_effect=True)
+# With a matrix that has been factorized before, as in derivatives: nothing new is raised, so that it need not run for nobody.
+solve_again = Op("solve_again", "linalg", _solve_aval, np.linalg.solve)
 
 
 def _svd_aval(a: Aval, *, full: bool) -> tuple[Aval, Aval, Aval]:
