@@ -21,6 +21,7 @@ from jitml.fusion.loops import (
     Update,
     Var,
     less,
+    sub,
 )
 from jitml.fusion.lower.index_maps import clamped
 from jitml.fusion.lower.nests import Site, nests
@@ -28,7 +29,7 @@ from jitml.fusion.lower.points import Point, limits, lowering
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.program import Call
 from jitml.ir import ops
-from jitml.ir.dims import Size, bound
+from jitml.ir.dims import Size
 from jitml.ir.dims import limits as size_limits
 from jitml.ir.graph import Node, Value
 from jitml.ir.limits import Limits
@@ -64,18 +65,23 @@ def wrap(p: Point, i: Scalar, n: Size) -> Scalar:
     Clamped too, though it has been checked: memory stays safe if another thread changes the indices meanwhile.
     """
     i = p.b.convert(i, I64)
-    if i.kind == "const" and (i.value >= 0 or isinstance(n, int)):
-        return p.b.const(int(i.value) % bound(n), I64)
-    if i.kind == "index" and not _leaves(p, i, bound(n)):  # from iota: never negative
+    if i.kind == "const" and isinstance(n, int):
+        return p.b.const(int(i.value) % n, I64)
+    if i.kind == "index" and not _leaves(p, i, n):  # from iota: never negative
         return i
-    zero, last = p.b.const(0, I64), p.b.const(bound(n) - 1, I64)
+    zero = p.b.const(0, I64)
     wrapped = p.b.select(p.b.compare("lt", i, zero), p.b.apply("add", (i, p.b.index(p.size(n))), I64), i)
-    return p.b.apply("minimum", (p.b.apply("maximum", (wrapped, zero), I64), last), I64)
+    if isinstance(n, int):
+        return p.b.apply("minimum", (p.b.apply("maximum", (wrapped, zero), I64), p.b.const(n - 1, I64)), I64)
+    # An argument has no memory beyond its true size, and a load may come before the check that it passes.
+    return p.b.apply("maximum", (p.b.apply("minimum", (wrapped, p.b.index(sub(p.size(n), 1))), I64), zero), I64)
 
 
-def _leaves(p: Point, i: Scalar, n: int) -> bool:
-    """Whether loops reach beyond n, behind a check that is then known to fail."""
+def _leaves(p: Point, i: Scalar, n: Size) -> bool:
+    """Whether loops may reach beyond n, behind a check that then fails."""
     (place,) = i.places
+    if not isinstance(n, int):
+        return not (isinstance(place, Var) and p.reader.axes.get(place.name) == n)
     reached = None if place is None else limits(place, p.reader.ranges)
     return reached is not None and reached[1] >= n
 
@@ -95,7 +101,8 @@ def lower_scatter(site: Site) -> None:
         wide: Expr = raw if raw.dtype == I64 else Apply("convert", (raw,), I64)
         negative = less(wide, 0)
         wrapped = Apply("select", (negative, wide + n, wide))
-        body.append(Let(f"t{k}", clamped(wrapped, 0, x.shape[axis + k] - 1)))
+        inside = Apply("maximum", (Apply("minimum", (wrapped, sub(n, 1))), Const(0)))
+        body.append(Let(f"t{k}", clamped(wrapped, 0, x.shape[axis + k] - 1) if isinstance(n, Const) else inside))
         at[axis + k] = Var(f"t{k}")
     trailing = list(range(axis + len(indices), len(x.shape)))
     source = (*(Var(f"i{a}") for a in range(axis)), *place, *(Var(f"i{a}") for a in trailing))
