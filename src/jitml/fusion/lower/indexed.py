@@ -66,7 +66,7 @@ def wrap(p: Point, i: Scalar, n: Size) -> Scalar:
     """
     i = p.b.convert(i, I64)
     if i.kind == "const" and isinstance(n, int):
-        return p.b.const(int(i.value) % n, I64)
+        return p.b.const(int(i.value) % max(n, 1), I64)
     if i.kind == "index" and not _leaves(p, i, n):  # from iota: never negative
         return i
     zero = p.b.const(0, I64)

@@ -32,6 +32,8 @@ def fold_constants(graph: Graph) -> Graph:
         if makers and node.output.size == 0 and node.op.family != "indexed":
             # Indices are checked even where nothing is read.
             return _nothing(node.output.aval)
+        if node.op is ops.dynamic_slice and makers[0] is not None and makers[0].op is ops.full and node.output.aval.is_static:
+            return ops.full(value=makers[0].params["value"], shape=node.output.shape, dtype=node.output.dtype)
         if not makers or any(m is None or m.op not in (ops.full, ops.array) for m in makers):
             return None
         known = [m for m in makers if m is not None]

@@ -187,15 +187,6 @@ def _slice_twice(node: Node, producers: Producers) -> Value | None:
     return _made(ops.slice(x, start=start, stop=stop, step=step))
 
 
-@_shortcut(ops.dynamic_slice)
-def _window_of_one_number(node: Node, producers: Producers) -> Value | None:
-    """A window of an array that is the same everywhere."""
-    maker = producers.get(node.inputs[0])
-    if maker is None or maker.op is not ops.full or not node.output.aval.is_static:
-        return None
-    return _made(ops.full(value=maker.params["value"], shape=node.output.shape, dtype=node.output.dtype))
-
-
 @_shortcut(ops.slice)
 def _slice_of_update(node: Node, producers: Producers) -> Value | None:
     """Reading back exactly the part that was just written."""
