@@ -44,6 +44,8 @@ EDGES += [
     1e300,
 ]
 
+REAL = [name for name, dtype in DTYPES.items() if dtype.kind != "c"]  # kernels see the parts of complex numbers
+
 
 def samples(dtype: np.dtype) -> np.ndarray:
     rng = np.random.default_rng(1)
@@ -56,11 +58,11 @@ def samples(dtype: np.dtype) -> np.ndarray:
     return np.concatenate([np.array([0, 1, low, low + 1, high], dtype), rng.integers(low, high, 99, dtype, endpoint=True)])
 
 
-@pytest.mark.parametrize("source", DTYPES)
+@pytest.mark.parametrize("source", REAL)
 @np.errstate(all="ignore")
 def test_convert_is_numpys_cast(source: str) -> None:
     x = samples(DTYPES[source])
-    for target in DTYPES.values():
+    for target in map(DTYPES.__getitem__, REAL):
         f = compile_vector(lambda b, v, target=target: b.convert(v, target), (DTYPES[source],), target, 8)
         want, got = x.astype(target), f(x)
         keep = np.ones(len(x), bool)

@@ -52,7 +52,7 @@ def test_every_length_has_its_tail(n: int) -> None:
     check(f"kernel k(x: f32[{n}], s: f32[]) {{ cell a: f32 = 0.0_f32; for i in 0:{n} vector {{ a add= x[i] }}; s[] = a }}")
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", [name for name, dtype in DTYPES.items() if dtype.kind != "c"])  # those are two buffers
 def test_every_dtype_is_loaded_and_stored(dtype: str) -> None:
     check(f"kernel k(x: {dtype}[45], y: {dtype}[45]) {{ for i in 0:45 vector {{ y[i] = x[i] + x[44 - i] }} }}")
     check(f"kernel k(x: {dtype}[45], y: f64[45]) {{ for i in 0:45 vector {{ y[i] = f64(x[i]) }} }}")
