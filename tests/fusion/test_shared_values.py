@@ -21,3 +21,37 @@ def test_a_value_with_three_users_of_which_two_merge() -> None:
         }"""
     )
     fuse_and_check(graph, [np.arange(5, dtype="u4"), np.arange(5, dtype="u8"), np.arange(5.0)])
+
+
+def test_a_row_that_waits_in_an_output_is_read_before_the_output_replaces_it() -> None:
+    fuse_and_check(
+        parse(
+            """graph(a: f64[3,5]) {
+              b: f64[3,5] = exp a
+              c: f64[3] = reduce_sum b {axes=(1,)}
+              d: f64[3,5] = broadcast c {axes=(0,), shape=(3, 5)}
+              e: f64[3,5] = mul d b
+              f: f64[3,5] = sub a d
+              return e f
+            }"""
+        )
+    )
+
+
+def test_rows_that_wait_in_outputs_that_read_both() -> None:
+    fuse_and_check(
+        parse(
+            """graph(a: f64[3,5], b: f64[3,5]) {
+              c: f64[3,5] = exp a
+              d: f64[3,5] = exp b
+              e: f64[3,5] = mul c d
+              f: f64[3] = reduce_sum e {axes=(1,)}
+              g: f64[3,5] = broadcast f {axes=(0,), shape=(3, 5)}
+              h: f64[3,5] = mul g c
+              i: f64[3,5] = add h d
+              j: f64[3,5] = mul g d
+              k: f64[3,5] = add j c
+              return i k
+            }"""
+        )
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from jitml.fusion.loops import Const, Expr, Kind, Load, Store, Update
+from jitml.fusion.loops import Const, Expr, Kind, Let, Load, Store, Update, Var, walk_expression
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar, variables_of
 from jitml.fusion.scalarize import Reduced, Stored
@@ -74,8 +74,21 @@ def write_pass_at_point(
     values = values[len(staged) :]
     for r, c, value in zip(step.reductions, cells, values):
         w.add(Update(c, value, REDUCTIONS[r.node.op].combine))
-    for store, value in zip(step.stores, values[len(cells) :]):
+    for store, value in zip(step.stores, _before_overwritten(nest, step.stores, values[len(cells) :])):
         w.store(store.buffer, store.at, value)
+
+
+def _before_overwritten(nest: Nest, stores: Sequence[Stored], values: Sequence[Expr]) -> list[Expr]:
+    """The values to store; one that reads what waits in the output of an earlier store is named ahead of them all."""
+    w, written, result = nest.writer, set[str](), []
+    for store, value in zip(stores, values):
+        if any(isinstance(e, Load) and e.buffer in written for e in walk_expression(value)):
+            name = w.fresh()
+            w.add(Let(name, value))
+            value = Var(name, store.scalar.dtype)
+        written.add(store.buffer)
+        result.append(value)
+    return result
 
 
 def write_updates(nest: Nest, step: Pass) -> None:
