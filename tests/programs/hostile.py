@@ -185,18 +185,7 @@ def nonlocal_of_a_function_that_is_called_in_a_loop(x):
     return x
 
 
-REFUSED: list[Any] = []
-
-
-def recursion_on_sizes_from_data(x):
-    if len(x) <= 1:
-        return x
-    pivot = x[len(x) // 2]
-    below, above = recursion_on_sizes_from_data(x[x < pivot]), recursion_on_sizes_from_data(x[x > pivot])
-    return np.concatenate([below, x[x == pivot], above])
-
-
-@REFUSED.append
+@calls((X,), (-X,), (X[::-1],), most=2)
 def nonlocal_bound_by_an_operand(x):
     count = 0
 
@@ -209,7 +198,7 @@ def nonlocal_bound_by_an_operand(x):
     return both, count
 
 
-@REFUSED.append
+@calls((X,), (-X,), (abs(X),), most=3)
 def nonlocal_bound_by_a_callback_of_a_helper(x):
     count = 0
 
@@ -224,3 +213,11 @@ def nonlocal_bound_by_a_callback_of_a_helper(x):
     for v in x:
         helper(v, seen)
     return count
+
+
+def recursion_on_sizes_from_data(x):
+    if len(x) <= 1:
+        return x
+    pivot = x[len(x) // 2]
+    below, above = recursion_on_sizes_from_data(x[x < pivot]), recursion_on_sizes_from_data(x[x > pivot])
+    return np.concatenate([below, x[x == pivot], above])

@@ -12,7 +12,7 @@ import pytest
 import jitml
 from jitml.errors import UnsupportedError
 from programs.comparing import difference, within
-from programs.hostile import REFUSED, ROWS, Row, X, recursion_on_sizes_from_data
+from programs.hostile import ROWS, Row, X, recursion_on_sizes_from_data
 
 
 def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -34,12 +34,6 @@ def test_agrees(row: Row) -> None:
         got = outcome(compiled, copy.deepcopy(arguments))
         assert difference(got, want, within(1e-12)) is None
     assert len(compiled.variants) <= row.most
-
-
-@pytest.mark.parametrize("function", REFUSED, ids=lambda function: function.__name__)
-def test_is_refused_rather_than_wrong(function: Callable[..., Any]) -> None:
-    with pytest.raises(UnsupportedError, match="nonlocal"):
-        jitml.jit(function)(X.copy())
 
 
 def test_a_recursion_that_data_would_end_is_refused_at_once() -> None:

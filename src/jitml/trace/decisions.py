@@ -19,6 +19,7 @@ from jitml.trace.drivers import Restart
 
 Site = tuple[tuple[int, int], ...]
 _MOST_RESTARTS = 500
+_MOST_RECURSIONS = 2  # a recursion that divides would meet its limit again and again, and each time takes longer
 
 
 class Mode(IntEnum):
@@ -64,6 +65,7 @@ class Decisions:
         self.lost: dict[str, Site] = {}  # names that a construct has left unbound, though they may be bound
         self.restart: Restart | None = None
         self.base = 0  # how many of the user's functions run around the one that is traced
+        self.recursions = 0  # how often one has been entered too deep
         self._attempts = 0
 
     def begin(self) -> None:
@@ -104,6 +106,14 @@ class Decisions:
         Args:
             inner: the region that asks for it; those around it are meant.
         """
+        if isinstance(error, RecursionError):
+            if self.recursions == _MOST_RECURSIONS:
+                return
+            self.recursions += 1
+            inside = [region.site for region in trace.root.open if region.site[0] == trace.root.open[-1].site[0]]
+            self.modes |= dict.fromkeys(inside, Mode.PLAIN)  # at once: each attempt goes all the way down
+            if inside:
+                self.again()
         for region in trace.root.open:
             if region is inner:
                 break

@@ -103,10 +103,10 @@ class TracedNumber:
         return value if value.dtype == dtype else ops.convert(value, dtype=dtype)
 
     def _in_graph(self, dtype: np.dtype[Any]) -> Value:
-        if self.value is None:
-            assert self.size is not None
-            self.value = value_of_size(self.size)
         value = self.value
+        if value is None:  # not kept: a branch may ask first, and what it computes is not known after it
+            assert self.size is not None
+            value = value_of_size(self.size)
         if dtype == self.dtype:
             return value
         if self.kind is int and dtype.kind in "fc":
