@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+import jitml
 from programs.drawn.outcomes import judge
 
 # Name: what `program` does with its arguments; what the arguments are.
@@ -160,3 +163,19 @@ def program(lines: list[str], arguments: str, last: str) -> str:
     body = "".join(f"    {line}\n" for line in lines)
     made = f"def arguments(call):\n    return ({arguments},) if call < 2 else ({last},)\n"
     return f"import numpy as np\n\n{made}\n\ndef program({parameters}):\n{body}"
+
+
+def test_work_with_branches_is_hoisted_out_of_a_while() -> None:
+    """Code of several blocks in front of the loop: its phi named the block before them, and LLVM's optimiser aborted."""
+
+    def f(y: Any, limit: int) -> Any:
+        k = 0
+        while abs(y[0, -1]) > limit and k < 3:
+            k += 1
+        return k
+
+    compiled = jitml.jit(f)
+    for last in (15, -15, 2, -32768):
+        y = np.array([[-1, 0, 8, last]], np.int16)
+        with np.errstate(over="ignore"):
+            assert compiled(y, 6) == f(y, 6)

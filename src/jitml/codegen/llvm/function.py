@@ -209,7 +209,6 @@ class Function:
         b, parent = self.builder, self.here
         self.forget_loads(stored)
         header, inner, done = b.fresh("while"), b.fresh("do"), b.fresh("done")
-        before = b.label
         head = Region(parent.depth + 1, "loop", header, stored)
         inside = {name: self.pin(Operand(x.dtype, x.lanes, (f"%{b.fresh(name)}",)), head.depth) for name, x in carried.items()}
         rest = Region(head.depth + 1, "branch", inner)
@@ -219,6 +218,7 @@ class Function:
                 after = body()
                 b.emit(f"br label %{header}")
             b.emit(f"br i1 {again.names[0]}, label %{inner}, label %{done}")
+        before = b.label  # hoisting may have ended the block in which the loop was met
         b.emit(f"br label %{header}")
         b.start_block(header)
         for name, x in inside.items():
