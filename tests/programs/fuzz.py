@@ -1,6 +1,7 @@
 """Do thousands of drawn programs agree with NumPy?  Counts, and a small runnable file for each way in which one does not.
 
     python tests/programs/fuzz.py [--programs N] [--seed S] [--processes P] [--seconds LIMIT] [--layer machine|graph|program]
+        [--log FILE] [--no-shrink]
 
 Program n of a seed is the same one everywhere; `--only n` judges it alone and prints it. Programs run in worker processes: one
 that crashes or does not come back within the limit is a failure like any other, and is made smaller like any other.
@@ -173,6 +174,7 @@ def write_reproducer(directory: Path, seed: int, number: int, verdict: Verdict, 
 def campaign(options: argparse.Namespace) -> Tally:
     """Judge programs in several processes; make the failures small."""
     tally, lock = Tally(), threading.Lock()
+    log = options.log.open("a") if options.log else None
     numbers: Iterator[int] = iter(range(options.first, options.first + options.programs))
 
     def work() -> None:
@@ -186,7 +188,9 @@ def campaign(options: argparse.Namespace) -> Tally:
             verdict = worker.judge(program)
             with lock:
                 interesting = tally.add(number, verdict)
-            if interesting:
+                if log is not None and verdict.kind != "equal":
+                    print(json.dumps({"program": f"{options.seed}:{number}", **asdict(verdict)}), file=log, flush=True)
+            if interesting and options.shrink:
                 text, verdict = smallest(worker, program, verdict)
                 path = write_reproducer(options.directory, options.seed, number, verdict, text)
                 print(f"program {number}: {verdict.kind}: {verdict.detail[:300]}\n  {path}", flush=True)
@@ -197,6 +201,8 @@ def campaign(options: argparse.Namespace) -> Tally:
         thread.start()
     for thread in threads:
         thread.join()
+    if log is not None:
+        log.close()
     return tally
 
 
@@ -225,6 +231,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0, help="limit for one program")
     parser.add_argument("--layer", choices=LAYERS, default="machine", help="what runs: machine code, or an interpreter")
     parser.add_argument("--directory", type=Path, default=Path("out/fuzz"), help="for reproducers")
+    parser.add_argument("--log", type=Path, help="file that gets a line of JSON for each program that is not equal")
+    parser.add_argument("--shrink", action=argparse.BooleanOptionalAction, default=True, help="make failures small")
     parser.add_argument("--only", type=int, help="judge this program alone, in this process")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
