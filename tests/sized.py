@@ -11,9 +11,9 @@ from fused import TINY
 from jitml.codegen.interpreter import run
 from jitml.fusion.fuse import DEFAULT, fuse
 from jitml.fusion.machine import Machine
-from jitml.fusion.parser import parse_program
 from jitml.fusion.printer import show_program
 from jitml.fusion.program import KernelProgram
+from jitml.fusion.program_parser import parse_program
 from jitml.fusion.verify import verify_program
 from jitml.ir import ops
 from jitml.ir.dims import Size, Sym, as_size

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.fusion.parser import parse_program
+from jitml.fusion.program_parser import parse_program
 from jitml.ir.parser import parse
 
 

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from jitml.codegen.interpreter import run
 from jitml.fusion.fuse import DEFAULT, fuse
 from jitml.fusion.machine import Machine
-from jitml.fusion.parser import parse_program
 from jitml.fusion.printer import show_program
 from jitml.fusion.program import KernelProgram
+from jitml.fusion.program_parser import parse_program
 from jitml.fusion.verify import verify_program
 from jitml.ir.graph import GraphBuilder
 from jitml.ir.interpret import interpret
@@ -71,7 +71,9 @@ def fused(program: Program, machine: Machine = DEFAULT) -> KernelProgram:
     """Verified, and the same after a round trip through its text."""
     kernels = verify_program(fuse(program.graph, aliases=program.aliases, strides=program.strides, machine=machine))
     text = show_program(kernels)
-    assert show_program(parse_program(text)) == text
+    again = parse_program(text)
+    assert show_program(again) == text
+    assert (again.joined, again.packed) == (kernels.joined, kernels.packed)
     return kernels
 
 

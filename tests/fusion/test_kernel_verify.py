@@ -6,7 +6,8 @@ import pytest
 
 from jitml.errors import VerificationError
 from jitml.fusion.loops import Apply, Const, Kernel, Let
-from jitml.fusion.parser import parse, parse_program
+from jitml.fusion.parser import parse
+from jitml.fusion.program_parser import parse_program
 from jitml.fusion.verify import verify, verify_program
 from jitml.ir.types import F64, I64
 from kernel_texts import KERNELS, PROGRAM

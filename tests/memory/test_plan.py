@@ -14,8 +14,8 @@ import jitml
 from jitml.codegen.interpreter import run
 from jitml.fusion.interpret import interpret
 from jitml.fusion.loops import Kernel
-from jitml.fusion.parser import parse_program
 from jitml.fusion.program import KernelProgram, Step
+from jitml.fusion.program_parser import parse_program
 from jitml.memory.plan import plan
 from jitml.memory.program import Program
 from jitml.memory.report import describe, show

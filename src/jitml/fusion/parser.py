@@ -1,4 +1,4 @@
-"""The text form of kernels and kernel programs, read back: `show(parse(show(k))) == show(k)`.
+"""The text form of kernels, read back: `show(parse(show(k))) == show(k)`.
 
 Line breaks mean nothing, and `;` is the same as one, so that a test can write a small kernel on one line.
 """
@@ -6,11 +6,7 @@ Line breaks mean nothing, and `;` is the same as one, so that a test can write a
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Callable
-from typing import Any, TypeVar, get_args
-
-import numpy as np
+from typing import get_args
 
 import jitml.ir.ops  # noqa: F401  # fills OPS
 from jitml.errors import JitmlError, ParseError
@@ -38,22 +34,12 @@ from jitml.fusion.loops import (
     While,
 )
 from jitml.fusion.printer import INFIX
-from jitml.fusion.program import Call, KernelProgram, Region, Step
-from jitml.fusion.sizes import SizeSource
+from jitml.fusion.tokens import Tokens
 from jitml.ir.op import OPS
-from jitml.ir.parser import parse_params
 from jitml.ir.types import BOOL, DTYPES, F64, I64, Aval, DType
 
-_TOKEN = re.compile(
-    r"(?P<skip>[\s;]+|\#.*)"
-    r"|(?P<number>\d+(?:\.\d*)?(?:e[+-]?\d+)?(?:_[a-z]\d+)?|(?:inf|nan)(?:_f\d+)?(?!\w))"
-    r"|(?P<string>'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\")"
-    r"|(?P<name>[A-Za-z_]\w*)"
-    r"|(?P<symbol>->|==|!=|<=|>=|//|[-+*/%<>=()\[\]{},:])"
-)
 _SYMBOLS = {symbol: (fn, strength) for fn, (symbol, strength) in INFIX.items()}
 _COMBINES, _KINDS = get_args(Combine), get_args(Kind)
-T = TypeVar("T")
 
 
 def parse(text: str) -> Kernel:
@@ -65,92 +51,19 @@ def parse(text: str) -> Kernel:
     >>> parse("kernel k(y: f32[4]) { for i in 0:4 { y[i] = 1.5_f32 } }").params[0].shape
     (4,)
     """
-    parser = _Parser(text)
+    parser = KernelParser(text)
     kernel = parser.kernel()
     parser.end()
     return kernel
 
 
-def parse_program(text: str) -> KernelProgram:
-    """Read a kernel program; decisions are not part of its text."""
-    parser = _Parser(text)
-    program = parser.program()
-    parser.end()
-    return program
-
-
-class _Parser:
-    """Recursive descent over tokens, with the dtypes of the names in scope."""
+class KernelParser(Tokens):
+    """Recursive descent, with the dtypes of the names in scope."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens: list[tuple[str, str, int]] = []
-        at = 0
-        while at < len(text):
-            match = _TOKEN.match(text, at)
-            if match is None:
-                raise ParseError(f"not a token: {text[at : at + 40]!r}")
-            if match.lastgroup != "skip":
-                self.tokens.append((str(match.lastgroup), match[0], at))
-            at = match.end()
-        self.tokens.append(("end", "", len(text)))
-        self.position = 0
+        super().__init__(text)
         self.dtypes: dict[str, DType] = {}
         self.buffers: dict[str, Buffer] = {}
-
-    # -------------------------------------------------------------------------------------------------- tokens
-
-    @property
-    def kind(self) -> str:
-        return self.tokens[self.position][0]
-
-    @property
-    def token(self) -> str:
-        return self.tokens[self.position][1]
-
-    def fail(self, expected: str) -> ParseError:
-        at = self.tokens[self.position][2]
-        return ParseError(f"expected {expected}, found {self.text[at : at + 40]!r}")
-
-    def next(self) -> str:
-        token = self.token
-        self.position += 1
-        return token
-
-    def accept(self, token: str) -> bool:
-        if self.token != token or self.kind == "string":
-            return False
-        self.position += 1
-        return True
-
-    def expect(self, *tokens: str) -> None:
-        for token in tokens:
-            if not self.accept(token):
-                raise self.fail(repr(token))
-
-    def name(self) -> str:
-        if self.kind != "name":
-            raise self.fail("a name")
-        return self.next()
-
-    def integer(self) -> int:
-        sign = -1 if self.accept("-") else 1
-        if not self.token.isdigit():
-            raise self.fail("an integer")
-        return sign * int(self.next())
-
-    def end(self) -> None:
-        if self.kind != "end":
-            raise self.fail("the end")
-
-    def sequence(self, item: Callable[[], T], close: str) -> tuple[T, ...]:
-        """Items with commas between them, and the closing bracket."""
-        items: list[T] = []
-        while not self.accept(close):
-            if items:
-                self.expect(",")
-            items.append(item())
-        return tuple(items)
 
     # --------------------------------------------------------------------------------------------- expressions
 
@@ -333,7 +246,7 @@ class _Parser:
             values.append(self.expression())
         return Check(condition, error, message, tuple(values))
 
-    # --------------------------------------------------------------------------------------- kernels, programs
+    # --------------------------------------------------------------------------------------- kernels
 
     def kernel(self) -> Kernel:
         self.expect("kernel")
@@ -351,99 +264,7 @@ class _Parser:
         self.expect("(")
         return dict(self.sequence(self.pair, ")"))
 
-    def region(self) -> Region:
-        self.expect("region")
-        name, kind = self.name(), self.name()
-        if kind not in ("loop", "while", "cond"):
-            raise self.fail("loop, while or cond")
-        control = self.integer() if self.kind == "number" else self.name()
-        index = self.name() if self.accept("index") else None
-        updates = self.updates()
-        scratch = self.name() if self.accept("scratch") else None
-        self.expect("{")
-        runs: list[tuple[tuple[str, ...], tuple[str, ...], KernelProgram]] = []
-        while self.accept("run"):
-            self.expect("(")
-            arguments = self.sequence(self.name, ")")
-            self.expect("->", "(")
-            runs.append((arguments, self.sequence(self.name, ")"), self.program()))
-        self.expect("}")
-        arguments_of, results_of, bodies = (tuple(run[k] for run in runs) for k in range(3))
-        return Region(name, kind, bodies, arguments_of, results_of, control, index, updates, scratch)  # type: ignore[arg-type]  # kind was looked at
-
     def pair(self) -> tuple[str, str]:
         left = self.name()
         self.expect("=")
         return left, self.name()
-
-    def program(self) -> KernelProgram:
-        self.expect("program", "(")
-        inputs = self.sequence(self.name, ")")
-        self.expect("->", "(")
-        outputs = self.sequence(self.name, ")")
-        self.expect("{")
-        buffers: dict[str, Buffer] = {}
-        constants: dict[str, np.ndarray[Any, Any]] = {}
-        aliases: dict[str, str] = {}
-        sizes: dict[str, SizeSource] = {}
-        extents: dict[str, tuple[Expr, ...]] = {}
-        exact: dict[str, tuple[Expr, ...]] = {}
-        measured: dict[str, tuple[int | None, ...]] = {}
-        steps: list[Step] = []
-        while not self.accept("}"):
-            if self.token == "kernel":
-                steps.append(self.kernel())
-            elif self.token == "region":
-                steps.append(self.region())
-            elif self.accept("alias"):
-                output, source = self.pair()
-                aliases[output] = source
-            elif self.accept("size"):
-                name, source = self.pair()
-                self.expect("in")
-                low = self.integer()
-                self.expect(":")
-                sizes[name] = SizeSource(source, low, self.integer())
-                self.dtypes[name] = I64
-            elif self.token in ("extent", "exact"):
-                table = extents if self.next() == "extent" else exact
-                name = self.name()
-                self.expect("=", "[")
-                table[name] = self.sequence(self.expression, "]")
-            elif self.accept("measured"):
-                name = self.name()
-                self.expect("=", "[")
-                measured[name] = self.sequence(lambda: None if self.accept("_") else self.integer(), "]")
-            elif self.token in ("buffer", "constant"):
-                is_constant = self.next() == "constant"
-                buffer = self.buffer()
-                buffers[buffer.name] = buffer
-                if is_constant:
-                    self.expect("=")
-                    constants[buffer.name] = np.array(self.literal(), buffer.dtype).reshape(buffer.shape)
-            else:
-                steps.append(self.call())
-        return KernelProgram(buffers, inputs, outputs, constants, aliases, tuple(steps), sizes, extents, exact, measured)
-
-    def literal(self) -> Any:
-        """A number or nested list of them."""
-        if self.accept("["):
-            return list(self.sequence(self.literal, "]"))
-        if self.token in ("True", "False"):
-            return self.next() == "True"
-        negative = self.accept("-")
-        return self.number(negative).value
-
-    def call(self) -> Call:
-        name = self.name()
-        self.expect("(")
-        reads = self.sequence(self.name, ")")
-        self.expect("->", "(")
-        writes = self.sequence(self.name, ")")
-        params: dict[str, Any] = {}
-        if self.token == "{":
-            start = self.tokens[self.position][2]
-            while self.next() != "}":
-                pass
-            params = parse_params(self.text[start : self.tokens[self.position][2]])
-        return Call(name, reads, writes, params)

@@ -213,6 +213,8 @@ def show_program(
     lines += [f"  exact {name} = [{_list(extents)}]" for name, extents in program.exact.items()]
     for name, places in program.measured.items():
         lines.append(f"  measured {name} = [{', '.join('_' if k is None else str(k) for k in places)}]")
+    lines += [f"  joined {name}" for name in program.buffers if name in program.joined]
+    lines += [f"  packed {name}" for name in program.buffers if name in program.packed]
     lines = [indent + line for line in lines]
     lines += [show_step(step, sources=sources, indent=indent + "  ") for step in program.steps]
     return "\n".join([*lines, indent + "}"])

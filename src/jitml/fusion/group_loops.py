@@ -1,0 +1,131 @@
+"""The loops of a group of point nodes and reductions: its boxes, and the kernel that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
+
+from jitml.fusion.buffers import Buffers
+from jitml.fusion.emit import Writer
+from jitml.fusion.groups import Group
+from jitml.fusion.loops import Buffer, Stmt
+from jitml.fusion.lower.scalars import Scalars
+from jitml.fusion.machine import Machine
+from jitml.fusion.program import Decision
+from jitml.fusion.scalarize import Points, scalarize
+from jitml.fusion.schedule import Nest, all_scalars, write
+from jitml.fusion.views import Places, Views
+from jitml.ir.dims import bound
+from jitml.ir.graph import Node
+from jitml.ir.types import DType
+
+
+@dataclass(frozen=True)
+class GroupLoops:
+    """Writes the loops of groups.
+
+    order: nodes -> their place in the graph.
+    """
+
+    buffers: Buffers
+    machine: Machine
+    order: Mapping[Node, int]
+
+    def body(self, g: Group) -> tuple[tuple[Stmt, ...], tuple[Buffer, ...]]:
+        """The statements of a group's kernel, box by box, and its parameters."""
+        boxes = self.boxes(g)
+        views = self.views(g, boxes)
+        partial: list[Buffer] = []
+
+        def temporary(dtype: DType, shape: tuple[int, ...]) -> str:
+            partial.append(self.buffers.temporary(dtype, shape))
+            return partial[-1].name
+
+        writer = Writer(views)
+        rows = frozenset(g.axes) if g.rows is None else g.rows
+        for points in boxes:
+            write(Nest(points, views, rows, self.machine, self.buffers.sizes, writer, temporary))
+        assert views.buffers is not None
+        order = {name: k for k, name in enumerate(self.buffers.made)}
+        return writer.finish(), (*sorted(views.buffers.values(), key=lambda b: order[b.name]), *partial)
+
+    def is_empty(self, g: Group) -> bool:
+        """Whether a group has nothing to compute."""
+        empty = bool(g.stores) and all(self.buffers.stored(v).size == 0 for v in g.stores)
+        return empty or (g.node is not None and g.points == 0)
+
+    def boxes(self, g: Group) -> list[Points]:
+        """What happens in each box of the group's loops; boxes that run the same loops run together."""
+        scalars = Scalars()
+        boxes = [scalarize(g, ranges, self.buffers.names, self.order, scalars) for ranges in boxes_of(g)]
+        if not g.cuts:
+            return boxes
+        ranges_of = [points.ranges for points in joined(boxes)]
+        together: dict[tuple[object, ...], Points] = {}
+        for ranges in ranges_of:
+            points = scalarize(g, ranges, self.buffers.names, self.order, scalars, single=True)
+            key = tuple(points.ranges.items())
+            known = together.get(key)
+            together[key] = points if known is None else replace(known, stores=known.stores + points.stores)
+        return list(together.values())
+
+    def views(self, g: Group, boxes: list[Points]) -> Views:
+        accesses: list[tuple[str, Places]] = []
+        fixed = set(g.cuts)
+        for points in boxes:
+            for s in all_scalars(points):
+                if s.kind == "load":
+                    accesses.append((s.value, s.places))
+                elif s.kind == "index":
+                    fixed |= s.variables
+            accesses += [(s.buffer, s.at) for s in points.stores]
+        barriers: frozenset[str] = frozenset()
+        if g.rows is not None:
+            barriers = frozenset(y for x, y in pairwise(g.axes) if (x in g.rows) != (y in g.rows))
+        return Views(g.axes, self.buffers.made, accesses, frozenset(fixed), barriers)
+
+
+def describe_group(kernel: str, g: Group, order: Mapping[Node, int]) -> list[Decision]:
+    """What a kernel of several nodes saves: arrays that are neither written nor read back."""
+    computing = [n for n in sorted(g.members, key=order.__getitem__) if n.op.family in ("pointwise", "reductions")]
+    inside = [n.output for n in computing if n.output not in g.stores and n.output.capacity > 1]
+    if not inside:
+        return []
+    names = " ".join(dict.fromkeys(n.op.name for n in computing))
+    saved = 2 * sum(v.aval.nbytes for v in inside)
+    rows = g.rows is not None and 0 < len(g.rows) < len(g.axes)
+    how = "row by row, each row in cache" if rows else "in one pass"
+    return [
+        Decision(f"{kernel}: fuse {len(computing)} nodes {how} ({names})", f"saves {saved / 1e6:.2f} MB of {len(inside)} arrays")
+    ]
+
+
+def boxes_of(g: Group) -> list[dict[str, tuple[int, int]]]:
+    """The boxes that a group's loops are cut into, in order."""
+    pieces = []
+    for name, n in g.axes.items():
+        places = [0, *sorted(g.cuts.get(name, ())), bound(n)]
+        pieces.append([(name, limits) for limits in pairwise(places)])
+    return [dict(choice) for choice in product(*pieces)]
+
+
+def joined(boxes: list[Points]) -> list[Points]:
+    """Neighbouring boxes that do the same as one: the border around a pad, a row at a time."""
+    result: list[Points] = []
+    for points in boxes:
+        while result and (whole := _together(result[-1], points)) is not None:
+            result.pop()
+            points = whole
+        result.append(points)
+    return result
+
+
+def _together(x: Points, y: Points) -> Points | None:
+    if x.stores != y.stores or x.reductions != y.reductions:
+        return None
+    differ = [name for name in x.ranges if x.ranges[name] != y.ranges[name]]
+    if len(differ) != 1 or x.ranges[differ[0]][1] != y.ranges[differ[0]][0]:
+        return None
+    (name,) = differ
+    return replace(x, ranges={**x.ranges, name: (x.ranges[name][0], y.ranges[name][1])})
