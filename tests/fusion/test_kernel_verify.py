@@ -31,6 +31,7 @@ ACCEPTED = {
     "the other branch": XY + "{ for i in 0:20 { if bit_or(i < 5, i >= 13) { } else { y[i - 5] = 0.0 } } }",
     "quotients of two loops": XY
     + "{ for i in 1:8 { for j in 0:3 { y[i] = select(i % 3 == 1, x[(i - 1) // 3 * 2 + j // 2], 0.0) } } }",
+    "rows turned around": XY + "{ for i in 0:8 { y[i] = x[i // 4 * 4 + (3 - i % 4)] } }",
     "an empty loop": "kernel k(x: f64[0], y: f64[1]) { for i in 0:0 { y[0] = x[3 - i] } }",
     "rows in parallel, columns in vectors": MATRIX + "{ for i in 0:4 parallel { for j in 0:6 vector { y[i, j] = x[i, j] } } }",
     "columns in vectors, rows inside": MATRIX + "{ for j in 0:6 vector { for i in 0:4 { y[i, j] = x[i, j] } } }",

@@ -84,7 +84,30 @@ def with_a_stranger() -> list[Array]:
     return [a[2:], a[:-2][::1]]
 
 
+def one_element() -> list[Array]:
+    a = np.arange(1.0)
+    return [a, a[::-1]]
+
+
+def every_other_row() -> list[Array]:
+    """In memory whose size is no multiple of the distance of rows."""
+    a = np.arange(36.0).reshape(3, 3, 4)[::2]
+    return [a, a[:, ::-1]]
+
+
+def flat_memory() -> list[Array]:
+    """Rows of memory that knows of none, and has more elements."""
+    a = np.arange(19.0)
+    return [a[2:18].reshape(4, 4)[::-1], a[2:18].reshape(4, 4)]
+
+
+def from_a_buffer() -> list[Array]:
+    a = np.frombuffer(bytearray(np.arange(12.0).tobytes()))
+    return [a[:-2], a[2:]]
+
+
 @row(overlapping, reversed_too, every_other, transposed_too, blocks, twice, two_views, with_a_stranger)
+@row(one_element, every_other_row, flat_memory, from_a_buffer)
 def both_written(x: Array, y: Array) -> Any:
     x += 1
     y *= 2
@@ -92,7 +115,7 @@ def both_written(x: Array, y: Array) -> Any:
     return x, y, x[1:], y.sum()
 
 
-@row(overlapping, transposed_too, twice)
+@row(overlapping, transposed_too, twice, flat_memory, from_a_buffer)
 def one_written(x: Array, y: Array) -> Any:
     x -= y
     return y * 2, x.T

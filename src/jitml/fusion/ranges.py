@@ -242,8 +242,22 @@ class Ranges:
         c = total[youngest]
         rest = {atom: k for atom, k in total.items() if atom != youngest}
         candidates = (self.upper if c > 0 else self.lower).get(youngest, ())
-        found = [most for bound in candidates if (most := self._most(plus(rest, bound, c))) is not None]
-        return min(found, default=None)
+        found = [self._most(plus(rest, bound, c)) for bound in candidates]
+        if isinstance(youngest, tuple) and youngest[0] == "//":
+            found.append(self._most_by_remainder(total, youngest))
+        return min((most for most in found if most is not None), default=None)
+
+    def _most_by_remainder(self, total: Sum, quotient: Hashable) -> Fraction | None:
+        """The same where a is there beside a // d: of both, as much as makes a % d, which is in 0..d - 1."""
+        assert isinstance(quotient, tuple)
+        a, d = dict(quotient[1]), quotient[2]
+        oldest = min((atom for atom in a if atom is not None), key=self.age.__getitem__, default=None)
+        share = total.get(oldest, Fraction(0)) / a[oldest] if oldest is not None else Fraction(0)
+        if not share:
+            return None
+        rest = plus(plus(total, a, -share), {quotient: share * d})
+        most = self._most(rest)
+        return None if most is None else most + max(share * (d - 1), Fraction(0))
 
     def youngest(self, total: Sum) -> Hashable | None:
         atoms = [atom for atom in total if atom is not None]

@@ -1,17 +1,18 @@
 """What if arguments share memory?  Those that overlap become views of the one array that owns it, as they are in NumPy.
 
 Each argument of such a group gets a tracer that looks into one storage: writes through one are seen through the
-others, in the user's order. The owner is seen as a grid (its own shape, or rows as long as the arguments' strides say) in which
-every argument is a box of regular steps. Where memory is shared in another way (several dtypes, a foreign buffer, steps that no
-grid has), the arguments stay apart, and writing into one of them is refused.
+others, in the user's order. The owner is seen as a grid (its own shape, or rows as long as the arguments' steps, or a divisor
+of those) in which every argument is a box of regular steps. Where memory is shared in another way (several dtypes, a foreign
+buffer, steps that no grid has), the arguments stay apart, and writing into one of them is refused.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ class Box:
     shape: tuple[int, ...]
 
     def of(self, grid: Any) -> Any:
-        chosen = call(operator.getitem, grid, self.index) if type(grid) is TracedArray else grid[self.index]
+        index = (*self.index, ...)  # an array even where it is one element
+        chosen = call(operator.getitem, grid, index) if type(grid) is TracedArray else grid[index]
         if type(chosen) is TracedArray:
             return call(np.reshape, call(np.transpose, chosen, self.axes), self.shape)
         return chosen.transpose(self.axes).reshape(self.shape)
@@ -57,19 +59,19 @@ def enter_together(recording: Trace, group: Sequence[Member]) -> None:
         return
     if any(root(a) is not base or a.dtype != base.dtype or not is_native(a) or not a.size for a in arrays):
         return
-    found = next((f for shape in _grids(base, arrays) if (f := _boxes(base, shape, arrays))), None)
+    found = next((f for grid in _grids(base, arrays) if (f := _boxes(base, grid, arrays))), None)
     if found is None:
         return
-    shape, boxes = found
+    grid, boxes = found
     host, slots = recording.host, tuple(slot for slot, _ in group)
     for slot, array in group:
         host.require_array(slot, array)
     shared = host.compute(root, slots[:1], f"the memory of {host.name(slots[0])}")
     places = host.compute(_places, (shared, *slots))
     host.require(places, _places(base, *arrays))
-    grid = call(np.reshape, lift(base, shared), shape)
+    whole = grid.of(lift(base, shared))
     for (slot, array), box in zip(group, boxes):
-        tracer = box.of(grid)
+        tracer = box.of(whole)
         tracer.writeable = array.flags.writeable
         if tracer.writeable:
             host.require_writeable(slot)
@@ -88,25 +90,66 @@ def _places(base: Array, *arrays: Array) -> tuple[int, ...]:
     return tuple(a.__array_interface__["data"][0] - start for a in arrays)
 
 
-def _grids(base: Array, arrays: Sequence[Array]) -> Iterator[tuple[int, ...]]:
-    """Shapes that the owner may be seen in: its own, and with rows as each view has them."""
-    yield base.shape
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A stretch of the owner's elements, seen in a shape."""
+
+    stretch: slice
+    shape: tuple[int, ...]
+
+    def of(self, base: Any) -> Any:
+        if type(base) is not TracedArray:
+            return base.reshape(-1)[self.stretch].reshape(self.shape)
+        line = call(np.reshape, base, (-1,))
+        return call(np.reshape, call(operator.getitem, line, self.stretch), self.shape)
+
+
+def _grids(base: Array, arrays: Sequence[Array]) -> Iterator[Grid]:
+    """Ways to see the owner: in its own shape, and with rows as long as each view steps, or a divisor of that."""
+    yield Grid(slice(0, base.size), base.shape)
+    start = base.__array_interface__["data"][0]
+    low, high = ((n - start) // base.itemsize for n in _reach(arrays))
     for array in arrays:
         strides = sorted({abs(s) // array.itemsize for s, n in zip(array.strides, array.shape) if n > 1} | {1}, reverse=True)
-        if 0 not in strides and base.size % strides[0] == 0 and all(a % b == 0 for a, b in pairwise(strides)):
-            yield (base.size // strides[0], *(a // b for a, b in pairwise(strides)))
+        if 0 in strides or any(a % b for a, b in pairwise(strides)):
+            continue
+        inner = strides[1] if len(strides) > 1 else 1
+        for row, first in product(_divisors(strides[0], inner), dict.fromkeys((0, low, high % strides[0]))):
+            count = (base.size - first) // row
+            if first <= low and high <= first + count * row:
+                shape = (count, *(a // b for a, b in pairwise((row, *strides[1:]))))
+                yield Grid(slice(first, first + count * row), shape)
 
 
-def _boxes(base: Array, shape: tuple[int, ...], arrays: Sequence[Array]) -> tuple[tuple[int, ...], list[Box]] | None:
-    grid = base.reshape(shape)
-    boxes = [_box(grid, array) for array in arrays]
-    return (shape, [b for b in boxes if b is not None]) if None not in boxes else None
+def _divisors(n: int, unit: int) -> list[int]:
+    """Those of n that are multiples of a divisor of it, largest first.
+
+    >>> _divisors(24, 4)
+    [24, 12, 8, 4]
+    """
+    count = n // unit
+    small = [d for d in range(1, math.isqrt(count) + 1) if count % d == 0]
+    return sorted({unit * d for d in small} | {n // d for d in small}, reverse=True)
+
+
+def _reach(arrays: Sequence[Array]) -> tuple[int, int]:
+    """The first byte of all arrays, and the one behind the last."""
+    bounds = [np.lib.array_utils.byte_bounds(array) for array in arrays]
+    return min(low for low, _ in bounds), max(high for _, high in bounds)
+
+
+def _boxes(base: Array, grid: Grid, arrays: Sequence[Array]) -> tuple[Grid, list[Box]] | None:
+    seen = grid.of(base)
+    boxes = [_box(seen, array) for array in arrays]
+    return (grid, [b for b in boxes if b is not None]) if None not in boxes else None
 
 
 def _box(grid: Array, array: Array) -> Box | None:
     """Where in the grid an array lies; None if nowhere."""
-    (offset,) = _places(root(grid), array)
-    starts = [int(n) for n in np.unravel_index(offset // grid.itemsize, grid.shape)] if offset % grid.itemsize == 0 else []
+    offset = array.__array_interface__["data"][0] - grid.__array_interface__["data"][0]
+    if offset % grid.itemsize or not 0 <= offset < grid.nbytes:
+        return None
+    starts = [int(n) for n in np.unravel_index(offset // grid.itemsize, grid.shape)]
     index: list[int | slice] = list(starts)
     taken: list[int] = []
     for n, stride in zip(array.shape, array.strides):
@@ -122,7 +165,7 @@ def _box(grid: Array, array: Array) -> Box | None:
         index[axis] = slice(starts[axis], stop if stop >= 0 else None, step)
     kept = sorted(taken)
     box = Box(tuple(index), tuple(kept.index(axis) for axis in taken), array.shape)
-    return box if starts and same_view(_normal(box.of(grid)), _normal(array)) else None
+    return box if same_view(_normal(box.of(grid)), _normal(array)) else None
 
 
 def _fits(grid: Array, axis: int, start: int, n: int, stride: int) -> bool:
