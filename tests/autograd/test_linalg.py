@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml import DerivativeError
 
 RNG = np.random.default_rng(0)
 A, B, TALL = RNG.normal(size=(4, 4)), RNG.normal(size=(4, 2)), RNG.normal(size=(5, 3))
@@ -148,6 +147,29 @@ def test_convention() -> None:
     np.testing.assert_allclose(jitml.grad(lambda z: (z * z).sum(), holomorphic=True)(z), 2 * z)
 
 
-def test_no_derivative_is_said() -> None:
-    with pytest.raises(DerivativeError, match="full singular vectors"):
-        jitml.grad(lambda a: weighed(np.linalg.svd(a)[0]))(TALL)
+@pytest.mark.parametrize("turned", [False, True], ids=["tall", "wide"])
+@pytest.mark.parametrize("imaginary", [0, 0.3j], ids=["real", "complex"])
+def test_whole_bases(turned: bool, imaginary: complex) -> None:
+    """What the columns span that make a basis whole, and all that does not ask for them."""
+
+    def of_svd(a: Any) -> Any:
+        u, s, vh = np.linalg.svd(a.T if turned else a)
+        rest = u[:, 3:] if not turned else np.conj(vh[3:].T)
+        return weighed(rest @ np.conj(rest.T)) + weighed(s) + weighed(phased(u[:, :3]))
+
+    def of_qr(a: Any) -> Any:
+        q, r = np.linalg.qr(a.T if turned else a, mode="complete")
+        return weighed(q[:, 3:] @ np.conj(q[:, 3:].T)) + weighed(r) + weighed(q[:, :3])
+
+    tall = TALL * (1 + imaginary) + imaginary * TALL[::-1]
+    check(of_svd, tall)
+    check(of_qr, tall)
+
+
+def test_hermitian_singular_values() -> None:
+    def f(a: Any) -> Any:
+        u, s, vh = np.linalg.svd(hermitian(a), hermitian=True)
+        return weighed(np.linalg.pinv(hermitian(a), hermitian=True)) + weighed((u * s**2) @ vh) + weighed(s)
+
+    check(f, A)
+    check(f, A + 0.3j * A[::-1])

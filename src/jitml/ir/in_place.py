@@ -72,6 +72,10 @@ class _Analysis:
                 self.memory[node.output] = self.memory[node.inputs[0]]
             elif self.makes_new(node):
                 self.own(node.outputs)
+            elif node.op is ops.broadcast:
+                self.memory[node.output] = self.reach(node.inputs) | {
+                    node.output
+                }  # not to be written to: its elements are shared
             else:
                 self.memory |= dict.fromkeys(node.outputs, self.reach(node.inputs))
         outputs = self.graph.outputs

@@ -164,11 +164,24 @@ def eigvals(a: Any) -> TracedArray:
 @implements(np.linalg.svd)
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     if hermitian:
-        not_compiled("linalg.svd", "with hermitian=True", "np.linalg.eigh is what it comes to.")
+        return _hermitian_svd(a) if compute_uv else _hermitian_svdvals(a)
     x = matrix_of(a)
     if not compute_uv:
         return fresh(ops.svdvals(x))
     return _result_type("svd")(*map(fresh, ops.svd(x, full=bool(full_matrices))))
+
+
+def _hermitian_svd(a: Any) -> Any:
+    """From the eigenvalues by size; their signs go to the right vectors."""
+    w, v = eigh(a)
+    order = call(np.flip, call(np.argsort, call(np.abs, w)), -1)
+    w = call(np.take_along_axis, w, order, -1)
+    v = call(np.take_along_axis, v, order[..., None, :], -1)
+    return _result_type("svd")(v, call(np.abs, w), fresh(_adjoint(read(v * call(np.sign, w)[..., None, :]))))
+
+
+def _hermitian_svdvals(a: Any) -> Any:
+    return call(np.flip, call(np.sort, call(np.abs, eigvalsh(a))), -1)
 
 
 @implements(np.linalg.svdvals)
@@ -204,16 +217,14 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 @implements(np.linalg.pinv)
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> TracedArray:
     """By the singular values above a cutoff."""
-    if hermitian:
-        not_compiled("linalg.pinv", "with hermitian=True")
     x = matrix_of(a)
     if rcond is None:
         rcond = 1e-15 if rtol is np._NoValue else rtol
     if rcond is None:
         rcond = _epsilon(x.dtype) * max(x.shape[-2:])
-    if isinstance(rcond, (int, float)) and not is_traced(rcond):
+    if isinstance(rcond, (int, float)) and not is_traced(rcond) and not hermitian:
         return fresh(ops.pinv(x, rcond=float(rcond)))
-    u, s, vt = ops.svd(conjugate(x), full=False)
+    u, s, vt = map(read, svd(fresh(conjugate(x)), full_matrices=False, hermitian=hermitian))
     largest = ops.reduce_max(s, axes=(s.ndim - 1,))
     cutoff = broadcast_value(value_of(rcond, s.dtype), largest.shape) * largest
     kept = ops.gt(s, ops.broadcast(cutoff, shape=s.shape, axes=tuple(range(s.ndim - 1))))

@@ -34,7 +34,11 @@ def table() -> str:
         functions = [f for f in functions if getattr(f, "__name__", "") != "outer" or not hasattr(f, "__self__")]
         if functions:
             lines.append(f"| {_title(topic)} | {_listed(functions)} |")
-    lines += ["", "Every supported ufunc of two operands has `.outer` too; `x[i]` and `x[i] = v` are in *indexing*."]
+    lines += [
+        "",
+        "Every supported ufunc of two operands has `.outer` too, and of floats `.reduce`, `.accumulate`, `.reduceat` and `.at`.",
+    ]
+    lines += ["`x[i]` and `x[i] = v` are in *indexing*."]
     lines += ["", "## Not compiled, and why", "", "| function | why |", "| --- | --- |"]
     refused = {f: i.because for f, i in FUNCTIONS.items() if hasattr(i, "because")}
     lines += [f"| `{name}` | {why} |" for name, why in sorted((full_name(f), why) for f, why in refused.items())]

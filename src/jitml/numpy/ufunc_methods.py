@@ -1,4 +1,4 @@
-"""The methods of ufuncs: `reduce`, `accumulate`, `outer` and `at`, for the ufuncs whose meaning there is an op."""
+"""The methods of ufuncs: `reduce`, `accumulate`, `outer`, `at`, by ops where there are any, else as loops (`ufunc_folds.py`)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.op import Op
-from jitml.ir.types import is_integer, normalize_axis
+from jitml.ir.types import is_complex, is_integer, normalize_axis
 from jitml.numpy.indexing import fit, locate, value_for
 from jitml.numpy.layouts import keeps_order
 from jitml.numpy.loops import LOOPS
-from jitml.numpy.operands import as_array, as_int, astype, kind_of, not_compiled, value_of
+from jitml.numpy.operands import as_array, as_int, astype, kind_of, value_of
 from jitml.numpy.reductions import accumulator, all_of, any_of, finish, maximum_of, minimum_of, product_of, sum_of
 from jitml.numpy.reshaping import reshaped
+from jitml.numpy.ufunc_folds import folds, one_by_one
 from jitml.numpy.ufuncs import call_ufunc
-from jitml.trace import regions
-from jitml.trace.registry import call, implements
+from jitml.trace.registry import FUNCTIONS, implements
 from jitml.trace.tracers import TracedArray, assign, fresh, read
 
 
@@ -73,17 +73,12 @@ def _outer(ufunc: np.ufunc, a: Any, b: Any, /, **options: Any) -> Any:
     return call_ufunc(ufunc, reshaped(x, (*x.sizes, *(1,) * y.ndim)), y, **options)
 
 
-for _ufunc in LOOPS:
-    if _ufunc.nin == 2:
-        implements(_ufunc.outer)(partial(_outer, _ufunc))
-
-
 def _at(combine: str) -> Callable[..., None]:
     """`ufunc.at`: combined in index order, so that repeated places count every time."""
 
     def at(a: TracedArray, indices: Any, b: Any, /) -> None:
         if not _stays_in(a, b, combine):
-            return _one_by_one(getattr(np, _UFUNCS[combine]), a, indices, b)
+            return one_by_one(getattr(np, _UFUNCS[combine]), a, indices, b)
         found = locate(a, indices)
         new = fit(value_for(b, a), found.shape)
         base = read(found.base)
@@ -100,32 +95,13 @@ _UFUNCS = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
 
 
 def _stays_in(a: TracedArray, b: Any, combine: str) -> bool:
-    """Whether combining in a's dtype gives what NumPy's loop, perhaps of a wider one, gives."""
+    """Whether combining in a's dtype, all at once, gives what NumPy's loop gives."""
+    if combine == "mul" and is_complex(a.dtype):
+        return False
     kind = kind_of(b)
     wide = kind if isinstance(kind, np.dtype) else np.dtype(kind)
     wraps = combine in ("add", "mul") and is_integer(wide) and is_integer(a.dtype)
     return bool(wraps or np.can_cast(wide, a.dtype, "same_kind") or (isinstance(kind, type) and wide.kind in "bi"))
-
-
-def _one_by_one(ufunc: np.ufunc, a: TracedArray, indices: Any, b: Any) -> None:
-    """`ufunc.at` in a wider dtype than a's, to which NumPy casts each result at once."""
-    at, new = as_array(indices), as_array(b)
-    if isinstance(indices, tuple) or not is_integer(at.dtype) or a.ndim != 1:
-        not_compiled(f"{ufunc.__name__}.at", f"of {new.dtype} into {a.dtype}", "Convert one of them with .astype(...) first.")
-    values = call(np.ravel, call(np.broadcast_to, new, at.shape))
-    places = call(np.ravel, at)
-    driver, steps = regions.rows(call(range, places.shape[0]), regions.here())
-    if driver is not None:
-        driver.enter((), {})
-        steps = driver
-    for k in steps:
-        if driver is not None:
-            driver.load()
-        a[places[k]] = ufunc(a[places[k]], values[k])
-        if driver is not None:
-            driver.step({})
-    if driver is not None:
-        driver.result()
 
 
 implements(np.add.at)(_at("add"))
@@ -139,4 +115,13 @@ def subtract_at(a: TracedArray, indices: Any, b: Any, /) -> None:
     if _stays_in(a, b, "add"):
         _at("add")(a, indices, fresh(ops.neg(value_for(b, a))))
     else:
-        _one_by_one(np.subtract, a, indices, b)
+        one_by_one(np.subtract, a, indices, b)
+
+
+for _ufunc in LOOPS:
+    if _ufunc.nin == 2:
+        implements(_ufunc.outer)(partial(_outer, _ufunc))
+    if _ufunc.nin == 2 and _ufunc.nout == 1:
+        for _method, _fold in folds(_ufunc).items():
+            if _method not in FUNCTIONS:
+                implements(_method)(_fold)

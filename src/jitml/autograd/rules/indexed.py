@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from jitml.autograd.jvp import Tangent, jvp, zeros_like
 from jitml.autograd.transpose import Cotangent, Linear, Operand, Part, transpose, zeros
-from jitml.errors import DerivativeError
 from jitml.ir import ops
-from jitml.ir.graph import Value
+from jitml.ir.graph import GraphBuilder, Value
+from jitml.ir.op import recording
 from jitml.ir.types import I64, Aval
 
 
@@ -31,10 +31,7 @@ def scatter_jvp(out: Value, primals: Sequence[Value], tangents: Sequence[Tangent
     if combine in ("add", "set"):
         return ops.scatter(dx, dv, *indices, axis=axis, combine=combine)
     if combine == "mul":
-        raise DerivativeError(
-            "np.multiply.at has no derivative in jitml",
-            remedy="Sum logarithms with np.add.at, or write the product with arrays of one factor per place.",
-        )
+        return _product_moved(x, v, dx, dv, indices, axis)
     # min and max: all that equal the result share its tangent equally.
     one, nothing = ops.full(value=1.0, shape=out.shape, dtype=out.dtype), zeros_like(out)
     one_v, nothing_v = ops.full(value=1.0, shape=v.shape, dtype=v.dtype), zeros_like(v)
@@ -45,6 +42,27 @@ def scatter_jvp(out: Value, primals: Sequence[Value], tangents: Sequence[Tangent
         return ops.scatter(*chosen, *indices, axis=axis, combine="add")
 
     return ops.div(collected(dx, dv), collected(one, one_v))
+
+
+def _product_moved(x: Value, v: Value, dx: Value, dv: Value, indices: Sequence[Value], axis: int) -> Value:
+    """The change of x multiplied by each factor in turn: right where some of them are zero, too."""
+    b, count = GraphBuilder(), indices[0].size
+    lines = (*x.shape[:axis], count, *x.shape[axis + len(indices) :])
+    factors = [ops.reshape(u, shape=lines) for u in (v, dv)]
+    places = [ops.reshape(place, shape=(count,)) for place in indices]
+    step, total, moved, by, d_by, *at = (
+        b.add_input(aval) for aval in (Aval((), I64), *(u.aval for u in (x, dx, *factors, *places)))
+    )
+    with recording(b):
+        here = [ops.gather(place, step, axis=0) for place in at]
+        factor, d_factor = (ops.gather(u, step, axis=axis) for u in (by, d_by))
+        before, d_before = (ops.gather(u, *here, axis=axis) for u in (total, moved))
+        after = ops.scatter(total, before * factor, *here, axis=axis, combine="set")
+        d_after = ops.scatter(moved, d_before * factor + before * d_factor, *here, axis=axis, combine="set")
+    trips = ops.full(value=count, shape=(), dtype=I64)
+    _, result = ops.loop(trips, x, dx, *factors, *places, body=b.build([after, d_after]), carried=2)
+    changed: Value = result
+    return changed
 
 
 @transpose.rule(ops.scatter)

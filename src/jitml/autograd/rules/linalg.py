@@ -1,8 +1,9 @@
 """Derivatives of factorizations, on the last two axes of stacks of matrices.
 
 Of a Hermitian matrix only the half that is read counts. Eigenvectors and singular vectors keep their phase to first order; where
-two eigenvalues or singular values are equal, those of vectors are not finite. `lstsq` and `pinv` follow Golub and Pereyra (1973),
-for matrices whose rank does not change. Sources: Giles, "An extended collection of matrix derivative results" (2008).
+two eigenvalues or singular values are equal, those of vectors are not finite. The columns that make a basis of `svd` or `qr`
+whole stand for the space they span, and turn no further than it does. `lstsq` and `pinv` follow Golub and Pereyra (1973), for
+matrices whose rank does not change. Sources: Giles, "An extended collection of matrix derivative results" (2008).
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any
 
 from jitml.autograd.jvp import Tangent, jvp, jvp_of_many, zeros_like
 from jitml.autograd.transpose import Cotangent, Linear, Operand, transpose
-from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import I64, DType, is_complex
@@ -193,13 +193,9 @@ def eig_jvp(node: Node, tangents: Tangents) -> Results:
 def svd_jvp(node: Node, tangents: Tangents) -> Results:
     (a,), (da,) = node.inputs, tangents
     rows, columns = a.shape[-2:]
-    if node.params["full"] and rows != columns:
-        raise DerivativeError(
-            "the full singular vectors of a matrix that is not square have no derivative",
-            source=node.source,
-            remedy="np.linalg.svd(a, full_matrices=False) has.",
-        )
-    u, s, vh = ops.svd(a, **node.params)
+    results = ops.svd(a, **node.params)
+    s, k = results[1], min(rows, columns)
+    u, vh = _columns(results[0], k), adjoint(_columns(adjoint(results[2]), k))
     assert da is not None
     inner = matmul(adjoint(u), da, adjoint(vh))
     left, right = inner * as_columns(s, inner), inner * as_rows(s, inner)
@@ -212,7 +208,18 @@ def svd_jvp(node: Node, tangents: Tangents) -> Results:
         du = du + _outside(u, matmul(da, adjoint(vh))) / as_columns(s, u)
     if columns > rows:
         dv = dv + _outside(adjoint(vh), matmul(adjoint(da), u)) / as_columns(s, dv)
-    return (u, s, vh), (du, real(diagonal(inner)), adjoint(dv))
+    du, dv = _completed(du, u, results[0]), _completed(dv, adjoint(vh), adjoint(results[2]))
+    return results, (du, real(diagonal(inner)), adjoint(dv))
+
+
+def _completed(dq: Value, q: Value, whole: Value) -> Value:
+    """The change of a whole basis whose first columns q change by dq: the others follow no further than they must."""
+    k, n = q.shape[-1], whole.shape[-1]
+    if k == n:
+        return dq
+    rest: Value = ops.slice(whole, start=(0,) * (whole.ndim - 1) + (k,), stop=whole.shape, step=(1,) * whole.ndim)
+    moved: Value = ops.concat(dq, -matmul(q, matmul(adjoint(dq), rest)), axis=whole.ndim - 1)
+    return moved
 
 
 def _outside(q: Value, x: Value) -> Value:
@@ -232,14 +239,11 @@ def svdvals_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tan
 def qr_jvp(node: Node, tangents: Tangents) -> Results:
     (a,), (da,) = node.inputs, tangents
     rows, columns = a.shape[-2:]
-    if node.params["complete"] and rows > columns:
-        raise DerivativeError(
-            "the complete q of a tall matrix has no derivative", source=node.source, remedy="np.linalg.qr(a) has."
-        )
-    q, r = ops.qr(a, **node.params)
-    assert da is not None
     k = min(rows, columns)
-    first, dfirst = _columns(r, k), _columns(da, k)
+    whole, r = ops.qr(a, **node.params)
+    q, upper = _columns(whole, k), adjoint(_columns(adjoint(r), k))
+    assert da is not None
+    first, dfirst = _columns(upper, k), _columns(da, k)
     moved = transposed(ops.solve_again(transposed(first), transposed(dfirst)))
     inner = matmul(adjoint(q), moved)
     below = only(inner, ops.gt)
@@ -247,7 +251,12 @@ def qr_jvp(node: Node, tangents: Tangents) -> Results:
     if is_complex(a.dtype):
         turn = turn + only(inner - astype(ops.real(inner), inner.dtype), ops.eq)
     dq = matmul(q, turn - inner) + moved
-    return (q, r), (dq, matmul(adjoint(dq), a) + matmul(adjoint(q), da) if columns > rows else matmul(inner - turn, r))
+    dr = matmul(adjoint(dq), a) + matmul(adjoint(q), da) if columns > rows else matmul(inner - turn, upper)
+    if r.shape[-2] > k:
+        zero = ops.full(value=0.0, shape=(), dtype=dr.dtype)
+        none, high = (0,) * r.ndim, (*(0,) * (r.ndim - 2), r.shape[-2] - k, 0)
+        dr = ops.pad(dr, zero, low=none, high=high, interior=none)
+    return (whole, r), (_completed(dq, q, whole), dr)
 
 
 def _columns(x: Value, k: int) -> Value:

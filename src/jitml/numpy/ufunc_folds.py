@@ -1,0 +1,110 @@
+"""The methods of ufuncs that no op stands for, element after element: `np.logaddexp.reduce`, `np.divide.at`.
+
+They are loops, as they are in NumPy, which goes through an array in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.types import is_inexact, is_integer, normalize_axis
+from jitml.numpy.operands import as_array, as_int, astype, full, kind_of, not_compiled, reshape_value
+from jitml.numpy.reductions import finish, is_given
+from jitml.trace import regions
+from jitml.trace.registry import call
+from jitml.trace.tracers import TracedArray, fresh, read
+
+
+def each(count: Any) -> Iterator[Any]:
+    """The numbers 0, 1, ... as a `for` of the program would give them: one loop, if there are many."""
+    driver, steps = regions.rows(call(range, count), regions.here())
+    if driver is None:
+        yield from steps
+        return
+    driver.enter((), {})
+    for k in driver:
+        driver.load()
+        yield k
+        driver.step({})
+    driver.result()
+
+
+def one_by_one(ufunc: np.ufunc, a: TracedArray, indices: Any, b: Any = None, /) -> None:
+    """`ufunc.at` for any dtypes: each result is cast to a's before the next is made."""
+    at, new = as_array(indices), as_array(b)
+    if isinstance(indices, tuple) or not is_integer(at.dtype):
+        not_compiled(f"{ufunc.__name__}.at", f"of {new.dtype} into {a.dtype}", "Use one array of integers as the index.")
+    shape = (*at.sizes, *a.sizes[1:])
+    values = call(np.broadcast_to, new, shape).reshape((-1, *a.sizes[1:]))
+    places = call(np.ravel, at)
+    for k in each(places.shape[0]):
+        a[places[k]] = ufunc(a[places[k]], values[k])
+
+
+def _moved(ufunc: np.ufunc, method: str, array: Any, axis: Any, dtype: Any) -> tuple[TracedArray, int]:
+    """The array with the axis in front and in the dtype that the ufunc takes and gives."""
+    x = as_array(array)
+    if (axis is None or isinstance(axis, tuple)) and x.ndim != 1:
+        not_compiled(f"{ufunc.__name__}.{method}", "over several axes", "Do one axis after the other.")
+    along = normalize_axis(0 if axis is None or isinstance(axis, tuple) else as_int(axis), x.ndim)
+    kind = kind_of(x) if dtype is None else np.dtype(dtype)
+    first, second, result = ufunc.resolve_dtypes((kind, kind, None))
+    if not first == second == result or not is_inexact(result):
+        not_compiled(f"{ufunc.__name__}.{method}", f"of {x.dtype}", "Convert to float first.")
+    return call(np.moveaxis, fresh(astype(read(x), result)), along, 0), along
+
+
+def _reduce(
+    ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+    where: Any = True,
+) -> Any:  # fmt: skip
+    if where is not True:
+        not_compiled(f"{ufunc.__name__}.reduce", "with where=", "Take the elements out before.")
+    x, along = _moved(ufunc, "reduce", array, axis, dtype)
+    first = 0
+    if is_given(initial) or ufunc.identity is not None:
+        total = fresh(full(x.sizes[1:], initial if is_given(initial) else ufunc.identity, x.dtype))
+    else:
+        total, first = fresh(read(x[0])), 1
+    for k in each(x.shape[0] - first):
+        total[...] = ufunc(total, x[k + first])
+    return finish(read(total), (along,) if keepdims else None, out, x.ndim)
+
+
+def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    x, along = _moved(ufunc, "accumulate", array, axis, dtype)
+    total = fresh(read(x))
+    for k in each(x.shape[0] - 1):
+        total[k + 1] = ufunc(total[k], x[k + 1])
+    return finish(read(call(np.moveaxis, total, 0, along)), None, out, x.ndim)
+
+
+def _reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    """Of places that are known: each result is the reduction of a slice."""
+    x = as_array(array)
+    along = normalize_axis(as_int(axis), x.ndim)
+    x = call(np.moveaxis, x, along, 0)
+    if not isinstance(indices, (list, tuple)):
+        not_compiled(f"{ufunc.__name__}.reduceat", "with an array of indices", "Give them as a list of Python integers.")
+    starts = [as_int(n) for n in indices]
+    parts = []
+    for start, stop in zip(starts, [*starts[1:], None]):
+        part = x[start:stop] if stop is None or start < stop else x[start : start + 1]
+        value = read(call(ufunc.reduce, part, axis=0, dtype=dtype))
+        parts.append(reshape_value(value, (1, *value.shape)))
+    return finish(read(call(np.moveaxis, fresh(ops.concat(*parts, axis=0)), 0, along)), None, out, x.ndim)
+
+
+def folds(ufunc: np.ufunc) -> dict[Callable[..., Any], Callable[..., Any]]:
+    """The methods of a ufunc of two operands, as loops."""
+    return {
+        ufunc.reduce: partial(_reduce, ufunc),
+        ufunc.accumulate: partial(_accumulate, ufunc),
+        ufunc.reduceat: partial(_reduceat, ufunc),
+        ufunc.at: partial(one_by_one, ufunc),
+    }

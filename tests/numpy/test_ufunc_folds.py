@@ -1,0 +1,55 @@
+"""Methods of ufuncs that no op stands for: loops that give NumPy's own numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from against_numpy import agree, run_traced
+
+X = np.random.default_rng(0).uniform(0.5, 2, (3, 4))
+
+
+def changed(ufunc: np.ufunc, at: Any) -> Callable[[Any, Any], Any]:
+    def program(x: Any, b: Any) -> Any:
+        y = x * 1
+        ufunc.at(y, at, b)
+        return y
+
+    return program
+
+
+CASES: dict[str, Callable[[Any], Any]] = {
+    "subtract": lambda x: np.subtract.reduce(x, axis=1),
+    "divide": np.divide.reduce,
+    "power": lambda x: np.power.accumulate(x, axis=1),
+    "logaddexp": lambda x: np.logaddexp.reduce(x, axis=-1, keepdims=True),
+    "an identity": lambda x: np.hypot.reduce(-x[0, :1]),
+    "a start": lambda x: np.logaddexp.reduce(x, initial=1.0),
+    "arctan2": lambda x: np.arctan2.accumulate(x[0]),
+    "reduceat": lambda x: np.add.reduceat(x[0], [0, 2, 1]) + np.multiply.reduceat(x, [1, 0, 2], axis=0)[0, 0],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_folds(name: str, dtype: Any) -> None:
+    agree(CASES[name], X.astype(dtype))
+
+
+@pytest.mark.parametrize("ufunc", [np.divide, np.multiply, np.power, np.logaddexp, np.subtract])
+def test_at(ufunc: np.ufunc) -> None:
+    agree(changed(ufunc, np.array([0, 2, 2])), X, X[:3] + 1)
+    agree(changed(ufunc, np.array([3, -1])), X[0], 0.5)
+
+
+def test_products_of_complex_numbers() -> None:
+    agree(changed(np.multiply, np.array([1, 1, 0])), X[0] * 1j, X[1, :3] + 1j)
+
+
+def test_nothing_to_reduce() -> None:
+    with pytest.raises((ValueError, IndexError)):
+        run_traced(lambda x: np.subtract.reduce(x[:, :0], axis=1), X)
