@@ -23,6 +23,7 @@ from jitml.numpy import (
     fourier,
     index_tricks,
     indexing,
+    iterators,
     joining,
     mathematics,
     matrices,
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
 
 TOPICS = (
     ufuncs, ufunc_methods, complexes, reductions, statistics, products, matrices, factorizations, einstein, creation,
-    index_tricks, indexing, flat, arrays, selection, finding, sets, reshaping, joining, padding, sorting, rounding, calculus,
-    fourier, special, python, mathematics,
+    index_tricks, indexing, flat, iterators, arrays, selection, finding, sets, reshaping, joining, padding, sorting, rounding,
+    calculus, fourier, special, python, mathematics,
 )  # fmt: skip
 
 

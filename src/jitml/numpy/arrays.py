@@ -6,14 +6,18 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import optree
 
 from jitml.ir import ops
+from jitml.ir.types import BOOL, F64, I64, Aval
 from jitml.numpy.flat import TracedFlat, repeated
 from jitml.numpy.operands import astype as converted
 from jitml.numpy.operands import not_compiled, reshape_value
 from jitml.numpy.reshaping import complete_shape, reshaped, same
 from jitml.trace.context import active_trace, unsupported
+from jitml.trace.names import Kind
 from jitml.trace.registry import call, implements
+from jitml.trace.stacks import Stack
 from jitml.trace.standins import Traced
 from jitml.trace.storage import Storage, is_contiguous
 from jitml.trace.tracers import TracedArray, assign, constant, fresh, is_fortran, laid_out, read, scalar
@@ -35,6 +39,18 @@ def view(x: Any, dtype: Any = None, type: Any = None) -> Any:
 def copy(x: TracedArray, order: str = "C") -> TracedArray:
     """x.copy(): by rows, unlike np.copy."""
     return laid_out(read(x), x, order)
+
+
+@implements(np.ndarray.tolist)
+def tolist(x: TracedArray) -> Any:
+    """A list of Python's numbers that is too long to be known one by one; of those in one dimension."""
+    wide = {"b": BOOL, "f": F64, "i": I64, "u": I64}.get(x.dtype.kind)
+    if x.ndim != 1 or wide is None or x.dtype == np.uint64:
+        unsupported(f".tolist() makes a Python number of every element ({x.aval})", "Work on the array itself.")
+    numbers = fresh(converted(read(x), wide))
+    stack = Stack((), optree.treespec_leaf(), [Kind("number", Aval((), wide))], [numbers])
+    active_trace().root.own[id(stack)] = stack
+    return stack
 
 
 @implements(np.ndarray.astype)

@@ -131,6 +131,15 @@ def array(
     return result if result.ndim >= ndmin else reshaped(result, (1,) * (ndmin - result.ndim) + result.sizes)
 
 
+@implements(np.fromiter)
+def fromiter(iter: Any, dtype: Any, count: Any = -1, *, like: Any = None) -> TracedArray:
+    """The items of a list, or of a generator that ends."""
+    items = array(iter if isinstance(iter, list) else list(iter), dtype)
+    if as_int(count) > items.aval.size:
+        raise ValueError(f"iterator too short: Expected {count} but iterator had only {items.size} items.")
+    return items if as_int(count) < 0 else array(items[: as_int(count)])
+
+
 @implements(np.asarray, np.asanyarray)
 def asarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: bool | None = None, like: Any = None

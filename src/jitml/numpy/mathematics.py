@@ -19,9 +19,11 @@ from jitml.ir.op import Op
 from jitml.ir.types import F64
 from jitml.numpy.python import number_of, whole
 from jitml.trace.context import active_trace
+from jitml.trace.hostcalls import record
 from jitml.trace.numbers import TracedNumber, combine
-from jitml.trace.registry import call, implements
+from jitml.trace.registry import call, full_name, implements
 from jitml.trace.tracers import is_traced, read
+from jitml.trace.tree import flatten
 
 _SAME: dict[Callable[..., Any], np.ufunc] = {
     math.sqrt: np.sqrt, math.exp: np.exp, math.expm1: np.expm1, math.log2: np.log2, math.log10: np.log10, math.log1p: np.log1p,
@@ -34,6 +36,10 @@ _SAME: dict[Callable[..., Any], np.ufunc] = {
 _WHOLE: dict[Callable[..., Any], Op] = {
     math.floor: ops.floor, math.ceil: ops.ceil, math.trunc: ops.trunc, builtins.round: ops.rint,
 }  # fmt: skip
+_OTHERS = (
+    "cbrt", "comb", "dist", "erf", "erfc", "exp2", "factorial", "frexp", "fsum", "gamma", "gcd", "isclose", "isqrt", "lcm",
+    "ldexp", "lgamma", "modf", "nextafter", "perm", "prod", "remainder", "ulp",
+)  # fmt: skip
 
 
 def _is_unknown(x: Any) -> bool:
@@ -52,6 +58,8 @@ def _same(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _whole(function: Callable[..., Any], x: Any, *digits: Any) -> Any:
+    if digits and type(x) is TracedNumber and x.slot is None:  # decimal places, by Python's own exact rounding
+        return _on_host(round, x, *digits)
     if digits or not _is_unknown(x):
         return function(x, *digits)
     if function is math.trunc and type(x) is not TracedNumber and x.dtype != F64:
@@ -61,7 +69,17 @@ def _whole(function: Callable[..., Any], x: Any, *digits: Any) -> Any:
     return TracedNumber.of_value(active_trace(), whole(_WHOLE[function](read(number_of(float, x)))))
 
 
+def _on_host(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A function that NumPy has not: Python is called for it where the arguments are not known while tracing."""
+    traced = [x for x in flatten((args, kwargs))[0] if is_traced(x)]
+    if any(type(x) is not TracedNumber or x.slot is None for x in traced):
+        return record(ops.host_call, full_name(function), function, args, kwargs)
+    return combine(function, *args) if any(map(is_traced, args)) and not kwargs else function(*args, **kwargs)
+
+
 for _function in _SAME:
     implements(_function)(functools.partial(_same, _function))
 for _function in _WHOLE:
     implements(_function)(functools.partial(_whole, _function))
+for _name in _OTHERS:
+    implements(getattr(math, _name))(functools.partial(_on_host, getattr(math, _name)))

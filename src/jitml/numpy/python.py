@@ -7,6 +7,7 @@ Python asks the values for their order and their truth, which nobody knows while
 from __future__ import annotations
 
 import builtins
+import collections
 import functools
 import operator
 from collections.abc import Callable, Sequence
@@ -39,14 +40,14 @@ def length(x: Any, /) -> Any:
 
 def _of_stack(function: Callable[..., Any], stack: Stack, *args: Any, **kwargs: Any) -> Any:
     """A function of a list that a loop has filled: of the array of its items, where it does the same to that."""
-    array = stack.numbers() if function is not sum else stack.rows_as_array()
+    array = stack.numbers() if function is not sum or not stack.is_plain else stack.rows_as_array()
     if array is None or args or kwargs:
         return function(list(stack), *args, **kwargs)
     if function is sum and array.sizes and span(array.sizes[0])[0] < 1:  # of no items it is 0, whatever they would have been
         count = value_of_size(array.sizes[0])
         array = fresh(ops.check(read(array), ops.gt(count, 0), error="ValueError", message="a sum of no items"))
     result = call(function, array)
-    is_number = stack.kinds[0].form == "number" and type(result) is TracedScalar
+    is_number = type(result) is TracedScalar and all(kind is not None and kind.form == "number" for kind in stack.all_kinds())
     return TracedNumber.of_value(active_trace(), read(result)) if is_number else result
 
 
@@ -173,6 +174,13 @@ def whole(x: Value) -> Value:
         fits = ops.le(x, 2**63 - 1)
         x = ops.check(x, fits, error="OverflowError", message="Python int too large to convert to C long")
     return x if x.dtype == I64 else ops.convert(x, dtype=I64)
+
+
+@implements(collections.deque)
+def _deque(iterable: Any = (), maxlen: Any = None) -> Any:
+    made = collections.deque(iterable, maxlen if maxlen is None else operator.index(maxlen))
+    active_trace().root.own[id(made)] = made
+    return made
 
 
 def _install() -> None:

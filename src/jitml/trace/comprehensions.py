@@ -87,6 +87,8 @@ class Comprehensions(ast.NodeTransformer):
                     return self._function(name, made, [self.visit(x) for x in more])
                 if name in _OF_A_LIST and not more and _is_plain(made):
                     node.args = [ast.copy_location(ast.ListComp(made.elt, made.generators), made)]
+            case ast.Call(func=ast.Attribute(attr="fromiter"), args=[ast.GeneratorExp() as made, *more]) if _is_plain(made):
+                node.args = [ast.copy_location(ast.ListComp(made.elt, made.generators), made), *more]
         return self.generic_visit(node)
 
     def _function(self, kind: str, node: ast.ListComp | ast.GeneratorExp, start: list[ast.expr]) -> ast.expr:

@@ -75,6 +75,7 @@ class Columns:
     arrays: Sequence[TracedArray]
     rows: Size
     limit: Limit | None  # what the program claims about the number of items, if nothing proves it
+    firsts: Sequence[Any] = ()  # items from before that are rows too, although their own type is another: `[0]`, then floats
     misfits: bool = False  # whether an item is of another kind, and this pass in vain
     pushed: dict[Storage, int] = field(default_factory=dict)  # how often arrays had been written when they were appended
 
@@ -137,6 +138,9 @@ class Growing:
     def finished(self) -> Stack:
         """The list after the loop."""
         stack = self._stack()
+        if firsts := self.columns.firsts:
+            rows = [call(operator.getitem, column, slice(len(firsts), None)) for column in stack.columns]
+            stack = Stack(firsts, stack.spec, stack.kinds, rows)
         active_trace().root.own[id(stack)] = stack
         return stack
 
@@ -146,6 +150,10 @@ class Growing:
 
 def _fits(kind: Kind | None, wanted: Kind) -> bool:
     return kind is not None and (kind == wanted or _joined(kind, wanted) == wanted)
+
+
+def _is_alike(a: Kind | None, b: Kind) -> bool:
+    return a is not None and (a.form, a.aval) == (b.form, b.aval)
 
 
 def _joined(a: Kind, b: Kind) -> Kind | None:
@@ -168,7 +176,8 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
     before = [take_apart(item) for item in probe.before]
     kinds = _common([*items, *before])
     head: Sequence[Any] = ()
-    if kinds is None:
+    are_alike = kinds is not None and all(_is_alike(a, b) for held in before for a, b in zip(held.kinds, kinds))
+    if kinds is None or not (are_alike or probe.is_read):
         head, before, kinds = probe.before, [], _common(items)
     if kinds is None or (head and probe.is_read) or any(kind.aval.syms for kind in kinds):
         return None
@@ -187,7 +196,8 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
     for n, held in enumerate(before):
         for array, leaf, kind in zip(arrays, held.leaves, kinds):
             assign(call(operator.getitem, array, (n, ...)), value_as(leaf, kind))
-    return Columns(head, items[0].spec, kinds, arrays, rows, claim), len(before), rate
+    firsts = () if head or are_alike else probe.before
+    return Columns(head, items[0].spec, kinds, arrays, rows, claim, firsts), len(before), rate
 
 
 def _common(items: Sequence[Held]) -> list[Kind] | None:

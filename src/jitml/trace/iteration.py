@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, limits
 from jitml.ir.types import I64
+from jitml.trace import paths
 from jitml.trace.context import active_trace
 from jitml.trace.numbers import TracedNumber, size_of
 from jitml.trace.registry import call, implements
@@ -38,17 +38,16 @@ class Rows:
         return int(self.trip)
 
     def __iter__(self) -> Iterator[Any]:
-        if isinstance(self.trip, Dim):
-            raise UnsupportedError(
-                f"something iterates {self.trip} times, which only the running program knows, and is no `for` loop",
-                remedy="Write it as a for loop, or as operations on whole arrays.",
-            )
-        return (self.at(position) for position in range(self.trip))
+        trip = self.trip
+        if isinstance(trip, Dim):
+            message = f"something iterates {trip} times, which only the running program knows, and is no `for` loop"
+            trip = paths.number(value_of_size(trip), message, "Write it as a for loop, or as operations on whole arrays.")
+        return (self.at(position) for position in range(trip))
 
 
 def rows_of(iterable: Any) -> Rows | None:
     """The sequence that an iterable is, if its elements can be computed from a position; else None."""
-    if type(iterable) is Rows:
+    if isinstance(iterable, Rows):
         return iterable
     if type(iterable) is range:
         return Rows(len(iterable), lambda position: iterable.start + iterable.step * position)
@@ -63,7 +62,7 @@ def rows_of(iterable: Any) -> Rows | None:
 
 
 def _is_lazy(*xs: Any) -> bool:
-    return any(type(x) in (Rows, Stack, TracedArray) for x in xs) and all(rows_of(x) is not None for x in xs)
+    return any(type(x) in (Stack, TracedArray) or isinstance(x, Rows) for x in xs) and all(rows_of(x) is not None for x in xs)
 
 
 @implements(range)

@@ -176,13 +176,19 @@ def number(value: Value, message: str, remedy: str) -> Any:
     Raises:
         UnknownNumberError: for the first time. Only if nothing else is to be done, the next attempt assumes the number.
     """
-    place = site() if active_trace().root.decisions is not None else None
+    root = active_trace().root
+    if root.decided is not None and value in root.decided.outcomes:
+        return _as_python(value, root.decided.outcomes[value])
+    place = site() if root.decisions is not None else None
     if place is not None and is_decided(place):
-        outcome = decide(value, place)
-        return bool(outcome) if value.dtype == BOOL else outcome
+        return _as_python(value, decide(value, place))
     error = UnknownNumberError(message, remedy=remedy)
     error.place = place if value.dtype.kind in "biu" else None
     refuse(error)
+
+
+def _as_python(value: Value, outcome: int) -> Any:
+    return bool(outcome) if value.dtype == BOOL else outcome
 
 
 def path_of(recording: Any) -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray, assign, read
 
 _GENERATORS = (np.random.Generator, np.random.RandomState)
-_MAKERS = {np.random.default_rng: np.random.Generator, np.random.RandomState: np.random.RandomState}
+_MAKERS: dict[Hashable, type] = {np.random.default_rng: np.random.Generator, np.random.RandomState: np.random.RandomState}
 _OTHER_NAMES = {"ranf": "random_sample", "sample": "random_sample"}  # functions around methods of the global generator
 # What hands out the generator's inside, or new generators.
 _NOT_DRAWS = {"bit_generator", "get_state", "set_state", "spawn", "bytes", "__getstate__", "__setstate__"}
@@ -139,7 +139,7 @@ def from_outside(trace: Trace, generator: Any, slot: Slot) -> TracedGenerator:
 
 def maker(function: Any) -> Callable[..., TracedGenerator] | None:
     """How a generator is made in traced code, if that is what the function does."""
-    kind = _MAKERS.get(function) if isinstance(function, type) or callable(function) else None
+    kind = _MAKERS.get(function) if isinstance(function, Hashable) else None
     if kind is None:
         return None
 

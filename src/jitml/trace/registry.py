@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from types import FunctionType, ModuleType
 from typing import Any, Protocol, TypeVar
 
@@ -40,7 +40,7 @@ def implements(*functions: Callable[..., Any]) -> Callable[[F], F]:
     return register
 
 
-_HOMES: dict[Callable[..., Any], str] = {}  # modules of functions that do not name their own
+_HOMES: dict[Hashable, str] = {}  # modules of functions that do not name their own
 _FIRST: list[Callable[[], object]] = []
 _LOCK = threading.RLock()
 _PENDING: dict[str, Callable[[ModuleType], None]] = {}
@@ -124,7 +124,8 @@ def full_name(function: Any) -> str:
     home = getattr(function, "__objclass__", None)
     if home is not None:
         return f"{home.__name__}.{name}"
-    module = _HOMES.get(function) or getattr(function, "__module__", None) or "numpy"
+    known = _HOMES.get(function) if isinstance(function, Hashable) else None
+    module = known or getattr(function, "__module__", None) or "numpy"
     if module == "builtins":
         return str(name)
     public = [part for part in module.split(".") if not part.startswith("_") and part != "mtrand"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -18,6 +19,7 @@ from jitml.trace.host import Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.random import TracedGenerator
 from jitml.trace.storage import Choice, Step, Storage, invert, memory_order
+from jitml.trace.text import TracedText
 from jitml.trace.tracers import TracedArray, TracedScalar, read
 
 
@@ -152,6 +154,30 @@ def _in_memory_order(value: Value, strides: Sequence[Any]) -> tuple[Value, tuple
         return value, ()
     ordered = ops.transpose(value, perm=axes)
     return ordered, (Step(ops.transpose, {"perm": invert(axes)}, ordered.aval),)
+
+
+def with_plain_keys(x: Any) -> Any:
+    """A result whose dicts have Python's own numbers and texts as keys: what was looked up is known."""
+    if isinstance(x, dict) and type(x).__module__ in ("builtins", "collections"):
+        items = [(_plain_key(key), with_plain_keys(item)) for key, item in x.items()]
+        if all(key is before for (key, _), before in zip(items, x)) and all(a is b for (_, a), b in zip(items, x.values())):
+            return x
+        made = copy.copy(x)
+        made.clear()
+        made.update(items)
+        return made
+    if type(x) in (list, tuple):
+        items = [with_plain_keys(item) for item in x]
+        return x if all(a is b for a, b in zip(items, x)) else type(x)(items)
+    return x
+
+
+def _plain_key(key: Any) -> Any:
+    if type(key) is TracedNumber:
+        return key.known()
+    if type(key) is TracedScalar:
+        return key.dtype.type(int(key))
+    return str(key) if type(key) is TracedText else key
 
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, Enum, range, slice, type(...))

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import optree
 
+from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.trace.context import unsupported
-from jitml.trace.names import Kind, kind_of
+from jitml.trace.names import Kind, join, kind_of, value_as
 from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, fresh, is_traced, read
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
@@ -62,9 +63,22 @@ class Stack(Sequence[Any]):
         return self._row(place) if place < self.rows else self.tail[place - self.rows]
 
     def numbers(self) -> Any:
-        """The items as an array, where they are plain Python numbers or NumPy scalars; None if they are not."""
-        whole = self.whole() if self.is_plain and self.spec.is_leaf() and self.kinds[0].form != "array" else None
-        return None if whole is None else fresh(whole)
+        """The items as an array, where they are plain Python numbers or NumPy scalars; None if they are not.
+
+        Python numbers beside NumPy's are of NumPy's type, as in sums of them.
+        """
+        if not self.spec.is_leaf() or self.kinds[0].form == "array":
+            return None
+        kind, (column,) = self.kinds[0], self.columns
+        if any(other is None or other.form == "array" or join(kind, other) != kind for other in self.all_kinds()):
+            return None
+        ends = [[fresh(ops.reshape(value_as(x, kind), shape=(1,))) for x in items] for items in (self.head, self.tail)]
+        parts = [*ends[0], column, *ends[1]]
+        return call(np.concatenate, parts) if len(parts) > 1 else fresh(read(column))
+
+    def all_kinds(self) -> list[Kind | None]:
+        """Those of the rows, then of the items around them."""
+        return [*self.kinds, *map(kind_of, (*self.head, *self.tail))]
 
     def rows_as_array(self) -> Any:
         """The items as an array, None if they are not of one shape."""

@@ -30,6 +30,16 @@ _INSTEAD_OF_BRANCHES = (
     "np.where(condition, a, b) chooses between values; for max, min, sorted, all, any, and, or: np.maximum, np.minimum, np.sort, "
     "np.all, np.any, np.logical_and, np.logical_or."
 )
+_NOT_NUMBERS = {
+    "tobytes": "makes bytes, which compiled programs do not know",
+    "tofile": "writes a file, once, while the function is traced, and not at every call",
+    "dump": "writes a file, once, while the function is traced, and not at every call",
+    "dumps": "makes bytes, which compiled programs do not know",
+    "data": "is the memory itself, which has no contents while the function is traced",
+    "ctypes": "is the memory itself, which has no address while the function is traced",
+    "__array_interface__": "is the memory itself, which has no address while the function is traced",
+    "base": "is the array whose memory this one shares, which may be another one in compiled code",
+}
 
 
 class Traced:
@@ -133,6 +143,8 @@ class Traced:
         )
 
     def item(self, *index: Any) -> Any:
+        if len(index) == 1 and isinstance(index[0], tuple):
+            (index,) = index
         chosen = self if not index else self[index] if len(index) > 1 or self.ndim == 1 else self.reshape((-1,))[index[0]]
         if chosen.aval.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
@@ -144,7 +156,7 @@ class Traced:
         if known is not None:
             return known.tolist()
         if not self.aval.is_static or self.aval.size > CONFIG.max_unroll:
-            unsupported(f".tolist() makes a Python number of every element ({self.aval})", "Work on the array itself.")
+            return call(np.ndarray.tolist, self)
         return [self[n].tolist() for n in range(self.shape[0])] if self.ndim else self.item()
 
     def _concrete(self, message: str, remedy: str) -> Any:
@@ -176,7 +188,8 @@ class Traced:
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and hasattr(np.ndarray, name):
-            unsupported(f"ndarray.{name} is not supported in jitted code", "Move this part out of the jitted function.")
+            why = _NOT_NUMBERS.get(name, "is not supported in jitted code")
+            unsupported(f"ndarray.{name} {why}", "Move this part out of the jitted function.")
         raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")
 
     def conj(self) -> Any:

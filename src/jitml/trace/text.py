@@ -16,8 +16,8 @@ import optree
 
 from jitml.trace.context import unsupported
 from jitml.trace.registry import implements
-from jitml.trace.tracers import is_traced
-from jitml.trace.tree import NAMESPACE, flatten
+from jitml.trace.tracers import TracedArray, TracedNumber, is_traced
+from jitml.trace.tree import NAMESPACE, flatten, unflatten
 
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {"": lambda x: x, "s": str, "r": repr, "a": ascii}
 
@@ -72,8 +72,21 @@ class TracedText:
             "Such a text can be printed, logged, raised in an exception or returned.",
         )
 
-    __str__ = __len__ = __iter__ = __contains__ = __getitem__ = __mod__ = __mul__ = __bool__ = _refuse
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _refuse
+    __len__ = __iter__ = __contains__ = __getitem__ = __mod__ = __mul__ = __bool__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
+    def __str__(self) -> str:
+        """The text itself, as of a dict's key, for which the integers in it have to be known."""
+        if any(is_traced(x) and (type(x) is TracedArray or x.dtype.kind not in "biu") for x in flatten(self.values)[0]):
+            self._refuse()
+        leaves, spec = flatten(self.values)
+        return str(_join(self.formats, unflatten(spec, [_known(leaf) for leaf in leaves])))
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == (str(other) if isinstance(other, TracedText) else other)
 
     def __format__(self, spec: str) -> str:
         self._refuse()
@@ -82,6 +95,12 @@ class TracedText:
         if hasattr(str, name):
             self._refuse()
         raise AttributeError(f"'str' object has no attribute '{name}'")
+
+
+def _known(x: Any) -> Any:
+    if type(x) is TracedNumber:
+        return x.known()
+    return x.dtype.type(int(x)) if is_traced(x) else x
 
 
 def _join(formats: tuple[str | Format, ...], values: Iterable[Any]) -> Any:

@@ -33,7 +33,7 @@ from jitml.trace.memory import all_disjoint, disjoint, meets_itself
 from jitml.trace.opening import Opened, Seen, seen
 from jitml.trace.paths import Decided, Path, path_of
 from jitml.trace.registry import register_imported
-from jitml.trace.results import Result, describe, place_numbers
+from jitml.trace.results import Result, describe, place_numbers, with_plain_keys
 from jitml.trace.storage import Storage, is_contiguous
 from jitml.trace.tracers import is_traced, lift
 from jitml.trace.tree import flatten, leaf_names, unflatten
@@ -173,7 +173,7 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSpec, result: Any) -> Traced:
-    leaves, out_spec = flatten(result)
+    leaves, out_spec = flatten(with_plain_keys(result))
     leaves = [lift(leaf) if isinstance(leaf, np.ndarray) and not is_traced(leaf) else leaf for leaf in leaves]
     outputs: list[Value] = []
     results = describe(recording, leaves, outputs)
