@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz lint types bench docs clean
+.PHONY: help demo test test-all fuzz lint types bench bench-autodiff docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,12 +46,16 @@ lint: $(VENV)/.dev  ## style, types and import direction
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_architecture.py
 
-bench: $(VENV)/.bench  ## the benchmarks, beside NumPy, Numba and JAX; writes bench/results/
+bench: $(VENV)/.bench  ## the benchmarks, beside NumPy, Numba, JAX and autograd; writes bench/results/
 	$(BIN)/python -m bench.suite
 	$(BIN)/python -m bench.corpus
 	$(BIN)/python -m bench.cold
 	$(BIN)/python -m bench.overhead
 	$(BIN)/python -m bench.bandwidth
+	$(BIN)/python -m bench.derivatives
+
+bench-autodiff: $(VENV)/.bench  ## derivatives alone, beside NumPy by hand, JAX and HIPS autograd
+	$(BIN)/python -m bench.derivatives
 
 docs: $(VENV)/.dev  ## write docs/supported.md from the code
 	$(BIN)/python -m jitml.numpy.supported > docs/supported.md

@@ -1,0 +1,1 @@
+"""The libraries: how each is given a workload."""

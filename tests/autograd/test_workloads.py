@@ -1,0 +1,74 @@
+"""The workloads of the derivative benchmark, at small sizes: jitml, by hand, finite differences and JAX agree."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optree
+import pytest
+
+import jitml
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+from autodiff import WORKLOADS
+from autodiff.columns import ours
+
+AD = ours.Transforms()
+# Differences of fourth order, of functions some of which end an iteration at 1e-11.
+WITHIN = 1e-6
+
+
+def same(result: Any, expected: Any, rtol: float = 1e-10) -> None:
+    for a, b in zip(optree.tree_leaves(result), optree.tree_leaves(expected), strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.dtype == b.dtype == np.float64
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * np.abs(b).max())
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_derivative(name: str) -> None:
+    """Compiled, and run without `jit`."""
+    workload = WORKLOADS[name]
+    derivative = workload.task.of(AD, workload.function)
+    compiled = jitml.jit(derivative)
+    for seed in range(2):
+        args = workload.make_inputs(workload.small, seed)
+        expected = workload.by_hand(*args)
+        assert workload.task.error(AD, workload.function, args, expected) < WITHIN
+        same(compiled(*args), expected)
+        same(derivative(*args), expected)
+
+
+def test_forward_through_a_while() -> None:
+    """The solver's slope along a direction, against differences and against reverse mode."""
+    workload = WORKLOADS["jacobi"]
+    source, conductivity, target = workload.make_inputs(workload.small)
+    directions = np.random.default_rng(3).standard_normal((2, *source.shape))
+
+    def loss(source, conductivity):
+        return workload.function(source, conductivity, target)
+
+    def slope(source, conductivity, a, b):
+        return jitml.jvp(loss, (source, conductivity), (a, b))[1]
+
+    pushed = jitml.jit(slope)(source, conductivity, *directions)
+    a, b = 1e-5 * directions
+    measured = (loss(source + a, conductivity + b) - loss(source - a, conductivity - b)) / 2e-5
+    pulled = sum(np.vdot(g, v) for g, v in zip(jitml.grad(loss, argnums=(0, 1))(source, conductivity), directions))
+    np.testing.assert_allclose([pushed, measured], pulled, rtol=WITHIN)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
+@pytest.mark.parametrize("name", ["gaussian_mixture", "hand", "lstm", "leapfrog", "jacobi"])
+def test_jax_column(name: str) -> None:
+    """Where JAX has the program in its own words, they mean the same."""
+    from autodiff.columns import with_jax
+
+    workload = WORKLOADS[name]
+    args = workload.make_inputs(workload.small)
+    _, derivative = with_jax.jitted(workload)
+    same(derivative(*with_jax.to_device(args)), workload.by_hand(*args), rtol=1e-9)
