@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 .PHONY: help demo test test-all fuzz lint types bench bench-autodiff docs clean
 
 help:  ## this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jitml needs Python 3.11 or newer; try make PYTHON=python3.12")'

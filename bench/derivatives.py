@@ -203,8 +203,8 @@ Seconds are of NumPy's derivative by hand, of `jax.jit` and `jitml.jit` of a der
 where that takes more than two seconds). PyTorch has no column: its package brings gigabytes of CUDA, and is not among the peers
 that `make bench` installs. "Compile" is from function to machine code, tracing included. Peaks are, for NumPy and autograd, what
 Python's allocators saw; for the compilers, what their plans say of intermediate values and results (of a `while`, what it may
-come to: memory is reserved, and touched as it is used). Each derivative was compared with the one by hand (1e-8), and that one, at
-a small size, with finite differences (last column).
+come to: memory is reserved, and touched as it is used). Each derivative was compared with the one by hand (1e-8), and that
+one, at a small size, with finite differences (last column).
 """
 
 
