@@ -120,6 +120,11 @@ FOUND = {
     "a size that cannot be the other one is 1": (["return x[x > 0] + np.ones(5)"], "np.array([3.0, -1, -2])"),
     "a size that is 1 fits what is written": (["y = x * 1", "y &= y[y > -1]", "return y"], "np.array([3])"),
     "rows of sizes from data are as long as each other": (["return np.array([x[x > 0], 2 * x[x > 0]])"], "np.array([3, -1, 2])"),
+    "one element at most is stored as one, not as a vector": (["return x[x != 3][:1] * 2"], "np.full(5, 7.0)"),
+    "branches make complex arrays, each with memory of its own": (
+        ["if x[0] == 1:", "    y = np.sort(x)", "else:", "    y = np.sort(x) + 1", "return y"],
+        "np.ones(5, complex)",
+    ),
     "an array that may be huge does not leave the branch that alone knows its size": (
         ["if x.sum() > 3:", "    v = x[x]", "x[0] = True", "return v"],
         "np.zeros((1 << 24) + 1, bool)",

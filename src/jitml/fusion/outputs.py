@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from jitml.fusion.buffers import Buffers
 from jitml.fusion.loops import Buffer, Expr
 from jitml.fusion.program import Call, parted
+from jitml.fusion.regions import updated_operands
 from jitml.fusion.signature import Signature
 from jitml.fusion.sizes import Shape, Sizes
 from jitml.ir import ops
@@ -57,7 +58,11 @@ class Outputs:
 
 
 def name_outputs(graph: Graph, signature: Signature, buffers: Buffers, stored: Collection[Value]) -> Outputs:
-    """Give each output a buffer of its own: what is an input, a constant or an output already is copied."""
+    """Give each output a buffer of its own: what is an input, a constant or an output already is copied.
+
+    So is what branches make for memory with strides: theirs are those of what they are given.
+    """
+    makers = graph.producers()
     names: list[str] = []
     copies: list[Call] = []
     alias_names: dict[str, str] = {}
@@ -69,7 +74,9 @@ def name_outputs(graph: Graph, signature: Signature, buffers: Buffers, stored: C
         elif signature.is_part(position):
             strides = parted(Buffer("", value.dtype, value.aval.bounds).element_strides)
         name = buffers.names[value]
-        if value not in stored or name in names:
+        maker = makers.get(value)
+        is_branched = maker is not None and maker.op is ops.cond and maker.outputs.index(value) not in updated_operands(maker)
+        if value not in stored or name in names or (is_branched and strides is not None):
             name = f"out{position}"
             copies.append(Call("copy", (buffers.names[value],), (name,), {}))
         buffers.add(name, value.dtype, value.shape, strides)

@@ -78,8 +78,8 @@ class VectorNest(Nest):
                 if stmt.combine is None or combines.setdefault(stmt.cell, stmt.combine) != stmt.combine:
                     return False
                 own = stmt.cell
-            if isinstance(stmt, Store) and not self._is_injective(stmt, loop):
-                return False
+            if isinstance(stmt, Store) and not (_names(*stmt.at) & varying and self._is_injective(stmt, loop)):
+                return False  # one element for all iterations, where there is at most one, is no vector to be written
             for expr in expressions(stmt):
                 if any(isinstance(e, Var) and e.name in shared and e.name != own for e in walk_expression(expr)):
                     return False  # a scan: the running value is read
