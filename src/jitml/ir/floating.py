@@ -72,6 +72,13 @@ def heard_of(node: Node) -> int:
     return raised & ~source.ignored & (~UNDERFLOW | source.demanded)
 
 
+def is_heard(node: Node) -> bool:
+    """Whether somebody may hear of errors of a node, or of those in its bodies; a bad index is one."""
+    if node.bodies:
+        return any(is_heard(inner) for body in node.bodies.values() for inner in body.nodes)
+    return node.op.name in ("gather", "scatter") or bool(heard_of(node))
+
+
 def ignored_by(nodes: Iterable[Node]) -> int:
     """The errors that nobody wants to hear of, wherever in these nodes they come from."""
     ignored = ALL

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import syms_in
+from jitml.ir.floating import is_heard
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.types import BOOL
 from jitml.trace.bodies import Body
@@ -286,7 +287,7 @@ def _region(test: Value, then: Body, orelse: Body, xs: list[Value], ys: list[Val
         results.append(known if known is not None and known is outside[1].get(y) else None)
     wanted = [n for n, result in enumerate(results) if result is None]
     graphs = [Graph(g.inputs, g.nodes, tuple(g.outputs[n] for n in wanted)) for g in graphs]
-    effects = any(node.has_effect for graph in graphs for node in graph.nodes)
+    effects = any(map(_has_effect, graphs))
     if wanted and not effects and all(_is_cheap(graph) for graph in graphs):
         made = _chosen(test, graphs, outer)
     elif wanted or effects:
@@ -296,6 +297,12 @@ def _region(test: Value, then: Body, orelse: Body, xs: list[Value], ys: list[Val
     for n, value in zip(wanted, made):
         results[n] = value
     return [value for value in results if value is not None]
+
+
+def _has_effect(graph: Graph) -> bool:
+    """Whether a branch does more than to make its results: others may hear of errors in what it computes in vain."""
+    needed = set(_needed(graph))
+    return any(node.has_effect or (node not in needed and is_heard(node)) for node in graph.nodes)
 
 
 def _is_cheap(graph: Graph) -> bool:

@@ -331,10 +331,11 @@ class Builder:
         return self.each([x, y, condition], x.dtype, f"select {condition.type} {{2}}, {x.type} {{0}}, {x.type} {{1}}")
 
     def fence(self, x: Operand) -> Operand:
-        """x, out of what LLVM may not make an operation under a mask, which raises nothing in the other lanes."""
-        if x.dtype.kind != "f" or x.lanes == 1 or x.is_constant:
+        """x, out of what LLVM may not make an operation under a mask or in a branch, which raises nothing elsewhere."""
+        if x.dtype.kind != "f" or x.is_constant:
             return x
-        symbol = f"@llvm.arithmetic.fence.v{x.lanes}f{8 * x.dtype.itemsize}"
+        element = f"f{8 * x.dtype.itemsize}"
+        symbol = f"@llvm.arithmetic.fence.{element if x.lanes == 1 else f'v{x.lanes}{element}'}"
         self.module.declare(f"{x.type} {symbol}({x.type})")
         return self.each([x], x.dtype, f"call {x.type} {symbol}({x.type} {{0}})")
 

@@ -43,7 +43,12 @@ def hoist_invariants(graph: Graph, is_worth: Callable[[Node], bool] | None = Non
         for inner in moved:
             results = inner.op(*(outside[v] for v in inner.inputs), **inner.params)
             outside |= zip(inner.outputs, results if isinstance(results, tuple) else (results,), strict=True)
-        return _without(parts, [inner for inner in moved if is_worth(inner)], outside).record()
+        gone = [inner for inner in moved if is_worth(inner)]
+        made = {v for inner in gone for v in inner.outputs}
+        observed = [inner for inner in parts.body.nodes if inner.op is ops.observe and inner.inputs[0] in made]
+        for inner in observed:
+            ops.observe(outside[inner.inputs[0]])
+        return _without(parts, [*gone, *observed], outside).record()
 
     return sweep(graph, visit)
 
@@ -99,12 +104,12 @@ def _is_heavy(node: Node) -> bool:
     return True
 
 
-def _without(parts: Parts, heavy: list[Node], outside: dict[Value, Value]) -> Parts:
-    """The loop with some of the moved nodes taken from its body, which captures what it uses of their results."""
-    body, gone = parts.body, set(heavy)
+def _without(parts: Parts, moved: list[Node], outside: dict[Value, Value]) -> Parts:
+    """The loop with moved nodes taken from its body, which captures what it uses of their results."""
+    body, gone = parts.body, set(moved)
     rest = eliminate_dead(replace(body, nodes=tuple(node for node in body.nodes if node not in gone)))
     used = {v for node in rest.nodes for v in node.inputs} | set(body.outputs)
-    new = [v for node in heavy for v in node.outputs if v in used]
+    new = [v for node in moved for v in node.outputs if v in used]
     unused = [Value(v.aval) for v in new]
     bodies = {name: rebuilt(other, (*other.inputs, *unused), other.outputs) for name, other in parts.bodies.items()}
     bodies["body"] = rebuilt(rest, (*body.inputs, *new), body.outputs)

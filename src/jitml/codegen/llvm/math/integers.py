@@ -8,16 +8,15 @@ from jitml.ir.types import F64, I64
 
 
 def _truncated(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
-    """Quotient and rest towards zero, for any divisor: by 0 both are 0 and the error is raised, by -1 the quotient wraps."""
+    """Quotient and rest towards zero, for any divisor: by 0 both are 0, by -1 the quotient wraps."""
     divisor = constant_value(y)
     if divisor is not None and divisor > 0:
         quotient = b.divide(x, y)
         return quotient, b.sub(x, b.mul(quotient, y))
-    is_zero = b.icmp("eq", y, 0)
+    is_zero = _raise_where_zero(b, y)
     is_minus_one = b.icmp("eq", y, -1) if x.dtype.kind == "i" else None
     safe = y if is_minus_one is None else b.select(is_minus_one, b.const(1, y.dtype), y)
     if not _divides_in_float(x, y):
-        b.raise_errors(divide=is_zero)
         safe = b.select(is_zero, 1, safe)
     quotient = _quotient(b, x, safe)
     rest = b.sub(x, b.mul(quotient, safe))
@@ -26,8 +25,16 @@ def _truncated(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
     return b.select(is_zero, 0, quotient), b.select(is_zero, 0, rest)
 
 
+def _raise_where_zero(b: Builder, y: Operand) -> Operand:
+    """Where a divisor is 0. What a division in float64 raises is not enough: LLVM drops those that it can do without."""
+    is_zero = b.icmp("eq", y, 0)
+    if constant_value(y) in (None, 0):
+        b.raise_errors(divide=is_zero)
+    return is_zero
+
+
 def _divides_in_float(x: Operand, y: Operand) -> bool:
-    """Vectors of up to 32 bits divide in float64: 1/x exceeds its rounding, so that truncation is exact; by 0, with the error."""
+    """Vectors of up to 32 bits divide in float64: 1/x exceeds its rounding, so that truncation is exact."""
     return x.dtype.itemsize < 8 and max(x.lanes, y.lanes) > 1
 
 
@@ -50,8 +57,8 @@ def _floored(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
     in the same way, less a little, so that it is right or one too small.
     """
     x, y = b.operands(x, y)
-    is_zero = b.icmp("eq", y, 0)
-    inverse = b.fdiv(1.0, b.convert(y, F64))  # by 0 this raises the error
+    is_zero = _raise_where_zero(b, y)
+    inverse = b.fdiv(1.0, b.convert(y, F64))
     quotient = b.convert(b.fmul(b.convert(x, F64), inverse), I64)
     rest = b.sub(x, b.mul(quotient, y))
     held = b.floor(b.fma(b.convert(rest, F64), inverse, -(2.0**-30)))
