@@ -213,7 +213,7 @@ def collect_cuts(recorder: Recorder, cuts: dict[str, set[int]], ranges: Ranges) 
         if terms is None or len(terms) > 2:
             return False
         names = [name for name in terms if name]
-        if names and terms[names[0]] != 1:
+        if any(terms[name] != 1 or name not in ranges for name in names):  # a size variable is no loop that could be cut
             return False
         for name in names:
             places = {p - terms[""] for p in (low, high) if 0 < p - terms[""] < ranges[name][1]}

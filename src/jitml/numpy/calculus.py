@@ -29,6 +29,7 @@ from jitml.numpy.operands import (
     result_of,
     spread_size,
     value_of,
+    with_axis,
 )
 from jitml.numpy.reductions import finish, is_given, reduce_values
 from jitml.numpy.reshaping import moveaxis
@@ -209,7 +210,7 @@ def _item(x: Value, at: Size) -> Value:
 
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: str = "full") -> TracedArray:
-    x, kernel = value_of(a), value_of(v)
+    x, kernel = with_axis(value_of(a), 0), with_axis(value_of(v), 0)
     x, kernel = nonempty(x, (0,), "a cannot be empty"), nonempty(kernel, (0,), "v cannot be empty")
     if isinstance(kernel.size, Dim) or (not isinstance(x.size, Dim) and kernel.size > x.size):
         x, kernel = kernel, x

@@ -74,7 +74,8 @@ def einsum(*operands: Any, out: Any = None, dtype: Any = None, optimize: Any = F
     values = [astype(value_of(x), target) for x in operands[1:]]
     labels, result = parse_subscripts(operands[0], [v.ndim for v in values])
     sizes = _sizes(labels, values)
-    if out is None and dtype is None and len(values) == 1 and type(operands[1]) is TracedArray and set(result) == set(labels[0]):
+    is_plain = out is None and dtype is None and len(values) == 1 and type(operands[1]) is TracedArray
+    if is_plain and result and set(result) == set(labels[0]):
         return _view(operands[1], labels[0], result)
     terms = [_distinct(Term(_without_ones(v, ls, sizes), _kept(ls, v, sizes))) for v, ls in zip(values, labels)]
     while len(terms) > 1:

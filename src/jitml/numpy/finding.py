@@ -12,7 +12,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import I64, normalize_axis
 from jitml.numpy.loops import truth
 from jitml.numpy.masks import flat, true_count, true_places
-from jitml.numpy.operands import as_int, constant, reshape_value, value_of
+from jitml.numpy.operands import as_int, constant, reshape_value, value_of, with_axis
 from jitml.numpy.reductions import finish
 from jitml.trace.broadcasting import require_sizes
 from jitml.trace.known import constant_of
@@ -49,9 +49,15 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
         raise ValueError("condition must be a 1-d array")
     if axis is None:
         x, axis = flat(x), 0
+    x = with_axis(x, axis)
     along = normalize_axis(as_int(axis), x.ndim)
     x, mask = _of_one_length(x, mask, along)
     return finish(compressed(x, mask, along), None, out, x.ndim)
+
+
+@implements(np.ndarray.compress)
+def _compress(a: Any, condition: Any, axis: int | None = None, out: Any = None) -> Any:
+    return compress(condition, a, axis, out)
 
 
 @implements(np.extract)

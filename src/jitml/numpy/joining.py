@@ -28,6 +28,7 @@ from jitml.numpy.operands import (
     reshape_value,
     spread_size,
     value_of,
+    with_axis,
 )
 from jitml.numpy.reductions import finish
 from jitml.numpy.reshaping import as_length, as_shape, atleast_1d, atleast_2d, atleast_3d, complete_shape, moveaxis, transposed
@@ -230,6 +231,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> TracedArray:
     x = value_of(a)
     if axis is None:
         x, axis = reshape_value(x, (x.size,)), 0
+    x = with_axis(x, axis)
     along = normalize_axis(as_int(axis), x.ndim)
     if isinstance(repeats, TracedArray) and repeats.ndim:
         return fresh(_repeated(x, astype(value_of(repeats), I64), along))

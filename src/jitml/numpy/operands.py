@@ -229,6 +229,11 @@ def reduced_axes(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]
     return () if ndim == 0 and axis in (0, -1) else axes_of(axis, ndim)
 
 
+def with_axis(x: Value, axis: Any) -> Value:
+    """A number as an array of one element, which some functions make of it where an axis 0 or -1 is asked for."""
+    return reshape_value(x, (1,)) if x.ndim == 0 and axis in (0, -1) else x
+
+
 def as_int(x: Any) -> int:
     """A concrete integer; of a traced one the trace takes the value under a guard, or refuses."""
     return int(x.__index__())

@@ -215,8 +215,10 @@ def linalg_matmul(x1: Any, x2: Any, /) -> Any:
 
 
 @implements(np.kron)
-def kron(a: Any, b: Any) -> TracedArray:
+def kron(a: Any, b: Any) -> Any:
     x, y = as_array(a), as_array(b)
+    if not (x.ndim or y.ndim):
+        return call_ufunc(np.multiply, a, b)
     ndim = max(x.ndim, y.ndim)
     xs, ys = (1,) * (ndim - x.ndim) + x.sizes, (1,) * (ndim - y.ndim) + y.sizes
     left = reshaped(x, [n for size in xs for n in (size, 1)])

@@ -34,6 +34,7 @@ from jitml.numpy.operands import (
     result_of,
     spread_size,
     value_of,
+    with_axis,
 )
 from jitml.numpy.ufuncs import store
 from jitml.trace.broadcasting import never_equal, require_sizes
@@ -209,8 +210,9 @@ def _cumulative(op: Op) -> Callable[..., Any]:
     def function(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
         x = value_of(a)
         x = astype(x, accumulator(x.dtype, dtype, out))
-        if axis is None or x.ndim == 0:
+        if axis is None:
             x, axis = reshape_value(x, (x.size,)), 0
+        x = with_axis(x, axis)
         return finish(op(x, axis=normalize_axis(as_int(axis), x.ndim), reverse=False), None, out, x.ndim)
 
     return function

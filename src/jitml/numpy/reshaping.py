@@ -12,7 +12,7 @@ from jitml.errors import ShapeError, UnknownSizeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.types import normalize_axis
-from jitml.numpy.operands import Shape, as_array, as_int, axes_of, common_shape, holds_traced, not_compiled
+from jitml.numpy.operands import Shape, as_array, as_int, axes_of, common_shape, holds_traced, not_compiled, reduced_axes
 from jitml.numpy.versions import check_argument
 from jitml.trace.broadcasting import insist_differ, insist_equal
 from jitml.trace.context import user_source
@@ -240,7 +240,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
             if isinstance(size, Dim):
                 insist_differ(size, 1)
     else:
-        drop = axes_of(axis, x.ndim)  # type: ignore[assignment]  # a tuple or a list
+        drop = reduced_axes(axis, x.ndim)  # type: ignore[assignment]  # a tuple or a list
         x = resized(x, [1 if n in drop and isinstance(size, Dim) else size for n, size in enumerate(x.sizes)])
     if any(x.sizes[n] != 1 for n in drop):
         raise ShapeError("cannot select an axis to squeeze out which has size not equal to one", source=user_source())

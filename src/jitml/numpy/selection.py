@@ -33,6 +33,7 @@ from jitml.numpy.operands import (
     result_of,
     spread_size,
     value_of,
+    with_axis,
 )
 from jitml.numpy.reductions import finish, is_given
 from jitml.numpy.reshaping import broadcasted, reshaped
@@ -180,7 +181,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     x = value_of(a)
     if axis is None:
         x, axis = reshape_value(x, (x.size,)), 0
-    index = _integers("take", indices)
+    x, index = with_axis(x, axis), _integers("take", indices)
     along = normalize_axis(as_int(axis), x.ndim)
     index = _index_in_mode(index if mode == "raise" else astype(index, I64), x.shape[along], mode)
     if x.shape[along] == 0 and index.size != 0:
@@ -189,7 +190,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
 
 
 def _integers(name: str, indices: Any) -> Value:
-    index = value_of(np.asarray(indices, np.intp).tolist() if isinstance(indices, (list, tuple)) and not indices else indices)
+    index = value_of(np.empty(0, np.intp) if isinstance(indices, (list, tuple)) and not indices else indices)
     if index.dtype == BOOL:
         index = astype(index, I64)
     if not is_integer(index.dtype):

@@ -191,4 +191,4 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
         shape = (*x.shape, y.size)
         pairs = ops.eq(ops.broadcast(x, shape=shape, axes=tuple(range(x.ndim))), broadcast_value(y, shape))
         found = reduce_values(ops.reduce_any, pairs, (x.ndim,)) if y.size else ops.full(value=False, shape=x.shape, dtype=BOOL)
-    return result_of(ops.bit_not(found) if invert else found)
+    return fresh(ops.bit_not(found) if invert else found)

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
-from jitml.ir.types import is_inexact, is_integer, normalize_axis
-from jitml.numpy.operands import as_array, as_int, astype, full, kind_of, not_compiled, reshape_value
+from jitml.ir.types import I64, is_inexact, normalize_axis
+from jitml.numpy.indexing import fit, locate
+from jitml.numpy.operands import as_array, as_int, astype, full, kind_of, not_compiled, reshape_value, value_of
 from jitml.numpy.reductions import finish, is_given
 from jitml.trace import regions
+from jitml.trace.numbers import of_size
 from jitml.trace.registry import call
-from jitml.trace.tracers import TracedArray, fresh, read
+from jitml.trace.tracers import TracedArray, assign, fresh, read
 
 
 def each(count: Any) -> Iterator[Any]:
@@ -34,16 +36,26 @@ def each(count: Any) -> Iterator[Any]:
     driver.result()
 
 
-def one_by_one(ufunc: np.ufunc, a: TracedArray, indices: Any, b: Any = None, /) -> None:
-    """`ufunc.at` for any dtypes: each result is cast to a's before the next is made."""
-    at, new = as_array(indices), as_array(b)
-    if isinstance(indices, tuple) or not is_integer(at.dtype):
-        not_compiled(f"{ufunc.__name__}.at", f"of {new.dtype} into {a.dtype}", "Use one array of integers as the index.")
-    shape = (*at.sizes, *a.sizes[1:])
-    values = call(np.broadcast_to, new, shape).reshape((-1, *a.sizes[1:]))
-    places = call(np.ravel, at)
-    for k in each(places.shape[0]):
-        a[places[k]] = ufunc(a[places[k]], values[k])
+def one_by_one(ufunc: np.ufunc, a: TracedArray, indices: Any, b: Any, /) -> None:
+    """`ufunc.at` for any dtypes: each result is cast to a's before the next is made. Python numbers are not weak there."""
+    found = locate(a, indices)
+    if not found.indices:
+        result = value_of(ufunc(found.base, as_array(b)))
+        assign(found.base, fit(astype(result, a.dtype), found.base.sizes))
+        return
+    values = fresh(fit(value_of(b), found.shape))
+    if len(found.indices) == 1 and found.axis == 0:  # row by row
+        places, shape, rows = fresh(found.indices[0]), found.base.sizes[1:], found.base
+    else:  # element by element, by their numbers
+        numbers = ops.reshape(ops.iota(shape=(found.base.aval.size,), axis=0, dtype=I64), shape=found.base.sizes)
+        places, shape = fresh(ops.gather(numbers, *found.indices, axis=found.axis)), ()
+        rows = fresh(reshape_value(read(found.base), (found.base.aval.size,)))
+    places, values = call(np.ravel, places), values.reshape((-1, *shape))
+    for k in each(of_size(places.sizes[0])):
+        result = ufunc(rows[places[k]], values[k])
+        rows[places[k]] = fresh(astype(value_of(result), a.dtype))
+    if rows is not found.base:
+        assign(found.base, reshape_value(read(rows), found.base.sizes))
 
 
 def _moved(ufunc: np.ufunc, method: str, array: Any, axis: Any, dtype: Any) -> tuple[TracedArray, int]:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
+from jitml.ir.graph import Value
 from jitml.ir.op import Op
-from jitml.ir.types import is_complex, is_integer, normalize_axis
-from jitml.numpy.indexing import fit, locate, value_for
+from jitml.ir.types import BOOL, I64, is_complex, is_float, is_integer, normalize_axis
+from jitml.numpy.indexing import fit, locate
 from jitml.numpy.layouts import keeps_order
 from jitml.numpy.loops import LOOPS
 from jitml.numpy.operands import as_array, as_int, astype, kind_of, value_of
@@ -80,7 +81,7 @@ def _at(combine: str) -> Callable[..., None]:
         if not _stays_in(a, b, combine):
             return one_by_one(getattr(np, _UFUNCS[combine]), a, indices, b)
         found = locate(a, indices)
-        new = fit(value_for(b, a), found.shape)
+        new = fit(_wrapped(b, a), found.shape)
         base = read(found.base)
         if not found.indices:
             result = {"add": ops.add, "mul": ops.mul, "max": ops.maximum, "min": ops.minimum}[combine](base, new)
@@ -91,17 +92,30 @@ def _at(combine: str) -> Callable[..., None]:
     return at
 
 
+def _wrapped(b: Any, a: TracedArray) -> Value:
+    return astype(value_of(b, I64 if kind_of(b) is int else a.dtype), a.dtype)
+
+
 _UFUNCS = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
 
 
 def _stays_in(a: TracedArray, b: Any, combine: str) -> bool:
-    """Whether combining in a's dtype, all at once, gives what NumPy's loop gives."""
+    """Whether combining in a's dtype, all at once, gives what NumPy's loop, perhaps of a wider one, gives.
+
+    Python numbers are not weak there.
+    """
     if combine == "mul" and is_complex(a.dtype):
         return False
-    kind = kind_of(b)
-    wide = kind if isinstance(kind, np.dtype) else np.dtype(kind)
-    wraps = combine in ("add", "mul") and is_integer(wide) and is_integer(a.dtype)
-    return bool(wraps or np.can_cast(wide, a.dtype, "same_kind") or (isinstance(kind, type) and wide.kind in "bi"))
+    wide = np.result_type(np.dtype(kind_of(b)), a.dtype)
+    if wide == a.dtype or (combine in ("add", "mul") and is_integer(wide) and is_integer(a.dtype)):
+        return True
+    # Rounded once in float64 and once more, a result of two smaller floats is what it is rounded at once.
+    return (type(b) is int or (type(b) is float and is_float(a.dtype))) and _is_exact(b, a.dtype)
+
+
+def _is_exact(number: int | float, dtype: np.dtype[Any]) -> bool:
+    with np.errstate(over="ignore"):
+        return dtype != BOOL and bool(np.asarray(number).astype(dtype).item() == number)
 
 
 implements(np.add.at)(_at("add"))
@@ -112,8 +126,8 @@ implements(np.minimum.at)(_at("min"))
 
 @implements(np.subtract.at)
 def subtract_at(a: TracedArray, indices: Any, b: Any, /) -> None:
-    if _stays_in(a, b, "add"):
-        _at("add")(a, indices, fresh(ops.neg(value_for(b, a))))
+    if a.dtype != BOOL and _stays_in(a, b, "add"):
+        _at("add")(a, indices, fresh(ops.neg(_wrapped(b, a))))
     else:
         one_by_one(np.subtract, a, indices, b)
 

@@ -111,7 +111,10 @@ class Executable:
             weakref.finalize(self, release_arena).atexit = False
 
     def __call__(self, *args: Any) -> list[Array]:
-        result = self._run(*args)
+        try:
+            result = self._run(*args)
+        except MemoryError as error:  # before the program began; what its arrays need at most may be more than NumPy needs
+            raise _failed_check("MemoryError")(str(error) or f"no memory for {self.program.arena_size} bytes") from None
         if type(result) is tuple and len(result) == 2:
             outputs, flags = result
             result = self._watch.judge(outputs, flags, []) if self._watch is not None else outputs

@@ -137,7 +137,8 @@ def _tighter(opened: Opened, now: Sequence[Seen], factor: int) -> dict[Place, Op
 
 def is_excessive(graph: Graph) -> bool:
     """Whether the largest shape of some value is beyond what can be reserved."""
-    return any(v.aval.nbytes > MOST_BYTES for node in graph.nodes for v in node.outputs)
+    bodies = [body for node in graph.nodes for body in node.bodies.values()]
+    return any(v.aval.nbytes > MOST_BYTES for node in graph.nodes for v in node.outputs) or any(map(is_excessive, bodies))
 
 
 def changed_sizes(earlier: Sequence[Earlier], new: Earlier) -> list[str]:

@@ -250,12 +250,12 @@ COMPARE = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greate
 UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
 # Methods whose meaning is that of a function, with the array first.
 METHODS = (
-    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "compress",
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip",
     "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "put", "ravel", "repeat", "round",
     "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
 )  # fmt: skip
 # Methods without such a function, of arrays and scalars, and of arrays only.
-OWN_METHODS = ("astype", "flatten")
+OWN_METHODS = ("astype", "compress", "flatten")
 ARRAY_METHODS = ("copy", "fill", "partition", "resize", "setflags", "sort", "view")
 
 

@@ -112,7 +112,7 @@ def lower_scatter(site: Site) -> None:
     for d in reversed(range(depth)):
         nest = (Loop(f"k{d}", Const(0), site.extent(2, d), 1, "serial", nest),)
     nest = site.loops(list(range(axis)), nest, parallel=True)
-    if v.size == 0:
+    if v.size == 0 or x.size == 0:  # where there is an index all the same, its check fails
         site.steps.append(Call("copy", (x.name,), (out.name,), {}))
     else:
         site.emit(nest, out, v, *indices, updates={out.name: x.name})

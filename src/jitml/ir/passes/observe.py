@@ -33,7 +33,13 @@ class Demand:
     def __init__(self, value: Value) -> None:
         self.shape = value.shape
         self.is_whole = False
+        self.is_touched = False  # some elements are needed, nobody can say which
         self.boxes: list[Box] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether what asks for it needs no element: all are overwritten, or there are none."""
+        return 0 in self.shape or not (self.is_whole or self.is_touched or self.boxes)
 
     def add(self, boxes: Sequence[Box] | None) -> None:
         """Some boxes more; None: everything."""
@@ -90,7 +96,7 @@ class _Sweep:
 
     def is_observed(self, node: Node) -> bool:
         demand = self.demands.get(node.output)
-        if demand is None and node.op in (ops.gather, ops.scatter):
+        if node.op in (ops.gather, ops.scatter) and (demand is None or demand.is_empty):
             return True  # its indices are to be checked
         if demand is not None and demand.is_whole:
             return False
@@ -123,10 +129,12 @@ class _Sweep:
     def operands(self, node: Node) -> None:
         """Ask for what a node computes its result from."""
         demand = self.demands.get(node.outputs[0]) if len(node.outputs) == 1 else None
-        known = None if demand is None or demand.is_whole or not node.output.aval.is_static else demand.boxes
+        known: Sequence[Box] | None = None
+        if demand is not None and (demand.is_empty or (node.output.aval.is_static and not demand.is_whole)):
+            known = [] if demand.is_empty else demand.boxes
         match node.op:
             case ops.gather | ops.compress | ops.dynamic_slice:
-                self.touch(node.inputs[0])
+                self.touch(node.inputs[0], node)
                 self.whole(*node.inputs[1:])
             case ops.slice:
                 self.slice(node, known)
@@ -137,20 +145,23 @@ class _Sweep:
             case _ if node.op.is_pointwise or node.op in (ops.check, ops.flip, ops.transpose, ops.broadcast, ops.pad, ops.concat):
                 self.moved(node, known)
             case ops.reshape:
-                self.touch(node.inputs[0])
+                self.touch(node.inputs[0], node)
             case _ if node.op.name.startswith("reduce_"):
                 self.ask(node.inputs[0], [_widened(box, node) for box in known])
             case _:
                 self.whole(*node.inputs)
 
-    def touch(self, value: Value) -> None:
-        """Some elements are needed, nobody can say which."""
+    def touch(self, value: Value, node: Node) -> None:
+        """Some elements are needed for a node's result, nobody can say which."""
         self.ask(value, [])
+        demand = self.demands.get(node.output)
+        if demand is None or not demand.is_empty:
+            self.demands[value].is_touched = True
 
     def slice(self, node: Node, known: Sequence[Box] | None) -> None:
         (x,), start, step = node.inputs, node.params["start"], node.params["step"]
         if not x.aval.is_static or not node.output.aval.is_static or _strides(step, node.output):
-            self.touch(x)
+            self.touch(x, node)
             return
         boxes = [_all(node.output)] if known is None else known
         self.ask(x, [tuple((a + lo, a + hi) for (lo, hi), a in zip(box, start)) for box in boxes])
@@ -158,7 +169,7 @@ class _Sweep:
     def update(self, node: Node, known: Sequence[Box] | None) -> None:
         (x, v), start, step = node.inputs, node.params["start"], node.params["step"]
         if not x.aval.is_static or not v.aval.is_static or _strides(step, v):
-            self.touch(x)
+            self.touch(x, node)
             self.ask(v, known and [])
             return
         window: Box = tuple((a, a + n) for a, n in zip(start, v.shape))
@@ -172,7 +183,7 @@ class _Sweep:
         offset = 0
         for k, v in enumerate(node.inputs):
             if not v.aval.is_static:
-                self.touch(v)
+                self.touch(v, node)
                 continue
             boxes: Sequence[Box] | None = known
             match node.op:

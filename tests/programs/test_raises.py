@@ -1,0 +1,67 @@
+"""Small programs at the edge of an exception: where NumPy raises, the same type; where it answers, the same answer, compiled."""
+
+from __future__ import annotations
+
+import pytest
+
+from programs.test_found import check
+
+# Name: what `program` does with its arguments x, y, z; what the arguments are; what they are in the last call, if others.
+RAISING = {
+    "an index array into a row of an array without columns": (["x.sort()", "x[np.arange(3) % 2] = 3"], "np.zeros((1, 0))", ""),
+    "the same, where sizes are left open": (["x[np.arange(3) % 2] += 7", "return x"], "np.zeros((2, 0))", "np.zeros((1, 0))"),
+    "an index array into a part without rows": (["x[1:, ::-2][[0, 0, -1]] = 3"], "np.zeros((1, 3))", ""),
+    "one that is overwritten": (["v = x[1:]", "v[y] = 3", "v[:] = 4", "return x"], "np.arange(3.0), np.array([0, 2])", ""),
+    "one of which nothing is read": (["return x[y].reshape(-1)[1:1]"], "np.arange(3.0), np.arange(4)", ""),
+    "put into an array without elements": (["np.put(x, [0, 1], 3)", "return x"], "np.ones((1, 4))", "np.ones((0, 5))"),
+    "gathered rows of what would fill all memory": (
+        ["if y.all():", "    x[y.reshape(-1) * 1] += 5", "return x"],
+        "np.zeros((2, 0)), np.zeros((2, 0), int)",
+        "np.zeros((1, 1)), np.ones((1, 1), int)",
+    ),
+    "axis 1 of a number": (["return x.cumsum(axis=1)"], "np.array(3.0)", ""),
+}
+ANSWERED = {
+    "a place that values decide beside a constant": (
+        ["x[:-1] //= 1", "v = x.sum()", "x[2] //= x[v] <= x[-1]", "return x"],
+        "np.array([3, -1, 0, 0, 0])",
+        "",
+    ),
+    "axis 0 of a number": (
+        ["return np.take(x, 0, axis=0), np.repeat(x, 3, axis=0), np.compress([True], x, axis=-1), np.squeeze(x, axis=0)"],
+        "np.array(3.0)",
+        "",
+    ),
+    "numbers as arrays of one element": (["return np.kron(x, x), np.isin(x, 3), np.convolve(x, [1, 2])"], "np.array(3.0)", ""),
+    "none is left, none is taken": (["return np.delete(x, 0), x.take([])"], "np.array([3])", ""),
+    "a condition that chooses by a method": (["return x.compress([True, False, True])"], "np.arange(3)", ""),
+}
+AT = {
+    "x, [0, 0, -1], y[1]": "np.arange(6, dtype=np.uint8).reshape(2, 3), np.array([0.7, 2.6, 1.1])",
+    "x, (slice(None), [0, 0, 1]), 1.7": "np.arange(6, dtype=np.float32).reshape(2, 3)",
+    "x[::-1], (y, y), -y": "np.arange(6, dtype=np.uint16).reshape(2, 3), np.array([1, 0, 0, 1], np.int16)",
+    "x, x > 2, 1.5": "np.arange(6).reshape(2, 3)",
+    "x, [0, 1], -300": "np.arange(6, dtype=np.uint8).reshape(2, 3)",
+    "x, (1, slice(1, 3)), 2.5": "np.arange(6, dtype=np.int32).reshape(2, 3)",
+    "x, [1, 1, 0], -1": "np.arange(4) > 1",
+    "x, [1, 1, 0], 0.5": "np.arange(4, dtype=np.float16) / 3",
+    "x, [1, 1, 0], 0.1": "np.arange(4, dtype=np.float16) / 3",
+}
+
+
+@pytest.mark.parametrize("name", RAISING)
+def test_raises(name: str) -> None:
+    lines, first, last = RAISING[name]
+    check(lines, first, last or first)
+
+
+@pytest.mark.parametrize("name", ANSWERED)
+def test_answers(name: str) -> None:
+    lines, first, last = ANSWERED[name]
+    check(lines, first, last or first)
+
+
+@pytest.mark.parametrize("function", ["add", "maximum", "subtract", "multiply", "minimum"])
+@pytest.mark.parametrize("given", AT)
+def test_at_computes_in_the_wider_dtype_and_casts_each_result(function: str, given: str) -> None:
+    check([f"np.{function}.at({given})", "return x"], AT[given], AT[given])
