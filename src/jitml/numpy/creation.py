@@ -35,6 +35,7 @@ from jitml.numpy.operands import (
 )
 from jitml.numpy.reshaping import as_length, as_shape, broadcasted, moveaxis, reshaped
 from jitml.trace.context import user_source
+from jitml.trace.convert import convert
 from jitml.trace.numbers import of_size
 from jitml.trace.places import unknown_size
 from jitml.trace.registry import implements
@@ -138,6 +139,12 @@ def fromiter(iter: Any, dtype: Any, count: Any = -1, *, like: Any = None) -> Tra
     if as_int(count) > items.aval.size:
         raise ValueError(f"iterator too short: Expected {count} but iterator had only {items.size} items.")
     return items if as_int(count) < 0 else array(items[: as_int(count)])
+
+
+@implements(np.fromfunction)
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any) -> Any:
+    """What a function makes of all indices at once."""
+    return convert(function)(*indices(shape, dtype), **kwargs)
 
 
 @implements(np.asarray, np.asanyarray)
