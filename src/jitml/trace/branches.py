@@ -25,7 +25,7 @@ from jitml.trace.names import Held, Kind, join, kind_of, same, take_apart, told,
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.ragged import SIZE, Ragged, ragged, widened
 from jitml.trace.sizes import NO_FACTS, Facts
-from jitml.trace.storage import Choice, Origin, Storage
+from jitml.trace.storage import Choice, Origin, Storage, leave_region
 from jitml.trace.tracers import TracedArray, read
 
 _MOST_INLINED = 8
@@ -54,6 +54,19 @@ class Output:
     result: Any = None
     ragged: Ragged | None = None
     extents: Sequence[Output] = ()  # of an array whose sizes the branches alone know: those, as results of their own
+
+    def takes(self, x: Any, y: Any) -> bool:
+        """Whether another name for these is one for this very array: in each branch the same one, if both are bound there."""
+        arrays = [type(a) is type(b) is TracedArray and same(a, b) for a, b in zip(self.leaves, (x, y))]
+        apart = [a is not None and b is not None and not same(a, b) for a, b in zip(self.leaves, (x, y))]
+        if (
+            not any(arrays)
+            or any(apart)
+            or (self.ragged is not None and not (same(self.leaves[0], x) and same(self.leaves[1], y)))
+        ):
+            return False
+        self.leaves = (x if self.leaves[0] is None else self.leaves[0], y if self.leaves[1] is None else self.leaves[1])
+        return True
 
 
 class Fork:
@@ -169,6 +182,10 @@ class Fork:
             if missing and not name.startswith("__jm_") and self._is_outer(present := y if x is None else x):
                 made.append(Output(None, (x, y), present))  # where the name is bound at all, it is that very array
                 continue
+            known = next((output for output in outputs if output.takes(x, y)), None)
+            if known is not None:
+                made.append(known)
+                continue
             kinds = [k for k in (kind_of(x), kind_of(y)) if k is not None]
             wide = ragged(kinds, active_trace(), is_complete=not missing) if kinds else None
             if wide is not None:
@@ -241,6 +258,10 @@ class Fork:
         results = _region(self.test, self.sides[True].body, self.sides[False].body, ends[True], ends[False])
         for output, value in reversed(list(zip(outputs, results))):  # an array comes before its sizes
             output.result = self._shown(output, value)
+        made = [
+            (x.storage, o.result.storage) for o in outputs for x in o.leaves if type(x) is TracedArray and self._is_made_here(x)
+        ]
+        leave_region(made, self.site, Mode.PLAIN, {})
         for storage, value in zip(storages, results[len(outputs) :]):
             storage.store(value)
 

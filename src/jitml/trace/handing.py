@@ -16,7 +16,7 @@ from jitml.trace.bodies import Body
 from jitml.trace.context import user_source
 from jitml.trace.decisions import Mode, Site
 from jitml.trace.names import Kind, same
-from jitml.trace.storage import Storage
+from jitml.trace.storage import Storage, leave_region
 from jitml.trace.tracers import TracedArray, lift
 
 
@@ -69,11 +69,27 @@ class Memory:
                 known = after if entry is None else goes_to.setdefault(entry, after)
                 if after.storage.appended and before is not None and self.known[before.storage][1].storage.mutated:
                     self._demote("an array is appended to a list, and changed in the next iteration")
+                if entry is not None and self._is_doubtful(entry, after.storage):
+                    self._demote("a name may come to stand for an array that has another name, and is changed")
                 if not same(known, after) or owners.setdefault(after.storage, entry) is not entry:
                     self._demote("names share memory at the end of an iteration, but not at its start", Mode.PEELED)
         for entry, (_, now, _) in self.known.items():
             if (now.storage.mutated or entry in written) and entry.serial < self.loop.born:
                 self._demote("a name is bound to a new array, and the one it was bound to before is written", Mode.PEELED)
+
+    def _is_doubtful(self, entry: Storage, end: Storage) -> bool:
+        """Whether, in the next iteration, something is written that a name may stand for besides what stands for it here."""
+        if entry not in self.known:
+            return False
+        now = self.known[entry][1].storage
+        written = self.loop.body.written
+        others = [rival for rival in end.others if rival is not now]
+        return any(x in written for x in others) or (bool(others) and any(x.storage.mutated for _, x, _ in self.known.values()))
+
+    def leave(self) -> None:
+        """The arrays after the loop are there."""
+        entries = {now.storage: before.storage for before, now, _ in self.known.values()}
+        leave_region([(inside, now.storage) for inside, now in self.after.items()], self.loop.site, Mode.PLAIN, entries)
 
     def may_remain(self, before: TracedArray, end: TracedArray, least: int) -> bool:
         """Whether an array may still be, after the loop, what it was before: no iteration has run, or a branch kept it."""

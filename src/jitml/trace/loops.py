@@ -158,6 +158,7 @@ class Loop:
         """After the loop: storages and names hold its results."""
         values = iter(results)
         self.held = {name.name: outcome.show([next(values) for _ in outcome.carried]) for name, outcome in zip(names, outcomes)}
+        self.memory.leave()
         for storage, value in zip(storages, values):
             storage.store(value)
         self.body.close()

@@ -109,6 +109,7 @@ def _describe_one(recording: Trace, leaf: Any, outputs: list[Value], uses: dict[
         slot = next((s for s, (_, tracer) in recording.arrays.items() if tracer is leaf), storage.slot)
         assert any(tracer.storage is storage for tracer in known)
         return FromHost(slot, leaf.steps, leaf.writeable, any(tracer is leaf for tracer in known))
+    storage.require_apart(uses)
     rivals = [other for other in storage.others if other.is_external or id(other) in uses]
     if rivals and storage.choice is not None:
         return _describe_choice(recording, leaf, storage.choice, outputs, uses, placed)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -51,12 +51,24 @@ class Choice:
     orelse: Origin | None
 
 
+class Rival(NamedTuple):
+    """A storage that may be the same memory as another one.
+
+    site, mode: the construct that leaves it open, and the mode in which it would not. overlaps: nothing says which of the two
+    is to be returned.
+    """
+
+    storage: weakref.ref[Storage]
+    site: Site
+    mode: Mode
+    overlaps: bool = False
+
+
 class Storage:
     """The memory of one base array: what it holds now and, for an array from outside, where it comes from.
 
     `slot` is the array itself in the host program, `entry` what the graph is given: the same, or a copy in native layout.
-    `serial` says which storages are older; `rivals` are those that may be the same memory (with the construct behind which
-    that is so, and the mode in which it would not be), and `choice` says what decides.
+    `serial` says which storages are older; `rivals` are those that may be the same memory, and `choice` says what decides.
     """
 
     __slots__ = (
@@ -76,7 +88,7 @@ class Storage:
         self.appended = False  # whether a loop's body has appended it to a list
         self.listed: Site | None = None  # the loop that has left a copy in a list, where NumPy's has the array itself
         self.serial = next(Storage.count)
-        self.rivals: list[tuple[weakref.ref[Storage], Site, Mode]] = []
+        self.rivals: list[Rival] = []
         self.choice: Choice | None = None
 
     @property
@@ -102,9 +114,9 @@ class Storage:
             error = UnsupportedError("an array is changed after a loop has appended it to a list", source=user_source())
             decisions().demote(self.listed, Mode.PLAIN, error)
             refuse(error)
-        for rival, site, mode in self.rivals:
-            if rival() is not None:
-                self._refuse(value, site, mode)
+        for rival in self.rivals:
+            if rival.storage() is not None:
+                self._refuse(value, rival)
         if trace is not self.trace:
             self._enter(trace)
             self._report(trace)
@@ -113,29 +125,40 @@ class Storage:
         self.writes += 1
         trace.root.stores += 1
 
-    def _refuse(self, value: Value, site: Site, mode: Mode) -> None:
+    def _refuse(self, value: Value, rival: Rival) -> None:
         """It may be the same memory as another one: the construct that left this open is traced in another mode, if it can be."""
         text = (
             f"an array {value.aval} is written that may be, or share memory with, another one: which, only the compiled program"
         )
         error = UnsupportedError(f"{text} decides", source=user_source(), remedy="Copy it in both branches: x = x.copy().")
-        decisions().demote(site, mode, error)
+        decisions().demote(rival.site, rival.mode, error)
         refuse(error)
 
-    def may_be(self, other: Storage, site: Site, mode: Mode) -> None:
+    def may_be(self, other: Storage, site: Site, mode: Mode, *, overlaps: bool = False) -> None:
         """Only the compiled program knows whether the two are one memory: neither may be written while both are there.
 
         Args:
             site: the construct that leaves it open, and the mode in which it would not.
+            overlaps: nor may both be returned, for the caller would see whether they are.
         """
         for rival in (other, *other.others):
-            self.rivals.append((weakref.ref(rival), site, mode))
-            rival.rivals.append((weakref.ref(self), site, mode))
+            self.rivals.append(Rival(weakref.ref(rival), site, mode, overlaps))
+            rival.rivals.append(Rival(weakref.ref(self), site, mode, overlaps))
 
     @property
     def others(self) -> list[Storage]:
         """What it may be the same memory as, as far as that is still there."""
-        return [rival for reference, _, _ in self.rivals if (rival := reference()) is not None]
+        return [storage for rival in self.rivals if (storage := rival.storage()) is not None]
+
+    def require_apart(self, returned: Collection[int]) -> None:
+        """Refuse to return it if others that are returned (`id`s of storages), or the caller's own, may share its memory."""
+        for rival in self.rivals:
+            other = rival.storage()
+            if rival.overlaps and other is not None and (other.is_external or id(other) in returned):
+                text = "arrays are returned that share memory, or do not: only the compiled program decides"
+                error = UnsupportedError(text, remedy="Copy one of them: x = x.copy().")
+                decisions().demote(rival.site, rival.mode, error)
+                refuse(error)
 
     def _enter(self, trace: Trace) -> None:
         """A body of a region sees what the storage held as the body began through an input of its own."""
@@ -161,6 +184,26 @@ class Storage:
                 )
             inner.written[self] = None
             inner = inner.parent
+
+
+def leave_region(pairs: Sequence[tuple[Storage, Storage]], site: Site, mode: Mode, entries: Mapping[Storage, Storage]) -> None:
+    """Arrays that a region hands out are new ones after it, and may be the same memory as whatever they may be inside.
+
+    Args:
+        pairs: each storage inside, and a new one that has its contents, or a part of them.
+        entries: of a storage that stands for another one inside, that.
+    """
+    after: dict[Storage, list[Storage]] = {}
+    for inside, outside in pairs:
+        after.setdefault(inside, []).append(outside)
+    for parts in after.values():
+        for one, other in itertools.combinations(parts, 2):
+            one.may_be(other, site, mode, overlaps=True)
+    for inside, outside in pairs:
+        for rival in inside.others:
+            for other in after.get(rival) or [entries.get(rival, rival)]:
+                if other is not outside and other.trace.encloses(active_trace()) and other not in outside.others:
+                    outside.may_be(other, site, mode, overlaps=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,48 @@
+"""Names that stand for one array, or may do so, after a branch or a loop: writes through one are seen through the other."""
+
+from __future__ import annotations
+
+import pytest
+
+from programs.test_found import check
+
+FIRST = "np.array([0, 3, 0, 0]), np.arange(4)"
+TWICE = ["if x.sum() > 1:", "    v = x * 2", "    w = v", "else:", "    v = x * 3"]
+
+# What happens to the names v and w; the program returns them, or what else tells.
+PROGRAMS = {
+    "one array, in one branch": [*TWICE[:3], "else:", "    x += 1", "v %= 2", "return v, w"],
+    "one array in both": [*TWICE, "    w = v", "v %= 2", "return v, w"],
+    "one array in one, a copy in the other": [*TWICE, "    w = v.copy()", "v %= 2", "return w"],
+    "both returned": [*TWICE, "    w = v.copy()", "return v, w"],
+    "bound on one side each": ["if x.sum() > 1:", "    v = x * 2", "else:", "    w = x * 3", "return v"],
+    "in a list, too": [*TWICE[:2], "    w = (v, [v])", *TWICE[3:], "    w = (v, [v])", "v += 1", "return v, w"],
+    "a part of it": [*TWICE[:2], "    w = v[1:]", *TWICE[3:], "    w = v[1:]", "v += 1", "return w"],
+    "a part, both returned": [*TWICE[:2], "    w = v[1:]", *TWICE[3:], "    w = v[1:]", "return v, w"],
+    "a branch inside a branch": ["v = x * 3", "if x.sum() > 1:", "    v = x if y[1] > 0 else x * 2", "v += 1", "return x"],
+    "chosen in a loop": ["w = x * 2", "for i in range(3):", "    v = w if x[i] > 1 else x * 2", "v += 1", "return w"],
+    "chosen and carried": [
+        *("w = x * 2", "v = x * 4", "for i in range(3):", "    v = w if x[i] > 1 else v", "v += 1", "return w"),
+    ],
+    "carried, chosen and changed": [
+        *("w = x * 2", "v = x * 4", "for i in range(3):", "    v += 1", "    v = w if x[i] > 1 else v", "return v, w"),
+    ],
+    "made in a loop": ["for i in range(3):", "    v = x + 1", "    w = v if x[i] > 1 else v * 2", "w += 1", "return v, w"],
+    "a part, made in a loop": [
+        *("for i in range(3):", "    if x[i] > 1:", "        v = x + 1", "        w = v[1:]"),
+        *("    else:", "        v = x + 2", "        w = v[1:]", "w += 1", "return v, w"),
+    ],
+    "exchanged, then changed": [
+        *("v = x * 3", "w = x * 4", "for i in range(3):", "    t = v"),
+        *("    v = w if x[i] > 1 else v", "    w = t", "    w += 1", "return v, w"),
+    ],
+    "in a loop of unknown length": [
+        *("i = 0", "v = x * 3", "while i < x.max():", "    i += 1", "    v = x if y[1] > 0 else x * 2", "v += 1", "return x"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("arguments", [FIRST, "np.zeros(4, int), np.arange(4)"])
+def test_agrees(name: str, arguments: str) -> None:
+    check(PROGRAMS[name], arguments, arguments)
