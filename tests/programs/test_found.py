@@ -129,6 +129,14 @@ FOUND = {
         ["if x.sum() > 3:", "    v = x[x]", "x[0] = True", "return v"],
         "np.zeros((1 << 24) + 1, bool)",
     ),
+    "a branch makes an array anew that then lies where a strided argument does": (
+        ["if y.any():", "    x[x == 2] = x[x == 2][::-1] * 5", "else:", "    x += 1", "return x"],
+        "np.arange(18).reshape(3, 2, 3).T[:, :, ::-1], np.array([0, 1])",
+    ),
+    "an updated argument that is not contiguous is not seen in another shape": (
+        ["x[:-1] = x[1:] * 2", "v = x.ravel()", "return v[v > 4], np.sort(x.ravel()), x"],
+        "np.arange(10).reshape(5, 2)[:, 1:]",
+    ),
 }
 
 
@@ -143,6 +151,22 @@ RESIZED = {
         ["z = x[:, ::-1]", "d = np.diagonal(z, 1)", "z[...] = 7", "return d, np.diag(x, -1), x"],
         "np.arange(12).reshape(3, 4)",
         "np.arange(30).reshape(6, 5)",
+    ),
+    "a check of an element's place comes before the element, even beside what is gathered": (
+        ["x[y % 7] += abs(y[3])", "return x"],
+        "np.arange(7), np.arange(7, dtype=np.uint8)",
+        "np.arange(1), np.zeros(1, np.uint8)",
+    ),
+    "a result without elements has its shape": (["return np.diff(x[None], 1, axis=0)"], "np.arange(4)", "np.arange(3)"),
+    "a result without elements has its shape, which data say": (
+        ["return np.outer(np.zeros(0), x[x > 1])"],
+        "np.arange(4)",
+        "np.arange(5)",
+    ),
+    "nothing is read beside an empty argument": (
+        ["if len(y) == 0:", "    return x", "return x[y]"],
+        "np.arange(4), np.array([1, 2])",
+        "np.zeros(0, int), np.zeros(0, int)",
     ),
 }
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from jitml.errors import Source
 from jitml.fusion.buffers import Buffers
+from jitml.fusion.emptiness import behind_emptiness_checks
 from jitml.fusion.group_loops import GroupLoops, describe_group
 from jitml.fusion.grouping import group
 from jitml.fusion.groups import Group
@@ -23,7 +24,7 @@ from jitml.fusion.machine import Machine
 from jitml.fusion.outputs import behind_checks, exact_shapes, name_outputs, to_be_measured, with_flat_results
 from jitml.fusion.program import Call, Decision, KernelProgram, Step
 from jitml.fusion.readback import read_back
-from jitml.fusion.regions import REGIONS, RegionSite, known_trips
+from jitml.fusion.regions import REGIONS, RegionSite, known_trips, updated_operands
 from jitml.fusion.signature import Signature, over_real_numbers
 from jitml.fusion.sizes import Shape, Sizes, SizeSource, with_sizes
 from jitml.ir import ops
@@ -57,7 +58,7 @@ def fuse(
     split, signature = over_real_numbers(graph, aliases or {}, strides or {})
     graph, aliases = graph if split is graph else tidy(split), signature.aliases
     in_place = frozenset(graph.inputs[i] for i in aliases.values())
-    graph, flat = behind_checks(expand(read_back(graph, in_place))), dict[Value, Shape]()
+    graph, flat = behind_checks(behind_emptiness_checks(expand(read_back(graph, in_place)))), dict[Value, Shape]()
     if measure:
         graph, flat = with_flat_results(graph, aliases)
     return _Fusion(graph, signature, machine, flat).run(measure=measure)
@@ -82,8 +83,7 @@ class _Fusion:
     def run(self, *, measure: bool) -> KernelProgram:
         graph, signature = self.graph, self.signature
         in_place = {graph.outputs[k]: graph.inputs[i] for k, i in signature.aliases.items()}
-        strided = frozenset(v for k, v in enumerate(graph.inputs) if is_strided(v, signature.strides.get(k)))
-        grouping = group(graph, self.sizes, self.machine, in_place=in_place, strided=strided)
+        grouping = group(graph, self.sizes, self.machine, in_place=in_place, strided=strided_values(graph, signature))
         self.buffers = buffers = Buffers(graph, self.sizes, grouping.same_memory)
         self.loops = GroupLoops(buffers, self.machine, self.order)
         for position, value in enumerate(graph.inputs):
@@ -181,12 +181,21 @@ class _Fusion:
         writes = tuple(self.buffers.stored(v) for v in node.outputs)
         if self.machine.rolls and self.write_rolled(name, node, reads, writes):
             return
-        trips = known_trips(node, self.makers)
+        trips, results = known_trips(node, self.makers), self.dense(node, writes)
         region = REGIONS[node.op](
-            RegionSite(node, name, reads, writes, trips, fuse_body, self.buffers.temporary, self.buffers.literal)
+            RegionSite(node, name, reads, results, trips, fuse_body, self.buffers.temporary, self.buffers.literal)
         )
         self.steps.append(region)
+        self.steps += [Call("copy", (x.name,), (y.name,), {}) for x, y in zip(results, writes) if x is not y]
         self.decisions += [replace(d, what=f"{name}: {d.what}") for body in region.bodies for d in body.decisions]
+
+    def dense(self, node: Node, writes: Sequence[Buffer]) -> tuple[Buffer, ...]:
+        """The memory for a region's results: what its bodies make anew lies in C order."""
+        anew = set(range(len(writes))) - updated_operands(node).keys() if node.op is ops.cond else set()
+        return tuple(
+            self.buffers.temporary(v.dtype, v.shape) if k in anew and not b.is_c_contiguous else b
+            for k, (v, b) in enumerate(zip(node.outputs, writes))
+        )
 
     def write_rolled(self, name: str, node: Node, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> bool:
         """Write a region as one kernel, if it can be."""
@@ -235,6 +244,9 @@ class _Fusion:
         return out.name
 
 
-def is_strided(value: Value, strides: tuple[int, ...] | None) -> bool:
-    """Whether an input is not C-contiguous."""
-    return strides is not None and strides != Buffer("", value.dtype, value.aval.bounds).element_strides
+def strided_values(graph: Graph, signature: Signature) -> frozenset[Value]:
+    """Inputs and outputs that do not lie in memory in C order, one element after the other."""
+    dense = {v: Buffer("", v.dtype, v.aval.bounds).element_strides for v in graph.inputs}
+    inputs = {k for k, v in enumerate(graph.inputs) if signature.strides.get(k, dense[v]) != dense[v]}
+    outputs = [v for k, v in enumerate(graph.outputs) if signature.is_part(k) or signature.aliases.get(k) in inputs]
+    return frozenset((*(graph.inputs[k] for k in inputs), *outputs))

@@ -65,7 +65,7 @@ def group(
     Args:
         sizes: the variables that stand for sizes in the groups' kernels.
         in_place: output -> the input whose memory it is to end up in, so that a slice of that is updated where it is.
-        strided: inputs that are not C-contiguous.
+        strided: inputs and outputs whose memory is not C-contiguous.
     """
     return _Sweep(graph, sizes, machine, in_place, strided).run()
 
@@ -145,7 +145,7 @@ class _Sweep:
         """A check: a kernel that looks. What wants the result reads the operand instead, and comes after the check."""
         value, source = node.output, node.inputs[0]
         users = self.merge(value, self.parts.users.get(value, []))
-        g = self.parts.new_group(users)
+        g = self.parts.new_group((*users, *self.parts.reliant.get(value, ())))
         g.node = node
         for operand in node.inputs[1:]:
             self.parts.want(g, operand, WHOLE, frozenset())

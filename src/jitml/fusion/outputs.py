@@ -37,7 +37,8 @@ def with_flat_results(graph: Graph, aliases: Mapping[int, int]) -> tuple[Graph, 
     sizes = Sizes(graph)
     for position, value in enumerate(graph.outputs):
         is_flat = all(isinstance(n, int) for n in value.shape[1:])
-        if position not in aliases and not is_flat and sizes.from_inputs(value.size, graph.inputs) is not None:
+        is_known = all(sizes.from_inputs(n, graph.inputs) is not None for n in value.shape)
+        if position not in aliases and not is_flat and is_known:
             outputs[position] = flat = Value(value.aval.with_shape((value.size,)))
             nodes.append(Node(ops.reshape, (value,), {"shape": flat.shape}, (flat,)))
             shapes[flat] = value.shape
@@ -96,12 +97,13 @@ def exact_shapes(
     makers = graph.producers()
     exact: dict[str, tuple[Expr, ...]] = {}
     for position, (name, value) in enumerate(zip(names, graph.outputs)):
-        maker = makers.get(value)
-        if value.aval.is_static or position in aliases or (maker is not None and maker.op is ops.compress):
+        maker, true = makers.get(value), flat.get(value, value.shape)
+        is_static = all(isinstance(n, int) for n in true)  # a flat value without elements is, whatever its shape
+        if is_static or position in aliases or (maker is not None and maker.op is ops.compress):
             continue
         if not all(isinstance(n, int) for n in value.shape[1:]):
             continue
-        shape = [sizes.from_inputs(n, graph.inputs) for n in flat.get(value, value.shape)]
+        shape = [sizes.from_inputs(n, graph.inputs) for n in true]
         if None not in shape:
             exact[name] = tuple(e for e in shape if e is not None)
     return exact

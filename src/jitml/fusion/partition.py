@@ -20,7 +20,8 @@ class Partition:
     """The groups made so far.
 
     users: value -> the groups that want it. stored: value -> the group that makes it. claimed: the result of a check -> the group
-    that looks. same_memory: value -> the one it is another shape of.
+    that looks. reliant: the result of a check -> the groups that use the place that was checked. same_memory: value -> the one
+    that it is another shape of.
     """
 
     def __init__(self, sizes: Sizes, producers: Mapping[Value, Node]) -> None:
@@ -29,6 +30,7 @@ class Partition:
         self.users: dict[Value, list[Group]] = {}
         self.stored: dict[Value, Group] = {}
         self.claimed: dict[Value, Group] = {}
+        self.reliant: dict[Value, dict[Group, None]] = {}
         self.same_memory: dict[Value, Value] = {}
         self._made = 0
 
@@ -64,6 +66,9 @@ class Partition:
         places = node.inputs[{ops.dynamic_slice: 1, ops.dynamic_update_slice: 2}.get(node.op, len(node.inputs)) :]
         for root in {v for place in places for v in self.sizes.roots(place)}:
             self.want(g, root, WHOLE, frozenset())
+        for claim in (v for place in places for v in self.sizes.claims(place)):
+            self.reliant.setdefault(claim, {})[g] = None
+            g.claims[claim] = None
 
     def unchecked(self, value: Value) -> Value:
         """What a value is the checked form of: the same memory."""
@@ -97,6 +102,11 @@ class Partition:
         for value in h.wanted:
             users = self.users.get(value, [])  # none for an output that only its own group wants
             users[:] = list(dict.fromkeys(g if u is h else u for u in users))
+        for value in h.claims:
+            reliant = self.reliant.get(value, {})
+            if h in reliant:
+                del reliant[h]
+                reliant[g] = None
         for value in h.stores:
             self.stored[value] = g
         self.groups.remove(h)

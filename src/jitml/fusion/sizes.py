@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jitml.errors import LoweringError
@@ -43,6 +43,7 @@ _ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {
     "minimum": min,
     "maximum": max,
 }
+_SEEN_THROUGH = ("add", "sub", "mul", "full", "check")  # in places of windows
 _TAKEN = re.compile(r"([bcijkrstvxy]|row|in)\d*(_\d+)*b*")  # names that lowering and schedules use
 
 
@@ -85,8 +86,8 @@ class Sizes:
     def place(self, value: Value) -> Expr:
         """An i64[] value as an expression over the variables."""
         node = self._makers.get(value)
-        if node is not None and node.op.name in ("add", "sub", "mul", "full", "check"):
-            operands = [self.place(v) for v in node.inputs[: 1 if node.op.name == "check" else 2]]
+        if node is not None and node.op.name in _SEEN_THROUGH:
+            operands = [self.place(v) for v in node.inputs[: 1 if node.op is ops.check else 2]]
             match node.op.name:
                 case "full":
                     return Const(int(node.params["value"]))
@@ -104,6 +105,15 @@ class Sizes:
         """The values that `place` loads."""
         names = {e.name for e in walk_expression(self.place(value)) if isinstance(e, Var)}
         return frozenset(v for table in (self._bound, self._loose) for v, name in table.items() if name in names)
+
+    def claims(self, value: Value) -> Iterator[Value]:
+        """The results of checks that `place` sees through: whoever uses the place relies on them."""
+        node = self._makers.get(value)
+        if node is not None and node.op.name in _SEEN_THROUGH:
+            if node.op is ops.check:
+                yield value
+            for operand in node.inputs[: 1 if node.op is ops.check else 2]:
+                yield from self.claims(operand)
 
     def _name(self, value: Value) -> str:
         return self._bound.get(value) or self._loose.setdefault(value, f"v{len(self._loose)}")

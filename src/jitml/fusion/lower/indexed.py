@@ -73,7 +73,8 @@ def wrap(p: Point, i: Scalar, n: Size) -> Scalar:
     wrapped = p.b.select(p.b.compare("lt", i, zero), p.b.apply("add", (i, p.b.index(p.size(n))), I64), i)
     if isinstance(n, int):
         return p.b.apply("minimum", (p.b.apply("maximum", (wrapped, zero), I64), p.b.const(n - 1, I64)), I64)
-    # An argument has no memory beyond its true size, and a load may come before the check that it passes.
+    # An argument has no memory beyond its true size, and a load may come before the check that it passes. (It has some:
+    # see `emptiness.py`.)
     return p.b.apply("maximum", (p.b.apply("minimum", (wrapped, p.b.index(sub(p.size(n), 1))), I64), zero), I64)
 
 
