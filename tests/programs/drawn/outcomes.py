@@ -6,7 +6,7 @@ import linecache
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -20,10 +20,11 @@ from jitml.errors import UncompiledWarning
 from jitml.fusion.fuse import fuse
 from jitml.ir.graph import Graph
 from jitml.ir.passes import run_passes
+from jitml.ir.types import F64
 from jitml.memory.plan import plan
 from jitml.trace.entry import interpreted
 from jitml.trace.trace import Traced
-from programs.comparing import Close, difference, within
+from programs.comparing import ROUNDING, Close, difference, within
 from programs.drawn.fences import fenced
 from programs.drawn.inputs import CALLS
 
@@ -103,7 +104,7 @@ def judge(text: str, exact: bool, layer: str = "machine") -> Verdict:
     if layer != "machine":
         jitted = Layered(traced["program"], Options())
         jitted.layer = layer
-    close = within(3e-10) if not exact else equal if _CHOOSING.search(text) else identical
+    close = equal if _CHOOSING.search(text) else identical
     raised = 0
     for number in range(CALLS):
         expected = call(eager["program"], eager, number)
@@ -118,6 +119,8 @@ def judge(text: str, exact: bool, layer: str = "machine") -> Verdict:
             return Verdict("refused", str(got.exception).split("\n")[0], raised=raised)
         uncompiled = [text for category, text in got.warnings if category is UncompiledWarning]
         got.warnings = [(category, text) for category, text in got.warnings if category is not UncompiledWarning]
+        if not exact:
+            close = within(ROUNDING[F64], precision(v.traced.graph for v in jitted.variants))
         if apart := compare(got, expected, close):
             return Verdict("different", f"call {number}: {apart}", raised=raised)
         if uncompiled:
@@ -184,6 +187,16 @@ def identical(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> bool
     """The same bits, but for those of nan."""
     same = (got == expected) & (np.signbit(got) == np.signbit(expected)) | np.isnan(got) & np.isnan(expected)
     return bool(np.all(same))
+
+
+def precision(graphs: Iterable[Graph]) -> np.dtype[Any]:
+    """The least precise floating dtype in graphs and the bodies of their regions."""
+    found = [F64]
+    for graph in graphs:
+        values = (*graph.inputs, *(v for node in graph.nodes for v in node.outputs))
+        found += [v.dtype for v in values if v.dtype in ROUNDING]
+        found.append(precision(body for node in graph.nodes for body in node.bodies.values()))
+    return max(found, key=lambda dtype: ROUNDING[dtype])
 
 
 def host_calls(graph: Graph) -> int:
