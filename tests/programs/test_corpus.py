@@ -42,8 +42,6 @@ def test_a_program_agrees_with_numpy_and_compiles_once(name: str) -> None:
 
 # Parameters that count the steps of a simulation.
 STEPS = ("steps", "sweeps", "limit")
-# What is still unrolled, and why; it takes its time.
-UNROLLED = {"mandelbrot_shrinking": "what a loop carries gets smaller from step to step"}
 
 
 def counter(program: Program) -> int | None:
@@ -58,7 +56,7 @@ def nodes(graph: Graph) -> Iterator[Node]:
             yield from nodes(body)
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in UNROLLED and counter(load(n)) is not None])
+@pytest.mark.parametrize("name", [n for n in NAMES if counter(load(n)) is not None])
 def test_a_graph_does_not_grow_with_the_number_of_steps(name: str) -> None:
     program = load(name)
     counts = set()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.trace import list_programs, region_programs, while_programs
+from tests.trace import list_programs, region_programs, resizing_programs, while_programs
 
 import jitml
 from jitml.ir.graph import Graph
@@ -18,7 +18,7 @@ from jitml.trace.tree import flatten
 
 _LETTERS = {"loop": "l", "while_": "w", "cond": "c"}
 _SEEDS = 4
-PROGRAMS = [*region_programs.PROGRAMS, *while_programs.PROGRAMS, *list_programs.PROGRAMS]
+PROGRAMS = [*region_programs.PROGRAMS, *while_programs.PROGRAMS, *list_programs.PROGRAMS, *resizing_programs.PROGRAMS]
 
 
 def agree(got: Any, expected: Any) -> None:

@@ -15,7 +15,7 @@ from jitml.ir.types import normalize_axis
 from jitml.numpy.operands import Shape, as_array, as_int, axes_of, common_shape, holds_traced, not_compiled, reduced_axes
 from jitml.numpy.versions import check_argument
 from jitml.trace.broadcasting import insist_differ, insist_equal
-from jitml.trace.context import user_source
+from jitml.trace.context import active_trace, user_source
 from jitml.trace.decisions import site
 from jitml.trace.examples import example_of_size, is_guess
 from jitml.trace.known import constant_of
@@ -26,6 +26,7 @@ from jitml.trace.sizes import named, number, quotient, span, value_of_size
 from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_traced, read, scalar, view
 
 _GUESSED = 1 << 11  # what a size may be at least of which this call has not told: memory of that size is set aside
+_ANYTHING = 1 << 16  # the same in a loop, of whose first iteration nothing is known either
 _MUCH, _MOST = 1 << 16, 1 << 48  # elements along one axis: worth a closer look, and more than any memory holds
 
 
@@ -63,8 +64,11 @@ def _limited(size: Size, high: int) -> Size:
     sample = example_of_size(value)
     if sample is None and high <= _MOST:
         return size
-    least = _GUESSED if is_guess(value) else 64
-    found = limit(site(), None if sample is None else 1 << max(2 * sample, least).bit_length())
+    if sample is None:
+        most = _ANYTHING if active_trace().is_body else None  # which a loop may reach only later
+    else:
+        most = 1 << max(2 * sample, _GUESSED if is_guess(value) else 64).bit_length()
+    found = limit(site(), most)
     if found is None:
         raise UnknownSizeError(
             "a size that only the running program knows has no limit",

@@ -21,7 +21,7 @@ from jitml.trace.bodies import Body
 from jitml.trace.context import active_trace, refuse, user_source
 from jitml.trace.decisions import Mode, Site, decisions, is_ours, site
 from jitml.trace.drivers import UNDEF, Names, Values
-from jitml.trace.names import Held, Kind, join, kind_of, same, take_apart, told, truth, value_as
+from jitml.trace.names import Held, Kind, join, kind_of, same, take_apart, told, truth
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.ragged import SIZE, Ragged, ragged, widened
 from jitml.trace.sizes import NO_FACTS, Facts
@@ -189,8 +189,7 @@ class Fork:
             kinds = [k for k in (kind_of(x), kind_of(y)) if k is not None]
             wide = ragged(kinds, active_trace(), is_complete=not missing) if kinds else None
             if wide is not None:
-                made.append(_ragged_output(wide, x, y))
-                outputs += (made[-1], *made[-1].extents)
+                made.append(_ragged_output(wide, x, y, outputs))
                 continue
             common = kind if missing else join(*kinds) if len(kinds) == 2 else None
             if common is None and missing and kind is None:
@@ -256,7 +255,7 @@ class Fork:
             ends[branch] += [storage.load() for storage in storages]
             side.body.suspend()
         results = _region(self.test, self.sides[True].body, self.sides[False].body, ends[True], ends[False])
-        for output, value in reversed(list(zip(outputs, results))):  # an array comes before its sizes
+        for output, value in sorted(zip(outputs, results), key=lambda pair: pair[0].ragged is not None):  # sizes come first
             output.result = self._shown(output, value)
         made = [
             (x.storage, o.result.storage) for o in outputs for x in o.leaves if type(x) is TracedArray and self._is_made_here(x)
@@ -271,12 +270,21 @@ def _end(output: Output, which: int) -> Value:
     assert kind is not None
     if leaf is None:  # not bound here, and not read where it is not
         return ops.full(value=0, shape=kind.aval.shape, dtype=kind.aval.dtype)
-    return value_as(leaf, kind) if output.ragged is None else widened(leaf, kind.aval)
+    return kind.take(leaf) if output.ragged is None else widened(read(leaf), kind.aval)
 
 
-def _ragged_output(wide: Ragged, x: Any, y: Any) -> Output:
+def _ragged_output(wide: Ragged, x: Any, y: Any, outputs: list[Output]) -> Output:
+    """Of two arrays of unknown sizes. What has the same sizes in both branches has the same after them."""
     sizes = [wide.sizes(leaf) if leaf is not None else [None] * len(wide.axes) for leaf in (x, y)]
-    return Output(wide.wide, (x, y), ragged=wide, extents=[Output(SIZE, pair) for pair in zip(*sizes)])
+    extents = []
+    for pair in zip(*sizes):
+        found = next((o for o in outputs if o.kind is SIZE and all(map(same, o.leaves, pair))), None)
+        if found is None:
+            found = Output(SIZE, pair)
+            outputs.append(found)
+        extents.append(found)
+    outputs.append(Output(wide.wide, (x, y), ragged=wide, extents=extents))
+    return outputs[-1]
 
 
 def _is_known(kind: Kind) -> bool:

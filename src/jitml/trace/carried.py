@@ -21,8 +21,9 @@ from jitml.trace.context import user_source
 from jitml.trace.counters import counted
 from jitml.trace.decisions import Mode, Site, decisions
 from jitml.trace.drivers import UNDEF
+from jitml.trace.extents import Varying
 from jitml.trace.handing import Demotable, Memory
-from jitml.trace.names import Held, Kind, join, same, take_apart, told, value_as
+from jitml.trace.names import Held, Kind, join, same, take_apart, told
 from jitml.trace.ragged import SIZE, handed
 from jitml.trace.tracers import TracedArray
 
@@ -82,7 +83,7 @@ class Name:
 
     def moves(self, end: Any, loop: Demotable) -> bool:
         """Whether the end of a pass shows that more is carried, or in another type, than it took for granted."""
-        if same(self.start, end) or self._is_made:
+        if self._is_made or (same(self.start, end) and not self._varies):
             return False
         if end is UNDEF:
             loop.demote(self._error("is deleted in the loop"), Mode.PLAIN)
@@ -92,6 +93,9 @@ class Name:
             loop.demote(self._error("becomes something else in the loop"))
         moved = not self.is_carried
         for n, (before, after) in enumerate(zip(self.kinds, held.kinds)):
+            entry = self.held.kinds[n]
+            if entry is not None and loop.extents.see(self.name, n, entry, after, partial(self.kinds.__setitem__, n)):
+                continue
             if before == after and (before is not None or same(self.held.leaves[n], held.leaves[n])):
                 continue
             joined = join(before, after) if before is not None and after is not None else None
@@ -105,6 +109,10 @@ class Name:
                 moved = True
         self.is_carried = True
         return moved
+
+    @property
+    def _varies(self) -> bool:
+        return any(type(kind) is Varying for kind in self.kinds)
 
     @property
     def _is_made(self) -> bool:
@@ -211,7 +219,7 @@ def _outcome(
     for before, start, end, kind, is_shared in zip(befores, starts, ends.leaves, kinds, shares):
         if kind is not None and not is_shared:
             assert start is not None
-            carried.append(Carried(partial(_before, before, kind), start, value_as(end, kind)))
+            carried.append(Carried(partial(_before, before, kind), start, kind.take(end)))
             memory.taken.add(start)
 
     def shown(before: Any, leaf: Any, kind: Kind, value: Value) -> Any:
@@ -240,7 +248,7 @@ def _outcome(
 def _before(leaf: Any, kind: Kind) -> Value:
     if leaf is None:  # not bound before the first iteration, and not read there
         return ops.full(value=0, shape=kind.aval.shape, dtype=kind.aval.dtype)
-    return value_as(leaf, kind)
+    return kind.take(leaf)
 
 
 def _takes_as(nodes: Sequence[Node], number: Value, kind: Kind) -> bool:

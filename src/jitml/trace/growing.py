@@ -19,7 +19,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.trace.context import Trace, active_trace, unsupported
 from jitml.trace.decisions import Site
-from jitml.trace.names import Held, Kind, join, take_apart, value_as
+from jitml.trace.names import Held, Kind, join, take_apart
 from jitml.trace.numbers import TracedNumber, of_size, size_of
 from jitml.trace.paths import Limit, limit
 from jitml.trace.registry import call
@@ -99,7 +99,7 @@ class Growing:
         place = self._place()
         for array, leaf, kind in zip(columns.arrays, held.leaves, columns.kinds):
             row = call(operator.getitem, array, (of_size(place), ...))
-            assign(row, value_as(leaf, kind))
+            assign(row, kind.take(leaf))
         return Growing(columns, self.count + 1)
 
     def _remember(self, array: TracedArray) -> None:
@@ -195,7 +195,7 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
     arrays = [fresh(ops.full(value=0, shape=(rows, *kind.aval.shape), dtype=kind.aval.dtype)) for kind in kinds]
     for n, held in enumerate(before):
         for array, leaf, kind in zip(arrays, held.leaves, kinds):
-            assign(call(operator.getitem, array, (n, ...)), value_as(leaf, kind))
+            assign(call(operator.getitem, array, (n, ...)), kind.take(leaf))
     firsts = () if head or are_alike else probe.before
     return Columns(head, items[0].spec, kinds, arrays, rows, claim, firsts), len(before), rate
 

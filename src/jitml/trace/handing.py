@@ -28,6 +28,10 @@ class Demotable(Protocol):
     body: Body
     trip: Any
     index: Value
+    extents: Any
+
+    @property
+    def may_be_plain(self) -> bool: ...
 
     def demote(self, reason: BaseException, mode: Mode | None = None) -> None: ...
 

@@ -20,8 +20,10 @@ from jitml.trace.context import active_trace, user_source
 from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site, decisions, refuse_region
 from jitml.trace.drivers import UNDEF, Names, Values
+from jitml.trace.extents import Extents
 from jitml.trace.handing import Memory
 from jitml.trace.lists import name_of
+from jitml.trace.sizes import value_of_size
 from jitml.trace.storage import Storage
 
 _MOST_PASSES = 6
@@ -54,6 +56,7 @@ class Loop:
         self.held = {name: values.get(name, UNDEF) for name in names}
         self.targets = targets
         self.memory = Memory(self)
+        self.extents = Extents(self)
         self.locals = values
 
     def load(self) -> tuple[Any, ...]:
@@ -84,6 +87,7 @@ class Loop:
 
     def _begin(self) -> None:
         self.memory = Memory(self)
+        self.extents.begin(self.body)
         for name in self.names:
             name.begin(self.body, self.memory)
 
@@ -136,7 +140,7 @@ class Loop:
         ends = [(name, values.get(name.name, UNDEF)) for name in self.names]
         self._see_exchange(ends)
         moved = [name for name, end in ends if name.moves(end, self)]  # all of them, not only the first
-        if moved:
+        if self.extents.settle() or moved:
             return True
         self.memory.check([(name.arrays(name.entry), name.arrays(end)) for name, end in ends if end is not UNDEF])
         return False
@@ -147,7 +151,8 @@ class Loop:
     def _carried(self, values: Values, least: int) -> tuple[list[Carried], list[Storage], list[Outcome]]:
         """All that the loop carries. Call it in the body, at its end."""
         outcomes = [name.outcome(values.get(name.name, UNDEF), self.body, self.site, least, self.memory) for name in self.names]
-        carried = [c for outcome in outcomes for c in outcome.carried]
+        carried = [Carried(partial(value_of_size, e.before), e.start, value_of_size(e.after)) for e in self.extents.all]
+        carried += [c for outcome in outcomes for c in outcome.carried]
         storages = list(self.body.written)
         for storage in storages:
             outside, inside = self.body.entry(storage)
@@ -157,6 +162,8 @@ class Loop:
     def _finish(self, results: list[Value], storages: list[Storage], outcomes: list[Outcome], names: list[Name]) -> None:
         """After the loop: storages and names hold its results."""
         values = iter(results)
+        for extent in self.extents.all:
+            extent.end(next(values))
         self.held = {name.name: outcome.show([next(values) for _ in outcome.carried]) for name, outcome in zip(names, outcomes)}
         self.memory.leave()
         for storage, value in zip(storages, values):

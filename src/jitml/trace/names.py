@@ -44,6 +44,11 @@ class Kind:
             return scalar(value)
         return TracedArray(Storage(active_trace(), value, strides=self.layout), (), self.aval, self.layout, self.writeable)
 
+    def take(self, leaf: Any) -> Value:
+        """A leaf in the graph, as a value of this kind."""
+        value = read(leaf)
+        return value if value.dtype == self.aval.dtype else ops.convert(value, dtype=self.aval.dtype)
+
 
 def kind_of(leaf: Any) -> Kind | None:
     """The kind of a leaf; None for what is no value."""
@@ -76,12 +81,6 @@ def join(a: Kind, b: Kind) -> Kind | None:
     sample = {BOOL: False, I64: 0, F64: 0.0}[weak.aval.dtype]
     fits = np.result_type(sample, strong.aval.dtype) == strong.aval.dtype
     return strong if fits and (weak.aval.dtype == BOOL) == (strong.aval.dtype == BOOL) else None
-
-
-def value_as(leaf: Any, kind: Kind) -> Value:
-    """A leaf in the graph, as a value of this kind."""
-    value = read(leaf)
-    return value if value.dtype == kind.aval.dtype else ops.convert(value, dtype=kind.aval.dtype)
 
 
 def truth(x: Any) -> Value:

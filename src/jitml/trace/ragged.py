@@ -22,7 +22,7 @@ from jitml.trace.sizes import named, number
 from jitml.trace.storage import c_strides
 from jitml.trace.tracers import fresh, read
 
-_MOST_ELEMENTS = 1 << 24  # a larger array would be written as a whole where perhaps only a few elements of it are there
+MOST_ELEMENTS = 1 << 24  # a larger array would be written as a whole where perhaps only a few elements of it are there
 SIZE = Kind("number", Aval((), I64))
 
 
@@ -49,8 +49,7 @@ class Ragged:
         shape: list[Any] = list(self.kind.aval.shape)
         for axis, low, size in zip(self.axes, self.low, sizes):
             shape[axis] = named(size, low, bound(shape[axis]))
-        starts = [number(0)] * len(shape)
-        array = ops.dynamic_slice(value, *starts, sizes=tuple(shape), step=(1,) * len(shape))
+        array = window(value, tuple(shape))
         return Kind("array", array.aval, c_strides(array.aval.shape), self.kind.writeable), array
 
 
@@ -74,7 +73,7 @@ def ragged(kinds: list[Kind], trace: Trace, *, is_complete: bool) -> Ragged | No
         shape.append(max(bound(size) for size in sizes))
         axes.append(axis)
         lows.append(max(0, min(limits(size)[0] for size in sizes)) if is_complete else 0)
-    if not axes or prod(map(bound, shape)) > _MOST_ELEMENTS:
+    if not axes or prod(map(bound, shape)) > MOST_ELEMENTS:
         return None
     aval = Aval(tuple(shape), first.aval.dtype)
     return Ragged(Kind("array", aval, (), all(kind.writeable for kind in kinds)), tuple(axes), tuple(lows))
@@ -84,9 +83,15 @@ def _is_known(size: Size, trace: Trace) -> bool:
     return not isinstance(size, Dim) or all(trace.sees(trace.root.sizes[sym]) for sym in size.syms)
 
 
-def widened(leaf: Any, aval: Aval) -> Value:
+def window(value: Value, shape: tuple[Any, ...]) -> Value:
+    """The array of this shape at the start of a larger one."""
+    starts = [number(0)] * len(shape)
+    array: Value = ops.dynamic_slice(value, *starts, sizes=shape, step=(1,) * len(shape))
+    return array
+
+
+def widened(value: Value, aval: Aval) -> Value:
     """An array at the start of a larger one, whose rest is never read. Call it in the region."""
-    value = read(leaf)
     memory = ops.empty(shape=aval.shape, dtype=aval.dtype)
     starts = [number(0)] * aval.ndim
     made: Value = ops.dynamic_update_slice(memory, value, *starts, step=(1,) * aval.ndim)
@@ -118,9 +123,9 @@ def handed(held: Held, outside: Trace) -> Held:
     kinds: list[Kind | None] = []
     for leaf, kind, wide in zip(held.leaves, held.kinds, wides):
         sizes = wide.sizes(leaf) if wide is not None else []
-        leaves += [leaf if wide is None else fresh(widened(leaf, wide.kind.aval)), *sizes]
+        leaves += [leaf if wide is None else fresh(widened(read(leaf), wide.kind.aval)), *sizes]
         kinds += [kind if wide is None else wide.wide, *(SIZE for _ in sizes)]
     return Handed(held.spec, tuple(leaves), tuple(kinds), wides)
 
 
-__all__ = ["SIZE", "Ragged", "handed", "ragged", "widened"]
+__all__ = ["MOST_ELEMENTS", "SIZE", "Ragged", "handed", "ragged", "widened", "window"]

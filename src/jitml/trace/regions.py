@@ -21,6 +21,7 @@ from jitml.trace.iteration import rows_of
 from jitml.trace.loops import Loop
 from jitml.trace.names import is_decided, truth
 from jitml.trace.sizes import value_of_size
+from jitml.trace.storage import Storage
 
 
 def outcome(test: Any) -> bool | None:
@@ -100,14 +101,23 @@ def while_(names: Names, values: Values, counters: Directions, grows: Names, pla
     trace = current_trace()
     if trace is None or trace.root.decisions is None or mode_at(place) is not Mode.ROLLED:
         return None
-    made = whiles.While(place, is_first=True)
+    made = whiles.While(place)
     made.enter(names, values, (), counters, grows)
     return made
 
 
-def rest(place: Site, stop: Any) -> WhileDriver:
-    """Of a `while` that began as plain Python, and whose test or flag (then `stop`) turns out to be traced."""
-    return whiles.While(place, stop)
+def rest(place: Site, stop: Any, born: int) -> WhileDriver:
+    """Of a `while` that began as plain Python, and whose test or flag (then `stop`) turns out to be traced.
+
+    Args:
+        born: which storages were there before it began.
+    """
+    return whiles.While(place, stop, born=born)
+
+
+def birth() -> int:
+    """A number that tells storages of before from those to come."""
+    return next(Storage.count)
 
 
 class Mark:

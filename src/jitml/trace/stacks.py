@@ -13,7 +13,7 @@ import optree
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.trace.context import unsupported
-from jitml.trace.names import Kind, join, kind_of, value_as
+from jitml.trace.names import Kind, join, kind_of
 from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, fresh, is_traced, read
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
@@ -72,7 +72,7 @@ class Stack(Sequence[Any]):
         kind, (column,) = self.kinds[0], self.columns
         if any(other is None or other.form == "array" or join(kind, other) != kind for other in self.all_kinds()):
             return None
-        ends = [[fresh(ops.reshape(value_as(x, kind), shape=(1,))) for x in items] for items in (self.head, self.tail)]
+        ends = [[fresh(ops.reshape(kind.take(x), shape=(1,))) for x in items] for items in (self.head, self.tail)]
         parts = [*ends[0], column, *ends[1]]
         return call(np.concatenate, parts) if len(parts) > 1 else fresh(read(column))
 

@@ -99,12 +99,13 @@ class PlainFor(_Late):
 class PlainWhile(_Late):
     """A `while` that cannot be rolled from its first iteration on: plain as long as its test is concrete."""
 
-    __slots__ = ("is_first", "mark", "pending", "place")
+    __slots__ = ("born", "is_first", "mark", "pending", "place")
 
     def __init__(self, place: Site) -> None:
         super().__init__()
         self.place = place
         self.pending = False
+        self.born = regions.birth()
         self.is_first = True  # of the tests that are traced
 
     def __iter__(self) -> Iterator[Any]:
@@ -138,7 +139,7 @@ class PlainWhile(_Late):
         return self._take_over(names, values, stop)
 
     def _take_over(self, names: Names, values: Values, stop: Any = False) -> bool:
-        self.rest = regions.rest(self.place, stop)
+        self.rest = regions.rest(self.place, stop, self.born)
         self.drives = True
         self.rest.enter(names, values)
         return False

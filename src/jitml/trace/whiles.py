@@ -25,10 +25,11 @@ _STOP = "__jm_stop__"
 class While(Loop):
     """The driver of a `while`: of a whole one, or of what is left of one that began as plain Python."""
 
-    def __init__(self, place: Site, stopped: Any = False, *, is_first: bool = False) -> None:
+    def __init__(self, place: Site, stopped: Any = False, *, born: int | None = None) -> None:
         super().__init__(place)
         self.stopped = stopped  # whether it has ended before, in iterations that ran apart
-        self.is_first = is_first  # whether none of its iterations ran apart
+        self.is_first = born is None  # whether none of its iterations ran apart
+        self.born = self.born if born is None else born
         self.tested: frozenset[Node] = frozenset()
         self.outcome: Value | None = None
         self.rest: If | None = None  # the body, as a branch that depends on the test
