@@ -87,6 +87,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> TracedArray:
 
 
 @implements(np.gradient)
+@keeps_order
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Second-order differences inside, first- or second-order ones at the edges, on even or uneven grids."""
     x = as_array(f)

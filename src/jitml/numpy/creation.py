@@ -363,7 +363,9 @@ def _triangle(compare: Callable[..., Any]) -> Callable[..., TracedArray]:
         if x.ndim < 1:
             raise ShapeError("tril and triu need at least one axis", source=user_source())
         x = broadcast_value(x, (x.shape[0], x.shape[0])) if x.ndim == 1 else x
-        return fresh(ops.select(band(x.shape, as_int(k), compare), x, full(x.shape, 0, x.dtype)))
+        mask = fresh(band(x.shape[-2:], as_int(k), compare))
+        chosen: Value = ops.select(broadcast_value(read(mask), x.shape), x, full(x.shape, 0, x.dtype))
+        return fresh_like(chosen, mask, *([m] if x is value_of(m) else []))
 
     return function
 

@@ -13,7 +13,8 @@ import numpy as np
 from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.numpy.operands import astype, broadcast_value, common_dtype, not_compiled, reshape_value, value_of
+from jitml.numpy.layouts import put_like, stand_in
+from jitml.numpy.operands import as_array, astype, broadcast_value, common_dtype, not_compiled, reshape_value, value_of
 from jitml.numpy.products import diagonal_values, diagonal_view, dot_values
 from jitml.numpy.reductions import finish, reduce_values
 from jitml.numpy.reshaping import transposed
@@ -86,7 +87,11 @@ def einsum(*operands: Any, out: Any = None, dtype: Any = None, optimize: Any = F
             *rest,
         ]
     last = _summed(terms[0], set(result))
-    return finish(_arranged(last, result, sizes), None, out, len(result))
+    made = finish(_arranged(last, result, sizes), None, out, len(result))
+    if out is None and type(made) is TracedArray and len(result) > 1:
+        arrays = [as_array(x) for x in operands[1:]]
+        put_like(made, np.einsum(operands[0], *(stand_in(x.sizes, x.layout) for x in arrays), optimize=optimize))
+    return made
 
 
 def _view(x: TracedArray, labels: str, result: str) -> TracedArray:

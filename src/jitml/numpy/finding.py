@@ -10,6 +10,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import I64, normalize_axis
+from jitml.numpy.layouts import put_in_order
 from jitml.numpy.loops import truth
 from jitml.numpy.masks import flat, true_count, true_places
 from jitml.numpy.operands import as_int, constant, reshape_value, value_of, with_axis
@@ -39,7 +40,9 @@ def argwhere(a: Any) -> TracedArray:
     if mask.ndim == 0:
         return fresh(ops.full(value=0, shape=(true_count(reshape_value(mask, (1,))), 0), dtype=I64))
     places = true_places(mask)
-    return fresh(ops.concat(*(reshape_value(p, (*p.shape, 1)) for p in places), axis=1))
+    result = fresh(ops.concat(*(reshape_value(p, (*p.shape, 1)) for p in places), axis=1))
+    put_in_order(result, (1, 0))
+    return result
 
 
 @implements(np.compress)

@@ -19,6 +19,7 @@ from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.limits import dtype_limits
 from jitml.ir.types import BOOL, F64, is_integer
+from jitml.numpy.layouts import kept_rest, put_in_order
 from jitml.numpy.masks import fitted, picked, scatter_true, true_count, true_places
 from jitml.numpy.operands import (
     Shape,
@@ -81,21 +82,35 @@ def getitem(x: Any, index: Any) -> Any:
     """
     mask = _single_mask(index)
     if mask is not None:
-        return fresh(picked(value_of(x), mask))
+        result = fresh(picked(value_of(x), mask))
+        _order_gathered(result, as_array(x), range(mask.ndim), 0)
+        return result
     found = locate(as_array(x), index)
-    if found.indices:
-        return _wrap_gathered(ops.gather(read(found.base), *found.indices, axis=found.axis), found)
-    return scalar(_element(found.base)) if found.is_scalar else found.base
+    if not found.indices:
+        return scalar(_element(found.base)) if found.is_scalar else found.base
+    value = ops.gather(read(found.base), *found.indices, axis=found.axis)
+    if found.is_scalar:
+        return scalar(value)
+    result = fresh(value)
+    _order_gathered(result, found.base, range(found.axis, found.axis + len(found.indices)), found.axis)
+    return result
+
+
+def _order_gathered(result: TracedArray, base: TracedArray, indexed: range, at: int) -> None:
+    """Let a new array of picked elements lie as NumPy's: the axes of the indices outermost, then the others as in `base`.
+
+    Args:
+        indexed: the axes of base that index arrays stand for. at: where the axes of those stand in the result.
+    """
+    own = result.ndim - base.ndim + len(indexed)
+    others = [n if n < at else n - len(indexed) + own for n in kept_rest(base, indexed)]
+    put_in_order(result, (*range(at, at + own), *others))
 
 
 def _element(x: TracedArray) -> Value:
     """What a view of one element shows. Read twice it is one value, so that the sizes `x[i]` and `x[i]` are one size."""
     steps = tuple((step.op, tuple(step.params.items()), step.starts) for step in x.steps)
     return once(("element", x.storage.load(), steps), lambda: read(x))
-
-
-def _wrap_gathered(value: Value, found: Indexed) -> Any:
-    return scalar(value) if found.is_scalar else fresh(value)
 
 
 @implements(operator.setitem)

@@ -15,7 +15,7 @@ from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import I64, normalize_axis
 from jitml.numpy.indexing import getitem
-from jitml.numpy.layouts import keeps_order
+from jitml.numpy.layouts import keeps_order, lay_out
 from jitml.numpy.operands import (
     Shape,
     as_array,
@@ -31,7 +31,17 @@ from jitml.numpy.operands import (
     with_axis,
 )
 from jitml.numpy.reductions import finish
-from jitml.numpy.reshaping import as_length, as_shape, atleast_1d, atleast_2d, atleast_3d, complete_shape, moveaxis, transposed
+from jitml.numpy.reshaping import (
+    as_length,
+    as_shape,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    complete_shape,
+    moveaxis,
+    reshaped,
+    transposed,
+)
 from jitml.numpy.sorting import search
 from jitml.trace.broadcasting import never_equal, require_sizes
 from jitml.trace.context import user_source
@@ -39,7 +49,7 @@ from jitml.trace.numbers import of_size
 from jitml.trace.places import unknown_size
 from jitml.trace.registry import call, implements
 from jitml.trace.stacks import Stack
-from jitml.trace.tracers import TracedArray, fresh, read, scalar, view
+from jitml.trace.tracers import TracedArray, fresh, fresh_like, read, scalar, view
 
 
 def _parts(arrays: Any) -> list[Any]:
@@ -94,7 +104,8 @@ def _joined_dtype(parts: Sequence[Any], dtype: Any, casting: Any) -> np.dtype[An
 def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     if type(arrays) is Stack and (whole := arrays.whole()) is not None and out is None and dtype is None:
         return call(np.moveaxis, fresh(whole), 0, axis)
-    parts = [value_of(p) for p in _parts(arrays)]
+    given = _parts(arrays)
+    parts = [value_of(p) for p in given]
     if not parts:
         raise ValueError("need at least one array to stack")
     shape = parts[0].shape
@@ -103,7 +114,14 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
         raise ShapeError(f"all input arrays must have the same shape, not {shapes}", source=user_source())
     along = normalize_axis(as_int(axis), parts[0].ndim + 1)
     raised = [reshape_value(require_sizes(p, shape), (*shape[:along], 1, *shape[along:])) for p in parts]
-    return concatenate(raised, along, out, dtype=dtype, casting=casting)
+    result = concatenate(raised, along, out, dtype=dtype, casting=casting)
+    if out is None:
+        lay_out(result, [(_with(p.sizes, along, 1), _with(p.layout, along, 0)) for p in given if type(p) is TracedArray])
+    return result
+
+
+def _with(sizes: tuple[Any, ...], axis: int, extra: int) -> tuple[Any, ...]:
+    return (*sizes[:axis], extra, *sizes[axis:])
 
 
 def _after_raising(raise_to: Callable[..., Any], axis: Callable[[int], int]) -> Callable[..., Any]:
@@ -143,14 +161,14 @@ def _largest_ndim(x: Any) -> int:
 
 def _block(x: Any, depth: int, ndim: int) -> Any:
     if not isinstance(x, list):
-        value = value_of(x)
-        return fresh(reshape_value(value, (1,) * (ndim - value.ndim) + value.shape))
+        array = as_array(x)
+        return reshaped(array, (1,) * (ndim - array.ndim) + array.sizes)
     return concatenate([_block(part, depth - 1, ndim) for part in x], ndim - depth)
 
 
 @implements(np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    return concatenate([value_of(arr), value_of(values)], axis)
+    return concatenate([as_array(arr), as_array(values)], axis)
 
 
 def _along(x: TracedArray, axis: int, start: int, stop: int) -> TracedArray:
@@ -272,7 +290,6 @@ def _counts(repeats: Any) -> list[int]:
 
 
 @implements(np.roll)
-@keeps_order
 def roll(a: Any, shift: Any, axis: Any = None) -> TracedArray:
     x = value_of(a)
     if axis is None:
@@ -285,7 +302,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> TracedArray:
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
     for by, along in zip(shifts, axes):
         x = _rolled(x, by, along)
-    return fresh(x)
+    return fresh_like(x, a)
 
 
 def _rolled(x: Value, by: int, axis: int) -> Value:

@@ -1,14 +1,21 @@
-"""In which order do the axes of a new array lie in memory?  Of functions that keep their operands' order, `@keeps_order`."""
+"""In which order do the axes of a new array lie in memory?  As NumPy lays it out, which a later reshape or view can tell.
+
+`@keeps_order`: like the operands. `@keeps_rest`: like the operand without the axes that are reduced. `@keeps_columns`: by columns
+if the operand is.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from jitml.ir.dims import Dim
-from jitml.trace.storage import kept_strides, surely_contiguous
-from jitml.trace.tracers import TracedArray
+import numpy as np
+
+from jitml.ir.dims import bound
+from jitml.numpy.operands import axes_of
+from jitml.trace.storage import Ints, kept_strides, largest_stride, surely_contiguous
+from jitml.trace.tracers import TracedArray, is_fortran
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -19,11 +26,87 @@ def keeps_order(function: F) -> F:
     @functools.wraps(function)
     def laid_out(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        if type(result) is TracedArray and not result.steps and not any(result is a for a in (*args, kwargs.get("out"))):
-            _lay_out(result, [a for a in _arrays(args) if a.ndim == result.ndim])
+        for made in result if type(result) is tuple else (result,):
+            if _is_new(made, args, kwargs):
+                lay_out(made, [(a.sizes, a.layout) for a in _arrays(args) if a.ndim == made.ndim])
         return result
 
     return laid_out  # type: ignore[return-value]  # of the same signature
+
+
+def keeps_rest(function: F) -> F:
+    """Let a reduction's results lie in memory like the axes of its first argument that it leaves; `axis` is its second one."""
+
+    @functools.wraps(function)
+    def laid_out(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        for made in result if type(result) is tuple else (result,):
+            if args and type(args[0]) is TracedArray and _is_new(made, args, kwargs):
+                lay_out_rest(made, args[0], axes_of(args[1] if len(args) > 1 else kwargs.get("axis"), args[0].ndim))
+        return result
+
+    return laid_out  # type: ignore[return-value]  # of the same signature
+
+
+def keeps_columns(function: F) -> F:
+    """Let a function's result lie in memory by columns if its first argument does, else by rows."""
+
+    @functools.wraps(function)
+    def laid_out(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if args and type(args[0]) is TracedArray and is_fortran(args[0]) and _is_new(result, args, kwargs):
+            put_in_order(result, range(result.ndim)[::-1])
+        return result
+
+    return laid_out  # type: ignore[return-value]  # of the same signature
+
+
+def kept_rest(x: TracedArray, axes: Collection[int]) -> list[int]:
+    """The axes of x but these, outermost in memory first."""
+    return sorted((n for n in range(x.ndim) if n not in axes), key=lambda n: -abs(largest_stride(x.layout[n])))
+
+
+def stand_in(sizes: Ints, layout: Ints) -> np.ndarray[Any, Any]:
+    """A small array whose axes lie in memory in the order of these strides; what NumPy makes of it shows a result's."""
+    outer_first = sorted(range(len(sizes)), key=lambda n: (-abs(largest_stride(layout[n])), n))
+    small = np.zeros([min(bound(sizes[n]), 2) for n in outer_first])
+    return small.transpose([outer_first.index(n) for n in range(len(sizes))])
+
+
+def put_like(result: TracedArray, shown: np.ndarray[Any, Any]) -> None:
+    """Let the axes of a new array lie in memory in the order of those of a small one."""
+    put_in_order(result, sorted(range(shown.ndim), key=lambda n: (-abs(shown.strides[n]), n)))
+
+
+def _is_new(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a result is an array of its own."""
+    given = (*args, kwargs.get("out"))
+    return type(result) is TracedArray and not result.steps and not any(result is a for a in given)
+
+
+def put_in_order(result: TracedArray, outer_first: Iterable[int]) -> None:
+    """Let the axes of a new array lie in memory in this order."""
+    if result.storage.is_external:
+        return
+    strides = [0] * result.ndim
+    step = 1
+    for axis in reversed(tuple(outer_first)):
+        strides[axis] = step
+        step *= result.sizes[axis]
+    result.layout = result.storage.strides = tuple(strides)
+
+
+def lay_out_rest(result: TracedArray, operand: Any, axes: Collection[int]) -> None:
+    """Let a new array lie in memory like the axes that are left of the operand without those given."""
+    if type(operand) is not TracedArray or surely_contiguous(operand.sizes, operand.layout):
+        return
+    rest = [axis for axis in range(operand.ndim) if axis not in axes]
+    sizes, layout = tuple(operand.sizes[n] for n in rest), tuple(operand.layout[n] for n in rest)
+    strides = kept_strides([(sizes, layout)], sizes)
+    at = rest if result.ndim == operand.ndim else range(len(rest))
+    known = dict(zip(at, strides))
+    if len(at) == len(rest) and not result.storage.is_external:
+        result.layout = result.storage.strides = tuple(known.get(n, 1) for n in range(result.ndim))
 
 
 def _arrays(args: tuple[Any, ...]) -> Iterator[TracedArray]:
@@ -33,11 +116,10 @@ def _arrays(args: tuple[Any, ...]) -> Iterator[TracedArray]:
                 yield part
 
 
-def _lay_out(result: TracedArray, operands: list[TracedArray]) -> None:
-    if all(surely_contiguous(a.sizes, a.layout) for a in operands):
-        return
-    if result.storage.is_external or any(isinstance(n, Dim) for a in (result, *operands) for n in a.sizes):
+def lay_out(result: TracedArray, operands: Sequence[tuple[Ints, Ints]]) -> None:
+    """Let a new array lie in memory like operands of as many axes, of which these are the shapes and strides."""
+    if result.storage.is_external or all(surely_contiguous(*operand) for operand in operands):
         return
     # An axis that the function makes longer or shorter counts as the operand's own.
-    layouts = [(tuple(1 if n == 1 else m for n, m in zip(a.sizes, result.sizes)), a.layout) for a in operands]
+    layouts = [(tuple(1 if n == 1 else m for n, m in zip(sizes, result.sizes)), layout) for sizes, layout in operands]
     result.layout = result.storage.strides = kept_strides(layouts, result.sizes)

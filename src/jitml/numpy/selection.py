@@ -15,7 +15,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64, is_complex, is_integer, normalize_axis
 from jitml.numpy.finding import compressed, nonzero
 from jitml.numpy.indexing import fit, getitem, setitem, value_for
-from jitml.numpy.layouts import keeps_order
+from jitml.numpy.layouts import keeps_columns, keeps_order
 from jitml.numpy.loops import truth
 from jitml.numpy.operands import (
     as_array,
@@ -273,6 +273,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 
 
 @implements(np.delete)
+@keeps_columns
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     x = as_array(arr)
     if axis is None:
@@ -301,6 +302,7 @@ def is_mask(x: Any) -> bool:
 
 
 @implements(np.insert)
+@keeps_columns
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     if np.ndim(obj) or is_traced(obj):
         not_compiled("insert", "at several or traced places", "np.concatenate joins the parts.")

@@ -80,6 +80,7 @@ def argsort(
 
 
 @implements(np.partition)
+@keeps_order
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> TracedArray:
     return _sorted(ops.sort, a, axis, order)
 

@@ -13,6 +13,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F32, F64, I64, DType, is_complex, is_inexact, part_dtype
+from jitml.numpy.layouts import keeps_rest, lay_out_rest
 from jitml.numpy.loops import conjugate
 from jitml.numpy.operands import (
     as_array,
@@ -33,7 +34,7 @@ from jitml.trace.context import active_trace, user_source
 from jitml.trace.known import constant_of
 from jitml.trace.registry import implements
 from jitml.trace.sizes import larger, number, quotient, remainder, smaller, span, value_of_size
-from jitml.trace.tracers import TracedNumber, fresh, is_traced, read
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read
 
 
 def _compute_dtype(x: Value, dtype: Any) -> tuple[DType, DType]:
@@ -100,6 +101,7 @@ def _of_some(result: Value, x: Value, axes: Sequence[int], warning: str, least: 
 
 
 @implements(np.mean)
+@keeps_rest
 def mean(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     x = value_of(a)
     inner, outer = _compute_dtype(x, dtype)
@@ -136,7 +138,7 @@ def _variance(finally_: Callable[[Value], Value]) -> Callable[..., Any]:
         result = astype(finally_(variance), part_dtype(outer))
         return finish(result, axes if keepdims is True else None, out, x.ndim)
 
-    return function
+    return keeps_rest(function)
 
 
 implements(np.var)(_variance(lambda variance: variance))
@@ -148,6 +150,7 @@ def _not_nan(x: Value) -> Any:
 
 
 @implements(np.nanmean)
+@keeps_rest
 def nanmean(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     x = value_of(a)
     kept = (
@@ -177,7 +180,7 @@ def _nan_variance(variance: np.ufunc | Callable[..., Any], finally_: Callable[[V
             result = ops.select(ops.gt(freedom, 0.0), result, full(result.shape, float("nan"), result.dtype))
         return finish(astype(finally_(result), part_dtype(outer)), axes if keepdims is True else None, out, x.ndim)
 
-    return function
+    return keeps_rest(function)
 
 
 implements(np.nanvar)(_nan_variance(np.nanvar, lambda variance: variance))
@@ -185,6 +188,7 @@ implements(np.nanstd)(_nan_variance(np.nanstd, ops.sqrt))
 
 
 @implements(np.average)
+@keeps_rest
 def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
     x = value_of(a)
     axes = axes_of(axis, x.ndim)
@@ -252,7 +256,10 @@ def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = F
         upper = astype(_pick(rows, count // 2), inner)
         middle = upper if count % 2 else ops.div(astype(_pick(rows, count // 2 - 1), inner) + upper, 2.0)
         result = astype(_or_nan(middle, rows), outer)
-    return finish(result, axes if keepdims else None, out, x.ndim)
+    finished = finish(result, axes if keepdims else None, out, x.ndim)
+    if len(axes) == 1 and type(finished) is TracedArray and not is_given(out):
+        lay_out_rest(finished, a, axes)
+    return finished
 
 
 def _unknown_median(rows: Value, inner: DType) -> Value:

@@ -15,6 +15,7 @@ from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, I64, DType, dtype_name
+from jitml.numpy.layouts import put_in_order
 from jitml.numpy.loops import COMPARISONS, LOOPS
 from jitml.numpy.operands import (
     astype,
@@ -29,7 +30,7 @@ from jitml.numpy.powers import replace_power
 from jitml.numpy.versions import ELLIPSIS_IS_AN_OUTPUT
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, fresh_like, read
+from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, fresh_like, is_fortran, read
 
 
 def call_ufunc(
@@ -61,7 +62,18 @@ def call_ufunc(
     values = [value_of(a, d) for a, d in zip(args, dtypes)]
     mask = None if where is True else value_of(where, BOOL)
     results = _compute(ufunc, values, outs, mask)
-    return _store(ufunc, args, results, dtypes[ufunc.nin :], outs, mask, casting)
+    stored = _store(ufunc, args, results, dtypes[ufunc.nin :], outs, mask, casting)
+    for result in stored if type(stored) is tuple else (stored,):
+        if order != "K" and type(result) is TracedArray and not any(result is out for out in outs):
+            _put_in(order, result, args)
+    return stored
+
+
+def _put_in(order: str, result: TracedArray, args: tuple[Any, ...]) -> None:
+    """Let a new array lie by rows ("C") or by columns ("F"); "A": by columns if all operands do."""
+    arrays = [a for a in args if type(a) is TracedArray]
+    by_columns = order == "F" or (order == "A" and bool(arrays) and all(map(is_fortran, arrays)))
+    put_in_order(result, range(result.ndim)[::-1] if by_columns else range(result.ndim))
 
 
 def _split_out(ufunc: np.ufunc, args: tuple[Any, ...], out: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

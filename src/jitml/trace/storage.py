@@ -436,7 +436,7 @@ def kept_strides(operands: Sequence[tuple[Ints, Ints]], shape: Ints) -> Ints:
         return c_strides(shape)
     byte = np.empty(1, np.int8)
     # Where sizes are unknown, the largest stand for all: axes are ordered in the same way for any other above 1.
-    few = [as_strided(byte, [min(bound(n), 2) for n in extent], map(_largest, strides)) for extent, strides in operands]
+    few = [as_strided(byte, [min(bound(n), 2) for n in extent], map(largest_stride, strides)) for extent, strides in operands]
     made = np.nditer([*few, None], order="K").operands[-1]
     inner_first = sorted(range(len(shape)), key=lambda axis: (abs(made.strides[axis]), -axis))
     result = [0] * len(shape)
@@ -473,21 +473,21 @@ def _may_be(number: int, size: Size) -> bool:
     return low <= number <= high
 
 
-def _largest(stride: Size) -> int:
+def largest_stride(stride: Size) -> int:
     low, high = limits(stride)
     return low if high <= 0 else high
 
 
 def memory_order(shape: Sequence[Any], strides: Sequence[Any]) -> Ints | None:
-    """The axes from the longest stride to the shortest; None if that is C order, or not known.
+    """The axes from the longest stride to the shortest; None if that is C order. Sizes that are unknown are taken for long ones.
 
     >>> memory_order((4, 6), (1, 4)), memory_order((4, 6), (6, 1)), memory_order((4, 1, 6), (1, 9, 4))
     ((1, 0), None, (2, 1, 0))
     """
-    if not all(type(n) is int for n in (*shape, *strides)) or 0 in shape or 0 in strides:
+    if 0 in shape or 0 in strides:
         return None
-    long = [axis for axis, n in enumerate(shape) if n > 1]
-    ordered = sorted(long, key=lambda axis: (-abs(strides[axis]), axis))
+    long = [axis for axis, n in enumerate(shape) if n != 1]
+    ordered = sorted(long, key=lambda axis: (-abs(largest_stride(strides[axis])), axis))
     if ordered == long:
         return None
     places = dict(zip(long, ordered))

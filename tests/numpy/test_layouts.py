@@ -1,0 +1,63 @@
+"""New arrays lie in memory as NumPy's: their strides, which a reshape or a view taken afterwards can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+
+A = np.random.default_rng(0).normal(size=(4, 6, 3))
+MASK = np.array([True, False, True, True])
+ORDERS = ((0, 1, 2), (2, 1, 0), (1, 0, 2), (0, 2, 1))
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda a: (a.sum(0), np.sum(a, axis=1, keepdims=True), a.sum((0, 2)), np.add.reduce(a, 1)),
+    "means": lambda a: (a.mean(2), a.var(0), np.std(a, 1), np.average(a, 0), np.median(a, 0)),
+    "extremes": lambda a: (a.max(0), a.min(1), np.ptp(a, 2), a.argmax(0), np.argmin(a, axis=1)),
+    "truth": lambda a: (np.all(a > 0, axis=0), np.any(a > 0, axis=1), np.count_nonzero(a > 0, axis=0)),
+    "nan": lambda a: (np.nansum(a, 0), np.nanmean(a, 1), np.nanmax(a, 0), np.nanvar(a, 1), np.nancumsum(a, 1)),
+    "scans": lambda a: (a.cumsum(1), np.cumprod(a, 0), np.add.accumulate(a, 2), np.gradient(a), np.diff(a, axis=0)),
+    "picked": lambda a: (a[[1, 0]], a[:, [1, 0, 2]], a[..., [0, 2]], a[[0, 1], :, [1, 2]], a[:, [0, 1], [1, 0]]),
+    "masked": lambda a: (a[MASK], a[a[:, 0, 0] > -9], a[:, np.arange(6) > 2], np.argwhere(a > 0)),
+    "taken": lambda a: (np.take(a, [1, 0], axis=1), np.compress([1, 0, 1], a, axis=2), np.delete(a, 1, axis=0)),
+    "inserted": lambda a: (np.insert(a, 1, 0.0, axis=1), np.append(a, a, axis=1), np.pad(a, 1), np.roll(a, 1), np.roll(a, 1, 0)),
+    "joined": lambda a: (np.stack([a, a]), np.stack([a, a], -1), np.concatenate([a, a], 1), np.block([[a, a], [a, a]])),
+    "sorted": lambda a: (np.sort(a, 0), np.argsort(a, 0), np.partition(a, 1, axis=0)),
+    "triangles": lambda a: (np.tril(a), np.triu(a[0]), np.tril(a[:, 0, 0])),
+    "transforms": lambda a: (np.fft.fft(a, axis=0), np.fft.fft2(a), np.fft.rfft(a, axis=1), np.fft.fftshift(a)),
+    "ordered": lambda a: (np.add(a, 1, order="C"), np.add(a, 1, order="F"), np.add(a, a, order="A"), np.sin(a)),
+    "einsum": lambda a: (np.einsum("ijk->ki", a), np.einsum("ijk,ilk->lji", a, a), np.einsum("ijk,j->ki", a, a[0, :, 0])),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_strides(name: str, order: tuple[int, ...]) -> None:
+    a = np.ascontiguousarray(A.transpose(order)).transpose(np.argsort(order))
+    function = FUNCTIONS[name]
+    for n, (got, expected) in enumerate(zip(flat(jitml.jit(function)(a)), flat(function(a)), strict=True)):
+        assert strides(got) == strides(expected), n
+        np.testing.assert_allclose(got, expected)
+
+
+def test_a_reshaped_choice_of_columns_is_a_copy() -> None:
+    def columns(a: Any) -> tuple[Any, Any]:
+        chosen = a[:, [0, 2]]
+        line = chosen.reshape(-1)
+        line[0] = 9.0
+        return chosen, line
+
+    for got, expected in zip(jitml.jit(columns)(A[0].copy()), columns(A[0].copy())):
+        np.testing.assert_array_equal(got, expected)
+
+
+def flat(results: Any) -> list[Any]:
+    return [x for result in results for x in (flat(result) if isinstance(result, (tuple, list)) else [result])]
+
+
+def strides(x: Any) -> list[int]:
+    """Those that matter: an axis of one element may have any."""
+    return [step for step, n in zip(x.strides, x.shape) if n > 1]
