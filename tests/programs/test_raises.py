@@ -19,6 +19,11 @@ RAISING = {
         "np.zeros((2, 0)), np.zeros((2, 0), int)",
         "np.zeros((1, 1)), np.ones((1, 1), int)",
     ),
+    "a stack of what a loop has appended no row to": (
+        ["v = []", "for row in x:", "    v.append(row[:2] * 2)", "return np.stack(v)"],
+        "np.ones((3, 4))",
+        "np.ones((0, 4))",
+    ),
     "axis 1 of a number": (["return x.cumsum(axis=1)"], "np.array(3.0)", ""),
 }
 ANSWERED = {
@@ -34,6 +39,29 @@ ANSWERED = {
     ),
     "numbers as arrays of one element": (["return np.kron(x, x), np.isin(x, 3), np.convolve(x, [1, 2])"], "np.array(3.0)", ""),
     "none is left, none is taken": (["return np.delete(x, 0), x.take([])"], "np.array([3])", ""),
+    "an array of what a loop has appended no row to": (
+        ["v = []", "for row in x:", "    v.append(row[:2] * 2)", "return np.array(v)"],
+        "np.ones((3, 4))",
+        "np.ones((0, 4))",
+    ),
+    "a size that has to be 1": (
+        ["np.add(1, x[x > 0], out=x)", "x[...] = x[x > 0]", "x += x[x > 0]", "return x"],
+        "np.array([3.0])",
+        "",
+    ),
+    "a branch gives a number a type for which the other one raises": (
+        [
+            "for row in x:",
+            "    if x.any():",
+            "        v = row",
+            "        row[...] = y[-z]",
+            "    elif y.any():",
+            "        z = z * 0.5",
+            "return v",
+        ],
+        "np.ones((3, 4)), np.arange(33), -2",
+        "",
+    ),
     "a condition that chooses by a method": (["return x.compress([True, False, True])"], "np.arange(3)", ""),
 }
 AT = {

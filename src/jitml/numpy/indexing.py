@@ -35,7 +35,7 @@ from jitml.numpy.operands import (
 )
 from jitml.numpy.reshaping import reshaped, transposed
 from jitml.numpy.windows import Window, element, part, whole, window_view
-from jitml.trace.broadcasting import common_sizes, insist_equal
+from jitml.trace.broadcasting import common_sizes, insist_equal, never_equal
 from jitml.trace.context import user_source
 from jitml.trace.known import constant_of
 from jitml.trace.numbers import of_size
@@ -175,7 +175,7 @@ def fit(value: Value, shape: Shape) -> Value:
     if value.shape == shape:
         return value
     common = common_shape("assignment", value.shape, shape)
-    if len(common) != len(shape) or any(m == 1 and n != 1 for m, n in zip(shape, common)):
+    if len(common) != len(shape) or any(m == 1 and never_equal(n, 1) for m, n in zip(shape, common)):
         message = f"could not broadcast input array from shape {value.shape} into shape {shape}"
         raise ShapeError(message, source=user_source())
     return broadcast_value(value, shape)

@@ -43,7 +43,7 @@ from jitml.numpy.reshaping import (
     transposed,
 )
 from jitml.numpy.sorting import search
-from jitml.trace.broadcasting import never_equal, require_sizes
+from jitml.trace.broadcasting import never_equal, require_at_least, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.numbers import of_size
 from jitml.trace.places import unknown_size
@@ -103,6 +103,7 @@ def _joined_dtype(parts: Sequence[Any], dtype: Any, casting: Any) -> np.dtype[An
 @implements(np.stack)
 def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     if type(arrays) is Stack and (whole := arrays.whole()) is not None and out is None and dtype is None:
+        require_at_least(whole.shape[0], 1, "need at least one array to stack")
         return call(np.moveaxis, fresh(whole), 0, axis)
     given = _parts(arrays)
     parts = [value_of(p) for p in given]

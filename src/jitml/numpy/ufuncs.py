@@ -28,6 +28,7 @@ from jitml.numpy.operands import (
 )
 from jitml.numpy.powers import replace_power
 from jitml.numpy.versions import ELLIPSIS_IS_AN_OUTPUT
+from jitml.trace.broadcasting import never_equal
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, fresh_like, is_fortran, read
@@ -109,9 +110,10 @@ def _compute(ufunc: np.ufunc, values: list[Value], outs: tuple[Any, ...], mask: 
     arrays = [o for o in outs if isinstance(o, TracedArray)]
     masks = [] if mask is None else [mask.shape]
     shape = common_shape(ufunc.__name__, *(v.shape for v in values), *masks, *(o.sizes for o in arrays))
-    if any(o.ndim != len(shape) or any(n == 1 and m != 1 for n, m in zip(o.sizes, shape)) for o in arrays):
+    if any(o.ndim != len(shape) or any(n == 1 and never_equal(m, 1) for n, m in zip(o.sizes, shape)) for o in arrays):
         message = f"non-broadcastable output operand with shape {arrays[0].sizes} doesn't match the broadcast shape {shape}"
         raise ShapeError(message, source=user_source())
+    shape = tuple(1 if any(o.sizes[axis] == 1 for o in arrays) else n for axis, n in enumerate(shape))
     results = LOOPS[ufunc](*(broadcast_value(v, shape) for v in values))
     return results if isinstance(results, tuple) else (results,)
 

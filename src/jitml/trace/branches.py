@@ -192,6 +192,8 @@ class Fork:
                 made.append(_ragged_output(wide, x, y, outputs))
                 continue
             common = kind if missing else join(*kinds) if len(kinds) == 2 else None
+            if common is not None and not missing and kinds[0] != kinds[1]:
+                decisions().widened.add(self.site)
             if common is None and missing and kind is None:
                 made.append(Output(None, (x, y), y if x is None else x))  # an object beside nothing
                 continue

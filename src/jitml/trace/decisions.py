@@ -61,6 +61,7 @@ class Decisions:
         self.reasons: dict[Site, BaseException] = {}
         self.periods: dict[Site, int] = {}  # after how many iterations names that exchange arrays have their own again
         self.raising: dict[Site, set[bool]] = {}  # branches that end with an exception
+        self.widened: set[Site] = set()  # branches after which a number has a type that only one of them gives it
         self.wanted: dict[Site, set[str]] = {}  # names that are read after a construct that may leave them unbound
         self.lost: dict[str, Site] = {}  # names that a construct has left unbound, though they may be bound
         self.restart: Restart | None = None
@@ -126,6 +127,18 @@ class Decisions:
             return False
         self.modes[place] = Mode.PLAIN
         return True
+
+    def settle_sides(self) -> bool:
+        """Whether there are branches on traced conditions that may have to do with an exception which ends the trace.
+
+        A side that raises was left out though this call may take it, or a number has got the other side's type. They are traced
+        once more as this call takes them, in which case the exception is the program's own.
+        """
+        doubtful = {site for site in (*self.raising, *self.widened) if self.modes.get(site) is not Mode.PLAIN}
+        self.modes |= dict.fromkeys(doubtful, Mode.PLAIN)
+        self.raising.clear()
+        self.widened.clear()
+        return bool(doubtful)
 
 
 def decisions() -> Decisions:

@@ -12,6 +12,8 @@ import optree
 
 from jitml.ir import ops
 from jitml.ir.graph import Value
+from jitml.ir.types import F64
+from jitml.trace.broadcasting import insist_at_least
 from jitml.trace.context import unsupported
 from jitml.trace.names import Kind, join, kind_of
 from jitml.trace.registry import call
@@ -121,6 +123,8 @@ class Stack(Sequence[Any]):
             return None
         (column,) = self.columns
         if self.is_plain:
+            if column.dtype != F64 or column.ndim > 1:  # of no items NumPy makes an array of no float64
+                insist_at_least(column.sizes[0], 1)
             return read(column)
         kinds = [kind_of(item) for item in (*self.head, *self.tail)]
         if any(kind is None or kind.aval.shape != column.aval.shape[1:] for kind in kinds):

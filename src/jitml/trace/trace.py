@@ -26,7 +26,7 @@ from jitml.ir.ops.host import keeping_made
 from jitml.trace.arguments import check_containers, enter_all
 from jitml.trace.context import Trace, activate, last_user_source, user_source
 from jitml.trace.convert import convert
-from jitml.trace.decisions import Decisions
+from jitml.trace.decisions import Decisions, is_ours
 from jitml.trace.drivers import Restart
 from jitml.trace.host import Host, Slot
 from jitml.trace.memory import all_disjoint, disjoint, meets_itself
@@ -100,7 +100,7 @@ def trace(
         except Restart:
             continue
         except Exception as error:
-            if known.restart is not None or known.settle_place(error):
+            if known.restart is not None or known.settle_place(error) or (not is_ours(error) and known.settle_sides()):
                 continue
             raise
         if known.restart is None:
