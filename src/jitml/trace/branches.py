@@ -6,9 +6,7 @@ is never merged: a `check` claims that it is not taken, and where the claim fail
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from jitml.errors import UnsupportedError
@@ -24,8 +22,9 @@ from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.names import Held, Kind, join, kind_of, same, take_apart, told, truth
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.ragged import SIZE, Ragged, ragged, widened
+from jitml.trace.sharing import Output, Sharing
 from jitml.trace.sizes import NO_FACTS, Facts
-from jitml.trace.storage import Choice, Origin, Storage, leave_region
+from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray, read
 
 _MOST_INLINED = 8
@@ -43,30 +42,6 @@ class Side:
         self.branch = branch
         self.body = Body()
         self.ends: dict[str, Any] = {}
-
-
-@dataclass
-class Output:
-    """A result of the region: what it is in each branch, and where it goes."""
-
-    kind: Kind | None
-    leaves: tuple[Any, Any]
-    result: Any = None
-    ragged: Ragged | None = None
-    extents: Sequence[Output] = ()  # of an array whose sizes the branches alone know: those, as results of their own
-
-    def takes(self, x: Any, y: Any) -> bool:
-        """Whether another name for these is one for this very array: in each branch the same one, if both are bound there."""
-        arrays = [type(a) is type(b) is TracedArray and same(a, b) for a, b in zip(self.leaves, (x, y))]
-        apart = [a is not None and b is not None and not same(a, b) for a, b in zip(self.leaves, (x, y))]
-        if (
-            not any(arrays)
-            or any(apart)
-            or (self.ragged is not None and not (same(self.leaves[0], x) and same(self.leaves[1], y)))
-        ):
-            return False
-        self.leaves = (x if self.leaves[0] is None else self.leaves[0], y if self.leaves[1] is None else self.leaves[1])
-        return True
 
 
 class Fork:
@@ -222,34 +197,23 @@ class Fork:
         assert kind is not None
         if output.ragged is not None:
             kind, value = output.ragged.show(value, [read(extent.result) for extent in output.extents])
-        result = kind.show(value)
-        origins = [self._origin(leaf) for leaf in output.leaves]
-        for leaf, origin in zip(output.leaves, origins):
-            if origin is not None:
-                result.storage.may_be(leaf.storage, self.site, Mode.PLAIN)
-        if any(origins) and active_trace() is active_trace().root:
-            result.storage.choice = Choice(self.test, *origins)
-        return result
-
-    def _origin(self, leaf: Any) -> Origin | None:
-        """Of an array from outside the branches, which the result may be."""
-        if type(leaf) is not TracedArray or self._is_made_here(leaf):
-            return None
-        return Origin(weakref.ref(leaf.storage), leaf.steps, leaf.writeable, leaf.storage.choice)
+        return kind.show(value)
 
     def _is_outer(self, leaf: Any) -> bool:
         """Whether it is an array from outside the branches, seen through nothing that they have computed."""
-        if type(leaf) is not TracedArray or self._is_made_here(leaf):
+        if type(leaf) is not TracedArray or self.is_made_here(leaf):
             return False
         trace = active_trace()
         params = tuple(param for step in leaf.steps for param in step.params.values())
         numbers = [trace.root.sizes[sym] for sym in {*leaf.aval.syms, *syms_in(params)}]
         return all(map(trace.sees, (*numbers, *(start for step in leaf.steps for start in step.starts))))
 
-    def _is_made_here(self, leaf: TracedArray) -> bool:
+    def is_made_here(self, leaf: TracedArray) -> bool:
         return any(leaf.storage.trace is side.body.trace for side in self.sides.values())
 
     def _emit(self, outputs: list[Output], storages: list[Storage]) -> None:
+        sharing = Sharing(self, outputs)
+        outputs = sharing.outputs
         ends: dict[bool, list[Value]] = {}
         for branch, side in self.sides.items():
             side.body.resume()
@@ -259,10 +223,7 @@ class Fork:
         results = _region(self.test, self.sides[True].body, self.sides[False].body, ends[True], ends[False])
         for output, value in sorted(zip(outputs, results), key=lambda pair: pair[0].ragged is not None):  # sizes come first
             output.result = self._shown(output, value)
-        made = [
-            (x.storage, o.result.storage) for o in outputs for x in o.leaves if type(x) is TracedArray and self._is_made_here(x)
-        ]
-        leave_region(made, self.site, Mode.PLAIN, {})
+        sharing.finish()
         for storage, value in zip(storages, results[len(outputs) :]):
             storage.store(value)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -17,8 +18,9 @@ from jitml.ir.graph import Value
 from jitml.trace.context import Trace, unsupported, user_source
 from jitml.trace.host import Slot
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.origins import others
 from jitml.trace.random import TracedGenerator
-from jitml.trace.storage import Choice, Step, Storage, invert, memory_order
+from jitml.trace.storage import Origin, Step, Storage, invert, memory_order
 from jitml.trace.text import TracedText
 from jitml.trace.tracers import TracedArray, TracedScalar, read
 
@@ -67,85 +69,102 @@ Result = FromGraph | FromHost | Fixed | Either
 
 def describe(recording: Trace, leaves: Sequence[Any], outputs: list[Value]) -> tuple[Result, ...]:
     """How each returned leaf is made; fills the graph's outputs."""
-    uses: dict[int, int] = {}
-    for storage in (s for leaf in leaves if type(leaf) is TracedArray for s in _possible(leaf.storage, leaf.storage.choice)):
-        uses[id(storage)] = uses.get(id(storage), 0) + 1
-    placed: dict[int, int] = {}
-    return tuple(_describe_one(recording, leaf, outputs, uses, placed) for leaf in leaves)
+    arrays = [leaf for leaf in leaves if type(leaf) is TracedArray]
+    results = Results(recording, outputs, Counter(id(s) for leaf in arrays for s in _possible(leaf.storage)))
+    return tuple(results.describe(leaf) for leaf in leaves)
 
 
-def _possible(storage: Storage | None, choice: Choice | None) -> Iterator[Storage]:
+def _possible(storage: Storage) -> set[Storage]:
     """The storages that a returned array may be of, as far as they are still there."""
-    if storage is not None:
-        yield storage
-    if choice is not None:
-        for origin in (choice.then, choice.orelse):
-            if origin is not None:
-                yield from _possible(origin.storage(), origin.choice)
+    return {storage, *(there for case in storage.cases if (there := case.origin.storage()) is not None)}
 
 
-def _describe_one(recording: Trace, leaf: Any, outputs: list[Value], uses: dict[int, int], placed: dict[int, int]) -> Result:
-    kind = type(leaf)
-    if kind is TracedNumber and leaf.slot is not None:
-        leaf._check_alive()
-        return FromHost(leaf.slot)
-    if kind is TracedNumber or kind is TracedScalar:
-        outputs.append(read(leaf))
-        return FromGraph(len(outputs) - 1, leaf.kind if kind is TracedNumber else np.generic)
-    if kind is TracedGenerator and leaf.slot is not None:
-        return FromHost(leaf.slot)
-    if kind is not TracedArray:
-        return _describe_object(recording, leaf)
-    storage = leaf.storage
-    if any(step.op is ops.gather and step.starts for step in leaf.steps) and (storage.is_external or uses[id(storage)] > 1):
-        unsupported("a view with a step that only the running program knows is returned", "Return a copy of it.")
-    storage.load()  # refuses a tracer that has leaked
-    if storage.is_external:
-        # The array itself or a view of it: NumPy takes the view of the caller's array after the call.
-        part = next((s for s, tracer in recording.parts.items() if tracer is leaf), None)
+@dataclass
+class Results:
+    """The graph's outputs, as they are filled.
+
+    uses: how many leaves may be of a storage. `placed`: where that is handed out as a whole.
+    """
+
+    recording: Trace
+    outputs: list[Value]
+    uses: Counter[int]
+    placed: dict[Storage, int] = field(default_factory=dict)
+
+    def describe(self, leaf: Any) -> Result:
+        kind = type(leaf)
+        if kind is TracedNumber and leaf.slot is not None:
+            leaf._check_alive()
+            return FromHost(leaf.slot)
+        if kind is TracedNumber or kind is TracedScalar:
+            self.outputs.append(read(leaf))
+            return FromGraph(len(self.outputs) - 1, leaf.kind if kind is TracedNumber else np.generic)
+        if kind is TracedGenerator and leaf.slot is not None:
+            return FromHost(leaf.slot)
+        if kind is not TracedArray:
+            return _describe_object(self.recording, leaf)
+        leaf.storage.load()  # refuses a tracer that has leaked
+        return self._external(leaf) if leaf.storage.is_external else self._one_of(leaf)
+
+    def _external(self, leaf: TracedArray) -> FromHost:
+        """The caller's array itself or a view of it: NumPy takes the view of it after the call."""
+        _require_view(leaf)
+        parts, known = self.recording.parts, self.recording.lifted.values()
+        part = next((s for s, tracer in parts.items() if tracer is leaf), None)
         if part is not None:
             return FromHost(part, (), leaf.writeable)
-        known = recording.lifted.values()
-        slot = next((s for s, (_, tracer) in recording.arrays.items() if tracer is leaf), storage.slot)
-        assert any(tracer.storage is storage for tracer in known)
+        slot = next((s for s, (_, tracer) in self.recording.arrays.items() if tracer is leaf), leaf.storage.slot)
+        assert any(tracer.storage is leaf.storage for tracer in known)
         return FromHost(slot, leaf.steps, leaf.writeable, any(tracer is leaf for tracer in known))
-    storage.require_apart(uses)
-    rivals = [other for other in storage.others if other.is_external or id(other) in uses]
-    if rivals and storage.choice is not None:
-        return _describe_choice(recording, leaf, storage.choice, outputs, uses, placed)
-    return _describe_made(leaf, outputs, uses, placed)
+
+    def _one_of(self, leaf: TracedArray) -> Result:
+        """An array that may be another one, as the first case that holds says, or else is one that the function made itself."""
+        leaf.storage.require_apart(self.uses)
+        cases = [(test, self._there(origin, leaf)) for test, origin in others(leaf)]
+        while cases and cases[-1][1] is None:
+            cases.pop()
+        is_certain = bool(cases) and cases[-1][0] is None
+        made = None if is_certain and all(other is not None for _, other in cases) else self._made(leaf)
+        result: Result | None = made
+        for test, other in reversed(cases):
+            there = made if other is None else self._external(other) if other.storage.is_external else self._made(other)
+            assert there is not None
+            if test is None:
+                result = there
+                continue
+            assert result is not None
+            self.outputs.append(test)
+            result = Either(len(self.outputs) - 1, there, result)
+        assert result is not None
+        return result
+
+    def _there(self, origin: Origin, leaf: TracedArray) -> TracedArray | None:
+        """What a leaf is in one case; None if nobody else has that memory."""
+        storage = origin.storage()
+        if origin.array is not None or storage is None:
+            return origin.array
+        if not storage.is_external and self.uses[id(storage)] < 2:
+            return None
+        return TracedArray(storage, origin.steps, leaf.aval, leaf.layout, origin.writeable)
+
+    def _made(self, leaf: TracedArray) -> FromGraph:
+        """Of an array that the function made itself."""
+        storage = leaf.storage
+        if self.uses[id(storage)] == 1:
+            value, steps = _in_memory_order(read(leaf), leaf.layout)
+            self.outputs.append(value)
+            return FromGraph(len(self.outputs) - 1, np.ndarray, steps, leaf.writeable)
+        _require_view(leaf)
+        value, steps = _in_memory_order(storage.value, storage.strides)
+        if storage not in self.placed:
+            self.placed[storage] = len(self.outputs)
+            self.outputs.append(value)
+        return FromGraph(self.placed[storage], np.ndarray, (*steps, *leaf.steps), leaf.writeable)
 
 
-def _describe_choice(
-    recording: Trace, leaf: TracedArray, choice: Choice, outputs: list[Value], uses: dict[int, int], placed: dict[int, int]
-) -> Either:
-    """Of an array that is one or another."""
-    sides: list[Result] = []
-    for origin in (choice.then, choice.orelse):
-        there = origin.storage() if origin is not None else None
-        if origin is not None and there is not None:
-            seen = TracedArray(there, (*origin.steps, *leaf.steps), leaf.aval, leaf.layout, origin.writeable)
-            sides.append(_describe_one(recording, seen, outputs, uses, placed))
-        elif origin is not None and origin.choice is not None:
-            sides.append(_describe_choice(recording, leaf, origin.choice, outputs, uses, placed))
-        else:
-            sides.append(_describe_made(leaf, outputs, uses, placed))
-    outputs.append(choice.test)
-    return Either(len(outputs) - 1, *sides)
-
-
-def _describe_made(leaf: TracedArray, outputs: list[Value], uses: dict[int, int], placed: dict[int, int]) -> FromGraph:
-    """Of an array that the function made itself."""
-    storage = leaf.storage
-    if uses[id(storage)] == 1:
-        value, steps = _in_memory_order(read(leaf), leaf.layout)
-        outputs.append(value)
-        return FromGraph(len(outputs) - 1, np.ndarray, steps, leaf.writeable)
-    value, steps = _in_memory_order(storage.value, storage.strides)
-    if id(storage) not in placed:
-        placed[id(storage)] = len(outputs)
-        outputs.append(value)
-    return FromGraph(placed[id(storage)], np.ndarray, (*steps, *leaf.steps), leaf.writeable)
+def _require_view(leaf: TracedArray) -> None:
+    if any(step.op is ops.gather and step.starts for step in leaf.steps):
+        unsupported("a view with a step that only the running program knows is returned", "Return a copy of it.")
 
 
 def _in_memory_order(value: Value, strides: Sequence[Any]) -> tuple[Value, tuple[Step, ...]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
@@ -34,21 +34,23 @@ Ints = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Origin:
-    """An array that another one may be: which storage, if that is still there, and how it is seen."""
+    """An array that another one may be: which storage, if that is still there, and how it is seen.
 
-    storage: weakref.ref[Storage]
+    `array` is the very array, where it is from outside.
+    """
+
+    storage: Callable[[], Storage | None]
     steps: tuple[Step, ...]
     writeable: bool
-    choice: Choice | None
+    array: Any = None
 
 
 @dataclass(frozen=True)
-class Choice:
-    """An array that is one of two: `test` decides; None for what was made in that branch."""
+class Case:
+    """An array is a certain other one if `test` holds, which only the compiled program knows; None: in any other case."""
 
-    test: Value
-    then: Origin | None
-    orelse: Origin | None
+    test: Value | None
+    origin: Origin
 
 
 class Rival(NamedTuple):
@@ -68,12 +70,13 @@ class Storage:
     """The memory of one base array: what it holds now and, for an array from outside, where it comes from.
 
     `slot` is the array itself in the host program, `entry` what the graph is given: the same, or a copy in native layout.
-    `serial` says which storages are older; `rivals` are those that may be the same memory, and `choice` says what decides.
+    `serial` says which storages are older; `rivals` are those that may be the same memory. Of `cases` the first that holds says
+    which of them it is, of all that `whole` shows.
     """
 
     __slots__ = (
-        "__weakref__", "appended", "choice", "entry", "listed", "mutated", "rivals", "serial", "slot", "strides", "trace",
-        "value", "writes",
+        "__weakref__", "appended", "cases", "entry", "listed", "mutated", "rivals", "serial", "slot", "strides", "trace",
+        "value", "whole", "writes",
     )  # fmt: skip
     count = itertools.count()
 
@@ -89,7 +92,8 @@ class Storage:
         self.listed: Site | None = None  # the loop that has left a copy in a list, where NumPy's has the array itself
         self.serial = next(Storage.count)
         self.rivals: list[Rival] = []
-        self.choice: Choice | None = None
+        self.cases: tuple[Case, ...] = ()
+        self.whole: weakref.ref[Any] | None = None
 
     @property
     def is_external(self) -> bool:
@@ -141,9 +145,16 @@ class Storage:
             site: the construct that leaves it open, and the mode in which it would not.
             overlaps: nor may both be returned, for the caller would see whether they are.
         """
-        for rival in (other, *other.others):
-            self.rivals.append(Rival(weakref.ref(rival), site, mode, overlaps))
-            rival.rivals.append(Rival(weakref.ref(self), site, mode, overlaps))
+        self._meet(Rival(weakref.ref(other), site, mode, overlaps))
+        for rival in tuple(other.rivals):
+            self._meet(Rival(rival.storage, site, mode, overlaps or rival.overlaps))
+
+    def _meet(self, rival: Rival) -> None:
+        other = rival.storage()
+        if other is None or other is self or any(r.storage() is other and r.overlaps >= rival.overlaps for r in self.rivals):
+            return
+        self.rivals.append(rival)
+        other.rivals.append(rival._replace(storage=weakref.ref(self)))
 
     @property
     def others(self) -> list[Storage]:
@@ -189,6 +200,8 @@ class Storage:
 def leave_region(pairs: Sequence[tuple[Storage, Storage]], site: Site, mode: Mode, entries: Mapping[Storage, Storage]) -> None:
     """Arrays that a region hands out are new ones after it, and may be the same memory as whatever they may be inside.
 
+    Where that is known already, cases say when; else they may not be returned.
+
     Args:
         pairs: each storage inside, and a new one that has its contents, or a part of them.
         entries: of a storage that stands for another one inside, that.
@@ -198,7 +211,8 @@ def leave_region(pairs: Sequence[tuple[Storage, Storage]], site: Site, mode: Mod
         after.setdefault(inside, []).append(outside)
     for parts in after.values():
         for one, other in itertools.combinations(parts, 2):
-            one.may_be(other, site, mode, overlaps=True)
+            if other not in one.others:
+                one.may_be(other, site, mode, overlaps=True)
     for inside, outside in pairs:
         for rival in inside.others:
             for other in after.get(rival) or [entries.get(rival, rival)]:

@@ -1,0 +1,215 @@
+"""Which memory do arrays share that leave a branch?  What they share in it they share afterwards, and with arrays from before.
+
+Where both branches make two names views of one array, the region hands out that array, and the names are views of it. Else each
+name gets new memory, and the region hands out beside it what says whether it is really that of another array (`origins.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.trace.context import Trace, active_trace
+from jitml.trace.decisions import Mode, Site
+from jitml.trace.names import Kind, same
+from jitml.trace.numbers import TracedNumber
+from jitml.trace.origins import (
+    Possible,
+    gone,
+    has_known_sizes,
+    is_known,
+    link,
+    others,
+    part_of,
+    places,
+    possible,
+    with_places,
+)
+from jitml.trace.ragged import Ragged
+from jitml.trace.storage import Origin, Storage, leave_region
+from jitml.trace.tracers import TracedArray, lift, read
+
+
+@dataclass(eq=False)
+class Output:
+    """A result of the region: what it is in each branch, and where it goes."""
+
+    kind: Kind | None
+    leaves: tuple[Any, Any]
+    result: Any = None
+    ragged: Ragged | None = None
+    extents: Sequence[Output] = ()  # of an array whose sizes the branches alone know: those, as results of their own
+
+    def takes(self, x: Any, y: Any) -> bool:
+        """Whether another name for these is one for this very array: in each branch the same one, if both are bound there."""
+        arrays = [type(a) is type(b) is TracedArray and same(a, b) for a, b in zip(self.leaves, (x, y))]
+        apart = [a is not None and b is not None and not same(a, b) for a, b in zip(self.leaves, (x, y))]
+        if (
+            not any(arrays)
+            or any(apart)
+            or (self.ragged is not None and not (same(self.leaves[0], x) and same(self.leaves[1], y)))
+        ):
+            return False
+        self.leaves = (x if self.leaves[0] is None else self.leaves[0], y if self.leaves[1] is None else self.leaves[1])
+        return True
+
+    @property
+    def arrays(self) -> tuple[TracedArray | None, TracedArray | None]:
+        x, y = (lift(leaf) if type(leaf) is np.ndarray else leaf for leaf in self.leaves)
+        return (x if type(x) is TracedArray else None, y if type(y) is TracedArray else None)
+
+
+class Fork(Protocol):
+    site: Site
+    test: Value
+
+    @property
+    def sides(self) -> dict[bool, Any]: ...
+
+    def is_made_here(self, leaf: TracedArray) -> bool: ...
+
+
+@dataclass
+class Claim:
+    """In one branch, a result is this array if the test holds; both may be known to the branch alone, and are handed out."""
+
+    test: Value | None
+    origin: Origin
+    told: dict[Value, Output] = field(default_factory=dict)
+
+
+class Sharing:
+    """`outputs` are all that the region hands out: those that were asked for, and what it takes to say what they share."""
+
+    def __init__(self, fork: Fork, outputs: list[Output]) -> None:
+        self.fork = fork
+        self.trace = active_trace()
+        self.asked = [output for output in outputs if any(array is not None for array in output.arrays)]
+        self.parts: dict[Output, Output] = {}  # a view -> what it is a view of
+        wholes = self._wholes()
+        arrays = [output for output in (*wholes, *self.asked) if output not in self.parts]
+        self.arrays = sorted(arrays, key=lambda output: any(array.steps for array in output.arrays if array is not None))
+        self.claims = {output: [self._claims(output, n) for n in (0, 1)] for output in self.arrays}
+        told = [t for pair in self.claims.values() for claims in pair for claim in claims for t in claim.told.values()]
+        self.outputs = [*wholes, *(output for output in outputs if output not in self.parts), *told]
+
+    def _wholes(self) -> list[Output]:
+        """Further outputs: arrays of which several outputs are views, the same in both branches."""
+        groups: dict[tuple[Storage, Storage], list[Output]] = {}
+        for output in self.asked:
+            x, y = output.arrays
+            if x is not None and y is not None and output.ragged is None and self._is_own(x) and self._is_own(y):
+                groups.setdefault((x.storage, y.storage), []).append(output)
+        wholes = []
+        for (s, t), group in groups.items():
+            if len(group) == 1 or s.value.aval != t.value.aval or s.strides != t.strides:
+                continue
+            if not all(self._is_one_view(*output.leaves) for output in group):
+                continue
+            whole = next((output for output in group if not output.leaves[0].steps), None)
+            if whole is None:
+                kind = Kind("array", s.value.aval, s.strides)
+                whole = Output(kind, (_whole(s), _whole(t)))
+                wholes.append(whole)
+            self.parts |= {output: whole for output in group if output is not whole}
+        return wholes
+
+    def _is_own(self, array: TracedArray) -> bool:
+        return self.fork.is_made_here(array)
+
+    def _is_one_view(self, x: TracedArray, y: TracedArray) -> bool:
+        """Whether both branches take the same view, which can be taken outside, too."""
+        return x.steps == y.steps and is_known(x.steps, self.trace)
+
+    def _claims(self, output: Output, which: int) -> list[Claim]:
+        """What an output may be in one branch, besides memory of its own that nothing else is."""
+        array = output.arrays[which]
+        if array is None:
+            return []
+        claims = []
+        for test, origin in others(array) if self._is_own(array) else possible(array):
+            known = has_known_sizes(origin.steps, self.trace)
+            hidden = [v for v in (test, *places(origin.steps)) if v is not None and not self.trace.sees(v)]
+            told = {v: Output(Kind("number", v.aval), self._number(v, which)) for v in hidden}
+            claims.append(Claim(test, origin if known else gone(origin), told))
+        return claims
+
+    def _number(self, value: Value, which: int) -> tuple[Any, Any]:
+        number = TracedNumber.of_value(self._side(which), value)
+        return (number, None) if which == 0 else (None, number)
+
+    def _side(self, which: int) -> Trace:
+        trace: Trace = self.fork.sides[which == 0].body.trace
+        return trace
+
+    def finish(self) -> None:
+        """All results are there: make those that are views of others, and say what the others may be."""
+        for part, whole in self.parts.items():
+            x, y = part.leaves
+            is_it = x is whole.leaves[0] and y is whole.leaves[1]
+            part.result = whole.result if is_it else _view(whole.result, x)
+        for output in self.arrays:
+            self._link(output)
+        handed = [(x.storage, o.result.storage) for o in self.asked for x in o.arrays if x is not None and self._is_own(x)]
+        leave_region(handed, self.fork.site, Mode.PLAIN, {})
+
+    def _link(self, output: Output) -> None:
+        then, orelse = self._found(output, 0), self._found(output, 1)
+        test, site = self.fork.test, self.fork.site
+        if then and then[-1][0] is None:
+            found = [*_under(test, then), *orelse]
+        else:
+            found = [*_under(ops.bit_not(test), orelse), *_under(test, then)]
+        if found:
+            link(output.result, found, site, Mode.PLAIN)
+
+    def _is_inner(self, storage: Storage) -> bool:
+        return any(storage.trace is self._side(n) for n in (0, 1))
+
+    def _found(self, output: Output, which: int) -> list[Possible]:
+        """What it may be in one branch, in terms of what is known outside."""
+        found: list[Possible] = []
+        for claim in self.claims[output][which]:
+            told = {value: read(t.result) for value, t in claim.told.items()}
+            storage = claim.origin.storage()
+            origin = with_places(claim.origin, told)
+            if storage is not None and self._is_inner(storage):
+                out = self._holder(storage, which, output)
+                origin = gone(origin) if out is None else part_of(out.result, origin.steps, origin.writeable)
+            found.append((told.get(claim.test, claim.test) if claim.test is not None else None, origin))
+        array = output.arrays[which]
+        if array is not None and self._is_own(array):
+            out = self._holder(array.storage, which, output)
+            if out is not None and self.arrays.index(out) < self.arrays.index(output) and is_known(array.steps, self.trace):
+                found.append((None, part_of(out.result, array.steps, array.writeable)))
+        return found
+
+    def _holder(self, storage: Storage, which: int, user: Output) -> Output | None:
+        """The first other output that is all of a storage in this branch."""
+        return next((o for o in self.arrays if o is not user and self._is_all(o, storage, which)), None)
+
+    def _is_all(self, output: Output, storage: Storage, which: int) -> bool:
+        array = output.arrays[which]
+        return array is not None and array.storage is storage and not array.steps and output.ragged is None
+
+
+def _under(condition: Value, found: Sequence[Possible]) -> list[Possible]:
+    """The same where a condition holds besides."""
+    return [(condition if test is None else ops.bit_and(condition, test), origin) for test, origin in found]
+
+
+def _whole(storage: Storage) -> TracedArray:
+    return TracedArray(storage, (), storage.value.aval, storage.strides, True)
+
+
+def _view(whole: TracedArray, like: TracedArray) -> TracedArray:
+    """An array seen as `like` sees another one."""
+    return TracedArray(whole.storage, (*whole.steps, *like.steps), like.aval, like.layout, like.writeable)
+
+
+__all__ = ["Output", "Sharing"]
