@@ -195,7 +195,7 @@ def _logic() -> Iterator[OpCase]:
     for op in (ops.shift_left, ops.shift_right):
         yield OpCase(op, "iu", tuple(Sample(s.shapes, draws=(None, between(0, 70))) for s in BINARY), smooth=None)
     yield OpCase(ops.select, A, tuple(Sample((s.shapes[0],) * 3, draws=(condition, None, None)) for s in UNARY))
-    for op in (ops.raise_overflow, ops.raise_invalid):
+    for op in (ops.raise_divide, ops.raise_overflow, ops.raise_underflow, ops.raise_invalid):
         yield OpCase(op, "iufb", tuple(Sample((s.shapes[0],) * 2, draws=(None, condition)) for s in UNARY))
     converts = tuple(Sample(((4, 3),), {"dtype": dtype}) for dtype in DTYPES.values())
     yield OpCase(ops.convert, A, converts, draw=between(0, 2))

@@ -17,7 +17,7 @@ from op_cases import CASES, Array, OpCase, edge_inputs
 
 # Complex numbers have a test of their own (tests/numpy/test_complex.py): infinities beside nan have no one answer.
 # Some take a bool beside their operands; a conversion outside the target's range has no one answer in NumPy.
-OTHERS = (ops.select, ops.convert, ops.raise_overflow, ops.raise_invalid)
+OTHERS = (ops.select, ops.convert, ops.raise_divide, ops.raise_overflow, ops.raise_underflow, ops.raise_invalid)
 NAMES = [name for name, case in CASES.items() if case.op.family == "pointwise" and case.op not in OTHERS]
 # Which of two zeros is the greater differs between NumPy's own loops, by dtype and by processor.
 EITHER_ZERO = (ops.maximum, ops.minimum, ops.fmax, ops.fmin)

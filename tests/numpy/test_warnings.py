@@ -181,3 +181,34 @@ def test_orders_of_nan_are_no_floating_point_errors(size: int) -> None:
         np.testing.assert_array_equal(e, g)
     step(x)
     assert [dict(variant.replays) for variant in step.variants] == [{}]
+
+
+LIMIT = np.int8(100)
+NOTHING = np.float64(0)
+
+
+def of_numbers(x: Array) -> Any:
+    return x + 1 / NOTHING, LIMIT + LIMIT
+
+
+def of_numbers_in_a_branch(x: Array) -> Any:
+    if x[0] > 1:
+        1 / NOTHING
+    return x
+
+
+def of_constants(x: Array) -> Any:
+    return x + np.zeros(9) / 0, np.sqrt(np.full(9, -1.0)), np.array([1, 2]) // 0
+
+
+def of_numbers_in_silence(x: Array) -> Any:
+    with np.errstate(all="ignore"):
+        return x + 1 / NOTHING
+
+
+@pytest.mark.parametrize("f", [of_numbers, of_numbers_in_a_branch, of_constants, of_numbers_in_silence])
+def test_what_is_known_while_tracing_is_said_at_every_call(f: Callable[[Array], Any]) -> None:
+    jitted = jitml.jit(f)
+    for state in ({"all": "ignore"}, {}, {"all": "raise"}, {}):
+        for x in (ORDINARY, -ORDINARY):
+            assert outcome(jitted, x.copy(), state)[1:] == outcome(f, x.copy(), state)[1:]

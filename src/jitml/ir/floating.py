@@ -11,12 +11,14 @@ from functools import reduce
 from operator import or_
 
 from jitml.errors import Source
-from jitml.ir.graph import Graph, Node
-from jitml.ir.types import is_complex, is_inexact, part_dtype
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.types import BOOL, is_complex, is_inexact, part_dtype
 
 DIVIDE, OVERFLOW, UNDERFLOW, INVALID = 1, 2, 4, 8
 CATEGORIES = {"divide": DIVIDE, "over": OVERFLOW, "under": UNDERFLOW, "invalid": INVALID}
 ALL = 15
+RAISING = {DIVIDE: ops.raise_divide, OVERFLOW: ops.raise_overflow, UNDERFLOW: ops.raise_underflow, INVALID: ops.raise_invalid}
 
 _ADDS, _SCALES = OVERFLOW | INVALID, OVERFLOW | UNDERFLOW | INVALID
 _RAISED: dict[str, int] = {
@@ -30,16 +32,24 @@ _RAISED: dict[str, int] = {
     "hypot": OVERFLOW | UNDERFLOW,
     **dict.fromkeys(("reduce_sum", "cumsum"), _ADDS),
     **dict.fromkeys(("reduce_prod", "cumprod", "dot_general"), _SCALES),
-    "raise_overflow": OVERFLOW,
-    "raise_invalid": INVALID,
+    **{op.name: error for error, op in RAISING.items()},
 }
-_OF_INTEGERS = frozenset(("remainder", "fmod", "floor_divide", "raise_overflow", "raise_invalid"))
+_OF_INTEGERS = frozenset(("remainder", "fmod", "floor_divide", *(op.name for op in RAISING.values())))
 _MOVES = frozenset((
     *("select", "lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite", "neg", "abs", "copysign", "signbit", "sign"),
     *("maximum", "minimum", "fmax", "fmin", "floor", "ceil", "trunc", "rint", "stop_gradient", "check", "observe", "barrier"),
     *("reduce_max", "reduce_min", "reduce_any", "reduce_all", "argmax", "argmin", "cummax", "cummin", "sort", "argsort"),
     *("complex", "real", "imag", "conj"),
 ))  # fmt: skip
+
+
+def raising(value: Value, errors: int) -> Value:
+    """A value, and errors wherever it is computed."""
+    always = ops.full(value=True, shape=value.shape, dtype=BOOL)
+    for error, op in RAISING.items():
+        if errors & error:
+            value = op(value, always)
+    return value
 
 
 def raised_by(node: Node) -> int:

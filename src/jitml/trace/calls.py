@@ -175,7 +175,8 @@ class _ErrorState:
     def __init__(self, **kinds: Any) -> None:
         if "call" in kinds or not {"ignore", "warn", "raise", None}.issuperset(kinds.values()):
             unsupported("np.errstate calls a function or prints, which is not supported in jitted code", "Warn or raise.")
-        self.numpys = np.errstate(**kinds)
+        heard: dict[str, Any] = {name: kind if kind == "ignore" else "call" for name, kind in kinds.items() if kind is not None}
+        self.numpys = np.errstate(**heard)  # see trace/flags.py
         self.kinds = {name: kinds.get(name, kinds.get("all")) for name in CATEGORIES}
 
     def __enter__(self) -> None:

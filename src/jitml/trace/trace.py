@@ -28,6 +28,7 @@ from jitml.trace.context import Trace, activate, last_user_source, user_source
 from jitml.trace.convert import convert
 from jitml.trace.decisions import Decisions, is_ours
 from jitml.trace.drivers import Restart
+from jitml.trace.flags import recorded_errors
 from jitml.trace.host import Host, Slot
 from jitml.trace.memory import all_disjoint, disjoint, meets_itself
 from jitml.trace.opening import Opened, Seen, seen
@@ -127,7 +128,7 @@ def _attempt(
     recording.opened = opened
     recording.decisions, recording.decided = known, Decided(path)
     known.begin()
-    with _explained(recording), activate(recording), keeping_made():
+    with _explained(recording), activate(recording), keeping_made(), recorded_errors():
         tracers = enter_all(recording, leaves, names)
         traced_args, traced_kwargs = unflatten(spec, tracers)
         try:

@@ -215,7 +215,7 @@ def _shared(weight: Value, dx: Tangent, dy: Tangent) -> Tangent:
     return total(scaled(dx, lambda: weight), scaled(dy, lambda: 1.0 - weight))
 
 
-@jvp.rule(ops.raise_overflow, ops.raise_invalid)
+@jvp.rule(ops.raise_divide, ops.raise_overflow, ops.raise_underflow, ops.raise_invalid)
 def raising_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
     return tangents[0]
 

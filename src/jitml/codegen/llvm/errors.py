@@ -14,17 +14,23 @@ if TYPE_CHECKING:
     from jitml.codegen.llvm.builder import Builder
 
 # What each error comes from: an operation on two numbers.
-_SOURCES = {"divide": ("fdiv", "1.0", "0.0"), "overflow": ("fmul", "1.0e300", "1.0e300"), "invalid": ("fdiv", "0.0", "0.0")}
+ERRORS = {
+    "divide": ("fdiv", "1.0", "0.0"),
+    "overflow": ("fmul", "1.0e300", "1.0e300"),
+    "underflow": ("fmul", "1.0e-300", "1.0e-300"),
+    "invalid": ("fdiv", "0.0", "0.0"),
+}
+RAISING = tuple(f"raise_{error}" for error in ERRORS)  # ops
 
 
 def raise_errors(b: Builder, **masks: Operand) -> None:
-    """Raise the errors named (`divide=`, `overflow=`, `invalid=`) if any lane of their mask is set."""
+    """Raise the errors named (`divide=`, `overflow=`, ...) if any lane of their mask is set."""
     weights = b.module.metadata('!{!"branch_weights", i32 1, i32 100000}')
     for error, mask in masks.items():
         cold, done = b.fresh("error"), b.fresh("common")
         b.emit(f"br i1 {b.any(mask).names[0]}, label %{cold}, label %{done}, !prof {weights}")
         b.start_block(cold)
-        operation, *numbers = _SOURCES[error]
+        operation, *numbers = ERRORS[error]
         x, y = (b.define(f"load volatile double, ptr {b.module.constant(f'double {number}')}") for number in numbers)
         b.emit(f"store volatile double {b.define(f'{operation} double {x}, {y}')}, ptr {b.module.sink()}")
         b.emit(f"br label %{done}")

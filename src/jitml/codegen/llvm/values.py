@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from jitml.codegen.llvm.builder import Operand, literal
+from jitml.codegen.llvm.errors import RAISING
 from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
@@ -17,7 +18,7 @@ from jitml.fusion.loops import Apply, Const, Expr, Load, Store, Var
 from jitml.ir.types import I64, DType
 
 # Functions of integers that take long, or raise errors.
-_HEAVY = frozenset(("floor_divide", "remainder", "fmod", "pow", "raise_overflow", "raise_invalid"))
+_HEAVY = frozenset(("floor_divide", "remainder", "fmod", "pow", *RAISING))
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,8 +160,11 @@ def _raising(name: str) -> Op:
     return Op(name, "pointwise", aval, lambda x, where: x)
 
 
-# x, and a floating-point error where the condition holds: of what the processor does not see (NumPy's integer scalars).
+# x, and a floating-point error where the condition holds: of what the processor does not see (NumPy's integer scalars, what
+# is known before the program runs).
+raise_divide = _raising("raise_divide")
 raise_overflow = _raising("raise_overflow")
+raise_underflow = _raising("raise_underflow")
 raise_invalid = _raising("raise_invalid")
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
 
 from jitml.ir import ops
+from jitml.ir.floating import RAISING, raising
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.rewrite import Producers, sweep
 from jitml.ir.types import Aval
@@ -40,21 +44,19 @@ def fold_constants(graph: Graph) -> Graph:
         aval = node.output.aval
         if all(m.op is ops.full for m in known):
             if node.op.is_pointwise:
-                scalars = tuple(np.asarray(m.params["value"]).astype(m.params["dtype"]) for m in known)
-                result = _evaluate(node, scalars)
-                if result is None:
-                    return None
-                number = np.asarray(result, aval.dtype).item()
-                return ops.full(value=number, shape=aval.shape, dtype=aval.dtype)
+                return _folded(node, known)
             if node.op in _REARRANGING:
                 return ops.full(value=known[0].params["value"], shape=aval.shape, dtype=aval.dtype)
         if node.syms or aval.size > MAX_ELEMENTS or any(v.size > MAX_ELEMENTS for v in node.inputs):
             return None
         arrays = tuple(m.op.run((), dict(m.params)) for m in known)
         try:
-            result = np.asarray(node.op.run(arrays, dict(node.params)), aval.dtype)
+            value, errors = _evaluated(node, arrays)
         except (IndexError, ValueError):  # the program's to raise, when it gets there
             return None
+        if errors:
+            return None
+        result = np.asarray(value, aval.dtype)
         if result.size == 0:
             return _nothing(aval)
         return ops.array(value=result, shape=aval.shape, dtype=aval.dtype)
@@ -67,16 +69,33 @@ def _is_given(maker: Node | None) -> bool:
     return maker is None or maker.op in (ops.full, ops.array)
 
 
-def _evaluate(node: Node, operands: tuple[Any, ...]) -> Any:
-    """The result; None where that raises a floating-point error, which the running program has to do."""
-    try:
-        with np.errstate(divide="raise", over="raise", invalid="raise"):
-            return node.op.evaluate(*operands, **node.params)
-    except FloatingPointError:
-        return None
+def _folded(node: Node, operands: Sequence[Node]) -> Value | None:
+    """A pointwise node's result as one number; what raises floating-point errors is known, but they come up each time."""
+    aval = node.output.aval
+    scalars = tuple(np.asarray(m.params["value"]).astype(m.params["dtype"]) for m in operands)
+    if node.op in RAISING.values():
+        return None if scalars[1] else node.inputs[0]
+    result, errors = _evaluated(node, scalars)
+    number = np.asarray(result, aval.dtype).item()
+    if not errors:
+        return _full(number, aval)
+    value = raising(_full(number, aval.with_shape(())), errors)
+    return ops.broadcast(value, shape=aval.shape, axes=()) if aval.shape else value
+
+
+def _full(number: bool | int | float | complex, aval: Aval) -> Value:
+    made: Value = ops.full(value=number, shape=aval.shape, dtype=aval.dtype)
+    return made
+
+
+def _evaluated(node: Node, operands: tuple[Any, ...]) -> tuple[Any, int]:
+    """The result, and the floating-point errors that come up on the way."""
+    errors: list[int] = []
+    with np.errstate(all="call", call=lambda kind, flags: errors.append(flags)):
+        result = node.op.evaluate(*operands, **node.params)
+    return result, reduce(or_, errors, 0)
 
 
 def _nothing(aval: Aval) -> Value:
     """An array without elements."""
-    value = {"f": 0.0, "b": False, "c": 0j}.get(aval.dtype.kind, 0)
-    return ops.full(value=value, shape=aval.shape, dtype=aval.dtype)
+    return _full({"f": 0.0, "b": False, "c": 0j}.get(aval.dtype.kind, 0), aval)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.codegen.llvm.builder import F16, Builder, Operand
+from jitml.codegen.llvm.errors import RAISING
 from jitml.codegen.llvm.math import (  # noqa: F401  (they fill RULES)
     arithmetic,
     exponential,
@@ -28,7 +29,7 @@ __all__ = ["RULES", "emit"]
 
 
 _PLAIN = ("add", "sub", "mul", "div")
-_ANY_DTYPE = ("select", "stop_gradient", "raise_overflow", "raise_invalid")  # that hand on what they are given
+_ANY_DTYPE = ("select", "stop_gradient", *RAISING)  # that hand on what they are given
 
 
 def emit(b: Builder, fn: str, args: Sequence[Operand], dtype: DType) -> Operand:

@@ -6,6 +6,7 @@ from functools import partial
 from math import inf
 
 from jitml.codegen.llvm.builder import Builder, Operand, signed
+from jitml.codegen.llvm.errors import ERRORS
 from jitml.codegen.llvm.math.integers import floor_divide_integers, fmod_integers, remainder_integers
 from jitml.codegen.llvm.math.table import rule
 from jitml.ir.types import BOOL
@@ -167,16 +168,13 @@ def identity(b: Builder, x: Operand) -> Operand:
     return x
 
 
-@rule("raise_overflow")
-def raise_overflow(b: Builder, x: Operand, where: Operand) -> Operand:
-    b.raise_errors(overflow=where)
+def _raise(b: Builder, x: Operand, where: Operand, *, error: str) -> Operand:
+    b.raise_errors(**{error: where})
     return x
 
 
-@rule("raise_invalid")
-def raise_invalid(b: Builder, x: Operand, where: Operand) -> Operand:
-    b.raise_errors(invalid=where)
-    return x
+for _error in ERRORS:
+    rule(f"raise_{_error}")(partial(_raise, error=_error))
 
 
 @rule("isnan")
