@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from warnings import warn
 
-from jitml.errors import DTypeError, FailedCheck, JitmlError, ShapeError, Source, UncompiledWarning, UnsupportedError
+from jitml.config import CONFIG
+from jitml.errors import (
+    CompilerError,
+    DTypeError,
+    FailedCheck,
+    JitmlError,
+    ShapeError,
+    Source,
+    UncompiledWarning,
+    UnsupportedError,
+)
 from jitml.runtime.dispatch import Failed, Variant, Variants
 from jitml.trace.arguments import Static
 from jitml.trace.context import current_trace
@@ -121,8 +131,8 @@ class Jit:
                 if opened and is_excessive(traced.graph):
                     continue
                 executable = self._compile(traced)
-            except (JitmlError, _Untraced):
-                if not opened:
+            except (JitmlError, _Untraced) as error:
+                if not opened or (CONFIG.check and isinstance(error, CompilerError)):
                     raise
                 closed.update(opened)
                 continue

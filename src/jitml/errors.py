@@ -7,7 +7,11 @@ Each type is a built-in exception too, so that `except ValueError` around a NumP
 from __future__ import annotations
 
 import linecache
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from traceback import extract_tb
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,10 @@ class DerivativeError(JitmlError, TypeError):
     """A derivative was asked of something that has none: an integer input, a non-scalar output."""
 
 
+class CompilerError(JitmlError, RuntimeError):
+    """A stage of the compiler has failed on a program that was traced: a bug in jitml, whatever the cause looks like."""
+
+
 class LoweringError(JitmlError, RuntimeError):
     """An op has no rule in a layer that needs one: a gap in jitml itself."""
 
@@ -129,3 +137,25 @@ class VerificationError(JitmlError, AssertionError):
 
 class ParseError(JitmlError, ValueError):
     """The text form of a layer could not be read back."""
+
+
+@contextmanager
+def own_faults() -> Iterator[None]:
+    """Inside the block only jitml's own code runs: whatever it raises, but for a refusal, is no exception of the program's.
+
+    Raises:
+        CompilerError: instead.
+    """
+    try:
+        yield
+    except (UnsupportedError, CompilerError, MemoryError):
+        raise
+    except Exception as error:
+        place = extract_tb(error.__traceback__)[-1]
+        first, *_ = str(error).splitlines() or [""]
+        raise CompilerError(
+            f"jitml has failed to compile this program: {type(error).__name__}: {first}"
+            f" ({Path(place.filename).name}:{place.lineno} in {place.name})",
+            remedy="This is a bug in jitml: please report it, with the function and this traceback."
+            " The plain function, `f.__wrapped__`, answers meanwhile.",
+        ) from error

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from jitml.codegen.llvm.module import Module, emit_program
 from jitml.config import CONFIG
-from jitml.errors import UnsupportedError
+from jitml.errors import UnsupportedError, own_faults
 from jitml.fusion.fuse import fuse
 from jitml.fusion.printer import show_program
 from jitml.fusion.verify import verify_program
@@ -93,6 +93,7 @@ class Lowered:
                 print(f"--- {stage}\n{text}", file=sys.stderr)
 
 
+@own_faults()
 def lower(
     graph: Graph,
     *,
@@ -109,6 +110,9 @@ def lower(
         strides: input position -> element strides, for inputs that are not C-contiguous.
         threads: the most threads the program may use.
         fastmath: LLVM fast-math flags to allow.
+
+    Raises:
+        CompilerError: a stage has failed.
     """
     optimized = run_passes(graph, check=CONFIG.check)
     kernels = fuse(optimized, aliases=aliases or {}, strides=strides or {}, machine=host_machine())
@@ -117,6 +121,7 @@ def lower(
     return Lowered(graph, optimized, plan(kernels), threads, fastmath)
 
 
+@own_faults()
 def compile_graph(
     graph: Graph,
     *,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.errors import JitmlError, UnsupportedError
+from jitml.errors import CompilerError, JitmlError, UnsupportedError
 
 Array = np.ndarray[Any, Any]
 X = np.arange(6.0).reshape(2, 3)
@@ -357,3 +357,14 @@ def test_options_are_checked() -> None:
         jitml.jit(timed, fastmath="fast")
     with pytest.raises(ValueError, match="threads=0"):
         jitml.jit(timed, threads=0)
+
+
+def test_a_fault_of_the_compiler_is_not_taken_for_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(graph: object, **options: object) -> None:
+        raise KeyError("v0")
+
+    monkeypatch.setattr("jitml.pipeline.fuse", fails)
+    with pytest.raises(CompilerError, match=r"failed to compile this program: KeyError: 'v0' \(test_messages.py") as error:
+        jitml.jit(lambda x: x + 1)(X)
+    assert "please report it" in str(error.value)
+    assert isinstance(error.value.__cause__, KeyError)

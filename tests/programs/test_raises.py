@@ -74,6 +74,7 @@ AT = {
     "x, [1, 1, 0], -1": "np.arange(4) > 1",
     "x, [1, 1, 0], 0.5": "np.arange(4, dtype=np.float16) / 3",
     "x, [1, 1, 0], 0.1": "np.arange(4, dtype=np.float16) / 3",
+    "x, [1, 1, 0], -0.5": "np.zeros((4, 0), int)",
 }
 
 

@@ -43,16 +43,17 @@ def one_by_one(ufunc: np.ufunc, a: TracedArray, indices: Any, b: Any, /) -> None
         result = value_of(ufunc(found.base, as_array(b)))
         assign(found.base, fit(astype(result, a.dtype), found.base.sizes))
         return
-    values = fresh(fit(value_of(b), found.shape))
+    values = fit(value_of(b), found.shape)
     if len(found.indices) == 1 and found.axis == 0:  # row by row
         places, shape, rows = fresh(found.indices[0]), found.base.sizes[1:], found.base
     else:  # element by element, by their numbers
         numbers = ops.reshape(ops.iota(shape=(found.base.aval.size,), axis=0, dtype=I64), shape=found.base.sizes)
         places, shape = fresh(ops.gather(numbers, *found.indices, axis=found.axis)), ()
         rows = fresh(reshape_value(read(found.base), (found.base.aval.size,)))
-    places, values = call(np.ravel, places), values.reshape((-1, *shape))
+    places = call(np.ravel, places)
+    given = fresh(reshape_value(values, (places.sizes[0], *shape)))
     for k in each(of_size(places.sizes[0])):
-        result = ufunc(rows[places[k]], values[k])
+        result = ufunc(rows[places[k]], given[k])
         rows[places[k]] = fresh(astype(value_of(result), a.dtype))
     if rows is not found.base:
         assign(found.base, reshape_value(read(rows), found.base.sizes))
