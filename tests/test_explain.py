@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,3 +97,19 @@ def test_dump_prints_stages(tmp_path) -> None:
     )
     assert done.stdout == "[2. 2. 2.]\n"
     assert "--- graph\ngraph(a: f64[3])" in done.stderr and "--- memory" in done.stderr
+
+
+def test_what_answers_the_call_is_explained() -> None:
+    @jitml.jit
+    def repeated(x: Any, n: int) -> Any:
+        for i in range(n):
+            x = x + i
+        return x
+
+    x = np.ones(4)
+    for n in (3, 5, 7):
+        repeated(x, n)
+    assert len(repeated.variants) == 2
+    text = jitml.explain(repeated, x, 9)
+    assert "n is 9" not in text and "n is of type int" in text
+    assert "n is 3" in jitml.explain(repeated, x, 3)

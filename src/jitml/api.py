@@ -91,11 +91,7 @@ class Jit:
     def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._statics:
             args, kwargs = self._mark_static(args, kwargs)
-        key: Hashable = len(args)
-        leaves: Sequence[Any] = args
-        if kwargs:
-            names = sorted(kwargs)  # the order in which optree puts them
-            key, leaves = (key, *names), (*args, *[kwargs[name] for name in names])
+        key, leaves = _plain(args, kwargs)
         result = self._variants.call(key, leaves)
         return result if result is not MISS else self._call_slowly(key, args, kwargs)
 
@@ -172,7 +168,10 @@ class Jit:
         return "; ".join([earlier[0].host.first_failure(leaves), *changes])
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """Every stage of this function for these arguments, as text and data; nothing is run and nothing is cached."""
+        """Every stage of this function for these arguments, as text and data: of the variant that answers them, if there is one.
+
+        Nothing is run and nothing is cached.
+        """
         from jitml import pipeline  # as in _compile
 
         traced = self._trace(args, kwargs)
@@ -192,6 +191,10 @@ class Jit:
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
         if self._statics:
             args, kwargs = self._mark_static(args, kwargs)
+        leaves, spec = flatten((args, kwargs))
+        known = self._variants.fitting(*_plain(args, kwargs)) or self._variants.fitting(spec, leaves)
+        if known is not None:
+            return known.traced
         return trace(self.function, args, kwargs, host_calls=self.options.host_calls)
 
     @property
@@ -232,6 +235,14 @@ def _describe(number: int, variant: Variant) -> Iterator[str]:
         yield f"   and {len(variant.assumes) - _MOST_SHOWN} assumptions more"
     for reason, times in variant.replays.most_common():
         yield f"   {times} of its calls ran as plain Python: {reason}"
+
+
+def _plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, Sequence[Any]]:
+    """The key and the leaves of arguments none of which is a container."""
+    if not kwargs:
+        return len(args), args
+    names = sorted(kwargs)  # the order in which optree puts them
+    return (len(args), *names), (*args, *[kwargs[name] for name in names])
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -204,3 +204,23 @@ def test_signature_and_docstring_stay() -> None:
 def test_options_without_effect_are_refused(option: dict[str, Any]) -> None:
     with pytest.raises(jitml.errors.UnsupportedError, match=next(iter(option))):
         jitml.jit(**option)
+
+
+@pytest.mark.parametrize(
+    "values", [(np.float32, int, np.dtype("i2")), ("a", "b"), (slice(1, None), slice(None, None, -1)), (True, False)]
+)
+def test_what_is_no_number_is_guarded_by_value(values: tuple[Any, ...]) -> None:
+    def chosen(x: Array, how: Any) -> Any:
+        if isinstance(how, str):
+            return x + (how == "a")
+        if isinstance(how, slice):
+            return x[how] * 2
+        return -x if how is True else x if how is False else x.astype(how)
+
+    f, x = jitml.jit(chosen), np.arange(4.0)
+    for _ in range(2):
+        for value in values:
+            got, expected = f(x, value), chosen(x, value)
+            np.testing.assert_array_equal(got, expected)
+            assert got.dtype == expected.dtype
+    assert len(f.variants) == len(values)

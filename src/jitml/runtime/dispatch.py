@@ -76,6 +76,10 @@ class Variants:
                 return result
         return self._miss
 
+    def fitting(self, key: Hashable, leaves: Sequence[Any]) -> Variant | None:
+        """The variant whose guards hold for these arguments; what it assumes of the call is not looked at."""
+        return next((v for v in self._groups.get(key, ()) if not v.traced.host.first_failure(leaves)), None)
+
     def compile(self, key: Hashable, leaves: Sequence[Any], make: Callable[[tuple[Variant, ...], Failed], Variant]) -> Any:
         """Call with a new variant, unless another thread has made a fitting one in the meantime.
 

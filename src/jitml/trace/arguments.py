@@ -93,6 +93,9 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
         else:
             host.require_same(place, leaf.function)
         return leaf.function
+    if isinstance(leaf, type):
+        host.require_same(slot, leaf)
+        return leaf
     if kind in (str, bytes, type(...)) or isinstance(leaf, (np.dtype, Enum, range)):
         host.require(slot, leaf)
         return leaf

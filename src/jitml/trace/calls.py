@@ -61,6 +61,15 @@ class Hooks(Accesses, Steering):
         """`x not in some`"""
         return self.not_(call(operator.contains, some, x))
 
+    def is_same(self, x: Any, y: Any) -> Any:
+        """`x is y`, one of them True or False: Python's bools are the same where they are equal."""
+        kinds = [s.kind if type(s) is TracedNumber else type(s) for s in (x, y)]
+        return x == y if kinds == [bool, bool] else x is y
+
+    def is_not_same(self, x: Any, y: Any) -> Any:
+        """`x is not y`"""
+        return self.not_(self.is_same(x, y))
+
     def text(self, *parts: Any) -> Any:
         """An f-string."""
         return text(*parts)

@@ -15,7 +15,7 @@ from typing import Any
 
 from jitml.trace.drivers import HOOKS, OURS
 from jitml.trace.escapes import can_lower, lower_escapes, within
-from jitml.trace.expressions import Expressions
+from jitml.trace.expressions import Expressions, compares_truth
 from jitml.trace.liveness import bound, find_carried
 
 # Python's compiler refuses more than twenty nested loops, tries and withs; a driven construct is a loop.
@@ -413,8 +413,10 @@ class Control(Expressions):
 def _is_decided(test: ast.expr) -> bool:
     """Whether a test never is traced: `x is None`, a constant."""
     match test:
-        case ast.Constant() | ast.Compare(ops=[ast.Is() | ast.IsNot()]):
+        case ast.Constant():
             return True
+        case ast.Compare(left, [ast.Is() | ast.IsNot() as op], [right]):
+            return not compares_truth(op, left, right)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return _is_decided(operand)
         case _:

@@ -87,6 +87,8 @@ class Expressions(ast.NodeTransformer):
         """One comparison of operands that are rewritten already."""
         if isinstance(op, (ast.In, ast.NotIn)):
             return self._hook("is_in" if isinstance(op, ast.In) else "is_not_in", at, left, right)
+        if compares_truth(op, left, right):
+            return self._hook("is_same" if isinstance(op, ast.Is) else "is_not_same", at, left, right)
         return ast.copy_location(ast.Compare(left, [op], [right]), at)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
@@ -162,3 +164,8 @@ class Expressions(ast.NodeTransformer):
 def _is_ours(node: ast.expr) -> bool:
     """Whether this is a hook that an earlier pass has planted."""
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == HOOKS
+
+
+def compares_truth(op: ast.cmpop, *sides: ast.expr) -> bool:
+    """`x is True` and the like: of a bool that is traced, its value decides."""
+    return isinstance(op, (ast.Is, ast.IsNot)) and any(isinstance(s, ast.Constant) and type(s.value) is bool for s in sides)
