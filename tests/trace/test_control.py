@@ -153,14 +153,3 @@ def test_concrete_loops_stay_cheap() -> None:
         function = convert(total)
         slow = min(timeit.repeat(lambda: function(xs, 100), number=1, repeat=5))
     assert slow / len(xs) < 2e-6
-
-
-def test_truth_is_compared_by_identity() -> None:
-    def told(x: Any, flag: Any) -> Any:
-        found = [flag is True, flag is not False, bool(x.sum() > 3) is True, (x.sum() > 3) is True]
-        return found + [i for i in range(3) if (i > 1) is True]
-
-    jitted = jitml.jit(told)
-    for flag in (True, False, 1, None, np.True_):
-        for x in (np.ones(3), np.ones(5)):
-            assert jitted(x, flag) == told(x, flag)

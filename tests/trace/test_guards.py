@@ -224,3 +224,14 @@ def test_what_is_no_number_is_guarded_by_value(values: tuple[Any, ...]) -> None:
             np.testing.assert_array_equal(got, expected)
             assert got.dtype == expected.dtype
     assert len(f.variants) == len(values)
+
+
+def test_truth_is_compared_by_identity() -> None:
+    def told(x: Any, flag: Any) -> Any:
+        found = [flag is True, flag is not False, bool(x.sum() > 3) is True, (x.sum() > 3) is True]
+        return found + [i for i in range(3) if (i > 1) is True]
+
+    jitted = jitml.jit(told)
+    for flag in (True, False, 1, None, np.True_):
+        for x in (np.ones(3), np.ones(5)):
+            assert jitted(x, flag) == told(x, flag)
