@@ -30,6 +30,7 @@ from jitml.numpy import (
     padding,
     products,
     python,
+    quantiles,
     reductions,
     reshaping,
     rounding,
@@ -47,9 +48,9 @@ if TYPE_CHECKING:
     from numpy import *  # noqa: F403  # for editors and type checkers: the names are NumPy's
 
 TOPICS = (
-    ufuncs, ufunc_methods, complexes, reductions, statistics, products, matrices, factorizations, einstein, creation,
-    index_tricks, indexing, flat, iterators, arrays, selection, finding, sets, reshaping, joining, padding, sorting, rounding,
-    calculus, fourier, special, python, mathematics,
+    ufuncs, ufunc_methods, complexes, reductions, statistics, quantiles, products, matrices, factorizations, einstein, creation,
+    index_tricks, indexing, flat, iterators, arrays, selection, finding, sets, reshaping, joining, padding, sorting, rounding, calculus,
+    fourier, special, python, mathematics,
 )  # fmt: skip
 
 

@@ -1,19 +1,20 @@
-"""Means, variances, medians, quantiles, correlations, in the numerically stable form that NumPy uses."""
+"""Means, variances, correlations, in the numerically stable form that NumPy uses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import ceil, floor, prod
+from functools import reduce
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from jitml.errors import ShapeError, UnknownSizeError
+from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F32, F64, I64, DType, is_complex, is_inexact, part_dtype
-from jitml.numpy.layouts import keeps_rest, lay_out_rest
+from jitml.ir.types import BOOL, F32, F64, DType, is_complex, is_inexact, is_integer, part_dtype
+from jitml.numpy.layouts import keeps_rest
 from jitml.numpy.loops import conjugate
 from jitml.numpy.operands import (
     as_array,
@@ -29,15 +30,14 @@ from jitml.numpy.operands import (
 )
 from jitml.numpy.reductions import F16, Axis, finish, is_given, masked, reduce_values, without_nan
 from jitml.numpy.versions import check_argument
-from jitml.trace.broadcasting import insist_differ, never_equal, require_sizes
-from jitml.trace.context import active_trace, user_source
-from jitml.trace.known import constant_of
+from jitml.trace.broadcasting import never_equal, require_sizes
+from jitml.trace.context import user_source
 from jitml.trace.registry import implements
-from jitml.trace.sizes import larger, number, quotient, remainder, smaller, span, value_of_size
-from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read
+from jitml.trace.sizes import number, span, value_of_size
+from jitml.trace.tracers import fresh, read
 
 
-def _compute_dtype(x: Value, dtype: Any) -> tuple[DType, DType]:
+def compute_dtype(x: Value, dtype: Any) -> tuple[DType, DType]:
     """The dtype that a mean is computed in, and the result's: float64 of integers, float32 inside of float16."""
     chosen = np.dtype(dtype) if is_given(dtype) else x.dtype if is_inexact(x.dtype) else F64
     return (F32 if chosen == F16 else chosen), chosen
@@ -104,7 +104,7 @@ def _of_some(result: Value, x: Value, axes: Sequence[int], warning: str, least: 
 @keeps_rest
 def mean(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     x = value_of(a)
-    inner, outer = _compute_dtype(x, dtype)
+    inner, outer = compute_dtype(x, dtype)
     axes = axes_of(axis, x.ndim)
     result = astype(_of_some(mean_value(astype(x, inner), axes, where), x, axes, "Mean of empty slice"), outer)
     return finish(result, axes if keepdims is True else None, out, x.ndim)
@@ -124,7 +124,7 @@ def _variance(finally_: Callable[[Value], Value]) -> Callable[..., Any]:
         correction: Any = np._NoValue,
     ) -> Any:
         x = value_of(a)
-        inner, outer = _compute_dtype(x, dtype)
+        inner, outer = compute_dtype(x, dtype)
         axes = axes_of(axis, x.ndim)
         freedom = correction if is_given(correction) else ddof
         x = astype(x, inner)
@@ -168,7 +168,7 @@ def _nan_variance(variance: np.ufunc | Callable[..., Any], finally_: Callable[[V
         if any(map(is_given, options.values())):
             not_compiled(variance.__name__, f"with {', '.join(options)}", "Use np.where and np.nanmean.")
         x = value_of(a)
-        inner, outer = _compute_dtype(x, dtype)
+        inner, outer = compute_dtype(x, dtype)
         axes = axes_of(axis, x.ndim)
         x = astype(x, inner)
         kept = _not_nan(x)
@@ -194,7 +194,7 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
     axes = axes_of(axis, x.ndim)
     keep = axes if keepdims is True else None
     if weights is None:
-        inner, outer = _compute_dtype(x, None)
+        inner, outer = compute_dtype(x, None)
         result = astype(mean_value(astype(x, inner), axes), outer)
         total = _count(x, axes, True, outer)
     else:
@@ -224,163 +224,6 @@ def _weights(w: Value, x: Value, axes: Sequence[int]) -> Value:
     )
 
 
-def _rows(x: Value, axes: Sequence[int]) -> Value:
-    """The reduced axes as one last axis."""
-    others = [axis for axis in range(x.ndim) if axis not in axes]
-    shape = [*(x.shape[axis] for axis in others), prod(x.shape[axis] for axis in axes)]
-    return reshape_value(ops.transpose(x, perm=(*others, *axes)), shape)
-
-
-def _pick(rows: Value, at: Size) -> Value:
-    """One column of the sorted rows."""
-    n = rows.ndim - 1
-    if isinstance(at, Dim) or isinstance(rows.shape[-1], Dim):
-        place = ops.reshape(value_of_size(at), shape=(1,))
-        return reshape_value(ops.gather(rows, place, axis=n), rows.shape[:-1])
-    start, stop = (0,) * n + (at,), (*rows.shape[:-1], at + 1)
-    return reshape_value(ops.slice(rows, start=start, stop=stop, step=(1,) * rows.ndim), rows.shape[:-1])
-
-
-@implements(np.median)
-def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
-    x = value_of(a)
-    axes = axes_of(axis, x.ndim)
-    inner, outer = _compute_dtype(x, None)
-    rows = ops.sort(_rows(x, axes), axis=x.ndim - len(axes), kind="quicksort")
-    count = rows.shape[-1]
-    if isinstance(count, Dim):
-        result = astype(_or_nan(_unknown_median(rows, inner), rows), outer)
-    elif count == 0:
-        result = full(rows.shape[:-1], float("nan"), outer)
-    else:
-        upper = astype(_pick(rows, count // 2), inner)
-        middle = upper if count % 2 else ops.div(astype(_pick(rows, count // 2 - 1), inner) + upper, 2.0)
-        result = astype(_or_nan(middle, rows), outer)
-    finished = finish(result, axes if keepdims else None, out, x.ndim)
-    if len(axes) == 1 and type(finished) is TracedArray and not is_given(out):
-        lay_out_rest(finished, a, axes)
-    return finished
-
-
-def _unknown_median(rows: Value, inner: DType) -> Value:
-    """Of rows whose length only the running program knows: it must not be 0."""
-    count = rows.shape[-1]
-    insist_differ(count, 0)
-    half = quotient(count, 2)
-    assert half is not None
-    odd = ops.broadcast(ops.eq(value_of_size(remainder(count, 2)), number(1)), shape=rows.shape[:-1], axes=())
-    upper = astype(_pick(rows, half), inner)
-    lower = astype(_pick(rows, larger(half - 1, 0)), inner)
-    return ops.select(odd, upper, ops.div(lower + upper, 2.0))
-
-
-def _or_nan(result: Value, rows: Value) -> Value:
-    """nan where a row holds one: sorting has put it last."""
-    if not is_inexact(rows.dtype):
-        return result
-    last = _pick(rows, rows.shape[-1] - 1)
-    return ops.select(ops.isnan(last), full(result.shape, float("nan"), result.dtype), result)
-
-
-# Where a fraction of the way through a row lies: the element before, and how far on to the next; None takes it as it is.
-_POSITIONS: dict[str, Callable[[float], tuple[int, float | None]]] = {
-    "linear": lambda at: (floor(at), at - floor(at)),
-    "midpoint": lambda at: (floor(at), 0.0 if at == floor(at) else 0.5),
-    "lower": lambda at: (floor(at), None),
-    "higher": lambda at: (ceil(at), None),
-    "nearest": lambda at: (round(at), None),
-}
-
-
-def _quantile(name: str, scale: int | None) -> Callable[..., Any]:
-    def function(
-        a: Any,
-        q: Any,
-        axis: Axis = None,
-        out: Any = None,
-        overwrite_input: bool = False,
-        method: str = "linear",
-        keepdims: Any = False,
-        *,
-        weights: Any = None,
-        interpolation: Any = None,
-    ) -> Any:
-        if method not in _POSITIONS or weights is not None or interpolation is not None:
-            not_compiled(name, f"with method={method!r} or weights", f"The methods {', '.join(_POSITIONS)} are, without weights.")
-        x, known = value_of(a), _known_fractions(name, q)
-        if is_complex(x.dtype):
-            raise TypeError("a must be an array of real numbers")
-        is_weak = type(known) in (int, float)
-        fractions = np.asarray(known) if scale is None else np.asarray(known) / scale
-        if fractions.size and not (fractions.min() >= 0 and fractions.max() <= 1):
-            raise ValueError(f"{name.capitalize()}s must be in the range [0, {scale or 1}]")
-        axes = axes_of(axis, x.ndim)
-        rows = ops.sort(_rows(x, axes), axis=x.ndim - len(axes), kind="quicksort")
-        kind = "lower" if method == "linear" and fractions.dtype.kind in "iu" else method
-        inner = np.result_type(rows.dtype, 0.0) if is_weak else np.result_type(rows.dtype, fractions.dtype, 0.0)
-        values = [_at_fraction(rows, float(f), kind, inner) for f in fractions.flat]
-        keep = [1 if n in axes else size for n, size in enumerate(x.shape)] if keepdims else rows.shape[:-1]
-        values = [reshape_value(v, keep) for v in values]
-        if fractions.ndim == 0:
-            return finish(values[0], None, out, x.ndim)
-        stacked = ops.concat(*(reshape_value(v, (1, *v.shape)) for v in values), axis=0)
-        return finish(reshape_value(stacked, (*fractions.shape, *keep)), None, out, x.ndim)
-
-    return function
-
-
-def _known_fractions(name: str, q: Any) -> Any:
-    """Fractions as plain numbers: they decide which elements are looked at."""
-    if isinstance(q, TracedNumber):
-        return q.known()
-    if isinstance(q, (list, tuple)):
-        return [_known_fractions(name, item) for item in q]
-    if not is_traced(q) and not isinstance(q, np.ndarray):
-        return q
-    known = constant_of(value_of(q))
-    if known is None:
-        not_compiled(name, "with traced fractions", "Give q as a Python number or a list of them.")
-    return known
-
-
-def _at_fraction(rows: Value, fraction: float, method: str, inner: DType) -> Value:
-    count = rows.shape[-1]
-    if isinstance(count, Dim):
-        return _at_unknown_fraction(rows, fraction, method, inner)
-    if count == 0:
-        return full(rows.shape[:-1], float("nan"), inner)
-    at, weight = _POSITIONS[method](fraction * (count - 1))
-    low = _pick(rows, at)
-    if weight is None:
-        return _or_nan(low, rows)
-    high = _pick(rows, min(at + 1, count - 1))
-    # The difference is taken in the row's own dtype, and the sum from the nearer end, so that both ends are met exactly.
-    distance = astype(ops.sub(high, low), inner)
-    result = astype(low, inner) + distance * weight if weight < 0.5 else astype(high, inner) - distance * (1 - weight)
-    return _or_nan(result, rows)
-
-
-def _at_unknown_fraction(rows: Value, fraction: float, method: str, inner: DType) -> Value:
-    """The same of rows whose length only the running program knows: it must not be 0."""
-    if method != "linear":
-        raise UnknownSizeError(f"a quantile by the method {method!r} of an array of the shape {rows.shape}", source=user_source())
-    count = rows.shape[-1]
-    insist_differ(count, 0)
-    at = ops.mul(ops.convert(value_of_size(count - 1), dtype=F64), full((), fraction, F64))
-    below = ops.floor(at)
-    trace = active_trace()
-    first = trace.bind(ops.convert(below, dtype=I64), 0, count - 1)
-    low, high = astype(_pick(rows, first), inner), astype(_pick(rows, smaller(first + 1, count - 1)), inner)
-    weight = ops.broadcast(astype(ops.sub(at, below), inner), shape=low.shape, axes=())
-    distance = ops.sub(high, low)
-    near = ops.lt(weight, 0.5)
-    return _or_nan(ops.select(near, low + distance * weight, high - distance * (1.0 - weight)), rows)
-
-
-implements(np.quantile)(_quantile("quantile", None))
-implements(np.percentile)(_quantile("percentile", 100))
-
-
 @implements(np.cov)
 def cov(
     m: Any,
@@ -393,12 +236,26 @@ def cov(
     *,
     dtype: Any = None,
 ) -> Any:
-    if fweights is not None or aweights is not None:
-        not_compiled("cov", "with weights", "Weight the centred data by hand: (w * d) @ d.T / w.sum().")
-    return fresh(_covariance(m, y, rowvar, (0 if bias else 1) if ddof is None else ddof, dtype))
+    weights = [_weights_of(name, w) for name, w in (("fweights", fweights), ("aweights", aweights)) if w is not None]
+    return fresh(_covariance(m, y, rowvar, (0 if bias else 1) if ddof is None else ddof, dtype, weights, aweights is not None))
 
 
-def _covariance(m: Any, y: Any, rowvar: bool, ddof: Any, dtype: Any) -> Value:
+def _weights_of(name: str, given: Any) -> Value:
+    w = value_of(given)
+    if name == "fweights" and not is_integer(w.dtype):
+        not_compiled("cov", f"with fweights of {w.dtype}", "Convert them with .astype(int).")
+    if w.ndim > 1:
+        raise RuntimeError(f"cannot handle multidimensional {name}")
+    w = astype(w, F64)
+    positive = reduce_values(ops.reduce_all, ops.ge(w, 0.0), (0,))
+    checked: Value = ops.check(w, positive, error="ValueError", message=f"{name} cannot be negative")
+    return checked
+
+
+def _covariance(
+    m: Any, y: Any, rowvar: bool, ddof: Any, dtype: Any, weights: Sequence[Value] = (), by_weight: bool = False
+) -> Value:
+    """Args: by_weight: the last weights are `aweights`, whose degrees of freedom count by their squares."""
     parts = [as_array(m)] if y is None else [as_array(m), as_array(y)]
     target = np.result_type(*(p.dtype for p in parts), np.float64) if dtype is None else np.dtype(dtype)
     rows = []
@@ -407,11 +264,21 @@ def _covariance(m: Any, y: Any, rowvar: bool, ddof: Any, dtype: Any) -> Value:
         value = reshape_value(value, (1, value.size)) if value.ndim < 2 else value
         rows.append(ops.transpose(value, perm=(1, 0)) if not rowvar and part.ndim == 2 else value)
     x = rows[0] if len(rows) == 1 else ops.concat(*rows, axis=0)
-    centred = ops.sub(x, _spread(x, mean_value(x, (1,)), (1,)))
-    products = ops.dot_general(centred, conjugate(centred), batch=((), ()), contract=((1,), (1,)))
     inner = part_dtype(target)
-    freedom = ops.maximum(ops.sub(count_value(x.shape[1], (), inner), value_of(ddof, inner)), 0.0)
-    result = ops.div(products, broadcast_value(astype(freedom, target), products.shape))
+    if not weights:
+        centred = scaled = ops.sub(x, _spread(x, mean_value(x, (1,)), (1,)))
+        freedom = ops.sub(count_value(x.shape[1], (), inner), value_of(ddof, inner))
+    else:
+        w = require_sizes(reduce(ops.mul, weights), x.shape[1:], "incompatible numbers of samples and weights")
+        total = reduce_values(ops.reduce_sum, w, (0,))
+        whole = broadcast_value(astype(w, target), x.shape)
+        sums = reduce_values(ops.reduce_sum, x * whole, (1,))
+        centred = ops.sub(x, _spread(x, ops.div(sums, broadcast_value(astype(total, target), sums.shape)), (1,)))
+        scaled = centred * whole
+        lost = reduce_values(ops.reduce_sum, w * weights[-1], (0,)) / total if by_weight else full((), 1.0, F64)
+        freedom = astype(ops.sub(total, lost * value_of(ddof, F64)), inner)
+    products = ops.dot_general(centred, conjugate(scaled), batch=((), ()), contract=((1,), (1,)))
+    result = ops.div(products, broadcast_value(astype(ops.maximum(freedom, 0.0), target), products.shape))
     return reshape_value(result, [n for n in result.shape if n != 1])
 
 
@@ -420,14 +287,19 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, bias: Any = None, ddof:
     check_argument(np.corrcoef, "bias", bias)  # without effect, and gone since NumPy 2.4
     check_argument(np.corrcoef, "ddof", ddof)
     c = _covariance(x, y, rowvar, 1, dtype)
-    if is_complex(c.dtype):
-        not_compiled("corrcoef", "of complex numbers")
     if c.ndim == 0:
         return result_of(ops.div(c, c))
-    deviations = ops.sqrt(_diagonal(c))
+    diagonal = _diagonal(c)
+    deviations = astype(ops.sqrt(ops.real(diagonal) if is_complex(c.dtype) else diagonal), c.dtype)
     result = ops.div(c, ops.broadcast(deviations, shape=c.shape, axes=(0,)))
     result = ops.div(result, ops.broadcast(deviations, shape=c.shape, axes=(1,)))
-    return result_of(ops.minimum(ops.maximum(result, -1.0), 1.0))
+    if is_complex(c.dtype):
+        return result_of(ops.complex(*(_clipped(part(result)) for part in (ops.real, ops.imag))))
+    return result_of(_clipped(result))
+
+
+def _clipped(x: Value) -> Any:
+    return ops.minimum(ops.maximum(x, -1.0), 1.0)
 
 
 def _diagonal(c: Value) -> Value:
