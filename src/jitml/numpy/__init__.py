@@ -28,6 +28,7 @@ from jitml.numpy import (
     mathematics,
     matrices,
     padding,
+    polynomials,
     products,
     python,
     quantiles,
@@ -37,6 +38,7 @@ from jitml.numpy import (
     scalar_math,  # noqa: F401  # operators, which are no topic
     selection,
     sets,
+    sliding,
     sorting,
     special,
     statistics,
@@ -48,9 +50,9 @@ if TYPE_CHECKING:
     from numpy import *  # noqa: F403  # for editors and type checkers: the names are NumPy's
 
 TOPICS = (
-    ufuncs, ufunc_methods, complexes, reductions, statistics, quantiles, products, matrices, factorizations, einstein, creation,
-    index_tricks, indexing, flat, iterators, arrays, selection, finding, sets, reshaping, joining, padding, sorting, rounding, calculus,
-    fourier, special, python, mathematics,
+    ufuncs, ufunc_methods, complexes, reductions, statistics, quantiles, products, matrices, factorizations, einstein,
+    creation, index_tricks, indexing, flat, iterators, arrays, selection, finding, sets, reshaping, sliding, joining, padding,
+    sorting, rounding, calculus, polynomials, fourier, special, python, mathematics,
 )  # fmt: skip
 
 

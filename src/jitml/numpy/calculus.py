@@ -11,7 +11,7 @@ from jitml.errors import UnknownSizeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F64, I64, is_float, is_inexact, normalize_axis
+from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_float, is_inexact, normalize_axis
 from jitml.numpy.indexing import getitem
 from jitml.numpy.joining import concat_values
 from jitml.numpy.layouts import keeps_order
@@ -37,7 +37,7 @@ from jitml.numpy.sorting import search
 from jitml.trace.broadcasting import insist_at_least, never_equal, require_at_least, require_sizes
 from jitml.trace.registry import implements
 from jitml.trace.sizes import larger, value_of_size
-from jitml.trace.tracers import TracedArray, fresh, read
+from jitml.trace.tracers import TracedArray, fresh, is_traced, read
 
 
 def _cut(x: Any, axis: int, part: slice) -> Any:
@@ -165,42 +165,61 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return finish(reduce_values(ops.reduce_sum, panels, (along,)), None, None, values.ndim)
 
 
-@implements(np.polyval)
-def polyval(p: Any, x: Any) -> Any:
-    """Horner's scheme."""
-    coefficients = as_array(p)
-    point: Any = result_of(value_of(x))
-    result: Any = result_of(full(point.sizes, 0, point.dtype))
-    for n in range(as_int(coefficients.shape[0])):
-        result = result * point + coefficients[n]
-    return result
-
-
 @implements(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Linear between neighbours, the end values outside; xp must rise."""
-    if period is not None:
-        not_compiled("interp", "with a period", "Reduce x with % and repeat the end points.")
-    at, xs, ys = value_of(x, F64), value_of(xp, F64), value_of(fp, F64)
+    at, xs, ys = value_of(x, F64), value_of(xp, F64), value_of(fp)
+    ys = astype(ys, C128 if is_complex(ys.dtype) else F64)
     if xs.ndim != 1 or ys.ndim != 1 or (xs.shape != ys.shape and never_equal(xs.shape[0], ys.shape[0])):
         raise ValueError("fp and xp are not of the same length.")
     ys = require_sizes(ys, xs.shape, "fp and xp are not of the same length.")
     xs = nonempty(xs, (0,), "array of sample points is empty")
+    if period is not None:
+        return result_of(_interpolated(*_around(at, xs, ys, period), None, None))
+    return result_of(_interpolated(at, xs, ys, left, right))
+
+
+def _around(at: Value, xs: Value, ys: Value, period: Any) -> tuple[Value, Value, Value]:
+    """Samples of a periodic function, put in order, with one more at each end."""
+    length: Any = abs(period)
+    if not is_traced(period) and length == 0:
+        raise ValueError("period must be a non-zero value")
+    at, xs = (value_of(fresh(v) % length, F64) for v in (at, xs))
+    order = ops.argsort(xs, axis=0, kind="quicksort")
+    xs, ys = (ops.gather(v, order, axis=0) for v in (xs, ys))
+    samples, values = fresh(xs), fresh(ys)
+    whole = (samples[-1:] - length, samples, samples[:1] + length)
+    return at, ops.concat(*(value_of(part, F64) for part in whole), axis=0), _repeated_ends(values)
+
+
+def _repeated_ends(values: Any) -> Value:
+    return ops.concat(read(values[-1:]), read(values), read(values[:1]), axis=0)
+
+
+def _interpolated(at: Value, xs: Value, ys: Value, left: Any, right: Any) -> Value:
     shape, size = at.shape, xs.shape[0]
     low = ops.minimum(ops.maximum(search(xs, at, "right") - 1, 0), spread_size(larger(size - 2, 0), at.shape))
     high = ops.minimum(low + 1, spread_size(size - 1, at.shape))
     x0, x1, y0, y1 = (ops.gather(v, i, axis=0) for v, i in ((xs, low), (xs, high), (ys, low), (ys, high)))
-    slope = ops.div(ops.sub(y1, y0), ops.sub(x1, x0))
-    between = slope * ops.sub(at, x0) + y0
+    if is_complex(ys.dtype):
+        between = ops.complex(*(_on_line(at, x0, x1, part(y0), part(y1)) for part in (ops.real, ops.imag)))
+    else:
+        between = _on_line(at, x0, x1, y0, y1)
     first, last = (ops.broadcast(v, shape=shape, axes=()) for v in (_item(ys, 0), _item(ys, size - 1)))
     start, end = (ops.broadcast(v, shape=shape, axes=()) for v in (_item(xs, 0), _item(xs, size - 1)))
     # On a sample NumPy returns it as it is, and so beyond the last one.
     result = ops.select(ops.eq(at, x0), y0, between)
     result = ops.select(ops.eq(at, end), last, result)
-    below = first if left is None else broadcast_value(value_of(left, F64), shape)
-    above = last if right is None else broadcast_value(value_of(right, F64), shape)
+    below = first if left is None else broadcast_value(value_of(left, ys.dtype), shape)
+    above = last if right is None else broadcast_value(value_of(right, ys.dtype), shape)
     result = ops.select(ops.lt(at, start), below, ops.select(ops.gt(at, end), above, result))
-    return result_of(ops.select(ops.isnan(at), at, result))
+    lost: Value = ops.select(ops.isnan(at), astype(at, ys.dtype), result)
+    return lost
+
+
+def _on_line(at: Value, x0: Value, x1: Value, y0: Value, y1: Value) -> Value:
+    line: Value = ops.div(ops.sub(y1, y0), ops.sub(x1, x0)) * ops.sub(at, x0) + y0
+    return line
 
 
 def _item(x: Value, at: Size) -> Value:

@@ -1,4 +1,4 @@
-"""np.pad: constant, edge, reflect, symmetric and wrap; each is a concat of parts of the array."""
+"""np.pad: each mode is a concat of parts of the array, or of what is made of them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
-from jitml.ir.types import I64
+from jitml.ir.types import I64, is_inexact
 from jitml.numpy.layouts import keeps_columns
 from jitml.numpy.operands import as_int, broadcast_value, constant, nonempty, not_compiled, spread_size, value_of
-from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, fresh
+from jitml.trace.registry import call, implements
+from jitml.trace.tracers import TracedArray, fresh, read
 
 _BY_PLACE = ("edge", "reflect", "symmetric", "wrap")
+_STATISTICS: dict[str, Any] = {"maximum": np.amax, "minimum": np.amin, "mean": np.mean, "median": np.median}
 
 
 def _pairs(width: Any, ndim: int) -> list[tuple[int, int]]:
@@ -51,13 +52,73 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tr
         raise ValueError("index can't contain negative values")
     if mode == "constant":
         return fresh(_constant(x, pairs, kwargs.get("constant_values", 0)))
-    if mode not in _BY_PLACE or kwargs.get("reflect_type", "even") != "even":
-        not_compiled("pad", f"with mode={mode!r} {kwargs or ''}".strip(), f"The modes constant, {', '.join(_BY_PLACE)} are.")
+    if mode == "empty":
+        return fresh(_constant(x, pairs, 0))
+    if mode not in (*_BY_PLACE, *_STATISTICS, "linear_ramp"):
+        not_compiled("pad", f"with mode={mode!r}", "Concatenate the parts.")
     for axis, (before, after) in enumerate(pairs):
         if before or after:
             x = nonempty(x, (axis,), f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
-            x = _along(x, axis, before, after, mode)
+            if mode in _BY_PLACE and kwargs.get("reflect_type", "even") == "even":
+                x = _along(x, axis, before, after, mode)
+            else:
+                x = _computed(x, axis, before, after, mode, kwargs)
     return fresh(x)
+
+
+def _computed(x: Value, axis: int, before: int, after: int, mode: str, options: dict[str, Any]) -> Value:
+    """One axis padded by what is computed from its elements."""
+    size = x.shape[axis]
+    if isinstance(size, Dim) or not is_inexact(x.dtype):
+        not_compiled("pad", f"with mode={mode!r} of {x.aval}", "Concatenate the parts.")
+    if mode in _STATISTICS:
+        lengths = _pairs(options.get("stat_length") or size, x.ndim)[axis]
+        places = (slice(0, lengths[0]), slice(max(size - lengths[1], 0), size))
+        ends = [_statistic(x, axis, mode, place) for place in places]
+        parts = [call(np.repeat, end, width, axis=axis) for end, width in zip(ends, (before, after))]
+    elif mode == "linear_ramp":
+        values = _end_values(options.get("end_values", 0), x.ndim)[axis]
+        parts = [_ramp(x, axis, at, width, value) for at, width, value in zip((0, size - 1), (before, after), values)]
+        parts[1] = call(np.flip, parts[1], axis)
+    else:
+        parts = _turned(x, axis, before, after, mode)
+    left, right = (read(part) for part in parts)
+    return ops.concat(*(p for p in (left, x, right) if p.shape[axis]), axis=axis)
+
+
+def _statistic(x: Value, axis: int, mode: str, where: slice) -> Any:
+    chosen = fresh(x)[tuple(where if n == axis else slice(None) for n in range(x.ndim))]
+    return call(_STATISTICS[mode], chosen, axis=axis, keepdims=True)
+
+
+def _ramp(x: Value, axis: int, at: int, width: int, value: Any) -> Any:
+    """From a value to the element at an end, without it."""
+    edge = fresh(x)[tuple(at if n == axis else slice(None) for n in range(x.ndim))]
+    return call(np.linspace, value, edge, width, endpoint=False, dtype=x.dtype, axis=axis)
+
+
+def _turned(x: Value, axis: int, before: int, after: int, mode: str) -> list[Any]:
+    """Reflections turned around the ends: `reflect_type="odd"`."""
+    size = x.shape[axis]
+    if mode not in ("reflect", "symmetric") or max(before, after) > size - (mode == "reflect"):
+        not_compiled("pad", "with an odd reflection of more than the array", "Pad twice.")
+    even = fresh(_along(x, axis, before, after, mode))
+    whole = [slice(None)] * x.ndim
+    parts = []
+    for at, place in ((0, slice(0, before)), (size - 1, slice(size + before, None))):
+        edge = fresh(x)[(*whole[:axis], slice(at, at + 1), *whole[axis + 1 :])]
+        parts.append(2 * edge - even[(*whole[:axis], place, *whole[axis + 1 :])])
+    return parts
+
+
+def _end_values(values: Any, ndim: int) -> list[tuple[Any, Any]]:
+    """`end_values` as a pair for each axis."""
+    if not isinstance(values, (list, tuple)):
+        return [(values, values)] * ndim
+    if not isinstance(values[0], (list, tuple)):
+        return [(values[0], values[-1])] * ndim
+    each = [(pair[0], pair[-1]) for pair in values]
+    return each * ndim if len(each) == 1 else each
 
 
 def _along(x: Value, axis: int, before: int, after: int, mode: str) -> Value:

@@ -1,20 +1,98 @@
-"""Host calls have no derivative: nothing is known of the function."""
+"""Derivatives of functions that run in NumPy or SciPy, of which nothing is known: of those whose slope can be written down."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NoReturn
+import math
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
 
-from jitml.autograd.jvp import Tangent, jvp_of_many
+import numpy as np
+
+from jitml.autograd.jvp import Tangent, jvp_of_many, zeros_like
 from jitml.errors import DerivativeError
 from jitml.ir import ops
-from jitml.ir.graph import Node
+from jitml.ir.graph import Node, Value
+from jitml.ir.ops.host import HostFunction
+from jitml.ir.types import is_inexact
+
+# Of the operand and the result.
+Slope = Callable[[Value, Value], Value]
+
+
+def _called(name: str, *first: int) -> Callable[[Value], Value]:
+    """A function of SciPy's, applied where the program is; known by its name, so that it has a slope too."""
+
+    def apply(x: Value) -> Value:
+        def call(given: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
+            return (np.asarray(getattr(import_module("scipy.special"), name)(*first, given), x.dtype),)
+
+        told = ", ".join([f"scipy.special.{name}", *map(str, first)])
+        (result,) = ops.host_call(x, function=HostFunction(told, call, (x.aval,)))
+        value: Value = result
+        return value
+
+    return apply
+
+
+def _density(x: Value, lower: Value | float) -> Value:
+    """exp(-x²/2 - lower) / sqrt(2 pi)"""
+    bell: Value = ops.exp(x * x * -0.5 - lower) * (1 / math.sqrt(2 * math.pi))
+    return bell
+
+
+def _by_x(numerator: Value, x: Value, at_zero: float) -> Value:
+    """numerator / x, and its limit at 0."""
+    is_zero, one = ops.eq(x, 0.0), ops.full(value=1.0, shape=x.shape, dtype=x.dtype)
+    ratio: Value = ops.select(is_zero, one * at_zero, numerator / ops.select(is_zero, one, x))
+    return ratio
+
+
+_psi, _i0, _i1, _i0e, _i1e, _j0, _j1 = map(_called, ("psi", "i0", "i1", "i0e", "i1e", "j0", "j1"))
+_SLOPES: dict[str, Slope] = {
+    "np.spacing": lambda x, out: zeros_like(x),
+    "np.i0": lambda x, out: _i1(x),
+    "scipy.special.i0": lambda x, out: _i1(x),
+    "scipy.special.i1": lambda x, out: _i0(x) - _by_x(out, x, 0.5),
+    "scipy.special.i0e": lambda x, out: _i1e(x) - ops.sign(x) * out,
+    "scipy.special.i1e": lambda x, out: _i0e(x) - ops.sign(x) * out - _by_x(out, x, 0.5),
+    "scipy.special.j0": lambda x, out: -_j1(x),
+    "scipy.special.j1": lambda x, out: _j0(x) - _by_x(out, x, 0.5),
+    "scipy.special.gammaln": lambda x, out: _psi(x),
+    "scipy.special.gamma": lambda x, out: out * _psi(x),
+    "scipy.special.psi": lambda x, out: _called("polygamma", 1)(x),
+    **{f"scipy.special.polygamma, {n}": lambda x, out, n=n: _called("polygamma", n + 1)(x) for n in range(1, 8)},  # type: ignore[misc]  # a default binds n
+    "scipy.special.erfc": lambda x, out: ops.exp(-(x * x)) * (-2 / math.sqrt(math.pi)),
+    "scipy.special.erfinv": lambda x, out: ops.exp(out * out) * (math.sqrt(math.pi) / 2),
+    "scipy.special.ndtr": lambda x, out: _density(x, 0.0),
+    "scipy.special.log_ndtr": _density,
+    "scipy.special.entr": lambda x, out: -ops.log(x) - 1.0,
+    "scipy.special.expm1": lambda x, out: out + 1.0,
+    "scipy.special.log1p": lambda x, out: 1.0 / (x + 1.0),
+    "scipy.special.exp2": lambda x, out: out * math.log(2),
+    "scipy.special.cbrt": lambda x, out: 1.0 / (out * out * 3.0),
+}
 
 
 @jvp_of_many.rule(ops.host_call, ops.draw)
-def refuse(node: Node, tangents: Sequence[Tangent]) -> NoReturn:
+def host_jvp(node: Node, tangents: Sequence[Tangent]) -> tuple[Sequence[Value], Sequence[Tangent]]:
+    function = node.params["function"]
+    x, dx = node.inputs[0], tangents[0]
+    results = node.op(*node.inputs, **node.params)
+    out, *others = results
+    if dx is not None and is_inexact(out.dtype) and out.aval == x.aval and not any(t is not None for t in tangents[1:]):
+        if function.name in _SLOPES and not others:
+            return results, (dx * _SLOPES[function.name](x, out),)
+        if function.name == "np.ldexp":
+            one = ops.full(value=1.0, shape=x.shape, dtype=x.dtype)
+            (scale,) = node.op(one, *node.inputs[1:], **node.params)
+            return results, (dx * scale,)
+        if function.name == "np.frexp":
+            return results, (dx * ops.exp2(-ops.convert(others[0], dtype=x.dtype)), None)
+        if function.name == "np.nextafter":
+            return results, (dx,)
     raise DerivativeError(
-        f"{node.params['function'].name} runs in NumPy and has no derivative",
+        f"{function.name} runs in NumPy and has no derivative",
         source=node.source,
         remedy="Write it with functions that are compiled (docs/supported.md), or stop_gradient its arguments.",
     )

@@ -1,0 +1,50 @@
+"""np.lib.stride_tricks.sliding_window_view: every window of an array, as a view for reading."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.types import I64, Aval, normalize_axis
+from jitml.numpy.operands import as_array, as_int, not_compiled
+from jitml.numpy.reshaping import transposed
+from jitml.trace.registry import implements
+from jitml.trace.sizes import span
+from jitml.trace.storage import Step
+from jitml.trace.tracers import TracedArray
+
+
+@implements(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> TracedArray:
+    """A view of every window; its elements overlap, so it is for reading."""
+    shown = as_array(x)
+    lengths = [as_int(n) for n in window_shape] if isinstance(window_shape, (tuple, list)) else [as_int(window_shape)]
+    given = range(shown.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = [normalize_axis(as_int(a), shown.ndim) for a in given]
+    if writeable:
+        not_compiled("lib.stride_tricks.sliding_window_view", "with writeable=True", "Write into the array itself.")
+    if any(n < 0 for n in lengths):
+        raise ValueError("`window_shape` cannot contain negative values")
+    if len(axes) != len(lengths):
+        raise ValueError(f"Must provide window_shape for all dimensions of `x`; got {len(lengths)} and {len(axes)} axes")
+    for along, length in zip(axes, lengths):
+        shown = _windows(shown, along, length)
+    return shown
+
+
+def _windows(x: TracedArray, axis: int, length: int) -> TracedArray:
+    """The windows along an axis in its place, what is in them along a last one."""
+    count = x.sizes[axis] - length + 1
+    if span(count)[0] < 1:
+        raise ValueError("window shape cannot be larger than input array shape")
+    rows, columns = (ops.iota(shape=(count, length), axis=k, dtype=I64) for k in (0, 1))
+    step = Step(ops.gather, {"axis": axis}, x.aval, (rows + columns,))
+    sizes, layout = list(x.sizes), list(x.layout)
+    sizes[axis : axis + 1], layout[axis : axis + 1] = (count, length), (x.layout[axis], x.layout[axis])
+    seen = TracedArray(x.storage, (*x.steps, step), Aval(tuple(sizes), x.dtype), tuple(layout), False)
+    others = [n for n in range(seen.ndim) if n != axis + 1]
+    return transposed(seen, (*others, axis + 1))

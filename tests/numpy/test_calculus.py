@@ -1,0 +1,65 @@
+"""Padding, interpolation, polynomials and windows in the ways that are more than slices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import sliding_window_view
+
+import jitml
+from against_numpy import check
+
+X = np.random.default_rng(0).normal(size=(4, 6))
+PADS: list[dict[str, Any]] = [
+    *({"mode": mode} for mode in ("linear_ramp", "maximum", "mean", "median", "minimum")),
+    {"mode": "mean", "stat_length": ((2, 3), (1, 2))},
+    {"mode": "linear_ramp", "end_values": ((1, 2), (3, 4))},
+    {"mode": "reflect", "reflect_type": "odd"},
+    {"mode": "symmetric", "reflect_type": "odd"},
+]
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "interpolation of complex values": (lambda x, y: np.interp(x, np.arange(6.0), y + 1j * y[::-1]), (X * 4, X[0])),
+    "interpolation around": (lambda x, y: np.interp(x, y, y * y, period=1.5), (X, X[0])),
+    "polyfit": (lambda x, y: np.polyfit(x, y, 2), (X[0], X[1])),
+    "polyfit with weights": (lambda x, y, w: np.polyfit(x, y, 1, w=w), (X[0], X.T, np.arange(1.0, 7.0))),
+    "sums": (lambda p, q: np.concatenate([np.polyadd(p, q), np.polysub(q, p)]), (X[0], X[1, :4])),
+    "products": (np.polymul, (X[0], X[1, :4])),
+    "roots given": (np.poly, (X[0],)),
+    "calculus": (lambda p: np.concatenate([np.polyder(p, 2), np.polyint(p, 2, [1.0, 2.0]), np.polyint(p)]), (X[0],)),
+    "windows": (lambda x: sliding_window_view(x, (2, 3)).sum(axis=(2, 3)), (X,)),
+    "windows of one axis": (lambda x: sliding_window_view(x, 2, axis=0).max(axis=-1), (X,)),
+}
+
+
+@pytest.mark.parametrize("options", PADS, ids=str)
+def test_pads(options: dict[str, Any]) -> None:
+    check(lambda x: np.pad(x, ((1, 2), (3, 1)), **options), X, ulps=64)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_numpy(name: str) -> None:
+    function, args = CASES[name]
+    check(function, *args, ulps=64, absolute=1e-13)
+
+
+def test_windows_are_views() -> None:
+    def program(x: Any) -> Any:
+        windows = sliding_window_view(x, 3)
+        x[1] = 50.0
+        return windows.sum(axis=1), windows.flags.writeable
+
+    check(program, X[0])
+
+
+def test_polynomials_that_numpy_would_cut() -> None:
+    p = np.array([0.0, 1.0, 2.0])
+    np.testing.assert_array_equal(jitml.jit(np.polymul)(p, p), np.polymul(p, p))
+
+
+def test_polyfit_of_few_points_warns() -> None:
+    with pytest.warns(RuntimeWarning, match="poorly conditioned"):
+        got = jitml.jit(lambda x, y: np.polyfit(x, y, 4))(X[0, :3], X[1, :3])
+        np.testing.assert_allclose(got, np.polyfit(X[0, :3], X[1, :3], 4))
