@@ -97,6 +97,42 @@ def test_work_is_repeated_and_memory_saved() -> None:
     assert again.program.arena_size < 0.6 * plain.program.arena_size
 
 
+def attention(x: Any) -> Any:
+    s = x @ x.T / np.sqrt(x.shape[1])
+    e = np.exp(s - s.max(axis=1, keepdims=True))
+    return x + (e / e.sum(axis=1, keepdims=True)) @ x
+
+
+def four_layers(x: Any) -> Any:
+    for _ in (1, 2, 3, 4):
+        x = attention(x)
+    return (x * x).sum()
+
+
+def lowered(rows: int, columns: int) -> Any:
+    return jit(grad(lambda x: four_layers(x))).lower(rng.normal(size=(rows, columns)))  # noqa: PLW0108  # traced anew
+
+
+def test_what_swells_is_computed_again_where_that_is_cheaper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scores of each layer of attention: N² numbers from N rows, of which one at a time is there."""
+    monkeypatch.setattr("jitml.autograd.recompute.saved_bytes", lambda: 1 << 30)
+    again, dear = lowered(512, 4), lowered(512, 128)
+    assert str(again.graph).count("exp ") == 8 and str(dear.graph).count("exp ") == 4
+    assert again.program.arena_size < 10 * 512 * 512 * 4 < dear.program.arena_size
+    monkeypatch.setattr("jitml.autograd.recompute.saved_bytes", lambda: 1 << 20)
+    scarce = lowered(512, 128)
+    assert str(scarce.graph).count("exp ") == 8
+    assert scarce.program.arena_size < 0.7 * dear.program.arena_size
+
+
+def test_what_is_computed_again_is_the_same() -> None:
+    x = rng.normal(size=(512, 4)) * 0.3
+    dx, size = rng.normal(size=x.shape), 1e-5
+    expected = (four_layers(x + size * dx) - four_layers(x - size * dx)) / (2 * size)
+    assert (jit(grad(four_layers))(x) * dx).sum() == pytest.approx(expected, rel=1e-6)
+    assert (grad(four_layers)(x) * dx).sum() == pytest.approx(expected, rel=1e-6)
+
+
 def test_as_decorator(finish: Any) -> None:
     @checkpoint(policy="dots")
     def f(x: Any, *, n: int = 2) -> Any:

@@ -64,9 +64,9 @@ def _within_budget(budget: int, nodes: Sequence[Node], needed: Collection[Value]
     kept: list[Node] = []
     left = budget
     while True:
-        total = _work_behind(needed, makers, kept)
+        total = work_behind(needed, makers, kept)
         gains = [
-            ((total - _work_behind(needed, makers, [*kept, node])) / _bytes(node), n)
+            ((total - work_behind(needed, makers, [*kept, node])) / _bytes(node), n)
             for n, node in enumerate(candidates)
             if node not in kept and _bytes(node) <= left
         ]
@@ -81,7 +81,7 @@ def _bytes(node: Node) -> int:
     return sum(v.aval.nbytes for v in node.outputs)
 
 
-def _work_behind(needed: Collection[Value], makers: dict[Value, Node], kept: Collection[Node]) -> int:
+def work_behind(needed: Collection[Value], makers: dict[Value, Node], kept: Collection[Node]) -> int:
     """What it takes to compute some values from the function's arguments and from what is kept."""
     found: set[Node] = set()
     waiting = list(needed)

@@ -172,7 +172,9 @@ def div_transpose(ct: Value, x: Operand, y: Operand) -> tuple[Cotangent, ...]:
 
 @transpose.rule(ops.convert)
 def convert_transpose(ct: Value, x: Operand, *, dtype: DType) -> tuple[Cotangent, ...]:
-    return (ops.convert(ct, dtype=x.dtype),)
+    if is_complex(ct.dtype) and not is_complex(x.dtype):
+        ct = ops.real(ct)
+    return (ct if ct.dtype == x.dtype else ops.convert(ct, dtype=x.dtype),)
 
 
 @transpose.rule(ops.select)
