@@ -13,16 +13,16 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from jitml.trace.drivers import HOOKS, OURS
 from jitml.trace.escapes import can_lower, lower_escapes, within
-from jitml.trace.expressions import Expressions, compares_truth
+from jitml.trace.expressions import compares_truth
 from jitml.trace.liveness import bound, find_carried
+from jitml.trace.pieces import Pieces, strings
 
 # Python's compiler refuses more than twenty nested loops, tries and withs; a driven construct is a loop.
 DEEPEST = 16
 
 
-class Control(Expressions):
+class Control(Pieces):
     """Rewrites one function, and those inside it."""
 
     def __init__(self, names: frozenset[str], deepest: int = DEEPEST) -> None:
@@ -30,13 +30,11 @@ class Control(Expressions):
         self.deepest = deepest
         self.driven = True  # not in generators and class bodies
         self.walrus = True  # whether a temporary may be bound in an expression
-        self.depth = 0  # of nested blocks
         self.temporaries = 0  # one for each expression: a generator expression may run while another is evaluated
         self.caught = False  # in the body of a try with handlers
         self.inside = False  # in a driven construct
         self.outside: list[bool] = []  # the same, of the constructs around it
         self.deleted: frozenset[str] = frozenset()  # names that the function unbinds somewhere
-        self.certain: frozenset[str] = frozenset()  # names that are bound here, whatever happened
 
     def function(self, arguments: ast.arguments, body: list[ast.stmt]) -> list[ast.stmt]:
         """The body of a function."""
@@ -121,7 +119,7 @@ class Control(Expressions):
         begin = [self._enter(driver, names, (), node)]
         load = self._load(driver, "load", names, node)
         if restored:
-            values = self._hook("values_of", node, _strings(restored), self._locals(node))
+            values = self._hook("values_of", node, strings(restored), self._locals(node))
             begin.append(self._assign(saved, values, node))
             load.append(self._if_driven(self._unpack(restored, ast.Name(saved, ast.Load()), node), driver, node))
         node.body = self.block(node.body)
@@ -173,11 +171,11 @@ class Control(Expressions):
         self._close()
         self.certain = before
         goes_on = ast.copy_location(ast.If(self._method(driver, "test", test, test), body, []), node)
-        ends = self._method(driver, "ends", node, _strings(names), self._locals(node))
+        ends = self._method(driver, "ends", node, strings(names), self._locals(node))
         goes_on.orelse = [ast.copy_location(ast.If(ends, [ast.copy_location(ast.Break(), node)], []), node)]
         counters = ast.Constant(node.counters)  # type: ignore[attr-defined]  # by `find_carried`
-        grows = _strings(node.grows)  # type: ignore[attr-defined]  # the same
-        start = self._hook("while_", node, _strings(names), self._locals(node), counters, grows)
+        grows = strings(node.grows)  # type: ignore[attr-defined]  # the same
+        start = self._hook("while_", node, strings(names), self._locals(node), counters, grows)
         return [
             self._assign(driver, start, node),
             self._for(ast.Name("__jm_pass__", ast.Store()), driver, [*load, goes_on], test),
@@ -300,8 +298,6 @@ class Control(Expressions):
             return self._hook("not_", node, self.visit(node.operand))
         return self.generic_visit(node)
 
-    # Pieces
-
     def _can_drive(self) -> bool:
         return self.driven and self.depth < self.deepest
 
@@ -322,92 +318,6 @@ class Control(Expressions):
     def _temporary(self) -> str:
         self.temporaries += 1
         return f"__jm_value_{self.temporaries}__"
-
-    def _placed(self, node: Any, at: ast.AST) -> Any:
-        # What it holds and has no place yet gets this one, in the end, by `rewrite`.
-        return ast.copy_location(node, at)
-
-    def _assign(self, name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
-        made: ast.stmt = self._placed(ast.Assign([ast.Name(name, ast.Store())], value), at)
-        return made
-
-    def _method(self, driver: str, method: str, at: ast.AST, *arguments: ast.expr) -> ast.expr:
-        function = ast.Attribute(ast.Name(driver, ast.Load()), method, ast.Load())
-        made: ast.expr = self._placed(ast.Call(function, list(arguments), []), at)
-        return made
-
-    def _locals(self, at: ast.AST) -> ast.expr:
-        return self._hook("locals", at)
-
-    def _if_driven(self, statements: ast.stmt | list[ast.stmt], driver: str, at: ast.AST) -> ast.stmt:
-        drives = ast.Attribute(ast.Name(driver, ast.Load()), "drives", ast.Load())
-        block = statements if isinstance(statements, list) else [statements]
-        made: ast.stmt = self._placed(ast.If(drives, block, []), at)
-        return made
-
-    def _enter(self, driver: str, names: tuple[str, ...], targets: tuple[str, ...], at: ast.AST) -> ast.stmt:
-        more = [_strings(targets)] if targets else []
-        if isinstance(at, ast.For):
-            more = [_strings(targets), _strings(()), _strings(at.grows)]  # type: ignore[attr-defined]  # by `find_carried`
-        return ast.copy_location(ast.Expr(self._method(driver, "enter", at, _strings(names), self._locals(at), *more)), at)
-
-    def _step(self, driver: str, at: ast.AST, *stop: ast.expr) -> ast.stmt:
-        return ast.copy_location(ast.Expr(self._method(driver, "step", at, self._locals(at), *stop)), at)
-
-    def _end(self, driver: str, names: tuple[str, ...], targets: tuple[str, ...], node: ast.For | ast.While) -> list[ast.stmt]:
-        """The end of a loop's body."""
-        stops = node.stops  # type: ignore[union-attr]  # by `lower_escapes`
-        if not stops:
-            return [self._if_driven(self._step(driver, node), driver, node)]
-        stop = f"__jm_stop_{self.depth}__"
-        flags = [ast.Name(flag, ast.Load()) for flag in stops]
-        value = flags[0] if len(flags) == 1 else self._hook("any_of", node, *flags)
-        step = self._if_driven(self._step(driver, node, ast.Name(stop, ast.Load())), driver, node)
-        assert isinstance(step, ast.If)
-        more = [_strings(targets)] if targets else []
-        ends = self._method(driver, "stops", node, ast.Name(stop, ast.Load()), _strings(names), self._locals(node), *more)
-        unset = ast.Compare(ast.Name(stop, ast.Load()), [ast.IsNot()], [ast.Constant(False)])
-        step.orelse = [self._placed(ast.If(ast.BoolOp(ast.And(), [unset, ends]), [ast.Break()], []), node)]
-        return [self._assign(stop, value, node), step]
-
-    def _leave(self, node: ast.For | ast.While) -> list[ast.stmt]:
-        """The end of the body of a loop that is not driven, though its escapes are lowered."""
-        stops = getattr(node, "stops", ())
-        if not stops:
-            return []
-        test = self._hook("any_of", node, *[ast.Name(flag, ast.Load()) for flag in stops])
-        return [self._placed(ast.If(test, [ast.Break()], []), node)]
-
-    def _load(self, driver: str, method: str, names: tuple[str, ...], at: ast.AST) -> list[ast.stmt]:
-        """`if d.drives: (*names,) = d.load()`"""
-        call = self._method(driver, method, at)
-        if not names:
-            return [self._if_driven(ast.copy_location(ast.Expr(call), at), driver, at)]
-        return [self._if_driven(self._unpack(names, call, at), driver, at)]
-
-    def _unpack(self, names: tuple[str, ...], values: ast.expr, at: ast.AST) -> list[ast.stmt]:
-        """`(*names,) = values`, and those are unbound that come out undefined."""
-        targets = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
-        statements: list[ast.stmt] = [ast.Assign([targets], values)]
-        for name in names:
-            if name not in self.certain and not name.startswith(OURS):
-                undefined = ast.Compare(ast.Name(name, ast.Load()), [ast.Is()], [self._undefined(at)])
-                statements.append(ast.If(undefined, [ast.Delete([ast.Name(name, ast.Del())])], []))
-        return statements
-
-    def _for(self, target: ast.expr, driver: str, body: list[ast.stmt], at: ast.AST, whole: ast.AST | None = None) -> ast.stmt:
-        iterable = ast.copy_location(ast.Name(driver, ast.Load()), at)
-        made: ast.stmt = self._placed(ast.For(target, iterable, body, []), whole or at)
-        return made
-
-    def _undefined(self, at: ast.AST) -> ast.expr:
-        return ast.Attribute(ast.Name(HOOKS, ast.Load()), "UNDEF", ast.Load())
-
-    def _mark_depth(self, level: int, at: ast.AST) -> ast.stmt:
-        return self._assign(f"__jm_depth_{level}__", self._hook("depth", at), at)
-
-    def _unwind(self, level: int, at: ast.AST) -> ast.stmt:
-        return ast.copy_location(ast.Expr(self._hook("unwind", at, ast.Name(f"__jm_depth_{level}__", ast.Load()))), at)
 
 
 def _is_decided(test: ast.expr) -> bool:
@@ -433,7 +343,3 @@ def _last_comparison(test: ast.expr) -> ast.expr | None:
             return _last_comparison(operand)
         case _:
             return None
-
-
-def _strings(names: tuple[str, ...]) -> ast.expr:
-    return ast.Constant(names)  # type: ignore[arg-type]  # the stubs forget constant tuples
