@@ -62,6 +62,16 @@ ANSWERED = {
         "np.ones((3, 4)), np.arange(33), -2",
         "",
     ),
+    "a sum of numbers whose count a loop has left": (
+        ["for i in range(5):", "    v = np.arange(i) * 0.5", "return v.sum() > 2 or v[0]", ""],
+        "np.ones(3)",
+        "",
+    ),
+    "a sum of one number that is repeated as often as data say": (
+        ["for i in range(2):", "    v = x[x < 3]", "v[:] = v[-1]", "return v, v.sum() > 2"],
+        "np.arange(6)",
+        "",
+    ),
     "a condition that chooses by a method": (["return x.compress([True, False, True])"], "np.arange(3)", ""),
 }
 AT = {

@@ -14,7 +14,7 @@ from jitml.trace.context import Trace, active_trace
 
 
 def constant_of(value: Value) -> np.ndarray[Any, Any] | None:
-    """The array that a value is bound to be; None if it depends on an array from outside, or on how often a loop has run.
+    """The array that a value is bound to be; None if it depends on an array from outside, on a size, or on a loop.
 
     It may depend on constants, and on Python numbers and NumPy scalars from outside, which are then guarded by value.
     """
@@ -23,7 +23,7 @@ def constant_of(value: Value) -> np.ndarray[Any, Any] | None:
     order: dict[Node, None] = {}
     alias: dict[Value, Value] = {}
     for v, made in _origins(value, trace, alias):
-        if made is not None and made.op.family in ("host", "random"):
+        if made is not None and (made.op.family in ("host", "random") or made.syms):
             return None
         if made is not None:
             order[made] = None

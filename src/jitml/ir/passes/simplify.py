@@ -254,7 +254,7 @@ def _sum_of_repeats(node: Node, producers: Producers) -> Value | None:
     if any(sizes.get(a, 1) != 1 for a in axes):
         return None
     times = math.prod(node.inputs[0].shape[a] for a in axes)
-    if x.dtype.kind in "bc" or np.asarray(times).astype(x.dtype) != times:
+    if x.dtype.kind in "bc" or type(times) is not int or np.asarray(times).astype(x.dtype) != times:
         return None
     kept = [a for a in range(node.inputs[0].ndim) if a not in axes]
     shape = tuple(n for a, n in zip(placed, x.shape) if a not in axes)
