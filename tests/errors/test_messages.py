@@ -88,10 +88,6 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "a traced f64[2,3] cannot be pickled", "",
     ),
     (
-        ".tolist()", lambda x: x.tolist(), (np.ones((200, 10)),),
-        ".tolist() makes a Python number of every element (f64[200,10])", "Work on the array itself.",
-    ),
-    (
         "a text as a key", lambda x: {f"{x}": 1}, (X,),
         "a text that holds traced values is needed before they are computed",
         "Such a text can be printed, logged, raised in an exception or returned.",
