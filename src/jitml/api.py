@@ -30,7 +30,7 @@ from jitml.trace.entry import MISS, bind
 from jitml.trace.opening import Opened, Place, changed_sizes, choices, is_excessive, seen
 from jitml.trace.paths import Path, other_path
 from jitml.trace.trace import Traced, trace
-from jitml.trace.tree import flatten
+from jitml.trace.tree import flatten, is_nested
 from jitml.trace.watching import is_debugging
 
 if TYPE_CHECKING:
@@ -97,8 +97,9 @@ class Jit:
 
     def _call_slowly(self, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves, spec = flatten((args, kwargs))
-        if spec.num_nodes - spec.num_leaves > 3:  # more than the tuple of (args, kwargs) and those two
+        if is_nested(spec):
             key = spec
+            leaves.append((args, kwargs))
             result = self._variants.call(key, leaves)
             if result is not MISS:
                 return result
@@ -140,7 +141,7 @@ class Jit:
 
     def _trace_for(self, args: tuple[Any, ...], kwargs: dict[str, Any], opened: Opened, path: Path) -> Traced:
         try:
-            return trace(self.function, args, kwargs, opened, host_calls=self.options.host_calls, path=path)
+            return trace(self.function, args, kwargs, opened, host_calls=self.options.host_calls, path=path, rooted=True)
         except (ShapeError, DTypeError) as error:
             raise _Untraced from error
         except JitmlError:
@@ -192,10 +193,12 @@ class Jit:
         if self._statics:
             args, kwargs = self._mark_static(args, kwargs)
         leaves, spec = flatten((args, kwargs))
+        if is_nested(spec):
+            leaves.append((args, kwargs))
         known = self._variants.fitting(*_plain(args, kwargs)) or self._variants.fitting(spec, leaves)
         if known is not None:
             return known.traced
-        return trace(self.function, args, kwargs, host_calls=self.options.host_calls)
+        return trace(self.function, args, kwargs, host_calls=self.options.host_calls, rooted=True)
 
     @property
     def variants(self) -> tuple[Variant, ...]:

@@ -43,10 +43,8 @@ def copy(x: TracedArray, order: str = "C") -> TracedArray:
 
 @implements(np.ndarray.tolist)
 def tolist(x: TracedArray) -> Any:
-    """A list of Python's numbers that is too long to be known one by one; of those in one dimension."""
-    wide = {"b": BOOL, "f": F64, "i": I64, "u": I64}.get(x.dtype.kind)
-    if x.ndim != 1 or wide is None or x.dtype == np.uint64:
-        unsupported(f".tolist() makes a Python number of every element ({x.aval})", "Work on the array itself.")
+    """A list of Python's numbers, in one dimension, that is too long to be known one by one."""
+    wide = {"b": BOOL, "f": F64, "i": I64}[x.dtype.kind]
     numbers = fresh(converted(read(x), wide))
     stack = Stack((), optree.treespec_leaf(), [Kind("number", Aval((), wide))], [numbers])
     active_trace().root.own[id(stack)] = stack

@@ -9,16 +9,18 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+from collections import deque
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any
+from dataclasses import fields, is_dataclass
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any, NoReturn
 
 import numpy as np
 
-from jitml.trace.context import Trace, is_converted, is_users, unsupported
+from jitml.trace.context import Trace, active_trace, is_converted, is_users, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.outside import load, observe, place_of
+from jitml.trace.outside import is_read_unseen, load, observe, place_of
 from jitml.trace.random import TracedGenerator, is_generator
 from jitml.trace.regions import effect, shared_write
 from jitml.trace.registry import FUNCTIONS, call
@@ -123,7 +125,11 @@ class Accesses:
             return self.convert(descriptor.fget)(obj)
         if isinstance(descriptor, functools.cached_property) and name not in vars(obj):
             return self.convert(descriptor.func)(obj)
+        if (id(obj), name) in self.trace.stored:
+            return self.trace.stored[id(obj), name]
         value = getattr(obj, name)
+        if id(obj) in self.trace.watched and is_dataclass(obj) and name in (f.name for f in fields(obj)):
+            return lift(value) if type(value) is np.ndarray else value
         slot = place_of(self.trace, obj)
         if is_traced(value) or slot is None:
             return lift(value) if type(value) is np.ndarray else value
@@ -179,14 +185,64 @@ class Accesses:
         """`obj.name = v` or `obj[index] = v` is about to happen."""
         if type(obj) is np.ndarray:
             return lift(obj)
-        if not is_traced(obj) and place_of(self.trace, obj) is not None:
-            self._refuse_write(obj)
-        if not is_traced(obj) and not type(obj).__module__.startswith("jitml."):  # x.flat[i] = v writes a traced array
+        if is_traced(obj):
+            return obj
+        if id(obj) in self.trace.watched:
+            self._require_outermost(obj)
+        elif place_of(self.trace, obj) is not None:
+            self._require_outermost(obj)
+            self.effect(obj)
+            return _Outside(self, obj)
+        if not type(obj).__module__.startswith("jitml."):  # x.flat[i] = v writes a traced array
             self.effect(obj)
         return obj
 
-    def _refuse_write(self, obj: Any) -> None:
-        name = self.trace.host.name(self.trace.places[id(obj)])
+    def grow(self, obj: Any) -> None:
+        """`obj += v` is about to happen: a list or its like changes, all else is bound anew."""
+        if type(obj) in (list, dict, set, deque, bytearray):
+            self._require_own(obj)
+            self.effect(obj)
+
+    def _require_own(self, obj: Any) -> None:
+        """A container that is changed is the function's own, or a copy that is watched."""
+        if id(obj) in self.trace.watched:
+            self._require_outermost(obj)
+        elif id(obj) in self.trace.places:
+            self._refuse_write(obj)
+
+    def _require_outermost(self, obj: Any) -> None:
+        """Something from outside is changed by the jitted function itself, and not by one that it differentiates."""
+        if active_trace().root is not active_trace() and not active_trace().is_body:
+            self._refuse_write(obj)
+
+    def store_attr(self, obj: Any, name: str, value: Any) -> None:
+        """`obj.name = value` of an object from outside, which happens after the call has succeeded."""
+        kind, trace = type(obj), self.trace
+        member = inspect.getattr_static(kind, name, None)
+        if isinstance(member, property) and type(member.fset) is FunctionType:
+            self._require_member(kind, name, member)
+            self.convert(member.fset)(obj, value)
+            return
+        slot = trace.places[id(obj)]
+        is_plain = inspect.getattr_static(kind, "__setattr__") is vars(object)["__setattr__"]
+        is_plain = is_plain and not isinstance(obj, (type, ModuleType, FunctionType, MethodType))
+        is_slot = isinstance(member, MemberDescriptorType)
+        if not is_plain or (hasattr(type(member), "__set__") and not is_slot) or is_read_unseen(trace, obj, slot, name):
+            self._refuse_write(obj)
+        if trace.containers.get(trace.loaded.get((getattr, slot, False, name), -1)) is not value:
+            trace.stored[id(obj), name] = value
+
+    def store_item(self, obj: Any, index: Any, value: Any) -> None:
+        """`obj[index] = value` of an object from outside."""
+        method = inspect.getattr_static(type(obj), "__setitem__", None)
+        if not isinstance(method, FunctionType) or is_library(method):
+            self._refuse_write(obj)
+        self._require_member(type(obj), "__setitem__", method)
+        self.convert(method)(obj, index, value)
+
+    def _refuse_write(self, obj: Any) -> NoReturn:
+        place = self.trace.places.get(id(obj))
+        name = self.trace.host.name(place) if place is not None else f"a {type(obj).__name__}"
         unsupported(
             f"{name} ({type(obj).__name__}) is from outside the jitted function and is changed in it",
             "Return the new value instead; writing into an array that it holds, as in obj.w -= g or obj.w[...] = v, is fine.",
@@ -229,6 +285,32 @@ class Accesses:
     def outer_write(self, name: str) -> None:
         """A global or nonlocal name is about to be bound."""
         unsupported(f"the jitted function assigns the global or nonlocal name {name!r}", "Return the value instead.")
+
+
+class _Outside:
+    """Stands for an object from outside on the left of an assignment."""
+
+    __slots__ = ("_target",)
+    _target: tuple[Accesses, Any]
+
+    def __init__(self, accesses: Accesses, obj: Any) -> None:
+        object.__setattr__(self, "_target", (accesses, obj))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        accesses, obj = self._target
+        accesses.store_attr(obj, name, value)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        accesses, obj = self._target
+        accesses.store_item(obj, index, value)
+
+    def __delattr__(self, name: str) -> None:
+        accesses, obj = self._target
+        accesses._refuse_write(obj)
+
+    def __delitem__(self, index: Any) -> None:
+        accesses, obj = self._target
+        accesses._refuse_write(obj)
 
 
 def _is_mask(obj: Any, index: Any) -> bool:

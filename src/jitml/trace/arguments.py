@@ -16,7 +16,7 @@ from jitml.trace.accesses import is_library
 from jitml.trace.context import Trace, user_source
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.outside import watch_argument
+from jitml.trace.outside import CONTAINERS, observe, watch_argument
 from jitml.trace.overlap import enter_together, groups
 from jitml.trace.random import from_outside, is_generator
 from jitml.trace.tracers import is_traced, lift, refuse_dtype, scalar
@@ -107,6 +107,8 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
         )
     if is_generator(leaf):
         return from_outside(recording, leaf, slot)
+    if isinstance(leaf, CONTAINERS):  # of a class of its own, like Counter
+        return observe(recording, leaf, slot, name)
     watch_argument(recording, leaf, slot)
     recording.objects[slot] = leaf
     return leaf

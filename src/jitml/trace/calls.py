@@ -37,6 +37,11 @@ _MUTATORS = {
     "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add",
     "discard", "appendleft", "popleft",
 }  # fmt: skip
+_CHANGES_FIRST = {
+    *(("_heapq", name) for name in ("heapify", "heappop", "heappush", "heappushpop", "heapreplace")),
+    *(("_bisect", name) for name in ("insort_left", "insort_right")),
+    *(("_operator", name) for name in ("iadd", "iconcat", "imul", "ior", "iand", "ixor", "isub")),
+}  # of modules and functions
 
 
 class Hooks(Accesses, Steering):
@@ -95,6 +100,8 @@ class Hooks(Accesses, Steering):
             return self._getattr
         if getattr(function, "__objclass__", None) is np.ndarray:
             return functools.partial(_unbound, function)
+        if function is setattr:
+            return lambda obj, name, value: setattr(self.own(obj), name, value)
         if function is type:
             return lambda *args: args[0].__class__ if len(args) == 1 and is_traced(args[0]) else type(*args)
         if function is np.errstate:
@@ -106,6 +113,8 @@ class Hooks(Accesses, Steering):
         if isinstance(owner, str) and function.__name__ in ("format", "join"):
             return functools.partial(filled_in if function.__name__ == "format" else joined, owner)
         self._check_effects(function, owner)
+        if (getattr(function, "__module__", ""), getattr(function, "__name__", "")) in _CHANGES_FIRST:
+            return functools.partial(self._changing, function)
         if _is_scipys(function):
             return functools.partial(call_library, function)
         module = getattr(function, "__module__", None) or ""
@@ -135,6 +144,11 @@ class Hooks(Accesses, Steering):
         value = function(*arguments, **named)
         return lift(value) if type(value) is np.ndarray else value
 
+    def _changing(self, function: Callable[..., Any], target: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call a function of the standard library that changes its first argument."""
+        self.grow(target)
+        return function(target, *args, **kwargs)
+
     def _callback(self, argument: Any) -> Any:
         return self.convert(argument) if type(argument) in (FunctionType, MethodType, functools.partial) else argument
 
@@ -156,12 +170,14 @@ class Hooks(Accesses, Steering):
                 f"{full_name(function)}() would run only once, while the function is traced, and not at every call",
                 "Call it outside the jitted function and pass its result as an argument.",
             )
-        if id(owner) in self.trace.places and getattr(function, "__name__", "") in _MUTATORS:
-            self._refuse_write(owner)
+        if getattr(function, "__name__", "") in _MUTATORS:
+            self._require_own(owner)
         is_container = type(owner) is Stack or type(owner).__module__ in ("builtins", "collections")
         if getattr(function, "__name__", "") in _MUTATORS and is_container:
             self.effect(owner)
-        if function is next or function in (setattr, delattr):
+        if function is delattr:
+            self._refuse_write(function)
+        if function is next:
             self.effect(function)
 
 

@@ -98,6 +98,10 @@ class Trace:
         self.places: dict[int, Slot] = {}
         self.own: dict[int, Any] = {}  # objects that the function made itself, by id
         self.containers: dict[Slot, Any] = {}
+        self.watched: dict[int, Any] = {}  # copies of containers from outside, by id, with what was in them
+        self.sealed: list[tuple[Any, Any]] = []  # arguments of the user's own kinds of containers, with their leaves
+        self.stored: dict[tuple[int, str], Any] = {}  # what attributes of objects from outside have become: id, name -> value
+        self.guarded: set[str] = set()  # names of numbers from outside that are guarded by value
         self.frozen: set[tuple[Slot, Any]] = set()  # objects whose attributes are guarded, and which: names, or None for all
         self.kept: list[Any] = []
         self.scalars: dict[Value, tuple[Slot, Any]] = {}  # inputs that are numbers: their slot and value in this call

@@ -40,7 +40,13 @@ def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
         body.append(f"z = {{{', '.join(f'n{n}: int(r[{position}])' for n, position in enumerate(traced.numbers.values()))}}}")
         names |= {f"n{n}": number for n, number in enumerate(traced.numbers)}
     body += [f"copyto(s{array}, s{copy})" for array, copy in traced.copied]
-    body.append(f"return {_result(traced, names)}")
+    if traced.changes:
+        body.append(f"y, z = {_result(traced, names)}")
+        body += [f"p{n}(s{change.slot}, z[{n}])" for n, change in enumerate(traced.changes)]
+        names |= {f"p{n}": change.put for n, change in enumerate(traced.changes)}
+        body.append("return y")
+    else:
+        body.append(f"return {_result(traced, names)}")
     source = "def enter(leaves):\n" + "".join(f"    {line}\n" for line in body)
     exec(compile(source, "<jitml entry>", "exec"), names)
     return names["enter"]

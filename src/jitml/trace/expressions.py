@@ -6,6 +6,7 @@
     obj.w = v        __jm.own(obj).w = v           stores into what came from outside are refused
     x in xs          __jm.is_in(x, xs)
     f"{x:.3f}"       __jm.text((x, "", ".3f"))             "%d" % x: __jm.percent("%d", x)
+    xs += v          __jm.grow(xs); xs += v        a list changes, if it is one
     obj.w += v       __jm.aug_attr(obj, "w", "iadd")(v)     the target is loaded before v is evaluated
 
 `control.py` adds `if`, `for` and their kin.
@@ -135,7 +136,10 @@ class Expressions(ast.NodeTransformer):
             index = self._index(target.slice)
             loaded = self._hook("aug_item", node, self.visit(target.value), index, operation)
         else:
-            return self._guarded([target], self.generic_visit(node))
+            statements = self._guarded([target], self.generic_visit(node))
+            grows = ast.Expr(self._hook("grow", node, ast.copy_location(ast.Name(target.id, ast.Load()), target)))
+            is_own = self._is_own(target.id) and target.id not in self.shared
+            return [ast.copy_location(grows, node), statements] if is_own else statements
         call = ast.copy_location(ast.Call(loaded, [self.visit(node.value)], []), node)
         return ast.copy_location(ast.Expr(call), node)
 

@@ -9,9 +9,11 @@ object are guarded as the function loads them; where code that is not converted 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from operator import getitem
@@ -20,10 +22,12 @@ from typing import Any
 
 import numpy as np
 
+from jitml.ir.types import is_supported
 from jitml.trace.context import Trace, is_users, unsupported
 from jitml.trace.host import Const, Slot
+from jitml.trace.numbers import TracedNumber
 from jitml.trace.random import TracedGenerator, from_outside, is_generator
-from jitml.trace.tracers import is_traced, lift
+from jitml.trace.tracers import is_traced, lift, scalar
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, np.generic, np.dtype, Enum, slice, frozenset)
 CONTAINERS = (list, tuple, dict, deque)
@@ -69,6 +73,10 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         return lift(value, slot)
     if is_generator(value):
         return from_outside(trace, value, slot)
+    if type(value) in (int, float) or (isinstance(value, np.number) and is_supported(value.dtype)):
+        if trace.decisions is not None and name in trace.decisions.moving:
+            return number_stand_in(trace, value, slot, name)
+        trace.guarded.add(name)
     if isinstance(value, _PLAIN):
         host.require(slot, value)
         return value
@@ -83,6 +91,14 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     watch(trace, value, slot)
     trace.objects[slot] = value
     return value
+
+
+def number_stand_in(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
+    """A number that is another one at each call: only its type is guarded."""
+    trace.host.require_type(slot, type(value))
+    if type(value) in (int, float):
+        return TracedNumber(trace, slot, value)
+    return scalar(trace.number_input(trace.host.compute(np.generic.item, (slot,), name), value.item(), value.dtype))
 
 
 def watch_argument(trace: Trace, obj: Any, slot: Slot) -> None:
@@ -115,6 +131,12 @@ def _compare(trace: Trace, obj: Any, slot: Slot) -> None:
             trace.host.require_identity(other, slot, obj is known)
 
 
+def is_read_unseen(trace: Trace, obj: Any, slot: Slot, name: str) -> bool:
+    """Whether code that is not converted has read an attribute, or may do so when Python calls a special method."""
+    kind: Any = type(obj)
+    return name in _read_unseen(kind) or any(place == slot for place, _ in trace.frozen)
+
+
 @lru_cache(maxsize=1024)
 def _read_unseen(kind: Any) -> frozenset[str]:
     """Names in the special methods that Python calls out of sight of the conversion, `len(x)`, `x + y`, `if x:`.
@@ -145,6 +167,8 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
         return
     trace.frozen.add((slot, names))
     host, name = trace.host, trace.host.name(slot)
+    if names is None and any(owner == id(value) for owner, _ in trace.stored):
+        unsupported(f"{name} is changed, and then used by code that is not converted", "Hand on what it needs.")
     if isinstance(value, _PLAIN):
         host.require(slot, value)
     elif isinstance(value, CONTAINERS):
@@ -211,16 +235,48 @@ def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     """A list, tuple, dict or deque with all its items observed: a copy, if there is anything in it to be lifted."""
     if slot in trace.containers:
         return trace.containers[slot]
+    known = next((other for other in trace.watched.values() if other.original is value), None)
+    if known is not None:  # it has been met elsewhere
+        trace.host.require_identity(known.find(), slot, True)
+        trace.containers[slot] = known.copy
+        return known.copy
     items = _require_keys(trace, value, slot, name)
     trace.containers[slot] = value  # a container that holds itself ends here
     seen = [(key, _observe_item(trace, slot, name, key, item)) for key, item in items]
     result = value
-    if any(after is not before for (_, after), (_, before) in zip(seen, items)):
+    if not isinstance(value, tuple) or any(after is not before for (_, after), (_, before) in zip(seen, items)):
         result = _with_items(value, seen)
+    if result is not value and not isinstance(value, tuple):
+        trace.watched[id(result)] = Watched(result, value, lambda: slot, name, entries(result))
     trace.containers[slot] = result
     trace.places[id(result)] = slot
     trace.kept.append(result)
     return result
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A copy of a container from outside, and what was in it: keys and items.
+
+    Args:
+        original: the caller's own.
+        find: enters it in the host program.
+    """
+
+    copy: Any
+    original: Any
+    find: Callable[[], Slot]
+    name: str
+    before: tuple[tuple[Any, Any], ...]
+
+
+def entries(x: Any) -> tuple[tuple[Any, Any], ...]:
+    """What is in a container, in order: keys, names of fields or positions, and items."""
+    if isinstance(x, dict):
+        return tuple(x.items())
+    if dataclasses.is_dataclass(x):
+        return tuple((f.name, getattr(x, f.name)) for f in dataclasses.fields(x) if hasattr(x, f.name))
+    return tuple(enumerate(x))
 
 
 def _with_items(value: Any, items: list[tuple[Any, Any]]) -> Any:

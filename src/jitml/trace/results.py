@@ -48,6 +48,15 @@ class FromHost:
     itself: bool = True
 
 
+class Itself:
+    """Stands, among what a function returns or keeps, for the caller's own container of which it has got a copy."""
+
+    __slots__ = ("slot",)
+
+    def __init__(self, slot: Slot) -> None:
+        self.slot = slot
+
+
 @dataclass(frozen=True, slots=True)
 class Fixed:
     """A returned leaf that is the same at every call."""
@@ -95,6 +104,8 @@ class Results:
         kind = type(leaf)
         if kind is TracedNumber and leaf.slot is not None:
             leaf._check_alive()
+            return FromHost(leaf.slot)
+        if kind is Itself:
             return FromHost(leaf.slot)
         if kind is TracedNumber or kind is TracedScalar:
             self.outputs.append(read(leaf))
@@ -176,10 +187,12 @@ def _in_memory_order(value: Value, strides: Sequence[Any]) -> tuple[Value, tuple
     return ordered, (Step(ops.transpose, {"perm": invert(axes)}, ordered.aval),)
 
 
-def with_plain_keys(x: Any) -> Any:
-    """A result whose dicts have Python's own numbers and texts as keys: what was looked up is known."""
+def settled(trace: Trace, x: Any) -> Any:
+    """A result with what is known of it put in: the caller's own containers, and what keys of dicts are."""
+    if id(x) in trace.watched:
+        return Itself(trace.watched[id(x)].find())
     if isinstance(x, dict) and type(x).__module__ in ("builtins", "collections"):
-        items = [(_plain_key(key), with_plain_keys(item)) for key, item in x.items()]
+        items = [(plain_key(key), settled(trace, item)) for key, item in x.items()]
         if all(key is before for (key, _), before in zip(items, x)) and all(a is b for (_, a), b in zip(items, x.values())):
             return x
         made = copy.copy(x)
@@ -187,12 +200,12 @@ def with_plain_keys(x: Any) -> Any:
         made.update(items)
         return made
     if type(x) in (list, tuple):
-        items = [with_plain_keys(item) for item in x]
+        items = [settled(trace, item) for item in x]
         return x if all(a is b for a, b in zip(items, x)) else type(x)(items)
     return x
 
 
-def _plain_key(key: Any) -> Any:
+def plain_key(key: Any) -> Any:
     if type(key) is TracedNumber:
         return key.known()
     if type(key) is TracedScalar:

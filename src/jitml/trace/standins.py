@@ -156,7 +156,9 @@ class Traced:
         if known is not None:
             return known.tolist()
         if not self.aval.is_static or self.aval.size > CONFIG.max_unroll:
-            return call(np.ndarray.tolist, self)
+            if self.ndim == 1 and self.dtype.kind in "bif":
+                return call(np.ndarray.tolist, self)
+            unsupported(f".tolist() makes a Python number of every element ({self.aval})", "Work on the array itself.")
         return [self[n].tolist() for n in range(self.shape[0])] if self.ndim else self.item()
 
     def _concrete(self, message: str, remedy: str) -> Any:

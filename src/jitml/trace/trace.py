@@ -24,6 +24,7 @@ from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
 from jitml.trace.arguments import check_containers, enter_all
+from jitml.trace.changes import Change, changes_of, check_sealed, require_new, watch_arguments
 from jitml.trace.context import Trace, activate, last_user_source, user_source
 from jitml.trace.convert import convert
 from jitml.trace.decisions import Decisions, is_ours
@@ -34,10 +35,10 @@ from jitml.trace.memory import all_disjoint, disjoint, meets_itself
 from jitml.trace.opening import Opened, Seen, seen
 from jitml.trace.paths import Decided, Path, path_of
 from jitml.trace.registry import register_imported
-from jitml.trace.results import Result, describe, place_numbers, with_plain_keys
+from jitml.trace.results import Result, describe, place_numbers, settled
 from jitml.trace.storage import Storage, is_contiguous
 from jitml.trace.tracers import is_traced, lift
-from jitml.trace.tree import flatten, leaf_names, unflatten
+from jitml.trace.tree import flatten, is_nested, leaf_names, unflatten
 
 _NOTHING: Opened = {}
 _ANY_PATH = Path()
@@ -52,6 +53,7 @@ class Traced:
     strides: input position -> strides in elements, where not C-contiguous.
     copied: slots of caller's arrays that were copied into native layout and must be copied back: (array, copy).
     numbers: Sym or start of a window that the results depend on -> output position of its value, i64[].
+    changes: what becomes of things from outside; if there are any, the result is one and a list of the new values of each.
     opened, seen: which sizes of the arguments were left open, and the arguments of the call that was traced.
     path: what is assumed of conditions.
     in_spec, out_spec: structure of `(args, kwargs)` and of the result, whose leaves are made by `results`.
@@ -67,6 +69,7 @@ class Traced:
     in_spec: optree.PyTreeSpec
     out_spec: optree.PyTreeSpec
     results: tuple[Result, ...]
+    changes: tuple[Change, ...]
     opened: Opened
     seen: tuple[Seen, ...]
     path: Path
@@ -80,6 +83,7 @@ def trace(
     *,
     host_calls: bool = True,
     path: Path = _ANY_PATH,
+    rooted: bool = False,
 ) -> Traced:
     """Run `function` on tracers standing for the arguments.
 
@@ -89,6 +93,8 @@ def trace(
         opened: sizes of arguments that are not taken for what they are in this call (`opening.py`).
         host_calls: whether functions that are not compiled may be called by the compiled program.
         path: what is known of this call's conditions.
+        rooted: whether calls hand in `(args, kwargs)` behind the flattened arguments, if these are nested (`is_nested`), so that
+            the containers among them can be changed.
 
     Raises:
         UnsupportedError: the function does something that cannot be compiled.
@@ -97,7 +103,7 @@ def trace(
     known = Decisions(path.modes)
     while True:
         try:
-            traced = _attempt(function, args, kwargs, opened, known, host_calls, path)
+            traced = _attempt(function, args, kwargs, opened, known, host_calls, path, rooted)
         except Restart:
             continue
         except Exception as error:
@@ -116,6 +122,7 @@ def _attempt(
     known: Decisions,
     host_calls: bool,
     path: Path,
+    rooted: bool,
 ) -> Traced:
     """Trace once, with what earlier attempts have taught.
 
@@ -131,6 +138,11 @@ def _attempt(
     with _explained(recording), activate(recording), keeping_made(), recorded_errors():
         tracers = enter_all(recording, leaves, names)
         traced_args, traced_kwargs = unflatten(spec, tracers)
+        rooted = rooted and is_nested(spec)
+        if rooted:
+            given, copied = (args, dict(kwargs)), (traced_args, traced_kwargs)
+            watch_arguments(recording, recording.host.argument(len(leaves), "arguments"), given, copied, _parameters(function))
+            leaves = [*leaves, given]
         try:
             result = convert(function)(*traced_args, **traced_kwargs)
         except Exception as error:
@@ -141,7 +153,10 @@ def _attempt(
             caught = UnsupportedError("an exception that leaves a captured region is caught")
             known.reconsider(recording, caught)
             known.settle_open(recording, caught)
-        check_containers(traced_args, traced_kwargs, tracers, spec)
+        if rooted:
+            check_sealed(recording)
+        else:
+            check_containers(traced_args, traced_kwargs, tracers, spec)
         return _finish(recording, leaves, spec, result)
 
 
@@ -174,7 +189,10 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSpec, result: Any) -> Traced:
-    leaves, out_spec = flatten(with_plain_keys(result))
+    result = settled(recording, result)
+    changes, changed = changes_of(recording)
+    require_new(result, changed)
+    leaves, out_spec = flatten((result, changed) if changes else result)
     leaves = [lift(leaf) if isinstance(leaf, np.ndarray) and not is_traced(leaf) else leaf for leaf in leaves]
     outputs: list[Value] = []
     results = describe(recording, leaves, outputs)
@@ -196,7 +214,7 @@ def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSp
     return Traced(
         recording.builder.build(outputs), host, tuple(recording.origins), aliases, strides,
         tuple((slot, storage.entry) for slot, storage in mutated if storage.entry != slot), numbers, in_spec, out_spec, results,
-        recording.opened, seen(arguments), path_of(recording),
+        tuple(changes), recording.opened, seen(arguments), path_of(recording),
     )  # fmt: skip
 
 

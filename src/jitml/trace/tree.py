@@ -26,6 +26,11 @@ def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
             return leaves, spec
 
 
+def is_nested(spec: optree.PyTreeSpec) -> bool:
+    """Whether `(args, kwargs)` of this structure have containers among them."""
+    return spec.num_nodes - spec.num_leaves > 3  # more than the tuple of both and those two
+
+
 def unflatten(spec: optree.PyTreeSpec, leaves: Sequence[Any]) -> Any:
     return optree.tree_unflatten(spec, leaves)
 

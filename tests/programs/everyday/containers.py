@@ -29,28 +29,30 @@ def sgd_step_on_a_dict(params, grad):
     return params["w"].sum()
 
 
-@calls(lambda: ({"x": X},), lambda: ({"x": Y},), lambda: ({"x": Y[:3]},), refused="changed|changes|assigns")
+@calls(lambda: ({"x": X},), lambda: ({"x": Y},), lambda: ({"x": Y[:3]},))
 def a_dict_gets_a_new_item(d):
     d["y"] = d["x"] + 1
     return d["y"].sum()
 
 
 @calls(
-    lambda: ({"x": X, "n": 1},), lambda: ({"x": Y, "n": 2},), lambda: ({"x": Y[:3], "n": 5},), refused="changed|changes|assigns"
+    lambda: ({"x": X, "n": 1},),
+    lambda: ({"x": Y, "n": 2},),
+    lambda: ({"x": Y[:3], "n": 5},),
 )
 def a_dict_item_is_replaced(d):
     d["x"] = d["x"] * 2
     d["n"] += 1
 
 
-@calls(lambda: ([], X), lambda: ([1.5], Y), lambda: ([1.5, 2.0], Y[:2]), refused="changed|changes|assigns")
+@calls(lambda: ([], X), lambda: ([1.5], Y), lambda: ([1.5, 2.0], Y[:2]))
 def history_of_losses(history, x):
     loss = (x**2).mean()
     history.append(loss)
     return loss
 
 
-@calls(lambda: ([X, Y], 2.0), lambda: ([Y, X], 3.0), lambda: ([Y[:2], X[:2], X[:2]], 3.0), refused="changed|changes|assigns")
+@calls(lambda: ([X, Y], 2.0), lambda: ([Y, X], 3.0), lambda: ([Y[:2], X[:2], X[:2]], 3.0))
 def items_of_a_list_are_replaced(xs, a):
     for i in range(len(xs)):
         xs[i] = xs[i] * a
@@ -69,7 +71,6 @@ class State:
     lambda: (State(X, Y), 0.1),
     lambda: (State(Y, X, 1.0, 7), 0.2),
     lambda: (State(Y[:2], X[:2], 1.0, 7), 0.2),
-    refused="changed|changes|assigns",
 )
 def leapfrog(state, dt):
     state.v -= 0.5 * dt * state.x
@@ -84,7 +85,6 @@ def leapfrog(state, dt):
     lambda: (State(X, Y), 0.1),
     lambda: (State(Y, X, 1.0, 7), 0.2),
     lambda: (State(Y[:2], X[:2], 1.0, 7), 0.2),
-    refused="changed|changes|assigns",
 )
 def euler_with_new_arrays(state, dt):
     state.x = state.x + dt * state.v
@@ -101,7 +101,7 @@ class Body:
         self.count = 0
 
 
-@calls(lambda: (Body(X), 0.5), lambda: (Body(Y, 2.0), 0.25), lambda: (Body(Y[:2], 2.0), 0.25), refused="changed|changes|assigns")
+@calls(lambda: (Body(X), 0.5), lambda: (Body(Y, 2.0), 0.25), lambda: (Body(Y[:2], 2.0), 0.25))
 def an_object_is_moved(body, dt):
     body.position += dt / body.mass
     body.count += 1
@@ -109,14 +109,14 @@ def an_object_is_moved(body, dt):
     return body.position.sum()
 
 
-@calls(lambda: (Body(X), 0.5), lambda: (Body(Y, 2.0), 0.25), lambda: (Body(Y[:2], 2.0), 0.25), refused="changed|changes|assigns")
+@calls(lambda: (Body(X), 0.5), lambda: (Body(Y, 2.0), 0.25), lambda: (Body(Y[:2], 2.0), 0.25))
 def an_object_keeps_a_trail(body, dt):
     body.position = body.position + dt
     body.trail.append(body.position.copy())
     return len(body.trail)
 
 
-@calls(lambda: ({}, X), lambda: ({"a": 1}, Y), lambda: ({}, Y[:3]), refused="changed|changes|assigns")
+@calls(lambda: ({}, X), lambda: ({"a": 1}, Y), lambda: ({}, Y[:3]))
 def a_cache_in_a_dict(cache, x):
     if "norm" not in cache:
         cache["norm"] = np.linalg.norm(x)
@@ -127,7 +127,6 @@ def a_cache_in_a_dict(cache, x):
     lambda: ({"m": [np.zeros(3), np.ones(3)], "t": 0}, X[:3]),
     lambda: ({"m": [np.ones(3), np.ones(3)], "t": 4}, Y[:3]),
     lambda: ({"m": [np.ones(2), np.ones(2)], "t": 4}, Y[:2]),
-    refused="changed|changes|assigns",
 )
 def adam_state(state, g):
     state["t"] += 1
@@ -260,7 +259,6 @@ def a_dataclass_is_returned(x, y):
     lambda: ([3.0, 1.0], {"a": [X]}),
     lambda: ([2.0, 1.0], {"a": [Y]}),
     lambda: ([2.0], {"a": [Y, X]}),
-    refused="changed|changes|assigns",
 )
 def containers_inside_containers_are_changed(xs, d):
     d["a"].append(d["a"][0] * xs[0])
@@ -269,14 +267,16 @@ def containers_inside_containers_are_changed(xs, d):
     return len(xs)
 
 
-@calls(lambda: ([4, 2, 3],), lambda: ([1, 9],), lambda: ([],), refused="changed|changes|assigns")
+@calls(lambda: ([4, 2, 3],), lambda: ([1, 9],), lambda: ([],))
 def a_list_argument_is_sorted_in_place(xs):
     xs.sort()
     return np.array(xs).sum()
 
 
 @calls(
-    lambda: (State(X, Y), X), lambda: (State(X, Y), Y), lambda: (State(X[:2], Y[:2]), Y[:2]), refused="changed|changes|assigns"
+    lambda: (State(X, Y), X),
+    lambda: (State(X, Y), Y),
+    lambda: (State(X[:2], Y[:2]), Y[:2]),
 )
 def a_state_is_changed_under_a_condition(state, f):
     if f.sum() > 4:
@@ -286,7 +286,7 @@ def a_state_is_changed_under_a_condition(state, f):
     return state.x.sum()
 
 
-@session(refused="changed|changes|assigns")
+@session(refused="is the same list")
 def two_names_of_one_list(jit):
     @jit
     def push(xs, ys, x):

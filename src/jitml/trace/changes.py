@@ -1,0 +1,210 @@
+"""What becomes of a list, a dict or an object from outside that the function changes?  It changes after the call has succeeded.
+
+The function gets copies of the caller's lists, dicts and dataclasses, and of those that it finds in globals, closures and
+attributes; what it has done to a copy shows when it is compared with what was in it (`Watched`). An object's attributes are kept
+apart while the function is traced (`Trace.stored`). What is new comes out as further results, and is put where it belongs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from operator import getitem
+from typing import Any
+
+from jitml.errors import UnsupportedError
+from jitml.trace.context import Trace, user_source
+from jitml.trace.host import Slot
+from jitml.trace.outside import Watched, entries, load
+from jitml.trace.results import plain_key, settled
+from jitml.trace.tree import flatten
+
+_INSTEAD = "Return the new value instead."
+
+
+@dataclass(frozen=True)
+class Change:
+    """New contents of a container or new attributes of an object: `put(target, values)`."""
+
+    slot: Slot
+    put: Callable[[Any, Sequence[Any]], None]
+
+
+def watch_arguments(trace: Trace, root: Slot, given: Any, copied: Any, names: Sequence[str]) -> None:
+    """Watch all containers among the arguments.
+
+    Args:
+        root: the slot of `(args, kwargs)`, which is `given`; `copied` is what the function gets.
+    """
+    for which in (0, 1):
+        find = partial(load, trace, getitem, root, which, "arguments")
+        for key, original in entries(given[which]):
+            name = names[key] if which == 0 and key < len(names) else str(key)
+            _watch(trace, partial(_part, trace, find, getitem, key, name), original, copied[which][key], name)
+
+
+def _part(trace: Trace, find: Callable[[], Slot], function: Callable[..., Any], key: Any, name: str) -> Slot:
+    return load(trace, function, find(), key, name)
+
+
+def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, name: str) -> None:
+    is_record = dataclasses.is_dataclass(original) and not isinstance(original, type)
+    leaves, _ = flatten(copied)
+    if copied is None or any(leaf is copied for leaf in leaves):
+        return
+    if not (is_record or isinstance(original, (list, dict, deque, tuple))):
+        trace.sealed.append((copied, leaves))  # of a kind of the user's, which only its own functions know
+        return
+    before = entries(copied)
+    if not isinstance(original, tuple):
+        trace.watched[id(copied)] = Watched(copied, original, find, name, before)
+    for (key, item), (_, other) in zip(before, entries(original)):
+        function, text = (getattr, f"{name}.{key}") if is_record else (getitem, f"{name}[{key!r}]")
+        _watch(trace, partial(_part, trace, find, function, key, text), other, item, text)
+
+
+def check_sealed(trace: Trace) -> None:
+    """The function got copies of arguments of the user's own kinds of containers: what it did to them would be lost."""
+    for copied, leaves in trace.sealed:
+        after, _ = flatten(copied)
+        if len(after) != len(leaves) or any(a is not b for a, b in zip(after, leaves)):
+            raise UnsupportedError(
+                f"the function changes an argument, a {type(copied).__qualname__}", source=user_source(), remedy=_INSTEAD
+            )
+
+
+def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
+    """What the function has changed, and the values that are new, for each change.
+
+    Raises:
+        UnsupportedError: what is changed can be reached in another way as well, or holds what compiled code cannot make.
+    """
+    changes: list[Change] = []
+    values: list[Any] = []
+    moving: set[str] = set()
+    for watched in list(trace.watched.values()):
+        found = _difference(watched)
+        if found is not None:
+            put, new, numbers = found
+            _require_alone(trace, watched)
+            moving |= {f"{watched.name}[{key!r}]" for key in numbers} | {watched.name}
+            changes.append(Change(watched.find(), put))
+            values.append([settled(trace, x) for x in new])
+    stored: dict[int, dict[str, Any]] = {}
+    for (owner, name), value in trace.stored.items():
+        stored.setdefault(owner, {})[name] = value
+    for owner, named in stored.items():
+        slot = trace.places[owner]
+        moving |= {f"{trace.host.name(slot)}.{name}" for name in named}
+        changes.append(Change(slot, _SetAttributes(tuple(named))))
+        values.append([settled(trace, x) for x in named.values()])
+    if not trace.guarded.isdisjoint(moving):  # a number that changes with each call is no reason to compile again
+        trace.decisions.moving |= moving
+        trace.decisions.again()
+    return changes, values
+
+
+def require_new(result: Any, values: Sequence[Any]) -> None:
+    """No container is in two places: compiled code would make one for each."""
+    kept = [container for new in values for item in new for container in _containers(item)]
+    seen = Counter(map(id, (*kept, *_containers(result))))
+    for container in kept:
+        if seen[id(container)] > 1:
+            raise UnsupportedError(
+                f"a {type(container).__name__} is kept in something from outside the jitted function, and is elsewhere, too",
+                source=user_source(),
+                remedy="Keep a copy.",
+            )
+
+
+def _containers(x: Any) -> Iterator[Any]:
+    if isinstance(x, (list, dict, deque)) and type(x).__module__ in ("builtins", "collections"):
+        yield x
+    if isinstance(x, dict):
+        x = tuple(x.values())
+    if isinstance(x, (list, tuple, deque)) and type(x).__module__ in ("builtins", "collections"):
+        for item in x:
+            yield from _containers(item)
+
+
+def _difference(watched: Watched) -> tuple[Callable[[Any, Sequence[Any]], None], list[Any], list[Any]] | None:
+    """How the caller's own becomes like the copy, the values that this takes, and keys of numbers that are replaced."""
+    before, after = watched.before, entries(watched.copy)
+    if len(before) == len(after) and all(a is c and b is d for (a, b), (c, d) in zip(before, after)):
+        return None
+    known = dict(before)
+    new = [(key, item) for key, item in after if key not in known or item is not known[key]]
+    replaced = [key for key, _ in new if key in known]
+    if dataclasses.is_dataclass(watched.copy):
+        return _SetAttributes(tuple(key for key, _ in new)), [item for _, item in new], replaced
+    if isinstance(watched.copy, dict):
+        kept = {key for key, _ in after} - {key for key, _ in new}
+        order = [key for key, _ in before if key in dict(after)] + [key for key, _ in new if key not in known]
+        keys = tuple(plain_key(key) for key, _ in after)
+        is_in_order = order == [key for key, _ in after]
+        return _SetItems(keys, tuple(key in kept for key, _ in after), is_in_order), [item for _, item in new], replaced
+    places = [place if place < len(before) and item is before[place][1] else None for place, item in after]
+    return _SetSequence(len(before), tuple(places)), [item for _, item in new], replaced
+
+
+@dataclass(frozen=True)
+class _SetAttributes:
+    names: tuple[str, ...]
+
+    def __call__(self, target: Any, values: Sequence[Any]) -> None:
+        for name, value in zip(self.names, values):
+            setattr(target, name, value)
+
+
+@dataclass(frozen=True)
+class _SetItems:
+    """A dict gets these keys; those that are kept have the items that they have."""
+
+    keys: tuple[Any, ...]
+    kept: tuple[bool, ...]
+    is_in_order: bool
+
+    def __call__(self, target: Any, values: Sequence[Any]) -> None:
+        given = iter(values)
+        items = {key: target[key] if is_kept else next(given) for key, is_kept in zip(self.keys, self.kept)}
+        if not self.is_in_order:
+            target.clear()
+        for key in [key for key in target if key not in items]:
+            del target[key]
+        for (key, item), is_kept in zip(items.items(), self.kept):
+            if not (is_kept and self.is_in_order):
+                target[key] = item
+
+
+@dataclass(frozen=True)
+class _SetSequence:
+    """A list or deque of `length` items gets others: its own, from these places, and new ones."""
+
+    length: int
+    places: tuple[int | None, ...]
+
+    def __call__(self, target: Any, values: Sequence[Any]) -> None:
+        if self.places[: self.length] == tuple(range(self.length)):
+            target.extend(values)
+            return
+        given, own = iter(values), list(target)
+        items = [next(given) if place is None else own[place] for place in self.places]
+        target.clear()
+        target.extend(items)
+
+
+def _require_alone(trace: Trace, changed: Watched) -> None:
+    """Nothing else that the function has got is this very container: its copy would not have changed."""
+    for other in list(trace.watched.values()):
+        if other is changed or type(other.original) is not type(changed.original):
+            continue
+        if other.original is changed.original:
+            raise UnsupportedError(
+                f"{changed.name} is changed, and {other.name} is the same {type(changed.original).__name__}",
+                source=user_source(),
+                remedy=_INSTEAD,
+            )
+        trace.host.require_identity(changed.find(), other.find(), False)

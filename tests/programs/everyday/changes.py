@@ -1,0 +1,307 @@
+"""What is done to lists, dicts, deques, dataclasses and objects that come from outside, one way after the other."""
+
+# ruff: noqa  # code as people write it
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import bisect
+import heapq
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from programs.everyday.table import rows
+
+ROWS, calls, session = rows()
+
+X = np.arange(4.0)
+
+
+def twice(make):
+    return make, make, make
+
+
+@calls(*twice(lambda: ({"w": X},)))
+def the_changed_dict_is_returned(d):
+    d["w"] = d["w"] * 2
+    return d, d is d
+
+
+@session()
+def returned_containers_are_the_callers_own(jit):
+    d, xs = {"w": X}, [X]
+
+    @jit
+    def f(d, xs):
+        d["w"] = d["w"] * 2
+        return d, (xs, 1)
+
+    e, (ys, _) = f(d, xs)
+    return e is d, ys is xs, d["w"]
+
+
+@calls(lambda: ({"a": 1, "b": X},), lambda: ({"a": 2, "b": X},), lambda: ({"b": X, "a": 3},))
+def keys_come_and_go(d):
+    a = d.pop("a")
+    d["c"] = d["b"] * a
+    d["a"] = a + 1
+    del d["b"]
+
+
+@calls(lambda: ([1, 2, 3], X), lambda: ([3, 1, 2], X), lambda: ([3, 1, 2, 5], X))
+def all_that_lists_can_do(xs, x):
+    xs.insert(1, x.sum())
+    xs.remove(3)
+    xs.reverse()
+    xs += [x]
+    xs[0] = 5
+    return len(xs)
+
+
+@calls(lambda: (deque([1, 2, 3], maxlen=3), X), lambda: (deque([1.5], maxlen=3), X), lambda: (deque(), X))
+def a_deque_with_an_end(q, x):
+    q.append(x.sum())
+    q.appendleft(2)
+    return sum(q)
+
+
+@calls(lambda: (defaultdict(list), X), lambda: (defaultdict(list, {"a": [1]}), X), lambda: (defaultdict(list), X[:2]))
+def a_defaultdict_grows(d, x):
+    d["a"].append(x.sum())
+    d["b"].append(1)
+
+
+@calls(*twice(lambda: ({"x": X, "y": X * 2},)))
+def items_are_exchanged(d):
+    d["x"], d["y"] = d["y"], d["x"]
+    d["x"] += 1
+
+
+@session()
+def a_view_is_kept(jit):
+    @jit
+    def f(d):
+        d["v"] = d["x"][1:]
+        d["v"] *= 2
+        a = d["x"] + 1
+        d["a"], d["b"] = a, a[::2]
+        return a
+
+    d = {"x": X.copy()}
+    a = f(d)
+    return d, np.shares_memory(d["v"], d["x"]), d["a"] is a, np.shares_memory(d["b"], a)
+
+
+@session(refused="is elsewhere, too")
+def a_new_list_in_two_places(jit):
+    @jit
+    def f(d):
+        d["a"] = new = [1, 2]
+        return new
+
+    return f({"x": X})
+
+
+@session()
+def a_container_is_kept_in_another(jit):
+    @jit
+    def f(d):
+        d["p"]["q"].append(d["p"]["q"][1].sum())
+        d["old"] = d["p"]
+
+    d = {"p": {"q": [1, X]}}
+    f(d)
+    return d, d["old"] is d["p"]
+
+
+@session()
+def nothing_changes_where_something_raises(jit):
+    @jit
+    def f(xs, n, x):
+        xs.append(n)
+        if n < 0:
+            raise ValueError("negative")
+        xs.append(x[n])
+        return xs[-1]
+
+    seen = []
+    for n in (1, -1, 9, 2):
+        xs = [3.0, 1]
+        try:
+            f(xs, n, X)
+        except (ValueError, IndexError) as error:
+            xs.append(str(error))
+        seen.append(xs)
+    return seen
+
+
+@calls(lambda: ([3, 1], X), lambda: ([3, 1], X - 10), lambda: ([3, 1], X * 2))
+def changed_under_a_computed_condition(xs, x):
+    if x.sum() > 0:
+        xs.append(x[0])
+    else:
+        xs.pop()
+
+
+@calls(lambda: ([], X), lambda: ([], X - 10), lambda: ([1], X[:2]))
+def a_list_argument_grows_in_a_loop(xs, x):
+    for v in x:
+        xs.append(v * 2)
+    return np.array(xs).sum()
+
+
+class Thing:
+    def __init__(self, x=X):
+        self.a = 1
+        self.items = []
+        self.d = {}
+        self.x = x.copy()
+        self._v = 0
+
+    @property
+    def v(self):
+        return self._v
+
+    @v.setter
+    def v(self, value):
+        self._v = value * 2
+
+    def bump(self):
+        self.a += 1
+        return self.a
+
+
+@calls(lambda: (Thing(), X), lambda: (Thing(), X * 2), lambda: (Thing(X[:2]), X))
+def an_object_by_setters_methods_and_setattr(thing, x):
+    thing.v = x.sum()
+    thing.bump()
+    thing.bump()
+    thing.items.append(thing.v)
+    thing.d["k"] = thing.items
+    thing.new = [1, 2]
+    thing.x = thing.x[1:]
+    thing.y = thing.x
+    setattr(thing, "z", 3)
+    return thing.a, thing.v, thing.z, getattr(thing, "z")
+
+
+@calls(*twice(lambda: (Thing(), Thing(X * 2))))
+def two_objects_exchange_arrays(p, q):
+    p.x, q.x = q.x, p.x
+    p.items = q.items
+    p.x += 1
+
+
+@session()
+def one_object_twice(jit):
+    @jit
+    def f(p, q):
+        p.a += 1
+        q.a += 10
+        return p.a
+
+    p, q = Thing(), Thing()
+    return f(p, p), f(p, q), f(q, q), p.a, q.a
+
+
+@calls(*twice(lambda: (Thing(),)))
+def an_object_changes_in_a_loop(p):
+    for i in range(4):
+        p.a += i
+        p.items.append(p.x[i])
+    return p
+
+
+@session()
+def thousands_of_steps_are_no_thousand_compilations(jit):
+    thing, state = Thing(), {"t": 0, "loss": 1.0}
+
+    @jit
+    def step(thing, g):
+        thing.a += 1
+        thing._v = thing._v + g.sum() / thing.a
+        state["t"] += 1
+        return thing._v
+
+    last = [step(thing, X * n) for n in range(20)][-1]
+    assert len(getattr(step, "variants", ())) <= 3
+    return last, thing.a, state
+
+
+@calls(lambda: (Counter("aab"), X), lambda: (Counter("aabb"), X), lambda: (Counter("b"), X))
+def a_counter_as_argument(c, x):
+    c["a"] += 1
+    return x * c["b"]
+
+
+class Settings(dict):
+    pass
+
+
+class Pieces(list):
+    pass
+
+
+@calls(lambda: (Settings(a=1), Pieces([X])), lambda: (Settings(a=2), Pieces([X])), lambda: (Settings(a=2), Pieces([X, X])))
+def containers_of_classes_of_their_own(settings, pieces):
+    pieces[0] += settings["a"]
+    return sum(pieces)
+
+
+@dataclass
+class State:
+    x: object
+    n: int = 0
+    tags: list = field(default_factory=list)
+    scale = 2.0
+
+    def step(self):
+        self.n += 1
+        self.tags.append(self.n)
+        self.x = self.x * self.scale
+        return self
+
+
+@calls(lambda: (State(X),), lambda: (State(X, 3),), lambda: (State(X[:2], 3, ["a"]),))
+def a_dataclass_with_methods(s):
+    return s.step().step()
+
+
+@calls(lambda: ([State(X)],), lambda: ([State(X, 3)],), lambda: ([State(X[:2], 3), State(X)],))
+def dataclasses_in_a_list(states):
+    states.append(State(states[0].x * 2))
+    states[0].n = 7
+    return states[-1].x
+
+
+@calls(lambda: (X[::-1],), lambda: (X,), lambda: (X[:3],))
+def heaps_and_sorted_lists(x):
+    heap, ordered = [], []
+    for v in x:
+        heapq.heappush(heap, v)
+        bisect.insort(ordered, v)
+    return [heapq.heappop(heap) for _ in range(len(x))], ordered
+
+
+@calls(lambda: (X[::-1],), lambda: (X,), lambda: (X[:3],))
+def lists_and_dicts_grow_by_augmented_assignment(x):
+    ones, values, d = [], [0.0], {}
+    for v in x:
+        ones += [1]
+        values += [values[-1] + v]
+        d |= {"last": v}
+    return ones, values, d
+
+
+@session()
+def a_global_list_and_a_default_are_one(jit):
+    seen = []
+
+    @jit
+    def f(x, xs=seen):
+        xs.append(x.sum())
+        return len(seen)
+
+    return f(X), f(X * 2), seen
