@@ -21,6 +21,7 @@ from jitml.errors import (
     Source,
     UncompiledWarning,
     UnsupportedError,
+    VerificationError,
 )
 from jitml.runtime.dispatch import Failed, Variant, Variants
 from jitml.trace.arguments import Static
@@ -129,7 +130,7 @@ class Jit:
                     continue
                 executable = self._compile(traced)
             except (JitmlError, _Untraced) as error:
-                if not opened or (CONFIG.check and isinstance(error, CompilerError)):
+                if not opened or (CONFIG.check and _is_fault(error)):
                     raise
                 closed.update(opened)
                 continue
@@ -227,6 +228,11 @@ class Jit:
 
     def __repr__(self) -> str:
         return f"<jit {_name(self.function)}, {len(self.variants)} variants>"
+
+
+def _is_fault(error: Exception) -> bool:
+    """Whether something is wrong with jitml, and not only more than its verifier can prove of sizes that are open."""
+    return isinstance(error, CompilerError) and not isinstance(error.__cause__, VerificationError)
 
 
 def _describe(number: int, variant: Variant) -> Iterator[str]:
