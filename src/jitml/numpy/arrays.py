@@ -19,7 +19,8 @@ from jitml.trace.names import Kind
 from jitml.trace.registry import call, implements
 from jitml.trace.stacks import Stack
 from jitml.trace.standins import Traced
-from jitml.trace.storage import Storage, is_contiguous
+from jitml.trace.storage import Storage
+from jitml.trace.strides import is_contiguous
 from jitml.trace.tracers import TracedArray, assign, constant, fresh, is_fortran, laid_out, read, scalar
 
 

@@ -40,7 +40,7 @@ from jitml.trace.numbers import of_size
 from jitml.trace.places import unknown_size
 from jitml.trace.registry import implements
 from jitml.trace.sizes import larger, number, quotient, value_of_size
-from jitml.trace.storage import surely_contiguous
+from jitml.trace.strides import surely_contiguous
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, fresh_like, is_traced, laid_out, read, scalar
 
 

@@ -18,7 +18,8 @@ from jitml.numpy.loops import truth
 from jitml.numpy.operands import broadcast_value, not_compiled, reshape_value, value_of
 from jitml.trace.context import active_trace
 from jitml.trace.registry import implements
-from jitml.trace.storage import Step, c_strides
+from jitml.trace.steps import Step
+from jitml.trace.strides import c_strides
 from jitml.trace.tracers import TracedArray, assign, fresh, read
 
 

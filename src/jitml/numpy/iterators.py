@@ -14,7 +14,7 @@ from jitml.numpy.operands import as_array, not_compiled
 from jitml.trace.iteration import Position, Rows
 from jitml.trace.numbers import of_size, size_of
 from jitml.trace.registry import call, implements
-from jitml.trace.storage import memory_order
+from jitml.trace.strides import memory_order
 from jitml.trace.tracers import TracedArray, lift
 
 _HARMLESS = {"refs_ok", "zerosize_ok"}

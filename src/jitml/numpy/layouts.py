@@ -14,7 +14,7 @@ import numpy as np
 
 from jitml.ir.dims import bound
 from jitml.numpy.operands import axes_of
-from jitml.trace.storage import Ints, kept_strides, largest_stride, surely_contiguous
+from jitml.trace.strides import Ints, kept_strides, largest_stride, surely_contiguous
 from jitml.trace.tracers import TracedArray, is_fortran
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -36,7 +36,7 @@ from jitml.trace.broadcasting import common_sizes, never_equal, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
 from jitml.trace.sizes import larger, smaller
-from jitml.trace.storage import Diagonal, OpenDiagonal
+from jitml.trace.steps import Diagonal, OpenDiagonal
 from jitml.trace.tracers import TracedArray, fresh, read, view
 
 Ints = tuple[int, ...]

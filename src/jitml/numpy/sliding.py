@@ -12,7 +12,7 @@ from jitml.numpy.operands import as_array, as_int, not_compiled
 from jitml.numpy.reshaping import transposed
 from jitml.trace.registry import implements
 from jitml.trace.sizes import span
-from jitml.trace.storage import Step
+from jitml.trace.steps import Step
 from jitml.trace.tracers import TracedArray
 
 

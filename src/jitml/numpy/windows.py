@@ -17,7 +17,7 @@ from jitml.numpy.operands import spread_size
 from jitml.numpy.reshaping import flipped, same
 from jitml.trace.places import known_integer, place_of
 from jitml.trace.sizes import larger, number, once, quotient, smaller, span, value_of_size, wrapped
-from jitml.trace.storage import Step
+from jitml.trace.steps import Step
 from jitml.trace.tracers import TracedArray, view
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from jitml.ir.interpret import interpret
 from jitml.trace.results import Either, Fixed, FromGraph, FromHost, Result
-from jitml.trace.storage import Step
+from jitml.trace.steps import Step
 from jitml.trace.trace import Traced
 from jitml.trace.tree import unflatten
 

@@ -23,7 +23,7 @@ from jitml.trace.names import Kind
 from jitml.trace.paths import Limit, limit
 from jitml.trace.ragged import MOST_ELEMENTS, SIZE, widened, window
 from jitml.trace.sizes import named, number, once, span, value_of_size
-from jitml.trace.storage import c_strides
+from jitml.trace.strides import c_strides
 from jitml.trace.tracers import read
 
 _GUESS = 1 << 16  # of a size that may grow without an end that is known: memory of that size is set aside

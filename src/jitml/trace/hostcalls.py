@@ -23,7 +23,7 @@ from jitml.trace.context import Attempt, active_trace, outside_trace, refuse, un
 from jitml.trace.examples import address_of, examples_of, remember
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.registry import full_name, otherwise
-from jitml.trace.storage import c_strides
+from jitml.trace.strides import c_strides
 from jitml.trace.tracers import TracedArray, TracedScalar, assign_cast, fresh, is_traced, lift, read, scalar
 from jitml.trace.tree import flatten, unflatten
 

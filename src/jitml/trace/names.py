@@ -19,7 +19,8 @@ from jitml.ir.types import BOOL, F64, I64, Aval, is_supported
 from jitml.trace.context import active_trace
 from jitml.trace.drivers import UNDEF
 from jitml.trace.known import constant_of
-from jitml.trace.storage import Ints, Storage
+from jitml.trace.storage import Storage
+from jitml.trace.strides import Ints
 from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, lift, read, scalar
 from jitml.trace.tree import flatten, unflatten
 

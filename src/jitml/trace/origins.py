@@ -15,7 +15,8 @@ from jitml.ir.graph import Value
 from jitml.trace.context import Trace
 from jitml.trace.decisions import Mode, Site
 from jitml.trace.standins import TracedArray
-from jitml.trace.storage import Case, Origin, Step
+from jitml.trace.steps import Step
+from jitml.trace.storage import Case, Origin
 
 Possible = tuple[Value | None, Origin]  # None: in any other case
 

@@ -19,7 +19,7 @@ from jitml.trace.context import Trace
 from jitml.trace.names import Held, Kind
 from jitml.trace.numbers import of_size
 from jitml.trace.sizes import named, number
-from jitml.trace.storage import c_strides
+from jitml.trace.strides import c_strides
 from jitml.trace.tracers import fresh, read
 
 MOST_ELEMENTS = 1 << 24  # a larger array would be written as a whole where perhaps only a few elements of it are there

@@ -20,7 +20,9 @@ from jitml.trace.host import Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import others
 from jitml.trace.random import TracedGenerator
-from jitml.trace.storage import Origin, Step, Storage, invert, memory_order
+from jitml.trace.steps import Step
+from jitml.trace.storage import Origin, Storage
+from jitml.trace.strides import invert, memory_order
 from jitml.trace.text import TracedText
 from jitml.trace.tracers import TracedArray, TracedScalar, read
 

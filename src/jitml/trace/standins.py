@@ -23,7 +23,9 @@ from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
 from jitml.trace.known import constant_of
 from jitml.trace.numbers import TracedNumber, of_size
 from jitml.trace.registry import call
-from jitml.trace.storage import Ints, Step, Storage, is_contiguous, read_through
+from jitml.trace.steps import Step
+from jitml.trace.storage import Storage, read_through
+from jitml.trace.strides import Ints, is_contiguous
 
 _NOT_A_BRANCH = "something that is not a branch or a loop of the jitted function needs the truth of a traced value"
 _INSTEAD_OF_BRANCHES = (

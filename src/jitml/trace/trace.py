@@ -36,7 +36,8 @@ from jitml.trace.opening import Opened, Seen, seen
 from jitml.trace.paths import Decided, Path, path_of
 from jitml.trace.registry import register_imported
 from jitml.trace.results import Result, describe, place_numbers, settled
-from jitml.trace.storage import Storage, is_contiguous
+from jitml.trace.storage import Storage
+from jitml.trace.strides import is_contiguous
 from jitml.trace.tracers import is_traced, lift
 from jitml.trace.tree import flatten, is_nested, leaf_names, unflatten
 

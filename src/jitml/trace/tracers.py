@@ -24,17 +24,9 @@ from jitml.trace.memory import is_native, native_copy, same_view
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.registry import call
 from jitml.trace.standins import Traced, TracedArray, TracedScalar, is_traced, refuse_concrete_target
-from jitml.trace.storage import (
-    Ints,
-    Step,
-    Storage,
-    c_strides,
-    is_contiguous,
-    kept_strides,
-    surely_contiguous,
-    view_strides,
-    write_through,
-)
+from jitml.trace.steps import Step
+from jitml.trace.storage import Storage, write_through
+from jitml.trace.strides import Ints, c_strides, is_contiguous, kept_strides, surely_contiguous, view_strides
 
 
 def read(x: Any) -> Value:
