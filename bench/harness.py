@@ -88,6 +88,7 @@ def environment() -> dict[str, Any]:
         "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
+        "settings": {name: value for name, value in os.environ.items() if name.startswith(("OPENBLAS_", "OMP_", "XLA_"))},
         "versions": versions,
     }
 
@@ -97,6 +98,7 @@ def record(name: str, title: str, body: str, data: object) -> None:
     where = environment()
     versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())
     machine = f"{where['processor']}, {where['cores']} cores, load average {where['load']}"
+    machine += "".join(f", {name}={value}" for name, value in where["settings"].items())
     heading = f"# {title}\n\n{where['date']}, {machine}, Python {where['python']}, {versions}.\n\n"
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text(heading + body)

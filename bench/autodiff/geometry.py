@@ -65,7 +65,7 @@ def rotated(axis, x):
     return c * x + s * np.cross(unit, x) + (1 - c) * (unit * x).sum(axis=-1, keepdims=True) * unit
 
 
-@differentiated(RowsJacobian((0, 1, 2)), _blocks, _observations, small=5, full=10_000)
+@differentiated(RowsJacobian((0, 1, 2)), _blocks, _observations, small=5, full=10_000, bounded=False)
 def bundle_adjustment(camera, point, weight, feature):
     axis, centre = camera[..., :3], camera[..., 3:6]
     focal, principal, radial = camera[..., 6:7], camera[..., 7:9], camera[..., 9:]
@@ -139,7 +139,7 @@ def in_parent(angles, offset):
     )
 
 
-@differentiated(Jacobian((0,)), _skin_slopes, _pose, small=4, full=500)
+@differentiated(Jacobian((0,)), _skin_slopes, _pose, small=4, full=500, bounded=False)
 def hand(angles, offsets, rest, weights, target):
     frames = []
     for bone, parent in enumerate(PARENTS):

@@ -60,7 +60,7 @@ def _greeks(spot, strike, years, rate, volatility):
     return delta, -n2 * np.exp(-rate * years) - both / (strike * deviation), theta, rho, vega, gamma
 
 
-@differentiated(Greeks((0, 1, 2, 3, 4)), _greeks, _options, small=9, full=100_000)
+@differentiated(Greeks((0, 1, 2, 3, 4)), _greeks, _options, small=9, full=100_000, bounded=False)
 def black_scholes(spot, strike, years, rate, volatility):
     deviation = volatility * np.sqrt(years)
     d1 = (np.log(spot / strike) + (rate + 0.5 * volatility**2) * years) / deviation

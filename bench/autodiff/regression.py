@@ -17,7 +17,7 @@ def _curvature(w, x, y):
     return x.T @ (x * (p * (1 - p) / len(y))[:, None]) + 0.02 * np.eye(len(w))
 
 
-@differentiated(Hessian((0,)), _curvature, _labelled, small=8, full=4000)
+@differentiated(Hessian((0,)), _curvature, _labelled, small=8, full=4000, bounded=False)
 def logistic_hessian(w, x, y):
     margin = y * (x @ w)
     return np.logaddexp(0, -margin).mean() + 0.01 * (w * w).sum()

@@ -27,7 +27,7 @@ class Workload:
         by_hand: the derivative as written by hand, with NumPy.
         make: inputs from a size and a generator of random numbers.
         small, full: sizes for tests and for the suite.
-        bounded: whether its work is pointwise or in contractions, so that its gradient is held to three times its primal.
+        bounded: whether it is a gradient, of work that is pointwise or in contractions: held to three times its primal.
     """
 
     name: str

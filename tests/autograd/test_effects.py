@@ -83,3 +83,17 @@ def test_what_has_no_order(finish: Any) -> None:
         with pytest.raises(UnsupportedError, match=r"an array .* from outside is written"):
             finish(transformed)(x3)
     assert calls[0] == 0
+
+
+def test_floating_point_errors_are_not_reported(finish: Any) -> None:
+    """Nor looked for: compiled, nothing is computed for their sake, and no call is repeated."""
+
+    def loss(x: Any) -> Any:
+        return np.log(x).sum()
+
+    derived = finish(grad(loss))
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(derived(np.zeros(3)), np.full(3, np.inf))
+    if hasattr(derived, "variants"):
+        assert [node.op.name for node in derived.lower(np.zeros(3)).graph.nodes].count("observe") == 0
+        assert not derived.variants[0].replays

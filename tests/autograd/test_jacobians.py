@@ -62,7 +62,7 @@ def test_containers(mode: Any, finish: Any) -> None:
 
 
 def test_the_cheaper_mode() -> None:
-    wide, tall = (str(jit(jacobian(f)).lower(x5).graph) for f in (lambda x: a35 @ x, lambda x: np.outer(x, x)))
+    wide, tall = (str(jit(jacobian(f)).lower(x5).graph) for f in (lambda x: np.tanh(a35 @ x), lambda x: np.outer(x, x)))
     assert "3,3" in wide and "5,5" in tall and "25,25" not in tall
 
 
@@ -121,3 +121,14 @@ def test_errors(mode: Any) -> None:
         mode(np.isnan)(x5)
     with pytest.raises(DerivativeError, match=rf"{mode.__name__}\(holomorphic=True\): argument 0 is float64"):
         mode(np.sin, holomorphic=True)(x5)
+
+
+@pytest.mark.parametrize("finish", [lambda f: f, jit], ids=["eager", "jitted"])
+def test_a_product_with_the_basis_is_not_computed(finish: Any) -> None:
+    """What a matrix does to all unit vectors is the matrix: an infinite element reaches its own column alone."""
+    a = np.array([[1.0, 2.0], [3.0, np.inf], [5.0, 6.0]])
+    np.testing.assert_array_equal(finish(jacfwd(lambda x: a @ x))(np.zeros(2)), a)
+    np.testing.assert_array_equal(finish(jacfwd(lambda x: x @ a.T))(np.zeros(2)), a)
+    np.testing.assert_array_equal(finish(jacrev(lambda x: a.T @ x))(np.zeros(3)), a.T)
+    graph = jit(jacfwd(lambda x: np.tanh(a @ x))).lower(np.zeros(2)).graph
+    assert [node.op.name for node in graph.nodes].count("dot_general") == 1

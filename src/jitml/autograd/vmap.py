@@ -47,10 +47,17 @@ def row_of(x: Operand) -> Aval:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The rows that are computed together: how many, and (bool[size]) which of them count; None: all."""
+    """The rows that are computed together.
+
+    Args:
+        size: how many.
+        active: bool[size], which of them count; None: all.
+        units: a value whose rows are known to be the unit vectors, in order: what is multiplied by it is what comes out.
+    """
 
     size: Size
     active: Value | None = None
+    units: Value | None = None
 
     def at(self, x: Operand, axis: int) -> Value:
         """x with the rows along this axis; what is the same for all is repeated."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from jitml.errors import UnsupportedError, WrongPath
+from jitml.ir.floating import ALL
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
 from jitml.ir.passes import run_passes
@@ -24,7 +26,7 @@ from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.straight import Run, straight
 from jitml.trace.accesses import is_library
 from jitml.trace.arguments import Callee
-from jitml.trace.context import current_trace
+from jitml.trace.context import active_trace, current_trace
 from jitml.trace.entry import MISS, Execute, bind
 from jitml.trace.paths import Path, other_path
 from jitml.trace.trace import Traced, trace
@@ -65,7 +67,8 @@ def run(
     """
     if current_trace() is not None:
         program = make()
-        return program(f, *args, **kwargs), program
+        with _unheard():
+            return program(f, *args, **kwargs), program
     if is_debugging():
         with watching():
             given = (Callee(f), *args)
@@ -86,6 +89,17 @@ def run(
         _keep(group, variant)
         found = result, variant.program
     return found
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """What is recorded ignores floating-point errors, as `executed` does: compiled or not, a transform does not warn."""
+    root = active_trace().root
+    before, root.error_state = root.error_state, (ALL, 0)
+    try:
+        yield
+    finally:
+        root.error_state = before
 
 
 def _identity(f: Callable[..., Any]) -> Hashable:

@@ -229,8 +229,9 @@ def _applied(graph: Graph, residuals: Sequence[Value], like: Value, *, last: boo
     given = [*residuals, *(zeros(v.aval) for v in others)]
     if like.shape == ():
         return list(inline(graph, [*given, ops.full(value=1, shape=(), dtype=like.dtype)]))
-    batch = Batch(like.size)
-    results = spread(batch, graph, [*given, Batched(_units(like.aval), 0)])
+    units = _units(like.aval)
+    batch = Batch(like.size, units=units if like.ndim == 1 else None)
+    results = spread(batch, graph, [*given, Batched(units, 0)])
     return [batch.at(x, aval.ndim if last else 0) for x, aval in zip(results, graph.out_avals, strict=True)]
 
 

@@ -10,9 +10,23 @@ from jitml.ir.ops.contraction import free_axes
 Pair = tuple[Ints, Ints]
 
 
+def _are_units(rows: Batch, x: Operand) -> bool:
+    return isinstance(x, Batched) and x.value is rows.units
+
+
+def _columns(x: Value, contracted: Ints) -> Batched:
+    """The products of x with all unit vectors: its slices along that axis."""
+    others = free_axes(x.ndim, (), contracted)
+    return Batched(ops.transpose(x, perm=(*others, *contracted)), len(others))
+
+
 @vmap.rule(ops.dot_general)
 def dot_general_rows(rows: Batch, x: Operand, y: Operand, *, batch: Pair, contract: Pair) -> Operand:
     (xb, yb), (xc, yc) = batch, contract
+    if isinstance(x, Value) and _are_units(rows, y) and len(yc) == 1:
+        return _columns(x, xc)
+    if isinstance(y, Value) and _are_units(rows, x) and len(xc) == 1:
+        return _columns(y, yc)
     if isinstance(x, Batched) and isinstance(y, Batched):
         pairs = ((x.axis, *shifted(xb, x.axis)), (y.axis, *shifted(yb, y.axis)))
         contracted = (shifted(xc, x.axis), shifted(yc, y.axis))
