@@ -24,6 +24,8 @@ RAISING = {
         "np.ones((3, 4))",
         "np.ones((0, 4))",
     ),
+    "filled with an array of one element": (["x.fill(x[x > 2])"], "np.array([3.0, 1.0])", ""),
+    "one element of x.flat is set to an array": (["x.flat[0] = x[x > 2]"], "np.array([3.0, 1.0])", ""),
     "axis 1 of a number": (["return x.cumsum(axis=1)"], "np.array(3.0)", ""),
 }
 ANSWERED = {
@@ -72,6 +74,18 @@ ANSWERED = {
         "np.arange(6)",
         "",
     ),
+    "values are stored as often as needed, how many there are": (
+        [
+            "np.put(x, [0, 2], x[x > 2])",
+            "np.place(x, x < 2, y[y > 0])",
+            "np.putmask(y, y < 3, x[x > 1])",
+            "x.flat = x[x > 0]",
+            "return x, y",
+        ],
+        "np.array([0, 3, 5, 1]), np.array([1, 2, 4])",
+        "",
+    ),
+    "places are as many as data say": (["np.put(x, np.flatnonzero(x > 0), x[x > 0] + 1)", "return x"], "np.array([0, 3, 5])", ""),
     "a condition that chooses by a method": (["return x.compress([True, False, True])"], "np.arange(3)", ""),
 }
 AT = {

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
+from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import I64, Aval
 from jitml.numpy.indexing import getitem, locate, setitem, value_for
 from jitml.numpy.loops import truth
-from jitml.numpy.operands import broadcast_value, not_compiled, reshape_value, value_of
+from jitml.numpy.operands import broadcast_value, not_compiled, reshape_value, spread_size, value_of
+from jitml.trace.broadcasting import insist_at_least
 from jitml.trace.context import active_trace
 from jitml.trace.registry import implements
 from jitml.trace.steps import Step
@@ -36,9 +38,16 @@ def repeated(values: Value, count: int) -> Value:
     line = reshape_value(values, (size,))
     if size == 1:
         return broadcast_value(line, (count,))
-    if size >= count:
+    if not isinstance(size, Dim) and not isinstance(count, Dim) and size >= count:
         return line if size == count else ops.slice(line, start=(0,), stop=(count,), step=(1,))
-    return ops.gather(line, ops.remainder(ops.iota(shape=(count,), axis=0, dtype=I64), size), axis=0)
+    places = ops.iota(shape=(count,), axis=0, dtype=I64)
+    return ops.gather(line, ops.remainder(places, spread_size(size, places.shape)), axis=0)
+
+
+def _is_empty(values: Value) -> bool:
+    """Whether there are no values; if that is not known, there are claimed to be some."""
+    insist_at_least(values.aval.size, 1)
+    return type(values.aval.size) is int and values.aval.size == 0
 
 
 class TracedFlat:
@@ -67,10 +76,10 @@ class TracedFlat:
     def __setitem__(self, index: Any, value: Any) -> None:
         new = value_for(value, self.line)
         found = locate(self.line, index)
-        if found.is_scalar and new.aval.size != 1:
+        if found.is_scalar and new.ndim:
             raise ValueError("Error setting single item of array.")
         (count,) = found.shape or (1,)
-        if new.aval.size == 0:
+        if _is_empty(new):
             if count:
                 raise ValueError("Cannot set an empty sequence to a flat iterator")
             return
@@ -91,13 +100,14 @@ def flat(x: TracedArray) -> TracedFlat:
 @implements(np.put)
 def put(a: TracedArray, ind: Any, v: Any, mode: str = "raise") -> None:
     """Flat assignment; values repeat as often as needed."""
-    index = reshape_value(_integers(ind), (np.size(ind),))
+    index = _integers(ind)
+    index = reshape_value(index, (index.aval.size,))
     if mode == "wrap":
         index = ops.remainder(index, a.aval.size)
     elif mode == "clip":
         index = ops.minimum(ops.maximum(index, 0), a.aval.size - 1)
     new = value_for(v, a)
-    if index.aval.size and new.aval.size:
+    if (isinstance(index.aval.size, Dim) or index.aval.size) and not _is_empty(new):
         setitem(window(a), fresh(index), fresh(repeated(new, index.aval.size)))
 
 
@@ -115,7 +125,7 @@ def putmask(a: TracedArray, mask: Any, values: Any) -> None:
     if where.aval.size != a.aval.size:
         raise ValueError("putmask: mask and data must be the same size")
     new = value_for(values, a)
-    if not new.aval.size:
+    if _is_empty(new):
         return
     filled = reshape_value(repeated(new, a.aval.size), a.aval.shape)
     assign(a, ops.select(reshape_value(where, a.aval.shape), filled, read(a)))
@@ -128,11 +138,12 @@ def place(arr: TracedArray, mask: Any, vals: Any) -> None:
     if where.aval.size != arr.aval.size:
         raise ValueError("place: mask and data must be the same size")
     new = value_for(vals, arr)
-    if not new.aval.size:
+    if _is_empty(new):
         not_compiled("place", "with no values", "It fails where the mask is true.")
     line = reshape_value(where, (arr.aval.size,))
     nth = ops.sub(ops.cumsum(ops.convert(line, dtype=I64), axis=0, reverse=False), 1)
-    chosen = ops.gather(reshape_value(new, (new.aval.size,)), ops.maximum(ops.remainder(nth, new.aval.size), 0), axis=0)
+    which = ops.remainder(nth, spread_size(new.aval.size, nth.shape))
+    chosen = ops.gather(reshape_value(new, (new.aval.size,)), ops.maximum(which, 0), axis=0)
     assign(arr, ops.select(reshape_value(line, arr.aval.shape), reshape_value(chosen, arr.aval.shape), read(arr)))
 
 
