@@ -2,7 +2,7 @@
 
 Run after scheduling when `JITML_CHECK=1`, and always in tests. An index is inside if its bounds follow from loops,
 branches and checks (`ranges.py`). One that depends on data is trusted once a `Check` has looked at the buffers that it
-depends on; the check may stand in an earlier kernel. So is one that counts from a place of a window.
+depends on, or at what is made of them; the check may stand in an earlier kernel. So is one that counts from a place of a window.
 """
 
 from __future__ import annotations
@@ -48,10 +48,19 @@ from jitml.ir.types import BOOL, I64, Aval, DType, dtype_name, is_integer
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of buffers' contents: those that a check has looked at, and the range of integer ones (None: any)."""
+    """What is known of buffers' contents: those that a check has looked at, and the range of integer ones (None: any).
+
+    made_of: of numbers, the buffers that they come from in the end.
+    """
 
     checked: frozenset[str] = frozenset()
     values: Mapping[str, tuple[int, int] | None] = field(default_factory=dict)
+    made_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def without(self, written: Collection[str]) -> Known:
+        """What is still known when something has been written of which nothing is."""
+        made_of = {name: of for name, of in self.made_of.items() if name not in written and of.isdisjoint(written)}
+        return Known(self.checked - set(written), {**self.values, **dict.fromkeys(written)}, made_of)
 
 
 def verify(kernel: Kernel, known: Known = Known()) -> Known:
@@ -64,7 +73,7 @@ def verify(kernel: Kernel, known: Known = Known()) -> Known:
     verifier.run()
     for reason in races(kernel):
         raise verifier.error(reason)
-    return Known(frozenset(verifier.checked), verifier.values)
+    return Known(frozenset(verifier.checked), verifier.values, verifier.made_of)
 
 
 def verify_program(program: KernelProgram, known: Known = Known()) -> KernelProgram:
@@ -93,7 +102,7 @@ def verify_program(program: KernelProgram, known: Known = Known()) -> KernelProg
         else:
             if isinstance(step, Region):
                 verify_region(step, program, known)
-            known = Known(known.checked - set(step.writes), {**known.values, **dict.fromkeys(step.writes)})
+            known = known.without(step.writes)
         written |= set(step.writes)
         known = _with_sizes(known, program, written)
     for name in program.outputs:
@@ -162,6 +171,7 @@ class _Verifier:
         self.kernel = kernel
         self.checked = set(known.checked)
         self.values = dict(known.values)
+        self.made_of = dict(known.made_of)
         self.ranges = Ranges(self.values)
         self.buffers: dict[str, Buffer] = {}
         self.dtypes: dict[str, DType] = {}  # of every variable in scope
@@ -243,6 +253,8 @@ class _Verifier:
                 self.access(buffer, at)
                 self.expect(value, self.buffers[buffer].dtype, f"the value stored to {buffer}")
                 self.learn(buffer, value) if combine is None else self.values.update({buffer: None})
+                if not at:
+                    self.made_of[buffer] = self.sources(self.origin(value))
             case Let(name, value):
                 self.name(name, value.dtype, self.origin(value))
                 self.ranges.define(name, value)
@@ -279,7 +291,8 @@ class _Verifier:
                 self.expect(condition, BOOL, "a check")
                 for value in values:
                     self.expect(value, I64, "a check's value")
-                self.checked |= self.origin(condition)
+                origin = self.origin(condition)
+                self.checked |= origin | self.sources(origin)
                 self.ranges.assume(condition)
 
     def learn(self, buffer: str, value: Expr) -> None:
@@ -386,7 +399,7 @@ class _Verifier:
             if least is not None and least >= 0 and greatest is not None and greatest < n:
                 continue
             origins = self.origin(index)
-            if origins and (origins <= self.checked or self.is_window(index)):
+            if origins and (origins <= self.checked or self.sources(origins) <= self.checked or self.is_window(index)):
                 continue
             raise self.error(
                 f"{name}: the index {show_expr(index)} may be {_shown(least)}..{_shown(greatest)} on axis {axis} of {n}"
@@ -407,6 +420,10 @@ class _Verifier:
             elif isinstance(e, Var):
                 found |= self.origins.get(e.name, frozenset())
         return frozenset(found)
+
+    def sources(self, names: frozenset[str]) -> frozenset[str]:
+        """The buffers that numbers come from in the end."""
+        return frozenset().union(*(self.made_of.get(name, {name}) for name in names))
 
 
 def _names(expr: Expr) -> set[str]:

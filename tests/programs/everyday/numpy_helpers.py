@@ -92,7 +92,7 @@ def polynomials_by_coefficients(c):
 @calls((np.array([1.0, -3.0, 2.0]),), (np.array([1.0, -5.0, 6.0]),), (np.array([1.0, 2.0]),), host=True)
 def a_poly1d(c):
     p = np.poly1d(c)
-    return p.coeffs, np.poly1d([1.0, 2.0])(c)
+    return p(3.0), p.coeffs, np.poly1d([1.0, 2.0])(c)
 
 
 @calls((X, Y), (Y, X), (X[:4], Y[:4]), host=True)
@@ -211,7 +211,7 @@ def lists_as_indices(a, columns):
     return a[:, columns], a[[0]], a[[True, False]], a[np.ix_([0, 1], columns)]
 
 
-@calls(*THREE, refused="view of its argument")
+@calls(*THREE)
 def a_sliding_window_and_strides(x):
     w = np.lib.stride_tricks.sliding_window_view(x, 2)
     return w.mean(axis=1), np.convolve(x, np.ones(2) / 2, mode="valid")
