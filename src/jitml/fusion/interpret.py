@@ -8,7 +8,6 @@ lanes associate as NumPy's do.
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -41,6 +40,7 @@ from jitml.fusion.loops import (
 from jitml.fusion.printer import INFIX
 from jitml.ir.op import OPS
 from jitml.ir.ops.random import DISTRIBUTIONS, routine
+from jitml.ir.ops.regions import exception_named
 from jitml.ir.types import DType
 
 Array = np.ndarray[Any, Any]
@@ -135,7 +135,7 @@ def _require(condition: Any, error: str, message: str, *values: Any) -> None:
         return
     first = int(np.argmin(condition))
     shown = [int(v[first]) if np.ndim(v) else int(v) for v in values]
-    raise getattr(builtins, error)(message.format(*shown))
+    raise exception_named(error)(message.format(*shown))
 
 
 def _draw(name: str, dtype: DType, *args: Any) -> Any:

@@ -104,11 +104,13 @@ def interpreted(traced: Traced) -> Execute:
     """Execute by the graph interpreter, writing into the caller's arrays at the end."""
 
     def execute(*inputs: Any) -> Sequence[np.ndarray[Any, Any]]:
-        results = interpret(traced.graph, [np.asarray(x, v.dtype) for x, v in zip(inputs, traced.graph.inputs)])
+        arrays = [np.asarray(x, v.dtype) for x, v in zip(inputs, traced.graph.inputs)]
+        # An array of which sizes are left open is flat in the graph.
+        results = interpret(traced.graph, [x.reshape(-1) if v.ndim < x.ndim else x for x, v in zip(arrays, traced.graph.inputs)])
         # NumPy may have answered with an argument, or a view of one: each output has memory of its own.
         outputs = [np.array(x, order="C") for x in results]
         for output, entry in traced.aliases.items():
-            np.copyto(inputs[entry], outputs[output])
+            np.copyto(inputs[entry], outputs[output].reshape(inputs[entry].shape))
         return outputs
 
     return execute

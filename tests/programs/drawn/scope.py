@@ -11,9 +11,11 @@ ones are reproducible bit by bit but their sums are not; INEXACT ones may differ
 
 from __future__ import annotations
 
+import sys
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,12 @@ EXACT, ROUNDED, INEXACT = 0, 1, 2
 PREFIX = "def program({parameters}):\n"
 _INDENT = "    "
 _LARGEST = 400  # elements
+_FILE = "<being written>"
+_MOST_LINES = 50_000  # that a call may run: nested loops can be much longer than the text
+
+
+class TooLong(Exception):
+    """Raised in a program that would run for minutes."""
 
 
 class Elsewhere(BaseException):
@@ -100,10 +108,11 @@ class Scope:
     def _run(self, text: str) -> None:
         namespace: dict[str, Any] = {"np": np, "Elsewhere": Elsewhere}
         with quiet():
-            exec(compile(self.header + text, "<being written>", "exec"), namespace)
+            exec(compile(self.header + text, _FILE, "exec"), namespace)
             arguments = namespace["arguments"](0)
             self.namespace = namespace
-            namespace["program"](*arguments)
+            with bounded():
+                namespace["program"](*arguments)
 
     def evaluate(self, text: str, level: int) -> Expression | None:
         """An expression that has a value here, of a kind that programs use."""
@@ -152,6 +161,29 @@ class Scope:
         """Names of Python and NumPy numbers."""
         kinds = (bool, int, float, np.generic)
         return [n for n, v in self.values.items() if isinstance(v, kinds) and self.level_of(n) <= most][::-1]
+
+
+@contextmanager
+def bounded() -> Any:
+    """Raises TooLong in a program that runs too many lines."""
+    left = _MOST_LINES
+
+    def count(frame: FrameType, event: str, arg: Any) -> Any:
+        nonlocal left
+        left -= event == "line"
+        if left < 0:
+            raise TooLong
+        return count
+
+    def enter(frame: FrameType, event: str, arg: Any) -> Any:
+        return count if frame.f_code.co_filename == _FILE else None
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 @contextmanager
