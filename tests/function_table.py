@@ -430,3 +430,16 @@ for n in words("atan2 copysign fmod hypot pow"):
 for n in words("bartlett blackman hamming hanning"):
     row("np." + n, "f", lambda x, n=n: getattr(np, n)(5) * x, v)
 row("np.kaiser", "f", lambda x: np.kaiser(5, 3.0) * x, v)
+for n in words("cbrt erf erfc exp2 gamma lgamma"):
+    row("math." + n, "f", lambda x, n=n: getattr(math, n)(x[0]), p)
+row("math.fsum", "f", lambda x: math.fsum(x) ** 2, v)
+row("math.prod", "f", math.prod, v)
+row("math.frexp math.modf", "f", lambda x: math.frexp(x[0])[0] * math.modf(x[2])[0], p)
+row("math.ldexp", "f", lambda x: math.ldexp(x[0], 3) ** 2, p)
+row("math.remainder", "f", lambda x: math.remainder(x[2], 0.7) ** 2, p)
+row("math.nextafter math.ulp", "f", lambda x: math.nextafter(x[0], 3.0) ** 2 + math.ulp(x[0]), p)
+row("ndarray.compress", "fc", lambda x: x.compress([True, False, True], axis=0) ** 2, m)
+row("np.fromfunction", "f", lambda x: np.fromfunction(lambda i: i * x.sum(), (4,)) ** 2, v)
+row("np.fromiter", "f", lambda x: np.fromiter((y * y for y in x), float), v)
+row("np.ndenumerate np.ndindex np.nditer", "f", lambda x: sum(y * y * i[0] for i, y in np.ndenumerate(x)), m)
+row("ndarray.tolist", "f", lambda x: sum(x.tolist()) ** 2, v)

@@ -67,6 +67,14 @@ _SLOPES: dict[str, Slope] = {
     "scipy.special.ndtr": lambda x, out: _density(x, 0.0),
     "scipy.special.log_ndtr": _density,
     "scipy.special.entr": lambda x, out: -ops.log(x) - 1.0,
+    "math.lgamma": lambda x, out: _psi(x),
+    "math.gamma": lambda x, out: out * _psi(x),
+    "math.erf": lambda x, out: ops.exp(-(x * x)) * (2 / math.sqrt(math.pi)),
+    "math.erfc": lambda x, out: ops.exp(-(x * x)) * (-2 / math.sqrt(math.pi)),
+    "math.exp2": lambda x, out: out * math.log(2),
+    "math.cbrt": lambda x, out: 1.0 / (out * out * 3.0),
+    "math.ulp": lambda x, out: zeros_like(x),
+    "math.remainder": lambda x, out: ops.full(value=1.0, shape=x.shape, dtype=x.dtype),
     "scipy.special.expm1": lambda x, out: out + 1.0,
     "scipy.special.log1p": lambda x, out: 1.0 / (x + 1.0),
     "scipy.special.exp2": lambda x, out: out * math.log(2),
@@ -74,25 +82,35 @@ _SLOPES: dict[str, Slope] = {
 }
 
 
+def _moved(node: Node, x: Value, dx: Value, results: Sequence[Value]) -> Tangent:
+    """The tangent of the first result, if the function is known."""
+    name, out = node.params["function"].name, results[0]
+    short = name.rpartition(".")[2]
+    if name in _SLOPES:
+        return dx * _SLOPES[name](x, out)
+    if short == "ldexp":
+        (scale,) = node.op(ops.full(value=1.0, shape=x.shape, dtype=node.inputs[0].dtype), *node.inputs[1:], **node.params)
+        return dx * scale
+    if short == "frexp":
+        return dx * ops.exp2(-ops.convert(results[1], dtype=x.dtype))
+    return dx if short in ("nextafter", "modf") else None
+
+
 @jvp_of_many.rule(ops.host_call, ops.draw)
 def host_jvp(node: Node, tangents: Sequence[Tangent]) -> tuple[Sequence[Value], Sequence[Tangent]]:
-    function = node.params["function"]
+    name = node.params["function"].name
     x, dx = node.inputs[0], tangents[0]
     results = node.op(*node.inputs, **node.params)
     out, *others = results
-    if dx is not None and is_inexact(out.dtype) and out.aval == x.aval and not any(t is not None for t in tangents[1:]):
-        if function.name in _SLOPES and not others:
-            return results, (dx * _SLOPES[function.name](x, out),)
-        if function.name == "np.ldexp":
-            one = ops.full(value=1.0, shape=x.shape, dtype=x.dtype)
-            (scale,) = node.op(one, *node.inputs[1:], **node.params)
-            return results, (dx * scale,)
-        if function.name == "np.frexp":
-            return results, (dx * ops.exp2(-ops.convert(others[0], dtype=x.dtype)), None)
-        if function.name == "np.nextafter":
-            return results, (dx,)
+    if dx is not None and is_inexact(out.dtype) and not any(t is not None for t in tangents[1:]):
+        # Python's own functions give float64 of any float.
+        wide, moved = (v if v.dtype == out.dtype else ops.convert(v, dtype=out.dtype) for v in (x, dx))
+        if name == "math.fsum" and len(node.inputs) == 1:
+            return results, (ops.reduce_sum(moved, axes=tuple(range(x.ndim))),)
+        if out.shape == x.shape and (tangent := _moved(node, wide, moved, results)) is not None:
+            return results, (tangent, *(None for _ in others))
     raise DerivativeError(
-        f"{function.name} runs in NumPy and has no derivative",
+        f"{name} runs in NumPy and has no derivative",
         source=node.source,
         remedy="Write it with functions that are compiled (docs/supported.md), or stop_gradient its arguments.",
     )
