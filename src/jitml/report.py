@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from jitml.autograd.unselected import unselected
 from jitml.fusion.cost import bytes_moved, kernel_flops, matrix_flops
 from jitml.fusion.loops import Kernel
 from jitml.fusion.machine import Machine
@@ -106,6 +107,13 @@ def host_calls(graph: Graph) -> Iterator[str]:
             yield from host_calls(body)
 
 
+def branches_left_out(graph: Graph) -> Iterator[str]:
+    """Where a derivative may be nan because of a branch that `np.where` does not choose, with the user's lines."""
+    for choice, slope in unselected(graph):
+        where, what = (f"{source.file.rsplit('/', 1)[-1]}:{source.line}" for source in (choice, slope))
+        yield f"np.where  {where}: what {what} computes has a cotangent of 0 where it is not chosen, perhaps an infinite slope"
+
+
 def explain_program(title: str, lowered: Lowered, guards: Iterable[str], variants: Iterable[str]) -> str:
     """The report: graph, kernels and calls, decisions, bytes and flops, memory, guards, variants."""
     program = lowered.program.kernels
@@ -125,6 +133,7 @@ def explain_program(title: str, lowered: Lowered, guards: Iterable[str], variant
         ),
         ("memory", lowered.memory.splitlines()),
         *([("host calls", called)] if (called := list(host_calls(lowered.traced))) else []),
+        *([("nan from branches that are not chosen", left)] if (left := list(branches_left_out(lowered.traced))) else []),
         ("guards", list(guards)),
         ("variants", list(variants)),
     ]

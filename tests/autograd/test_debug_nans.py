@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jitml import NonFiniteError, debug_nans, grad, jit, jvp, vjp
+from jitml import NonFiniteError, debug_nans, explain, grad, jit, jvp, vjp
 
 x3 = np.array([1.0, 0.0, 2.0])
 
@@ -64,3 +64,27 @@ def test_nothing_else_changes() -> None:
         _, pull = vjp(lambda x: x * np.inf, x3)  # made of what is infinite already
         pull(np.ones(3))
     assert np.isnan(grad(root)(x3)[1])
+
+
+def log_of_positive(x: Any) -> Any:
+    y = np.log(x)
+    return np.where(x > 0, y, 0.0).sum()
+
+
+def root_of_positive(x: Any) -> Any:
+    return np.where(x > 0, np.sqrt(x) * 2.0, 0.0).sum()
+
+
+def guarded(x: Any) -> Any:
+    return np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), 0.0).sum()
+
+
+def test_explain_points_at_branches_that_are_not_chosen() -> None:
+    """The line of the np.where, and the line whose slope meets a cotangent of 0."""
+    x = np.array([1.0, -1.0])
+    first = log_of_positive.__code__.co_firstlineno
+    report = explain(jit(grad(log_of_positive)), x)
+    assert f"np.where  test_debug_nans.py:{first + 2}: what test_debug_nans.py:{first + 1} computes" in report
+    assert "not chosen" in explain(jit(grad(root_of_positive)), x)
+    for harmless in (grad(guarded), grad(lambda x: np.where(x > 0, np.sin(x), x * x).sum()), log_of_positive):
+        assert "not chosen" not in explain(jit(harmless), x)
