@@ -1,0 +1,125 @@
+"""What does the derivative of a long loop cost?  Bytes, time and compile time against the number of iterations, with and without
+`checkpoint(policy="sqrt")`.
+
+`python bench/long_loops.py` writes `results/long_loops.md`, and the plot of `docs/derivatives.md`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log10, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import jitml
+
+HERE = Path(__file__).parent
+COUNTS = (100, 300, 1_000, 3_000, 10_000)
+STATE = np.linspace(0.1, 1.0, 256)
+WIDTH, HEIGHT, MARGIN = 460, 300, 50
+
+
+def leapfrog(steps: int) -> Callable[[Any], Any]:
+    """A chain of pendulums, integrated in so many steps."""
+
+    def energy(x: Any) -> Any:
+        v = np.zeros(len(x))
+        for _ in range(steps):
+            v = v - 1e-3 * np.sin(x)
+            x = x + 1e-3 * v
+        return (v * v).sum() + np.cos(x).sum()
+
+    return energy
+
+
+@dataclass(frozen=True)
+class Row:
+    steps: int
+    compiling: float  # seconds
+    running: float
+    nbytes: int
+
+
+def measure(steps: int, *, segmented: bool) -> Row:
+    f = leapfrog(steps)
+    derivative = jitml.jit(jitml.grad(jitml.checkpoint(f, policy="sqrt") if segmented else f))
+    started = time.perf_counter()
+    derivative(STATE)
+    compiling = time.perf_counter() - started
+    samples = []
+    for _ in range(7):
+        started = time.perf_counter()
+        derivative(STATE)
+        samples.append(time.perf_counter() - started)
+    running = min(samples)
+    return Row(steps, compiling - running, running, derivative.lower(STATE).program.arena_size)
+
+
+def table(plain: list[Row], segmented: list[Row]) -> str:
+    lines = [
+        "# Derivatives of long loops",
+        "",
+        "Written by `python bench/long_loops.py`: a leapfrog integration of 256 pendulums, its gradient by the state it starts from.",
+        "",
+        "| iterations | bytes | with sqrt | compile | with sqrt | run | with sqrt | extra work |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for a, b in zip(plain, segmented):
+        lines.append(
+            f"| {a.steps:,} | {a.nbytes:,} | {b.nbytes:,} | {a.compiling:.2f} s | {b.compiling:.2f} s "
+            f"| {a.running * 1e3:.2f} ms | {b.running * 1e3:.2f} ms | {b.running / a.running - 1:.0%} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def plot(plain: list[Row], segmented: list[Row]) -> str:
+    """Bytes against iterations, both logarithmic, as SVG."""
+    low, high = log10(min(r.nbytes for r in segmented)) - 0.3, log10(max(r.nbytes for r in plain)) + 0.2
+    first, last = log10(COUNTS[0]), log10(COUNTS[-1])
+
+    def place(steps: float, nbytes: float) -> str:
+        x = MARGIN + (log10(steps) - first) / (last - first) * (WIDTH - 2 * MARGIN)
+        y = HEIGHT - MARGIN - (log10(nbytes) - low) / (high - low) * (HEIGHT - 2 * MARGIN)
+        return f"{x:.1f},{y:.1f}"
+
+    def line(points: list[tuple[float, float]], style: str) -> str:
+        return f'<polyline fill="none" {style} points="{" ".join(place(*point) for point in points)}"/>'
+
+    def text(x: float, y: float, words: str, anchor: str = "middle") -> str:
+        return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{words}</text>'
+
+    root = segmented[-1].nbytes / sqrt(COUNTS[-1])
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="11">',
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+        line([(r.steps, r.nbytes) for r in plain], 'stroke="#888" stroke-width="2"'),
+        line([(r.steps, r.nbytes) for r in segmented], 'stroke="#06c" stroke-width="2"'),
+        line([(n, root * sqrt(n)) for n in COUNTS], 'stroke="#06c" stroke-dasharray="3 4"'),
+        text(WIDTH - MARGIN, MARGIN - 8, "everything saved", "end"),
+        text(WIDTH - MARGIN, HEIGHT - MARGIN - 75, 'checkpoint("sqrt"); dots: root of n', "end"),
+        text(WIDTH / 2, HEIGHT - 12, "iterations"),
+    ]
+    for n in COUNTS:
+        x, y = place(n, 10**low).split(",")
+        parts.append(text(float(x), float(y) + 16, f"{n:,}"))
+    for k in range(int(low) + 1, int(high) + 1):
+        x, y = place(COUNTS[0], 10**k).split(",")
+        parts.append(text(float(x) - 6, float(y), f"{10**k / 1e6:g} MB", "end"))
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def main() -> None:
+    measure(2, segmented=True)  # imports, and LLVM's first module
+    plain, segmented = ([measure(n, segmented=flag) for n in COUNTS] for flag in (False, True))
+    found = table(plain, segmented)
+    (HERE / "results" / "long_loops.md").write_text(found)
+    (HERE.parent / "docs" / "long_loops.svg").write_text(plot(plain, segmented))
+    print(found)
+
+
+if __name__ == "__main__":
+    main()
