@@ -63,7 +63,7 @@ def table(plain: list[Row], segmented: list[Row]) -> str:
     lines = [
         "# Derivatives of long loops",
         "",
-        "Written by `python bench/long_loops.py`: a leapfrog integration of 256 pendulums, its gradient by the state it starts from.",
+        "Written by `python bench/long_loops.py`: 256 pendulums by leapfrog, the gradient by the state that they start from.",
         "",
         "| iterations | bytes | with sqrt | compile | with sqrt | run | with sqrt | extra work |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
