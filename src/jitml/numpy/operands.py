@@ -18,6 +18,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64, DType, dtype_name, is_complex, normalize_axis
 from jitml.trace.broadcasting import common_sizes, never_equal, require_sizes, stretch
 from jitml.trace.context import unsupported, user_source
+from jitml.trace.doubts import require_type, settled
 from jitml.trace.registry import full_name, implements
 from jitml.trace.sizes import number, span, value_of_size
 from jitml.trace.stacks import Stack
@@ -68,8 +69,12 @@ def kind_of(x: Any) -> Kind:
 
 def common_dtype(*xs: object) -> DType:
     """The dtype that NumPy finds for several operands of one function, `np.result_type` with weak numbers."""
-    kinds = map(kind_of, xs)
-    return np.result_type(*(_SAMPLES[k] if isinstance(k, type) else k for k in kinds))
+    dtype: DType = settled(xs, [*map(kind_of, xs)], lambda kinds: np.result_type(*map(_sample, kinds)))
+    return dtype
+
+
+def _sample(kind: Kind) -> Any:
+    return _SAMPLES[kind] if isinstance(kind, type) else kind
 
 
 def value_of(x: object, dtype: DType | None = None) -> Value:
@@ -79,6 +84,8 @@ def value_of(x: object, dtype: DType | None = None) -> Value:
         OverflowError: a Python integer does not fit the dtype (NumPy's message).
     """
     if isinstance(x, TracedNumber):
+        if dtype is None:
+            require_type(x)
         return x.as_value(dtype)
     if isinstance(x, (Value, np.ndarray)) or is_traced(x):
         return astype(read(x), dtype)

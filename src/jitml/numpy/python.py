@@ -1,7 +1,7 @@
 """What do Python's own functions make of traced values?  `len`, `max`, `min`, `sum`, `any`, `all`, `in`, `int`, `float`...
 
 Python asks the values for their order and their truth, which nobody knows while tracing; here the same is said in the graph.
-`max` and `min` of a NumPy scalar and a Python number give a NumPy scalar whichever is chosen.
+`max` and `min` of a NumPy scalar and a Python number give a NumPy scalar, as long as nobody sees which of the two is chosen.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_integer
+from jitml.numpy.operands import kind_of
 from jitml.trace import paths
 from jitml.trace.context import active_trace, unsupported
+from jitml.trace.decisions import site
+from jitml.trace.doubts import doubt
 from jitml.trace.growing import Growing, Probe
 from jitml.trace.names import truth
 from jitml.trace.numbers import TracedNumber, combine
@@ -63,12 +66,19 @@ def _extreme(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if all(type(x) is TracedNumber or type(x) in _PLAIN for x in operands):
         return combine(function, *operands)
     dtypes = {x.dtype for x in operands if type(x) in (TracedScalar, TracedArray)}
-    if len(dtypes) != 1 or any(np.shape(x) for x in operands) or not all(_joins(x, *dtypes) for x in operands):
+    place = site() if active_trace().root.decisions is not None else None
+    is_open = len(dtypes) == 1 and not (place is not None and paths.is_decided(place))
+    if not is_open or any(np.shape(x) for x in operands) or not all(_joins(x, *dtypes) for x in operands):
         return _extreme_of_unlike(function, operands)
     (dtype,) = dtypes
     best, *others = (x.as_value(dtype) if type(x) is TracedNumber else _converted(x, dtype) for x in operands)
     for other in others:
-        best = ops.select(ops.gt(other, best) if function is max else ops.lt(other, best), other, best)
+        is_other = ops.gt(other, best) if function is max else ops.lt(other, best)
+        best = ops.select(is_other, other, best)
+    weak = [n for n, x in enumerate(operands) if type(x) is TracedNumber or type(x) in _PLAIN]
+    if weak and place is not None:
+        test = None if len(operands) > 2 else is_other if weak[0] else ops.bit_not(is_other)
+        doubt(best, kind_of(operands[weak[0]]), place, test)
     return scalar(best)
 
 

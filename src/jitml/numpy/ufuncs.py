@@ -30,6 +30,7 @@ from jitml.numpy.powers import replace_power
 from jitml.numpy.versions import ELLIPSIS_IS_AN_OUTPUT
 from jitml.trace.broadcasting import never_equal
 from jitml.trace.context import user_source
+from jitml.trace.doubts import settled
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, fresh_like, is_fortran, read
 
@@ -100,7 +101,7 @@ def _resolve(
         signature = (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
     kinds = (*map(kind_of, args), *(o.dtype if isinstance(o, TracedArray) else None for o in outs))
     options = {} if signature is None else {"signature": signature}
-    resolved = ufunc.resolve_dtypes(kinds, casting=casting, **options)
+    resolved = settled(args, kinds, lambda kinds: ufunc.resolve_dtypes(tuple(kinds), casting=casting, **options))
     for d in resolved:
         dtype_name(d)
     return tuple(resolved)

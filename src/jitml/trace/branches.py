@@ -17,6 +17,7 @@ from jitml.trace.bodies import Body
 from jitml.trace.conds import conditional
 from jitml.trace.context import active_trace, refuse, user_source
 from jitml.trace.decisions import Mode, Site, decisions, is_ours, site
+from jitml.trace.doubts import doubt, doubt_of
 from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.names import Held, Kind, join, kind_of, same, take_apart, told, truth
 from jitml.trace.numbers import TracedNumber
@@ -191,7 +192,19 @@ class Fork:
         assert kind is not None
         if output.ragged is not None:
             kind, value = output.ragged.show(value, [read(extent.result) for extent in output.extents])
+        self._note_types(output, value)
         return kind.show(value)
+
+    def _note_types(self, output: Output, value: Value) -> None:
+        """Whether the result stands for numbers of two types."""
+        for branch, leaf in zip((True, False), output.leaves):
+            kind = kind_of(leaf)
+            if kind is None or kind.form == "array":
+                continue
+            if doubt_of(leaf):
+                doubt(value, kind.part, self.site)
+            elif kind != output.kind:
+                doubt(value, kind.part, self.site, self.test if branch else ops.bit_not(self.test))
 
     def _is_outer(self, leaf: Any) -> bool:
         """Whether it is an array from outside the branches, seen through nothing that they have computed."""

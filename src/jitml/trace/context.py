@@ -109,6 +109,7 @@ class Trace:
         # Of the root, for all traces: what each Sym is (the operand of its `bind`), and which Dim a value has as a size.
         self.sizes: dict[Sym, Value] = {}
         self.size_names: dict[Value, Dim] = {}
+        self.doubts: dict[Value, Any] = {}  # numbers that may be of another type
         self.size_limits: dict[Sym, tuple[Size, Size]] = {}  # where a Sym's limits are sizes themselves
         self.facts: tuple[Dim, ...] = ()  # sizes that are not negative as long as this trace records: of a branch, its condition
         self.derived: dict[Any, Value] = {}  # quotients, minima, ... of sizes: computed once

@@ -25,6 +25,7 @@ from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, lift, r
 from jitml.trace.tree import flatten, unflatten
 
 _NUMBERS: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64}
+_WEAK: dict[np.dtype[Any], type] = {I64: int, F64: float}
 _CONSTANTS = (str, bytes, int, float, bool, complex, type(None), type(...), np.generic, np.dtype, range, slice)
 
 
@@ -36,6 +37,11 @@ class Kind:
     aval: Aval
     layout: Ints = ()
     writeable: bool = True
+
+    @property
+    def part(self) -> Any:
+        """Its part in promotion: a dtype, or the type of a weak number."""
+        return _WEAK.get(self.aval.dtype, self.aval.dtype) if self.form == "number" else self.aval.dtype
 
     def show(self, value: Value) -> Any:
         """A value as a leaf of this kind; an array is a new one."""

@@ -309,7 +309,20 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
         return _chosen(function, *operands)
     if function not in _IN_GRAPH:
         return function(*(o.known() if type(o) is TracedNumber else o for o in operands))
-    return TracedNumber.of_value(trace, call(_IN_GRAPH[function], *map(_value, operands)).value)
+    made: Value = call(_IN_GRAPH[function], *map(_value, operands)).value
+    if trace.root.doubts:
+        _hand_on_doubt(made, function, operands)
+    return TracedNumber.of_value(trace, made)
+
+
+def _hand_on_doubt(result: Value, function: Callable[..., Any], operands: tuple[Any, ...]) -> None:
+    """What is computed of an int that is a float in another case is, perhaps, one as well."""
+    doubts = active_trace().root.doubts
+    found = [doubts.get(o.value) if type(o) is TracedNumber and o.value is not None else None for o in operands]
+    if result.dtype == F64 and any(found):
+        kinds = [o.kind if type(o) is TracedNumber else type(o) for o in operands]
+        if type(function(*(1 if d is not None else kind(1) for d, kind in zip(found, kinds)))) is int:
+            doubts[result] = next(d for d in found if d is not None)
 
 
 def _chosen(function: Callable[..., Any], *operands: Any) -> Any:

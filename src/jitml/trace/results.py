@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -16,6 +16,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Value
 from jitml.trace.context import Trace, unsupported, user_source
+from jitml.trace.doubts import doubt_of, require_type
 from jitml.trace.host import Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import others
@@ -68,7 +69,7 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """A returned leaf that is one or another array, as the graph's output at `position` says."""
+    """A returned leaf that is one or another array or number, as the graph's output at `position` says."""
 
     position: int
     then: Result
@@ -110,14 +111,26 @@ class Results:
         if kind is Itself:
             return FromHost(leaf.slot)
         if kind is TracedNumber or kind is TracedScalar:
-            self.outputs.append(read(leaf))
-            return FromGraph(len(self.outputs) - 1, leaf.kind if kind is TracedNumber else np.generic)
+            return self._number(leaf)
         if kind is TracedGenerator and leaf.slot is not None:
             return FromHost(leaf.slot)
         if kind is not TracedArray:
             return _describe_object(self.recording, leaf)
         leaf.storage.load()  # refuses a tracer that has leaked
         return self._external(leaf) if leaf.storage.is_external else self._one_of(leaf)
+
+    def _number(self, leaf: TracedNumber | TracedScalar) -> FromGraph | Either:
+        """A number of Python's or NumPy's; which of the two, the program may have to say."""
+        self.outputs.append(read(leaf))
+        number = FromGraph(len(self.outputs) - 1, leaf.kind if isinstance(leaf, TracedNumber) else np.generic)
+        found = doubt_of(leaf)
+        if found is None:
+            return number
+        if found.test is None or isinstance(leaf, TracedNumber) or leaf.dtype != np.dtype(found.other):
+            require_type(leaf)
+        assert found.test is not None
+        self.outputs.append(found.test)
+        return Either(len(self.outputs) - 1, replace(number, kind=found.other), number)
 
     def _external(self, leaf: TracedArray) -> FromHost:
         """The caller's array itself or a view of it: NumPy takes the view of it after the call."""
