@@ -28,6 +28,7 @@ from jitml.ir.passes.sink import sink_into_contractions
 from jitml.ir.passes.trim import trim_regions
 from jitml.ir.passes.unmask import unmask
 from jitml.ir.passes.unwrap import unwrap_regions
+from jitml.ir.passes.windows import sink_windows
 from jitml.ir.printer import show
 from jitml.ir.types import I64, Aval
 from jitml.ir.verify import verify
@@ -47,6 +48,7 @@ NAMES = {
     "invariant": hoist_invariants,
     "inline": inline_calls,
     "barriers": drop_barriers,
+    "windows": sink_windows,
 }
 CASES = re.findall(r"^## (\w+): ([^\n]+)\n(graph.+?)\n=> (graph.+?)(?=\n\n|\n?\Z)", GOLDEN.read_text(), re.MULTILINE | re.DOTALL)
 

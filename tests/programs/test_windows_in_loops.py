@@ -313,3 +313,21 @@ def test_lengths_that_change_share_a_product() -> None:
         x = RNG.random((n, 30))
         np.testing.assert_allclose(f(x, w), np.tanh(x @ w), rtol=1e-12)
     assert len(f.variants) <= 3
+
+
+def shrinking(x: Any) -> Any:
+    y, n = 2 * x, 0
+    for i in range(100):
+        if x.size == 0:
+            break
+        keep = x > 0.01 * i
+        x, y, n = x[keep] * 1.001, y[keep], n + 1
+    return x, y, n
+
+
+def test_arrays_that_shrink_are_not_copied_into_memory_of_their_largest_size() -> None:
+    x = np.random.default_rng(0).random(50)
+    check(shrinking, x)
+    kernels = str(jitml.jit(shrinking).lower(x).kernels)
+    inside = kernels[kernels.index("region") :]
+    assert "empty()" not in inside and "kernel k0_dynamic_slice" not in inside

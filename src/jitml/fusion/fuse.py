@@ -21,7 +21,7 @@ from jitml.fusion.lower.nests import Site, nests
 from jitml.fusion.lower.points import targets
 from jitml.fusion.lower.rolled import NotRolled, roll
 from jitml.fusion.machine import Machine
-from jitml.fusion.outputs import behind_checks, exact_shapes, name_outputs, to_be_measured, with_flat_results
+from jitml.fusion.outputs import behind_checks, behind_widening, exact_shapes, name_outputs, to_be_measured, with_flat_results
 from jitml.fusion.program import Call, Decision, KernelProgram, Step
 from jitml.fusion.readback import read_back
 from jitml.fusion.regions import REGIONS, RegionSite, known_trips, updated_operands
@@ -58,7 +58,8 @@ def fuse(
     split, signature = over_real_numbers(graph, aliases or {}, strides or {})
     graph, aliases = graph if split is graph else tidy(split), signature.aliases
     in_place = frozenset(graph.inputs[i] for i in aliases.values())
-    graph, flat = behind_checks(behind_emptiness_checks(expand(read_back(graph, in_place)))), dict[Value, Shape]()
+    graph = behind_widening(behind_checks(behind_emptiness_checks(expand(read_back(graph, in_place)))))
+    flat: dict[Value, Shape] = {}
     if measure:
         graph, flat = with_flat_results(graph, aliases)
     return _Fusion(graph, signature, machine, flat).run(measure=measure)

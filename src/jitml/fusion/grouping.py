@@ -30,6 +30,7 @@ from jitml.fusion.sizes import Sizes
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.limits import intervals
+from jitml.ir.passes.windows import is_start
 from jitml.ir.printer import name_values
 
 _NONE: Mapping[Value, Value] = {}
@@ -159,12 +160,10 @@ class _Sweep:
             self.parts.same_memory[value] = source
 
     def see_through(self, node: Node, users: list[Group]) -> list[Group]:
-        """Let calls and nests that want a reshaped array read the array itself; the users that are left."""
-        if node.op is not ops.reshape or node.inputs[0] in self.strided:
+        """Let calls and nests that want a reshaped array, or the start of one, read the array itself; the users that are left."""
+        if not node.inputs or node.inputs[0] in self.strided or not self.is_same_memory(node):
             return users
         value, source = node.output, node.inputs[0]
-        if not (value.aval.is_static and source.aval.is_static):  # rows of the largest shape are further apart
-            return users
         # An update in place starts from its operand's own buffer; a window's loops load elements at their places in the shape.
         through = [
             g
@@ -180,6 +179,14 @@ class _Sweep:
             self.parts.want(g, source, WHOLE, frozenset())
             del g.wanted[value]
         return [g for g in users if g not in through]
+
+    def is_same_memory(self, node: Node) -> bool:
+        """Whether a node's result is the beginning of its operand's memory, which is there in any case."""
+        value, source = node.output, node.inputs[0]
+        if node.op is ops.reshape:  # where sizes are unknown, rows of the largest shape are further apart
+            return value.aval.is_static and source.aval.is_static
+        is_there = not self.point.get(source, False) and is_start(node, self.producers)
+        return is_there and node.op is ops.dynamic_slice and value.aval.bounds[1:] == source.aval.bounds[1:]
 
     def starts_from(self, node: Node, value: Value) -> bool:
         return value in carried_operands(node) or (node.op in UPDATES and value is node.inputs[0])

@@ -14,6 +14,7 @@ from jitml.fusion.sizes import Shape, Sizes
 from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.passes.windows import is_start
 
 
 def behind_checks(graph: Graph) -> Graph:
@@ -26,6 +27,21 @@ def behind_checks(graph: Graph) -> Graph:
 
     nodes = tuple(replace(n, inputs=(origin(n.inputs[0]),)) if n.op is ops.observe else n for n in graph.nodes)
     return replace(graph, nodes=nodes, outputs=tuple(map(origin, graph.outputs)))
+
+
+def behind_widening(graph: Graph) -> Graph:
+    """The same graph where an output is an array of unknown size, rather than that at the start of memory of its largest size."""
+    makers = graph.producers()
+
+    def origin(value: Value) -> Value:
+        node = makers.get(value)
+        if node is None or node.op is not ops.dynamic_update_slice or not is_start(node, makers):
+            return value
+        memory, part = makers.get(node.inputs[0]), node.inputs[1]
+        is_all = memory is not None and memory.op is ops.empty and part.aval.bounds == value.aval.bounds
+        return part if is_all and part in makers else value
+
+    return replace(graph, outputs=tuple(map(origin, graph.outputs)))
 
 
 def with_flat_results(graph: Graph, aliases: Mapping[int, int]) -> tuple[Graph, dict[Value, Shape]]:

@@ -6,7 +6,7 @@ inside loops those of the first iteration will do, and a long loop before is cut
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,13 +14,15 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.dims import resolve
-from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.interpret import interpret_outputs
 from jitml.ir.op import recording
+from jitml.ir.types import I64, Aval
 from jitml.trace.context import Trace, active_trace, unsupported
 from jitml.trace.memory import native_copy
 
 Array = np.ndarray[Any, Any]
+_COUNT = Aval((), I64)
 _MOST_ITERATIONS = 4
 _MOST_BYTES = 1 << 28
 
@@ -181,10 +183,32 @@ def _cut_short(graph: Graph) -> Graph:
             value = {"value": _MOST_ITERATIONS, "shape": (), "dtype": most.dtype}
             nodes += [Node(ops.full, (), value, (most,)), Node(ops.minimum, (inputs[0], most), {}, (trips,))]
             inputs = (trips, *inputs[1:])
+        if node.op is ops.while_:
+            nodes += _counted(node, bodies)
+            continue
         as_it_was = inputs is node.inputs and all(body is node.bodies[name] for name, body in bodies.items())
         nodes.append(node if as_it_was else replace(node, inputs=inputs, params={**node.params, **bodies}))
     as_it_was = len(nodes) == len(graph.nodes) and all(a is b for a, b in zip(nodes, graph.nodes))
     return graph if as_it_was else replace(graph, nodes=tuple(nodes))
+
+
+def _counted(node: Node, bodies: Mapping[str, Graph]) -> list[Node]:
+    """A while that carries the number of its iterations, too, and ends after a few."""
+    begin, end = Value(_COUNT), Value(_COUNT)
+    graphs: dict[str, Graph] = {}
+    for name, body in bodies.items():
+        builder = GraphBuilder()
+        count = builder.add_input(_COUNT)
+        results = builder.inline(body, [builder.add_input(v.aval) for v in body.inputs])
+        with recording(builder):
+            if name == "test":
+                results = (ops.bit_and(*results, ops.lt(count, _MOST_ITERATIONS)),)
+            else:
+                results = (ops.add(count, 1), *results)
+        graphs[name] = builder.build(results)
+    params = {**node.params, **graphs, "carried": node.params["carried"] + 1}
+    zero = Node(ops.full, (), {"value": 0, "shape": (), "dtype": _COUNT.dtype}, (begin,))
+    return [zero, replace(node, inputs=(begin, *node.inputs), params=params, outputs=(end, *node.outputs))]
 
 
 def _run_while(operands: list[Array], test: Any, body: Any, carried: int) -> tuple[list[Array], bool]:

@@ -56,7 +56,8 @@ def copy_kernel(call: Call, program: KernelProgram) -> Kernel:
     """writes[0] = reads[0] as a nest in the order of the written memory, the densest axis as vectors."""
     target = program.buffers[call.writes[0]]
     source = seen_as(program.buffers[call.reads[0]], target.shape)
-    extents = program.extents.get(target.name, tuple(map(Const, target.shape)))
+    known = program.extents.get(call.reads[0]) if source is program.buffers[call.reads[0]] else None
+    extents = known or program.extents.get(target.name, tuple(map(Const, target.shape)))
     order = sorted(range(len(target.shape)), key=lambda axis: -abs(target.element_strides[axis]))
     names = [f"i{axis}" for axis in range(len(target.shape))]
     at = tuple(Var(name) for name in names)

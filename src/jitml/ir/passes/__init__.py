@@ -18,6 +18,7 @@ from jitml.ir.passes.sink import sink_into_contractions
 from jitml.ir.passes.trim import trim_regions
 from jitml.ir.passes.unmask import unmask
 from jitml.ir.passes.unwrap import unwrap_regions
+from jitml.ir.passes.windows import sink_windows
 from jitml.ir.verify import verify
 
 # Calls are for transforms, which are behind us; barriers between equal values stand until nothing is shared any more.
@@ -37,6 +38,7 @@ PASSES: tuple[Pass, ...] = (
     unmask,
     unwrap_regions,
     hoist_invariants,
+    sink_windows,
     sink_into_contractions,
     simplify,
     trim_regions,

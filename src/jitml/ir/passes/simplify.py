@@ -12,6 +12,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import Op
+from jitml.ir.passes.windows import is_start
 from jitml.ir.rewrite import Producers, Rule, sweep
 from jitml.ir.types import BOOL
 
@@ -202,6 +203,16 @@ def _update_everything(node: Node, producers: Producers) -> Value | None:
     """A write that covers the whole array."""
     x, v = node.inputs
     return v if v.aval == x.aval else None
+
+
+@_shortcut(ops.dynamic_update_slice)
+def _start_of_nothing(node: Node, producers: Producers) -> Value | None:
+    """The start of an array, written where memory with any contents starts: the array does."""
+    memory, part = (producers.get(v) for v in node.inputs[:2])
+    if memory is None or memory.op is not ops.empty or part is None or part.op is not ops.dynamic_slice:
+        return None
+    same = part.inputs[0].aval == node.output.aval and is_start(part, producers) and is_start(node, producers)
+    return part.inputs[0] if same else None
 
 
 def _hidden_write(node: Node, producers: Producers) -> Value | None:
