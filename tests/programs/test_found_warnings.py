@@ -11,6 +11,7 @@ FOUND = {
     "a divisor that is the number 0": (["x[3:] %= 0", "return x // 0, np.fmod(x, 0)"], "np.arange(33)"),
     "remainders of which nothing is left": (["return (x[:, None] % x) ^ (x[:, None] % x)"], "np.zeros((3, 2), np.int8)"),
     "a quotient that is chosen for nobody": (["return np.where(x[0] > 0, x[1] / y[1], 0)"], "np.arange(2) * 0, np.arange(2) * 0"),
+    "a median over nothing warns each time": (["return np.median(x[None], axis=-1), np.median(x)"], "np.zeros(0)"),
     "what a branch computes in vain": (["if x.sum() > 3:", "    x + x", "return 1"], "np.full(5, 1e308)"),
     "an element that a branch reads in vain": (["if x.sum() > 3:", "    x[x]", "return 1"], "np.arange(1, 5)"),
     "complex sums that a loop computes in vain": (["for _ in range(3):", "    x + x", "return 1"], "np.full(5, 1e308 + 0j)"),

@@ -21,7 +21,7 @@ from jitml.numpy.layouts import lay_out_rest
 from jitml.numpy.operands import astype, axes_of, full, not_compiled, reshape_value, spread_size, value_of
 from jitml.numpy.reductions import Axis, finish, is_given, reduce_values
 from jitml.numpy.selection import take_along_axis
-from jitml.numpy.statistics import compute_dtype
+from jitml.numpy.statistics import compute_dtype, of_some
 from jitml.trace.broadcasting import insist_differ
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.known import constant_of
@@ -62,7 +62,7 @@ def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = F
     if isinstance(count, Dim):
         result = astype(_or_nan(_unknown_median(rows, inner), rows), outer)
     elif count == 0:
-        result = full(rows.shape[:-1], float("nan"), outer)
+        result = of_some(full(rows.shape[:-1], float("nan"), outer), x, axes, "Mean of empty slice")
     else:
         upper = astype(_pick(rows, count // 2), inner)
         middle = upper if count % 2 else ops.div(astype(_pick(rows, count // 2 - 1), inner) + upper, 2.0)

@@ -89,7 +89,7 @@ def variance_value(x: Value, axes: Sequence[int], ddof: Any, where: Any = True, 
     return ops.div(total, freedom)
 
 
-def _of_some(result: Value, x: Value, axes: Sequence[int], warning: str, least: int = 1) -> Value:
+def of_some(result: Value, x: Value, axes: Sequence[int], warning: str, least: int = 1) -> Value:
     """The result over some axes of x; NumPy itself is to answer, and to warn, where there are fewer elements than it takes."""
     count = prod(x.shape[axis] for axis in axes)
     low, high = span(count)
@@ -106,7 +106,7 @@ def mean(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims
     x = value_of(a)
     inner, outer = compute_dtype(x, dtype)
     axes = axes_of(axis, x.ndim)
-    result = astype(_of_some(mean_value(astype(x, inner), axes, where), x, axes, "Mean of empty slice"), outer)
+    result = astype(of_some(mean_value(astype(x, inner), axes, where), x, axes, "Mean of empty slice"), outer)
     return finish(result, axes if keepdims is True else None, out, x.ndim)
 
 
@@ -134,7 +134,7 @@ def _variance(finally_: Callable[[Value], Value]) -> Callable[..., Any]:
             center = reshape_value(value_of(mean, inner), kept)
         variance = variance_value(x, axes, freedom, where, center)
         if type(freedom) is int:
-            variance = _of_some(variance, x, axes, "Degrees of freedom <= 0 for slice", freedom + 1)
+            variance = of_some(variance, x, axes, "Degrees of freedom <= 0 for slice", freedom + 1)
         result = astype(finally_(variance), part_dtype(outer))
         return finish(result, axes if keepdims is True else None, out, x.ndim)
 
