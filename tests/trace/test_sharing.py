@@ -236,6 +236,14 @@ def row_before(x, y, n):
 
 
 @row
+def nested_rows(x, y, n):
+    for v in x:
+        for w in y:
+            v, w = w, v
+    return v, w
+
+
+@row
 def column_and_more(x, y, n):
     for i in range(3):
         v = x[:, i][:, None]
@@ -247,6 +255,25 @@ def reshaped_row(x, y, n):
     for i in range(3):
         v = x[i].reshape(2, 2).T
     return v
+
+
+@row
+def row_in_a_branch(x, y, n):
+    for i in range(3):
+        if x[i, 0] > 0:
+            v = x[i]
+        else:
+            v = y[i]
+    return v
+
+
+@row
+def row_that_a_branch_keeps(x, y, n):
+    best = x[0]
+    for i in range(3):
+        if x[i, 0] > best[0]:
+            best = x[i]
+    return best
 
 
 @row
@@ -264,11 +291,101 @@ def view_in_a_loop(x, y, n):
 
 
 @row
+def choice_in_a_loop(x, y, n):
+    for i in range(3):
+        v = first(x, x[i, 0] > 0)
+    return v, x
+
+
+@row
+def choice_of_a_view_in_a_loop(x, y, n):
+    for i in range(3):
+        v = first(x[1:], x[i, 0] > 0)
+    return v
+
+
+@row
+def while_none(x, y, n):
+    while x[0, 0] > 0 and n > 0:
+        x = x - 3
+        n -= 1
+    return x
+
+
+@row
+def while_with_history(x, y, n):
+    v = y
+    while x[0, 0] > 0:
+        v = x
+        x = x - 3
+    return x, v
+
+
+@row
+def while_kept_by_a_branch(x, y, n):
+    k = 0
+    while x[k, 1] > 0 and k < 2:
+        if x[k, 2] > 0:
+            y = y * 2
+        k += 1
+    return y
+
+
+@row
 def loop_kept_by_a_branch(x, y, n):
     for i in range(3):
         if x[i, 2] > 0:
             y = y * 2
     return y, x
+
+
+@row
+def loop_ends_early(x, y, n):
+    for i in range(3):
+        if x[i, 0] > 0:
+            break
+        y = y + 1
+    return y
+
+
+@row
+def return_from_a_loop(x, y, n):
+    for i in range(3):
+        if x[i, 0] > 0:
+            return x[i]
+    return y
+
+
+@row
+def return_of_one_from_a_loop(x, y, n):
+    for i in range(3):
+        if x[i, 0] > 0:
+            return x
+        x = x + 1
+    return y
+
+
+@row
+def exchange_with_history(x, y, n):
+    for _ in range(n):
+        v, x = x, x + 1
+    return v, x
+
+
+@row
+def exchange_with_history_is_written(x, y, n):
+    z = x
+    for _ in range(n):
+        v, x = x, x + 1
+    v[0] = 5
+    return v, z
+
+
+@row
+def exchange_once(x, y, n):
+    for _ in range(n):
+        x, y = y, x
+    return x, y
 
 
 @row
@@ -284,6 +401,24 @@ def flips_in_a_loop(x, y, n):
     for _ in range(n):
         x = x[::-1]
     return x
+
+
+@row
+def maybe_no_iteration(x, y, n):
+    for _ in range(int(x[0, 0] > 0) * 2):
+        y = y + 1
+    return y
+
+
+@row
+def maybe_no_iteration_of_a_view(x, y, n):
+    z = y[1:]
+    for _ in range(int(x[0, 0] > 0) * 2):
+        z = z + 1
+    return z, y
+
+
+# Through views and functions that may give the array itself.
 
 
 @row

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from jitml.errors import JitmlError, UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Sym
@@ -22,22 +24,13 @@ from jitml.trace.counters import counted
 from jitml.trace.decisions import Mode, Site, decisions
 from jitml.trace.drivers import UNDEF
 from jitml.trace.extents import Varying
-from jitml.trace.handing import Demotable, Memory
+from jitml.trace.handing import Carried, Demotable, Memory
 from jitml.trace.names import Held, Kind, join, same, take_apart, told
 from jitml.trace.ragged import SIZE, handed
-from jitml.trace.tracers import TracedArray
+from jitml.trace.tracers import TracedArray, lift
 
 _TRUTH = Aval((), BOOL)
 _FLAG = Kind("number", _TRUTH)
-
-
-@dataclass
-class Carried:
-    """Something that goes from one iteration to the next: as the loop begins, as its body begins and as that ends."""
-
-    before: Callable[[], Value]  # computed outside the body
-    start: Value
-    end: Value
 
 
 class Name:
@@ -221,6 +214,8 @@ def _outcome(
             assert start is not None
             carried.append(Carried(partial(_before, before, kind), start, kind.take(end)))
             memory.taken.add(start)
+            if type(end) is TracedArray:
+                memory.handed.append((_array(before), end))
 
     def shown(before: Any, leaf: Any, kind: Kind, value: Value) -> Any:
         new = kind.show(value)
@@ -228,8 +223,6 @@ def _outcome(
             return new
         if leaf.storage.appended:
             new.storage.listed = memory.loop.site
-        if type(before) is TracedArray and memory.may_remain(before, leaf, least):
-            new.storage.may_be(before.storage, memory.loop.site, Mode.PEELED if memory.loop.mode is Mode.ROLLED else Mode.PLAIN)
         return memory.after.setdefault(leaf.storage, new)
 
     def show(results: list[Value]) -> Any:
@@ -243,6 +236,10 @@ def _outcome(
         return ends.rebuild(leaves)
 
     return Outcome(carried, show)
+
+
+def _array(before: Any) -> TracedArray | None:
+    return lift(before) if type(before) is np.ndarray else before if type(before) is TracedArray else None
 
 
 def _before(leaf: Any, kind: Kind) -> Value:

@@ -22,6 +22,7 @@ from jitml.trace.iteration import Rows
 from jitml.trace.loops import Loop
 from jitml.trace.names import same, take_apart, truth
 from jitml.trace.numbers import TracedNumber, of_size
+from jitml.trace.remains import Remains
 from jitml.trace.sizes import named, number, value_of_size
 from jitml.trace.tracers import TracedArray
 
@@ -120,6 +121,8 @@ class For(Loop):
         targets = [Name(n, UNDEF) for n, place in places.items() if place is None]
         made = [name.outcome(self.ends[name.name], self.body, self.site, limits(trip)[0], self.memory) for name in targets]
         carried[len(carried) - len(storages) : len(carried) - len(storages)] = [c for outcome in made for c in outcome.carried]
+        self.remains = Remains(self.memory, limits(trip)[0])
+        carried += self.remains.carried
         if stops:
             started = self.body.input(ends_at)
             following = ops.add(self.index, number(1))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from jitml.errors import UnsupportedError
@@ -33,7 +34,19 @@ class Demotable(Protocol):
     @property
     def may_be_plain(self) -> bool: ...
 
+    @property
+    def next_mode(self) -> Mode: ...
+
     def demote(self, reason: BaseException, mode: Mode | None = None) -> None: ...
+
+
+@dataclass
+class Carried:
+    """Something that goes from one iteration to the next: as the loop begins, as its body begins and as that ends."""
+
+    before: Callable[[], Value]  # computed outside the body
+    start: Value
+    end: Value
 
 
 class Memory:
@@ -45,6 +58,7 @@ class Memory:
         self.after: dict[Storage, TracedArray] = {}  # storage at the end of the body -> the array after the loop
         self.made: dict[Storage, TracedArray] = {}  # that the body makes -> the array that a name hands out
         self.shared: set[Storage] = set()  # that more than one array stands for at the end of the body
+        self.handed: list[tuple[TracedArray | None, TracedArray]] = []  # as the loop begins, if it is there, and as the body ends
         self.taken: set[Value] = set()  # inputs of the body that some name carries: another name of the same array need not
 
     def stand_in(self, leaf: Any, kind: Kind, name: str) -> tuple[TracedArray, Value]:
@@ -94,11 +108,6 @@ class Memory:
         """The arrays after the loop are there."""
         entries = {now.storage: before.storage for before, now, _ in self.known.values()}
         leave_region([(inside, now.storage) for inside, now in self.after.items()], self.loop.site, Mode.PLAIN, entries)
-
-    def may_remain(self, before: TracedArray, end: TracedArray, least: int) -> bool:
-        """Whether an array may still be, after the loop, what it was before: no iteration has run, or a branch kept it."""
-        known = self.known.get(before.storage)
-        return least == 0 or (known is not None and known[1].storage in end.storage.others)
 
     def _demote(self, reason: str, mode: Mode = Mode.PLAIN) -> None:
         if self.loop.mode >= mode:

@@ -15,14 +15,15 @@ from jitml.errors import UnsupportedError
 from jitml.ir.graph import Value
 from jitml.ir.types import I64, Aval
 from jitml.trace.bodies import Body
-from jitml.trace.carried import Carried, Name, Outcome
+from jitml.trace.carried import Name, Outcome
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site, decisions, refuse_region
 from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.extents import Extents
-from jitml.trace.handing import Memory
+from jitml.trace.handing import Carried, Memory
 from jitml.trace.lists import name_of
+from jitml.trace.remains import Remains
 from jitml.trace.sizes import value_of_size
 from jitml.trace.storage import Storage
 
@@ -37,6 +38,7 @@ class Loop:
     body: Body
     index: Value
     trip: Any = None  # how often it runs at most, if that is known
+    remains: Remains
     is_whole = False  # whether no escape ends it, as far as the last pass has shown
 
     def __init__(self, place: Site) -> None:
@@ -135,6 +137,11 @@ class Loop:
         known.demote(self.site, mode, reason)
         raise AssertionError("a loop that cannot be traced in any way")
 
+    @property
+    def next_mode(self) -> Mode:
+        """In which a name's array is certain where it is not in this one."""
+        return Mode.PEELED if self.mode is Mode.ROLLED else Mode.PLAIN
+
     def _moved(self, values: Values) -> bool:
         """Whether the pass has shown that more is carried than it took for granted."""
         ends = [(name, values.get(name.name, UNDEF)) for name in self.names]
@@ -165,6 +172,7 @@ class Loop:
         for extent in self.extents.all:
             extent.end(next(values))
         self.held = {name.name: outcome.show([next(values) for _ in outcome.carried]) for name, outcome in zip(names, outcomes)}
+        self.remains.finish(results[len(results) - len(self.remains.carried) :])
         self.memory.leave()
         for storage, value in zip(storages, values):
             storage.store(value)

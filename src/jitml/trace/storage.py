@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from jitml.errors import UnsupportedError
@@ -33,7 +33,7 @@ class Origin:
     storage: Callable[[], Storage | None]
     steps: tuple[Step, ...]
     writeable: bool
-    array: Any = None
+    array: Any = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

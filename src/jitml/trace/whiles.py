@@ -17,6 +17,7 @@ from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.known import unknowns_of
 from jitml.trace.loops import Loop
 from jitml.trace.names import is_decided, truth
+from jitml.trace.remains import Remains
 from jitml.trace.tracers import is_traced
 
 _STOP = "__jm_stop__"
@@ -117,6 +118,8 @@ class While(Loop):
 
     def _close(self, values: Values, stop: Any) -> None:
         carried, storages, outcomes = self._carried(values, 0)
+        self.remains = Remains(self.memory, 0)
+        carried += self.remains.carried
         assert self.outcome is not None
         starts, ends = [c.start for c in carried], [c.end for c in carried]
         stops = stop is not False or self.stopped is not False

@@ -1,0 +1,150 @@
+"""After a loop, which array of before may a name still stand for?  The loop carries what says so: a truth for each such array.
+
+A name's array may be the one it was before the first iteration, because none has run or a branch has kept it, or another one from
+before, that a branch has chosen. What is not as simple as that may not be returned beside those arrays (`Storage.require_apart`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import combinations
+
+from jitml.ir import ops
+from jitml.ir.graph import Value
+from jitml.ir.types import BOOL, Aval
+from jitml.trace.handing import Carried, Memory
+from jitml.trace.origins import Possible, is_known, link, origin_of, others, possible
+from jitml.trace.storage import Origin, Storage
+from jitml.trace.tracers import TracedArray
+
+_TRUTH = Aval((), BOOL)
+Item = tuple[Value | None, Origin | Storage | None]  # a Storage: whatever the name of that entry is as the iteration begins
+
+
+class Remains:
+    """Of all arrays that a loop hands out; made at the end of its body, which runs at least `least` times.
+
+    flags: of an entry (a storage as the loop begins), what its name may stand for as an iteration begins, and the truth of it.
+    results: of a storage at the end of the body, what may be said of it after the loop, and which of the `carried` says whether.
+    doubts: storages at the end, and what they may share memory with in a way that is not followed.
+    """
+
+    def __init__(self, memory: Memory, least: int) -> None:
+        self.memory = memory
+        self.body = memory.loop.body
+        self.carried: list[Carried] = []
+        self.entries = {now.storage: entry for entry, (_, now, _) in memory.known.items()}
+        self.flags: dict[Storage, list[tuple[Origin, Value]]] = {}
+        self.results: list[tuple[Storage, list[tuple[Origin, int]]]] = []
+        self.doubts: list[tuple[Storage, Storage]] = []
+        ends = [(before, end, self._items(end)) for before, end in memory.handed]
+        self.read = {end.storage: {item for _, item in items if isinstance(item, Storage)} for _, end, items in ends}
+        kept = [(before, end, items) for before, end, items in ends if before is not None and before.storage in memory.known]
+        for before, _, items in kept:
+            is_read = any(before.storage in entries for entries in self.read.values())
+            if least == 0 or is_read or any(isinstance(item, Origin) for _, item in items):
+                self._begin(before, items)
+        for before, end, items in kept:
+            self._carry(before.storage, end, items)
+        for made, end, items in ends:
+            if made is None:
+                self._make(end, items)
+            elif made.storage not in memory.known:
+                self.doubts.append((end.storage, made.storage))
+
+    def _items(self, end: TracedArray) -> list[Item]:
+        """What an array at the end of the body may be, the first that holds; None for what the body has made."""
+        if end.storage in self.entries:
+            return [(None, self._item(end, origin_of(end)))]
+        is_made = end.storage.trace is self.body.trace
+        return [(test, self._item(end, origin)) for test, origin in (others(end) if is_made else possible(end))]
+
+    def _item(self, end: TracedArray, origin: Origin) -> Origin | Storage | None:
+        storage = origin.storage()
+        if storage is None:
+            return None
+        entry = self.entries.get(storage)
+        if entry is not None and not origin.steps:
+            return entry
+        if entry is None and storage.trace is self.body.trace:
+            return None
+        if entry is None and is_known(origin.steps, self.body.parent):
+            return origin
+        self.doubts.append((end.storage, storage if entry is None else entry))
+        return None
+
+    def _begin(self, before: TracedArray, items: Sequence[Item]) -> None:
+        targets = _distinct([origin_of(before), *(item for _, item in items if isinstance(item, Origin))])
+        self.flags[before.storage] = [(target, self.body.trace.builder.add_input(_TRUTH)) for target in targets]
+
+    def _carry(self, entry: Storage, end: TracedArray, items: Sequence[Item]) -> None:
+        """Of a name that is there before the loop."""
+        self.doubts += [(end.storage, item) for _, item in items if isinstance(item, Storage) and item is not entry]
+        own = [(test, item if item is entry or isinstance(item, Origin) else None) for test, item in items]
+        found = []
+        for n, (target, start) in enumerate(self._flags(entry)):
+            found.append((target, len(self.carried)))
+            self.carried.append(Carried(partial(_truth, n == 0), start, self._holds(own, target)))
+        self.results.append((end.storage, found))
+
+    def _make(self, end: TracedArray, items: Sequence[Item]) -> None:
+        """Of a name that the body binds first."""
+        found = []
+        for target in _distinct([target for _, item in items for target in self._targets(item)]):
+            found.append((target, len(self.carried)))
+            start = self.body.trace.builder.add_input(_TRUTH)
+            self.carried.append(Carried(partial(_truth, False), start, self._holds(items, target)))
+        self.results.append((end.storage, found))
+
+    def _targets(self, item: Origin | Storage | None) -> list[Origin]:
+        return [item] if isinstance(item, Origin) else [target for target, _ in self._flags(item)]
+
+    def _flags(self, item: Origin | Storage | None) -> list[tuple[Origin, Value]]:
+        return self.flags.get(item, []) if isinstance(item, Storage) else []
+
+    def _holds(self, items: Sequence[Item], target: Origin) -> Value:
+        """Whether, at the end of the body, an array is the target."""
+        holds = _truth(False)
+        for test, item in reversed(items):
+            known = next((flag for other, flag in self._flags(item) if other == target), None)
+            this = known if known is not None else _truth(isinstance(item, Origin) and item == target)
+            holds = this if test is None else ops.select(test, this, holds)
+        return holds
+
+    def finish(self, values: Sequence[Value]) -> None:
+        """The loop has run: `values` are what it has carried for this."""
+        loop, after = self.memory.loop, self.memory.after
+        for end, found in self.results:
+            cases = [case for target, n in found for case in self._cases(target, values[n])]
+            if cases and end in after:
+                link(after[end], cases, loop.site, loop.next_mode)
+        doubts = [(after[end].storage, other) for end, other in self.doubts if end in after]
+        for (one, entries), (other, rest) in combinations(self.read.items(), 2):
+            if one in after and other in after and not entries.isdisjoint(rest):  # both may be what one of them was
+                doubts.append((after[one].storage, after[other].storage))
+        for storage, other in doubts:
+            storage.may_be(other, loop.site, loop.next_mode, overlaps=True)
+
+    def _cases(self, target: Origin, holds: Value) -> list[Possible]:
+        before = next((before for before, _, _ in self.memory.known.values() if origin_of(before) == target), None)
+        if before is None:
+            return [(holds, target)]
+        return [(holds if test is None else ops.bit_and(holds, test), origin) for test, origin in possible(before)]
+
+
+def _distinct(origins: Sequence[Origin]) -> list[Origin]:
+    """Each of them once; views have no hash."""
+    found: list[Origin] = []
+    for origin in origins:
+        if origin not in found:
+            found.append(origin)
+    return found
+
+
+def _truth(value: bool) -> Value:
+    made: Value = ops.full(value=value, shape=(), dtype=BOOL)
+    return made
+
+
+__all__ = ["Remains"]
