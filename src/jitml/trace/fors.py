@@ -121,7 +121,8 @@ class For(Loop):
         targets = [Name(n, UNDEF) for n, place in places.items() if place is None]
         made = [name.outcome(self.ends[name.name], self.body, self.site, limits(trip)[0], self.memory) for name in targets]
         carried[len(carried) - len(storages) : len(carried) - len(storages)] = [c for outcome in made for c in outcome.carried]
-        self.remains = Remains(self.memory, limits(trip)[0])
+        least = limits(trip)[0] if not stops else min(limits(trip)[0], 1) if self.stopped is False else 0
+        self.remains = Remains(self.memory, least)
         carried += self.remains.carried
         if stops:
             started = self.body.input(ends_at)

@@ -6,7 +6,7 @@ before, that a branch has chosen. What is not as simple as that may not be retur
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 
@@ -19,7 +19,8 @@ from jitml.trace.storage import Origin, Storage
 from jitml.trace.tracers import TracedArray
 
 _TRUTH = Aval((), BOOL)
-Item = tuple[Value | None, Origin | Storage | None]  # a Storage: whatever the name of that entry is as the iteration begins
+Target = Origin | Storage  # a Storage: what a name was before the loop; as an item, whatever that name is as the iteration begins
+Item = tuple[Value | None, Target | None]
 
 
 class Remains:
@@ -35,23 +36,23 @@ class Remains:
         self.body = memory.loop.body
         self.carried: list[Carried] = []
         self.entries = {now.storage: entry for entry, (_, now, _) in memory.known.items()}
-        self.flags: dict[Storage, list[tuple[Origin, Value]]] = {}
-        self.results: list[tuple[Storage, list[tuple[Origin, int]]]] = []
+        self.flags: dict[Storage, list[tuple[Target, Value]]] = {}
+        self.results: list[tuple[Storage, list[tuple[Target, int]]]] = []
         self.doubts: list[tuple[Storage, Storage]] = []
         ends = [(before, end, self._items(end)) for before, end in memory.handed]
         self.read = {end.storage: {item for _, item in items if isinstance(item, Storage)} for _, end, items in ends}
         kept = [(before, end, items) for before, end, items in ends if before is not None and before.storage in memory.known]
-        for before, _, items in kept:
-            is_read = any(before.storage in entries for entries in self.read.values())
-            if least == 0 or is_read or any(isinstance(item, Origin) for _, item in items):
-                self._begin(before, items)
+        following = {before.storage: [item for _, item in items if item is not None] for before, _, items in kept}
+        made = {item for before, _, items in ends if before is None for _, item in items if isinstance(item, Storage)}
+        for entry, targets in _wanted(following, made, least).items():
+            self.flags[entry] = [(target, self.body.trace.builder.add_input(_TRUTH)) for target in targets]
         for before, end, items in kept:
             self._carry(before.storage, end, items)
-        for made, end, items in ends:
-            if made is None:
+        for other, end, items in ends:
+            if other is None:
                 self._make(end, items)
-            elif made.storage not in memory.known:
-                self.doubts.append((end.storage, made.storage))
+            elif other.storage not in memory.known:
+                self.doubts.append((end.storage, other.storage))
 
     def _items(self, end: TracedArray) -> list[Item]:
         """What an array at the end of the body may be, the first that holds; None for what the body has made."""
@@ -60,7 +61,7 @@ class Remains:
         is_made = end.storage.trace is self.body.trace
         return [(test, self._item(end, origin)) for test, origin in (others(end) if is_made else possible(end))]
 
-    def _item(self, end: TracedArray, origin: Origin) -> Origin | Storage | None:
+    def _item(self, end: TracedArray, origin: Origin) -> Target | None:
         storage = origin.storage()
         if storage is None:
             return None
@@ -74,18 +75,12 @@ class Remains:
         self.doubts.append((end.storage, storage if entry is None else entry))
         return None
 
-    def _begin(self, before: TracedArray, items: Sequence[Item]) -> None:
-        targets = _distinct([origin_of(before), *(item for _, item in items if isinstance(item, Origin))])
-        self.flags[before.storage] = [(target, self.body.trace.builder.add_input(_TRUTH)) for target in targets]
-
     def _carry(self, entry: Storage, end: TracedArray, items: Sequence[Item]) -> None:
         """Of a name that is there before the loop."""
-        self.doubts += [(end.storage, item) for _, item in items if isinstance(item, Storage) and item is not entry]
-        own = [(test, item if item is entry or isinstance(item, Origin) else None) for test, item in items]
         found = []
-        for n, (target, start) in enumerate(self._flags(entry)):
+        for target, start in self._flags(entry):
             found.append((target, len(self.carried)))
-            self.carried.append(Carried(partial(_truth, n == 0), start, self._holds(own, target)))
+            self.carried.append(Carried(partial(_truth, target is entry), start, self._holds(items, target)))
         self.results.append((end.storage, found))
 
     def _make(self, end: TracedArray, items: Sequence[Item]) -> None:
@@ -97,13 +92,13 @@ class Remains:
             self.carried.append(Carried(partial(_truth, False), start, self._holds(items, target)))
         self.results.append((end.storage, found))
 
-    def _targets(self, item: Origin | Storage | None) -> list[Origin]:
+    def _targets(self, item: Target | None) -> list[Target]:
         return [item] if isinstance(item, Origin) else [target for target, _ in self._flags(item)]
 
-    def _flags(self, item: Origin | Storage | None) -> list[tuple[Origin, Value]]:
+    def _flags(self, item: Target | None) -> list[tuple[Target, Value]]:
         return self.flags.get(item, []) if isinstance(item, Storage) else []
 
-    def _holds(self, items: Sequence[Item], target: Origin) -> Value:
+    def _holds(self, items: Sequence[Item], target: Target) -> Value:
         """Whether, at the end of the body, an array is the target."""
         holds = _truth(False)
         for test, item in reversed(items):
@@ -126,19 +121,48 @@ class Remains:
         for storage, other in doubts:
             storage.may_be(other, loop.site, loop.next_mode, overlaps=True)
 
-    def _cases(self, target: Origin, holds: Value) -> list[Possible]:
-        before = next((before for before, _, _ in self.memory.known.values() if origin_of(before) == target), None)
-        if before is None:
+    def _cases(self, target: Target, holds: Value) -> list[Possible]:
+        if isinstance(target, Origin):
             return [(holds, target)]
+        before, _, _ = self.memory.known[target]
         return [(holds if test is None else ops.bit_and(holds, test), origin) for test, origin in possible(before)]
 
 
-def _distinct(origins: Sequence[Origin]) -> list[Origin]:
+def _wanted(following: Mapping[Storage, list[Target]], made: Collection[Storage], least: int) -> dict[Storage, list[Target]]:
+    """What each entry's name may be when it matters: after the loop, and, for what the body makes of it, in the last iteration.
+
+    And what has to be known on the way there. After so many iterations as there are names, only what comes back is left.
+
+    Args:
+        following: what each of the names may be after an iteration.
+    """
+    now: dict[Storage, list[Target]] = {entry: [entry] for entry in following}
+    ever: dict[Storage, list[Target]] = {entry: [entry] for entry in following}
+    wanted: dict[Storage, list[Target]] = {entry: [] for entry in following}
+    least = min(least, len(following) + 1)
+    for n in range(least + len(following) + 1):
+        for entry, targets in now.items():
+            ever[entry] = _distinct([*ever[entry], *targets])
+            if n >= least - (entry in made):
+                wanted[entry] = _distinct([*wanted[entry], *targets])
+        now = {
+            entry: _distinct([t for item in items for t in (now.get(item, []) if isinstance(item, Storage) else [item])])
+            for entry, items in following.items()
+        }
+    for _ in following:
+        for entry, items in following.items():
+            for item in items:
+                if isinstance(item, Storage) and item in wanted:
+                    wanted[item] = _distinct([*wanted[item], *(t for t in wanted[entry] if t in ever[item])])
+    return wanted
+
+
+def _distinct(targets: Sequence[Target]) -> list[Target]:
     """Each of them once; views have no hash."""
-    found: list[Origin] = []
-    for origin in origins:
-        if origin not in found:
-            found.append(origin)
+    found: list[Target] = []
+    for target in targets:
+        if target not in found:
+            found.append(target)
     return found
 
 
