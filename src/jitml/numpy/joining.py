@@ -239,6 +239,8 @@ def tile(A: Any, reps: Any) -> TracedArray:
     ndim = max(x.ndim, len(times))
     times = (1,) * (ndim - len(times)) + times
     shape = (1,) * (ndim - x.ndim) + x.shape
+    if isinstance(A, TracedArray) and 0 in x.shape and any(t != 1 for t in times):  # NumPy copies nothing, and copies no array
+        return view(A, ops.reshape, shape=tuple(t * s for t, s in zip(times, shape)))
     # Each axis becomes (times, size): repeating is a broadcast of the first of the two.
     pairs = [n for t, s in zip(times, shape) for n in (t, s)]
     spread = ops.broadcast(reshape_value(x, shape), shape=tuple(pairs), axes=tuple(range(1, 2 * ndim, 2)))
