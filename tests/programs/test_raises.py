@@ -86,6 +86,11 @@ ANSWERED = {
         "",
     ),
     "places are as many as data say": (["np.put(x, np.flatnonzero(x > 0), x[x > 0] + 1)", "return x"], "np.array([0, 3, 5])", ""),
+    "an unsigned remainder is a place": (
+        ["if y[0] > 2:", "    x[(y % 4)[0]] += 1", "    np.add.at(x, y % 4, 0.5)", "return x"],
+        "np.zeros(4, int), np.array([7], np.uint64)",
+        "",
+    ),
     "a condition that chooses by a method": (["return x.compress([True, False, True])"], "np.arange(3)", ""),
 }
 AT = {

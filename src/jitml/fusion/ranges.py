@@ -339,6 +339,8 @@ class Ranges:
                     self.assume(condition, False)
                     b = self.bounds(y)
                 return _least(a[0], b[0]), _greatest(a[1], b[1])
+            case Apply("convert", (Apply("remainder", (x, Const(d))),)) if x.dtype == np.uint64 and 0 < d < 1 << 63:
+                return (constant(0),), (constant(int(d) - 1),)  # x itself may not fit, and so is no sum
             case Load(buffer) if (known := self.values.get(buffer)) is not None:
                 return (constant(known[0]),), (constant(known[1]),)
         return _dtype_limits(_narrow(expr))
