@@ -26,6 +26,7 @@ from jitml.trace.doubts import doubt
 from jitml.trace.growing import Growing, Probe
 from jitml.trace.names import truth
 from jitml.trace.numbers import TracedNumber, combine
+from jitml.trace.open_lists import OpenList
 from jitml.trace.registry import call, implements
 from jitml.trace.sizes import span, value_of_size
 from jitml.trace.stacks import Stack
@@ -36,7 +37,7 @@ _PLAIN = (bool, int, float, complex)
 
 @implements(builtins.len)
 def length(x: Any, /) -> Any:
-    if type(x) in (Stack, Growing, Probe):
+    if type(x) in (Stack, Growing, Probe, OpenList):
         return x.length()
     return x.shape[0] if type(x) is TracedArray and x.ndim else len(x)
 

@@ -20,6 +20,7 @@ import numpy as np
 from jitml.trace.context import Trace, active_trace, is_converted, is_users, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import is_read_unseen, load, observe, place_of
 from jitml.trace.random import TracedGenerator, is_generator
 from jitml.trace.regions import effect, shared_write
@@ -110,7 +111,7 @@ class Accesses:
     def attr(self, obj: Any, name: str) -> Any:
         """`obj.name` was loaded."""
         kind = type(obj)
-        if is_traced(obj) or kind is TracedGenerator:
+        if is_traced(obj) or kind in (TracedGenerator, OpenList):
             return getattr(obj, name)
         if kind is super:
             return self._super_attr(obj, name)

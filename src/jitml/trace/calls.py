@@ -22,6 +22,7 @@ from jitml.trace.effects import effect_of
 from jitml.trace.growing import Growing, Probe
 from jitml.trace.hostcalls import call_library
 from jitml.trace.numbers import TracedNumber, combine
+from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import CONTAINERS, guard_state, place_of
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name
@@ -172,7 +173,7 @@ class Hooks(Accesses, Steering):
             )
         if getattr(function, "__name__", "") in _MUTATORS:
             self._require_own(owner)
-        is_container = type(owner) is Stack or type(owner).__module__ in ("builtins", "collections")
+        is_container = type(owner) in (Stack, OpenList) or type(owner).__module__ in ("builtins", "collections")
         if getattr(function, "__name__", "") in _MUTATORS and is_container:
             self.effect(owner)
         if function is delattr:

@@ -18,6 +18,7 @@ from typing import Any
 from jitml.errors import UnsupportedError
 from jitml.trace.context import Trace, user_source
 from jitml.trace.host import Slot
+from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import Watched, entries, load
 from jitml.trace.results import plain_key, settled
 from jitml.trace.tree import flatten
@@ -90,7 +91,9 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
         if found is not None:
             put, new, numbers = found
             _require_alone(trace, watched)
-            moving |= {f"{watched.name}[{key!r}]" for key in numbers} | {watched.name}
+            moving |= {f"{watched.name}[{key!r}]" for key in numbers}
+            if isinstance(put, _SetSequence) and put.only_grows:
+                moving.add(watched.name)
             changes.append(Change(watched.find(), put))
             values.append([settled(trace, x) for x in new])
     stored: dict[int, dict[str, Any]] = {}
@@ -132,6 +135,9 @@ def _containers(x: Any) -> Iterator[Any]:
 
 def _difference(watched: Watched) -> tuple[Callable[[Any, Sequence[Any]], None], list[Any], list[Any]] | None:
     """How the caller's own becomes like the copy, the values that this takes, and keys of numbers that are replaced."""
+    if type(watched.copy) is OpenList:
+        tail = watched.copy.tail
+        return (_SetSequence(0, (None,) * len(tail)), tail, []) if tail else None
     before, after = watched.before, entries(watched.copy)
     if len(before) == len(after) and all(a is c and b is d for (a, b), (c, d) in zip(before, after)):
         return None
@@ -186,8 +192,12 @@ class _SetSequence:
     length: int
     places: tuple[int | None, ...]
 
+    @property
+    def only_grows(self) -> bool:
+        return self.places[: self.length] == tuple(range(self.length))
+
     def __call__(self, target: Any, values: Sequence[Any]) -> None:
-        if self.places[: self.length] == tuple(range(self.length)):
+        if self.only_grows:
             target.extend(values)
             return
         given, own = iter(values), list(target)

@@ -64,7 +64,10 @@ class Decisions:
         self.widened: set[Site] = set()  # branches after which a number has a type that only one of them gives it
         self.wanted: dict[Site, set[str]] = {}  # names that are read after a construct that may leave them unbound
         self.lost: dict[str, Site] = {}  # names that a construct has left unbound, though they may be bound
-        self.moving: set[str] = set()  # numbers from outside that the function replaces, as the host program names them
+        # As the host program names them: numbers from outside that the function replaces, and lists that it appends to; and of
+        # these lists those of which more must be known.
+        self.moving: set[str] = set()
+        self.closed: set[str] = set()
         self.restart: Restart | None = None
         self.base = 0  # how many of the user's functions run around the one that is traced
         self.recursions = 0  # how often one has been entered too deep

@@ -26,6 +26,7 @@ from jitml.ir.types import is_supported
 from jitml.trace.context import Trace, is_users, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.open_lists import OpenList
 from jitml.trace.random import TracedGenerator, from_outside, is_generator
 from jitml.trace.tracers import is_traced, lift, scalar
 
@@ -73,7 +74,7 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         return lift(value, slot)
     if is_generator(value):
         return from_outside(trace, value, slot)
-    if type(value) in (int, float) or (isinstance(value, np.number) and is_supported(value.dtype)):
+    if is_number(value):
         if trace.decisions is not None and name in trace.decisions.moving:
             return number_stand_in(trace, value, slot, name)
         trace.guarded.add(name)
@@ -91,6 +92,11 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     watch(trace, value, slot)
     trace.objects[slot] = value
     return value
+
+
+def is_number(value: Any) -> bool:
+    """Whether a number may stand for any other of its type."""
+    return type(value) in (int, float) or (isinstance(value, np.number) and is_supported(value.dtype))
 
 
 def number_stand_in(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
@@ -240,6 +246,10 @@ def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         trace.host.require_identity(known.find(), slot, True)
         trace.containers[slot] = known.copy
         return known.copy
+    if type(value) is list and trace.decisions is not None and name not in trace.decisions.closed:
+        if name in trace.decisions.moving:
+            return _open_list(trace, value, slot, name)
+        trace.guarded.add(name)
     items = _require_keys(trace, value, slot, name)
     trace.containers[slot] = value  # a container that holds itself ends here
     seen = [(key, _observe_item(trace, slot, name, key, item)) for key, item in items]
@@ -251,6 +261,19 @@ def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     trace.containers[slot] = result
     trace.places[id(result)] = slot
     trace.kept.append(result)
+    return result
+
+
+def _open_list(trace: Trace, value: list[Any], slot: Slot, name: str) -> OpenList:
+    def item(index: int) -> Any:
+        found, text = value[index], f"{name}[{index}]"
+        place = load(trace, getitem, slot, index, text)
+        return number_stand_in(trace, found, place, text) if is_number(found) else observe(trace, found, place, text)
+
+    result = OpenList(trace, slot, name, value, item)
+    trace.watched[id(result)] = Watched(result, value, lambda: slot, name, ())
+    trace.places[id(result)] = slot
+    trace.containers[slot] = result
     return result
 
 

@@ -305,3 +305,39 @@ def a_global_list_and_a_default_are_one(jit):
         return len(seen)
 
     return f(X), f(X * 2), seen
+
+
+@session()
+def lists_in_attributes_and_closures_grow(jit):
+    log = []
+
+    class Fit:
+        def __init__(self):
+            self.losses, self.w, self.worse = [], X.copy(), []
+
+        @jit
+        def step(self, x):
+            self.losses.append(((self.w - x) ** 2).sum())
+            self.w = self.w * 0.9
+            log.append(len(self.losses))
+            return self.losses[-1]
+
+        @jit
+        def compare(self):
+            if len(self.losses) > 1 and self.losses[-1] > self.losses[-2]:
+                self.worse.append(True)
+            return len(self.worse)
+
+        @jit
+        def mean(self, x):
+            for v in x:
+                self.losses.append(v)
+            self.losses += [x.max()]
+            return np.mean(self.losses), self.losses
+
+    fit, seen = Fit(), []
+    for n in range(8):
+        seen += [fit.step(X * n), fit.compare()]
+    assert len(getattr(Fit.step, "variants", ())) <= 2
+    mean, losses = fit.mean(X)
+    return seen, log, mean, losses is fit.losses, fit.worse
