@@ -33,6 +33,7 @@ _PLAIN = frozenset(("add", "sub", "mul", "div", "neg", "abs", "sqrt", "floor", "
 _PLAIN |= {"eq", "ne", "lt", "le", "gt", "ge", "bit_and", "bit_or", "bit_xor", "bit_not", "maximum", "minimum"}
 # What an inlined polynomial holds beyond its argument.
 _TEMPORARIES = 4
+_LOADED_INDEX = 4  # what it counts as: two vectors of indices for one of elements are fine
 
 
 def registers_needed(body: Sequence[Stmt]) -> int:
@@ -77,10 +78,15 @@ def operations(body: Sequence[Stmt]) -> int:
 
 
 def widest_element(loop: Loop) -> int:
-    """Bytes of the widest element that the lanes compute with; indices do not count, float16 is computed as float32."""
+    """Bytes of the widest element that the lanes compute with; float16 is computed as float32.
+
+    Indices do not count unless they are loaded, a vector of them for the lanes: beside bytes, those would be eight.
+    """
     sizes = {1}
     for stmt in walk(loop.body):
         if isinstance(stmt, Loop) or (isinstance(stmt, Let) and getattr(stmt.value, "dtype", None) == I64):
+            if isinstance(stmt, Let) and any(isinstance(e, Load) for e in walk_expression(stmt.value)):
+                sizes.add(_LOADED_INDEX)
             continue
         roots: list[Expr] = [stmt.condition] if isinstance(stmt, If) else []
         roots += [value for field in ("value", "init") if (value := getattr(stmt, field, None)) is not None]
