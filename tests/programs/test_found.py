@@ -129,6 +129,10 @@ FOUND = {
         ["if x.sum() > 3:", "    v = x[x]", "x[0] = True", "return v"],
         "np.zeros((1 << 24) + 1, bool)",
     ),
+    "a size that was only computed for an attempt is computed again": (
+        ["k = 0", "while k < y[1]:", "    k += 1", "    v = np.power(x, k)", "return v"],
+        "np.arange(7, dtype=np.uint64), np.arange(2, 9)",
+    ),
     "a branch makes an array anew that then lies where a strided argument does": (
         ["if y.any():", "    x[x == 2] = x[x == 2][::-1] * 5", "else:", "    x += 1", "return x"],
         "np.arange(18).reshape(3, 2, 3).T[:, :, ::-1], np.array([0, 1])",

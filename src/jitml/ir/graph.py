@@ -251,6 +251,14 @@ class GraphBuilder:
         for out in node.outputs:
             self._makers[out] = node
 
+    def cut(self, count: int) -> tuple[Node, ...]:
+        """Take back all nodes but the first `count`, and say which those are: what they made is not defined any more."""
+        removed = tuple(self.nodes[count:])
+        del self.nodes[count:]
+        for out in (out for node in removed for out in node.outputs):
+            del self._makers[out]
+        return removed
+
     def _lift(self, op: Op, args: tuple[Any, ...]) -> tuple[Value, ...]:
         like = next((a.aval for a in args if isinstance(a, Value)), None)
         lifted: list[Value] = []

@@ -267,7 +267,9 @@ class Attempt:
         scope = trace = _current.get()
         if trace is None or trace is not self.trace:
             return False
-        del trace.builder.nodes[self.nodes :]
+        for node in trace.builder.cut(self.nodes):
+            if node.op is ops.bind:
+                del trace.root.size_names[trace.root.sizes[node.params["sym"]]]  # whoever asks for the size binds it again
         while scope is not None:
             scope.refusal = None
             scope = scope.parent
