@@ -12,6 +12,10 @@ FOUND = {
     "remainders of which nothing is left": (["return (x[:, None] % x) ^ (x[:, None] % x)"], "np.zeros((3, 2), np.int8)"),
     "a quotient that is chosen for nobody": (["return np.where(x[0] > 0, x[1] / y[1], 0)"], "np.arange(2) * 0, np.arange(2) * 0"),
     "a median over nothing warns each time": (["return np.median(x[None], axis=-1), np.median(x)"], "np.zeros(0)"),
+    "a quotient in an array that a loop overwrites for nobody": (
+        ["y = x * 1", "y[0] /= y[1]", "for i in range(len(y)):", "    y[i] = i", "return 1"],
+        "np.zeros(5)",
+    ),
     "what a branch computes in vain": (["if x.sum() > 3:", "    x + x", "return 1"], "np.full(5, 1e308)"),
     "an element that a branch reads in vain": (["if x.sum() > 3:", "    x[x]", "return 1"], "np.arange(1, 5)"),
     "complex sums that a loop computes in vain": (["for _ in range(3):", "    x + x", "return 1"], "np.full(5, 1e308 + 0j)"),

@@ -218,16 +218,19 @@ class _Sweep:
         if not used and not after.has_effect:
             return
         self.whole(*parts.head)
-        for v, demand in self.entering(parts, sweeps):
+        for v, demand in self.entering(parts, sweeps, used):
             self.ask(v, None if demand is None or demand.is_whole else demand.boxes)
 
-    def entering(self, parts: Parts, sweeps: dict[str, _Sweep]) -> Iterable[tuple[Value, Demand | None]]:
+    def entering(self, parts: Parts, sweeps: dict[str, _Sweep], used: Sequence[int]) -> Iterable[tuple[Value, Demand | None]]:
         """What goes into a region. It is in memory, unless the region is one that is sure to be unwrapped."""
         maker = self.makers.get(parts.head[0]) if parts.head else None
         course = maker.params["value"] if maker is not None and maker.op is ops.full else None
         if course is None or (parts.node.op is ops.loop and course > 1):
-            for v in (*parts.carried, *parts.captured):
-                yield v, None
+            kept = () if parts.node.op is ops.cond else needed(parts, used)
+            yield from ((parts.carried[k], None) for k in kept)
+            for n, v in enumerate(parts.captured, parts.first + len(parts.carried)):
+                if any(sweep.source.inputs[n] in sweep.demands for sweep in sweeps.values()):
+                    yield v, None
             return
         sweep = sweeps["body" if parts.node.op is ops.loop else "then" if course else "orelse"]
         if parts.node.op is ops.loop and course <= 0:
