@@ -99,8 +99,8 @@ def test_loops_can_be_asked_to_keep_segments() -> None:
     np.testing.assert_array_equal(interpret(asked, [x])[0], interpret(graph, [x])[0])
     cut, whole = (linearize(g, [0]) for g in (asked, graph))
     saved = [sum(v.aval.nbytes for v in d.forward.outputs[1:]) for d in (cut, whole)]
-    assert saved == [24 * 4, 24 * 10]
-    (outer,) = [node for node in cut.pull.nodes if node.bodies]
+    assert saved == [24 * 6, 24 * 10]  # one state, and what the last five iterations save
+    _, outer = [node for node in cut.pull.nodes if node.bodies]
     repeated, backwards = [node for node in outer.params["body"].nodes if node.bodies]
     assert repeated.params["repeat"] and not backwards.params.get("repeat")
 
@@ -118,8 +118,12 @@ def test_checkpoint_keeps_the_root_of_the_iterations() -> None:
 
 
 def test_the_length_of_segments() -> None:
-    assert best_length(10_000, 8, 8) == 100
-    assert best_length(10_007, 8, 8) == 100  # a prime
+    large = 1 << 20
+    assert best_length(10_000, large, large) == 100
+    assert best_length(10_007, large, large) == 100  # a prime: the last segment has 7
+    assert best_length(10_000, 1 << 10, 1 << 10) == 589  # in the cache
+    assert best_length(10_000, 1 << 13, 1 << 13) == 127  # still, just
+    assert best_length(7, 8, 8) == 4
 
 
 def updating_rows(x: Array) -> Any:

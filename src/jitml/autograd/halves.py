@@ -46,8 +46,8 @@ class Halves:
 
 
 # Of a region that tangents reach, its inputs replaced by values of the halves, the tangents so far, and the known values that
-# the linear half may read for little (None: all) -> what stands for its results, and the linear node. Records the known half.
-Halve = Callable[[Node, Collection[Value], Collection[Value] | None], tuple[Sequence[Value], Node]]
+# the linear half may read for little (None: all) -> what stands for its results, and the linear nodes. Records the known half.
+Halve = Callable[[Node, Collection[Value], Collection[Value] | None], tuple[Sequence[Value], Sequence[Node]]]
 
 halving: RuleTable[Halve] = RuleTable("halving", "autograd/rules")
 
@@ -74,9 +74,9 @@ def halve(graph: Graph, moving: Collection[Value], cheap: Collection[Value] | No
                     readable.update(outs)
             elif node.bodies:
                 with known.at(node.source):
-                    outs, linear_node = halving[node.op](here, tangents, readable)
-                linear.append(linear_node)
-                tangents.update(linear_node.outputs)
+                    outs, linear_nodes = halving[node.op](here, tangents, readable)
+                linear += linear_nodes
+                tangents.update(v for linear_node in linear_nodes for v in linear_node.outputs)
             else:
                 outs = tuple(Value(v.aval) for v in node.outputs)
                 linear.append(replace(here, outputs=outs))

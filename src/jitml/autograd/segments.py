@@ -1,8 +1,8 @@
 """How does a long loop get by with less memory?  As a loop over segments: only the state at the start of each is saved, and the
-backward run repeats a segment forward before it goes back through it.
+backward run repeats a segment forward before it goes back through it. The last segment is not repeated: it saves at once.
 
-With segments of a good length the memory grows with the square root of the number of iterations, and the work by one more
-forward run (Griewank 1992 has the principle).
+With segments of a good length the memory grows with the square root of the number of iterations, and the work by less than one
+more forward run (Griewank 1992 has the principle). Longer ones repeat less; where what they save stays in a cache, they may be.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from jitml.ir.passes.bodies import Parts
 from jitml.ir.rewrite import Producers, sweep
 from jitml.ir.types import I64, Aval
 
-_NEARBY = 1.25  # a length that divides the number of iterations is worth so much more memory
+CACHE = 1 << 20  # bytes; about what a core has to itself
+LONGER = 6  # times the length that needs the least memory
 
 
 def segment_loops(graph: Graph) -> Graph:
@@ -34,34 +35,44 @@ def segment_loops(graph: Graph) -> Graph:
 
 
 def best_length(trips: int, state: int, saved: int) -> int:
-    """The length of segments that needs the least memory: a state for each segment, what is saved for each step of one.
+    """The length of segments, of bytes for the state at the start of each and bytes saved for each step of the one at work.
 
-    >>> best_length(10_000, 8, 8), best_length(10_000, 800, 8), best_length(7, 8, 8)
-    (100, 1000, 3)
+    The one that needs the least memory, or a longer one that stays in the cache; at most half of the loop.
+
+    >>> best_length(1_000_000, 8_000, 8_000), best_length(1_000_000, 800_000, 8_000)
+    (1000, 10000)
+    >>> best_length(10_000, 8, 8), best_length(100, 8, 8)
+    (589, 50)
     """
-    best = min(trips, max(1, round(sqrt(trips * max(state, 1) / max(saved, 1)))))
-    divisors = [n for n in range(ceil(best / _NEARBY), int(best * _NEARBY) + 1) if trips % n == 0]
-    return min(divisors, key=lambda n: abs(n - best), default=best)
+    least = sqrt(trips * max(state, 1) / max(saved, 1))
+    length = max(least, min(LONGER * least, CACHE / max(saved, 1)))
+    segments = max(2, ceil(trips / max(1, length)))
+    return ceil(trips / segments)
 
 
-def segmented(node: Node, trips: int, length: int) -> Node:
-    """The loop of `trips` iterations as a loop over loops of `length`; a node that has not been recorded yet."""
+def segmented(node: Node, trips: int, length: int) -> tuple[Node, Node]:
+    """The loop of `trips` iterations as a loop over loops of `length`, and a loop of the last `length` or fewer.
+
+    Neither has been recorded yet; the second carries on from the operands of the first, for which its results are to be put.
+    """
     parts = Parts.of(node)
-    segments = ceil(trips / length)
+    body, n = _shifted(parts.body), len(parts.carried)
+    segments = ceil(trips / length) - 1
     b = GraphBuilder()
     segment = b.add_input(Aval((), I64))
     carried, captured = ([b.add_input(v.aval) for v in values] for values in (parts.carried, parts.captured))
     with recording(b):
         ops.bind(segment, sym=Sym("segment", 0, segments - 1))
-        start = ops.mul(segment, length)
-        steps = ops.full(value=length, shape=(), dtype=I64)
-        if trips % length:
-            steps = ops.minimum(steps, ops.sub(ops.full(value=trips, shape=(), dtype=I64), start))
-        inner = _shifted(parts.body)
-        ends = ops.loop(steps, *carried, *captured, start, body=inner, carried=len(carried), repeat=True)
-    params = {"body": b.build(ends), "carried": len(carried)}
-    count: Value = ops.full(value=segments, shape=(), dtype=I64)
-    return replace(node, inputs=(count, *node.inputs[1:]), params=params)
+        ends = ops.loop(_number(length), *carried, *captured, ops.mul(segment, length), body=body, carried=n, repeat=True)
+    first, last = ({"body": graph, "carried": n} for graph in (b.build(ends), body))
+    count, rest, start = map(_number, (segments, trips - segments * length, segments * length))
+    operands = node.inputs[1:]
+    return replace(node, inputs=(count, *operands), params=first), replace(node, inputs=(rest, *operands, start), params=last)
+
+
+def _number(n: int) -> Value:
+    value: Value = ops.full(value=n, shape=(), dtype=I64)
+    return value
 
 
 def _shifted(body: Graph) -> Graph:

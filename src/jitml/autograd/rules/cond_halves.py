@@ -13,7 +13,7 @@ from jitml.ir.op import recording
 from jitml.ir.passes.bodies import Parts
 from jitml.ir.types import I64, Aval
 
-Parted = tuple[Sequence[Value], Node]
+Parted = tuple[Sequence[Value], Sequence[Node]]
 
 
 @halving.rule(ops.cond)
@@ -37,7 +37,7 @@ def halve_cond(node: Node, tangents: Collection[Value], cheap: Collection[Value]
     operands = (*parts.head, *results[n:], *where(captured, used, True), *where(parts.captured, holds, True))
     outs = tuple(Value(v.aval) for v, m in zip(node.outputs, moves) if m)
     of_known, of_linear = iter(results[:n]), iter(outs)
-    return [next(of_linear) if m else next(of_known) for m in moves], Node(ops.cond, operands, bodies, outs, node.source)
+    return [next(of_linear) if m else next(of_known) for m in moves], [Node(ops.cond, operands, bodies, outs, node.source)]
 
 
 class _Branch:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from jitml.autograd.budget import saved_bytes
@@ -27,7 +27,7 @@ from jitml.ir.types import I64, Aval
 REPEAT_BYTES = 64 << 20
 FEW = 4096  # iterations, for which there is room whatever they save
 
-Parted = tuple[Sequence[Value], Node]
+Parted = tuple[Sequence[Value], Sequence[Node]]
 
 
 @halving.rule(ops.loop)
@@ -41,7 +41,12 @@ def halve_loop(node: Node, tangents: Collection[Value], cheap: Collection[Value]
     most = longest if node.params.get("repeat") or is_number(trip) else _affordable(kept)
     wants_segments = longest > _affordable(kept) or node.params.get("segments")
     if wants_segments and (length := body.segment(longest, kept)) is not None:
-        return halve_loop(segmented(node, longest, length), tangents, cheap)
+        first, last = segmented(node, longest, length)
+        ends, linear_first = halve_loop(first, tangents, cheap)
+        last = replace(last, inputs=(last.inputs[0], *ends, *last.inputs[1 + len(ends) :]))
+        moved = {v for linear in linear_first for v in linear.outputs}
+        results, linear_last = halve_loop(last, {*tangents, *moved}, cheap)
+        return results, [*linear_first, *linear_last]
     if longest > most:
         trip, longest = _checked(trip, ops.le(trip, most), trip, most), most
     stacks = body.saving(kept, longest, body.index)
@@ -51,7 +56,7 @@ def halve_loop(node: Node, tangents: Collection[Value], cheap: Collection[Value]
     repeat = {"repeat": True} if node.params.get("repeat") else {}
     results = ops.loop(trip, *operands, body=forward, carried=len(forward.outputs), **repeat)
     linear = body.linear_loop(trip, longest, kept, results[len(carried) :])
-    return body.results(results, linear.outputs), linear
+    return body.results(results, linear.outputs), [linear]
 
 
 @halving.rule(ops.while_)
@@ -83,7 +88,7 @@ def halve_while(node: Node, tangents: Collection[Value], cheap: Collection[Value
     count = results[n - 1] if from_zero is None else results[sum(not moves for moves in body.moves[:from_zero])]
     ops.bind(count, sym=Sym("count", 0, longest))
     linear = body.linear_loop(count, longest, kept, results[n:])
-    return body.results(results, linear.outputs), linear
+    return body.results(results, linear.outputs), [linear]
 
 
 def _affordable(kept: Kept) -> int:
