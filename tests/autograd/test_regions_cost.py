@@ -121,7 +121,7 @@ def test_the_length_of_segments() -> None:
     large = 1 << 20
     assert best_length(10_000, large, large) == 100
     assert best_length(10_007, large, large) == 100  # a prime: the last segment has 7
-    assert best_length(10_000, 1 << 10, 1 << 10) == 589  # in the cache
+    assert best_length(10_000, 1 << 10, 1 << 10) == 834  # in the cache
     assert best_length(10_000, 1 << 13, 1 << 13) == 127  # still, just
     assert best_length(7, 8, 8) == 4
 

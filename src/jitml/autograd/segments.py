@@ -2,7 +2,7 @@
 backward run repeats a segment forward before it goes back through it. The last segment is not repeated: it saves at once.
 
 With segments of a good length the memory grows with the square root of the number of iterations, and the work by less than one
-more forward run (Griewank 1992 has the principle). Longer ones repeat less; where what they save stays in a cache, they may be.
+more forward run (Griewank 1992 has the principle). Longer ones repeat less; they are used while what they save fits a cache.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jitml.ir.rewrite import Producers, sweep
 from jitml.ir.types import I64, Aval
 
 CACHE = 1 << 20  # bytes; about what a core has to itself
-LONGER = 6  # times the length that needs the least memory
+LONGER = 9  # times the root of the number of iterations
 
 
 def segment_loops(graph: Graph) -> Graph:
@@ -42,10 +42,10 @@ def best_length(trips: int, state: int, saved: int) -> int:
     >>> best_length(1_000_000, 8_000, 8_000), best_length(1_000_000, 800_000, 8_000)
     (1000, 10000)
     >>> best_length(10_000, 8, 8), best_length(100, 8, 8)
-    (589, 50)
+    (834, 50)
     """
     least = sqrt(trips * max(state, 1) / max(saved, 1))
-    length = max(least, min(LONGER * least, CACHE / max(saved, 1)))
+    length = max(least, min(LONGER * sqrt(trips), CACHE / max(saved, 1)))
     segments = max(2, ceil(trips / max(1, length)))
     return ceil(trips / segments)
 
