@@ -212,3 +212,13 @@ def test_what_is_known_while_tracing_is_said_at_every_call(f: Callable[[Array], 
     for state in ({"all": "ignore"}, {}, {"all": "raise"}, {}):
         for x in (ORDINARY, -ORDINARY):
             assert outcome(jitted, x.copy(), state)[1:] == outcome(f, x.copy(), state)[1:]
+
+
+@pytest.mark.parametrize("n", [False, 2])
+def test_a_python_number_beside_an_unsigned_scalar_may_overflow(n: int) -> None:
+    def difference(x: Any, n: int) -> Any:
+        return n - x.sum()
+
+    x = np.arange(5, dtype=np.uint32)
+    with pytest.warns(RuntimeWarning, match="overflow encountered in scalar subtract"):
+        assert jitml.jit(difference)(x, n) == difference(x, n)

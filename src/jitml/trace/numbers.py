@@ -271,6 +271,12 @@ _IN_GRAPH: dict[Callable[..., Any], np.ufunc] = {
     complex.conjugate: np.conjugate,
 }  # fmt: skip
 
+_BESIDE_SCALARS = {  # operators of NumPy's scalars, which say more than the functions do: that an integer overflows
+    operator.add: vars(np.generic)["__add__"],
+    operator.sub: vars(np.generic)["__sub__"],
+    operator.mul: vars(np.generic)["__mul__"],
+}
+
 
 def combine(function: Callable[..., Any], *operands: Any) -> Any:
     """An operator or `math` function with at least one TracedNumber: on the host if it can, else in the graph."""
@@ -280,7 +286,7 @@ def combine(function: Callable[..., Any], *operands: Any) -> Any:
         return _of_unknown(function, *operands)
     if not all(type(o) in _DTYPES or hasattr(type(o), "__array_ufunc__") for o in operands):
         return NotImplemented  # None, a string; or a list repeated n times, for which Python asks __index__
-    return call(_IN_GRAPH[function], *operands)
+    return call(_BESIDE_SCALARS.get(function) or _IN_GRAPH[function], *operands)
 
 
 def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:

@@ -94,7 +94,7 @@ METHODS = (
     "np.fill_diagonal({}, 1)",
     "{0}[...] = {0}.copy()[::-1]",
     "np.clip({0}, 0, 3, out={0})",
-    "np.negative({0}, out={0})",
+    "np.absolute({0}, out={0})",
 )
 DRAWS = (
     "rng.random(3)",
