@@ -113,15 +113,17 @@ class For(Loop):
 
     def _close(self, values: Values, stop: Any) -> None:
         trip = self.trip
-        carried, storages, outcomes = self._carried(values, limits(trip)[0])
         stops = stop is not False
+        least = limits(trip)[0]
         if stops:
             ends_at = truth(stop)
+            # It may have ended in the iteration that ran apart.
+            least = min(least, 1) if self.stopped is False else 0
+        carried, storages, outcomes = self._carried(values, least)
         places = {n: _leaf_position(self.element, end) for n, end in self.ends.items()}
         targets = [Name(n, UNDEF) for n, place in places.items() if place is None]
-        made = [name.outcome(self.ends[name.name], self.body, self.site, limits(trip)[0], self.memory) for name in targets]
+        made = [name.outcome(self.ends[name.name], self.body, self.site, least, self.memory) for name in targets]
         carried[len(carried) - len(storages) : len(carried) - len(storages)] = [c for outcome in made for c in outcome.carried]
-        least = limits(trip)[0] if not stops else min(limits(trip)[0], 1) if self.stopped is False else 0
         self.remains = Remains(self.memory, least)
         carried += self.remains.carried
         if stops:
@@ -141,7 +143,7 @@ class For(Loop):
             begin = (number(0), first, *before)
             done, stopped, *results = ops.while_(*begin, *captured, count, test=test, body=graph, carried=len(begin))
             self.stopped = TracedNumber.of_value(active_trace(), stopped)
-            last: Any = of_size(named(ops.sub(done, number(1)), 0, limits(trip)[1] - 1))
+            last: Any = of_size(named(ops.sub(done, number(1)), least - 1, limits(trip)[1] - 1))
         else:
             results = list(ops.loop(value_of_size(trip), *before, *captured, body=graph, carried=len(before)))
             last = of_size(trip - 1)
