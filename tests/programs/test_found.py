@@ -174,6 +174,34 @@ RESIZED = {
     ),
 }
 
+# As above, for the interpreter of a layer.
+INTERPRETED: dict[str, tuple[str, list[str], str, str]] = {
+    "an array is carried with its size": (
+        "program",
+        ["for i, row in enumerate(x):", "    v = np.full(i, 2.5)", "return v"],
+        "np.zeros((2, 4))",
+        "np.zeros((2, 4))",
+    ),
+    "as many elements are copied as there are": (
+        "program",
+        ["for i in range(3):", "    v = y[~(y != 2)]", "return v, i"],
+        "np.zeros(1), np.arange(6)",
+        "np.zeros(1), np.arange(2)",
+    ),
+    "NumPy raises for an index out of bounds, after what it has written": (
+        "graph",
+        ["x += x", "return y[x]"],
+        "np.arange(3), np.arange(6)",
+        "np.arange(4), np.arange(6)",
+    ),
+    "a generator draws once": (
+        "graph",
+        ["v = y.random(3)", "x += 1", "return v[:2] * x[1::2]"],
+        "np.arange(4), np.random.default_rng(0)",
+        "np.arange(7), np.random.default_rng(0)",
+    ),
+}
+
 
 @pytest.mark.parametrize("name", FOUND)
 def test_agrees(name: str) -> None:
@@ -186,8 +214,14 @@ def test_agrees_on_other_sizes(name: str) -> None:
     check(*RESIZED[name])
 
 
-def check(lines: list[str], arguments: str, last: str) -> None:
-    verdict = judge(program(lines, arguments, last), exact=True)
+@pytest.mark.parametrize("name", INTERPRETED)
+def test_interpreters_agree(name: str) -> None:
+    layer, *case = INTERPRETED[name]
+    check(*case, layer=layer)
+
+
+def check(lines: list[str], arguments: str, last: str, layer: str = "machine") -> None:
+    verdict = judge(program(lines, arguments, last), exact=True, layer=layer)
     assert verdict.kind == "equal", verdict.detail
 
 

@@ -207,7 +207,10 @@ def _reach(buffer: Buffer) -> int:
 
 
 def _copy(call: Call, memory: _Memory) -> None:
-    memory.live(call.writes[0])[...] = memory.operand(call)
+    """Of an array that is resized, what both of them have."""
+    source, target = memory.operand(call), memory.live(call.writes[0])
+    both = tuple(slice(min(sizes)) for sizes in zip(source.shape, target.shape, strict=True))
+    target[both] = source[both]
 
 
 def _sort(call: Call, memory: _Memory) -> None:

@@ -19,10 +19,14 @@ from jitml.api import Jit, Options
 from jitml.codegen.interpreter import run
 from jitml.errors import FailedCheck, UncompiledWarning
 from jitml.fusion.fuse import fuse
+from jitml.ir.generators import generators_in
 from jitml.ir.graph import Graph
+from jitml.ir.ops import indexed
+from jitml.ir.ops.host import generator_at
 from jitml.ir.passes import run_passes
 from jitml.ir.types import F64
 from jitml.memory.plan import plan
+from jitml.runtime.drawing import state_keeper
 from jitml.trace.entry import interpreted
 from jitml.trace.trace import Traced
 from programs.comparing import ROUNDING, Close, difference, within
@@ -71,11 +75,15 @@ class Layered(Jit):
 
     def _compile(self, traced: Traced) -> Callable[..., Any]:
         execute = self._executor(traced)
+        generators = generators_in(traced.graph)
 
         def checked(*inputs: Any) -> Any:
+            restore = [state_keeper(generator_at(inputs[n])) for n in generators]
             try:
                 return execute(*inputs)
             except Exception as error:
+                for function in restore:
+                    function()
                 if isinstance(error, FailedCheck) or not _is_check(error):
                     raise
                 raise FailedCheck(str(error)) from error
@@ -90,8 +98,9 @@ class Layered(Jit):
 
 
 def _is_check(error: BaseException) -> bool:
-    """Whether an interpreter raised it where the program has a check."""
-    return next(reversed(list(walk_tb(error.__traceback__))))[0].f_code.co_name in ("_evaluate_check", "_require")
+    """Whether an interpreter raised it where the program has a check, or will have one: access by index arrays."""
+    code = next(reversed(list(walk_tb(error.__traceback__))))[0].f_code
+    return code.co_name in ("_evaluate_check", "_require") or code.co_filename == indexed.__file__
 
 
 def module(text: str) -> dict[str, Any]:
