@@ -190,7 +190,7 @@ class Results:
 
 def _require_view(leaf: TracedArray) -> None:
     if any(step.op is ops.gather and step.starts for step in leaf.steps):
-        unsupported("a view with a step that only the running program knows is returned", "Return a copy of it.")
+        unsupported("a view is returned whose elements overlap, or with a step that only the run knows", "Return a copy of it.")
 
 
 def _in_memory_order(value: Value, strides: Sequence[Any]) -> tuple[Value, tuple[Step, ...]]:
