@@ -113,3 +113,8 @@ def test_what_answers_the_call_is_explained() -> None:
     text = jitml.explain(repeated, x, 9)
     assert "n is 9" not in text and "n is of type int" in text
     assert "n is 3" in jitml.explain(repeated, x, 3)
+
+
+def test_lowered_shows_itself_in_a_line() -> None:
+    lowered = jitml.jit(lambda x: x + 1).lower(np.ones(3))
+    assert re.fullmatch(r"<Lowered: 1 nodes, 1 steps; print its .*>", repr(lowered))

@@ -45,6 +45,10 @@ class Lowered:
     threads: int | None = None
     fastmath: frozenset[str] = field(default=frozenset())
 
+    def __repr__(self) -> str:
+        nodes, steps = len(self.graph.nodes), len(self.program.kernels.steps)
+        return f"<Lowered: {nodes} nodes, {steps} steps; print its .traced .graph .kernels .memory .llvm .asm>"
+
     @property
     def kernels(self) -> str:
         """Fusion groups as loop nests, and library calls, in order."""
