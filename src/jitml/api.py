@@ -29,7 +29,7 @@ from jitml.trace.context import current_trace
 from jitml.trace.convert import convert
 from jitml.trace.entry import MISS, bind
 from jitml.trace.opening import Opened, Place, changed_sizes, choices, is_excessive, seen
-from jitml.trace.paths import Path, other_path
+from jitml.trace.paths import Path, other_paths
 from jitml.trace.trace import Traced, trace
 from jitml.trace.tree import flatten, is_nested
 from jitml.trace.watching import is_debugging
@@ -121,24 +121,26 @@ class Jit:
             failed: variants that answer arguments like these, but not where the call takes the branches that this one takes.
         """
         earlier = [variant.traced for variant in others]
-        path = other_path([(variant.traced.path, failure) for variant, failure in failed]) if failed else Path()
+        paths = other_paths([(variant.traced.path, failure) for variant, failure in failed]) if failed else [Path()]
         closed = self._closed.setdefault(key, set())
-        for opened in choices(earlier, seen(leaves), closed, self.options.dynamic):
-            try:
-                traced = self._trace_for(args, kwargs, opened, path)
-                if opened and is_excessive(traced.graph):
+        for path in paths:
+            for opened in choices(earlier, seen(leaves), closed, self.options.dynamic):
+                try:
+                    traced = self._trace_for(args, kwargs, opened, path)
+                    if opened and is_excessive(traced.graph):
+                        continue
+                    executable = self._compile(traced)
+                except (JitmlError, _Untraced) as error:
+                    is_last = path is paths[-1]
+                    if (is_last and not opened) or (CONFIG.check and _is_fault(error)):
+                        raise
+                    closed.update(opened if is_last else ())
                     continue
-                executable = self._compile(traced)
-            except (JitmlError, _Untraced) as error:
-                if not opened or (CONFIG.check and _is_fault(error)):
-                    raise
-                closed.update(opened)
-                continue
-            break
-        reason = f"another path: {path.assumptions[-1]}" if failed else self._reason(leaves, earlier, traced)
-        checks = tuple(check.text for check in traced.host.checks())
-        assumes = tuple(map(str, traced.path.assumptions))
-        return Variant(bind(traced, executable), reason, traced, executable, checks, assumes)
+                reason = f"another path: {path.assumptions[-1]}" if failed else self._reason(leaves, earlier, traced)
+                checks = tuple(check.text for check in traced.host.checks())
+                assumes = tuple(map(str, traced.path.assumptions))
+                return Variant(bind(traced, executable), reason, traced, executable, checks, assumes)
+        raise AssertionError("the last choice is compiled or raises")
 
     def _trace_for(self, args: tuple[Any, ...], kwargs: dict[str, Any], opened: Opened, path: Path) -> Traced:
         try:

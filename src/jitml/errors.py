@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import extract_tb
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +94,27 @@ class WrongPath(FailedCheck):
     """
 
     @property
-    def fact(self) -> tuple[int, int]:
+    def fact(self) -> tuple[int, Any]:
         """The number of the assumption, and the outcome in this call."""
         _, number, _, outcome, *_ = self.message.split()
         return int(number), int(outcome)
+
+
+class OtherResult(WrongPath):
+    """A host call has returned something else than the program assumes.
+
+    Args:
+        fact: the number of the assumption, and what would have held of this call and of those before.
+        exactly: what holds of this call.
+    """
+
+    def __init__(self, message: str, fact: tuple[int, Any], exactly: Any) -> None:
+        super().__init__(message)
+        self._fact, self.exactly = fact, exactly
+
+    @property
+    def fact(self) -> tuple[int, Any]:
+        return self._fact
 
 
 class UncompiledWarning(UserWarning):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.ndimage
+import scipy.signal
 import scipy.special
 
 import jitml
@@ -100,14 +101,61 @@ def test_a_first_call_that_raises() -> None:
         run_traced(np.linalg.inv, np.zeros((2, 2)))
 
 
-def test_another_shape_is_a_surprise(target: str) -> None:
+def test_a_result_of_another_shape_is_left_open(target: str) -> None:
     if target == "interpreted":
         return
     f = jitml.jit(lambda n: np.polydiv(n, np.array([1.0, 1.0, 0.0]))[1] * 2)  # drops leading zeros of the remainder
     for values in ([1.0, 2.0, 3.0], [1.0, 1.0, 3.0], [5.0, 6.0, 7.0], [1.0, 1.0, 5.0]):
         compare(f(np.array(values)), np.polydiv(values, [1.0, 1.0, 0.0])[1] * 2)
-    (variant,) = f.variants
-    assert variant.replays == {"np.polydiv returned float64[1], float64[1] where f64[1], f64[2] was foreseen": 2}
+    opened, first = f.variants
+    assert not opened.replays and not first.replays
+    (claim,) = opened.assumes
+    assert claim.endswith("has the result float64[1], float64[at most 8] of a host call")
+
+
+def peaks_twice(x: Array) -> Any:
+    (places, _), others = scipy.signal.find_peaks(x), scipy.signal.argrelmax(x)[0]
+    return scipy.special.j0(places) + others, x[places].sum()
+
+
+def peaks_of_rows(x: Array) -> Any:
+    total = 0.0
+    for row in x:
+        places = scipy.signal.find_peaks(row)[0]
+        total += row[places].sum() + len(places)
+    return total
+
+
+def peaks_or_not(x: Array) -> Any:
+    places = scipy.signal.find_peaks(x)[0]
+    return scipy.special.j0(places[:3] * 1.0) if places.size > 2 else None
+
+
+def complex_places(x: Array) -> Any:
+    return np.roots(np.trunc(x[:4])) * 2
+
+
+@pytest.mark.parametrize(
+    "f, shape", [(peaks_twice, (50,)), (peaks_of_rows, (4, 20)), (peaks_or_not, (12,)), (complex_places, (5,))]
+)
+def test_sizes_that_change_from_call_to_call(f: Any, shape: tuple[int, ...], target: str) -> None:
+    if target == "interpreted":
+        return
+    jitted = jitml.jit(f)
+    for seed in range(12):
+        x = np.random.default_rng(seed).normal(size=shape) * 2
+        compare(jitted(x.copy()), f(x.copy()), ulps=8)
+    assert not any(variant.replays for variant in jitted.variants)
+    assert len(jitted.variants) <= 5
+
+
+def test_a_result_of_another_kind_has_a_program_of_its_own(target: str) -> None:
+    if target == "interpreted":
+        return
+    jitted = jitml.jit(lambda x: np.poly(x) + 1)  # complex only where roots are no conjugate pairs
+    for x in (np.array([1j, -1j]), np.array([1j, 2.0]), np.array([2j, -2j]), np.array([1.0, 2j])):
+        compare(jitted(x), np.poly(x) + 1)
+    assert len(jitted.variants) == 2 and not any(variant.replays for variant in jitted.variants)
 
 
 def test_they_can_be_forbidden() -> None:

@@ -28,7 +28,7 @@ from jitml.trace.accesses import is_library
 from jitml.trace.arguments import Callee
 from jitml.trace.context import active_trace, current_trace
 from jitml.trace.entry import MISS, Execute, bind
-from jitml.trace.paths import Path, other_path
+from jitml.trace.paths import Path, other_paths
 from jitml.trace.trace import Traced, trace
 from jitml.trace.tree import flatten
 from jitml.trace.watching import is_debugging, watching
@@ -129,7 +129,7 @@ def _traced_for(
     """A new variant, of the path that this call takes, and its result."""
     while True:
         program = make()
-        traced = trace(program, args, kwargs, path=other_path(failed) if failed else Path())
+        traced = trace(program, args, kwargs, path=other_paths(failed)[-1] if failed else Path())
         variant = _Variant(bind(traced, executed(traced)), program, traced.path)
         try:
             result = variant.enter(leaves)

@@ -1,34 +1,39 @@
 """What becomes of a NumPy or SciPy function that is not compiled?  A host call: Python runs it at that point of the program.
 
 What it will return is learned from its result of today (`examples.py`): number, dtype, shape and kind of the results. Should
-they differ in a later call, that call is left to the plain function.
+they differ in a later call, another program is compiled, which leaves the sizes open that have changed (`returned.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import optree
 
-from jitml.errors import FailedCheck, TraceError, UnsupportedError
+from jitml.errors import TraceError, UnsupportedError
 from jitml.ir import ops
+from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.ops.host import HostFunction
-from jitml.ir.types import Aval, is_supported
+from jitml.ir.types import is_supported
+from jitml.trace import paths
 from jitml.trace.context import Attempt, active_trace, outside_trace, refuse, unsupported
 from jitml.trace.examples import address_of, examples_of, remember
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.ragged import window
 from jitml.trace.registry import full_name, otherwise
+from jitml.trace.returned import Kind, Returned, checked, returned
+from jitml.trace.sizes import named, value_of_size
 from jitml.trace.strides import c_strides
 from jitml.trace.tracers import TracedArray, TracedScalar, assign_cast, fresh, is_traced, lift, read, scalar
 from jitml.trace.tree import flatten, unflatten
 
 Array = np.ndarray[Any, Any]
-Kind = type  # how a value is shown to Python: np.ndarray, np.generic, or int, float, bool
 
 # Called for what they do to their arguments, or to files.
 _EFFECTS = {
@@ -42,21 +47,22 @@ _WHY_NOT = "Move this call out of the jitted function, or write it with function
 
 @dataclass(frozen=True)
 class _Form:
-    """The structure of arguments or of a result: its leaves are arrays and numbers of these kinds, or fixed values."""
+    """The structure of arguments, whose leaves are arrays and numbers of these kinds, or fixed values."""
 
     spec: optree.PyTreeSpec
     kinds: tuple[Kind | None, ...]  # None for a fixed one
     fixed: tuple[Any, ...]
-    shapes: tuple[tuple[int, ...], ...]  # of those that are not fixed
-
-    def join(self, arrays: Sequence[Any], show: Callable[[Kind, Any], Any]) -> Any:
-        given = iter(arrays)
-        leaves = [x if kind is None else show(kind, next(given)) for kind, x in zip(self.kinds, self.fixed)]
-        return unflatten(self.spec, leaves)
+    shapes: tuple[tuple[Size, ...], ...]  # of those that are not fixed
 
     def plain(self, arrays: Sequence[Array]) -> Any:
-        """What the arrays stand for, as Python shall see it; a program may not have moved them for a reshape."""
-        return self.join([x.reshape(shape) for x, shape in zip(arrays, self.shapes)], _plain)
+        """What the arrays stand for, as Python shall see it; a program may not have moved them for a reshape.
+
+        Behind them come the sizes that only the running program knows, in their order.
+        """
+        sizes = iter(arrays[len(self.shapes) :])
+        given = iter([_true_part(x, shape, sizes) for x, shape in zip(arrays, self.shapes)])
+        leaves = [x if kind is None else _plain(kind, next(given)) for kind, x in zip(self.kinds, self.fixed)]
+        return unflatten(self.spec, leaves)
 
 
 def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -78,10 +84,25 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
 def record(op: Op, name: str, function: Callable[..., Any], args: Any, kwargs: dict[str, Any], *, draws: bool = False) -> Any:
     """Record that the program calls a function, and give the traced result."""
     form, operands = take_apart(name, args, kwargs)
-    host_function, result, examples = _try_out(name, function, form, operands, draws)
-    values = op(*operands, function=replace(host_function, makes=op is ops.draw and not draws))
-    remember(values, examples)
-    return result.join(list(zip(values, examples)), lambda kind, pair: _show(kind, *pair))
+    seen, examples = _try_out(name, function, form, operands, draws)
+    claim, foreseen = paths.result(seen)
+    run = checked(name, partial(_call, function, form), foreseen, claim)
+    values = op(*operands, function=HostFunction(name, run, foreseen.avals, draws, makes=op is ops.draw and not draws))
+    if foreseen.admits(seen):
+        remember(values, foreseen.hand_over(examples))
+    else:  # what is seen is that of a loop's first iteration, and a later one is as foreseen
+        examples = [np.ones(aval.shape, aval.dtype) for aval in foreseen.avals[: len(foreseen.kinds)]]
+        remember(values, [*examples, *(np.asarray(-foreseen.shapes[k][axis]) for k, axis in foreseen.open_axes)])
+    return unflatten(foreseen.spec, list(map(_show, foreseen.kinds, _cut_out(values, foreseen), examples)))
+
+
+def _cut_out(values: Sequence[Value], foreseen: Returned) -> list[Value]:
+    """The results, in their true shapes, among what a call hands over."""
+    arrays, sizes = list(values[: len(foreseen.kinds)]), values[len(foreseen.kinds) :]
+    shapes: list[list[Any]] = [list(array.shape) for array in arrays]
+    for (k, axis), size in zip(foreseen.open_axes, sizes):
+        shapes[k][axis] = named(size, 0, shapes[k][axis])
+    return [x if x.shape == tuple(shape) else window(x, tuple(shape)) for x, shape in zip(arrays, shapes)]
 
 
 def call_library(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -118,9 +139,8 @@ def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
         kinds.append(kind)
         if kind is not None:
             operands.append(read(leaf))
-    if any(not value.aval.is_static for value in operands):
-        unsupported(f"{name} of an array whose size only the running program knows is not supported")
-    shapes = tuple(value.aval.bounds for value in operands)
+    shapes = tuple(value.shape for value in operands)
+    operands += [value_of_size(n) for shape in shapes for n in shape if isinstance(n, Dim)]
     return _Form(spec, tuple(kinds), tuple(None if kind else leaf for kind, leaf in zip(kinds, leaves)), shapes), operands
 
 
@@ -131,6 +151,14 @@ def _kind(leaf: Any) -> Kind | None:
     if type(leaf) is TracedScalar:
         return np.generic
     return np.ndarray if type(leaf) is TracedArray or type(leaf) is np.ndarray else None
+
+
+def _true_part(x: Array, shape: tuple[Size, ...], sizes: Iterator[Array]) -> Array:
+    """An array in its true shape, which a program may have handed over in memory for a larger one."""
+    true = tuple(int(next(sizes)) if isinstance(n, Dim) else n for n in shape)
+    if any(isinstance(n, Dim) for n in shape) and x.shape != true:
+        return np.ascontiguousarray(x[tuple(map(slice, true))])
+    return x.reshape(true)
 
 
 def _plain(kind: Kind, x: Array) -> Any:
@@ -150,8 +178,8 @@ def _show(kind: Kind, value: Value, example: Array) -> Any:
 
 def _try_out(
     name: str, function: Callable[..., Any], form: _Form, operands: Sequence[Value], draws: bool
-) -> tuple[HostFunction, _Form, list[Array]]:
-    """Call the function on what the operands are in this call: what to record, the form of its result, and the result."""
+) -> tuple[Returned, list[Array]]:
+    """Call the function on what the operands are in this call."""
     given = [address_of(operands[0]), *examples_of(operands[1:])] if draws else examples_of(operands)
     before = [np.array(x) for x in given]
     try:
@@ -161,39 +189,17 @@ def _try_out(
         unsupported(f"{name} calls a function that is made in the jitted one", "Define that one outside.")
     if any(x.tobytes() != y.tobytes() for x, y in zip(before, given)):
         unsupported(f"{name} writes into its argument, which is not supported in jitted code", _WHY_NOT)
-    leaves, spec = flatten(result)
+    leaves, _ = flatten(result)
     for leaf in leaves:
         _check_result(name, leaf, given)
     if not leaves:
         unsupported(f"{name} returns no array", _WHY_NOT)
-    kinds = tuple(_result_kind(leaf) for leaf in leaves)
-    examples = [np.asarray(leaf) for leaf in leaves]
-    foreseen = _Form(spec, kinds, (None,) * len(leaves), tuple(x.shape for x in examples))
-    avals = tuple(Aval(x.shape, x.dtype) for x in examples)
-
-    def run(*arrays: Array) -> tuple[Array, ...]:
-        leaves, spec = flatten(_call(function, form, arrays))
-        results = tuple(map(np.asarray, leaves))
-        if spec != spec_wanted or tuple(map(_result_kind, leaves)) != kinds or tuple(map(_aval, results)) != avals:
-            told = ", ".join(f"{x.dtype}{list(x.shape)}" for x in results)
-            raise FailedCheck(f"{name} returned {told} where {', '.join(map(str, avals))} was foreseen")
-        return results
-
-    spec_wanted = spec
-    return HostFunction(name, run, avals, draws), foreseen, examples
+    return returned(result)
 
 
 def _call(function: Callable[..., Any], form: _Form, arrays: Sequence[Array]) -> Any:
     args, kwargs = form.plain(arrays)
     return function(*args, **kwargs)
-
-
-def _aval(x: Array) -> Any:
-    return Aval(x.shape, x.dtype)
-
-
-def _result_kind(leaf: Any) -> Kind:
-    return np.ndarray if isinstance(leaf, np.ndarray) else np.generic if isinstance(leaf, np.generic) else type(leaf)
 
 
 def _check_result(name: str, leaf: Any, given: Sequence[Array]) -> None:

@@ -15,13 +15,14 @@ from typing import Any, Literal
 import numpy as np
 
 from jitml.config import CONFIG
-from jitml.errors import Source, UnknownNumberError, UnsupportedError, WrongPath
+from jitml.errors import OtherResult, Source, UnknownNumberError, UnsupportedError, WrongPath
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64
 from jitml.trace.context import active_trace, refuse, user_source
 from jitml.trace.decisions import Mode, Site, decisions, site
 from jitml.trace.examples import guess, remember
+from jitml.trace.returned import Returned
 
 _REMEDY = (
     "Compute both cases with np.where, or give both branches arrays of one shape and dtype, so that one program serves all calls."
@@ -30,7 +31,8 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A condition (then `outcome` is 0 or 1), or an integer, that a program takes for known; or what a size is at most.
+    """A condition (then `outcome` is 0 or 1), or an integer, that a program takes for known; what a size is at most; or what a
+    host call returns.
 
     Args:
         occurrence: how often the site had been passed before.
@@ -38,16 +40,20 @@ class Assumption:
 
     site: Site
     occurrence: int
-    outcome: int
-    kind: Literal["truth", "number", "limit"]
+    outcome: Any
+    kind: Literal["truth", "number", "limit", "result"]
     source: Source | None
 
     def __str__(self) -> str:
-        told = ("false", "true")[self.outcome] if self.kind == "truth" else str(self.outcome)
-        told = f"a size of at most {told}" if self.kind == "limit" else told
+        told = {
+            "truth": f"is {bool(self.outcome)}".lower(),
+            "number": f"is {self.outcome}",
+            "limit": f"is a size of at most {self.outcome}",
+            "result": f"has the result {self.outcome} of a host call",
+        }[self.kind]
         text = f" `{self.source.text}`" if self.source is not None and self.source.text else ""
         again = f", time {self.occurrence + 1}" if self.occurrence else ""
-        return f"{self.source}{text} is {told}{again}"
+        return f"{self.source}{text} {told}{again}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +63,15 @@ class Path:
     assumptions: tuple[Assumption, ...] = ()
     modes: Mapping[Site, Mode] = field(default_factory=dict)
 
-    def turned(self, failure: WrongPath) -> Path:
-        """The path of the call that made this one fail, as far as it is known: up to the claim that failed."""
+    def turned(self, failure: WrongPath, *, exactly: bool = False) -> Path:
+        """The path of the call that made this one fail, as far as it is known: up to the claim that failed.
+
+        Args:
+            exactly: whether what a host call has returned is taken for the only thing that it returns.
+        """
         number, outcome = failure.fact
+        if exactly and isinstance(failure, OtherResult):
+            outcome = failure.exactly
         *before, wrong = self.assumptions[: number + 1]
         return replace(self, assumptions=(*before, replace(wrong, outcome=outcome)))
 
@@ -76,6 +88,9 @@ class Decided:
         self.assumptions: list[Assumption] = []
         self.outcomes: dict[Value, int] = {}
         self._passed: dict[Site, int] = {}
+        # Once an extent is open it is so for all that the place returns, however often a loop's body is traced.
+        self._open_extents: dict[int, int] = {}
+        self._opened = {a.site: a.outcome for a in path.assumptions if a.kind == "result" and a.outcome.open_axes}
 
     def assume(self, value: Value, place: Site) -> tuple[int, Assumption]:
         """Number and content of a new assumption."""
@@ -90,7 +105,17 @@ class Decided:
             most = max(most or 0, 1 << (4 * outcome).bit_length())  # a few steps reach any size
         return None if most is None else self._add(Assumption(place, occurrence, most, "limit", user_source()))
 
-    def _foresee(self, place: Site) -> tuple[int, int | None]:
+    def result(self, place: Site, seen: Returned) -> tuple[int, Assumption]:
+        """The same of what a host call returns, which has just returned what is `seen`."""
+        occurrence, outcome = self._foresee(place)
+        if outcome is None:
+            outcome = seen.opened_like(self._open_extents)
+        if place in self._opened:
+            outcome = self._opened[place].widened(outcome)
+        self._open_extents |= outcome.open_extents(seen)
+        return self._add(Assumption(place, occurrence, outcome, "result", user_source()))
+
+    def _foresee(self, place: Site) -> tuple[int, Any]:
         occurrence = self._passed.get(place, 0)
         self._passed[place] = occurrence + 1
         return occurrence, self.foreseen.get((place, occurrence))
@@ -161,6 +186,16 @@ def limit(place: Site, most: int | None) -> Limit | None:
     return None if found is None else Limit(*found)
 
 
+def result(seen: Returned) -> tuple[int | None, Returned]:
+    """What a host call is taken to return, as far as calls have shown, and the number of that assumption, if there is one."""
+    root = active_trace().root
+    if root.decided is None:
+        return None, seen
+    decided: Decided = root.decided
+    number, assumption = decided.result(site(), seen)
+    return number, assumption.outcome
+
+
 def _escaped(assumption: Assumption) -> str:
     return str(assumption.source).replace("{", "{{").replace("}", "}}")
 
@@ -197,21 +232,30 @@ def path_of(recording: Any) -> Path:
     return Path(tuple(recording.decided.assumptions), modes)
 
 
-def other_path(failed: list[tuple[Path, WrongPath]]) -> Path:
-    """What is known of a call which none of these programs could answer.
+def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:
+    """What is known of a call which none of these programs could answer: to be compiled for the first of these, or else the next.
 
     Raises:
         UnsupportedError: there are too many of them, or they contradict each other.
+        OtherResult: the same, but all that is wrong is the result of a host call, which plain Python can do with.
     """
     path, failure = max(failed, key=lambda pair: pair[1].fact[0])
-    found = path.turned(failure)
-    known = found.assumptions
-    if len(failed) < CONFIG.max_paths and all(other.assumptions[: len(known)] != known for other, _ in failed):
+    found = [path.turned(failure)]
+    if isinstance(failure, OtherResult):
+        found.append(path.turned(failure, exactly=True))
+    found = [way for way in found if not any(_begins_with(other, way) for other, _ in failed)]
+    if len(failed) < CONFIG.max_paths and found:
         return found
-    last = known[-1]
+    if isinstance(failure, OtherResult):
+        raise failure
+    last = path.assumptions[failure.fact[0]]
     raise UnsupportedError(
         f"the function would be compiled for a path no. {len(failed) + 1}: which branches are taken changes from call to call, "
         "and they differ in more than the numbers they compute",
         source=last.source,
         remedy=_REMEDY + " JITML_MAX_PATHS is the limit.",
     )
+
+
+def _begins_with(path: Path, beginning: Path) -> bool:
+    return path.assumptions[: len(beginning.assumptions)] == beginning.assumptions
