@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,9 @@ from jitml.numpy.operands import (
 from jitml.numpy.reductions import finish, is_given, reduce_values
 from jitml.numpy.reshaping import moveaxis
 from jitml.numpy.sorting import search
+from jitml.numpy.ufunc_folds import each
 from jitml.trace.broadcasting import insist_at_least, never_equal, require_at_least, require_sizes
+from jitml.trace.convert import convert
 from jitml.trace.registry import implements
 from jitml.trace.sizes import larger, value_of_size
 from jitml.trace.tracers import TracedArray, fresh, is_traced, read
@@ -305,22 +307,29 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     return fresh(ops.concat(value_of(_cut(x, along, slice(None, 1))), rest, axis=along))
 
 
-_MOST_LINES = 256  # each becomes nodes of its own
+_FEW_LINES = 8  # become nodes of their own, more are a loop
 
 
 @implements(np.apply_along_axis)
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> TracedArray:
-    """The function of every line, one after another; the lines are unrolled."""
+    """The function of every line, one after another."""
     moved = moveaxis(arr, axis, -1)
     lines = moved.reshape((-1, moved.shape[-1]))
     count_of_lines = as_int(lines.shape[0])
-    if count_of_lines > _MOST_LINES:
-        not_compiled("apply_along_axis", f"over {count_of_lines} lines", "Write the function for whole arrays, with axis=.")
-    results = [value_of(func1d(lines[n], *args, **kwargs)) for n in range(count_of_lines)]
-    stacked = ops.concat(*(reshape_value(r, (1, *r.shape)) for r in results), axis=0)
-    whole = fresh(reshape_value(stacked, (*moved.sizes[:-1], *results[0].shape)))
+    function = partial(convert(func1d), *args, **kwargs)
+    first = value_of(function(lines[0]))
+    if count_of_lines > _FEW_LINES:
+        results = fresh(full((count_of_lines, *first.shape), 0, first.dtype))
+        results[0] = fresh(first)
+        for n in each(count_of_lines - 1):
+            results[n + 1] = function(lines[n + 1])
+        stacked = read(results)
+    else:
+        values = [first, *(value_of(function(lines[n])) for n in range(1, count_of_lines))]
+        stacked = ops.concat(*(reshape_value(r, (1, *r.shape)) for r in values), axis=0)
+    whole = fresh(reshape_value(stacked, (*moved.sizes[:-1], *first.shape)))
     along = normalize_axis(as_int(axis), moved.ndim)
-    count = results[0].ndim
+    count = len(first.shape)
     return (
         moveaxis(whole, tuple(range(moved.ndim - 1, moved.ndim - 1 + count)), tuple(range(along, along + count)))
         if count

@@ -17,13 +17,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from jitml.trace.contents import effect
 from jitml.trace.context import Trace, active_trace, is_converted, is_users, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import is_read_unseen, load, observe, place_of
 from jitml.trace.random import TracedGenerator, is_generator
-from jitml.trace.regions import effect, shared_write
+from jitml.trace.regions import shared_write
 from jitml.trace.registry import FUNCTIONS, call
 from jitml.trace.tracers import TracedArray, is_traced, lift
 

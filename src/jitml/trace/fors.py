@@ -147,7 +147,7 @@ class For(Loop):
         else:
             results = list(ops.loop(value_of_size(trip), *before, *captured, body=graph, carried=len(before)))
             last = of_size(trip - 1)
-        self._finish(results, storages, [*outcomes, *made], [*self.names, *targets])
+        self._finish(results, storages, [*outcomes, *made], [*self.all_names, *targets])
         self.ends = {name: self.held.pop(name) if name in self.held else UNDEF for name in self.ends}
         self._show_targets(last, places)
 

@@ -66,7 +66,13 @@ def _read(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def _names_of(scope: ast.AST) -> Iterator[str]:
-    return (node.id for node in ast.walk(scope) if isinstance(node, ast.Name))
+    """Names inside that may be those of the function around: a parameter is the scope's own, but in its defaults."""
+    if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        return (node.id for node in ast.walk(scope) if isinstance(node, ast.Name))
+    body = [scope.body] if isinstance(scope, ast.Lambda) else scope.body
+    own = {node.arg for node in ast.iter_child_nodes(scope.args) if isinstance(node, ast.arg)}
+    inside = {id(node) for part in body for node in ast.walk(part)}
+    return (node.id for node in ast.walk(scope) if isinstance(node, ast.Name) and not (node.id in own and id(node) in inside))
 
 
 def _seen_inside(body: Sequence[ast.stmt]) -> Iterator[str]:

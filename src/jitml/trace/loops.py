@@ -16,6 +16,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import I64, Aval
 from jitml.trace.bodies import Body
 from jitml.trace.carried import Name, Outcome
+from jitml.trace.contents import Contents
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site, decisions, refuse_region
@@ -48,6 +49,7 @@ class Loop:
         self.born = next(Storage.count)
         self.held: dict[str, Any] = {}
         self.names: list[Name] = []
+        self.contents = Contents()
         self.passes = 0
         self.is_recording = False
         self.is_done = False
@@ -92,14 +94,21 @@ class Loop:
         self.extents.begin(self.body)
         for name in self.names:
             name.begin(self.body, self.memory)
+        self.contents.begin(self.body, self.memory)
 
     def _suspend(self) -> None:
         regions = active_trace().root.open
         if regions[-1] is not self:
             decisions().reconsider(active_trace(), UnsupportedError("an exception leaves a captured region"))
         regions.pop()
+        self.contents.restore()
         self.body.suspend()
         self.is_recording = False
+
+    @property
+    def all_names(self) -> list[Name]:
+        """With those that items of changed containers have."""
+        return [*self.names, *self.contents.names]
 
     def carries(self, name: str) -> bool:
         return any(carried.name == name for carried in self.names)
@@ -144,10 +153,11 @@ class Loop:
 
     def _moved(self, values: Values) -> bool:
         """Whether the pass has shown that more is carried than it took for granted."""
-        ends = [(name, values.get(name.name, UNDEF)) for name in self.names]
+        values = {**values, **self.contents.ends(self)}
+        ends = [(name, values.get(name.name, UNDEF)) for name in self.all_names]
         self._see_exchange(ends)
         moved = [name for name, end in ends if name.moves(end, self)]  # all of them, not only the first
-        if self.extents.settle() or moved:
+        if self.extents.settle() or moved or self.contents.is_new:
             return True
         self.memory.check([(name.arrays(name.entry), name.arrays(end)) for name, end in ends if end is not UNDEF])
         return False
@@ -157,7 +167,10 @@ class Loop:
 
     def _carried(self, values: Values, least: int) -> tuple[list[Carried], list[Storage], list[Outcome]]:
         """All that the loop carries. Call it in the body, at its end."""
-        outcomes = [name.outcome(values.get(name.name, UNDEF), self.body, self.site, least, self.memory) for name in self.names]
+        values = {**values, **self.contents.ends(self)}
+        outcomes = [
+            name.outcome(values.get(name.name, UNDEF), self.body, self.site, least, self.memory) for name in self.all_names
+        ]
         carried = [Carried(partial(value_of_size, e.before), e.start, value_of_size(e.after)) for e in self.extents.all]
         carried += [c for outcome in outcomes for c in outcome.carried]
         storages = list(self.body.written)
@@ -176,6 +189,7 @@ class Loop:
         self.memory.leave()
         for storage, value in zip(storages, values):
             storage.store(value)
+        self.contents.finish(self.held)
         self.body.close()
         self.is_done = True
         self.names = []

@@ -136,16 +136,6 @@ class Mark:
             unsupported("the test of a loop whose first iteration differs from the others draws random numbers or writes")
 
 
-def effect(obj: Any) -> None:
-    """An object of Python's is about to be changed: once, while tracing. In a body that is fine only for what it has made."""
-    trace = current_trace()
-    if trace is not None and trace.is_body and id(obj) not in trace.made:
-        unsupported(
-            f"a {obj.__class__.__name__} is changed under a condition, or in a loop, that only the compiled program decides",
-            "Use an array, and write into it.",
-        )
-
-
 def shared_write(name: str) -> None:
     """A name of a function around this one is about to be bound: the regions that were opened since must carry it."""
     trace = current_trace()

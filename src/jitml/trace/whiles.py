@@ -134,7 +134,7 @@ class While(Loop):
         if stops:
             before = [truth(self.stopped), *before]
         results = list(ops.while_(*before, *captured, test=test, body=body, carried=len(before)))
-        self._finish(results[1:] if stops else results, storages, outcomes, self.names)
+        self._finish(results[1:] if stops else results, storages, outcomes, self.all_names)
 
 
 def _test(graph: Graph, tested: frozenset[Node], stops: bool) -> Graph:

@@ -1,0 +1,123 @@
+"""What of a dict or a list that a loop's body changes?  Its items are carried, as if each had a name.
+
+`Contents` puts into the very object what an iteration begins with, so that everyone who has the object sees it, puts back what
+was there when a pass ends, and after the loop puts in the results. Which objects these are shows while the body is recorded. One
+that the body has made shows again in each pass, as another one, so that the passes do not settle and the loop is not captured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from jitml.errors import UnsupportedError
+from jitml.trace.bodies import Body
+from jitml.trace.carried import Name
+from jitml.trace.context import current_trace, unsupported, user_source
+from jitml.trace.drivers import Values
+from jitml.trace.handing import Demotable, Memory
+
+# An object of before is found in the first pass, or in the next ones, where types have moved.
+_LATEST_PASS = 3
+
+
+class _Region(Protocol):
+    body: Body
+    contents: Contents
+    passes: int
+
+
+@dataclass
+class _Changed:
+    """A container that was there before the loop, with a name for each item."""
+
+    obj: Any
+    keys: list[Any]
+    names: list[Name]
+
+    def put(self, items: list[Any]) -> None:
+        if type(self.obj) is dict:
+            self.obj.clear()
+            self.obj.update(zip(self.keys, items))
+        else:
+            self.obj[:] = items
+
+
+class Contents:
+    """Of all dicts and lists that the body of one loop changes."""
+
+    def __init__(self) -> None:
+        self._all: dict[int, _Changed] = {}
+        self.is_new = False  # whether the pass has found an object that it did not begin with
+
+    @property
+    def names(self) -> list[Name]:
+        return [name for changed in self._all.values() for name in changed.names]
+
+    def take(self, obj: Any) -> bool:
+        """Carry an object that is about to be changed, if it is of a kind that can be."""
+        if id(obj) in self._all:
+            return True
+        if type(obj) not in (dict, list):
+            return False
+        items = dict(obj.items() if type(obj) is dict else enumerate(obj))
+        names = [Name(f"{type(obj).__name__} {len(self._all)}, item {key!r}", item) for key, item in items.items()]
+        for name in names:
+            name.is_carried = False  # this pass has begun without it
+        self._all[id(obj)] = _Changed(obj, list(items), names)
+        self.is_new = True
+        return True
+
+    def begin(self, body: Body, memory: Memory) -> None:
+        """The objects hold what an iteration begins with."""
+        self.is_new = False
+        for changed in self._all.values():
+            for name in changed.names:
+                name.begin(body, memory)
+            changed.put([name.start for name in changed.names])
+
+    def restore(self) -> None:
+        """They hold again what they held before the loop."""
+        for changed in self._all.values():
+            changed.put([name.entry for name in changed.names])
+
+    def ends(self, loop: Demotable) -> Values:
+        """What they hold as the body ends, by the names of their items."""
+        found: dict[str, Any] = {}
+        for changed in self._all.values():
+            obj = changed.obj
+            if (list(obj) if type(obj) is dict else list(range(len(obj)))) != changed.keys:
+                loop.demote(UnsupportedError(f"a {type(obj).__name__} gets other keys in the loop", source=user_source()))
+            items = obj.values() if type(obj) is dict else obj
+            found.update((name.name, item) for name, item in zip(changed.names, items))
+        return found
+
+    def finish(self, held: dict[str, Any]) -> None:
+        """After the loop they hold its results, which are taken out of what its names hold."""
+        for changed in self._all.values():
+            results = [held.pop(name.name) for name in changed.names]
+            effect(changed.obj)
+            changed.put(results)
+        self._all = {}
+
+
+def effect(obj: Any) -> None:
+    """An object of Python's is about to be changed: once, while tracing.
+
+    In a body that is fine for what it has made, and for what its loop carries.
+    """
+    trace = current_trace()
+    if trace is None or not trace.is_body or id(obj) in trace.made:
+        return
+    region: _Region | None = trace.root.open[-1] if trace.root.open else None
+    contents = getattr(region, "contents", None)
+    if region is not None and contents is not None and region.body.trace is trace and region.passes <= _LATEST_PASS:
+        if contents.take(obj):
+            return
+    unsupported(
+        f"a {obj.__class__.__name__} is changed under a condition, or in a loop, that only the compiled program decides",
+        "Use an array, and write into it.",
+    )
+
+
+__all__ = ["Contents", "effect"]
