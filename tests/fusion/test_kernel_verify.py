@@ -51,6 +51,14 @@ ACCEPTED = {
     " let n: i64 = maximum(minimum(maximum(a[1], 0), 8) - p, 0); for i in 0:n { y[p + i] = 0.0 } }",
     "a walk back by steps that branches choose": XY + "{ cell k: i64 = 8; while k > 0 {"
     " cell n: i64 = 0; if x[k - 1] > 0.0 { n = k - 1 } else { let m: i64 = k - 2; n = m }; y[k - 1] = 0.0; k = n } }",
+    "quotients of quotients, turned around": "kernel k(y: f64[24]) "
+    "{ for i in 0:24 { y[((1 - i // 4 // 3) * 3 + i // 4 % 3) * 4 + i % 4] = 0.0 } }",
+    "a choice that is known": XY + "{ for i in 0:4 { let a: i64 = neg(0); y[i + select(a < 0, 8, a)] = 0.0 } }",
+    "an unsigned number that fits": "kernel k(n: u64[], y: f64[8]) { let r: u64 = n[] % 8_u64; y[i64(r)] = 0.0 }",
+    "twice as many as a window has": "kernel k(x: f64[8], y: f64[16]) { for i in 0:8 {"
+    " let n: i64 = maximum(minimum(i + 2, 8) - i, 0); for j in 0:n * 2 { y[j] = x[i + j // 2] } } }",
+    "a window turned around": "kernel k(n: i64[], p: i64[], x: f64[8], y: f64[3]) {"
+    " let m: i64 = minimum(maximum(n[], 0), 3); let v: i64 = p[]; for i in 0:m { y[i] = x[m - 1 - i + v] } }",
     "siblings may reuse a name": XY + "{ for i in 0:8 { y[i] = 0.0 }; for i in 0:8 { y[i] = x[i] } }",
 }
 
@@ -65,6 +73,20 @@ REFUSED = {
     "x: the index i - 1 may be -1..6 on axis 0 of 8": XY + "{ for i in 0:8 { y[i] = select(i > 0, x[i - 1], 0.0) } }",
     "y: the index i may be 9..9 on axis 0 of 8": XY + "{ for i in 0:10 { if i < 9 { } else { y[i] = 0.0 } } }",
     "x: the index n[] may be anything..anything on axis 0 of 8": "kernel k(n: i64[], x: f64[8], y: f64[8]) { y[0] = x[n[]] }",
+    "x: the index i64(n[] % 4_u32 - m[] % 4_u32) may be 0..4294967295 on axis 0 of 8": "kernel k(n: u32[], m: u32[], x: f64[8],"
+    " y: f64[]) { if n[] % 4_u32 >= m[] % 4_u32 { } else { }; y[] = x[i64(n[] % 4_u32 - m[] % 4_u32)] }",
+    "x: the index n may be 0..255 on axis 0 of 8": "kernel k(a: u8[], x: f64[8], y: f64[]) {"
+    " let n: i64 = i64(a[] + 3_u8); if a[] < 5_u8 { } else { y[] = x[n] } }",
+    "x: the index i64(u16(n[])) may be 0..65535 on axis 0 of 200": "kernel k(n: i8[], x: f64[200], y: f64[]) "
+    "{ if n[] < 100_i8 { y[] = x[i64(u16(n[]))] } else { } }",
+    "y: the index n[] may be 9..9 on axis 0 of 8": "kernel k(n: i64[], y: f64[8]) { n[] = 9; y[n[]] = 0.0 }",
+    "y: the index n[i] may be anything..anything on axis 0 of 8": "kernel k(n: i64[4], m: i64[4], y: f64[8]) {"
+    " for i in 0:4 { check bit_and(n[i] >= 0, n[i] < 8), IndexError, 'no' }; for i in 0:4 { n[i] = m[i] }"
+    " for i in 0:4 { y[n[i]] = 0.0 } }",
+    "y: the index s[] may be anything..anything on axis 0 of 8": "kernel k(n: i64[4], m: i64[4], s: i64[], y: f64[8]) {"
+    " s[] = n[0] * n[1]; for i in 0:4 { n[i] = m[i] }; for i in 0:4 { check n[i] < 8, IndexError, 'no' }; y[s[]] = 0.0 }",
+    "x: the index m - i + v may be anything..anything on axis 0 of 8": "kernel k(n: i64[], p: i64[], x: f64[8], y: f64[3]) {"
+    " let m: i64 = minimum(maximum(n[], 0), 3); let v: i64 = p[]; for i in 0:3 { y[i] = x[m - i + v] } }",
     "x has 1 axes but 2 indices": XY + "{ y[0] = x[0, 0] }",
     "i is defined twice": XY + "{ for i in 0:8 { for i in 0:8 { y[i] = 0.0 } } }",
     "the value stored to y, 1, is i64, not f64": XY + "{ y[0] = 1 }",

@@ -167,6 +167,40 @@ RESIZED = {
         "np.arange(4)",
         "np.arange(5)",
     ),
+    "a window that ends with the array, each element twice": (
+        ["for i in range(len(x)):", "    v = np.repeat(x[i:i + 2], 2)", "    x //= 1", "return v"],
+        "np.arange(17, dtype=np.int8)",
+        "np.arange(16, dtype=np.int8)",
+    ),
+    "a few of a selection, turned around": (
+        ["return x[x < -1][2:0:-1]"],
+        "np.array([[-3, 1, -2], [-5, -4, 0]])",
+        "np.array([[-3, 1, 1], [-5, 4, 0]])",
+    ),
+    "an argument turned around and folded into the other": (
+        ["v = 0", "if y[1, 0, 0] < 1:", "    for _ in x:", "        y += x", "else:", "    v = x.sum()", "return x, v"],
+        "*(lambda x: (x, x[::-1]))(np.arange(24).reshape(2, 3, 4))",
+        "*(lambda x: (x, x[::-1]))(np.arange(30).reshape(5, 6, 1))",
+    ),
+    "an index by an unsigned remainder": (
+        ["for _ in x:", "    for _ in x:", "        v = x[(x @ x) % 4]", "return v"],
+        "np.arange(5, dtype=np.uint64)",
+        "np.arange(8, dtype=np.uint64)",
+    ),
+    "an index that is the negation of a constant": (
+        [
+            "if x.max() > 0:",
+            "    k = 0",
+            "for _ in x:",
+            "    v = np.roll(x[:, -k], -2)",
+            "    j = 0",
+            "    while v.max() <= x[-j, k + 1] and j < 3:",
+            "        j += 1",
+            "return v, j",
+        ],
+        "np.arange(12, dtype=np.uint32).reshape(6, 2)",
+        "np.arange(45, dtype=np.uint32).reshape(9, 5)",
+    ),
     "nothing is read beside an empty argument": (
         ["if len(y) == 0:", "    return x", "return x[y]"],
         "np.arange(4), np.array([1, 2])",

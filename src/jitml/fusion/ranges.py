@@ -43,7 +43,7 @@ class Ranges:
     """The bounds known at one place of a kernel. `scope()` forgets, at its end, what was learned in it.
 
     Loaded values are atoms by buffer and index: a store in between is not noticed, and is left to the interpreter's
-    own checks.
+    own checks. Sums of i64, which is what indices are, are taken not to wrap around; others only where bounds say so.
 
     Args:
         values: least and greatest element of buffers whose contents are known.
@@ -54,7 +54,6 @@ class Ranges:
         self.names: dict[str, Sum] = {}
         self.values_of: dict[str, Expr] = {}  # what names of conditions and of floating-point numbers stand for
         self.claims: frozenset[Expr] = frozenset()  # about floating-point numbers
-        self.wanted: dict[str, Expr] = {}  # names of what is at least something
         self.lower: dict[Hashable, tuple[Sum, ...]] = {}
         self.upper: dict[Hashable, tuple[Sum, ...]] = {}
         self.age: dict[Hashable, int] = {}
@@ -73,8 +72,6 @@ class Ranges:
 
     def define(self, name: str, value: Expr) -> None:
         """A `Let`: from now on the name is that sum, or that condition."""
-        if isinstance(value, Apply) and value.fn == "maximum":
-            self.wanted[name] = value
         if is_integer(value.dtype):
             self.names[name] = self.sum(value)
             return
@@ -113,16 +110,24 @@ class Ranges:
     def enter(self, loop: Loop) -> None:
         """The loop's index: start + step * count, with 0 <= count <= (stop - start - 1) // step."""
         start = self.sum(loop.start)
-        last = times(plus(plus(self.sum(loop.stop), start, -1), constant(-1)), Fraction(1, loop.step))
+        ahead = plus(plus(self.sum(loop.stop), start, -1), constant(-1))
+        last = times(ahead, Fraction(1, loop.step))
         known = self.most(last)
-        upper = (last,) if known is None else (last, constant(known))
-        wanted = self.wanted.get(loop.stop.name, loop.stop) if isinstance(loop.stop, Var) else loop.stop
-        if isinstance(wanted, Apply) and wanted.fn == "maximum" and self.holds(Apply("le", (wanted.args[1], loop.start), BOOL)):
-            # Where an iteration runs, the stop is beyond the start, and so the first of the two.
-            ahead = plus(plus(self.sum(wanted.args[0]), start, -1), constant(-1))
-            upper = (*upper, times(ahead, Fraction(1, loop.step)))
+        upper: tuple[Sum, ...] = (last,) if known is None else (last, constant(known))
+        upper += tuple(times(side, Fraction(1, loop.step)) for side in self.where_it_runs(ahead))
         count = self.atom((loop.index, len(self.age)), (constant(0),), upper)
         self.names[loop.index] = plus(start, {count: Fraction(loop.step)})
+
+    def where_it_runs(self, ahead: Sum) -> Iterator[Sum]:
+        """A sum that is not negative, with what a maximum in it then is: not the side that would make it negative."""
+        for atom, c in ahead.items():
+            if isinstance(atom, tuple) and atom[:2] == ("maximum", I64) and c > 0:
+                rest = {other: k for other, k in ahead.items() if other != atom}
+                sides = [plus(rest, dict(side), c) for side in atom[2:]]
+                for side, other in (sides, sides[::-1]):
+                    most = self.most(other)
+                    if most is not None and most < 0:
+                        yield side
 
     def is_empty(self, loop: Loop) -> bool:
         """Whether the loop certainly runs no iteration."""
@@ -278,6 +283,26 @@ class Ranges:
                 return constant(int(value))
             case Var(name) if name in self.names:
                 return self.names[name]
+            case Apply("add" | "sub" | "neg" | "mul", _, dtype) if (total := self.arithmetic(expr)) is not None:
+                if dtype == I64 or self.fits(total, dtype):
+                    return total
+            case Apply("select", (condition, x, y)) if (holds := self.decided(condition)) is not None:
+                return self.sum(x if holds else y)
+            case Apply("floor_divide", (x, Const(d))) if d > 0:
+                return self.quotient(self.sum(x), int(d))
+            case Apply("remainder", (x, Const(d))) if d > 0:
+                a = self.sum(x)
+                return plus(a, self.quotient(a, int(d)), -int(d))
+            case Apply("convert", (x,), dtype) if is_integer(x.dtype):
+                total = self.sum(x)
+                if np.can_cast(x.dtype, dtype) or self.fits(total, dtype):
+                    return total
+        lower, upper = self.limits(expr)
+        return {self.atom(self.key(expr), lower, upper): Fraction(1), None: Fraction(0)}
+
+    def arithmetic(self, expr: Apply) -> Sum | None:
+        """A sum, or a multiple, of sums: what it is if nothing wraps around."""
+        match expr:
             case Apply("add" | "sub" as fn, (x, y)):
                 return plus(self.sum(x), self.sum(y), 1 if fn == "add" else -1)
             case Apply("neg", (x,)):
@@ -286,20 +311,25 @@ class Ranges:
                 a, b = self.sum(x), self.sum(y)
                 if set(a) == {None}:
                     a, b = b, a
-                if set(b) == {None}:
-                    return times(a, b[None])
-            case Apply("floor_divide", (x, Const(d))) if d > 0:
-                return self.quotient(self.sum(x), int(d))
-            case Apply("remainder", (x, Const(d))) if d > 0:
-                a = self.sum(x)
-                return plus(a, self.quotient(a, int(d)), -int(d))
-            case Apply("convert", (x,), dtype) if dtype == I64 and is_integer(x.dtype) and x.dtype != np.uint64:
-                return self.sum(x)
-        lower, upper = self.limits(expr)
-        return {self.atom(self.key(expr), lower, upper): Fraction(1), None: Fraction(0)}
+                return times(a, b[None]) if set(b) == {None} else None
+        return None
+
+    def fits(self, total: Sum, dtype: DType) -> bool:
+        """Whether a dtype is known to have every value of a sum."""
+        negated, most = self.most(times(total, -1)), self.most(total)
+        return negated is not None and most is not None and _within(-negated, most, dtype)
+
+    def decided(self, condition: Expr) -> bool | None:
+        """Which way a condition goes, where that is known."""
+        return True if self.holds(condition) else False if self.refutes(condition) else None
 
     def quotient(self, a: Sum, d: int) -> Sum:
         """a // d, between (a - d + 1) / d and a / d; where a's own bounds are numbers, between whole numbers."""
+        inner = next((atom for atom in a if isinstance(atom, tuple) and atom[0] == "//"), None)
+        if inner is not None and a[inner] == 1 and a.keys() <= {inner, None} and a.get(None, Fraction(0)).denominator == 1:
+            # (x // e + c) // d is (x + c * e) // (e * d), which is seen to be what it is beside x.
+            _, x, e = inner
+            return self.quotient(plus(dict(x), constant(a.get(None, Fraction(0)) * e)), e * d)
         key = ("//", frozenset(a.items()), d)
         negated, most = self.most(times(a, -1)), self.most(a)
         lower = (times(plus(a, constant(1 - d)), Fraction(1, d)), *(() if negated is None else (constant(-negated // d),)))
@@ -326,8 +356,9 @@ class Ranges:
                 found = [end for end in ends if end is not None]
                 if len(found) == 4:
                     products = [a * b for a in found[:2] for b in found[2:]]
-                    return (constant(min(products)),), (constant(max(products)),)
-                if ends[0] is not None and ends[2] is not None and min(ends[0], ends[2]) >= 0:
+                    if expr.dtype == I64 or _within(min(products), max(products), expr.dtype):
+                        return (constant(min(products)),), (constant(max(products)),)
+                elif expr.dtype == I64 and ends[0] is not None and ends[2] is not None and min(ends[0], ends[2]) >= 0:
                     return (constant(ends[0] * ends[2]),), ()
             case Apply("maximum", (x, y)) if is_integer(expr.dtype):
                 return (self.sum(x), self.sum(y)), _greatest(self.bounds(x)[1], self.bounds(y)[1])
@@ -339,11 +370,11 @@ class Ranges:
                     self.assume(condition, False)
                     b = self.bounds(y)
                 return _least(a[0], b[0]), _greatest(a[1], b[1])
-            case Apply("convert", (Apply("remainder", (x, Const(d))),)) if x.dtype == np.uint64 and 0 < d < 1 << 63:
-                return (constant(0),), (constant(int(d) - 1),)  # x itself may not fit, and so is no sum
             case Load(buffer) if (known := self.values.get(buffer)) is not None:
                 return (constant(known[0]),), (constant(known[1]),)
-        return _dtype_limits(_narrow(expr))
+            case Apply("convert", (x,)) if x.dtype == BOOL:
+                return _dtype_limits(BOOL)
+        return _dtype_limits(expr.dtype)
 
 
 def _names(expr: Expr) -> set[str]:
@@ -358,19 +389,15 @@ def _greatest(a: int | None, b: int | None) -> tuple[Sum, ...]:
     return () if a is None or b is None else (constant(max(a, b)),)
 
 
-def _narrow(expr: Expr) -> DType:
-    """The smallest integer dtype that an expression's value has passed through."""
-    if isinstance(expr, Apply) and expr.fn == "convert":
-        inner = expr.args[0].dtype
-        if inner == BOOL or (is_integer(inner) and inner.itemsize < expr.dtype.itemsize):
-            return inner
-    return expr.dtype
+def _within(least: int, most: int, dtype: DType) -> bool:
+    info = np.iinfo(dtype.str)
+    return info.min <= least and most <= info.max
 
 
 def _dtype_limits(dtype: DType) -> tuple[tuple[Sum, ...], tuple[Sum, ...]]:
     if dtype == BOOL:
         return (constant(0),), (constant(1),)
-    if is_integer(dtype) and dtype.itemsize < 8:
+    if is_integer(dtype) and dtype != I64:
         info = np.iinfo(dtype.str)
         return (constant(int(info.min)),), (constant(int(info.max)),)
     return (), ()

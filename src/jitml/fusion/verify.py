@@ -34,6 +34,7 @@ from jitml.fusion.loops import (
     Var,
     While,
     expressions,
+    sub,
     walk,
     walk_expression,
 )
@@ -171,6 +172,7 @@ class _Verifier:
         self.kernel = kernel
         self.checked = set(known.checked)
         self.values = dict(known.values)
+        self.unchecked: set[str] = set()  # buffers that have been written what no check has looked at
         self.made_of = dict(known.made_of)
         self.ranges = Ranges(self.values)
         self.buffers: dict[str, Buffer] = {}
@@ -249,12 +251,10 @@ class _Verifier:
         match stmt:
             case Loop():
                 self.loop(stmt, around)
-            case Store(buffer, at, value, combine):
+            case Store(buffer, at, value):
                 self.access(buffer, at)
                 self.expect(value, self.buffers[buffer].dtype, f"the value stored to {buffer}")
-                self.learn(buffer, value) if combine is None else self.values.update({buffer: None})
-                if not at:
-                    self.made_of[buffer] = self.sources(self.origin(value))
+                self.learn(stmt)
             case Let(name, value):
                 self.name(name, value.dtype, self.origin(value))
                 self.ranges.define(name, value)
@@ -295,12 +295,23 @@ class _Verifier:
                 self.checked |= origin | self.sources(origin)
                 self.ranges.assume(condition)
 
-    def learn(self, buffer: str, value: Expr) -> None:
+    def learn(self, store: Store) -> None:
         """What a store says of a buffer's contents: values made of checked ones, or all within some bounds."""
-        if (origins := self.origin(value)) and origins <= self.checked:
+        buffer, origins = store.buffer, self.origin(store.value)
+        if store.combine is not None:
+            origins |= {buffer}
+        if not origins <= self.checked:
+            self.unchecked.add(buffer)
+        if buffer in self.unchecked:
+            self.checked.discard(buffer)
+        elif origins:
             self.checked.add(buffer)
-        if is_integer(value.dtype):
-            least, greatest = self.ranges.bounds(value)
+        sources = self.sources(origins)
+        self.made_of = {name: of for name, of in self.made_of.items() if buffer not in {name, *of}}
+        if not store.at and buffer not in sources:
+            self.made_of[buffer] = sources
+        if is_integer(store.value.dtype):
+            least, greatest = self.ranges.bounds(store.value) if store.combine is None else (None, None)
             if least is None or greatest is None:
                 self.values[buffer] = None
             elif (before := self.values.get(buffer, (least, greatest))) is not None:
@@ -399,7 +410,10 @@ class _Verifier:
             if least is not None and least >= 0 and greatest is not None and greatest < n:
                 continue
             origins = self.origin(index)
-            if origins and (origins <= self.checked or self.sources(origins) <= self.checked or self.is_window(index)):
+            sources = self.sources(origins)
+            if origins and (origins <= self.checked or (sources and sources <= self.checked)):
+                continue
+            if origins and (self.is_window(index) or self.is_in_window(index, n)):
                 continue
             raise self.error(
                 f"{name}: the index {show_expr(index)} may be {_shown(least)}..{_shown(greatest)} on axis {axis} of {n}"
@@ -410,6 +424,14 @@ class _Verifier:
         parts = list(walk_expression(index))
         names = [e.name for e in parts if isinstance(e, Var) and self.origins.get(e.name)]
         return self.places.issuperset(names) and not any(isinstance(e, Load) for e in parts)
+
+    def is_in_window(self, index: Expr, n: int) -> bool:
+        """Whether an index is a place of a window and what is known to be at most the axis itself."""
+        for place in _names(index) & self.places:
+            least, most = self.ranges.bounds(sub(index, Var(place)))
+            if least is not None and least >= 0 and most is not None and most < n:
+                return True
+        return False
 
     def origin(self, expr: Expr) -> frozenset[str]:
         """The buffers that a value depends on."""
