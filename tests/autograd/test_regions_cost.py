@@ -160,6 +160,23 @@ def test_an_iteration_costs_what_it_touches(f: Callable[..., Any]) -> None:
         assert all(isinstance(s.stop, Const) and s.stop.value <= 8 for s in walk(body) if isinstance(s, Loop))
 
 
+def layers(w: Array, b: Array, x: Array) -> Any:
+    for i in range(len(w)):
+        x = np.tanh(x @ w[i] + b[i])
+    return (x * x).sum()
+
+
+def test_weights_of_all_layers_have_one_cotangent() -> None:
+    """It is the result itself, to which each layer adds its part: the arena holds what is saved and a layer's weights."""
+    count, rows, size = 40, 4, 64
+    w, b, x = np.ones((count, size, size)), np.ones((count, size)), np.ones((rows, size))
+    derivative = gradient(layers, w, b, x)
+    saved, layer = count * x.nbytes, w[0].nbytes
+    assert derivative.program.arena_size < saved + 5 * layer < w.nbytes / 4
+    both = jitml.jit(jitml.grad(layers, (0, 1))).lower(w, b, x)
+    assert both.program.arena_size < saved + 5 * layer
+
+
 def test_what_is_saved_is_what_is_read() -> None:
     """Elements and places that are there anyway are read again; of `exp` its result, not its operand as well."""
 
