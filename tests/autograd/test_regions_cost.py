@@ -117,6 +117,36 @@ def test_checkpoint_keeps_the_root_of_the_iterations() -> None:
         assert size <= 2 * arena[100] * (steps / 100) ** 0.5
 
 
+def relaxed(x: Array, a: Array) -> Any:
+    while np.abs(x * x - a).max() > 1e-10:
+        x = x - 0.05 * (x * x - a) / x * np.cos(0.1 * x)
+    return (x * np.arange(1.0, 4.0)).sum()
+
+
+def growing(x: Array, a: Array) -> Any:
+    s = np.zeros(3)
+    for i in range(500):
+        x = x + 0.01 * np.sin(x * a) + 1e-6 * i
+        s = s * 0.9 + x
+        if x.max() > 4.0:
+            break
+    return s.sum()
+
+
+@pytest.mark.parametrize("f", [relaxed, growing], ids=lambda f: f.__name__)
+def test_a_while_in_segments(f: Callable[..., Any], saved_bytes: Any) -> None:
+    x, a = np.array([1.0, 1.2, 1.4]), np.array([2.0, 1.9, 1.8])
+    whole = jitml.grad(f, (0, 1))(x, a)
+    asked = jitml.checkpoint(f, policy="sqrt")
+    saved_bytes(100_000)
+    for finish in (lambda g: g, jitml.jit):
+        for got, wanted in zip(finish(jitml.grad(asked, (0, 1)))(x, a), whole):
+            np.testing.assert_allclose(got, wanted, rtol=1e-12)
+    if f is growing:
+        arenas = [gradient(g, x, a).program.report.arena for g in (f, asked)]
+        assert arenas[1] < arenas[0] / 4
+
+
 def test_the_length_of_segments() -> None:
     large = 1 << 20
     assert best_length(10_000, large, large) == 100

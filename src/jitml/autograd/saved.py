@@ -116,10 +116,10 @@ def _within(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
     return (*inputs[: len(inputs) - len(starts)], *kept)
 
 
-def _acts(node: Node) -> bool:
+def acts(node: Node) -> bool:
     """Whether running a node twice is not running it once: it calls out, or draws."""
     if node.bodies:
-        return any(_acts(inner) for body in node.bodies.values() for inner in body.nodes)
+        return any(acts(inner) for body in node.bodies.values() for inner in body.nodes)
     return node.op.has_effect and node.op is not ops.check
 
 
@@ -157,7 +157,7 @@ class _Choice:
         return v in self.makers and self.may_repeat(self.makers[v])
 
     def may_repeat(self, node: Node) -> bool:
-        return is_light(node) or (self.repeat and bool(node.bodies) and not _acts(node))
+        return is_light(node) or (self.repeat and bool(node.bodies) and not acts(node))
 
     def operands(self, node: Node) -> list[Value]:
         """What a node needs: its inputs, and the values of its sizes."""

@@ -26,9 +26,9 @@ def segment_loops(graph: Graph) -> Graph:
     """Ask for segments of every loop that is not inside another: what `checkpoint(policy="sqrt")` means."""
 
     def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:
-        if node.op is not ops.loop:
+        if node.op not in (ops.loop, ops.while_):
             return None
-        results: tuple[Value, ...] = ops.loop(*node.inputs, **{**node.params, "segments": True})
+        results: tuple[Value, ...] = node.op(*node.inputs, **{**node.params, "segments": True})
         return results
 
     return sweep(graph, visit)
@@ -68,6 +68,46 @@ def segmented(node: Node, trips: int, length: int) -> tuple[Node, Node]:
     count, rest, start = map(_number, (segments, trips - segments * length, segments * length))
     operands = node.inputs[1:]
     return replace(node, inputs=(count, *operands), params=first), replace(node, inputs=(rest, *operands, start), params=last)
+
+
+def segmented_while(node: Node, length: int, most: int | None) -> Node:
+    """A while as a while over whiles that stop after `length` iterations; its last result counts those of the outer one.
+
+    Args:
+        most: how many of those there can be, if that is known.
+    """
+    parts = Parts.of(node)
+    body, test, n = parts.body, parts.bodies["test"], len(parts.carried)
+    inner = {"test": _bounded(test, n, length), "body": _counting(body, n), "carried": n + 1, "repeat": True}
+    b = GraphBuilder()
+    carried, count, captured = _inputs(b, body, n)
+    with recording(b):
+        *ends, _ = ops.while_(*carried, _number(0), *captured, **inner)
+        outer = b.build([*ends, ops.add(count, 1)])
+    params = {"test": _bounded(test, n, most), "body": outer, "carried": n + 1}
+    return replace(node, inputs=(*parts.carried, _number(0), *parts.captured), params=params)
+
+
+def _inputs(b: GraphBuilder, graph: Graph, carried: int) -> tuple[list[Value], Value, list[Value]]:
+    """Inputs like those of a while's graph, with a count behind what is carried."""
+    before = [b.add_input(v.aval) for v in graph.inputs[:carried]]
+    count = b.add_input(Aval((), I64))
+    return before, count, [b.add_input(v.aval) for v in graph.inputs[carried:]]
+
+
+def _bounded(test: Graph, carried: int, most: int | None) -> Graph:
+    b = GraphBuilder()
+    before, count, captured = _inputs(b, test, carried)
+    with recording(b):
+        (goes_on,) = b.inline(test, (*before, *captured))
+        return b.build([goes_on if most is None else ops.bit_and(goes_on, ops.lt(count, most))])
+
+
+def _counting(body: Graph, carried: int) -> Graph:
+    b = GraphBuilder()
+    before, count, captured = _inputs(b, body, carried)
+    with recording(b):
+        return b.build([*b.inline(body, (*before, *captured)), ops.add(count, 1)])
 
 
 def _number(n: int) -> Value:

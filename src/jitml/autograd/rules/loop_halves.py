@@ -14,8 +14,8 @@ from math import ceil
 from jitml.autograd.budget import saved_bytes
 from jitml.autograd.counters import Counter, counters, is_number, limits_here
 from jitml.autograd.halves import halve, halving, reached
-from jitml.autograd.saved import Kept, choose, replay, values_read, where
-from jitml.autograd.segments import best_length, segmented
+from jitml.autograd.saved import Kept, acts, choose, replay, values_read, where
+from jitml.autograd.segments import best_length, segmented, segmented_while
 from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
@@ -39,24 +39,27 @@ def halve_loop(node: Node, tangents: Collection[Value], cheap: Collection[Value]
     longest = _longest(trip, parts.body)
     kept = body.choose(longest)
     most = longest if node.params.get("repeat") or is_number(trip) else _affordable(kept)
-    wants_segments = longest > _affordable(kept) or node.params.get("segments")
+    wants_segments = is_number(trip) and (longest > _affordable(kept) or node.params.get("segments"))
     if wants_segments and (length := body.segment(longest, kept)) is not None:
-        first, last = segmented(node, longest, length)
-        ends, linear_first = halve_loop(first, tangents, cheap)
-        last = replace(last, inputs=(last.inputs[0], *ends, *last.inputs[1 + len(ends) :]))
-        moved = {v for linear in linear_first for v in linear.outputs}
-        results, linear_last = halve_loop(last, {*tangents, *moved}, cheap)
-        return results, [*linear_first, *linear_last]
+        return _halve_segments(segmented(node, longest, length), tangents, cheap)
     if longest > most:
         trip, longest = _checked(trip, ops.le(trip, most), trip, most), most
     stacks = body.saving(kept, longest, body.index)
     forward = body.forward((body.index,))
     carried, captured = body.known(parts.carried, parts.captured)
     operands = (*carried, *(stack.room() for stack in stacks), *captured)
-    repeat = {"repeat": True} if node.params.get("repeat") else {}
-    results = ops.loop(trip, *operands, body=forward, carried=len(forward.outputs), **repeat)
+    results = ops.loop(trip, *operands, body=forward, carried=len(forward.outputs), **_repeat(node))
     linear = body.linear_loop(trip, longest, kept, results[len(carried) :])
     return body.results(results, linear.outputs), [linear]
+
+
+def _halve_segments(loops: tuple[Node, Node], tangents: Collection[Value], cheap: Collection[Value] | None) -> Parted:
+    first, last = loops
+    ends, linear_first = halve_loop(first, tangents, cheap)
+    last = replace(last, inputs=(last.inputs[0], *ends, *last.inputs[1 + len(ends) :]))
+    moved = {v for linear in linear_first for v in linear.outputs}
+    results, linear_last = halve_loop(last, {*tangents, *moved}, cheap)
+    return results, [*linear_first, *linear_last]
 
 
 @halving.rule(ops.while_)
@@ -69,6 +72,10 @@ def halve_while(node: Node, tangents: Collection[Value], cheap: Collection[Value
     counting, limit = known.add_input(Aval((), I64)), _longest_while(body.counters)
     body.index = counting if from_zero is None else body.carried[from_zero]
     kept = body.choose(limit)
+    if node.params.get("segments") and (length := body.segment(min(limit, _affordable(kept)), kept)) is not None:
+        most = ceil(limit / length) if limit < sys.maxsize else None
+        parted, linear_nodes = halve_while(segmented_while(node, length, most), tangents, cheap)
+        return parted[:-1], linear_nodes
     longest = limit if limit <= FEW else min(_affordable(kept), limit)
     if longest < limit:  # it may be too little, and has to be checked
         from_zero, body.index = None, counting
@@ -83,12 +90,16 @@ def halve_while(node: Node, tangents: Collection[Value], cheap: Collection[Value
     stacks = body.saving(kept, longest, index)
     forward = body.forward((), more)
     operands = (*carried, *(stack.room() for stack in stacks), *captured)
-    results = ops.while_(*operands, test=body.test(more), body=forward, carried=len(forward.outputs))
+    results = ops.while_(*operands, test=body.test(more), body=forward, carried=len(forward.outputs), **_repeat(node))
     n = len(carried)
     count = results[n - 1] if from_zero is None else results[sum(not moves for moves in body.moves[:from_zero])]
     ops.bind(count, sym=Sym("count", 0, longest))
     linear = body.linear_loop(count, longest, kept, results[n:])
     return body.results(results, linear.outputs), [linear]
+
+
+def _repeat(node: Node) -> dict[str, bool]:
+    return {"repeat": True} if node.params.get("repeat") else {}
 
 
 def _affordable(kept: Kept) -> int:
@@ -155,8 +166,8 @@ class _Body:
         return kept
 
     def segment(self, trips: int, kept: Kept) -> int | None:
-        """The length of segments that would do for a loop of known length; None if segments do not help."""
-        if not is_number(self.parts.head[0]) or self.parts.node.params.get("repeat"):
+        """The length of segments that would do for so many iterations; None if segments do not help, or cannot be run again."""
+        if self.parts.node.params.get("repeat") or acts(self.parts.node):
             return None
         state = sum(v.aval.nbytes for v in where(self.carried, self.moves, False))
         length = best_length(trips, state, kept.nbytes)

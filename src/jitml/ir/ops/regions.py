@@ -7,6 +7,7 @@ visible inside. Every `Sym` that a graph mentions is bound in that graph.
                                                   `repeat`: a derivative runs it again rather than save what happens in it;
                                                   `segments`: it saves some states and runs again what lies between
     while_   (*carried, *captured)                test(*carried, *captured) -> bool[]; body(*carried, *captured) -> *carried
+                                                  `repeat`, `segments`: as of a loop
     cond     (which: bool[], *captured)           then(*captured) -> *results; orelse(*captured) -> *results
     bind     (n: i64[]) {sym}                     from here on `sym` is n
     check    (x, ok: bool[], *values: i64[])      x; the program ends with an error if `ok` is false
@@ -53,7 +54,9 @@ def _evaluate_loop(
     return tuple(state)
 
 
-def _while_aval(*operands: Aval, test: Graph, body: Graph, carried: int) -> tuple[Aval, ...]:
+def _while_aval(
+    *operands: Aval, test: Graph, body: Graph, carried: int, repeat: bool = False, segments: bool = False
+) -> tuple[Aval, ...]:
     _require("while: inputs of the test", test.in_avals, operands)
     _require("while: the test", test.out_avals, (_TRUTH,))
     _require("while: inputs of the body", body.in_avals, operands)
@@ -61,7 +64,9 @@ def _while_aval(*operands: Aval, test: Graph, body: Graph, carried: int) -> tupl
     return operands[:carried]
 
 
-def _evaluate_while(*operands: Any, test: Graph, body: Graph, carried: int) -> tuple[Any, ...]:
+def _evaluate_while(
+    *operands: Any, test: Graph, body: Graph, carried: int, repeat: bool = False, segments: bool = False
+) -> tuple[Any, ...]:
     state, captured = list(operands[:carried]), operands[carried:]
     while interpret_outputs(test, [*state, *captured])[0]:
         state = interpret_outputs(body, [*state, *captured])
