@@ -185,6 +185,7 @@ def _logic() -> Iterator[OpCase]:
     for op in (ops.isnan, ops.isinf, ops.isfinite):
         yield OpCase(op, F, UNARY, smooth=None)
     yield OpCase(ops.signbit, R, UNARY, smooth=None)
+    yield OpCase(ops.bits, (np.dtype(np.float64),), UNARY, smooth=None)
     for op in (ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge):
         yield OpCase(
             op, A, BINARY, draw=lambda rng, shape, dtype: np.rint(anything(rng, shape, dtype)).astype(dtype), smooth=None

@@ -17,7 +17,7 @@ from jitml.ir.dims import resolve
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.interpret import interpret_outputs
 from jitml.ir.op import recording
-from jitml.ir.types import I64, Aval
+from jitml.ir.types import F64, I64, Aval
 from jitml.trace.context import Trace, active_trace, unsupported
 from jitml.trace.memory import native_copy
 
@@ -65,10 +65,11 @@ def example_of_size(value: Value) -> int | None:
 
 
 def guess(value: Value) -> int:
-    """A truth or an integer in this call, as far as that can be told: 0 otherwise."""
+    """A truth, an integer or the bits of a double in this call, as far as that can be told: 0 otherwise."""
     with np.errstate(all="ignore"):
         try:
-            return int(_examples([value])[0])
+            found = _examples([value])[0]
+            return int(np.asarray(found).view(I64) if value.dtype == F64 else found)
         except Exception:  # the call will not get so far either, or only a loop's first iteration knows
             return 0
 

@@ -311,8 +311,8 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
         return TracedNumber.of_value(trace, ops.convert(_value(*operands), dtype=F64))
     if function is bool:
         return combine(operator.ne, *operands, 0)
-    if function in (min, max) and len(kinds) == 1:
-        return _chosen(function, *operands)
+    if function in (min, max):
+        return _chosen(function, *operands) if len(kinds) == 1 else _decided(function, *operands)
     if function not in _IN_GRAPH:
         return function(*(o.known() if type(o) is TracedNumber else o for o in operands))
     made: Value = call(_IN_GRAPH[function], *map(_value, operands)).value
@@ -337,6 +337,15 @@ def _chosen(function: Callable[..., Any], *operands: Any) -> Any:
     for other in map(_value, operands[1:]):
         best = ops.select(ops.lt(other, best) if function is min else ops.gt(other, best), other, best)
     return TracedNumber.of_value(active_trace(), best)
+
+
+def _decided(function: Callable[..., Any], *operands: Any) -> Any:
+    """The same of numbers of several kinds: which of them it is must be known, and no more."""
+    best = operands[0]
+    for other in operands[1:]:
+        if other < best if function is min else other > best:
+            best = other
+    return best
 
 
 _CHECKED = {operator.add: ops.add, operator.sub: ops.sub, operator.mul: ops.mul}

@@ -1,6 +1,6 @@
 """What if a branch can neither be merged nor left out?  Then a variant is compiled for the way that this call takes: a `Path`.
 
-`decide` takes a condition, or an integer that Python must know, for what it is in the call that is traced, and lets the program
+`decide` takes a condition, or a number that Python must know, for what it is in the call that is traced, and lets the program
 claim so. The claim is a check that fails before anything has been changed, with `WrongPath`; the dispatcher then tries the
 variants of other paths, and has one traced for the fact that the failed check has told (`Path.turned`). What is assumed may thus
 be a mere guess: a wrong one costs a compilation.
@@ -18,7 +18,7 @@ from jitml.config import CONFIG
 from jitml.errors import OtherResult, Source, UnknownNumberError, UnsupportedError, WrongPath
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, I64
+from jitml.ir.types import BOOL, F64, I64
 from jitml.trace.context import active_trace, refuse, user_source
 from jitml.trace.decisions import Mode, Site, decisions, site
 from jitml.trace.examples import guess, remember
@@ -29,10 +29,13 @@ _REMEDY = (
 )
 
 
+_NAN = int(np.float64(np.nan).view(I64))
+
+
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A condition (then `outcome` is 0 or 1), or an integer, that a program takes for known; what a size is at most; or what a
-    host call returns.
+    """A condition (then `outcome` is 0 or 1), an integer, or a float (its bits), that a program takes for known; what a size is
+    at most; or what a host call returns.
 
     Args:
         occurrence: how often the site had been passed before.
@@ -41,13 +44,14 @@ class Assumption:
     site: Site
     occurrence: int
     outcome: Any
-    kind: Literal["truth", "number", "limit", "result"]
+    kind: Literal["truth", "number", "float", "limit", "result"]
     source: Source | None
 
     def __str__(self) -> str:
         told = {
             "truth": f"is {bool(self.outcome)}".lower(),
             "number": f"is {self.outcome}",
+            "float": f"is {_float(self.outcome) if self.kind == 'float' else None}",
             "limit": f"is a size of at most {self.outcome}",
             "result": f"has the result {self.outcome} of a host call",
         }[self.kind]
@@ -95,7 +99,9 @@ class Decided:
     def assume(self, value: Value, place: Site) -> tuple[int, Assumption]:
         """Number and content of a new assumption."""
         occurrence, outcome = self._foresee(place)
-        kind: Literal["truth", "number"] = "truth" if value.dtype == BOOL else "number"
+        kind: Literal["truth", "number", "float"] = (
+            "truth" if value.dtype == BOOL else "float" if value.dtype == F64 else "number"
+        )
         return self._add(Assumption(place, occurrence, guess(value) if outcome is None else outcome, kind, user_source()))
 
     def limit(self, place: Site, most: int | None) -> tuple[int, Assumption] | None:
@@ -126,7 +132,7 @@ class Decided:
 
 
 def decide(value: Value, place: Site) -> int:
-    """The outcome of a condition, or an integer, which the program is going to assume. The decisions of `place` say so.
+    """The outcome of a condition, an integer, or a float's bits, which the program is going to assume, as is decided of `place`.
 
     Raises:
         UnsupportedError: the program would assume too much.
@@ -153,10 +159,10 @@ def decide(value: Value, place: Site) -> int:
         ops.check(value, value if outcome else ops.bit_not(value), error=WrongPath.__name__, message=text)
     else:
         text = f"assumption {number} is {{}} at {_escaped(assumption)}"
-        shown = value if value.dtype == I64 else ops.convert(value, dtype=I64)
+        shown = _bits(value) if value.dtype == F64 else value if value.dtype == I64 else ops.convert(value, dtype=I64)
         ops.check(value, ops.eq(shown, outcome), shown, error=WrongPath.__name__, message=text)
     decided.outcomes[value] = outcome
-    remember([value], [np.asarray(outcome, value.dtype)])  # what is guessed from here on fits
+    remember([value], [np.asarray(_as_python(value, outcome), value.dtype)])  # what is guessed from here on fits
     return outcome
 
 
@@ -206,7 +212,7 @@ def is_decided(place: Site) -> bool:
 
 
 def number(value: Value, message: str, remedy: str) -> Any:
-    """A truth or an integer that Python must know, of shape ().
+    """A truth, an integer or a double that Python must know, of shape ().
 
     Raises:
         UnknownNumberError: for the first time. Only if nothing else is to be done, the next attempt assumes the number.
@@ -218,12 +224,23 @@ def number(value: Value, message: str, remedy: str) -> Any:
     if place is not None and is_decided(place):
         return _as_python(value, decide(value, place))
     error = UnknownNumberError(message, remedy=remedy)
-    error.place = place if value.dtype.kind in "biu" else None
+    error.place = place if value.dtype.kind in "biu" or value.dtype == F64 else None
     refuse(error)
 
 
 def _as_python(value: Value, outcome: int) -> Any:
-    return bool(outcome) if value.dtype == BOOL else outcome
+    return bool(outcome) if value.dtype == BOOL else _float(outcome) if value.dtype == F64 else outcome
+
+
+def _bits(value: Value) -> Value:
+    """Of a double; Python cannot tell one nan from another."""
+    nan = ops.full(value=_NAN, shape=(), dtype=I64)
+    bits: Value = ops.select(ops.isnan(value), nan, ops.bits(value))
+    return bits
+
+
+def _float(bits: int) -> float:
+    return float(np.int64(bits).view(F64))
 
 
 def path_of(recording: Any) -> Path:

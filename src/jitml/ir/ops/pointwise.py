@@ -14,7 +14,7 @@ import numpy as np
 
 from jitml.errors import DTypeError, ShapeError, UnsupportedError
 from jitml.ir.op import Op
-from jitml.ir.types import BOOL, Aval, DType, dtype_name, is_complex, part_dtype
+from jitml.ir.types import BOOL, F64, I64, Aval, DType, dtype_name, is_complex, part_dtype
 
 REAL, INT, BOOLEAN, COMPLEX = "f", "iu", "b", "c"
 FLOAT, BITS = REAL + COMPLEX, INT + BOOLEAN
@@ -135,6 +135,15 @@ isnan = _unary("isnan", np.isnan, FLOAT, BOOL)
 isinf = _unary("isinf", np.isinf, FLOAT, BOOL)
 isfinite = _unary("isfinite", np.isfinite, FLOAT, BOOL)
 signbit = _unary("signbit", np.signbit, REAL, BOOL)
+
+
+def _bits_aval(x: Aval) -> Aval:
+    if x.dtype != F64:
+        raise DTypeError(f"bits is not defined for {dtype_name(x.dtype)}")
+    return x.with_dtype(I64)
+
+
+bits = Op("bits", "pointwise", _bits_aval, lambda x: np.asarray(x, F64).view(I64))  # of a double, as an integer
 
 eq = _binary("eq", np.equal, ANY, result=BOOL, commutative=True)
 ne = _binary("ne", np.not_equal, ANY, result=BOOL, commutative=True)

@@ -192,6 +192,11 @@ def isfinite(b: Builder, x: Operand) -> Operand:
     return b.fcmp("olt", b.fabs(x), inf)
 
 
+@rule("bits")
+def bits(b: Builder, x: Operand) -> Operand:
+    return b.bitcast(x, signed(x.dtype))
+
+
 @rule("signbit")
 def signbit(b: Builder, x: Operand) -> Operand:
     return b.icmp("lt", b.bitcast(x, signed(x.dtype)), 0)
