@@ -63,6 +63,13 @@ ACCEPTED = {
 }
 
 
+def test_deep_expressions_are_bounded_level_by_level() -> None:
+    index = "n[]"
+    for _ in range(30):
+        index = f"minimum(maximum({index} - 1, 0), 7)"
+    verify(parse(f"kernel k(n: i64[], y: f64[8]) {{ y[{index}] = 0.0 }}"))
+
+
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_accepted(name: str) -> None:
     verify(parse(ACCEPTED[name]))

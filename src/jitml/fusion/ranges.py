@@ -297,8 +297,10 @@ class Ranges:
                 total = self.sum(x)
                 if np.can_cast(x.dtype, dtype) or self.fits(total, dtype):
                     return total
-        lower, upper = self.limits(expr)
-        return {self.atom(self.key(expr), lower, upper): Fraction(1), None: Fraction(0)}
+        key = self.key(expr)
+        if key not in self.lower:  # else each level of an expression would ask for all below it several times
+            self.atom(key, *self.limits(expr))
+        return {key: Fraction(1), None: Fraction(0)}
 
     def arithmetic(self, expr: Apply) -> Sum | None:
         """A sum, or a multiple, of sums: what it is if nothing wraps around."""
