@@ -167,6 +167,11 @@ RESIZED = {
         "np.arange(4)",
         "np.arange(5)",
     ),
+    "a draw beside a number and an array that is written": (
+        ["x[:-1] += y", "return z.standard_normal(4), x"],
+        "np.arange(4.0), 5, np.random.default_rng(0)",
+        "np.arange(5.0), 3, np.random.default_rng(1)",
+    ),
     "a window that ends with the array, each element twice": (
         ["for i in range(len(x)):", "    v = np.repeat(x[i:i + 2], 2)", "    x //= 1", "return v"],
         "np.arange(17, dtype=np.int8)",

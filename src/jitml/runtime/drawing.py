@@ -33,7 +33,7 @@ class Drawing:
         self._run, self._positions, self._locks = run, positions, locks
 
     def __call__(self, *args: Any) -> Any:
-        generators = [generator_at(args[n]) for n in self._positions]
+        generators = [generator_at(int(args[n])) for n in self._positions]  # arrays, where an argument was no plain one
         locks = _locks_of(generators) if self._locks else ()
         for lock in locks:
             lock.acquire()
