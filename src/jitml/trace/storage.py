@@ -136,11 +136,12 @@ class Storage:
             site: the construct that leaves it open, and the mode in which it would not.
             overlaps: nor may both be returned, for the caller would see whether they are.
         """
-        self._meet(Rival(weakref.ref(other), site, mode, overlaps))
+        self.meet(Rival(weakref.ref(other), site, mode, overlaps))
         for rival in tuple(other.rivals):
-            self._meet(Rival(rival.storage, site, mode, overlaps or rival.overlaps))
+            self.meet(Rival(rival.storage, site, mode, overlaps or rival.overlaps))
 
-    def _meet(self, rival: Rival) -> None:
+    def meet(self, rival: Rival) -> None:
+        """It may be the same memory as this one, whatever else that may be."""
         other = rival.storage()
         if other is None or other is self or any(r.storage() is other and r.overlaps >= rival.overlaps for r in self.rivals):
             return
@@ -206,9 +207,12 @@ def leave_region(pairs: Sequence[tuple[Storage, Storage]], site: Site, mode: Mod
                 one.may_be(other, site, mode, overlaps=True)
     for inside, outside in pairs:
         for rival in inside.others:
-            for other in after.get(rival) or [entries.get(rival, rival)]:
-                if other is not outside and other.trace.encloses(active_trace()) and other not in outside.others:
-                    outside.may_be(other, site, mode, overlaps=True)
+            for other in after.get(rival, ()):  # not what else that one may be: if no iteration has run, say, which is no case here
+                if other not in outside.others:
+                    outside.meet(Rival(weakref.ref(other), site, mode, overlaps=True))
+            other = entries.get(rival, rival)
+            if rival not in after and other.trace.encloses(active_trace()) and other not in outside.others:
+                outside.may_be(other, site, mode, overlaps=True)
 
 
 def read_through(storage: Storage, steps: tuple[Step, ...]) -> Value:
