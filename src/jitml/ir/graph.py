@@ -236,6 +236,9 @@ class GraphBuilder:
             if error.source is None:
                 error.source = self.locate()
             raise
+        for aval in avals if isinstance(avals, tuple) else (avals,):
+            if any(type(n) is int and n < 0 for n in aval.shape):
+                raise ValueError("negative dimensions are not allowed")  # as NumPy says it, whatever function asked for them
         return self.emit(op, inputs, params, avals, self.locate())
 
     def emit(

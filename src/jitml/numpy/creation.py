@@ -126,7 +126,7 @@ def array(
     if isinstance(object, TracedArray) and not copy and wanted in (None, object.dtype) and _lies_in(object, order):
         result = object
     else:
-        as_it_is = isinstance(object, TracedNumber) or wanted is None or type(object) is int
+        as_it_is = isinstance(object, (TracedNumber, list, tuple)) or wanted is None or type(object) is int
         value = value_of(object, wanted) if as_it_is else astype(value_of(object), wanted)
         result = laid_out(value, object, order)
     return result if result.ndim >= ndmin else reshaped(result, (1,) * (ndmin - result.ndim) + result.sizes)
@@ -186,7 +186,8 @@ def cast_number(dtype: DType) -> Callable[..., Any]:
 
     def function(x: Any = 0, /) -> Any:
         value = value_of(x)
-        result = astype(value, dtype) if not isinstance(x, TracedNumber) else x.as_value(dtype)
+        must_fit = isinstance(x, (TracedNumber, list, tuple)) or type(x) is int
+        result = value_of(x, dtype) if must_fit else astype(value, dtype)
         return fresh(result) if result.ndim else scalar(result)
 
     return function
@@ -208,6 +209,7 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     target = np.dtype(np.result_type(*map(np.asarray, (start, stop, step))) if dtype is None else dtype)
     length = max(0, ceil((stop - start) / step))
     if target.kind in "iu":
+        np.array([start, start + step][:length], target)  # as NumPy begins, and where a number may not fit
         return fresh(line(length, int(start), int(step), target))
     # NumPy makes the second element first and multiplies the difference, in the target's dtype.
     first = target.type(start)
@@ -354,7 +356,8 @@ def band(shape: Shape, k: int, compare: Callable[..., Any]) -> Value:
 @implements(np.tri)
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None) -> TracedArray:
     rows = as_length(N)
-    return fresh(astype(band((rows, rows if M is None else as_length(M)), as_int(k), ops.le), np.dtype(dtype)))
+    shape: Any = tuple(larger(n, 0) for n in (rows, rows if M is None else as_length(M)))
+    return fresh(astype(band(shape, as_int(k), ops.le), np.dtype(dtype)))
 
 
 def _triangle(compare: Callable[..., Any]) -> Callable[..., TracedArray]:

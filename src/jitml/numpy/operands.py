@@ -92,8 +92,8 @@ def value_of(x: object, dtype: DType | None = None) -> Value:
     if type(x) is Stack and (whole := x.whole()) is not None:
         return astype(whole, dtype)
     if isinstance(x, (list, tuple)) and holds_traced(x):
-        return astype(_stacked(x), dtype)
-    if type(x) in (bool, int, float, complex):
+        return astype(_stacked(x, dtype), dtype)
+    if type(x) in (bool, int, float, complex, list, tuple):
         return constant(np.asarray(x, dtype))
     return astype(constant(np.asarray(x)), dtype)
 
@@ -120,9 +120,9 @@ def holds_traced(x: object) -> bool:
     return is_traced(x) or isinstance(x, Value)
 
 
-def _stacked(items: Sequence[object]) -> Value:
-    """A nested sequence as `np.array` reads it: every number in it is strong."""
-    values = [value_of(item) for item in items]
+def _stacked(items: Sequence[object], wanted: DType | None) -> Value:
+    """A nested sequence as `np.array` reads it: every number in it is strong, and Python integers must fit the dtype wanted."""
+    values = [value_of(item, wanted) if _must_fit(item, wanted) else value_of(item) for item in items]
     dtype = np.result_type(*(v.dtype for v in values))
     shape = values[0].shape
     if any(len(v.shape) != len(shape) or any(map(never_equal, v.shape, shape)) for v in values):
@@ -130,6 +130,11 @@ def _stacked(items: Sequence[object]) -> Value:
         raise ShapeError(message, source=user_source())
     rows = [ops.reshape(astype(require_sizes(v, shape), dtype), shape=(1, *shape)) for v in values]
     return ops.concat(*rows, axis=0)
+
+
+def _must_fit(item: object, wanted: DType | None) -> bool:
+    is_int = type(item) is int or (isinstance(item, TracedNumber) and item.kind is int)
+    return wanted is not None and wanted.kind in "iu" and (is_int or isinstance(item, (list, tuple)))
 
 
 def as_array(x: object) -> TracedArray:

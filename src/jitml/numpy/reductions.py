@@ -276,6 +276,8 @@ def _extreme_ignoring_nan(op: Op, worst: float, extreme: Callable[..., Any]) -> 
         found = reduce_values(op, without_nan(x, worst), axes)
         only_nan = reduce_values(ops.reduce_all, ops.isnan(x), axes)
         result = ops.select(only_nan, full(found.shape, float("nan"), x.dtype), found)
+        enough = ops.bit_not(reduce_values(ops.reduce_any, only_nan, tuple(range(only_nan.ndim))))
+        result = ops.check(result, enough, error="RuntimeWarning", message="All-NaN slice encountered")
         return finish(result, axes if keepdims is True else None, out, x.ndim)
 
     return keeps_rest(function)

@@ -108,6 +108,8 @@ def flipped(x: TracedArray, axes: Sequence[int]) -> TracedArray:
 
 def broadcasted(x: TracedArray, shape: Sequence[int]) -> TracedArray:
     """A read-only view stretched to `shape`."""
+    if any(type(n) is int and n < 0 for n in shape):
+        raise ValueError("all elements of broadcast shape must be non-negative")
     common = common_shape("broadcast_to", x.sizes, tuple(shape))
     if any(m == 1 and n != 1 for m, n in zip(shape[::-1], common[::-1])) or len(common) > len(shape):
         raise ShapeError(f"broadcast_to: {x.sizes} cannot be stretched to {tuple(shape)}", source=user_source())

@@ -9,7 +9,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.dims import Size
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F64, I64, is_float, is_inexact, is_integer
+from jitml.ir.types import BOOL, F64, I64, is_float, is_inexact, is_integer, normalize_axis
 from jitml.numpy.creation import linspace
 from jitml.numpy.loops import truth
 from jitml.numpy.masks import flat, true_count
@@ -76,7 +76,7 @@ def unique(
     sorted: bool = True,
 ) -> Any:
     x = value_of(ar)
-    if axis is not None and x.ndim != 1:
+    if axis is not None and (normalize_axis(as_int(axis), x.ndim), x.ndim) != (0, 1):
         not_compiled("unique", "with an axis", "Number the rows, for instance by np.lexsort, or do it outside.")
     groups = _grouped(flat(x), places=return_index or return_inverse, equal_nan=equal_nan)
     results = [fresh(groups.pick(groups.line))]

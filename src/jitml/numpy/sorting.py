@@ -17,6 +17,7 @@ from jitml.numpy.operands import (
     as_int,
     broadcast_value,
     common_dtype,
+    holds_traced,
     not_compiled,
     reshape_value,
     result_of,
@@ -82,12 +83,22 @@ def argsort(
 @implements(np.partition)
 @keeps_order
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> TracedArray:
-    return _sorted(ops.sort, a, axis, order)
+    return _sorted(ops.sort, _parted(a, kth, axis), axis, order)
+
+
+def _parted(a: Any, kth: Any, axis: int | None) -> Value:
+    """What is to be sorted, where there is a place `kth`."""
+    x = value_of(a)
+    size = x.size if axis is None else x.shape[normalize_axis(as_int(axis), x.ndim)]
+    places = np.asarray(kth if not holds_traced(kth) else [])
+    if type(size) is int and not ((-size <= places) & (places < size)).all():
+        raise ValueError(f"kth(={kth}) out of bounds ({size})")
+    return x
 
 
 @implements(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> TracedArray:
-    return _sorted(ops.argsort, a, axis, order)
+    return _sorted(ops.argsort, _parted(a, kth, axis), axis, order)
 
 
 @implements(np.lexsort)
@@ -154,27 +165,17 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     edges, wanted = value_of(bins, dtype), value_of(x, dtype)
     side = "left" if right else "right"
     count = edges.shape[0]
-    if isinstance(count, Dim):
-        return result_of(_digitized(edges, wanted, side))
-    if count < 2:
+    if not isinstance(count, Dim) and count < 2:
         return result_of(search(edges, wanted, side))
-    first, last = (ops.slice(edges, start=(n,), stop=(n + 1,), step=(1,)) for n in (0, count - 1))
-    falls = ops.reshape(ops.lt(last, first), shape=())
-    rising = ops.select(ops.broadcast(falls, shape=(count,), axes=()), ops.flip(edges, axes=(0,)), edges)
-    found = search(rising, wanted, side)
-    return result_of(ops.select(ops.broadcast(falls, shape=found.shape, axes=()), ops.neg(found) + count, found))
-
-
-def _digitized(edges: Value, wanted: Value, side: str) -> Value:
-    """np.digitize among edges whose number only the running program knows."""
-    count = edges.shape[0]
     place = ops.iota(shape=(count,), axis=0, dtype=I64)
-    after = ops.minimum(place + 1, spread_size(count - 1, (count,)))
-    falls = ops.reduce_any(ops.lt(ops.gather(edges, after, axis=0), edges), axes=(0,))
-    rising = ops.select(ops.broadcast(falls, shape=(count,), axes=()), ops.flip(edges, axes=(0,)), edges)
-    found = search(rising, wanted, side)
+    after = ops.gather(edges, ops.minimum(place + 1, spread_size(count - 1, (count,))), axis=0)
+    falls, rises = (ops.reduce_any(compare(after, edges), axes=(0,)) for compare in (ops.lt, ops.gt))
+    falling = ops.broadcast(falls, shape=(count,), axes=())
+    found = search(ops.select(falling, ops.flip(edges, axes=(0,)), edges), wanted, side)
     whole = spread_size(count, found.shape)
-    return ops.select(ops.broadcast(falls, shape=found.shape, axes=()), ops.sub(whole, found), found)
+    result = ops.select(ops.broadcast(falls, shape=found.shape, axes=()), ops.sub(whole, found), found)
+    ok = ops.bit_not(ops.bit_and(falls, rises))
+    return result_of(ops.check(result, ok, error="ValueError", message="bins must be monotonically increasing or decreasing"))
 
 
 @implements(np.isin)

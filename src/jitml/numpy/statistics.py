@@ -177,7 +177,10 @@ def _nan_variance(variance: np.ufunc | Callable[..., Any], finally_: Callable[[V
         if kept is not True:
             # With no more elements than ddof NumPy gives nan here, where the plain function may give inf.
             freedom = _count(x, axes, kept, result.dtype) - float(ddof)
-            result = ops.select(ops.gt(freedom, 0.0), result, full(result.shape, float("nan"), result.dtype))
+            enough = ops.gt(freedom, 0.0)
+            result = ops.select(enough, result, full(result.shape, float("nan"), result.dtype))
+            every = reduce_values(ops.reduce_all, enough, tuple(range(enough.ndim)))
+            result = ops.check(result, every, error="RuntimeWarning", message="Degrees of freedom <= 0 for slice.")
         return finish(astype(finally_(result), part_dtype(outer)), axes if keepdims is True else None, out, x.ndim)
 
     return keeps_rest(function)

@@ -105,6 +105,9 @@ def _reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: A
     if not isinstance(indices, (list, tuple)):
         not_compiled(f"{ufunc.__name__}.reduceat", "with an array of indices", "Give them as a list of Python integers.")
     starts = [as_int(n) for n in indices]
+    size = x.aval.shape[0]
+    if type(size) is int and any(not 0 <= n < size for n in starts):
+        raise IndexError(f"index out-of-bounds in {ufunc.__name__}.reduceat")
     parts = []
     for start, stop in zip(starts, [*starts[1:], None]):
         part = x[start:stop] if stop is None or start < stop else x[start : start + 1]

@@ -21,6 +21,7 @@ Place: TypeAlias = tuple[int, int | None]  # position among the flattened argume
 
 LEAST_LIMIT = 1 << 16
 GROWTH = 16  # a limit is so many times what has been seen
+_HIGHEST = int(np.iinfo(np.int64).max)  # a size is handed in as such an integer
 MOST_BYTES = 1 << 30  # of an array of the largest shape: such memory is reserved, and touched only as far as it is used
 
 
@@ -77,6 +78,7 @@ def open_places(opened: Opened, before: Sequence[Seen], now: Sequence[Seen], nee
     """
     places = [place for place in _places(now) if place in opened or _changed(place, before, now, needed)]
     sizes = {place: (_size(before, place), _size(now, place)) for place in places}
+    sizes = {place: pair for place, pair in sizes.items() if _limit(max(map(abs, pair))) <= _HIGHEST}
     found: dict[Place, Open] = {}
     first: dict[tuple[Hashable, ...], Place] = {}
     for place, pair in sizes.items():

@@ -207,7 +207,7 @@ def leave_region(pairs: Sequence[tuple[Storage, Storage]], site: Site, mode: Mod
                 one.may_be(other, site, mode, overlaps=True)
     for inside, outside in pairs:
         for rival in inside.others:
-            for other in after.get(rival, ()):  # not what else that one may be: if no iteration has run, say, which is no case here
+            for other in after.get(rival, ()):  # not what else that one may be, if no iteration has run, say
                 if other not in outside.others:
                     outside.meet(Rival(weakref.ref(other), site, mode, overlaps=True))
             other = entries.get(rival, rival)
