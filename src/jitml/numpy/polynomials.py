@@ -112,6 +112,8 @@ def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: A
         not_compiled("polyfit", "with full, cov or several degrees", "np.linalg.lstsq of np.vander(x, deg + 1) gives the rest.")
     order = as_int(deg) + 1
     at, values = (call(np.add, as_array(v), 0.0) for v in (x, y))
+    if not (at.aval.is_static and values.aval.is_static):
+        not_compiled("polyfit", "of points whose number only the running program knows", "Move it out of the jitted function.")
     if order < 1:
         raise ValueError("expected deg >= 0")
     if at.ndim != 1:

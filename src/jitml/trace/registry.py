@@ -125,6 +125,19 @@ def full_name(function: Any) -> str:
     if home is not None:
         return f"{home.__name__}.{name}"
     known = _HOMES.get(function) if isinstance(function, Hashable) else None
+    if (
+        known is None
+        and getattr(function, "__module__", None) is None
+        and owner is not None
+        and not isinstance(owner, ModuleType)
+    ):
+        kind = owner if isinstance(owner, type) else type(owner)
+        if not kind.__module__.startswith("numpy"):
+            return (
+                f"{kind.__module__}.{kind.__qualname__}.{name}"
+                if kind.__module__ != "builtins"
+                else f"{kind.__qualname__}.{name}"
+            )
     module = known or getattr(function, "__module__", None) or "numpy"
     if module == "builtins":
         return str(name)

@@ -220,3 +220,12 @@ def lines_one_by_one(x):
     smooth = np.apply_along_axis(lambda line: np.convolve(line, kernel, mode="same"), 1, x)
     ranges = np.apply_along_axis(lambda line: line.max() if line[0] > 0 else line.min(), 1, x)
     return smooth, ranges, np.apply_along_axis(np.linalg.norm, 0, x), np.apply_along_axis(np.argmax, 1, x)
+
+
+@calls(lambda: (RNG(0).normal(size=(5, 50)), RNG(1).normal(size=50)), host=True)
+def line_through_chosen_points(x, y):
+    for t in range(len(x)):
+        chosen = x[t] > 0
+        c = np.polyfit(x[t][chosen], y[chosen], 1)
+        y[chosen] = np.polyval(c, x[t][chosen])
+    return y
