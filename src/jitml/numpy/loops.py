@@ -139,7 +139,7 @@ def _complex_reciprocal(x: Value) -> Any:
     re_is_large = ops.ge(ops.abs(re), ops.abs(im))
     large, small = ops.select(re_is_large, re, im), ops.select(re_is_large, im, re)
     ratio = small / large
-    below = large + small * ratio
+    below = ops.raise_invalid(large + small * ratio, ops.bit_or(ops.isnan(re), ops.isnan(im)))  # as of the comparison
     near, far = 1.0 / below, ratio / below
     return ops.complex(ops.select(re_is_large, near, far), -ops.select(re_is_large, far, near))
 

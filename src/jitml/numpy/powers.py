@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
-from jitml.ir.types import BOOL, F64, is_inexact
+from jitml.ir.types import BOOL, F64, is_complex, is_inexact
 from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import broadcast_value, common_shape, kind_of, not_compiled, value_of
 from jitml.numpy.versions import POWER_TAKES_SHORTCUTS
@@ -33,7 +33,9 @@ def power_operator(base: Any, exponent: Any) -> Any:
     if base.dtype == BOOL and type(exponent) is int and exponent == 2:
         return call(np.square, base)  # int8, where np.power has int64
     if POWER_TAKES_SHORTCUTS:
-        return call(np.power, base, exponent)
+        # Those of the ufunc are for real numbers.
+        shortcut = _SHORTCUTS.get(exponent) if is_complex(base.dtype) and type(exponent) in (int, float) else None
+        return call(np.power, base, exponent) if shortcut is None else call(shortcut, base)
     return _shortcut_of_the_operator(base, exponent)
 
 
@@ -66,7 +68,7 @@ def replace_power(base: Any, exponent: Any) -> tuple[np.ufunc, tuple[Any, ...]]:
     result = np.power.resolve_dtypes((kind_of(base), kind_of(exponent), None))[2]
     number = _known_number(exponent)
     if is_inexact(result):
-        takes = POWER_TAKES_SHORTCUTS and not isinstance(kind_of(base), type)
+        takes = POWER_TAKES_SHORTCUTS and not isinstance(kind_of(base), type) and not is_complex(result)
         shortcut = _SHORTCUTS.get(number) if takes and number is not None else None
         return (np.power, (base, exponent)) if shortcut is None else (shortcut, (fresh(value_of(base, result)),))
     if number == 2:

@@ -65,7 +65,10 @@ def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = F
         result = of_some(full(rows.shape[:-1], float("nan"), outer), x, axes, "Mean of empty slice")
     else:
         upper = astype(_pick(rows, count // 2), inner)
-        middle = upper if count % 2 else ops.div(astype(_pick(rows, count // 2 - 1), inner) + upper, 2.0)
+        if count % 2:
+            middle = ops.div(upper, 1.0) if is_complex(inner) else upper  # NumPy's mean of one, which makes nan of infinities
+        else:
+            middle = ops.div(astype(_pick(rows, count // 2 - 1), inner) + upper, 2.0)
         result = astype(_or_nan(middle, rows), outer)
     finished = finish(result, axes if keepdims else None, out, x.ndim)
     if len(axes) == 1 and type(finished) is TracedArray and not is_given(out):

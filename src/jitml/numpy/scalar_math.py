@@ -16,14 +16,15 @@ from jitml.ir import ops
 from jitml.ir.floating import OVERFLOW
 from jitml.ir.graph import Value
 from jitml.ir.limits import Limits, dtype_limits
-from jitml.ir.types import F64, I64, DType
+from jitml.ir.types import F32, F64, I64, DType
 from jitml.numpy.operands import astype, full, value_of
 from jitml.trace.context import active_trace
 from jitml.trace.places import value_limits
 from jitml.trace.registry import call, implements
 from jitml.trace.tracers import TracedArray, TracedScalar, read, scalar
 
-_U64 = np.dtype(np.uint64)
+_F16, _U64 = np.dtype(np.float16), np.dtype(np.uint64)
+_MOST_OF_F16 = 65519.0  # what is rounded down to 65520 is no float16 any more
 _OF_SCALARS = vars(np.generic)  # their operators, by which calls look here
 Overflows = Callable[[Value, Value, Value], Value]  # of the operands and the wrapped result
 
@@ -116,6 +117,16 @@ def absolute(x: TracedScalar) -> Any:
     if not _is_heard(result) or value_limits(read(x))[0] > least or least == 0:
         return result
     return _raising(read(result), ops.eq(read(x), full((), least, x.dtype)))
+
+
+@implements(_OF_SCALARS["__mod__"])
+def remainder(x: Any, y: Any) -> Any:
+    """The operator of float16 scalars makes the quotient as well, which may overflow."""
+    result = call(np.remainder, x, y)
+    if type(result) is not TracedScalar or result.dtype != _F16 or isinstance(x, TracedArray) or isinstance(y, TracedArray):
+        return result
+    a, b = (astype(value_of(part, _F16), F32) for part in (x, y))
+    return _raising(read(result), ops.ge(ops.abs(a), ops.abs(b) * _MOST_OF_F16))
 
 
 for _operator in _BINARY:

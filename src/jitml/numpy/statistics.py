@@ -60,7 +60,13 @@ def count_value(count: Size, shape: Sequence[int], dtype: DType) -> Value:
 def mean_value(x: Value, axes: Sequence[int], where: Any = True) -> Value:
     """The mean in x's own dtype."""
     total = reduce_values(ops.reduce_sum, masked(x, where, 0), axes)
-    return ops.div(total, _count(x, axes, where, x.dtype))
+    wide = _dividing(x.dtype)
+    return astype(ops.div(astype(total, wide), _count(x, axes, where, wide)), x.dtype)
+
+
+def _dividing(dtype: DType) -> DType:
+    """The dtype in which a sum is divided by a count, an integer of 64 bits."""
+    return F64 if dtype == F16 else dtype
 
 
 def _spread(x: Value, kept: Value, axes: Sequence[int]) -> Value:
@@ -84,9 +90,10 @@ def variance_value(x: Value, axes: Sequence[int], ddof: Any, where: Any = True, 
     center = mean_value(x, axes, where) if mean is None else mean
     squares = squared_size(ops.sub(x, _spread(x, center, axes)))
     total = reduce_values(ops.reduce_sum, masked(squares, where, 0), axes)
-    count = _count(x, axes, where, squares.dtype)
-    freedom = ops.maximum(ops.sub(count, broadcast_value(value_of(ddof, squares.dtype), count.shape)), 0.0)
-    return ops.div(total, freedom)
+    wide = _dividing(squares.dtype)
+    count = _count(x, axes, where, wide)
+    freedom = ops.maximum(ops.sub(count, broadcast_value(value_of(ddof, wide), count.shape)), 0.0)
+    return astype(ops.div(astype(total, wide), freedom), squares.dtype)
 
 
 def of_some(result: Value, x: Value, axes: Sequence[int], warning: str, least: int = 1) -> Value:
@@ -125,6 +132,7 @@ def _variance(finally_: Callable[[Value], Value]) -> Callable[..., Any]:
     ) -> Any:
         x = value_of(a)
         inner, outer = compute_dtype(x, dtype)
+        inner = outer if outer == F16 else inner  # NumPy's mean has float32 inside, its variance has not
         axes = axes_of(axis, x.ndim)
         freedom = correction if is_given(correction) else ddof
         x = astype(x, inner)
@@ -282,6 +290,8 @@ def _covariance(
         freedom = astype(ops.sub(total, lost * value_of(ddof, F64)), inner)
     products = ops.dot_general(centred, conjugate(scaled), batch=((), ()), contract=((1,), (1,)))
     result = ops.div(products, broadcast_value(astype(ops.maximum(freedom, 0.0), target), products.shape))
+    enough = ops.gt(freedom, 0.0)
+    result = ops.check(result, enough, error="RuntimeWarning", message="Degrees of freedom <= 0 for slice")
     return reshape_value(result, [n for n in result.shape if n != 1])
 
 

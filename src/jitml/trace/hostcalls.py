@@ -6,6 +6,7 @@ they differ in a later call, another program is compiled, which leaves the sizes
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -183,7 +184,8 @@ def _try_out(
     given = [address_of(operands[0]), *examples_of(operands[1:])] if draws else examples_of(operands)
     before = [np.array(x) for x in given]
     try:
-        with outside_trace(), np.errstate(all="ignore"):
+        with outside_trace(), np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the program will call it again
             result = _call(function, form, given)
     except TraceError:
         unsupported(f"{name} calls a function that is made in the jitted one", "Define that one outside.")

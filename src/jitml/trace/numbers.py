@@ -271,10 +271,11 @@ _IN_GRAPH: dict[Callable[..., Any], np.ufunc] = {
     complex.conjugate: np.conjugate,
 }  # fmt: skip
 
-_BESIDE_SCALARS = {  # operators of NumPy's scalars, which say more than the functions do: that an integer overflows
+_BESIDE_SCALARS = {  # operators of NumPy's scalars, which say more than the functions do: that a number overflows
     operator.add: vars(np.generic)["__add__"],
     operator.sub: vars(np.generic)["__sub__"],
     operator.mul: vars(np.generic)["__mul__"],
+    operator.mod: vars(np.generic)["__mod__"],
 }
 
 

@@ -274,7 +274,7 @@ def _install() -> None:
     for name, function in BINARY.items():
         setattr(TracedArray, f"__i{name}__", in_place(function))
     TracedArray.__ipow__ = lambda self, other: assign_cast(self, call(operator.pow, self, other), "power")  # type: ignore[attr-defined]  # declared here, as all others
-    for name in ("add", "sub", "mul"):  # NumPy scalars have operators of their own
+    for name in ("add", "sub", "mul", "mod"):  # NumPy scalars have operators of their own
         function = vars(np.generic)[f"__{name}__"]
         setattr(TracedScalar, f"__{name}__", binary(function))
         setattr(TracedScalar, f"__r{name}__", reflected(function))

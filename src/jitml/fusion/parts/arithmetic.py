@@ -80,7 +80,8 @@ def split_mul(node: Node, x: Complex, y: Complex) -> Complex:
 
 @splitting.rule(ops.div)
 def split_div(node: Node, x: Complex, y: Complex) -> Complex:
-    return div(x, y)
+    quotient = div(x, y)
+    return Complex(ops.raise_invalid(quotient.re, isnan(y)), quotient.im)  # NumPy's comparison of the parts minds nan
 
 
 @splitting.rule(ops.abs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import exp, log
 
-from jitml.fusion.parts.arithmetic import choose, div, mul, number, scale
+from jitml.fusion.parts.arithmetic import choose, div, isnan, mul, number, scale
 from jitml.fusion.parts.moves import zeros
 from jitml.fusion.parts.split import Complex, splitting
 from jitml.ir import ops
@@ -87,7 +87,21 @@ def complex_pow(x: Complex, y: Complex) -> Complex:
     nan = number(x.re, float("nan"))
     of_zero = choose(ops.gt(y.re, 0.0), Complex(zeros(x.re), zeros(x.re)), Complex(nan, nan))
     result = choose(_is_zero(x), of_zero, power)
-    return choose(_is_zero(y), one, result)
+    result = choose(_is_zero(y), one, result)
+    return Complex(ops.raise_invalid(result.re, _is_invalid(x, y)), result.im)
+
+
+def _is_invalid(x: Complex, y: Complex) -> Value:
+    """Where NumPy raises by itself: for powers of zero, and as it converts a real exponent to see whether it is an integer.
+
+    A negative one divides, and the comparison there minds nan.
+    """
+    is_real = ops.eq(y.im, 0.0)
+    divides = ops.bit_and(isnan(x), ops.bit_and(ops.lt(y.re, 0.0), ops.eq(y.re, ops.rint(y.re))))
+    of_zero = ops.bit_not(ops.gt(y.re, 0.0))
+    converts = ops.bit_and(is_real, ops.bit_or(divides, ops.bit_not(ops.lt(ops.abs(y.re), float(1 << 63)))))
+    invalid: Value = ops.bit_and(ops.select(_is_zero(x), of_zero, converts), ops.bit_not(_is_zero(y)))
+    return invalid
 
 
 def _is_zero(x: Complex) -> Value:
@@ -99,7 +113,8 @@ def _whole_power(x: Complex, exponent: int) -> Complex:
     one = Complex(number(x.re, 1.0), zeros(x.re))
     if exponent == 0:
         return one
-    power, square, rest = None, x, abs(exponent)
+    # From the fourth on NumPy begins with 1, which makes nan of an infinity.
+    power, square, rest = None if exponent in (1, 2, 3) else one, x, abs(exponent)
     while rest:
         if rest & 1:
             power = square if power is None else mul(power, square)
@@ -109,7 +124,8 @@ def _whole_power(x: Complex, exponent: int) -> Complex:
     if exponent > 0:
         return power
     nan = number(x.re, float("nan"))
-    return choose(_is_zero(x), Complex(nan, nan), div(one, power))
+    inverse = choose(_is_zero(x), Complex(nan, nan), div(one, power))
+    return Complex(ops.raise_invalid(inverse.re, isnan(power)), inverse.im)
 
 
 def known_number(x: Complex) -> complex | None:

@@ -72,19 +72,22 @@ def _fold(rows: Complex, start: Complex) -> Complex:
 
 
 def _scan(rows: Complex) -> Complex:
-    """The products of the first rows, for each number of them."""
-    if rows.shape[0] == 0:
+    """The products of the first rows, for each number of them; that of one is the row itself, which 1 times it may not be."""
+    if rows.shape[0] <= 1:
         return rows
+    first = each_part(ops.slice, rows, start=(0,) * rows.ndim, stop=(1, *rows.shape[1:]), step=(1,) * rows.ndim)
+    rest = each_part(ops.slice, rows, start=(1,) + (0,) * (rows.ndim - 1), stop=rows.shape, step=(1,) * rows.ndim)
 
     def step(k: Value, product: Complex, found: Complex, rows: Complex) -> tuple[Complex, ...]:
         product = mul(product, _row(rows, k))
-        starts = [k] + [ops.full(value=0, shape=(), dtype=I64)] * (rows.ndim - 1)
+        starts = [k + 1] + [ops.full(value=0, shape=(), dtype=I64)] * (rows.ndim - 1)
         line = each_part(ops.reshape, product, shape=(1, *product.shape))
         found = each_part(ops.dynamic_update_slice, found, line, *starts, step=(1,) * rows.ndim)
         return product, found
 
-    start = Complex(_like_row(rows.re, 1.0), _like_row(rows.re, 0.0))
-    _, found = _loop(step, rows, (start, Complex(zeros(rows.re), zeros(rows.re))))
+    start = each_part(ops.reshape, first, shape=rows.shape[1:])
+    begun = each_part(ops.concat, first, Complex(zeros(rest.re), zeros(rest.re)), axis=0)
+    _, found = _loop(step, rest, (start, begun))
     return found
 
 

@@ -14,7 +14,7 @@ from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import Op
 from jitml.ir.passes.windows import is_start
 from jitml.ir.rewrite import Producers, Rule, sweep
-from jitml.ir.types import BOOL
+from jitml.ir.types import BOOL, is_complex
 
 RULES = (
     Rule("negate twice", "neg(neg(x))", "x"),
@@ -111,8 +111,10 @@ def _nothing_moves(node: Node, producers: Producers) -> Value | None:
 
 @_shortcut(ops.reduce_sum, ops.reduce_prod, ops.reduce_max, ops.reduce_min, ops.reduce_all, ops.reduce_any)
 def _reduce_nothing(node: Node, producers: Producers) -> Value | None:
-    """Reducing axes of length one is a reshape."""
+    """Reducing axes of length one is a reshape, but 1 * x makes nan of a complex infinity."""
     (x,) = node.inputs
+    if node.op is ops.reduce_prod and is_complex(x.dtype):
+        return None
     if any(x.shape[a] != 1 for a in node.params["axes"]):
         return None
     return _made(ops.reshape(x, shape=node.output.shape))
