@@ -17,8 +17,8 @@ from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64, DType, dtype_name, is_complex, normalize_axis
 from jitml.trace.broadcasting import common_sizes, never_equal, require_sizes, stretch
-from jitml.trace.context import unsupported, user_source
-from jitml.trace.doubts import require_type, settled
+from jitml.trace.context import active_trace, unsupported, user_source
+from jitml.trace.doubts import DTYPES, doubt_of, own_type, python_value, require_type, settled
 from jitml.trace.registry import full_name, implements
 from jitml.trace.sizes import number, span, value_of_size
 from jitml.trace.stacks import Stack
@@ -83,9 +83,8 @@ def value_of(x: object, dtype: DType | None = None) -> Value:
     Raises:
         OverflowError: a Python integer does not fit the dtype (NumPy's message).
     """
+    x = _with_its_type(x, dtype)
     if isinstance(x, TracedNumber):
-        if dtype is None:
-            require_type(x)
         return x.as_value(dtype)
     if isinstance(x, (Value, np.ndarray)) or is_traced(x):
         return astype(read(x), dtype)
@@ -96,6 +95,21 @@ def value_of(x: object, dtype: DType | None = None) -> Value:
     if type(x) in (bool, int, float, complex, list, tuple):
         return constant(np.asarray(x, dtype))
     return astype(constant(np.asarray(x)), dtype)
+
+
+def _with_its_type(x: Any, dtype: DType | None) -> Any:
+    """A number of which it is open whether it is Python's as the one that it is, if that shows in an array of this dtype."""
+    found = doubt_of(x)
+    if found is None:
+        return x
+    if dtype is None:
+        shows = any(DTYPES[which] != x.dtype for which in found.cases)
+    else:
+        shows = dtype.kind in "iu" and dtype != I64  # where Python's ints have to fit
+    which = require_type(x) if shows else own_type(x)
+    if which is None or which is own_type(x):
+        return x
+    return TracedNumber.of_value(active_trace(), python_value(x.value, which, found.cases[which]))
 
 
 def constant(array: np.ndarray[Any, Any]) -> Value:

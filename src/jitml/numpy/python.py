@@ -18,11 +18,11 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_integer
-from jitml.numpy.operands import kind_of
 from jitml.trace import paths
+from jitml.trace.conds import choose
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.decisions import site
-from jitml.trace.doubts import doubt
+from jitml.trace.doubts import as_value, doubt, is_of, types_of
 from jitml.trace.growing import Growing, Probe
 from jitml.trace.names import truth
 from jitml.trace.numbers import TracedNumber, combine
@@ -73,13 +73,13 @@ def _extreme(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return _extreme_of_unlike(function, operands)
     (dtype,) = dtypes
     best, *others = (x.as_value(dtype) if type(x) is TracedNumber else _converted(x, dtype) for x in operands)
-    for other in others:
+    types = {which: as_value(is_of(operands[0], which)) for x in operands for which in types_of(x)} if place is not None else {}
+    for other, operand in zip(others, operands[1:]):
         is_other = ops.gt(other, best) if function is max else ops.lt(other, best)
         best = ops.select(is_other, other, best)
-    weak = [n for n, x in enumerate(operands) if type(x) is TracedNumber or type(x) in _PLAIN]
-    if weak and place is not None:
-        test = None if len(operands) > 2 else is_other if weak[0] else ops.bit_not(is_other)
-        doubt(best, kind_of(operands[weak[0]]), place, test)
+        types = {which: choose(is_other, as_value(is_of(operand, which)), test) for which, test in types.items()}
+    if place is not None:
+        doubt(best, types, place)
     return scalar(best)
 
 

@@ -14,12 +14,12 @@ from jitml.ir import ops
 from jitml.ir.dims import syms_in
 from jitml.ir.graph import Value
 from jitml.trace.bodies import Body
-from jitml.trace.conds import conditional
+from jitml.trace.conds import choose, conditional
 from jitml.trace.context import active_trace, refuse, user_source
 from jitml.trace.decisions import Mode, Site, decisions, is_ours, site
-from jitml.trace.doubts import doubt, doubt_of
+from jitml.trace.doubts import as_value, doubt, doubt_of, is_of, own_type, types_of
 from jitml.trace.drivers import UNDEF, Names, Values
-from jitml.trace.names import Held, Kind, join, kind_of, same, take_apart, told, truth
+from jitml.trace.names import FLAG, Held, Kind, join, kind_of, same, take_apart, told, truth
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.ragged import SIZE, Ragged, ragged, widened
 from jitml.trace.sharing import Output, Sharing
@@ -172,6 +172,7 @@ class Fork:
             if not _is_known(common):
                 self._refuse_size(name, common)
             made.append(Output(common, (x, y)))
+            made[-1].types = self._types(made[-1], outputs)
             outputs.append(made[-1])
         return lambda _: held.rebuild([output.result for output in made])
 
@@ -195,16 +196,32 @@ class Fork:
         self._note_types(output, value)
         return kind.show(value)
 
+    def _types(self, output: Output, outputs: list[Output]) -> dict[type, Any]:
+        """Which other types the result may have: whether it has, in both branches, or a result of its own that says so."""
+        kind = output.kind
+        if kind is None or kind.form == "array":
+            return {}
+        trace = active_trace()
+        found: dict[type, Any] = {}
+        for which in {t for leaf in output.leaves if leaf is not None for t in types_of(leaf)} - {kind.python}:
+            tests = [leaf is not None and is_of(leaf, which) for leaf in output.leaves]
+            found[which] = tests
+            if not all(isinstance(test, bool) or trace.sees(test) for test in tests):
+                x, y = (test if isinstance(test, bool) else TracedNumber.of_value(trace, test) for test in tests)
+                found[which] = Output(FLAG, (x, y))
+                outputs.append(found[which])
+        return found
+
     def _note_types(self, output: Output, value: Value) -> None:
-        """Whether the result stands for numbers of two types."""
-        for branch, leaf in zip((True, False), output.leaves):
-            kind = kind_of(leaf)
-            if kind is None or kind.form == "array":
-                continue
-            if doubt_of(leaf):
-                doubt(value, kind.part, self.site)
-            elif kind != output.kind:
-                doubt(value, kind.part, self.site, self.test if branch else ops.bit_not(self.test))
+        """Whether the result stands for numbers of other types."""
+        cases = {}
+        for which, tests in output.types.items():
+            cases[which] = read(tests.result) if isinstance(tests, Output) else choose(self.test, *map(as_value, tests))
+        inner = next((d for d in map(doubt_of, output.leaves) if d is not None), None)
+        if inner is not None and len({own_type(leaf) for leaf in output.leaves}) == 1:
+            doubt(value, cases, inner.site, inner.mode)
+        else:
+            doubt(value, cases, self.site)
 
     def _is_outer(self, leaf: Any) -> bool:
         """Whether it is an array from outside the branches, seen through nothing that they have computed."""

@@ -22,6 +22,7 @@ from jitml.trace.bodies import Body
 from jitml.trace.context import user_source
 from jitml.trace.counters import counted
 from jitml.trace.decisions import Mode, Site, decisions
+from jitml.trace.doubts import as_value, doubt, is_of, types_of
 from jitml.trace.drivers import UNDEF
 from jitml.trace.extents import Varying
 from jitml.trace.handing import Carried, Demotable, Memory
@@ -51,6 +52,9 @@ class Name:
             self.is_carried = False
         self.start: Any = entry
         self.starts: list[Value | None] = []
+        # Of each leaf, what types of Python's a number may come to have, and as the body begins the truth of it.
+        self.types: list[set[type]] = [types_of(leaf) for leaf in self.held.leaves] if self.held else []
+        self.flags: list[dict[type, Value]] = [{} for _ in self.types]
 
     def prepare(self, loop: Demotable, *, is_whole: bool) -> None:
         """What the next pass needs outside the body. `is_whole`: the loop runs as often as it can."""
@@ -62,7 +66,7 @@ class Name:
             return
         leaves = []
         self.starts = []
-        for leaf, kind in zip(self.held.leaves, self.kinds):
+        for n, (leaf, kind) in enumerate(zip(self.held.leaves, self.kinds)):
             start = None
             if kind is not None and kind.form == "array":
                 leaf, start = memory.stand_in(leaf, kind, self.name)
@@ -70,6 +74,8 @@ class Name:
                 start = body.trace.builder.add_input(kind.aval)
                 count = counted(start, leaf, self.direction) if self.direction and kind == SIZE else None
                 leaf = kind.show(start) if count is None else count
+                self.flags[n] = {t: body.trace.builder.add_input(_TRUTH) for t in self.types[n] - {kind.python}}
+                doubt(start, self.flags[n], memory.loop.site, memory.loop.next_mode)
             leaves.append(leaf)
             self.starts.append(start)
         self.start = self.held.rebuild(leaves)
@@ -100,6 +106,10 @@ class Name:
             if joined != before:
                 self.kinds[n] = joined
                 moved = True
+        for known, after, end in zip(self.types, held.kinds, held.leaves):
+            if after is not None and after.form != "array" and not types_of(end) <= known:
+                known |= types_of(end)
+                moved = moved or self.is_carried
         self.is_carried = True
         return moved
 
@@ -136,7 +146,7 @@ class Name:
         if not self.is_carried:
             return Outcome([], lambda _: self.entry)
         assert self.held is not None
-        return _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, memory, least)
+        return _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, self.flags, memory, least)
 
     def _made(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
         if end is UNDEF or same(self.start, end):
@@ -163,7 +173,11 @@ class Name:
                 memory.loop.demote(self._error("differs from iteration to iteration"), Mode.PLAIN)
             befores, kinds = self.held.leaves, joined
         starts = [body.trace.builder.add_input(kind.aval) if kind else None for kind in kinds]
-        outcome = _outcome(befores, starts, ends, kinds, memory, least)
+        flags: list[dict[type, Value]] = []
+        for before, end, kind in zip(befores, ends.leaves, kinds):
+            types = types_of(end) | types_of(before) if kind is not None and kind.form != "array" else set()
+            flags.append({t: body.trace.builder.add_input(_TRUTH) for t in types if kind is not None and t is not kind.python})
+        outcome = _outcome(befores, starts, ends, kinds, flags, memory, least)
         if wanted and least == 0:
             outcome.require_run(body, self.name)
         return outcome
@@ -204,35 +218,48 @@ def _outcome(
     starts: Sequence[Value | None],
     ends: Held,
     kinds: Sequence[Kind | None],
+    flags: Sequence[dict[type, Value]],
     memory: Memory,
     least: int,
 ) -> Outcome:
-    carried = []
+    carried: list[Carried] = []
+    places: list[int | None] = []
+    told: list[dict[type, int]] = []
     shares = [start in memory.taken for start in starts]
-    for before, start, end, kind, is_shared in zip(befores, starts, ends.leaves, kinds, shares):
+    for before, start, end, kind, flags_of, is_shared in zip(befores, starts, ends.leaves, kinds, flags, shares):
+        places.append(None)
         if kind is not None and not is_shared:
             assert start is not None
+            places[-1] = len(carried)
             carried.append(Carried(partial(_before, before, kind), start, kind.take(end)))
             memory.taken.add(start)
             if type(end) is TracedArray:
                 memory.handed.append((_array(before), end))
+        told.append({})
+        for which, flag in flags_of.items():
+            last = is_of(end, which)
+            if last is not False or least == 0:
+                told[-1][which] = len(carried)
+            carried.append(Carried(partial(_is_of, before, which), flag, as_value(last)))
 
-    def shown(before: Any, leaf: Any, kind: Kind, value: Value) -> Any:
+    def shown(leaf: Any, kind: Kind, value: Value, cases: dict[type, Value]) -> Any:
         new = kind.show(value)
         if type(leaf) is not TracedArray:
+            doubt(value, cases, memory.loop.site, memory.loop.next_mode)
             return new
         if leaf.storage.appended:
             new.storage.listed = memory.loop.site
         return memory.after.setdefault(leaf.storage, new)
 
     def show(results: list[Value]) -> Any:
-        values = iter(results)
         leaves = []
-        for before, leaf, kind, is_shared in zip(befores, ends.leaves, kinds, shares):
-            if is_shared:
+        for leaf, kind, place, cases in zip(ends.leaves, kinds, places, told):
+            if kind is None:
+                leaves.append(leaf)
+            elif place is None:
                 leaves.append(memory.after[leaf.storage])
             else:
-                leaves.append(leaf if kind is None else shown(before, leaf, kind, next(values)))
+                leaves.append(shown(leaf, kind, results[place], {which: results[n] for which, n in cases.items()}))
         return ends.rebuild(leaves)
 
     return Outcome(carried, show)
@@ -246,6 +273,10 @@ def _before(leaf: Any, kind: Kind) -> Value:
     if leaf is None:  # not bound before the first iteration, and not read there
         return ops.full(value=0, shape=kind.aval.shape, dtype=kind.aval.dtype)
     return kind.take(leaf)
+
+
+def _is_of(leaf: Any, which: type) -> Value:
+    return as_value(leaf is not None and is_of(leaf, which))
 
 
 def _takes_as(nodes: Sequence[Node], number: Value, kind: Kind) -> bool:

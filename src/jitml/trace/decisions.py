@@ -62,6 +62,7 @@ class Decisions:
         self.periods: dict[Site, int] = {}  # after how many iterations names that exchange arrays have their own again
         self.raising: dict[Site, set[bool]] = {}  # branches that end with an exception
         self.widened: set[Site] = set()  # branches after which a number has a type that only one of them gives it
+        self.typed: set[Site] = set()  # after which it is decided of which type numbers are, because a region asks for it
         self.wanted: dict[Site, set[str]] = {}  # names that are read after a construct that may leave them unbound
         self.lost: dict[str, Site] = {}  # names that a construct has left unbound, though they may be bound
         # As the host program names them: numbers from outside that the function replaces, and lists that it appends to; and of

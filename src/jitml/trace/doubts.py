@@ -1,68 +1,186 @@
-"""Of which type is a number that is an int in one case and a float in the other?  Both compute alike, until somebody can tell.
+"""Of which type is a number that is Python's in one case and NumPy's, or a float, in the other?
 
-A branch, or `max(x, 0.0)`, that may leave an int or a float, or a number of Python's or of NumPy's, gives one that stands for
-both. Where its type is seen (it is returned, or decides a dtype) the construct is traced for the way that this call takes; unless
-it is only returned, and Python's and NumPy's number of one dtype: then the program says which.
+A branch, a loop, or `max(x, 0.0)` may leave a number of Python's or one of NumPy's, an int or a float. They compute alike, until
+somebody can tell: the graph's value stands for all of them, as the widest, and truths beside it say which other it is. Who sees
+the type reads these: a result is made as they say, and a dtype follows what this call has (`paths.py`). Where nobody looks, they
+are dead code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from jitml.errors import UnsupportedError
+from jitml.ir import ops
 from jitml.ir.graph import Value
+from jitml.ir.types import BOOL, C128, F64, I64
+from jitml.trace import paths
 from jitml.trace.context import active_trace, current_trace, refuse, user_source
 from jitml.trace.decisions import Mode, Site, decisions
-from jitml.trace.tracers import TracedNumber, TracedScalar
 
-_REMEDY = "Give it one type in both cases: 0.0 instead of 0, or float(x)."
+_REMEDY = "Give it one type in all cases: 0.0 instead of 0, float(x), or np.float64(0.0)."
+_PLAIN = (bool, int, float, complex)
+_EXACT = 2.0**53
+DTYPES = {bool: BOOL, int: I64, float: F64, complex: C128}
+Which = type | None  # a type of Python's; None: a NumPy scalar
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What else a number may be, as a part in promotion, and the construct that has left it open.
+    """Which types of Python's a number may have instead of its own, each with the truth of it; at most one holds.
 
-    test: whether it is that, if the program knows where the number is.
+    site, mode: the construct that has left it open, and how that is traced to leave less.
     """
 
-    other: Any
+    cases: Mapping[type, Value]
     site: Site
-    test: Value | None = None
+    mode: Mode = Mode.PLAIN
 
 
-def doubt(value: Value, other: Any, place: Site, test: Value | None = None) -> None:
-    """Note that a number stands for one of another type, too."""
-    trace = active_trace()
-    trace.root.doubts[value] = Doubt(other, place, test if trace is trace.root else None)
+def doubt(value: Value, cases: Mapping[type, Value], place: Site, mode: Mode = Mode.PLAIN) -> None:
+    """Note that a number stands for one of other types, too."""
+    if cases:
+        found = Doubt(dict(cases), place, mode)
+        active_trace().root.doubts[value] = found
+        if place in decisions().typed and not active_trace().root.open:
+            _decide(found)
 
 
 def doubt_of(x: Any) -> Doubt | None:
     """What is open about the type of a number or scalar."""
     trace = current_trace()
-    if trace is None or not trace.root.doubts or type(x) not in (TracedNumber, TracedScalar):
+    if trace is None or not trace.root.doubts:
         return None
-    found: Doubt | None = trace.root.doubts.get(x.value)
+    value = getattr(x, "value", None) if hasattr(type(x), "value") else None
+    found: Doubt | None = trace.root.doubts.get(value) if isinstance(value, Value) else None
     return found
 
 
-def require_type(x: Any) -> None:
-    """Somebody sees the type of a number."""
+def own_type(x: Any) -> Which:
+    """The type that a number has where nothing else holds: Python's, or None for a value of NumPy's."""
+    kind: Which = x.kind if hasattr(type(x), "kind") else type(x) if type(x) in _PLAIN else None
+    return kind
+
+
+def types_of(x: Any) -> set[type]:
+    """The types of Python's that a number may have."""
+    found, own = doubt_of(x), own_type(x)
+    return {*(() if found is None else found.cases), *(() if own is None else (own,))}
+
+
+def is_of(x: Any, which: type) -> Value | bool:
+    """Whether a number is of a type of Python's."""
     found = doubt_of(x)
-    if found is not None:
-        message = "which type a number has depends on a condition that only the compiled program decides"
+    if found is None or which in found.cases:
+        return own_type(x) is which if found is None else found.cases[which]
+    return ops.bit_not(any_of(list(found.cases.values()))) if own_type(x) is which else False
+
+
+def any_of(tests: Sequence[Value]) -> Value:
+    first, *others = tests
+    for other in others:
+        first = ops.bit_or(first, other)
+    return first
+
+
+def as_value(test: Value | bool) -> Value:
+    made: Value = ops.full(value=test, shape=(), dtype=BOOL) if isinstance(test, bool) else test
+    return made
+
+
+def require_type(x: Any) -> Which:
+    """Somebody sees the type of a number: which it has in this call."""
+    found = doubt_of(x)
+    if found is None:
+        return own_type(x)
+    root = active_trace().root
+    known = None if root.decided is None else root.decided.outcomes
+    if known is None or (root.open and not _is_known(found, known)):
+        message = "which type a number has depends on values that only the compiled program knows"
         error = UnsupportedError(message, source=user_source(), remedy=_REMEDY)
-        decisions().demote(found.site, Mode.PLAIN, error)
+        if known is not None:
+            if found.site not in decisions().typed:
+                decisions().typed.add(found.site)
+                decisions().again()
+            decisions().demote(found.site, found.mode, error)
         refuse(error)
+    which = _decide(found)
+    return own_type(x) if which is None else which
+
+
+def _is_known(found: Doubt, known: Mapping[Value, int]) -> bool:
+    return any(known.get(test) for test in found.cases.values()) or all(test in known for test in found.cases.values())
+
+
+def _decide(found: Doubt) -> Which:
+    """The case that holds in the call that is traced."""
+    return next((which for which, test in found.cases.items() if paths.decide(test, found.site)), None)
+
+
+def python_value(value: Value, which: type, test: Value) -> Value:
+    """What a number is as one of Python's, where the truth holds."""
+    dtype = DTYPES[which]
+    if value.dtype == dtype:
+        return value
+    if value.dtype == F64:  # holds ints up to 2**53
+        value = ops.select(test, value, ops.full(value=0.0, shape=(), dtype=F64))
+        message = "an int that was carried as a float is too large for it"
+        value = ops.check(value, ops.le(ops.abs(value), _EXACT), error="OverflowError", message=message)
+    made: Value = ops.convert(value, dtype=dtype)
+    return made
 
 
 def settled(xs: Sequence[Any], kinds: Sequence[Any], resolve: Callable[[Sequence[Any]], Any]) -> Any:
-    """What promotion makes of the kinds of some operands, which must be the same whatever those in doubt are."""
+    """What promotion makes of the kinds of some operands; where those in doubt would change it, of the kinds that they have."""
     result = resolve(kinds)
-    if any(found := [doubt_of(x) for x in xs]):
-        others = [kind if d is None else d.other for kind, d in zip(kinds, found)] + list(kinds[len(found) :])
-        if resolve(others) != result:
-            for x in xs:
-                require_type(x)
+    found = [doubt_of(x) for x in xs]
+    if not any(found):
+        return result
+    choices = [[kind] if d is None else [kind, *map(_part, d.cases)] for kind, d in zip(kinds, found)]
+    rest = kinds[len(found) :]
+    if all(resolve([*chosen, *rest]) == result for chosen in product(*choices)):
+        return result
+    types = [None if d is None else require_type(x) for x, d in zip(xs, found)]
+    return resolve([*(kind if which is None else _part(which) for kind, which in zip(kinds, types)), *rest])
+
+
+def _part(which: type) -> Any:
+    """A type's part in promotion."""
+    return BOOL if which is bool else which
+
+
+def hand_on(result: Any, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """The result of an operator: of numbers that may be Python's it may be one as well."""
+    found = [doubt_of(x) for x in operands]
+    value = getattr(result, "value", None)
+    if not any(found) or not isinstance(value, Value):
+        return result
+    cases: dict[type, Value] = {}
+    for chosen in product(*(_types(x) for x in operands)):
+        if None in chosen:
+            continue
+        made = type(function(*(which(1) for which in chosen if which is not None)))
+        if made is own_type(result) or made not in _PLAIN:
+            continue
+        tests = [is_of(x, which) for x, which in zip(operands, chosen) if which is not None]
+        test = _all(tests)
+        cases[made] = ops.bit_or(cases[made], test) if made in cases else test
+    first = next(d for d in found if d is not None)
+    doubt(value, cases, first.site, first.mode)
     return result
+
+
+def _types(x: Any) -> list[Which]:
+    found = doubt_of(x)
+    return [own_type(x), *(() if found is None else found.cases)]
+
+
+def _all(tests: Sequence[Value | bool]) -> Value:
+    values = [test for test in tests if isinstance(test, Value)]
+    first, *others = values or [as_value(True)]
+    for other in others:
+        first = ops.bit_and(first, other)
+    return first

@@ -35,6 +35,7 @@ class ListName(Name):
         self.entry = entry
         self.held = take_apart(entry)
         self.kinds = [SIZE]
+        self.types, self.flags = [{int}], [{}]
         self.is_carried = True
         self.direction = 1
 

@@ -26,6 +26,7 @@ from jitml.trace.tree import flatten, unflatten
 
 _NUMBERS: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64}
 _WEAK: dict[np.dtype[Any], type] = {I64: int, F64: float}
+_TYPES: dict[np.dtype[Any], type] = {BOOL: bool, I64: int, F64: float}
 _CONSTANTS = (str, bytes, int, float, bool, complex, type(None), type(...), np.generic, np.dtype, range, slice)
 
 
@@ -43,6 +44,11 @@ class Kind:
         """Its part in promotion: a dtype, or the type of a weak number."""
         return _WEAK.get(self.aval.dtype, self.aval.dtype) if self.form == "number" else self.aval.dtype
 
+    @property
+    def python(self) -> type | None:
+        """The type of Python's that a number has; None for values of NumPy's."""
+        return _TYPES.get(self.aval.dtype, complex) if self.form == "number" else None
+
     def show(self, value: Value) -> Any:
         """A value as a leaf of this kind; an array is a new one."""
         if self.form == "number":
@@ -55,6 +61,9 @@ class Kind:
         """A leaf in the graph, as a value of this kind."""
         value = read(leaf)
         return value if value.dtype == self.aval.dtype else ops.convert(value, dtype=self.aval.dtype)
+
+
+FLAG = Kind("number", Aval((), BOOL))
 
 
 def kind_of(leaf: Any) -> Kind | None:

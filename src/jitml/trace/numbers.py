@@ -24,6 +24,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace import paths
 from jitml.trace.context import Trace, active_trace, leaked, unsupported
+from jitml.trace.doubts import hand_on
 from jitml.trace.host import Const, Slot
 from jitml.trace.registry import call
 from jitml.trace.sizes import HIGHEST, LOWEST, NO_FACTS, Facts, checked, compute, facts_of_comparison, value_of_size
@@ -287,7 +288,7 @@ def combine(function: Callable[..., Any], *operands: Any) -> Any:
         return _of_unknown(function, *operands)
     if not all(type(o) in _DTYPES or hasattr(type(o), "__array_ufunc__") for o in operands):
         return NotImplemented  # None, a string; or a list repeated n times, for which Python asks __index__
-    return call(_BESIDE_SCALARS.get(function) or _IN_GRAPH[function], *operands)
+    return hand_on(call(_BESIDE_SCALARS.get(function) or _IN_GRAPH[function], *operands), function, operands)
 
 
 def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
@@ -317,19 +318,7 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
     if function not in _IN_GRAPH:
         return function(*(o.known() if type(o) is TracedNumber else o for o in operands))
     made: Value = call(_IN_GRAPH[function], *map(_value, operands)).value
-    if trace.root.doubts:
-        _hand_on_doubt(made, function, operands)
-    return TracedNumber.of_value(trace, made)
-
-
-def _hand_on_doubt(result: Value, function: Callable[..., Any], operands: tuple[Any, ...]) -> None:
-    """What is computed of an int that is a float in another case is, perhaps, one as well."""
-    doubts = active_trace().root.doubts
-    found = [doubts.get(o.value) if type(o) is TracedNumber and o.value is not None else None for o in operands]
-    if result.dtype == F64 and any(found):
-        kinds = [o.kind if type(o) is TracedNumber else type(o) for o in operands]
-        if type(function(*(1 if d is not None else kind(1) for d, kind in zip(found, kinds)))) is int:
-            doubts[result] = next(d for d in found if d is not None)
+    return hand_on(TracedNumber.of_value(trace, made), function, operands)
 
 
 def _chosen(function: Callable[..., Any], *operands: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -16,7 +16,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Value
 from jitml.trace.context import Trace, unsupported, user_source
-from jitml.trace.doubts import doubt_of, require_type
+from jitml.trace.doubts import doubt_of, own_type, python_value
 from jitml.trace.host import Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import others
@@ -122,15 +122,12 @@ class Results:
     def _number(self, leaf: TracedNumber | TracedScalar) -> FromGraph | Either:
         """A number of Python's or NumPy's; which of the two, the program may have to say."""
         self.outputs.append(read(leaf))
-        number = FromGraph(len(self.outputs) - 1, leaf.kind if isinstance(leaf, TracedNumber) else np.generic)
+        result: FromGraph | Either = FromGraph(len(self.outputs) - 1, own_type(leaf) or np.generic)
         found = doubt_of(leaf)
-        if found is None:
-            return number
-        if found.test is None or isinstance(leaf, TracedNumber) or leaf.dtype != np.dtype(found.other):
-            require_type(leaf)
-        assert found.test is not None
-        self.outputs.append(found.test)
-        return Either(len(self.outputs) - 1, replace(number, kind=found.other), number)
+        for which, test in found.cases.items() if found is not None else ():
+            self.outputs += [test, python_value(read(leaf), which, test)]
+            result = Either(len(self.outputs) - 2, FromGraph(len(self.outputs) - 1, which), result)
+        return result
 
     def _external(self, leaf: TracedArray) -> FromHost:
         """The caller's array itself or a view of it: NumPy takes the view of it after the call."""

@@ -43,6 +43,7 @@ class Output:
     leaves: tuple[Any, Any]
     result: Any = None
     ragged: Ragged | None = None
+    types: dict[type, Any] = field(default_factory=dict)  # which types of Python's a number may have instead (`doubts.py`)
     extents: Sequence[Output] = ()  # of an array whose sizes the branches alone know: those, as results of their own
 
     def takes(self, x: Any, y: Any) -> bool:

@@ -19,6 +19,7 @@ from jitml.ir.op import Op, active_recorder, recording
 from jitml.ir.types import Aval, is_supported
 from jitml.trace.broadcasting import common_sizes, never_equal, stretch
 from jitml.trace.context import Trace, active_trace, leaked, unsupported
+from jitml.trace.doubts import hand_on
 from jitml.trace.host import Const, Slot, extent
 from jitml.trace.memory import is_native, native_copy, same_view
 from jitml.trace.numbers import TracedNumber
@@ -252,17 +253,26 @@ ARRAY_METHODS = ("copy", "fill", "partition", "resize", "setflags", "sort", "vie
 
 
 def _install() -> None:
-    def binary(function: Any) -> Any:
-        return lambda self, other: call(function, self, other)
+    def binary(function: Any, name: str = "") -> Any:
+        python = getattr(operator, name, None)
+        if python is None:
+            return lambda self, other: call(function, self, other)
+        return lambda self, other: hand_on(call(function, self, other), python, (self, other))
 
-    def reflected(function: Any) -> Any:
-        return lambda self, other: call(function, other, self)
+    def reflected(function: Any, name: str = "") -> Any:
+        python = getattr(operator, name, None)
+        if python is None:
+            return lambda self, other: call(function, other, self)
+        return lambda self, other: hand_on(call(function, other, self), python, (other, self))
 
     def in_place(function: Any) -> Any:
         return lambda self, other: assign_cast(self, call(function, self, other), function.__name__)
 
-    def unary(function: Any) -> Any:
-        return lambda self: call(function, self)
+    def unary(function: Any, name: str = "") -> Any:
+        python = getattr(operator, name, None)
+        if python is None:
+            return lambda self: call(function, self)
+        return lambda self: hand_on(call(function, self), python, (self,))
 
     def method(home: Any, name: str) -> Any:
         function = getattr(home, name)
@@ -276,12 +286,18 @@ def _install() -> None:
     TracedArray.__ipow__ = lambda self, other: assign_cast(self, call(operator.pow, self, other), "power")  # type: ignore[attr-defined]  # declared here, as all others
     for name in ("add", "sub", "mul", "mod"):  # NumPy scalars have operators of their own
         function = vars(np.generic)[f"__{name}__"]
-        setattr(TracedScalar, f"__{name}__", binary(function))
-        setattr(TracedScalar, f"__r{name}__", reflected(function))
+        setattr(TracedScalar, f"__{name}__", binary(function, name))
+        setattr(TracedScalar, f"__r{name}__", reflected(function, name))
+    for name in ("truediv", "floordiv", "mod"):
+        setattr(TracedScalar, f"__{name}__", binary(BINARY[name], name))
+        setattr(TracedScalar, f"__r{name}__", reflected(BINARY[name], name))
+    TracedScalar.__pow__ = binary(operator.pow, "pow")  # type: ignore[method-assign]  # as all others
+    TracedScalar.__rpow__ = reflected(np.power, "pow")  # type: ignore[method-assign]
     for name in ("neg", "abs"):
-        setattr(TracedScalar, f"__{name}__", unary(vars(np.generic)[f"__{name}__"]))
+        setattr(TracedScalar, f"__{name}__", unary(vars(np.generic)[f"__{name}__"], name))
     for name, function in COMPARE.items():
         setattr(Traced, f"__{name}__", binary(function))
+        setattr(TracedScalar, f"__{name}__", binary(function, name))
     for name, function in UNARY.items():
         setattr(Traced, f"__{name}__", unary(function))
     for name in METHODS:

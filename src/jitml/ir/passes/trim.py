@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import Any
 
 from jitml.ir import ops
@@ -24,7 +25,7 @@ def trim_regions(graph: Graph) -> Graph:
     """
     if not any(node.bodies for node in graph.nodes):
         return graph
-    used = {v for node in graph.nodes for v in node.inputs} | set(graph.outputs)
+    used = _used(graph)
 
     def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:
         if not node.bodies:
@@ -47,6 +48,19 @@ def trim_regions(graph: Graph) -> Graph:
     return sweep(graph, visit)
 
 
+def _used(graph: Graph) -> set[Value]:
+    """What somebody reads; a loop reads, of what it begins with, what it needs for those of its results that are."""
+    used = set(graph.outputs)
+    for node in reversed(graph.nodes):
+        if node.op in (ops.loop, ops.while_):
+            parts = Parts.of(node)
+            used.update(parts.head, parts.captured)
+            used.update(parts.carried[k] for k in needed(parts, [k for k, v in enumerate(node.outputs) if v in used]))
+        else:
+            used.update(node.inputs)
+    return used
+
+
 def _inputs_behind(graph: Graph) -> tuple[dict[Value, int], int]:
     """The inputs, as bits, that each value depends on; and those that effects do."""
     masks = {v: 1 << k for k, v in enumerate(graph.inputs)}
@@ -56,9 +70,37 @@ def _inputs_behind(graph: Graph) -> tuple[dict[Value, int], int]:
         mask = 0
         for v in (*node.inputs, *(binders[sym] for sym in node.syms)):
             mask |= masks[v]
-        masks |= dict.fromkeys(node.outputs, mask)
         effects |= mask if node.has_effect else 0
+        if node.bodies and len(node.outputs) > 1 and not node.has_effect:
+            masks |= zip(node.outputs, _results_behind(Parts.of(node), masks), strict=True)
+        else:
+            masks |= dict.fromkeys(node.outputs, mask)
     return masks, effects
+
+
+def _results_behind(parts: Parts, masks: Mapping[Value, int]) -> list[int]:
+    """The same of a region's results, one by one: what one iteration hands to the next may be for some of them only."""
+    operands = [0] * parts.first + [masks[v] for v in (*parts.carried, *parts.captured)]
+    around = reduce(or_, (masks[v] for v in parts.head), 0)
+    for body in parts.bodies.values():
+        around = reduce(or_, (masks[operand] for operand in _bound(body, parts)), around)
+    if parts.node.op is ops.cond:
+        bodies = [(body, _inputs_behind(body)[0]) for body in parts.bodies.values()]
+        found = [reduce(or_, (inside[body.outputs[k]] for body, inside in bodies)) for k in range(len(parts.node.outputs))]
+    else:
+        inside, _ = _inputs_behind(parts.body)
+        tested = _inputs_behind(parts.bodies["test"])[0][parts.bodies["test"].outputs[0]] if "test" in parts.bodies else 0
+        ends = [inside[v] for v in parts.body.outputs]
+        found = [reduce(or_, (ends[n] for n in needed(parts, [k])), tested) for k in range(len(ends))]
+        # What is carried and not needed is not even read before the first iteration; what is needed is.
+        found = [mask | reduce(or_, (1 << (parts.first + n) for n in needed(parts, [k]))) for k, mask in enumerate(found)]
+    return [reduce(or_, (o for n, o in enumerate(operands) if mask >> n & 1), around) for mask in found]
+
+
+def _bound(body: Graph, parts: Parts) -> list[Value]:
+    """What a region takes in for the sizes in its body."""
+    operands = dict(zip(body.inputs[parts.first :], (*parts.carried, *parts.captured), strict=True))
+    return [operands[v] for v in body.binders().values() if v in operands]
 
 
 def needed(parts: Parts, used: Iterable[int]) -> list[int]:
@@ -94,7 +136,8 @@ def _carrying(parts: Parts, kept: Sequence[int], unchanged: Sequence[int]) -> Pa
     def changed(body: Graph, outputs: tuple[Value, ...]) -> Graph:
         carried, captured = parts.inputs(body)
         inputs = (*body.inputs[: parts.first], *(carried[k] for k in kept), *captured, *(carried[k] for k in unchanged))
-        return rebuilt(eliminate_dead(replace(body, outputs=outputs)), inputs, outputs)
+        smaller = trim_regions(eliminate_dead(replace(body, outputs=outputs)))  # regions inside have fewer users now
+        return rebuilt(smaller, inputs, smaller.outputs)
 
     bodies = {name: changed(body, body.outputs) for name, body in parts.bodies.items() if name == "test"}
     bodies["body"] = changed(parts.body, tuple(parts.body.outputs[k] for k in kept))
@@ -108,7 +151,7 @@ def _with_results(parts: Parts, kept: Sequence[int]) -> Parts:
         return parts
 
     def changed(body: Graph) -> Graph:
-        return eliminate_dead(replace(body, outputs=tuple(body.outputs[k] for k in kept)))
+        return trim_regions(eliminate_dead(replace(body, outputs=tuple(body.outputs[k] for k in kept))))
 
     return replace(parts, bodies={name: changed(body) for name, body in parts.bodies.items()})
 

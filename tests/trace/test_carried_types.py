@@ -1,0 +1,150 @@
+"""Numbers that a loop carries, and that are an int, a float or NumPy's, as it happens: who sees the type sees NumPy's?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+
+
+def as_often_as_data_say(x: Any) -> Any:
+    s = 0
+    for _ in range(int(x.sum())):
+        s += 0.5
+    return s
+
+
+def largest(x: Any) -> Any:
+    best = 0
+    for v in x:
+        if v > best:
+            best = v
+    return best
+
+
+def computed_on(x: Any) -> Any:
+    best = 0
+    for v in x:
+        if v > 0:
+            if v > best:
+                best = v * 2
+    return best + 1, best * 0.5, -best, best > 1, 2**best
+
+
+def under_a_condition(x: Any) -> Any:
+    t = 0.0
+    for i in range(len(x)):
+        if x[i] > 0:
+            t += x[i]
+    return t
+
+
+def of_extremes(x: Any) -> Any:
+    t = 0
+    for i in range(len(x)):
+        t = max(x[i] * 0.5, 1.0, t)
+    return t
+
+
+def nested(x: Any) -> Any:
+    t = 0
+    for i in range(len(x)):
+        for j in range(i):
+            if x[j] > x[i]:
+                t += x[j]
+    return t
+
+
+def until(x: Any) -> Any:
+    t, i = 0, 0
+    while i < len(x) and x[i] > 0:
+        t += 0.5 * x[i]
+        i += 1
+    return t
+
+
+def returned(x: Any) -> Any:
+    for v in x:
+        if v > 2:
+            return v
+        if v < 0:
+            return 0
+    return 1.5
+
+
+def summed(x: Any) -> Any:
+    return sum(v for v in x if v > 1), sum(0.5 for v in x if v > 1)
+
+
+def ended(x: Any) -> Any:
+    best = 0
+    for v in x:
+        if v < 0:
+            break
+        if v > 1:
+            best = v
+    return best
+
+
+TOLD: list[Callable[[Any], Any]] = [
+    as_often_as_data_say, largest, under_a_condition, of_extremes, nested, until, returned, summed, ended,
+]  # fmt: skip
+
+
+def scaled_inside(x: Any) -> Any:
+    t = 1.0
+    y = np.zeros(3, np.float32)
+    for i in range(len(x)):
+        y = y * t
+        if x[i] > 1:
+            t = x[i] * 0.25
+    return y, t
+
+
+SEEN: list[Callable[[Any], Any]] = [
+    computed_on,
+    scaled_inside,
+    lambda x: np.ones(2, np.float32) * largest(x),
+    lambda x: np.array([largest(x), 1]),
+    lambda x: np.full(2, as_often_as_data_say(x)),
+    lambda x: np.ones(2, np.int8) * largest(x),
+]
+
+CALLS = [np.array(x, float) for x in ([1, 0, 0], [2, 3, 4], [0, 0, 0], [-1, 2, 3], [-1, -1, -1], [5, 1, -1])]
+
+
+@pytest.mark.parametrize("function", TOLD, ids=lambda f: f.__name__)
+def test_the_program_says_what_a_loop_has_left(function: Callable[[Any], Any]) -> None:
+    agrees(function, variants=1)
+
+
+@pytest.mark.parametrize("number", range(len(SEEN)))
+def test_a_dtype_follows_what_a_loop_has_left(number: int) -> None:
+    agrees(SEEN[number], variants=4)
+
+
+def agrees(function: Callable[[Any], Any], *, variants: int) -> None:
+    compiled = jitml.jit(function)
+    for x in CALLS:
+        assert repr(compiled(x.copy())) == repr(function(x.copy()))
+    assert len(compiled.variants) <= variants
+
+
+def test_where_nobody_looks_no_truth_is_carried() -> None:
+    def f(x: Any) -> Any:
+        s = 0
+        for i in range(x.shape[0]):
+            for j in range(i):
+                s += x[i, j]
+        for v in x[0]:
+            s = s + v if v > 0 else s
+        x[0, 0] = s
+
+    text = str(jitml.jit(f).lower(np.ones((9, 9))).kernels)
+    assert "cell" in text
+    assert ": bool = true" not in text
+    assert "bool[]" not in text
