@@ -285,3 +285,16 @@ def test_work_with_branches_is_hoisted_out_of_a_while() -> None:
         y = np.array([[-1, 0, 8, last]], np.int16)
         with np.errstate(over="ignore"):
             assert compiled(y, 6) == f(y, 6)
+
+
+def test_a_choice_between_equal_values_drops_no_check() -> None:
+    """`select(c, x, x)` became x, and an index that c had got wrong went unnoticed once its size was open (31000:677)."""
+
+    def chosen(x: Any, a: Any) -> Any:
+        return np.where(np.take(x[:-1], [0], axis=0) > 7, a, a)
+
+    jitted = jitml.jit(chosen)
+    for rows in (3, 2):
+        np.testing.assert_array_equal(jitted(np.ones(rows), np.arange(3.0)), np.arange(3.0))
+    with pytest.raises(IndexError):
+        jitted(np.ones(1), np.arange(3.0))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
+from jitml.ir.floating import is_heard
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import Op
 from jitml.ir.passes.windows import is_start
@@ -28,7 +29,6 @@ RULES = (
     Rule("multiply negations", "mul(neg(x), neg(y))", "mul(x, y)"),
     Rule("divide negations", "div(neg(x), neg(y))", "div(x, y)"),
     Rule("invert twice", "bit_not(bit_not(x))", "x"),
-    Rule("select alike", "select(c, x, x)", "x"),
     Rule("select by a negation", "select(bit_not(c), x, y)", "select(c, y, x)"),
     Rule("maximum of one value", "maximum(x, x)", "x"),
     Rule("minimum of one value", "minimum(x, x)", "x"),
@@ -37,6 +37,7 @@ RULES = (
     Rule("magnitude of a negation", "abs(neg(x))", "abs(x)", kinds="f"),
     Rule("magnitude twice", "abs(abs(x))", "abs(x)", kinds="f"),
     Rule("no derivative is asked any more", "stop_gradient(x)", "x"),
+    # select(c, x, x) -> x is below: of what it drops, errors may be awaited.
     # Absent on purpose: x + 0.0 -> x and x - 0.0 -> x for floats: the first loses the sign of -0.0, the second is safe
     # only for +0.0 and numbers compare equal here; x * 0 -> 0 is wrong for nan and inf; x - x -> 0 as well;
     # exp(log x) -> x changes bits; (a + b) + c is never reassociated.
@@ -88,7 +89,32 @@ def simplify(graph: Graph) -> Graph:
 def _is_itself(node: Node, producers: Producers) -> Value | None:
     """An integer equals itself. (nan does not.)"""
     x, y = node.inputs
-    return _made(ops.full(value=True, shape=x.shape, dtype=BOOL)) if x is y and x.dtype.kind in "iub" else None
+    if x is not y or x.dtype.kind not in "iub" or _is_awaited(x, producers):
+        return None
+    return _made(ops.full(value=True, shape=x.shape, dtype=BOOL))
+
+
+@_shortcut(ops.select)
+def _is_either_way(node: Node, producers: Producers) -> Value | None:
+    """A choice between a value and itself."""
+    test, x, y = node.inputs
+    return x if x is y and not _is_awaited(test, producers) else None
+
+
+def _is_awaited(x: Value, producers: Producers) -> bool:
+    """Whether errors of what leads to a value may be heard of: then it cannot be dropped (`observe_errors` came before)."""
+    seen: set[Value] = set()
+    left = [x]
+    while left:
+        value = left.pop()
+        node = producers.get(value)
+        if node is None or value in seen:
+            continue
+        if is_heard(node) or node.has_effect:
+            return True
+        seen.add(value)
+        left += node.inputs
+    return False
 
 
 @_shortcut(ops.check)
