@@ -86,7 +86,7 @@ class OpCase:
         smooth: how they are drawn for derivatives: the op is smooth around each point. None: not differentiable.
         ulps: how far a back end may be from NumPy, in units in the last place; 0 means the same bits.
         why: the reason for `ulps`.
-        half: whether it is defined for float16 too.
+        half: whether it is defined for float16 too. only: the one dtype that it is defined for.
     """
 
     op: Op
@@ -97,9 +97,12 @@ class OpCase:
     ulps: float = 0
     why: str = "exact by IEEE 754 or moves data only"
     half: bool = True
+    only: DType | None = None
 
     @property
     def dtypes(self) -> tuple[DType, ...]:
+        if self.only is not None:
+            return (self.only,)
         return tuple(d for d in DTYPES.values() if d.kind in self.kinds and (self.half or d != DTYPES["f16"]))
 
     def inputs(self, sample: Sample, dtype: DType, *, seed: int = 0, smooth: bool = False) -> tuple[Array, ...]:
@@ -185,7 +188,7 @@ def _logic() -> Iterator[OpCase]:
     for op in (ops.isnan, ops.isinf, ops.isfinite):
         yield OpCase(op, F, UNARY, smooth=None)
     yield OpCase(ops.signbit, R, UNARY, smooth=None)
-    yield OpCase(ops.bits, (np.dtype(np.float64),), UNARY, smooth=None)
+    yield OpCase(ops.bits, "f", UNARY, smooth=None, only=np.dtype(np.float64))
     for op in (ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge):
         yield OpCase(
             op, A, BINARY, draw=lambda rng, shape, dtype: np.rint(anything(rng, shape, dtype)).astype(dtype), smooth=None

@@ -224,7 +224,9 @@ def number(value: Value, message: str, remedy: str) -> Any:
     if place is not None and is_decided(place):
         return _as_python(value, decide(value, place))
     error = UnknownNumberError(message, remedy=remedy)
-    error.place = place if value.dtype.kind in "biu" or value.dtype == F64 else None
+    # A double that unconverted code wants is going to be put where nothing of it is traced: that is worth an error.
+    may_be_assumed = value.dtype.kind in "biu" or (value.dtype == F64 and not root.sourceless)
+    error.place = place if may_be_assumed else None
     refuse(error)
 
 
