@@ -18,7 +18,10 @@ from jitml.errors import UncompiledWarning
 Array = np.ndarray[Any, Any]
 _files = count()
 
-BINARY = ["x / y", "x // y", "x % y", "x ** y", "x * y", "x - y", "np.hypot(x, y)", "np.maximum(x, y)", "np.isclose(x, y)"]
+BINARY = [
+    *("x / y", "x // y", "x % y", "divmod(x, y)", "60000.0 % y", "x ** y", "x * y", "x - y"),
+    *("np.hypot(x, y)", "np.maximum(x, y)", "np.isclose(x, y)"),
+]
 UNARY = [
     *("-x", "1 / x", "x ** -1", "x ** 2", "x ** -2", "2 ** x", "np.reciprocal(x)", "np.sqrt(x)", "np.exp(x)", "np.log(x)"),
     *("np.tan(x)", "np.arcsin(x)", "np.cosh(x)", "np.sum(x)", "np.prod(x)", "np.cumprod(x)", "np.mean(x)", "np.std(x)"),

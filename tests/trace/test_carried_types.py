@@ -35,6 +35,22 @@ def computed_on(x: Any) -> Any:
     return best + 1, best * 0.5, -best, best > 1, 2**best
 
 
+def bits_of_it(x: Any) -> Any:
+    best = 0
+    for v in x.astype(np.int64):
+        if v > best:
+            best = v
+    return best & 3, best | True, ~best, +best, best << 1, 1 << best, 3 ^ best, best >> 1
+
+
+def truths(x: Any) -> Any:
+    s = True
+    for v in x:
+        if v > 1:
+            s = v > 2
+    return s * s, s | True, s & 3, s << 1
+
+
 def under_a_condition(x: Any) -> Any:
     t = 0.0
     for i in range(len(x)):
@@ -91,7 +107,7 @@ def ended(x: Any) -> Any:
 
 
 TOLD: list[Callable[[Any], Any]] = [
-    as_often_as_data_say, largest, under_a_condition, of_extremes, nested, until, returned, summed, ended,
+    as_often_as_data_say, largest, bits_of_it, truths, under_a_condition, of_extremes, nested, until, returned, summed, ended,
 ]  # fmt: skip
 
 
@@ -148,3 +164,16 @@ def test_where_nobody_looks_no_truth_is_carried() -> None:
     assert "cell" in text
     assert ": bool = true" not in text
     assert "bool[]" not in text
+
+
+@pytest.mark.parametrize("operation", [lambda s: s + True, lambda s: ~s], ids=["sum", "complement"])
+def test_truths_that_compute_otherwise_are_refused(operation: Callable[[Any], Any]) -> None:
+    def f(x: Any) -> Any:
+        s = True
+        for v in x:
+            if v > 1:
+                s = v > 2
+        return operation(s)
+
+    with pytest.raises(jitml.UnsupportedError, match="truths"):
+        jitml.jit(f).lower(np.ones(3))

@@ -8,6 +8,7 @@ are dead code.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -18,7 +19,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace import paths
-from jitml.trace.context import active_trace, current_trace, refuse, user_source
+from jitml.trace.context import active_trace, current_trace, refuse, unsupported, user_source
 from jitml.trace.decisions import Mode, Site, decisions
 
 _REMEDY = "Give it one type in all cases: 0.0 instead of 0, float(x), or np.float64(0.0)."
@@ -162,15 +163,28 @@ def hand_on(result: Any, function: Callable[..., Any], operands: Sequence[Any]) 
     for chosen in product(*(_types(x) for x in operands)):
         if None in chosen:
             continue
-        made = type(function(*(which(1) for which in chosen if which is not None)))
-        if made is own_type(result) or made not in _PLAIN:
+        made = _made(function, chosen)
+        if made is None or made is own_type(result) or made not in _PLAIN:
             continue
+        if made is int and value.dtype == BOOL and function is not operator.mul:  # True + True, ~True
+            unsupported(
+                "sums and complements of truths are truths to NumPy, ints to Python, and whose these are depends on values",
+                _REMEDY,
+            )
         tests = [is_of(x, which) for x, which in zip(operands, chosen) if which is not None]
         test = _all(tests)
         cases[made] = ops.bit_or(cases[made], test) if made in cases else test
     first = next(d for d in found if d is not None)
     doubt(value, cases, first.site, first.mode)
     return result
+
+
+def _made(function: Callable[..., Any], types: Sequence[Which]) -> type | None:
+    """The type of what an operator makes of numbers of some types; None if it refuses them."""
+    try:
+        return type(function(*(which(1) for which in types if which is not None)))
+    except TypeError:  # bits of floats
+        return None
 
 
 def _types(x: Any) -> list[Which]:

@@ -241,6 +241,7 @@ BINARY = {
 }  # fmt: skip
 COMPARE = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal}
 UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+OWN_OPERATORS = ("add", "sub", "mul", "mod", "neg", "abs")  # of NumPy scalars: they say of overflows what those of arrays do not
 # Methods whose meaning is that of a function, with the array first.
 METHODS = (
     "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip",
@@ -254,13 +255,13 @@ ARRAY_METHODS = ("copy", "fill", "partition", "resize", "setflags", "sort", "vie
 
 def _install() -> None:
     def binary(function: Any, name: str = "") -> Any:
-        python = getattr(operator, name, None)
+        python = getattr(operator, f"__{name}__", None)
         if python is None:
             return lambda self, other: call(function, self, other)
         return lambda self, other: hand_on(call(function, self, other), python, (self, other))
 
     def reflected(function: Any, name: str = "") -> Any:
-        python = getattr(operator, name, None)
+        python = getattr(operator, f"__{name}__", None)
         if python is None:
             return lambda self, other: call(function, other, self)
         return lambda self, other: hand_on(call(function, other, self), python, (other, self))
@@ -269,7 +270,7 @@ def _install() -> None:
         return lambda self, other: assign_cast(self, call(function, self, other), function.__name__)
 
     def unary(function: Any, name: str = "") -> Any:
-        python = getattr(operator, name, None)
+        python = getattr(operator, f"__{name}__", None)
         if python is None:
             return lambda self: call(function, self)
         return lambda self: hand_on(call(function, self), python, (self,))
@@ -284,22 +285,20 @@ def _install() -> None:
     for name, function in BINARY.items():
         setattr(TracedArray, f"__i{name}__", in_place(function))
     TracedArray.__ipow__ = lambda self, other: assign_cast(self, call(operator.pow, self, other), "power")  # type: ignore[attr-defined]  # declared here, as all others
-    for name in ("add", "sub", "mul", "mod"):  # NumPy scalars have operators of their own
-        function = vars(np.generic)[f"__{name}__"]
-        setattr(TracedScalar, f"__{name}__", binary(function, name))
-        setattr(TracedScalar, f"__r{name}__", reflected(function, name))
-    for name in ("truediv", "floordiv", "mod"):
-        setattr(TracedScalar, f"__{name}__", binary(BINARY[name], name))
-        setattr(TracedScalar, f"__r{name}__", reflected(BINARY[name], name))
+    for name, function in BINARY.items():
+        own = vars(np.generic)[f"__{name}__"] if name in OWN_OPERATORS else function
+        if name != "matmul":
+            setattr(TracedScalar, f"__{name}__", binary(own, name))
+            setattr(TracedScalar, f"__r{name}__", reflected(own, name))
     TracedScalar.__pow__ = binary(operator.pow, "pow")  # type: ignore[method-assign]  # as all others
     TracedScalar.__rpow__ = reflected(np.power, "pow")  # type: ignore[method-assign]
-    for name in ("neg", "abs"):
-        setattr(TracedScalar, f"__{name}__", unary(vars(np.generic)[f"__{name}__"], name))
     for name, function in COMPARE.items():
         setattr(Traced, f"__{name}__", binary(function))
         setattr(TracedScalar, f"__{name}__", binary(function, name))
     for name, function in UNARY.items():
         setattr(Traced, f"__{name}__", unary(function))
+        own = vars(np.generic)[f"__{name}__"] if name in OWN_OPERATORS else function
+        setattr(TracedScalar, f"__{name}__", unary(own, name))
     for name in METHODS:
         setattr(Traced, name, method(np, name))
     for name in OWN_METHODS:
