@@ -177,3 +177,22 @@ def test_truths_that_compute_otherwise_are_refused(operation: Callable[[Any], An
 
     with pytest.raises(jitml.UnsupportedError, match="truths"):
         jitml.jit(f).lower(np.ones(3))
+
+
+def test_what_a_dropped_truth_was_computed_from_is_dropped() -> None:
+    """Its choices were left over, once the branch had lost it, and read what the loop did not carry any more."""
+
+    def stepped(x: Any) -> Any:
+        t, h = 0.0, 0.5
+        while t < 4:
+            if t + h > 4:
+                h = 4 - t
+            error = h * np.max(x)
+            if error <= 2:
+                t += h
+                x = x * 0.5
+            h *= min(5.0, max(0.2, 1 / error))
+        return x
+
+    x = np.array([1.0, 0.5, 3.0])
+    np.testing.assert_array_equal(jitml.jit(stepped)(x), stepped(x))

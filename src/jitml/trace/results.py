@@ -122,11 +122,14 @@ class Results:
     def _number(self, leaf: TracedNumber | TracedScalar) -> FromGraph | Either:
         """A number of Python's or NumPy's; which of the two, the program may have to say."""
         self.outputs.append(read(leaf))
-        result: FromGraph | Either = FromGraph(len(self.outputs) - 1, own_type(leaf) or np.generic)
+        own = len(self.outputs) - 1
+        result: FromGraph | Either = FromGraph(own, own_type(leaf) or np.generic)
         found = doubt_of(leaf)
         for which, test in found.cases.items() if found is not None else ():
-            self.outputs += [test, python_value(read(leaf), which, test)]
-            result = Either(len(self.outputs) - 2, FromGraph(len(self.outputs) - 1, which), result)
+            value = python_value(read(leaf), which, test)
+            place = own if value is read(leaf) else len(self.outputs)
+            self.outputs += [test] if place == own else [value, test]
+            result = Either(len(self.outputs) - 1, FromGraph(place, which), result)
         return result
 
     def _external(self, leaf: TracedArray) -> FromHost:

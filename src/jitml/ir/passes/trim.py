@@ -136,7 +136,7 @@ def _carrying(parts: Parts, kept: Sequence[int], unchanged: Sequence[int]) -> Pa
     def changed(body: Graph, outputs: tuple[Value, ...]) -> Graph:
         carried, captured = parts.inputs(body)
         inputs = (*body.inputs[: parts.first], *(carried[k] for k in kept), *captured, *(carried[k] for k in unchanged))
-        smaller = trim_regions(eliminate_dead(replace(body, outputs=outputs)))  # regions inside have fewer users now
+        smaller = _shrunk(replace(body, outputs=outputs))
         return rebuilt(smaller, inputs, smaller.outputs)
 
     bodies = {name: changed(body, body.outputs) for name, body in parts.bodies.items() if name == "test"}
@@ -151,9 +151,23 @@ def _with_results(parts: Parts, kept: Sequence[int]) -> Parts:
         return parts
 
     def changed(body: Graph) -> Graph:
-        return trim_regions(eliminate_dead(replace(body, outputs=tuple(body.outputs[k] for k in kept))))
+        return _shrunk(replace(body, outputs=tuple(body.outputs[k] for k in kept)))
 
     return replace(parts, bodies={name: changed(body) for name, body in parts.bodies.items()})
+
+
+def _shrunk(body: Graph) -> Graph:
+    """A body that has fewer results now: regions inside have fewer users, what they captured for those has, and so on."""
+    body = eliminate_dead(body)
+    while True:
+        smaller = eliminate_dead(trim_regions(body))
+        if _reads(smaller) == _reads(body):
+            return smaller
+        body = smaller
+
+
+def _reads(graph: Graph) -> int:
+    return sum(len(node.inputs) + len(node.outputs) for node in graph.nodes)
 
 
 def _capturing(parts: Parts, producers: Producers) -> Parts:
