@@ -222,3 +222,14 @@ def test_a_python_number_beside_an_unsigned_scalar_may_overflow(n: int) -> None:
     x = np.arange(5, dtype=np.uint32)
     with pytest.warns(RuntimeWarning, match="overflow encountered in scalar subtract"):
         assert jitml.jit(difference)(x, n) == difference(x, n)
+
+
+def test_errors_from_before_a_call_into_numpy_are_not_forgotten() -> None:
+    def scaled(x: Any, y: Any) -> Any:
+        z = y % (x & 1)
+        return np.power(x, y.max()), z
+
+    x, y = np.arange(1, 5), np.arange(2, 6)
+    x[0] = 2
+    with pytest.warns(RuntimeWarning, match="divide by zero encountered in remainder"):
+        np.testing.assert_array_equal(jitml.jit(scaled)(x, y)[0], x**5)

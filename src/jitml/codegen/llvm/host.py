@@ -1,7 +1,7 @@
 """How does compiled code call Python?  Through `i64 @jitml_host(i64 number, ptr buffers)`, which the runtime supplies.
 
 `number` is the call's position in `Module.hosts`; the buffers are those it reads, then those it writes. The result is 0 if all
-went well.
+went well. Floating-point errors of before are kept over the call: NumPy clears them, and those that Python leaves are its own.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ def emit_host(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
     writes = [buffers[name] for name in call.writes]
     failure = Check(Const(False, BOOL), "RuntimeError", f"{function.name} failed", (), call.sources[0] if call.sources else None)
     number = len(unit.hosts)
+    unit.uses_flags = True
     unit.hosts.append(HostStep(function, tuple(reads), tuple(writes), failure))
     unit.declarations.declare("i64 @jitml_host(i64, ptr)")
     count = len(reads) + len(writes)
@@ -30,7 +31,10 @@ def emit_host(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
     for n in range(count):
         lines.append(f"  %slot{n} = getelementptr ptr, ptr %buffers, i64 {n}")
         lines.append(f"  store ptr %b{n}, ptr %slot{n}")
+    lines.append("  %flags = call i64 @take_flags()")
     lines.append(f"  %code = call i64 @jitml_host(i64 {number}, ptr %buffers)")
+    lines.append("  call i64 @take_flags()")
+    lines.append("  call void @raise_flags(i64 %flags)")
     lines.append("  %failed = icmp ne i64 %code, 0")
     lines.append(f"  %status = select i1 %failed, i64 {1 + unit.check_number(failure)}, i64 0")
     unit.functions.append("\n".join([*lines, "  ret i64 %status", "}"]))
