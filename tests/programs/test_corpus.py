@@ -65,3 +65,9 @@ def test_a_graph_does_not_grow_with_the_number_of_steps(name: str) -> None:
         args[counter(program) or 0] = steps
         counts.add(sum(1 for _ in nodes(jitml.jit(program.function).lower(*args).traced)))
     assert len(counts) == 1
+
+
+def test_memory_for_rows_and_columns_that_are_both_unknown_is_not_the_product_of_both() -> None:
+    args = load("fft_stages").arguments("large", 0)
+    lowered = jitml.jit(load("fft_stages").function).lower(*args)
+    assert lowered.program.arena_size < 16 * sum(x.nbytes for x in args)

@@ -10,7 +10,7 @@ import numpy as np
 
 from jitml.errors import ShapeError, UnknownSizeError
 from jitml.ir import ops
-from jitml.ir.dims import Dim, Size
+from jitml.ir.dims import Dim, Size, bound
 from jitml.ir.types import normalize_axis
 from jitml.numpy.operands import Shape, as_array, as_int, axes_of, common_shape, holds_traced, not_compiled, reduced_axes
 from jitml.numpy.versions import check_argument
@@ -21,12 +21,14 @@ from jitml.trace.examples import example_of_size, is_guess
 from jitml.trace.known import constant_of
 from jitml.trace.paths import limit
 from jitml.trace.places import unknown_size
+from jitml.trace.ragged import MOST_ELEMENTS
 from jitml.trace.registry import implements
 from jitml.trace.sizes import named, number, quotient, span, value_of_size
 from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_traced, read, scalar, view
 
 _GUESSED = 1 << 11  # what a size may be at least of which this call has not told: memory of that size is set aside
 _ANYTHING = 1 << 16  # the same in a loop, of whose first iteration nothing is known either
+_ROOM = 16  # times the memory of an array that its reshape may take
 _MUCH, _MOST = 1 << 16, 1 << 48  # elements along one axis: worth a closer look, and more than any memory holds
 
 
@@ -98,8 +100,19 @@ def reshaped(x: TracedArray, shape: Sequence[int]) -> TracedArray:
         flat = resized(reshaped(x, (x.aval.size,)), (prod(shape),))
         if flat.storage is not x.storage:
             raise UnknownSizeError(f"whether a reshape to {shape} is a view is known only when the program runs")
+        _insist_on_room(x, shape)
         return reshaped(flat, shape)
     return view(x, ops.reshape, shape=shape)
+
+
+def _insist_on_room(x: TracedArray, shape: Shape) -> None:
+    """Rows and columns that are both unknown have memory for the most of both, which x in any one shape never fills."""
+    most = prod(bound(n) for n in shape)
+    if most > max(MOST_ELEMENTS, _ROOM * prod(x.aval.bounds)):
+        raise UnknownSizeError(
+            f"an array of at most {prod(x.aval.bounds)} elements would take memory for {most} as one of shape {shape}",
+            remedy="Limit its sizes, as by min(n, 1000), or compute them outside the jitted function.",
+        )
 
 
 def flipped(x: TracedArray, axes: Sequence[int]) -> TracedArray:
