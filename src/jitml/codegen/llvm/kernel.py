@@ -8,10 +8,10 @@ from functools import cached_property
 
 from jitml.codegen.llvm.access import Memory
 from jitml.codegen.llvm.builder import Builder, Declarations, Operand
+from jitml.codegen.llvm.compaction import CompactingNest
 from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.nest import identifier
-from jitml.codegen.llvm.vectorize import VectorNest
 from jitml.codegen.target import Target
 from jitml.fusion.loops import Alloc, Buffer, Check, Kernel, Load, Loop, Store, Var, walk, walk_expressions
 from jitml.ir.ops.host import HostFunction
@@ -103,7 +103,7 @@ def pointer(buffer: Buffer) -> Operand:
     return Operand(buffer.dtype, 1, (f"%{identifier(buffer.name)}",))
 
 
-class KernelBody(VectorNest):
+class KernelBody(CompactingNest):
     """The body of a kernel, or of a parallel loop in it: statements that need the function around them."""
 
     def __init__(self, unit: Unit, symbol: str, buffers: dict[str, Memory]) -> None:
