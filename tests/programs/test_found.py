@@ -20,6 +20,10 @@ FOUND = {
         ["if z.sum() > 3:", "    x[0] -= 1", "else:", "    x[1:] = y[:-1]", "return x"],
         "np.array([14]), np.zeros(0, int), np.arange(2)",
     ),
+    "what is copied to be read lies in memory as it did": (
+        ["v, w = x.ravel(), y.ravel()", "x += 1", "y += 1", "return v * 1, w * 1, x.strides, y.strides"],
+        "np.arange(12, dtype='>i4').reshape(3, 4).T, np.zeros(5, 'i1,i4')['f1']",
+    ),
     "an array without elements meets nothing": (["x += 1", "return x.T"], "np.zeros((2, 0))"),
     "a constant that some vector loop was the first to make is known everywhere": (
         ["for v in x:", "    assert 0 <= x[v % 33] < 40 or x.sum() > 1.5", "    x[...] ^= np.zeros_like(x)"],
@@ -205,6 +209,16 @@ RESIZED = {
         ],
         "np.arange(12, dtype=np.uint32).reshape(6, 2)",
         "np.arange(45, dtype=np.uint32).reshape(9, 5)",
+    ),
+    "a reshape of every second element is a copy at any length": (
+        ["v = x.ravel()", "x[1:] += x[:-1]", "return v"],
+        "np.arange(13)[::2]",
+        "np.arange(19)[::2]",
+    ),
+    "a view that a branch takes shows what is written later": (
+        ["if x.sum() > 3:", "    v = x[..., :2]", "w = v", "x.flat[0] = 33", "return w"],
+        "np.arange(5)",
+        "np.arange(6)",
     ),
     "nothing is read beside an empty argument": (
         ["if len(y) == 0:", "    return x", "return x[y]"],

@@ -134,3 +134,21 @@ def test_limits_of_several_axes_fit_into_memory() -> None:
     opened = open_places({}, before, now, ())
     assert opened[0, 0].high * opened[0, 1].high * 8 <= MOST_BYTES
     assert min(size.high for size in opened.values()) >= 2000
+
+
+def test_arrays_of_other_strides_or_orders_have_other_variants() -> None:
+    def shares_with_its_ravel(x: Array) -> Any:
+        flat = x.ravel()
+        x += 1
+        return flat * 1
+
+    makers: list[Callable[[], Array]] = [
+        lambda n=n, step=step: np.arange(40.0)[::step][:n]
+        for n, step in ((5, 1), (6, 1), (7, 2), (8, 2), (8, -1), (9, 2), (1, 2), (9, 3))
+    ]
+    makers += [lambda n=n: np.arange(4 * n, dtype=">i4").reshape(n, 4) for n in (5, 6, 7)]
+    makers.append(lambda: np.arange(20, dtype=">i4").reshape(4, 5).T)
+    fast = jitml.jit(shares_with_its_ravel)
+    for made in makers:
+        np.testing.assert_array_equal(fast(made()), shares_with_its_ravel(made()))
+    assert len(fast.variants) <= 9

@@ -148,7 +148,7 @@ class Host:
             self._check(Check((slot,), f"{{0}}.flags.num & {ALIGNED} == {{k}}", aligned, text))
 
     def require_open_array(self, slot: Slot, array: Array, opened: Collection[int]) -> None:
-        """An array of this class, dtype, rank and alignment, in C order, with these extents but for the open axes."""
+        """An array of this class, dtype and rank, with these extents but for the open axes."""
         name = self.names[slot]
         self.require_type(slot, type(array))
         text = f"{name} is {array.dtype}, of {array.ndim} axes"
@@ -158,9 +158,13 @@ class Host:
             if axis not in opened:
                 self._check(Check((slot,), f"{{0}}.shape[{axis}] == {{k}}", n, f"{name}.shape[{axis}] is {n}"))
 
-    def require_dense(self, slot: Slot) -> None:
-        """An array in C order, aligned."""
-        text, bits = f"{self.names[slot]} is aligned and in C order", ALIGNED | DENSE
+    def require_layout(self, slot: Slot, array: Array, *, is_aligned: bool) -> None:
+        """An array with open axes lies in memory as this one does: in C order, or, having one axis, at these distances."""
+        name = self.names[slot]
+        if not array.flags.c_contiguous:
+            self._check(Check((slot,), "{0}.strides == {k}", array.strides, f"{name} has the strides {array.strides}"))
+            return
+        text, bits = (f"{name} is aligned and in C order", ALIGNED | DENSE) if is_aligned else (f"{name} is in C order", DENSE)
         self._check(Check((slot,), f"{{0}}.flags.num & {bits} == {{k}}", bits, text))
 
     def require_equal(self, first: Slot, second: Slot) -> None:

@@ -77,11 +77,15 @@ class Fork(Protocol):
 
 @dataclass
 class Claim:
-    """In one branch, a result is this array if the test holds; both may be known to the branch alone, and are handed out."""
+    """In one branch, a result is this array if the test holds; both may be known to the branch alone, and are handed out.
+
+    unsaid: the array from before that it shows, in a way which only the branch can tell.
+    """
 
     test: Value | None
     origin: Origin
     told: dict[Value, Output] = field(default_factory=dict)
+    unsaid: Storage | None = None
 
 
 class Sharing:
@@ -137,7 +141,9 @@ class Sharing:
             known = has_known_sizes(origin.steps, self.trace)
             hidden = [v for v in (test, *places(origin.steps)) if v is not None and not self.trace.sees(v)]
             told = {v: Output(Kind("number", v.aval), self._number(v, which)) for v in hidden}
-            claims.append(Claim(test, origin if known else gone(origin), told))
+            storage = origin.storage()
+            unsaid = None if known or storage is None or self._is_inner(storage) else storage
+            claims.append(Claim(test, origin if known else gone(origin), told, unsaid))
         return claims
 
     def _number(self, value: Value, which: int) -> tuple[Any, Any]:
@@ -156,6 +162,9 @@ class Sharing:
             part.result = whole.result if is_it else _view(whole.result, x)
         for output in self.arrays:
             self._link(output)
+            for claim in (claim for claims in self.claims[output] for claim in claims):
+                if claim.unsaid is not None:
+                    output.result.storage.may_be(claim.unsaid, self.fork.site, Mode.PLAIN, overlaps=True)
         handed = [(x.storage, o.result.storage) for o in self.asked for x in o.arrays if x is not None and self._is_own(x)]
         leave_region(handed, self.fork.site, Mode.PLAIN, {})
 

@@ -16,6 +16,7 @@ import numpy as np
 from jitml.config import CONFIG
 from jitml.errors import TraceError
 from jitml.ir import ops
+from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import Aval, is_complex
 from jitml.trace import paths
@@ -191,10 +192,11 @@ class Traced:
         return call(operator.getitem, self, index)
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_") and hasattr(np.ndarray, name):
+        kind = self.__class__
+        if not name.startswith("_") and hasattr(kind, name):
             why = _NOT_NUMBERS.get(name, "is not supported in jitted code")
-            unsupported(f"ndarray.{name} {why}", "Move this part out of the jitted function.")
-        raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")
+            unsupported(f"{kind.__name__}.{name} {why}", "Move this part out of the jitted function.")
+        raise AttributeError(f"'numpy.{kind.__name__}' object has no attribute '{name}'")
 
     def conj(self) -> Any:
         return call(np.conjugate, self) if is_complex(self.dtype) else self
@@ -242,7 +244,8 @@ class TracedArray(Traced):
 
     @property
     def strides(self) -> tuple[Any, ...]:
-        return tuple(of_size(s * self.itemsize) for s in self.layout)
+        in_bytes = (step * self.itemsize for step in self.layout)
+        return tuple(of_size(step) if isinstance(step, Dim) else int(step) for step in in_bytes)
 
     @property
     def is_contiguous(self) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from math import prod
+from fractions import Fraction
+from math import ceil, floor, prod
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,15 @@ def c_strides(shape: Ints) -> Ints:
     (12, 4, 1)
     """
     return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def in_elements(strides: Ints, itemsize: int) -> Ints:
+    """Strides in bytes as such in elements; fractions where elements are parts of larger ones.
+
+    >>> in_elements((32, 8), 4), in_elements((5,), 4)
+    ((8, 2), (Fraction(5, 4),))
+    """
+    return tuple(s // itemsize if s % itemsize == 0 else Fraction(s, itemsize) for s in strides)  # type: ignore[misc]
 
 
 def view_strides(op: Op, params: dict[str, Any], shape: Ints, strides: Ints) -> Ints | None:
@@ -156,8 +166,9 @@ def _may_be(number: int, size: Size) -> bool:
 
 
 def largest_stride(stride: Size) -> int:
+    """The number, rounded away from 0, that stands for a stride where axes are ordered."""
     low, high = limits(stride)
-    return low if high <= 0 else high
+    return floor(low) if high <= 0 else ceil(high)
 
 
 def memory_order(shape: Sequence[Any], strides: Sequence[Any]) -> Ints | None:

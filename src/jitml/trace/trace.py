@@ -209,8 +209,8 @@ def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSp
     _require_disjoint(recording, mutated)
     strides = {
         recording.origins.index(tracer.storage.entry): tracer.storage.strides
-        for _, tracer in recording.arrays.values()
-        if not is_contiguous(tracer.sizes, tracer.storage.strides)
+        for slot, (_, tracer) in recording.arrays.items()
+        if tracer.storage.entry == slot and not is_contiguous(tracer.sizes, tracer.storage.strides)
     }
     return Traced(
         recording.builder.build(outputs), host, tuple(recording.origins), aliases, strides,

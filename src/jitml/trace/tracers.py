@@ -27,7 +27,7 @@ from jitml.trace.registry import call
 from jitml.trace.standins import Traced, TracedArray, TracedScalar, is_traced, refuse_concrete_target
 from jitml.trace.steps import Step
 from jitml.trace.storage import Storage, write_through
-from jitml.trace.strides import Ints, c_strides, is_contiguous, kept_strides, surely_contiguous, view_strides
+from jitml.trace.strides import Ints, c_strides, in_elements, is_contiguous, kept_strides, surely_contiguous, view_strides
 
 
 def read(x: Any) -> Value:
@@ -97,13 +97,12 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | 
         shape = (*shape[:axis], size, *shape[axis + 1 :])
     entry = slot
     aval = Aval(shape, array.dtype.newbyteorder("="))
-    layout = tuple(s // array.itemsize for s in array.strides)
-    if not is_native(array) or (opened and not array.flags.c_contiguous):
+    is_dense = array.flags.c_contiguous
+    layout = c_strides(shape) if opened and is_dense else in_elements(array.strides, array.itemsize)
+    if not is_native(array) or (opened and not is_dense):
         entry = host.compute(native_copy, (slot,), host.name(slot))
-        layout = c_strides(shape)
-    elif opened:
-        host.require_dense(slot)
-        layout = c_strides(shape)
+    if opened:
+        host.require_layout(slot, array, is_aligned=entry == slot)
     storage = Storage(root, _input(root, aval, entry), strides=layout, slot=slot, entry=entry)
     known = root.lifted[id(array)] = TracedArray(storage, (), aval, layout, array.flags.writeable)
     root.arrays[slot] = (array, known)
@@ -244,10 +243,11 @@ UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": n
 OWN_OPERATORS = ("add", "sub", "mul", "mod", "neg", "abs")  # of NumPy scalars: they say of overflows what those of arrays do not
 # Methods whose meaning is that of a function, with the array first.
 METHODS = (
-    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip",
-    "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "put", "ravel", "repeat", "round",
+    "all", "any", "argmax", "argmin", "argsort", "choose", "clip",
+    "cumprod", "cumsum", "diagonal", "max", "mean", "min", "nonzero", "prod", "put", "ravel", "repeat", "round",
     "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
 )  # fmt: skip
+NOT_OF_SCALARS = ("argpartition", "dot")
 # Methods without such a function, of arrays and scalars, and of arrays only.
 OWN_METHODS = ("astype", "compress", "flatten")
 ARRAY_METHODS = ("copy", "fill", "partition", "resize", "setflags", "sort", "view")
@@ -301,6 +301,8 @@ def _install() -> None:
         setattr(TracedScalar, f"__{name}__", unary(own, name))
     for name in METHODS:
         setattr(Traced, name, method(np, name))
+    for name in NOT_OF_SCALARS:
+        setattr(TracedArray, name, method(np, name))
     for name in OWN_METHODS:
         setattr(Traced, name, method(np.ndarray, name))
     for name in ARRAY_METHODS:
