@@ -25,6 +25,11 @@ def as_many_as(x: Any) -> Any:
     return np.zeros(int((x > 0).sum())) + 1
 
 
+def truths_are_numbers(x: Any) -> Any:
+    t = bool(x[0] > 0)
+    return abs(t), -t, +t, ~t, t + t, t // True, t % True, t << 1, round(t), t & (x[1] < 0).item(), t | True, t ^ t
+
+
 PROGRAMS: list[tuple[Callable[..., Any], Any]] = [
     (lambda x: (max(x), min(x)), X),
     (lambda x: (max(x), min(x)), np.array([np.nan, 1.0, 2.0])),
@@ -40,6 +45,8 @@ PROGRAMS: list[tuple[Callable[..., Any], Any]] = [
     (lambda x: float(N[0] + x[0]), X),
     (len, X),
     (lambda x: (x[0].item() + 1, x.item(2), N[1:2].item() + x[0]), X),
+    (truths_are_numbers, X),
+    (truths_are_numbers, -X),
     (running_best, X),
     (as_many_as, X),
     (as_many_as, -abs(X)),

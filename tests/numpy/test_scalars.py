@@ -10,6 +10,7 @@ from against_numpy import check, function_of
 V, M = np.array([0.5, -1.5, 2.5]), np.arange(6.0).reshape(2, 3)
 Z, S, F = np.array(1.5), np.float64(1.5), np.float32(0.5)
 I, B = np.int64(1), np.bool_(True)
+N, P = np.array(7, np.int8), 3
 K = np.array([2, 0, 1])
 
 CASES = """
@@ -30,6 +31,9 @@ F | f + 1 ; f * 2.5 ; f + np.float64(1) ; f ** 2 ; np.sqrt(f) ; f + np.ones(2, "
 F | abs(f) ; f.sum()
 I | i + 1 ; i / 2 ; i // 2 ; i * 1.5 ; ~i ; i << 2 ; np.float32(i) ; i == 1 ; np.sqrt(i)
 I | i - np.int8(3)
+N | np.vdot(n, 1) ; np.vdot(n[()], 1.5) ; np.vdot(1, n) ; np.dot(n, 1) ; np.inner(n, 1.5) ; np.kron(n, 1) ; np.outer(n, 1)
+N | np.tensordot(n, 1, axes=0) ; np.einsum(",->", n, 1) ; np.einsum("i,", n[None], 1.5) ; np.linalg.outer([1], n[None])
+P | np.vdot(np.int8(3), p) ; np.kron(np.float32(2), p) ; np.einsum(",", np.float32(2), p) ; np.inner(np.int8(3), p)
 B | ~b ; b & True ; b + 1 ; b * 2.5 ; np.where(b, 1, 0) ; np.sum(b) ; np.logical_not(b) ; b | False
 M | m.sum() ; m.sum(0) ; m.argmax() ; np.dot(m[0], m[1]) ; m @ m.T ; m[0] @ m[1] ; np.vdot(m, m)
 M | np.inner(m[0], m[0]) ; np.trace(m)

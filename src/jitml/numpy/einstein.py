@@ -14,7 +14,7 @@ from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.numpy.layouts import put_like, stand_in
-from jitml.numpy.operands import as_array, astype, broadcast_value, common_dtype, not_compiled, reshape_value, value_of
+from jitml.numpy.operands import as_array, astype, broadcast_value, not_compiled, reshape_value, value_of
 from jitml.numpy.products import diagonal_values, diagonal_view, dot_values
 from jitml.numpy.reductions import finish, reduce_values
 from jitml.numpy.reshaping import transposed
@@ -71,8 +71,9 @@ def parse_subscripts(subscripts: str, ndims: list[int]) -> tuple[list[str], str]
 def einsum(*operands: Any, out: Any = None, dtype: Any = None, optimize: Any = False, **options: Any) -> Any:
     if not isinstance(operands[0], str):
         not_compiled("einsum", "with lists of axes", "Write the subscripts as a string.")
-    target = common_dtype(*operands[1:]) if dtype is None else np.dtype(dtype)
-    values = [astype(value_of(x), target) for x in operands[1:]]
+    values = [value_of(x) for x in operands[1:]]
+    target = np.result_type(*(v.dtype for v in values)) if dtype is None else np.dtype(dtype)
+    values = [astype(v, target) for v in values]
     labels, result = parse_subscripts(operands[0], [v.ndim for v in values])
     sizes = _sizes(labels, values)
     is_plain = out is None and dtype is None and len(values) == 1 and type(operands[1]) is TracedArray

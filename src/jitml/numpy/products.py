@@ -20,9 +20,7 @@ from jitml.numpy.operands import (
     as_int,
     astype,
     broadcast_value,
-    common_dtype,
     common_shape,
-    kind_of,
     not_compiled,
     present,
     reshape_value,
@@ -49,14 +47,11 @@ def dot_values(x: Value, y: Value, contract: tuple[Ints, Ints], batch: tuple[Int
     return ops.dot_general(x, y, batch=batch, contract=contract)
 
 
-def _operands(name: str, *args: Any) -> list[Value]:
-    """Operands of a product in their common dtype."""
-    dtype = (
-        np.result_type(*(value_of(a).dtype for a in args))
-        if all(isinstance(kind_of(a), type) for a in args)
-        else common_dtype(*args)
-    )
-    return [astype(value_of(a), dtype) if isinstance(kind_of(a), np.dtype) else value_of(a, dtype) for a in args]
+def _operands(*args: Any) -> list[Value]:
+    """Operands of a product in their common dtype; numbers are arrays like all others, not weak."""
+    values = [value_of(a) for a in args]
+    dtype = np.result_type(*(v.dtype for v in values))
+    return [astype(v, dtype) for v in values]
 
 
 def _need_axes(name: str, *values: Value) -> None:
@@ -92,7 +87,7 @@ def matmul(
 ) -> Any:
     if axes:
         not_compiled("matmul", f"with {', '.join(axes)}", "Move the axes with np.moveaxis first.")
-    x, y = _operands("matmul", x1, x2)
+    x, y = _operands(x1, x2)
     if dtype is not None:
         x, y = astype(x, np.dtype(dtype)), astype(y, np.dtype(dtype))
     _need_axes("matmul", x, y)
@@ -120,7 +115,7 @@ def _matmul_values(x: Value, y: Value) -> Value:
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return call_ufunc(np.multiply, value_of(a), value_of(b), out=out)
-    x, y = _operands("dot", a, b)
+    x, y = _operands(a, b)
     y = _fitted("dot", x, y, -1, max(0, y.ndim - 2))
     return finish(dot_values(x, y, ((x.ndim - 1,), (max(0, y.ndim - 2),))), None, out, 0)
 
@@ -129,14 +124,14 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 def inner(a: Any, b: Any, /) -> Any:
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return call_ufunc(np.multiply, value_of(a), value_of(b))
-    x, y = _operands("inner", a, b)
+    x, y = _operands(a, b)
     y = _fitted("inner", x, y, -1, -1)
     return result_of(dot_values(x, y, ((x.ndim - 1,), (y.ndim - 1,))))
 
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
-    x, y = (reshape_value(v, (v.size,)) for v in _operands("vdot", a, b))
+    x, y = (reshape_value(v, (v.size,)) for v in _operands(a, b))
     y = _fitted("vdot", x, y, 0, 0)
     return result_of(dot_values(conjugate(x), y, ((0,), (0,))))
 
@@ -165,7 +160,7 @@ def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 def _vecdot(x1: Any, x2: Any, axis: int, out: Any) -> Any:
-    x, y = (read(moveaxis(fresh(v), axis, -1)) for v in _operands("vecdot", x1, x2))
+    x, y = (read(moveaxis(fresh(v), axis, -1)) for v in _operands(x1, x2))
     _need_axes("vecdot", x, y)
     y = _fitted("vecdot", x, y, -1, -1)
     shape = common_shape("vecdot", x.shape, y.shape)
@@ -189,7 +184,7 @@ def vecmat(x1: Any, x2: Any, /, **options: Any) -> Any:
 
 @implements(np.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> TracedArray:
-    x, y = _operands("tensordot", a, b)
+    x, y = _operands(a, b)
     if isinstance(axes, (tuple, list)):
         one, two = (tuple(n) if isinstance(n, (tuple, list)) else (n,) for n in axes)
     else:
@@ -218,7 +213,7 @@ def linalg_matmul(x1: Any, x2: Any, /) -> Any:
 def kron(a: Any, b: Any) -> Any:
     x, y = as_array(a), as_array(b)
     if not (x.ndim or y.ndim):
-        return call_ufunc(np.multiply, a, b)
+        return call_ufunc(np.multiply, value_of(a), value_of(b))
     ndim = max(x.ndim, y.ndim)
     xs, ys = (1,) * (ndim - x.ndim) + x.sizes, (1,) * (ndim - y.ndim) + y.sizes
     left = reshaped(x, [n for size in xs for n in (size, 1)])

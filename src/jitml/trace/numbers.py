@@ -317,7 +317,10 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
         return _chosen(function, *operands) if len(kinds) == 1 else _decided(function, *operands)
     if function not in _IN_GRAPH:
         return function(*(o.known() if type(o) is TracedNumber else o for o in operands))
-    made: Value = call(_IN_GRAPH[function], *map(_value, operands)).value
+    values = [*map(_value, operands)]
+    if kinds == {bool} and function not in _OF_TRUTHS:
+        values = [ops.convert(v, dtype=I64) for v in values]
+    made: Value = call(_IN_GRAPH[function], *values).value
     return hand_on(TracedNumber.of_value(trace, made), function, operands)
 
 
@@ -338,6 +341,11 @@ def _decided(function: Callable[..., Any], *operands: Any) -> Any:
     return best
 
 
+# What Python's truths have of their own; to all else they are the numbers 0 and 1.
+_OF_TRUTHS = {
+    operator.and_, operator.or_, operator.xor,
+    operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+}  # fmt: skip
 _CHECKED = {operator.add: ops.add, operator.sub: ops.sub, operator.mul: ops.mul}
 
 
