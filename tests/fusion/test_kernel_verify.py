@@ -24,6 +24,9 @@ def test_valid(name: str) -> None:
 ACCEPTED = {
     "triangular limits": MATRIX + "{ for i in 0:4 { for j in i:6 { y[i, j] = x[i, j - i] } } }",
     "tile scratch": XY + "{ for t in 0:8:4 { alloc s: f64[4] { for i in t:minimum(t + 4, 8) { s[i - t] = x[i] } } } }",
+    "an index behind a comparison of what does not wrap around": "kernel k(n: i64[], y: f64[8]) {"
+    " let k: i64 = n[]; check abs(f64(k) * 2.0) <= 4.0e18, OverflowError, 'no';"
+    " if bit_and(k >= 0, k * 2 < 10) { y[k] = 0.0 } else { } }",
     "a clamped index": "kernel k(n: i64[], x: f64[8], y: f64[8]) { y[0] = x[minimum(maximum(n[], 0), 7)] }",
     "a narrow index": "kernel k(n: u8[], x: f64[256], y: f64[8]) { y[0] = x[i64(n[])] }",
     "an index by remainder": "kernel k(n: i64[], x: f64[8], y: f64[8]) { y[0] = x[n[] % 8] }",
@@ -109,6 +112,13 @@ REFUSED = {
     "y: the index k may be 7..anything on axis 0 of 8": XY
     + "{ cell k: i64 = 7; if k < 8 { y[k] = 0.0; k = k + 1; y[k] = 0.0 } }",
     "y: the index k may be 0..anything on axis 0 of 8": XY + "{ cell k: i64 = 0; while x[0] > 0.0 { y[k] = 0.0; k = k + 1 } }",
+    "y: the index k may be anything..7 on axis 0 of 8": XY
+    + "{ cell k: i64 = 0; while k < 8 { y[k] = 0.0; k = k + 4611686018427387904 } }",
+    "y: the index n[] may be 0..anything on axis 0 of 8": "kernel k(n: i64[], y: f64[8]) "
+    "{ if bit_and(n[] >= 0, n[] * 2 < 10) { y[n[]] = 0.0 } else { } }",
+    "y: the index k may be 0..19 on axis 0 of 10": "kernel k(n: i64[], x: f64[], y: f64[10]) {"
+    " let k: i64 = n[] % 20; let c: bool = k >= 10; cell s: bool = false;"
+    " if c { s = x[] > 0.0 } else { s = c }; if s { } else { y[k] = 0.0 } }",
     "a while loop cannot run in lanes": XY + "{ for i in 0:8 vector { cell k: i64 = 0; while k < i { k = k + 1 }; y[k] = 0.0 } }",
     "vector loop over p: y is written in one iteration and written in another": "kernel k(n: i64[4], y: f64[8]) {"
     " for p in 0:4 vector { let q: i64 = minimum(maximum(n[p], 0), 4); y[q] = 2.0 } }",

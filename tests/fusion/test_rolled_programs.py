@@ -211,6 +211,50 @@ def test_an_index_out_of_bounds_raises_what_numpy_raises_and_changes_what_numpy_
     np.testing.assert_array_equal(h, [1, 1, 0, 0])
 
 
+def doubled(x: Any, a: Any) -> Any:
+    total = 0.0
+    for i in range(len(a)):
+        k = a[i : i + 1]
+        if k[0] >= 0:
+            if (k * 2)[0] < 10:
+                total += x[k[0]]
+    return total
+
+
+def doubled_number(x: Any, a: Any) -> Any:
+    total = 0.0
+    with np.errstate(over="ignore"):
+        for k in a:
+            if k >= 0:
+                if k * 2 < 10:
+                    total += x[k]
+    return total
+
+
+def of_two_conditions(x: Any, a: Any) -> Any:
+    total = 0.0
+    for i in range(len(a)):
+        k = int(a[i]) % 20
+        if k >= 10 and a[i] < 100:
+            total += 1
+        else:
+            total += x[k]
+    return total
+
+
+@pytest.mark.parametrize(
+    "function, beyond",
+    [(doubled, 2**62 + 2**50), (doubled_number, 2**62 + 2**50), (of_two_conditions, 115)],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_a_check_stays_that_follows_from_nothing(function: Callable[..., Any], beyond: int) -> None:
+    """What is compared may have wrapped around; where `a and b` is false, `a` may hold."""
+    x, compiled = np.arange(10.0), jitml.jit(function)
+    assert compiled(x, np.array([1, 2])) == function(x, np.array([1, 2]))
+    with pytest.raises(IndexError):
+        compiled(x, np.array([1, beyond]))
+
+
 def test_sums_down_columns_have_columns_for_lanes() -> None:
     lowered = jitml.jit(best_paths).lower(*PROGRAMS[best_paths]())
     loops = [

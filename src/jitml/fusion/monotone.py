@@ -1,4 +1,7 @@
-"""Which cells only rise, or only fall?  Then they stay bounded by what they started from, however often a loop runs."""
+"""Which cells only rise, or only fall?  Then they stay bounded by what they started from, however often a loop runs.
+
+What changes by a lot, or by nobody knows how much, may wrap around.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,45 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jitml.fusion.loops import Alloc, Cell, Expr, If, Let, Loop, Stmt, Update, Var, While, sub, walk
-from jitml.fusion.ranges import Ranges
-from jitml.ir.types import I64
+from jitml.fusion.ranges import GREATEST, LEAST, Ranges, Sum, times
+from jitml.ir.types import I64, is_integer
+
+_SMALL, _FAR = 1 << 24, 1 << 61  # in steps of the one, no program gets to the end of the other
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Whether every update of a cell adds something that is never negative; never positive."""
+    """Whether every update of a cell adds a small number; one that is never negative; never positive."""
 
+    is_slow: bool = True
     rises: bool = True
     falls: bool = True
+
+
+class Cells:
+    """What is known of the integer cells of a kernel, whenever they may have changed."""
+
+    def __init__(self, body: Sequence[Stmt], ranges: Ranges) -> None:
+        self._courses, self._ranges = courses(body), ranges
+        self._starts: dict[str, Sum] = {}
+
+    def begin(self, cell: Cell) -> None:
+        if is_integer(cell.init.dtype):
+            self._starts[cell.name] = self._ranges.exact(cell.init)
+        self.forget(cell.name)
+
+    def forget(self, name: str) -> None:
+        """One that only rises, or only falls, is still bounded by what it started from; a slow one does not get far."""
+        start, course = self._starts.get(name), self._courses.get(name)
+        if start is None or course is None or not course.is_slow:
+            self._ranges.forget(name)
+            return
+        negated, most = (self._ranges.most(side, of_words=True) for side in (times(start, -1), start))
+        word = (
+            LEAST if negated is None else max(LEAST, -negated - _FAR),
+            GREATEST if most is None else min(GREATEST, most + _FAR),
+        )
+        self._ranges.forget(name, start if course.rises else None, start if course.falls else None, word)
 
 
 def courses(body: Sequence[Stmt]) -> dict[str, Course]:
@@ -32,11 +64,14 @@ def courses(body: Sequence[Stmt]) -> dict[str, Course]:
     for stmt in walk(body):
         if isinstance(stmt, Update) and stmt.cell in found:
             before, is_sum = found[stmt.cell], stmt.combine in ("add", None)
-            rises = falls = is_sum
+            is_slow = rises = falls = is_sum
             for value in _alternatives(stmt.value, chosen):
                 least, most = ranges.bounds(value if stmt.combine == "add" else sub(value, Var(stmt.cell)))
-                rises, falls = rises and least is not None and least >= 0, falls and most is not None and most <= 0
-            found[stmt.cell] = Course(before.rises and rises, before.falls and falls)
+                if least is None or most is None or max(-least, most) > _SMALL:
+                    is_slow = rises = falls = False
+                else:
+                    rises, falls = rises and least >= 0, falls and most <= 0
+            found[stmt.cell] = Course(before.is_slow and is_slow, before.rises and rises, before.falls and falls)
     return found
 
 

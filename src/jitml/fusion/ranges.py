@@ -7,7 +7,7 @@ number is left; that is exact for the triangular limits and tiles that lowering 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import TypeAlias
@@ -19,6 +19,7 @@ from jitml.ir.types import BOOL, I64, DType, is_integer
 
 Sum: TypeAlias = dict[Hashable, Fraction]  # atom -> coefficient; None -> the constant
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
+LEAST, GREATEST = -(2**63), 2**63 - 1  # i64
 _ROUNDED = 1.001  # more than a few roundings make of a number
 _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
@@ -43,7 +44,8 @@ class Ranges:
     """The bounds known at one place of a kernel. `scope()` forgets, at its end, what was learned in it.
 
     Loaded values are atoms by buffer and index: a store in between is not noticed, and is left to the interpreter's
-    own checks. Sums of i64, which is what indices are, are taken not to wrap around; others only where bounds say so.
+    own checks. A sum of i64 is right but for multiples of 2**64, which is enough for an index whose bounds prove to be
+    inside; what is compared, divided or bounded has to be `exact`. Sums of other dtypes always are.
 
     Args:
         values: least and greatest element of buffers whose contents are known.
@@ -53,20 +55,23 @@ class Ranges:
         self.values = values
         self.names: dict[str, Sum] = {}
         self.values_of: dict[str, Expr] = {}  # what names of conditions and of floating-point numbers stand for
+        self.implied: dict[str, Expr] = {}  # what is true where a name is; where it is not, it may be all the same
         self.claims: frozenset[Expr] = frozenset()  # about floating-point numbers
+        self.products: frozenset[Hashable] = frozenset()  # of unknown numbers, which do not wrap around all the same
         self.lower: dict[Hashable, tuple[Sum, ...]] = {}
         self.upper: dict[Hashable, tuple[Sum, ...]] = {}
         self.age: dict[Hashable, int] = {}
+        self.words: dict[Hashable, tuple[int, int]] = {}  # what keeps away from the ends of i64
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        before = self.names, self.values_of, self.claims, self.lower, self.upper
-        self.names, self.values_of = dict(self.names), dict(self.values_of)
+        before = self.names, self.values_of, self.implied, self.claims, self.products, self.lower, self.upper
+        self.names, self.values_of, self.implied = dict(self.names), dict(self.values_of), dict(self.implied)
         self.lower, self.upper = dict(self.lower), dict(self.upper)
         try:
             yield
         finally:
-            self.names, self.values_of, self.claims, self.lower, self.upper = before
+            self.names, self.values_of, self.implied, self.claims, self.products, self.lower, self.upper = before
 
     # -------------------------------------------------------------------------------------------------- learning
 
@@ -80,23 +85,29 @@ class Ranges:
 
     def define_now(self, name: str, value: Expr) -> None:
         """A `Let` where stores are about: what is loaded is a thing of its own, and no other load of that element is it."""
-        if not any(isinstance(e, Load) for e in walk_expression(value)):
+        if not _loads(value):
             self.define(name, value)
             return
         least, most = Ranges({}).bounds(value) if is_integer(value.dtype) else (None, None)
-        self.forget(name, None if least is None else Const(least), None if most is None else Const(most))
+        self.forget(name, None if least is None else constant(least), None if most is None else constant(most))
 
     def draw(self, stmt: Draw) -> None:
         """A random number: of integers, the limits are known."""
-        self.forget(stmt.name, *(stmt.args[1:] if stmt.dtype == I64 else ()))
+        self.forget(stmt.name, *(map(self.exact, stmt.args[1:]) if stmt.dtype == I64 else ()))
 
-    def forget(self, name: str, least: Expr | None = None, most: Expr | None = None) -> None:
+    def forget(
+        self, name: str, least: Sum | None = None, most: Sum | None = None, word: tuple[int, int] = (LEAST, GREATEST)
+    ) -> None:
         """A name of which nothing is known but perhaps bounds: a cell."""
-        lower = () if least is None else (self.sum(least),)
-        upper = () if most is None else (self.sum(most),)
-        self.values_of = {n: value for n, value in self.values_of.items() if n != name and name not in _names(value)}
+        lower = () if least is None else (least,)
+        upper = () if most is None else (most,)
+        for table in (self.values_of, self.implied):
+            for n in [n for n, value in table.items() if n == name or name in _names(value)]:
+                del table[n]
         self.claims = frozenset(claim for claim in self.claims if name not in _names(claim))
-        self.names[name] = {self.atom((name, len(self.age)), lower, upper): Fraction(1), None: Fraction(0)}
+        atom = self.atom((name, len(self.age)), lower, upper)
+        self.words[atom] = word
+        self.names[name] = {atom: Fraction(1), None: Fraction(0)}
 
     def learn(self, stmt: If) -> None:
         """After a branch: a truth that the other branch makes false is true only where the condition was (`a and b`)."""
@@ -104,13 +115,13 @@ class Ranges:
         for update in stmt.orelse:
             if isinstance(update, Update) and update.value in (Const(False, BOOL), stmt.condition):
                 once = sum(isinstance(s, Update) and s.cell == update.cell for s in walk(stmt.orelse)) == 1
-                if once and not _names(stmt.condition) & changed:
-                    self.define_now(update.cell, stmt.condition)
+                if once and not _names(stmt.condition) & changed and not _loads(stmt.condition):
+                    self.implied[update.cell] = stmt.condition
 
     def enter(self, loop: Loop) -> None:
         """The loop's index: start + step * count, with 0 <= count <= (stop - start - 1) // step."""
-        start = self.sum(loop.start)
-        ahead = plus(plus(self.sum(loop.stop), start, -1), constant(-1))
+        start = self.exact(loop.start)
+        ahead = plus(plus(self.exact(loop.stop), start, -1), constant(-1))
         last = times(ahead, Fraction(1, loop.step))
         known = self.most(last)
         upper: tuple[Sum, ...] = (last,) if known is None else (last, constant(known))
@@ -131,7 +142,7 @@ class Ranges:
 
     def is_empty(self, loop: Loop) -> bool:
         """Whether the loop certainly runs no iteration."""
-        most = self.most(plus(self.sum(loop.stop), self.sum(loop.start), -1))
+        most = self.most(plus(self.exact(loop.stop), self.exact(loop.start), -1))
         return most is not None and most <= 0
 
     def assume(self, condition: Expr, holds: bool = True) -> None:
@@ -139,6 +150,8 @@ class Ranges:
         match condition:
             case Var(name) if name in self.values_of:
                 self.assume(self.values_of[name], holds)
+            case Var(name) if name in self.implied and holds:
+                self.assume(self.implied[name])
             case Apply("bit_and" | "mul", (a, b)) if holds and condition.dtype == BOOL:
                 self.assume(a)
                 self.assume(b)
@@ -151,9 +164,21 @@ class Ranges:
                 self.assume(a)
                 self.assume(b)
             case Apply(fn, (a, b)) if fn in _NEGATED and is_integer(a.dtype):
-                self.compare(fn if holds else _NEGATED[fn], self.sum(a), self.sum(b))
-            case Apply("le") if holds and not any(isinstance(e, Load) for e in walk_expression(condition)):
+                self.compare(fn if holds else _NEGATED[fn], self.exact(a), self.exact(b))
+            case Apply("le") if holds and not _loads(condition):
                 self.claims |= {condition}
+                self.learn_size(condition)
+
+    def learn_size(self, claim: Expr) -> None:
+        """Of integers what floating point has shown: they do not wrap around."""
+        match claim:
+            case Apply("le", (Apply("abs", (x,)), Const(most))) if most * _ROUNDED < GREATEST:
+                expr = self.integer(x)
+                if isinstance(expr, Apply):
+                    if expr.fn == "mul":
+                        self.products |= {self.key(expr)}
+                    for sign in (1, -1):
+                        self.at_least_zero(plus(constant(int(most * _ROUNDED)), self.sum(expr), sign))
 
     def compare(self, fn: str, a: Sum, b: Sum) -> None:
         if fn in ("lt", "le", "eq"):
@@ -177,13 +202,13 @@ class Ranges:
 
     def bounds(self, expr: Expr) -> tuple[int | None, int | None]:
         """Least and greatest value, None where there is no telling."""
-        total = self.sum(expr)
+        total = self.exact(expr)
         least = self.most(times(total, -1))
         return None if least is None else -least, self.most(total)
 
     def holds(self, condition: Expr) -> bool:
         """Whether a condition is known to be true. Nothing is known of what it loads itself."""
-        if any(isinstance(e, Load) for e in walk_expression(condition)):
+        if _loads(condition):
             return False
         if condition in self.claims:
             return True
@@ -197,7 +222,8 @@ class Ranges:
             case Apply("bit_or" | "add", (a, b)) if condition.dtype == BOOL:
                 return self.holds(a) or self.holds(b)
             case Apply(("lt" | "le" | "gt" | "ge") as fn, (a, b)) if is_integer(a.dtype):
-                gap = plus(self.sum(b), self.sum(a), -1) if fn in ("lt", "le") else plus(self.sum(a), self.sum(b), -1)
+                x, y = (a, b) if fn in ("lt", "le") else (b, a)
+                gap = plus(self.exact(y), self.exact(x), -1)
                 below = self.most(times(gap, -1))  # the least gap is -below
                 return below is not None and -below >= (fn in ("lt", "gt"))
             case Apply("le", (Apply("abs", (x,)), Const(most))) if x.dtype.kind == "f":
@@ -236,23 +262,42 @@ class Ranges:
                 return min(ends), max(ends)
         return None
 
-    def most(self, total: Sum) -> int | None:
-        bound = self._most(total)
+    def integer(self, expr: Expr) -> Expr | None:
+        """What a sum or product of integers in floating point is in i64."""
+        match expr:
+            case Const(value) if float(value).is_integer():
+                return Const(int(value))
+            case Var(name) if name in self.values_of:
+                return self.integer(self.values_of[name])
+            case Apply("convert", (x,)) if is_integer(x.dtype):
+                return x if x.dtype == I64 else Apply("convert", (x,), I64)
+            case Apply("add" | "sub" | "mul" as fn, (x, y)):
+                a, b = self.integer(x), self.integer(y)
+                return None if a is None or b is None else Apply(fn, (a, b), I64)
+        return None
+
+    def most(self, total: Sum, *, of_words: bool = False) -> int | None:
+        """The greatest value of a sum; with `of_words`, an atom of which nothing is known is an i64 at least."""
+        bound = self._most(total, of_words)
         return None if bound is None else bound.numerator // bound.denominator
 
-    def _most(self, total: Sum) -> Fraction | None:
+    def _most(self, total: Sum, of_words: bool = False) -> Fraction | None:
         youngest = self.youngest(total)
         if youngest is None:
             return total.get(None, Fraction(0))
         c = total[youngest]
         rest = {atom: k for atom, k in total.items() if atom != youngest}
         candidates = (self.upper if c > 0 else self.lower).get(youngest, ())
-        found = [self._most(plus(rest, bound, c)) for bound in candidates]
+        found = [self._most(plus(rest, bound, c), of_words) for bound in candidates]
         if isinstance(youngest, tuple) and youngest[0] == "//":
-            found.append(self._most_by_remainder(total, youngest))
-        return min((most for most in found if most is not None), default=None)
+            found.append(self._most_by_remainder(total, youngest, of_words))
+        most = min((most for most in found if most is not None), default=None)
+        if most is None and of_words:
+            least, greatest = self.words.get(youngest, (LEAST, GREATEST))
+            return self._most(plus(rest, constant(greatest if c > 0 else least), c), of_words)
+        return most
 
-    def _most_by_remainder(self, total: Sum, quotient: Hashable) -> Fraction | None:
+    def _most_by_remainder(self, total: Sum, quotient: Hashable, of_words: bool) -> Fraction | None:
         """The same where a is there beside a // d: of both, as much as makes a % d, which is in 0..d - 1."""
         assert isinstance(quotient, tuple)
         a, d = dict(quotient[1]), quotient[2]
@@ -261,7 +306,7 @@ class Ranges:
         if not share:
             return None
         rest = plus(plus(total, a, -share), {quotient: share * d})
-        most = self._most(rest)
+        most = self._most(rest, of_words)
         return None if most is None else most + max(share * (d - 1), Fraction(0))
 
     def youngest(self, total: Sum) -> Hashable | None:
@@ -283,15 +328,15 @@ class Ranges:
                 return constant(int(value))
             case Var(name) if name in self.names:
                 return self.names[name]
-            case Apply("add" | "sub" | "neg" | "mul", _, dtype) if (total := self.arithmetic(expr)) is not None:
+            case Apply("add" | "sub" | "neg" | "mul", _, dtype) if (total := self.arithmetic(expr, self.sum)) is not None:
                 if dtype == I64 or self.fits(total, dtype):
                     return total
             case Apply("select", (condition, x, y)) if (holds := self.decided(condition)) is not None:
                 return self.sum(x if holds else y)
             case Apply("floor_divide", (x, Const(d))) if d > 0:
-                return self.quotient(self.sum(x), int(d))
+                return self.quotient(self.exact(x), int(d))
             case Apply("remainder", (x, Const(d))) if d > 0:
-                a = self.sum(x)
+                a = self.exact(x)
                 return plus(a, self.quotient(a, int(d)), -int(d))
             case Apply("convert", (x,), dtype) if is_integer(x.dtype):
                 total = self.sum(x)
@@ -302,23 +347,36 @@ class Ranges:
             self.atom(key, *self.limits(expr))
         return {key: Fraction(1), None: Fraction(0)}
 
-    def arithmetic(self, expr: Apply) -> Sum | None:
+    def arithmetic(self, expr: Apply, of: Callable[[Expr], Sum]) -> Sum | None:
         """A sum, or a multiple, of sums: what it is if nothing wraps around."""
         match expr:
             case Apply("add" | "sub" as fn, (x, y)):
-                return plus(self.sum(x), self.sum(y), 1 if fn == "add" else -1)
+                return plus(of(x), of(y), 1 if fn == "add" else -1)
             case Apply("neg", (x,)):
-                return times(self.sum(x), -1)
+                return times(of(x), -1)
             case Apply("mul", (x, y)):
-                a, b = self.sum(x), self.sum(y)
+                a, b = of(x), of(y)
                 if set(a) == {None}:
                     a, b = b, a
                 return times(a, b[None]) if set(b) == {None} else None
         return None
 
-    def fits(self, total: Sum, dtype: DType) -> bool:
+    def exact(self, expr: Expr) -> Sum:
+        """The same where nothing wraps around; else a thing of its own."""
+        total = self.sum(expr)
+        if expr.dtype != I64 or self.fits(total, I64, of_words=True):
+            return total
+        if isinstance(expr, Apply) and expr.fn in ("add", "sub", "neg", "mul"):
+            of_exact = self.arithmetic(expr, self.exact)
+            if of_exact is not None and self.fits(of_exact, I64, of_words=True):
+                return of_exact
+        return {self.atom(("wrapped", frozenset(total.items())), (), ()): Fraction(1), None: Fraction(0)}
+
+    def fits(self, total: Sum, dtype: DType, *, of_words: bool = False) -> bool:
         """Whether a dtype is known to have every value of a sum."""
-        negated, most = self.most(times(total, -1)), self.most(total)
+        if of_words and total.get(None, 0) == 0 and [c for atom, c in total.items() if atom is not None] == [1]:
+            return True
+        negated, most = (self.most(side, of_words=of_words) for side in (times(total, -1), total))
         return negated is not None and most is not None and _within(-negated, most, dtype)
 
     def decided(self, condition: Expr) -> bool | None:
@@ -344,7 +402,7 @@ class Ranges:
             case Load(buffer, at):
                 return (buffer, *(frozenset(self.sum(e).items()) for e in at))
             case Apply(fn, args, dtype):
-                parts = (frozenset(self.sum(e).items()) if is_integer(e.dtype) else self.key(e) for e in args)
+                parts = (frozenset(self.exact(e).items()) if is_integer(e.dtype) else self.key(e) for e in args)
                 return (fn, dtype, *parts)
         return expr
 
@@ -352,18 +410,23 @@ class Ranges:
         """Lower and upper bounds of an expression that is no sum."""
         match expr:
             case Apply("minimum", (x, y)) if is_integer(expr.dtype):
-                return _least(self.bounds(x)[0], self.bounds(y)[0]), (self.sum(x), self.sum(y))
+                return _least(self.bounds(x)[0], self.bounds(y)[0]), (self.exact(x), self.exact(y))
             case Apply("mul", (x, y)) if is_integer(expr.dtype):
                 ends = (*self.bounds(x), *self.bounds(y))
                 found = [end for end in ends if end is not None]
                 if len(found) == 4:
                     products = [a * b for a in found[:2] for b in found[2:]]
-                    if expr.dtype == I64 or _within(min(products), max(products), expr.dtype):
+                    if _within(min(products), max(products), expr.dtype):
                         return (constant(min(products)),), (constant(max(products)),)
-                elif expr.dtype == I64 and ends[0] is not None and ends[2] is not None and min(ends[0], ends[2]) >= 0:
+                elif (
+                    self.key(expr) in self.products and ends[0] is not None and ends[2] is not None and min(ends[0], ends[2]) >= 0
+                ):
                     return (constant(ends[0] * ends[2]),), ()
+            case Apply("floor_divide", (x, y)) if is_integer(expr.dtype) and (self.bounds(y)[0] or 0) > 0:
+                least, most = self.bounds(x)
+                return _least(least, 0), _greatest(most, 0)
             case Apply("maximum", (x, y)) if is_integer(expr.dtype):
-                return (self.sum(x), self.sum(y)), _greatest(self.bounds(x)[1], self.bounds(y)[1])
+                return (self.exact(x), self.exact(y)), _greatest(self.bounds(x)[1], self.bounds(y)[1])
             case Apply("select", (condition, x, y)) if is_integer(expr.dtype):
                 with self.scope():
                     self.assume(condition)
@@ -377,6 +440,10 @@ class Ranges:
             case Apply("convert", (x,)) if x.dtype == BOOL:
                 return _dtype_limits(BOOL)
         return _dtype_limits(expr.dtype)
+
+
+def _loads(expr: Expr) -> bool:
+    return any(isinstance(e, Load) for e in walk_expression(expr))
 
 
 def _names(expr: Expr) -> set[str]:

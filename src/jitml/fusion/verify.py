@@ -38,7 +38,7 @@ from jitml.fusion.loops import (
     walk,
     walk_expression,
 )
-from jitml.fusion.monotone import courses
+from jitml.fusion.monotone import Cells
 from jitml.fusion.printer import show_expr
 from jitml.fusion.program import KernelProgram, Region
 from jitml.fusion.races import races
@@ -178,10 +178,9 @@ class _Verifier:
         self.buffers: dict[str, Buffer] = {}
         self.dtypes: dict[str, DType] = {}  # of every variable in scope
         self.cells: set[str] = set()
-        self.inits: dict[str, Expr] = {}  # what each cell starts from
         self.places: set[str] = set()  # numbers that the kernel begins by loading
         self.origins: dict[str, frozenset[str]] = {}  # the buffers that a variable's value depends on
-        self.courses = courses(kernel.body)
+        self.bounded = Cells(kernel.body, self.ranges)
 
     def error(self, message: str) -> VerificationError:
         source = self.kernel.sources[0] if self.kernel.sources else None
@@ -239,13 +238,7 @@ class _Verifier:
         """What was known of cells that a statement changes holds no longer."""
         for inner in walk((stmt,)):
             if isinstance(inner, Update) and inner.cell in self.cells:
-                self.forget(inner.cell)
-
-    def forget(self, cell: str) -> None:
-        """A cell of integers that only rises, or only falls, is still bounded by what it started from."""
-        init, course = self.inits[cell], self.courses.get(cell)
-        least, most = (None, None) if course is None else (init if course.rises else None, init if course.falls else None)
-        self.ranges.forget(cell, least, most)
+                self.bounded.forget(inner.cell)
 
     def statement(self, stmt: Stmt, around: tuple[Loop, ...]) -> None:
         match stmt:
@@ -268,8 +261,7 @@ class _Verifier:
             case Cell(name, init):
                 self.name(name, init.dtype, self.origin(init))
                 self.cells.add(name)
-                self.inits[name] = init
-                self.forget(name)
+                self.bounded.begin(stmt)
             case Update(cell, value):
                 if cell not in self.cells:
                     raise self.error(f"{cell} is updated but is no cell in scope")

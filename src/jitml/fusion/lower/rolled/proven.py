@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jitml.fusion.loops import Alloc, Cell, Check, Draw, Expr, If, Let, Loop, Stmt, Update, While, walk
-from jitml.fusion.monotone import courses
+from jitml.fusion.loops import Alloc, Cell, Check, Draw, If, Let, Loop, Stmt, Update, While, walk
+from jitml.fusion.monotone import Cells
 from jitml.fusion.ranges import Ranges
 
 
@@ -18,8 +18,7 @@ def without_proven(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
 class _Prover:
     def __init__(self, body: Sequence[Stmt]) -> None:
         self.ranges = Ranges({})
-        self.courses = courses(body)
-        self.inits: dict[str, Expr] = {}
+        self.cells = Cells(body, self.ranges)
 
     def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         with self.ranges.scope():
@@ -46,9 +45,8 @@ class _Prover:
                 self.ranges.define_now(name, value)
             case Draw():
                 self.ranges.draw(stmt)
-            case Cell(name, init):
-                self.inits[name] = init
-                self.forget(name)
+            case Cell():
+                self.cells.begin(stmt)
             case Alloc(_, body):
                 return [replace(stmt, body=self.block(body))]
             case Loop(_, _, _, _, _, body):
@@ -72,10 +70,5 @@ class _Prover:
     def forget_updated(self, stmt: Stmt) -> None:
         """What was known of cells that a statement changes holds no longer."""
         for inner in walk((stmt,)):
-            if isinstance(inner, Update) and inner.cell in self.inits:
-                self.forget(inner.cell)
-
-    def forget(self, cell: str) -> None:
-        init, course = self.inits[cell], self.courses.get(cell)
-        least, most = (None, None) if course is None else (init if course.rises else None, init if course.falls else None)
-        self.ranges.forget(cell, least, most)
+            if isinstance(inner, Update):
+                self.cells.forget(inner.cell)
