@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, NoReturn
 
@@ -22,7 +22,7 @@ from jitml.trace.context import Trace, active_trace, is_converted, is_users, uns
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.open_lists import OpenList
-from jitml.trace.outside import is_read_unseen, load, observe, place_of
+from jitml.trace.outside import entries, is_read_unseen, load, observe, place_of, require_unset
 from jitml.trace.random import TracedGenerator, is_generator
 from jitml.trace.regions import shared_write
 from jitml.trace.registry import FUNCTIONS, call
@@ -126,11 +126,13 @@ class Accesses:
         if isinstance(descriptor, property) and type(descriptor.fget) is FunctionType:
             return self.convert(descriptor.fget)(obj)
         if isinstance(descriptor, functools.cached_property) and name not in vars(obj):
-            return self.convert(descriptor.func)(obj)
+            return self._cached(obj, name, descriptor)
+        if isinstance(obj, tuple) and name in getattr(kind, "_fields", ()):
+            return self.item(obj, kind._fields.index(name))  # whose items have been seen when the tuple was
         if (id(obj), name) in self.trace.stored:
             return self.trace.stored[id(obj), name]
         value = getattr(obj, name)
-        if id(obj) in self.trace.watched and is_dataclass(obj) and name in (f.name for f in fields(obj)):
+        if id(obj) in self.trace.watched and is_dataclass(obj) and name in dict(entries(obj)):
             return lift(value) if type(value) is np.ndarray else value
         slot = place_of(self.trace, obj)
         if is_traced(value) or slot is None:
@@ -146,7 +148,29 @@ class Accesses:
         if type(value) is float:  # a hyper-parameter that changes between calls is no reason to compile again
             self.trace.host.require_type(place, float)
             return TracedNumber(self.trace, place, value)
+        if name == "__dict__":
+            return self._namespace(obj, value, place, text)
         return observe(self.trace, value, place, text)
+
+    def _namespace(self, obj: Any, value: Any, place: Slot, name: str) -> Any:
+        """`obj.__dict__`, which may be read as long as the object does not change."""
+        if any(owner == id(obj) for owner, _ in self.trace.stored):
+            self._refuse_write(obj)
+        seen = observe(self.trace, value, place, name)
+        self.trace.watched.pop(id(seen), None)
+        return seen
+
+    def _cached(self, obj: Any, name: str, member: functools.cached_property[Any]) -> Any:
+        """A cached property of an object that has not kept its value yet."""
+        if (id(obj), name) in self.trace.stored:
+            return self.trace.stored[id(obj), name]
+        value = self.convert(member.func)(obj)
+        if active_trace() is self.trace:  # a body computes it each time
+            slot = place_of(self.trace, obj)
+            if slot is not None:
+                require_unset(self.trace, slot, name)
+            setattr(self.own(obj), name, value)
+        return value
 
     def _super_attr(self, obj: Any, name: str) -> Any:
         value = getattr(obj, name)
@@ -180,8 +204,14 @@ class Accesses:
             return self.convert(method)(obj, index)
         if type(obj).__module__ == "os":
             unsupported("os.environ would be read only once, while the function is traced", "Pass what it says as an argument.")
+        if isinstance(obj, dict) and type(obj) is not dict and _inserts(obj) and index not in obj:
+            self.grow(obj)
         value = obj[index]
         return lift(value) if type(value) is np.ndarray else value
+
+    def _set_item(self, obj: Any, index: Any, value: Any) -> None:
+        """`operator.setitem`"""
+        self.own(obj)[index] = value
 
     def own(self, obj: Any) -> Any:
         """`obj.name = v` or `obj[index] = v` is about to happen."""
@@ -201,7 +231,7 @@ class Accesses:
 
     def grow(self, obj: Any) -> None:
         """`obj += v` is about to happen: a list or its like changes, all else is bound anew."""
-        if type(obj) in (list, dict, set, deque, bytearray):
+        if isinstance(obj, (list, dict, set, deque, bytearray)):
             self._require_own(obj)
             self.effect(obj)
 
@@ -229,10 +259,12 @@ class Accesses:
         is_plain = inspect.getattr_static(kind, "__setattr__") is vars(object)["__setattr__"]
         is_plain = is_plain and not isinstance(obj, (type, ModuleType, FunctionType, MethodType))
         is_slot = isinstance(member, MemberDescriptorType)
-        if not is_plain or (hasattr(type(member), "__set__") and not is_slot) or is_read_unseen(trace, obj, slot, name):
+        is_read = is_read_unseen(trace, obj, slot, name) or (getattr, slot, False, "__dict__") in trace.loaded
+        if not is_plain or (hasattr(type(member), "__set__") and not is_slot) or is_read:
             self._refuse_write(obj)
-        if trace.containers.get(trace.loaded.get((getattr, slot, False, name), -1)) is not value:
-            trace.stored[id(obj), name] = value
+        key = id(obj), name
+        if key in trace.stored or trace.containers.get(trace.loaded.get((getattr, slot, False, name), -1)) is not value:
+            trace.stored[key] = value
 
     def store_item(self, obj: Any, index: Any, value: Any) -> None:
         """`obj[index] = value` of an object from outside."""
@@ -313,6 +345,12 @@ class _Outside:
     def __delitem__(self, index: Any) -> None:
         accesses, obj = self._target
         accesses._refuse_write(obj)
+
+
+def _inserts(obj: Any) -> bool:
+    """Whether a dict gets a key that it lacks when that is looked up, as a defaultdict does."""
+    method = getattr(type(obj), "__missing__", None)
+    return method is not None and method is not Counter.__missing__
 
 
 def _is_mask(obj: Any, index: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
+from contextlib import ContextDecorator
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -36,7 +37,9 @@ _IMPURE = ("random", "time", "os", "datetime", "secrets", "uuid", "io", "_io", "
 _FORBIDDEN = {input, open, exec, eval, globals, vars, id, np.seterr, np.seterrcall}
 _MUTATORS = {
     "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add",
-    "discard", "appendleft", "popleft",
+    "discard", "appendleft", "popleft", "extendleft", "rotate", "subtract", "move_to_end", "difference_update",
+    "intersection_update", "symmetric_difference_update", "__setitem__", "__delitem__", "__iadd__", "__imul__", "__ior__",
+    "__iand__", "__isub__", "__ixor__",
 }  # fmt: skip
 _CHANGES_FIRST = {
     *(("_heapq", name) for name in ("heapify", "heappop", "heappush", "heappushpop", "heapreplace")),
@@ -89,6 +92,8 @@ class Hooks(Accesses, Steering):
         owner = getattr(function, "__self__", None)
         if is_traced(owner) or (isinstance(owner, np.ufunc) and function not in FUNCTIONS):
             return function
+        if function is operator.getitem or function is operator.setitem:
+            return self.item if function is operator.getitem else self._set_item
         try:
             implementation = FUNCTIONS.get(function)
         except TypeError:  # unhashable callables
@@ -113,9 +118,9 @@ class Hooks(Accesses, Steering):
             return effect
         if isinstance(owner, str) and function.__name__ in ("format", "join"):
             return functools.partial(filled_in if function.__name__ == "format" else joined, owner)
-        self._check_effects(function, owner)
-        if (getattr(function, "__module__", ""), getattr(function, "__name__", "")) in _CHANGES_FIRST:
+        if _changes_first(function):
             return functools.partial(self._changing, function)
+        self._check_effects(function, owner)
         if _is_scipys(function):
             return functools.partial(call_library, function)
         module = getattr(function, "__module__", None) or ""
@@ -171,15 +176,27 @@ class Hooks(Accesses, Steering):
                 f"{full_name(function)}() would run only once, while the function is traced, and not at every call",
                 "Call it outside the jitted function and pass its result as an argument.",
             )
-        if getattr(function, "__name__", "") in _MUTATORS:
+        is_users = type(function) is MethodType and not _is_librarys(function.__func__)  # then what it does is seen
+        if getattr(function, "__name__", "") in _MUTATORS and not is_users:
             self._require_own(owner)
         is_container = type(owner) in (Stack, OpenList) or type(owner).__module__ in ("builtins", "collections")
-        if getattr(function, "__name__", "") in _MUTATORS and is_container:
+        if getattr(function, "__name__", "") in _MUTATORS and is_container and not is_users:
             self.effect(owner)
         if function is delattr:
             self._refuse_write(function)
         if function is next:
             self.effect(function)
+
+
+def _is_librarys(function: Any) -> bool:
+    return type(function) is FunctionType and is_library(function)
+
+
+def _changes_first(function: Any) -> bool:
+    """Whether a function changes its first argument: `heapq.heappush`, `list.append`."""
+    name = getattr(function, "__name__", "")
+    is_unbound = isinstance(getattr(function, "__objclass__", None), type) and getattr(function, "__self__", None) is None
+    return (getattr(function, "__module__", ""), name) in _CHANGES_FIRST or (name in _MUTATORS and is_unbound)
 
 
 def _is_scipys(function: Any) -> bool:
@@ -195,17 +212,22 @@ def _unbound(method: Callable[..., Any], x: Any, *args: Any, **kwargs: Any) -> A
     return getattr(x, method.__name__)(*args, **kwargs) if is_traced(x) else method(x, *args, **kwargs)
 
 
-class _ErrorState:
+class _ErrorState(ContextDecorator):
     """`np.errstate` inside a traced function: what is recorded under it ignores or demands errors as it says."""
 
     def __init__(self, **kinds: Any) -> None:
+        self.given = kinds
         if "call" in kinds or not {"ignore", "warn", "raise", None}.issuperset(kinds.values()):
             unsupported("np.errstate calls a function or prints, which is not supported in jitted code", "Warn or raise.")
         heard: dict[str, Any] = {name: kind if kind == "ignore" else "call" for name, kind in kinds.items() if kind is not None}
         self.numpys = np.errstate(**heard)  # see trace/flags.py
         self.kinds = {name: kinds.get(name, kinds.get("all")) for name in CATEGORIES}
 
+    def _recreate_cm(self) -> _ErrorState:
+        return _ErrorState(**self.given)  # as a decorator, of a function that may call itself
+
     def __enter__(self) -> None:
+        self.numpys.__enter__()
         root = active_trace().root
         self.before = ignored, demanded = root.error_state
         for name, reaction in self.kinds.items():
@@ -213,7 +235,6 @@ class _ErrorState:
                 bit = CATEGORIES[name]
                 ignored, demanded = (ignored | bit, demanded & ~bit) if reaction == "ignore" else (ignored & ~bit, demanded | bit)
         root.error_state = (ignored, demanded)
-        self.numpys.__enter__()
 
     def __exit__(self, *error: Any) -> None:
         self.numpys.__exit__(*error)

@@ -19,7 +19,7 @@ from jitml.errors import UnsupportedError
 from jitml.trace.context import Trace, user_source
 from jitml.trace.host import Slot
 from jitml.trace.open_lists import OpenList
-from jitml.trace.outside import Watched, entries, load
+from jitml.trace.outside import CONTAINERS, Watched, entries, kind_of_container, load, observe
 from jitml.trace.results import plain_key, settled
 from jitml.trace.tree import flatten
 
@@ -59,12 +59,16 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
     if not (is_record or isinstance(original, (list, dict, deque, tuple))):
         trace.sealed.append((copied, leaves))  # of a kind of the user's, which only its own functions know
         return
-    before = entries(copied)
-    if not isinstance(original, tuple):
-        trace.watched[id(copied)] = Watched(copied, original, find, name, before)
-    for (key, item), (_, other) in zip(before, entries(original)):
+    given = dict(entries(copied))
+    for key, other in entries(original):
         function, text = (getattr, f"{name}.{key}") if is_record else (getitem, f"{name}[{key!r}]")
-        _watch(trace, partial(_part, trace, find, function, key, text), other, item, text)
+        part = partial(_part, trace, find, function, key, text)
+        if key in given:
+            _watch(trace, part, other, given[key], text)
+        else:  # an attribute that is none of a dataclass's fields
+            object.__setattr__(copied, key, observe(trace, other, part(), text))
+    if not isinstance(original, tuple):
+        trace.watched[id(copied)] = Watched(copied, original, find, name, entries(copied))
 
 
 def check_sealed(trace: Trace) -> None:
@@ -87,6 +91,7 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
     values: list[Any] = []
     moving: set[str] = set()
     for watched in list(trace.watched.values()):
+        _require_same_state(watched)
         found = _difference(watched)
         if found is not None:
             put, new, numbers = found
@@ -108,6 +113,19 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
         trace.decisions.moving |= moving
         trace.decisions.again()
     return changes, values
+
+
+def _require_same_state(watched: Watched) -> None:
+    """The attributes of a list or dict of the user's own class are not watched."""
+    if type(watched.copy) is OpenList or not isinstance(watched.copy, CONTAINERS):
+        return
+    before, after = (getattr(x, "__dict__", {}) for x in (watched.original, watched.copy))
+    if before.keys() != after.keys() or any(after[key] is not before[key] for key in after):
+        raise UnsupportedError(
+            f"the function changes an attribute of {watched.name}, a {type(watched.copy).__qualname__}",
+            source=user_source(),
+            remedy=_INSTEAD,
+        )
 
 
 def require_new(result: Any, values: Sequence[Any]) -> None:
@@ -145,7 +163,8 @@ def _difference(watched: Watched) -> tuple[Callable[[Any, Sequence[Any]], None],
     new = [(key, item) for key, item in after if key not in known or item is not known[key]]
     replaced = [key for key, _ in new if key in known]
     if dataclasses.is_dataclass(watched.copy):
-        return _SetAttributes(tuple(key for key, _ in new)), [item for _, item in new], replaced
+        gone = tuple(key for key, _ in before if key not in dict(after))
+        return _SetAttributes(tuple(key for key, _ in new), gone), [item for _, item in new], replaced
     if isinstance(watched.copy, dict):
         kept = {key for key, _ in after} - {key for key, _ in new}
         order = [key for key, _ in before if key in dict(after)] + [key for key, _ in new if key not in known]
@@ -158,11 +177,16 @@ def _difference(watched: Watched) -> tuple[Callable[[Any, Sequence[Any]], None],
 
 @dataclass(frozen=True)
 class _SetAttributes:
+    """An object gets these attributes, and loses others; its own `__setattr__` has had its say while the function was traced."""
+
     names: tuple[str, ...]
+    gone: tuple[str, ...] = ()
 
     def __call__(self, target: Any, values: Sequence[Any]) -> None:
         for name, value in zip(self.names, values):
-            setattr(target, name, value)
+            object.__setattr__(target, name, value)
+        for name in self.gone:
+            object.__delattr__(target, name)
 
 
 @dataclass(frozen=True)
@@ -174,15 +198,15 @@ class _SetItems:
     is_in_order: bool
 
     def __call__(self, target: Any, values: Sequence[Any]) -> None:
-        given = iter(values)
-        items = {key: target[key] if is_kept else next(given) for key, is_kept in zip(self.keys, self.kept)}
+        given, kind = iter(values), kind_of_container(target)
+        items = {key: kind.__getitem__(target, key) if is_kept else next(given) for key, is_kept in zip(self.keys, self.kept)}
         if not self.is_in_order:
-            target.clear()
-        for key in [key for key in target if key not in items]:
-            del target[key]
+            kind.clear(target)
+        for key in [key for key in kind.__iter__(target) if key not in items]:
+            kind.__delitem__(target, key)
         for (key, item), is_kept in zip(items.items(), self.kept):
             if not (is_kept and self.is_in_order):
-                target[key] = item
+                kind.__setitem__(target, key, item)
 
 
 @dataclass(frozen=True)
@@ -197,13 +221,14 @@ class _SetSequence:
         return self.places[: self.length] == tuple(range(self.length))
 
     def __call__(self, target: Any, values: Sequence[Any]) -> None:
+        kind = kind_of_container(target)
         if self.only_grows:
-            target.extend(values)
+            kind.extend(target, values)
             return
-        given, own = iter(values), list(target)
+        given, own = iter(values), list(kind.__iter__(target))
         items = [next(given) if place is None else own[place] for place in self.places]
-        target.clear()
-        target.extend(items)
+        kind.clear(target)
+        kind.extend(target, items)
 
 
 def _require_alone(trace: Trace, changed: Watched) -> None:

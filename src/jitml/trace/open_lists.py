@@ -65,7 +65,8 @@ class OpenList:
         decisions().closed.add(self.name)
         decisions().again()
 
-    __iter__ = __contains__ = __reversed__ = __setitem__ = __delitem__ = __add__ = __radd__ = __iadd__ = __mul__ = _close
+    __iter__ = __contains__ = __reversed__ = __setitem__ = __delitem__ = _close
+    __add__ = __radd__ = __iadd__ = __mul__ = __rmul__ = __imul__ = _close
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __array__ = __copy__ = __deepcopy__ = _close
     __hash__ = None  # type: ignore[assignment]  # as lists
 

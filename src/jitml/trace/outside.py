@@ -11,13 +11,14 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-from collections import deque
+import inspect
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from operator import getitem
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,9 @@ def place_of(trace: Trace, obj: Any) -> Slot | None:
     """
     if id(obj) in trace.places:
         return trace.places[id(obj)]
+    if id(obj) in trace.watched:
+        found: Slot = trace.watched[id(obj)].find()
+        return found
     home = obj.__module__ if isinstance(obj, type) else type(obj).__module__
     if id(obj) in trace.own or home == "builtins" or home.startswith("numpy"):
         return None
@@ -135,6 +139,16 @@ def _compare(trace: Trace, obj: Any, slot: Slot) -> None:
     for other, known in trace.objects.items():
         if other in trace.host.arguments and other != slot:
             trace.host.require_identity(other, slot, obj is known)
+
+
+def require_unset(trace: Trace, slot: Slot, name: str) -> None:
+    """An object has no attribute of this name itself."""
+    text = f"{trace.host.name(slot)}.{name} is not set"
+    trace.host.require(trace.host.compute(_has_unset, (slot, Const(name)), text), True)
+
+
+def _has_unset(obj: Any, name: str) -> bool:
+    return name not in vars(obj)
 
 
 def is_read_unseen(trace: Trace, obj: Any, slot: Slot, name: str) -> bool:
@@ -294,21 +308,43 @@ class Watched:
 
 
 def entries(x: Any) -> tuple[tuple[Any, Any], ...]:
-    """What is in a container, in order: keys, names of fields or positions, and items."""
+    """What is in a container, in order: keys, names of attributes or positions, and items."""
     if isinstance(x, dict):
         return tuple(x.items())
     if dataclasses.is_dataclass(x):
-        return tuple((f.name, getattr(x, f.name)) for f in dataclasses.fields(x) if hasattr(x, f.name))
+        own = getattr(x, "__dict__", {})
+        slots = [f.name for f in dataclasses.fields(x) if f.name not in own and _is_slot(type(x), f.name) and hasattr(x, f.name)]
+        return (*own.items(), *((name, getattr(x, name)) for name in slots))
     return tuple(enumerate(x))
+
+
+def _is_slot(cls: type, name: str) -> bool:
+    return isinstance(inspect.getattr_static(cls, name, None), MemberDescriptorType)
+
+
+def kind_of_container(x: Any) -> Any:
+    """The library's class of a container, whose methods do not see what those of a class made of it would do."""
+    return next(cls for cls in type(x).__mro__ if cls.__module__ in ("builtins", "collections"))
 
 
 def _with_items(value: Any, items: list[tuple[Any, Any]]) -> Any:
     if isinstance(value, tuple):
         parts = [item for _, item in items]
         return type(value)._make(parts) if hasattr(value, "_make") else type(value)(parts)
-    copied = copy.copy(value)
+    kind = kind_of_container(value)
+    if type(value) is kind:
+        copied = copy.copy(value)
+    else:
+        copied = kind.__new__(type(value))
+        if kind is defaultdict:
+            copied.default_factory = value.default_factory
+        if kind is deque:
+            deque.__init__(copied, maxlen=value.maxlen)
+        if isinstance(value, (list, deque)):
+            kind.extend(copied, value)
+        getattr(copied, "__dict__", {}).update(vars(value))
     for key, item in items:
-        copied[key] = item
+        kind.__setitem__(copied, key, item)
     return copied
 
 

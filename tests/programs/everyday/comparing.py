@@ -24,7 +24,8 @@ def _plain(x: Any) -> Any:
     if isinstance(x, np.ndarray) and (x.dtype.kind in "OSUMmV" or type(x) is not np.ndarray):
         return [type(x).__name__, str(x.dtype), repr(x)]
     if dataclasses.is_dataclass(x) or (hasattr(x, "__dict__") and type(x).__module__.startswith("programs")):
-        return [type(x).__name__, [(name, _plain(value)) for name, value in vars(x).items()]]
+        names = vars(x) if hasattr(x, "__dict__") else [field.name for field in dataclasses.fields(x)]
+        return [type(x).__name__, [(name, _plain(getattr(x, name))) for name in names]]
     if isinstance(x, np.generic) and x.dtype.kind == "M":
         return repr(x)
     return x
