@@ -15,8 +15,8 @@ GEMM = """program(a, b) -> (c) {{ buffer a: f64[2, 3, 4]; buffer b: f64[2, 5, 4]
   kernel k(t: f64[2, 3, 5], c: f64[2, 3, 5]) {{
     for i in 0:2 {{ for j in 0:3 {{ for l in 0:5 {{ c[i, j, l] = -1.0 * t[i, j, l] }} }} }} }} }}"""
 CALL = (
-    "gemm(a, b) -> (t) {a_batch=12, a_col=1, a_offset=0, a_row=4, b_batch=20, b_col=4, b_offset=0, b_row=1, batch=2,"
-    " c_batch=15, c_col=1, c_offset=0, c_row=5, k=4, m=3, n=5}"
+    "gemm(a, b) -> (t) {a_batch=(12,), a_col=1, a_offset=0, a_row=4, b_batch=(20,), b_col=4, b_offset=0, b_row=1, batch=(2,),"
+    " c_batch=(15,), c_col=1, c_offset=0, c_row=5, k=4, m=3, n=5}"
 )
 
 
@@ -28,7 +28,7 @@ def test_gemm_with_a_transposed_operand() -> None:
 
 
 def test_gemm_from_an_offset() -> None:
-    call = CALL.replace("batch=2,", "batch=1,").replace("a_offset=0", "a_offset=12").replace("c_offset=0", "c_offset=15")
+    call = CALL.replace("batch=(2,),", "batch=(1,),").replace("a_offset=0", "a_offset=12").replace("c_offset=0", "c_offset=15")
     a, b = np.ones((2, 3, 4)), np.ones((2, 5, 4))
     a[0] = np.nan
     (c,) = run(plan(parse_program(GEMM.format(call=call))), [a, b])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
+from jitml.codegen.interpreter import run as interpret
 from jitml.codegen.llvm.module import emit_program
 from jitml.errors import UnsupportedError
 from jitml.fusion.loops import Buffer
@@ -31,44 +33,74 @@ def layout(rows: int, columns: int, order: str) -> tuple[int, int]:
     return (columns + 3, 1) if order == "C" else (1, rows + 3)
 
 
-def gemm(m: int, n: int, k: int, orders: str, batch: int, dtype: DType, extents: tuple[int, int, int] | None = None) -> None:
+def gemm(
+    m: int,
+    n: int,
+    k: int,
+    orders: str,
+    batch: tuple[int, ...],
+    dtype: DType,
+    extents: tuple[int, int, int] | None = None,
+    starts: tuple[int, ...] = (0, 0, 0),
+) -> None:
     """Args:
+    batch: the last axis of it is the outer one in memory.
     extents: m, n and k of this run, if the program has m, n and k for the largest only.
+    starts: where the matrices begin, if only the run knows.
     """
     rng = np.random.default_rng(m * 100 + n * 10 + k)
     shapes = {"a": (m, k), "b": (k, n), "c": (m, n)}
     params, arrays, buffers = {"batch": batch, "m": m, "n": n, "k": k}, {}, {}
-    for (name, (rows, columns)), order in zip(shapes.items(), orders):
+    values = [] if extents is None else list(extents)
+    for (name, (rows, columns)), order, start in zip(shapes.items(), orders, starts):
         row, col = layout(rows, columns, order)
-        step = (rows + 3) * (columns + 3)
-        arrays[name] = rng.integers(-4, 5, 2 + batch * step).astype(dtype)
+        steps = tuple((rows + 3) * (columns + 3) * math.prod(batch[:level]) for level in range(len(batch)))
+        arrays[name] = rng.integers(-4, 5, 2 + start + math.prod(batch) * (rows + 3) * (columns + 3)).astype(dtype)
         buffers[name] = Buffer(name, dtype, arrays[name].shape)
-        params |= {f"{name}_offset": 2, f"{name}_batch": step, f"{name}_row": row, f"{name}_col": col}
+        params |= {f"{name}_offset": 2, f"{name}_batch": steps, f"{name}_row": row, f"{name}_col": col}
+        if start:
+            params[f"{name}_start"] = len(values)
+            values.append(start)
 
     if extents is not None:
         params["sized"] = True
-        arrays["sizes"] = np.array(extents)
-        buffers["sizes"] = Buffer("sizes", I64, (3,))
         (m, n, k) = extents
         shapes = {"a": (m, k), "b": (k, n), "c": (m, n)}
+    if values:
+        arrays["values"] = np.array(values)
+        buffers["values"] = Buffer("values", I64, (len(values),))
 
-    def matrices(name: str) -> Array:
-        strides = tuple(params[f"{name}_{s}"] * dtype.itemsize for s in ("batch", "row", "col"))
-        return np.ndarray((batch, *shapes[name]), dtype, arrays[name], 2 * dtype.itemsize, strides)
+    def matrices(name: str, of: Array) -> Array:
+        strides = tuple(
+            step * dtype.itemsize for step in (*params[f"{name}_batch"], params[f"{name}_row"], params[f"{name}_col"])
+        )
+        offset = 2 + starts["abc".index(name)]
+        return np.ndarray((*batch, *shapes[name]), dtype, of, offset * dtype.itemsize, strides)
 
-    expected = matrices("a") @ matrices("b")
+    expected = matrices("a", arrays["a"]) @ matrices("b", arrays["b"])
+    program = call_program(Call("gemm", ("a", "b", *(["values"] if values else [])), ("c",), params), buffers)
+    by_interpreter, inputs = arrays["c"].copy(), [arrays[name] for name in program.kernels.inputs]
+    interpret(program, [by_interpreter if x is arrays["c"] else x for x in inputs])
+    np.testing.assert_array_equal(matrices("c", by_interpreter), expected)
     outside = arrays["c"].copy()
-    program = call_program(Call("gemm", ("a", "b", *(["sizes"] if extents else [])), ("c",), params), buffers)
     assert run_program(program, arrays)[0] == 0
-    np.testing.assert_array_equal(matrices("c"), expected)
-    matrices("c")[:] = np.ndarray(matrices("c").shape, dtype, outside, 2 * dtype.itemsize, matrices("c").strides)
+    np.testing.assert_array_equal(matrices("c", arrays["c"]), expected)
+    matrices("c", arrays["c"])[...] = matrices("c", outside)
     np.testing.assert_array_equal(arrays["c"], outside, err_msg="written outside the result")
 
 
 @pytest.mark.parametrize("orders", ["".join(o) for o in product("CF", repeat=3)])
 def test_gemm_in_every_layout(orders: str) -> None:
-    gemm(13, 17, 19, orders, 2, F64)
-    gemm(3, 5, 4, orders, 3, F32)
+    gemm(13, 17, 19, orders, (2,), F64)
+    gemm(3, 5, 4, orders, (3,), F32)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(13, 17, 19), (3, 5, 4), (1, 30, 20), (30, 1, 20), (1, 1, 40), (200, 200, 60)])
+def test_batches_of_several_axes_and_starts_that_the_run_tells(m: int, n: int, k: int) -> None:
+    for batch in ((2, 3), (3, 2, 2), ()):
+        for starts in ((0, 0, 0), (5, 0, 0), (7, 9, 4)):
+            gemm(m, n, k, "CFC", batch, F64, starts=starts)
+    gemm(40, 30, 20, "CCF", (2, 3), F64, extents=(33, 9, 11), starts=(7, 0, 4))
 
 
 @pytest.mark.parametrize("dtype", [F32, F64], ids=str)
@@ -77,11 +109,13 @@ def test_gemm_in_every_layout(orders: str) -> None:
 )
 def test_degenerate_products(m: int, n: int, k: int, dtype: DType) -> None:
     for orders in ("CCC", "FFC", "CFF"):
-        gemm(m, n, k, orders, 2, dtype)
+        gemm(m, n, k, orders, (2,), dtype)
 
 
-@pytest.mark.parametrize(("m", "n", "k", "batch"), [(700, 130, 60, 1), (90, 500, 200, 1), (64, 64, 500, 3), (900, 1, 900, 1)])
-def test_products_in_pieces(m: int, n: int, k: int, batch: int) -> None:
+@pytest.mark.parametrize(
+    ("m", "n", "k", "batch"), [(700, 130, 60, ()), (90, 500, 200, ()), (64, 64, 500, (3,)), (900, 1, 900, ())]
+)
+def test_products_in_pieces(m: int, n: int, k: int, batch: tuple[int, ...]) -> None:
     for orders in ("CCC", "FCC", "CFF"):
         gemm(m, n, k, orders, batch, F64)
 
@@ -93,7 +127,7 @@ def test_a_tall_matrix_times_its_own_transpose(order: str, dtype: DType) -> None
     row, col = layout(k, m, order)
     x = np.random.default_rng(0).integers(-4, 5, (k + 3) * (m + 3)).astype(dtype)
     tall = np.ndarray((k, m), dtype, x, 0, (row * dtype.itemsize, col * dtype.itemsize))
-    params = {"batch": 1, "m": m, "n": m, "k": k} | {f"{a}_{s}": 0 for a in "abc" for s in ("offset", "batch")}
+    params = {"batch": (), "m": m, "n": m, "k": k} | {f"{a}_offset": 0 for a in "abc"} | {f"{a}_batch": () for a in "abc"}
     params |= {"a_row": col, "a_col": row, "b_row": row, "b_col": col, "c_row": m + 1, "c_col": 1}
     buffers = {"x": Buffer("x", dtype, x.shape), "z": Buffer("z", dtype, (m, m + 1))}
     arrays = {"x": x, "z": np.full((m, m + 1), 9, dtype)}
@@ -106,7 +140,7 @@ def test_a_tall_matrix_times_its_own_transpose(order: str, dtype: DType) -> None
 
 def test_sizes_beyond_32_bits_are_refused() -> None:
     n = 2**31
-    params = {"batch": 1, "m": 2, "n": 2, "k": n} | {f"{x}_{s}": 0 for x in "abc" for s in ("offset", "batch")}
+    params = {"batch": (), "m": 2, "n": 2, "k": n} | {f"{x}_offset": 0 for x in "abc"} | {f"{x}_batch": () for x in "abc"}
     params |= {"a_row": n, "a_col": 1, "b_row": 2, "b_col": 1, "c_row": 2, "c_col": 1}
     buffers = {name: Buffer(name, F64, (4,)) for name in "abc"}
     with pytest.raises(UnsupportedError, match="does not fit BLAS"):
@@ -128,9 +162,9 @@ def test_copies(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("orders", ["".join(o) for o in product("CF", repeat=3)])
 @pytest.mark.parametrize("extents", [(13, 17, 19), (40, 30, 20), (0, 5, 6), (5, 0, 6), (7, 6, 0), (1, 1, 1), (9, 1, 20)])
 def test_gemm_of_sizes_that_the_run_tells(extents: tuple[int, int, int], orders: str) -> None:
-    gemm(40, 30, 20, orders, 2, F64, extents)
+    gemm(40, 30, 20, orders, (2,), F64, extents)
 
 
 def test_a_large_gemm_of_sizes_that_the_run_tells() -> None:
     for extents in ((700, 300, 300), (400, 10, 200), (1, 300, 300)):
-        gemm(700, 300, 300, "CCC", 1, F64, extents)
+        gemm(700, 300, 300, "CCC", (), F64, extents)

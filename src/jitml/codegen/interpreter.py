@@ -187,15 +187,18 @@ def _call(call: Call, memory: _Memory) -> None:
 def _gemm(call: Call, memory: _Memory) -> None:
     p = call.params
     batch, m, n, k = (p[name] for name in ("batch", "m", "n", "k"))
-    reads = call.reads
-    if "sized" in p:
-        m, n, k = memory.whole(reads[-1]).tolist()
+    reads, values = call.reads, []
+    if "sized" in p or any(f"{which}_start" in p for which in "abc"):
+        values = memory.whole(reads[-1]).tolist()
         reads = reads[:-1]
+    if "sized" in p:
+        m, n, k = values[:3]
 
     def operand(name: str, which: str, rows: int, columns: int) -> Array:
-        strides = tuple(p[f"{which}_{axis}"] for axis in ("batch", "row", "col"))
-        buffer = Buffer(name, memory.buffers[name].dtype, (batch, rows, columns), strides)
-        return memory.view(name, buffer, p[f"{which}_offset"])
+        strides = (*p[f"{which}_batch"], p[f"{which}_row"], p[f"{which}_col"])
+        buffer = Buffer(name, memory.buffers[name].dtype, (*batch, rows, columns), strides)
+        start = values[p[f"{which}_start"]] if f"{which}_start" in p else 0
+        return memory.view(name, buffer, p[f"{which}_offset"] + start)
 
     a, b = operand(reads[0], "a", m, k), operand(reads[-1], "b", k, n)
     operand(call.writes[0], "c", m, n)[...] = np.matmul(a, b)

@@ -90,4 +90,4 @@ class Buffers:
 
     def operands(self, g: Group, node: Node) -> tuple[Buffer, ...]:
         """Where a node's operands lie. A group that sees through a reshaped array does not wait until it is stored for others."""
-        return tuple(self.of(value, frozenset(g.wanted)) for value in node.inputs)
+        return tuple(self.of(value, frozenset(g.wanted)) for value in g.operands(node))

@@ -7,6 +7,7 @@ need only rank choices; its numbers are throughputs of f64 vector code.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 
 from jitml.fusion.loops import Alloc, Apply, If, Kernel, Let, Loop, Observe, Stmt, Store, Update, While, affine, walk_expression
 from jitml.fusion.machine import Machine
@@ -83,7 +84,7 @@ def bytes_moved(program: KernelProgram) -> int:
     total = 0
     for step in program.steps:
         if isinstance(step, Call):
-            total += sum(program.buffers[name].nbytes for name in (*step.reads, *step.writes))
+            total += _bytes_of_call(step, program)
         elif isinstance(step, Region):
             total += _in_bodies(step, bytes_moved)
         else:
@@ -91,6 +92,18 @@ def bytes_moved(program: KernelProgram) -> int:
             # What a kernel reads back of what it has written is a row that is still in cache.
             total += sum(sizes[name] for name in {*step.reads, *step.writes})
     return total
+
+
+def _bytes_of_call(call: Call, program: KernelProgram) -> int:
+    """A product may read parts of its operands; others read and write whole buffers."""
+    sizes = {name: program.buffers[name].nbytes for name in (*call.reads, *call.writes)}
+    if call.name == "gemm":
+        p = call.params
+        for name, which, extents in zip((*call.reads[:2], call.writes[0]), "abc", ("mk", "kn", "mn")):
+            stacks = prod(n for n, step in zip(p["batch"], p[f"{which}_batch"]) if step)
+            part = stacks * prod(p[extent] for extent in extents) * program.buffers[name].dtype.itemsize
+            sizes[name] = min(sizes[name], part)
+    return sum(sizes[name] for name in (*call.reads, *call.writes))
 
 
 def flops(program: KernelProgram) -> int:
@@ -107,7 +120,7 @@ def kernel_flops(program: KernelProgram) -> int:
 def matrix_flops(program: KernelProgram) -> int:
     """The part of `flops` in calls of BLAS."""
     calls = [step.params for step in program.steps if isinstance(step, Call) and step.name == "gemm"]
-    own = sum(2 * p["batch"] * p["m"] * p["n"] * p["k"] for p in calls)
+    own = sum(2 * prod(p["batch"]) * p["m"] * p["n"] * p["k"] for p in calls)
     return own + sum(_in_bodies(step, matrix_flops) for step in program.steps if isinstance(step, Region))
 
 

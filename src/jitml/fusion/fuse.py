@@ -140,7 +140,7 @@ class _Fusion:
         elif node.op in targets:
             self.write_loops(g)
         else:
-            nests[node.op](self.site(g, node, node.outputs))
+            nests[node.op](self.site(g, node, g.results))
 
     def emit(
         self,
@@ -171,7 +171,19 @@ class _Fusion:
     def site(self, g: Group, node: Node, outputs: tuple[Value, ...]) -> Site:
         reads = self.buffers.operands(g, node)
         writes = tuple(self.buffers.stored(v) for v in outputs)
-        return Site(node, reads, writes, self.machine, self.sizes, self.buffers.temporary, self.emit, self.steps, self.makers)
+        return Site(
+            node,
+            reads,
+            writes,
+            self.machine,
+            self.sizes,
+            self.buffers.temporary,
+            self.emit,
+            self.steps,
+            self.makers,
+            g.views,
+            g.transposed,
+        )
 
     def write_region(self, g: Group, node: Node) -> None:
         def fuse_body(body: Graph, aliases: Mapping[int, int], strides: Mapping[int, tuple[int, ...]]) -> KernelProgram:
@@ -245,9 +257,9 @@ class _Fusion:
         return out.name
 
 
-def strided_values(graph: Graph, signature: Signature) -> frozenset[Value]:
-    """Inputs and outputs that do not lie in memory in C order, one element after the other."""
+def strided_values(graph: Graph, signature: Signature) -> dict[Value, tuple[int, ...] | None]:
+    """Inputs and outputs that do not lie in memory in C order, one element after the other, and the strides of inputs."""
     dense = {v: Buffer("", v.dtype, v.aval.bounds).element_strides for v in graph.inputs}
     inputs = {k for k, v in enumerate(graph.inputs) if signature.strides.get(k, dense[v]) != dense[v]}
     outputs = [v for k, v in enumerate(graph.outputs) if signature.is_part(k) or signature.aliases.get(k) in inputs]
-    return frozenset((*(graph.inputs[k] for k in inputs), *outputs))
+    return dict.fromkeys(outputs) | {graph.inputs[k]: signature.strides[k] for k in inputs}

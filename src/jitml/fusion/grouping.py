@@ -24,6 +24,7 @@ from jitml.fusion.lower.points import Index, targets
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.machine import Machine
 from jitml.fusion.partition import Partition
+from jitml.fusion.products import Products, is_product
 from jitml.fusion.program import Decision
 from jitml.fusion.regions import UPDATES, carried_operands, known_trips
 from jitml.fusion.sizes import Sizes
@@ -34,6 +35,7 @@ from jitml.ir.passes.windows import is_start
 from jitml.ir.printer import name_values
 
 _NONE: Mapping[Value, Value] = {}
+_DENSE: Mapping[Value, tuple[int, ...] | None] = {}
 
 
 @dataclass
@@ -59,21 +61,26 @@ def group(
     machine: Machine,
     *,
     in_place: Mapping[Value, Value] = _NONE,
-    strided: frozenset[Value] = frozenset(),
+    strided: Mapping[Value, tuple[int, ...] | None] = _DENSE,
 ) -> Grouping:
     """Partition a graph's live nodes into groups.
 
     Args:
         sizes: the variables that stand for sizes in the groups' kernels.
         in_place: output -> the input whose memory it is to end up in, so that a slice of that is updated where it is.
-        strided: inputs and outputs whose memory is not C-contiguous.
+        strided: inputs and outputs whose memory is not C-contiguous -> the strides of inputs.
     """
     return _Sweep(graph, sizes, machine, in_place, strided).run()
 
 
 class _Sweep:
     def __init__(
-        self, graph: Graph, sizes: Sizes, machine: Machine, in_place: Mapping[Value, Value], strided: frozenset[Value]
+        self,
+        graph: Graph,
+        sizes: Sizes,
+        machine: Machine,
+        in_place: Mapping[Value, Value],
+        strided: Mapping[Value, tuple[int, ...] | None],
     ) -> None:
         self.graph, self.sizes, self.machine, self.in_place, self.strided = graph, sizes, machine, in_place, strided
         self.names = name_values(graph)
@@ -85,6 +92,7 @@ class _Sweep:
         sized = (sizes.values[sym] for v in graph.outputs for sym in v.aval.syms)
         self.outputs = frozenset((*graph.outputs, *sized))
         self.observed: set[Value] = set()
+        self.products = Products(graph, self.parts, self.point, strided, self.outputs)
         self.decisions: list[Decision] = []
 
     def run(self) -> Grouping:
@@ -112,12 +120,17 @@ class _Sweep:
     # ------------------------------------------------------------------------------------------------ placing
 
     def place_value(self, node: Node, value: Value) -> None:
+        if value in self.products.turned:
+            self.place_whole(node, self.parts.users.get(self.products.turned[value].output, []), self.products.turned[value])
+            return
         users = self.parts.users.get(value, [])
         must = value in self.outputs or (value in self.observed and not self.is_computed_whole(value, users))
         if (not users and not must) or (node.op is ops.array and not self.point[value]):
             return
         if len(users) > 1:
             users = self.merge(value, users)
+        if self.products.writes_transpose(node):
+            return
         if node.op in REDUCTIONS:
             self.place_reduction(node, users, must)
         elif self.point[value]:
@@ -170,6 +183,7 @@ class _Sweep:
             for g in users
             if g.node is not None
             and g.node.op not in targets
+            and not is_product(g.node)
             and not self.starts_from(g.node, value)
             and set(g.wanted[value]) == {WHOLE}
         ]
@@ -193,7 +207,7 @@ class _Sweep:
 
     def place_point(self, node: Node, users: list[Group], must: bool) -> None:
         if not must:
-            users = self.see_through(node, users)
+            users = self.products.read_through(node, self.see_through(node, users))
             if not users:
                 return
         if must or not self.inlined_everywhere(node, users):
@@ -297,11 +311,11 @@ class _Sweep:
         self.parts.take(node, g)
         self.parts.want(g, operand, at, frozenset(g.axes))
 
-    def place_whole(self, node: Node, users: list[Group]) -> None:
+    def place_whole(self, node: Node, users: list[Group], transposed: Node | None = None) -> None:
         g = self.parts.new_group(users)
-        g.node = node
+        g.node, g.transposed = node, transposed
         self.parts.take(node, g)
-        for out in node.outputs:
+        for out in g.results:
             self.parts.stored[out] = g
         # The number of a loop's iterations may be known, and what is compressed may be positions.
         skipped = known_trips(node, self.producers) is not None or keeps_positions(node, self.producers)

@@ -52,6 +52,8 @@ class Group:
     checks: dict[int, int] = field(default_factory=dict)  # only looks whether these operands are good indices of these axes
     claims: dict[Value, None] = field(default_factory=dict)  # results of checks that it relies on
     follows: list[Group] = field(default_factory=list)  # groups that read what this one then overwrites
+    views: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # operand -> the maps it is seen through, first to last
+    transposed: Node | None = None  # stored in place of the node's result, in whose memory that then lies
     bits: int = 0
     after: int = 0
 
@@ -78,6 +80,16 @@ class Group:
         for places in self.cuts.values():
             count *= len(places) + 1
         return count
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """What a node on its own stores."""
+        assert self.node is not None
+        return (self.transposed or self.node).outputs
+
+    def operands(self, node: Node) -> tuple[Value, ...]:
+        """What is in memory for a node: its operands, or what they are views of."""
+        return tuple(self.views[k][0].inputs[0] if k in self.views else v for k, v in enumerate(node.inputs))
 
     def admit(self, node: Node) -> None:
         self.members.append(node)

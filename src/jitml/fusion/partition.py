@@ -16,6 +16,11 @@ from jitml.ir.dims import syms_in
 from jitml.ir.graph import Node, Value
 
 
+def updated_by(node: Node) -> Iterable[Value]:
+    """The operands in whose memory a node's results are made."""
+    return carried_operands(node) if node.bodies else node.inputs[: node.op in UPDATES]
+
+
 class Partition:
     """The groups made so far.
 
@@ -111,13 +116,16 @@ class Partition:
             self.stored[value] = g
         self.groups.remove(h)
 
+    def updaters(self, value: Value) -> list[Group]:
+        """The groups made so far that change an array in part."""
+        return [g for g in self.groups if g.node is not None and value in map(self.unchecked, updated_by(g.node))]
+
     def read_before_updates(self, in_place: Mapping[Value, Value]) -> None:
         """Who reads what a group changes in place goes first, wherever the two do not depend on each other."""
         pairs = [(self.stored[out], x) for out, x in in_place.items() if out in self.stored]
         for g in self.groups:
             if g.node is not None:
-                updated = carried_operands(g.node) if g.node.bodies else g.node.inputs[: g.node.op in UPDATES]
-                pairs += [(g, self.unchecked(x)) for x in updated]
+                pairs += [(g, self.unchecked(x)) for x in updated_by(g.node)]
         for g, x in pairs:
             g.follows += [h for h in self.users.get(x, []) if h is not g and h not in g.follows and self.connect(h, [g])]
 

@@ -18,10 +18,11 @@ from jitml.ir.ops.complex import whole_dtype
 class Call:
     """A call into a library: `gemm`, `copy`, `sort`, `argsort`, `random`; none, `empty`; or out into Python: `host`.
 
-    `gemm`: writes[0][b, m, n] = sum_k reads[0][b, m, k] * reads[1][b, k, n]; params are the integers `batch m n k` and,
-    for each of `a b c`, the element strides `a_batch a_row a_col` ... (so a transposed operand is a swap of strides),
-    and element offsets `a_offset b_offset c_offset`. Where `sized` is set, m, n and k are the largest ones, and a last read,
-    i64[3], holds those of the run. f32 and f64 only, one of row/col strides is 1 (or that extent is 1).
+    `gemm`: writes[0][b, m, n] = sum_k reads[0][b, m, k] * reads[1][b, k, n]; params are the integers `m n k`, the extents `batch`
+    and, for each of `a b c`, the element strides `a_batch` (as many as `batch` has), `a_row a_col` (so a transposed operand is a
+    swap of strides), and the element offset `a_offset`. What only the run knows is in a last read, i64[]: where `sized` is set,
+    m, n and k (those in params are the largest ones), and at the place `a_start` what is added to `a_offset`.
+    f32 and f64 only, one of row/col strides is 1 (or that extent is 1).
     `copy`: writes[0] = reads[0], whole buffers of one dtype and shape, each with its own strides. Here and in the sorts, what is
     read may have another shape if it is contiguous.
     `sort`: writes[0] = reads[0] sorted along `axis` by NumPy's `kind` of sort. In both the elements of a row along `axis`

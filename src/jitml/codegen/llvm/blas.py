@@ -10,6 +10,7 @@ depend on the extents alone, so that results do not depend on the number of thre
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.builder import Builder, llvm_type
@@ -41,7 +42,7 @@ class Pieces:
             least = 64 if p.x.col == 1 else 512
             return _cut("m", p.m, min(work * 8 // PIECE_WORK, p.m // least))
         axis, n = ("m", p.m) if p.m >= p.n else ("n", p.n)
-        wanted = max(min(8, work // PIECE_WORK) // min(p.batch, 8), n // MOST_ROWS if work > PIECE_WORK else 1)
+        wanted = max(min(8, work // PIECE_WORK) // min(p.stacks, 8), n // MOST_ROWS if work > PIECE_WORK else 1)
         return _cut(axis, n, min(wanted, n // 48))
 
 
@@ -84,19 +85,19 @@ def emit_blas(unit: Unit, product: Product, symbol: str) -> None:
     _emit_pieces(unit, product, pieces, f"{symbol}.pieces")
     work = product.m * product.n * product.k
     is_alone = work // pieces.count <= MOST_WORK_ALONE
-    is_shared = product.batch * pieces.count > 1 and product.batch * work >= 2 * MOST_WORK_ALONE
-    sizes = "" if product.extents is None else ", ptr %sizes"
+    is_shared = product.stacks * pieces.count > 1 and product.stacks * work >= 2 * MOST_WORK_ALONE
+    values = "" if product.values is None else ", ptr %values"
     lines = [
-        f"define internal i64 @{symbol}(ptr %error, ptr %x, ptr %y, ptr %z{sizes}) #0 {{",
+        f"define internal i64 @{symbol}(ptr %error, ptr %x, ptr %y, ptr %z{values}) #0 {{",
         "entry:",
         "  %matrices = alloca [4 x ptr]",
     ]
-    for slot, name in enumerate(["x", "y", "z", *(["sizes"] if sizes else [])]):
+    for slot, name in enumerate(["x", "y", "z", *(["values"] if values else [])]):
         lines += [f"  %slot{slot} = getelementptr ptr, ptr %matrices, i64 {slot}", f"  store ptr %{name}, ptr %slot{slot}"]
-    total = str(product.batch * pieces.count)
-    if sizes:
+    total = str(product.stacks * pieces.count)
+    if product.sizes is not None:
         total = "%total"
-        lines += [*_count(product, pieces), f"  %total = mul i64 %count, {product.batch}"]
+        lines += [*_count(product.sizes, pieces), f"  %total = mul i64 %count, {product.stacks}"]
     run = f"call void @{symbol}.pieces(ptr %matrices, i64 0, i64 {total})"
     if is_shared:
         unit.declarations.declare("void @jitml_parallel_for(ptr, ptr, i64, i64, i64)")
@@ -118,10 +119,18 @@ def _emit_pieces(unit: Unit, product: Product, pieces: Pieces, symbol: str) -> N
     b = unit.builder()
     head, count, extent = [], str(pieces.count), str(p.m if pieces.axis == "m" else p.n)
     m, n, k = (args.size(size) for size in (p.m, p.n, p.k))
-    if p.extents is not None:
-        head, count, extent = [*_load_sizes(p), *_count(p, pieces)], "%count", f"%{pieces.axis}"
+    if p.values is not None:
+        head = ["  %slot.values = getelementptr ptr, ptr %matrices, i64 3", "  %values = load ptr, ptr %slot.values"]
+        for start in sorted({matrix.start for matrix in (p.x, p.y, p.z) if matrix.start is not None}):
+            head += [
+                f"  %start{start}.slot = getelementptr i64, ptr %values, i64 {start}",
+                f"  %start{start} = load i64, ptr %start{start}.slot",
+            ]
+    if p.sizes is not None:
+        head += [*_load_sizes(p.sizes), *_count(p.sizes, pieces)]
+        count, extent = "%count", f"%{pieces.axis}"
         m, n, k = (f"ptr %{name}.place" for name in "mnk")
-    stack = b.define(f"udiv i64 %piece, {count}")
+    stack = _places(b, b.define(f"udiv i64 %piece, {count}"), p.batch)
     within = b.define(f"urem i64 %piece, {count}")
     first = b.define(f"mul i64 {within}, {pieces.length}")
     steps = {"x": p.x.row if pieces.axis == "m" else 0, "y": p.y.col if pieces.axis == "n" else 0}
@@ -158,12 +167,12 @@ def _emit_pieces(unit: Unit, product: Product, pieces: Pieces, symbol: str) -> N
     unit.functions.append(_BODY.format(symbol=symbol, head="\n".join(head), lines="\n".join(b.lines)))
 
 
-def _load_sizes(product: Product) -> list[str]:
+def _load_sizes(sizes: tuple[int, int, int]) -> list[str]:
     """`%m`, `%n` and `%k` of this run, and where BLAS finds them."""
-    lines = ["  %slot.sizes = getelementptr ptr, ptr %matrices, i64 3", "  %sizes = load ptr, ptr %slot.sizes"]
-    for name, place in zip("mnk", product.sizes):
+    lines: list[str] = []
+    for name, place in zip("mnk", sizes):
         lines += [
-            f"  %{name}.slot = getelementptr i64, ptr %sizes, i64 {place}",
+            f"  %{name}.slot = getelementptr i64, ptr %values, i64 {place}",
             f"  %{name} = load i64, ptr %{name}.slot",
             f"  %{name}.place = alloca i32",
             f"  %{name}.narrow = trunc i64 %{name} to i32",
@@ -172,21 +181,33 @@ def _load_sizes(product: Product) -> list[str]:
     return lines
 
 
-def _count(product: Product, pieces: Pieces) -> list[str]:
+def _count(sizes: tuple[int, int, int], pieces: Pieces) -> list[str]:
     """`%count`, of pieces in this run."""
     return [
-        f"  %cut.slot = getelementptr i64, ptr %sizes, i64 {product.sizes['mn'.index(pieces.axis)]}",
+        f"  %cut.slot = getelementptr i64, ptr %values, i64 {sizes['mn'.index(pieces.axis)]}",
         "  %cut = load i64, ptr %cut.slot",
         f"  %padded = add i64 %cut, {pieces.length - 1}",
         f"  %count = udiv i64 %padded, {pieces.length}",
     ]
 
 
-def _pointer(b: Builder, name: str, matrix: Matrix, stack: str, first: str, step: int) -> str:
+def _places(b: Builder, stack: str, batch: tuple[int, ...]) -> list[str]:
+    """Along each axis of the batch, given how many products come before."""
+    places: list[str] = []
+    for n in reversed(batch[1:]):
+        places.append(b.define(f"urem i64 {stack}, {n}"))
+        stack = b.define(f"udiv i64 {stack}, {n}")
+    return [stack, *reversed(places)][: len(batch)]
+
+
+def _pointer(b: Builder, name: str, matrix: Matrix, stack: Sequence[str], first: str, step: int) -> str:
     """Where a piece of a matrix begins."""
-    skipped = b.define(f"mul i64 {stack}, {matrix.batch}")
-    along = b.define(f"mul i64 {first}, {step}")
-    offset = b.define(f"add i64 {b.define(f'add i64 {skipped}, {along}')}, {matrix.offset}")
+    offset = b.define(f"mul i64 {first}, {step}")
+    for place, stride in zip(stack, matrix.batch, strict=True):
+        offset = b.define(f"add i64 {offset}, {b.define(f'mul i64 {place}, {stride}')}")
+    offset = b.define(f"add i64 {offset}, {matrix.offset}")
+    if matrix.start is not None:
+        offset = b.define(f"add i64 {offset}, %start{matrix.start}")
     return b.define(f"getelementptr {llvm_type(matrix.buffer.dtype)}, ptr %{name}, i64 {offset}")
 
 

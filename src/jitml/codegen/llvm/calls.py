@@ -33,13 +33,13 @@ def emit_call(unit: Unit, call: Call, symbol: str, program: KernelProgram, group
         case "gemm":
             product = Product.of(call, buffers)
             if product.wants_blas:
-                if product.extents is None and is_gram(product):
+                if product.values is None and is_gram(product):
                     emit_gram(unit, product, symbol)
                 else:
                     emit_blas(unit, product, symbol)
                 names = [product.x.buffer.name, product.y.buffer.name, product.z.buffer.name]
-                return names if product.extents is None else [*names, product.extents]
-            kernel = product.kernel(call)
+                return names if product.values is None else [*names, product.values]
+            kernel = product.kernel(buffers)
         case "sort" | "argsort":
             return emit_sort(unit, call, symbol, buffers, groups)
         case "random":

@@ -20,7 +20,7 @@ MOST_PIECES = 8
 def is_gram(p: Product) -> bool:
     """Whether the product is of a tall matrix's transpose with itself."""
     same = (p.x.buffer, p.x.offset, p.x.row, p.x.col) == (p.y.buffer, p.y.offset, p.y.col, p.y.row)
-    return same and p.batch == 1 and p.m <= WIDEST and p.k >= 4 * p.m and p.m * p.m * p.k >= PIECE_WORK
+    return same and p.stacks == 1 and p.m <= WIDEST and p.k >= 4 * p.m and p.m * p.m * p.k >= PIECE_WORK
 
 
 def emit_gram(unit: Unit, p: Product, symbol: str) -> None:
@@ -67,13 +67,13 @@ def emit_gram(unit: Unit, p: Product, symbol: str) -> None:
 def _sum_kernel(p: Product, parts: Buffer) -> Kernel:
     """The parts added up; each has the triangle on and above the diagonal (Fortran's lower one)."""
     i, j, piece = Var("i"), Var("j"), Var("piece")
-    dtype, stack = parts.dtype, Const(0)
+    dtype = parts.dtype
     total = Var("s", dtype)
     body = (
         Cell("s", Const(-0.0, dtype)),
         Loop("piece", Const(0), Const(parts.shape[0]), 1, "serial", (Update("s", Load("parts", (piece, i, j), dtype), "add"),)),
-        Store(p.z.buffer.name, p.z.at(stack, i, j), total),
-        Store(p.z.buffer.name, p.z.at(stack, j, i), total),
+        Store(p.z.buffer.name, p.z.at((), i, j), total),
+        Store(p.z.buffer.name, p.z.at((), j, i), total),
     )
     rows = Loop("i", Const(0), Const(p.m), 1, "serial", (Loop("j", i, Const(p.m), 1, "vector", body),))
     span = p.z.offset + (p.m - 1) * (p.z.row + p.z.col) + 1

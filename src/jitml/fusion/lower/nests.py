@@ -43,6 +43,8 @@ class Site:
 
     `makers` are the nodes that make the graph's values. `emit` ends a kernel; a rule may emit several, and ask for temporaries
     that they share. Buffers have the largest shapes; the true ones are the node's, and `extent` writes them as limits of loops.
+    views: of a product's operands that are parts of what was read, the index maps between, first to last.
+    transposed: stored in place of a product's result, in whose memory that then lies.
     """
 
     node: Node
@@ -54,6 +56,8 @@ class Site:
     add_kernel: Emit
     steps: list[Step]
     makers: Mapping[Value, Node]
+    views: Mapping[int, tuple[Node, ...]]
+    transposed: Node | None
 
     @property
     def out(self) -> Buffer:
