@@ -74,3 +74,23 @@ def test_a_vector_is_packed_where_an_instruction_does_it_and_there_is_room() -> 
     assert "vcompresspd" in code(X86_64_V4) or "vpcompressq" in code(X86_64_V4)
     assert "compress" not in code(X86_64_V3)
     assert "compress" not in code(X86_64_V4, 500, 499)
+
+
+def test_arrays_that_shrink_in_a_loop_are_packed_where_they_lie() -> None:
+    def shrinking(x: Any, y: Any, steps: int) -> Any:
+        total = 0.0
+        for _ in range(steps):
+            x = x * 0.9 + y
+            keep = x > 0.3
+            x, y = x[keep], y[keep]
+            total += x.sum()
+        return x, y, total
+
+    x, y = np.random.default_rng(1).normal(size=(2, 3000))
+    compiled = jitml.jit(shrinking)
+    for got, expected in zip(compiled(x, y, 9), shrinking(x, y, 9), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+    lines = [line.split() for line in jitml.explain(compiled, x, y, 9).splitlines()]
+    assert sum(words[:2] == ["kernel", "k1_compress"] for words in lines if words) == 1
+    copied = [words for words in lines if words[:1] == ["copy"]]
+    assert all(words[-2:] == ["16", "B"] for words in copied), "numbers alone"

@@ -9,6 +9,7 @@ from jitml.memory.sharing import may_share
 
 HEAD = "kernel k(x: f64[4, 6], y: f64[4, 6]) "
 FLAT = "kernel k(x: f64[24], y: f64[24]) "
+MASKED = "kernel k(x: f64[24], m: bool[24], y: f64[24]) "
 
 ALLOWED = {
     "pointwise": HEAD + "{ for i in 0:4 { for j in 0:6 vector { y[i, j] = exp(x[i, j]) } } }",
@@ -27,6 +28,12 @@ ALLOWED = {
     "no loop at all": "kernel k(x: f64[], y: f64[]) { y[] = x[] }",
     "never read": FLAT + "{ for i in 0:24 { y[i] = 1.0 } }",
     "backwards": FLAT + "{ for i in 0:24 { y[23 - i] = x[23 - i] } }",
+    "what a mask keeps": MASKED + "{ cell s: i64 = 0; for i in 0:24 { y[minimum(s, 23)] = x[i]; s add= i64(m[i]) } }",
+    "the same by branches": MASKED + "{ cell s: i64 = 0; for i in 0:24 { if m[i] { y[s] = x[i]; s add= 1 } } }",
+    "rows that a mask keeps": "kernel k(x: f64[4, 6], m: bool[4], y: f64[4, 6]) "
+    + "{ cell s: i64 = 0; for i in 0:4 { if m[i] { for j in 0:6 vector { y[s, j] = x[i, j] }; s add= 1 } } }",
+    "what a mask keeps of each row": "kernel k(x: f64[4, 6], m: bool[6], y: f64[4, 6]) "
+    + "{ for i in 0:4 parallel { cell s: i64 = 0; for j in 0:6 { y[i, minimum(s, 5)] = x[i, j]; s add= i64(m[j]) } } }",
 }
 
 FORBIDDEN = {
@@ -43,6 +50,21 @@ FORBIDDEN = {
     "a row spread over the next": FLAT + "{ for i in 0:3 { for j in 0:8 { y[i * 6 + j] = x[i * 6 + j] } } }",
     "a row sum beside the row before": HEAD
     + "{ for i in 1:4 { cell s: f64 = 0.0; for j in 0:6 { s add= x[i, j] }; for j in 0:6 { y[i - 1, j] = s } } }",
+    "what a mask keeps, counted before": MASKED
+    + "{ cell s: i64 = 0; for i in 0:24 { s add= i64(m[i]); y[minimum(s, 23)] = x[i] } }",
+    "what a mask keeps, but the first": MASKED
+    + "{ cell s: i64 = 1; for i in 0:24 { y[minimum(s, 23)] = x[i]; s add= i64(m[i]) } }",
+    "two for each": MASKED + "{ cell s: i64 = 0; for i in 0:24 { y[minimum(s, 23)] = x[i]; if m[i] { s add= 1; s add= 1 } } }",
+    "as many as a number says": MASKED + "{ cell s: i64 = 0; for i in 0:24 { y[minimum(s, 23)] = x[i]; s add= i64(x[i]) } }",
+    "one for each of a loop inside": MASKED
+    + "{ cell s: i64 = 0; for i in 0:24 { y[minimum(s, 23)] = x[i]; for j in 0:2 { s add= i64(m[j]) } } }",
+    "at least as far as a counter": MASKED + "{ cell s: i64 = 0; for i in 0:24 { y[maximum(s, 3)] = x[i]; s add= i64(m[i]) } }",
+    "what a mask keeps of the rows, for each row again": "kernel k(x: f64[4, 6], m: bool[4], y: f64[4, 6]) "
+    + "{ for r in 0:2 { cell s: i64 = 0; for i in 0:4 { if m[i] { for j in 0:6 { y[s, j] = x[i, j] }; s add= 1 } } } }",
+    "a neighbour of what a mask keeps": MASKED
+    + "{ cell s: i64 = 0; for i in 0:23 { y[minimum(s, 23)] = x[i + 1] - x[i]; s add= i64(m[i]) } }",
+    "counted on from an earlier loop": MASKED
+    + "{ cell s: i64 = 0; for i in 0:9 { s add= i64(m[i]) }; for i in 0:24 { y[minimum(s, 23)] = x[i]; s add= i64(m[i]) } }",
     "written itself": HEAD + "{ for i in 0:4 { for j in 0:6 { x[i, j] = 0.0; y[i, j] = x[i, j] } } }",
 }
 

@@ -29,11 +29,13 @@ from jitml.fusion.loops import (
     Loop,
     Stmt,
     Store,
+    Update,
     Var,
     While,
     expressions,
     walk_expression,
 )
+from jitml.fusion.trailing import trails
 from jitml.ir.types import I64
 
 Path: TypeAlias = tuple[int, ...]  # position in each block from the outermost to a statement's own
@@ -57,6 +59,7 @@ class Access:
     """One load or store: where it stands, in which loops, and which element it means.
 
     `axes` are the index of each axis, `address` the element's offset in memory; None where they are no sum over counts.
+    `behind` are the loops whose index the index of an axis, a cell, never exceeds (`trailing.py`).
     """
 
     buffer: str
@@ -65,6 +68,7 @@ class Access:
     loops: tuple[Path, ...]
     axes: tuple[Form | None, ...]
     address: Form | None
+    behind: tuple[Path | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +138,25 @@ def coincide_only_together(
     return _digits_vanish(_merged(digits), low, high)
 
 
+def stays_behind(load: Access, store: Access, last: Mapping[Path, int | None]) -> bool:
+    """Whether no iteration stores an element of those that later ones load, as a loop that packs what a mask keeps.
+
+    Both stand in the same loops, each of which moves the load along one axis. The store follows it along all axes, or stays
+    behind it: then an element that it stores was loaded before, or in the same iteration.
+    """
+    if load.loops != store.loops or len(load.axes) != len(store.axes):
+        return False
+    loops = set()
+    for here, there, behind in zip(load.axes, store.axes, store.behind, strict=True):
+        moving = [path for path in here or {} if path != _CONSTANT and last.get(path) != 0]
+        if here is None or len(moving) > 1 or (moving and moving[0] not in load.loops):
+            return False
+        if here != there and not (moving and behind == moving[0] and here == {_CONSTANT: 0, behind: 1}):
+            return False
+        loops |= {*moving}
+    return loops >= {path for path in load.loops if last.get(path) != 0}
+
+
 def _may_vanish(digits: list[tuple[int, int, int, bool]], low: int, high: int) -> bool:
     """Whether constant + sum of step * digit == 0 has a solution, as far as ranges and common divisors tell."""
     digits = _merged(digits)
@@ -187,6 +210,8 @@ class _Collector:
         # Of symbols: names that are no sum, such as sizes. One inside a loop is called by its own path.
         self.limits: dict[Path, Range] = {}
         self.products: dict[tuple[frozenset[tuple[Path, int]], ...], Path] = {}
+        self.unmoved: dict[str, Path] = {}  # cells that are 0 and have not been updated, and the block they are declared in
+        self.behind: dict[str, Path] = {}
 
     def body(self, statements: Sequence[Stmt], outer: Path, loops: tuple[Path, ...]) -> Iterator[Access]:
         for position, stmt in enumerate(statements):
@@ -204,8 +229,15 @@ class _Collector:
                         symbol = path if loops else (_SYMBOL - len(self.limits),)
                         self.limits[symbol] = self.interval(value) or (-_FAR, _FAR)
                         self.forms[name] = {_CONSTANT: 0, symbol: 1}
-                case Cell(name) | Draw(name):
+                case Cell(name, init):
                     self.forms[name] = None
+                    if init == Const(0):
+                        self.unmoved[name] = outer
+                case Draw(name):
+                    self.forms[name] = None
+                case Update(cell):
+                    self.unmoved.pop(cell, None)
+                    self.behind.pop(cell, None)
                 case Loop(index, start, _, step, _, body):
                     self.enter(path, stmt)
                     first = _settled(self.sum(start, 1))
@@ -227,6 +259,8 @@ class _Collector:
         start = _settled(self.sum(loop.start, 1))
         most = None if start is None else self.distance(start, loop.stop)
         self.last[path] = None if most is None else max(0, -(-most // loop.step) - 1)
+        trailing = [cell for cell, block in self.unmoved.items() if block == path[:-1] and trails(loop, cell)]
+        self.behind |= dict.fromkeys(trailing, path)
 
     def distance(self, start: Form, stop: Expr) -> int | None:
         """The greatest value of stop - start."""
@@ -285,7 +319,17 @@ class _Collector:
             term = self.sum(expr, stride)
             address = None if term is None or address is None else _combined(address, term, 1)
         axes = tuple(_settled(self.sum(expr, 1)) for expr in at)
-        return Access(name, is_store, path, loops, axes, _settled(address))
+        behind = tuple(self.loop_before(expr) for expr in at)
+        return Access(name, is_store, path, loops, axes, _settled(address), behind)
+
+    def loop_before(self, expr: Expr) -> Path | None:
+        """The loop whose index an expression does not exceed."""
+        match expr:
+            case Var(name):
+                return self.behind.get(name)
+            case Apply("minimum", (x, _)):
+                return self.loop_before(x)
+        return None
 
     def sum(self, expr: Expr, scale: int) -> Form | None:
         if expr.dtype.kind == "f":

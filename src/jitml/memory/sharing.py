@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from jitml.fusion.dependence import Access, Accesses, Path, accesses, coincide_only_together
+from jitml.fusion.dependence import Access, Accesses, Path, accesses, coincide_only_together, stays_behind
 from jitml.fusion.loops import Buffer, Kernel
 from jitml.fusion.program import Call, KernelProgram, Region, Step
 from jitml.memory.delay import delay
@@ -21,8 +21,8 @@ def may_share(kernel: Kernel, read: str, written: str, known: Accesses | None = 
     """Whether the kernel computes the same if `written` is the same memory as `read`.
 
     True if every load of `read` stands before every store of `written`, and in each loop around both, the load and
-    the store of one element happen in the same iteration. A load in a later nest, of a neighbour, or of one element
-    for many forbids it.
+    the store of one element happen in the same iteration, or the load in an earlier one. A load in a later nest, of a
+    neighbour, or of one element for many forbids it.
     """
     known = known or accesses(kernel)
     if known.stores(read):
@@ -35,7 +35,9 @@ def _comes_first(load: Access, store: Access, known: Accesses) -> bool:
     if load.path > store.path:
         return False
     common: list[Path] = [a for a, b in zip(load.loops, store.loops) if a == b]
-    return not common or coincide_only_together(load.address, store.address, common, common, known.last)
+    if not common or coincide_only_together(load.address, store.address, common, common, known.last):
+        return True
+    return stays_behind(load, store, known.last)
 
 
 def same_layout(a: Buffer, b: Buffer) -> bool:
@@ -100,16 +102,22 @@ class Sharing:
         if isinstance(step, Call) and step.name == "copy" and read in step.reads:
             self.dropped.add(n)  # a copy onto itself
 
-    def are_alike(self, a: str, b: str) -> bool:
-        """Whether two buffers have one layout, and as many elements that count: some memory is no larger than that."""
-        same = same_layout(self.program.buffers[a], self.program.buffers[b])
-        return same and self.program.extents.get(a) == self.program.extents.get(b)
+    def has_room(self, memory: str, other: str) -> bool:
+        """Whether `other` fits where `memory` is: of one layout, with as many elements that count, or in memory for the most.
+
+        Outputs with memory of their own, and arrays of the caller, have no more than their true extents.
+        """
+        buffers, extents = self.program.buffers, self.program.extents
+        if not same_layout(buffers[memory], buffers[other]):
+            return False
+        is_whole = memory not in extents and self.home(other) not in self._own_memory
+        return is_whole or extents.get(memory) == extents.get(other)
 
     def is_free(self, n: int, read: str, written: str) -> bool:
         """Whether `read` ends and `written` begins in step n, and their storages could be one."""
         if self.lives[read].last != n or self.lives[written].first != n or read in self._given:
             return False
-        if not self.are_alike(read, written):
+        if not self.has_room(read, written):
             return False
         homes = {self.home(read), self.home(written)}
         callers = homes & self._callers
@@ -159,7 +167,7 @@ class Sharing:
         chain = self.chain(output, source)
         start, first = chain[0], self.lives[chain[0]].first
         steps = self.program.steps
-        if first >= len(steps) or not self.are_alike(start, source):
+        if first >= len(steps) or not self.has_room(source, start):
             return False
         if self.lives[source].last > first or (may_fail and any(has_check(step) for step in steps[first:])):
             return False
