@@ -47,3 +47,12 @@ def test_a_check_under_a_branch_asks_only_the_lanes_that_get_there() -> None:
     assert run_kernel(text, {"x": x, "y": np.zeros(50)})[0] == 0
     x[21] = 6.0
     assert run_kernel(text, {"x": x, "y": np.zeros(50)}) == (1, [21, 0, 0, 0])
+
+
+def test_nothing_is_loaded_ahead_of_the_check_in_its_loop() -> None:
+    text = """kernel k(n: i64[], x: f64[9], y: f64[3]) { let p: i64 = n[]
+      for i in 0:3 { y[i] = 1.0; check bit_and(p >= 0, p < 9), IndexError, '{}', p; y[i] = x[p] } }"""
+    for place, status in ((2, 0), (1 << 40, 1)):
+        arrays = {"n": np.array(place), "x": np.arange(9.0), "y": np.zeros(3)}
+        assert run_kernel(text, arrays)[0] == status
+        np.testing.assert_array_equal(arrays["y"], [2, 2, 2] if status == 0 else [1, 0, 0])

@@ -295,8 +295,8 @@ _OBJECTS = {
     "Py_True": True,
     "Py_None": None,
 }
-# How a Python number is read for a 0-d input of a dtype; others must come as arrays.
 _MOST_BYTES = 2**62
+# How a Python number is read for a 0-d input of a dtype; others must come as arrays.
 _KINDS = {"float64": 1, "int64": 2, "bool": 3}
 
 

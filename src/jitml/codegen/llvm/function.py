@@ -26,7 +26,7 @@ class Region:
         kind: what its first line is reached by.
         entry: label of its first block.
         stored: buffer groups that the loop stores to; a load of one of them must not leave the loop.
-        is_certain: the code runs at least once whenever the region around it runs.
+        is_certain: the code from here on runs at least once whenever the region around it runs.
     """
 
     depth: int
@@ -113,6 +113,11 @@ class Function:
             stale = [key for key in region.memo if isinstance(key, tuple) and key[0][0] == "load" and key[0][1] in groups]
             for key in stale:
                 del region.memo[key]
+
+    def hold_loads(self) -> None:
+        """A check stands here: what is loaded after it may lie anywhere if it fails, so that no such load may leave a loop."""
+        for region in self.regions:
+            region.is_certain = region.is_certain and region.kind != "loop"
 
     def keep_loads(self, group: str) -> None:
         """Scratch is declared here: every loop around it writes it anew, so that no load of it may leave one."""

@@ -178,6 +178,7 @@ class KernelBody(CompactingNest):
         weights = self.unit.declarations.metadata('!{!"branch_weights", i32 1, i32 100000}')
         b.emit(f"br i1 {b.any(failed).names[0]}, label %{fail}, label %{good}, !prof {weights}")
         b.start_block(good)
+        self.function.hold_loads()
         self.failures += self._failure(fail, failed, values, self.unit.check_number(stmt))
 
     def _failure(self, label: str, failed: Operand, values: list[Operand], index: int) -> list[str]:
