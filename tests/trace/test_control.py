@@ -48,7 +48,10 @@ def outcome(call: Any, function: Any, *args: Any) -> Any:
     except Exception as error:
         file = function.__code__.co_filename
         causes = [type(e) for e in (error.__cause__, error.__context__)]
-        return type(error), str(error), causes, places(error.__traceback__, file)
+        found = places(error.__traceback__, file)
+        if isinstance(error, UnboundLocalError):  # CPython fuses loads of names, and then gives the columns of the first
+            found = [(name, line) for name, line, _ in found]
+        return type(error), str(error), causes, found
 
 
 def plain(function: Any, *args: Any) -> Any:

@@ -6,7 +6,7 @@ is never merged: a `check` claims that it is not taken, and where the claim fail
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from jitml.errors import UnsupportedError
@@ -18,7 +18,7 @@ from jitml.trace.conds import choose, conditional
 from jitml.trace.context import active_trace, refuse, user_source
 from jitml.trace.decisions import Mode, Site, decisions, is_ours, site
 from jitml.trace.doubts import as_value, doubt, doubt_of, is_of, own_type, types_of
-from jitml.trace.drivers import UNDEF, Names, Values
+from jitml.trace.drivers import OURS, UNDEF, Names, Values
 from jitml.trace.names import FLAG, Held, Kind, join, kind_of, same, take_apart, told, truth
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.ragged import SIZE, Ragged, ragged, widened
@@ -26,6 +26,7 @@ from jitml.trace.sharing import Output, Sharing
 from jitml.trace.sizes import NO_FACTS, Facts
 from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray, read
+from jitml.trace.unsure import Bound, Unsure, parts, unsure
 
 _MOST_IN_ITSELF = 24
 
@@ -48,7 +49,8 @@ class Fork:
         self.test = truth(test)
         self.facts = facts_of(test)
         self.sides: dict[bool, Side] = {}
-        self.raising = decisions().raising.get(self.site, set())
+        self.place = self.site, decisions().apart
+        self.raising = decisions().raising.get(self.place, set())
         self._open: Side | None = None
         for branch in self.raising:
             ok = ops.bit_not(self.test) if branch else self.test
@@ -90,6 +92,9 @@ class Fork:
         if self._open is not None and not is_ours(error):
             self.raise_here()
 
+    def see_unbound(self, error: NameError) -> None:
+        pass
+
     def settle(self, error: BaseException) -> None:
         """Only one side is traced."""
         decisions().demote(self.site, Mode.PLAIN, error)
@@ -105,7 +110,7 @@ class Fork:
         """The open branch ends with an exception."""
         known = decisions()
         assert self._open is not None
-        known.raising.setdefault(self.site, set()).add(self._open.branch)
+        known.raising.setdefault(self.place, set()).add(self._open.branch)
         known.again()
 
     def merge(self, names: Sequence[str]) -> dict[str, Any]:
@@ -124,15 +129,33 @@ class Fork:
         """A function that makes the name's value once the outputs are there."""
         if same(a, b):
             return lambda _: a
-        ours = name.startswith("__jm_")
-        if a is UNDEF or b is UNDEF:
-            if not ours and name not in decisions().wanted.get(self.site, ()):
-                decisions().lost[name] = self.site
-                return lambda _: UNDEF
-            if not ours:
-                bound = self.test if b is UNDEF else ops.bit_not(self.test)
-                message = f"cannot access local variable '{name}' where it is not associated with a value"
-                ops.check(self.test, bound, error="UnboundLocalError", message=message)
+        if name.startswith(OURS):
+            return self._merge_bound(name, a, b, outputs)
+        if (a is UNDEF or b is UNDEF) and Unsure not in (type(a), type(b)) and not decisions().wants(name, self.site):
+            return lambda _: UNDEF
+        (a, in_then), (b, in_else) = parts(a), parts(b)
+        made = self._merge_bound(name, a, b, outputs)
+        if in_then is in_else is True:
+            return made
+        bound = self._merge_truths(in_then, in_else, outputs)
+        return lambda outputs: unsure(name, made(outputs), bound())
+
+    def _merge_truths(self, in_then: Bound, in_else: Bound, outputs: list[Output]) -> Callable[[], Bound]:
+        """A function that tells whether a name is bound after both branches."""
+        if in_then is False and in_else is True:
+            return lambda: ops.bit_not(self.test)
+        if in_then is True and in_else is False:
+            return lambda: self.test
+        trace = active_trace()
+        leaves = [x if isinstance(x, bool) else TracedNumber.of_value(trace, x) for x in (in_then, in_else)]
+        output = Output(FLAG, (leaves[0], leaves[1]))
+        outputs.append(output)
+        return lambda: read(output.result)
+
+    def _merge_bound(self, name: str, a: Any, b: Any, outputs: list[Output]) -> Any:
+        """The same of what it holds where it is bound."""
+        if same(a, b):
+            return lambda _: a
         one, other = (take_apart(x if x is not UNDEF else None) for x in (a, b))
         if a is UNDEF:
             return self._merge_leaves(name, other, (None,) * len(other.leaves), other.leaves, outputs)
@@ -323,77 +346,9 @@ class If(Fork):
         return tuple(held[name] for name in self.names)
 
 
-class Ternary(Fork):
-    """The driver of `x if test else y`."""
-
-    def then(self) -> bool:
-        if True in self.raising:
-            return False
-        self.enter_side(True)
-        return True
-
-    def orelse(self) -> bool:
-        self.leave_side()
-        if False in self.raising:
-            return False
-        self.enter_side(False)
-        return True
-
-    def end(self, x: Any, y: Any) -> Any:
-        self.leave_side()
-        if self.raising:
-            return y if True in self.raising else x
-        self.sides[True].ends["__jm_choice"] = x
-        self.sides[False].ends["__jm_choice"] = y
-        return self.merge(["__jm_choice"])["__jm_choice"]
-
-
-class Both(Fork):
-    """The driver of `left and right` (a False stops) and `left or right` (a True stops)."""
-
-    right = True
-
-    def __init__(self, left: Any, stops_if: bool) -> None:
-        super().__init__(left)
-        self.left = left
-        self.stops_if = stops_if
-        if not self.raising:
-            self.enter_side(stops_if)
-            self.leave_side()
-            self.sides[stops_if].ends["__jm_operand"] = left
-        self.right = (not stops_if) not in self.raising
-        if self.right:
-            self.enter_side(not stops_if)
-
-    def end(self, right: Any) -> Any:
-        self.leave_side()
-        if self.raising:
-            return right
-        self.sides[not self.stops_if].ends["__jm_operand"] = right
-        result = self.merge(["__jm_operand"])["__jm_operand"]
-        if type(result) is TracedNumber:
-            known = facts_of(self.left), facts_of(right)
-            holds, fails = (tuple(fact for facts in known for fact in facts[side]) for side in (0, 1))
-            result.facts = ((), fails) if self.stops_if else (holds, ())
-        return result
-
-
-def negation(x: Any) -> TracedNumber:
-    """`not x`"""
-    result = TracedNumber.of_value(active_trace(), ops.bit_not(truth(x)))
-    result.facts = facts_of(x)[::-1]
-    return result
-
-
 def facts_of(test: Any) -> Facts:
     """What a condition says about sizes where it holds, and where it does not."""
     return test.facts if type(test) is TracedNumber else NO_FACTS
 
 
-def require(ok: Any) -> None:
-    """`assert ok`"""
-    test = truth(ok)
-    ops.check(test, test, error="AssertionError", message="")
-
-
-__all__ = ["Both", "Fork", "If", "Ternary", "negation", "require"]
+__all__ = ["Fork", "If", "facts_of"]

@@ -23,12 +23,13 @@ from jitml.trace.context import user_source
 from jitml.trace.counters import counted
 from jitml.trace.decisions import Mode, Site, decisions
 from jitml.trace.doubts import as_value, doubt, is_of, types_of
-from jitml.trace.drivers import UNDEF
+from jitml.trace.drivers import OURS, UNDEF
 from jitml.trace.extents import Varying
 from jitml.trace.handing import Carried, Demotable, Memory
 from jitml.trace.names import Held, Kind, join, same, take_apart, told
 from jitml.trace.ragged import SIZE, handed
 from jitml.trace.tracers import TracedArray, lift
+from jitml.trace.unsure import Bound, Unsure, as_truth, parts, placeholder, present, unsure
 
 _TRUTH = Aval((), BOOL)
 _FLAG = Kind("number", _TRUTH)
@@ -39,30 +40,43 @@ class Name:
 
     def __init__(self, name: str, entry: Any, direction: int = 0) -> None:
         self.name = name
-        self.entry = entry
         self.direction = direction  # of an int that the loop counts with
-        self.held: Held | None = None if entry is UNDEF else take_apart(entry)
+        self.first: Held | None = None  # as the body has bound it, before it was known that it does
+        self.unseen: set[Sym] = set()  # sizes of that which the body alone knows
+        self._enter(entry)
+
+    def _enter(self, entry: Any) -> None:
+        self.given = entry  # as the frame has it
+        self.entry, self.bound = parts(entry)
+        self.held: Held | None = None if self.entry is UNDEF else take_apart(self.entry)
         self.kinds: list[Kind | None] = list(self.held.kinds) if self.held else []
         # Numbers and scalars are carried from the first pass on; whether the name keeps an array the end of the body shows.
         first = self.kinds[0] if self.held is not None and self.held.spec.is_leaf() and self.kinds else None
         self.is_carried = first is not None and first.form != "array"
         # A flag says that the loop has ended, so that no body begins with it set; nor with the value that is returned.
-        self.is_flag = name.startswith("__jm_")
+        self.is_flag = self.name.startswith(OURS)
         if self.is_flag:
             self.is_carried = False
         self.start: Any = entry
         self.starts: list[Value | None] = []
+        # Where an iteration may begin without it, the truth of it is carried, too.
+        self.is_unsure = type(entry) is Unsure
+        self.truth: Value | None = None
         # Of each leaf, what types of Python's a number may come to have, and as the body begins the truth of it.
         self.types: list[set[type]] = [types_of(leaf) for leaf in self.held.leaves] if self.held else []
         self.flags: list[dict[type, Value]] = [{} for _ in self.types]
 
     def prepare(self, loop: Demotable, *, is_whole: bool) -> None:
         """What the next pass needs outside the body. `is_whole`: the loop runs as often as it can."""
+        if self.first is not None:
+            leaves = [placeholder(leaf, kind, self.unseen) for leaf, kind in zip(self.first.leaves, self.first.kinds)]
+            self._enter(Unsure(self.name, self.first.rebuild(leaves), as_truth(False)))
+            self.is_carried, self.first = True, None
 
     def begin(self, body: Body, memory: Memory) -> None:
         """What the name holds as a pass begins."""
         if not self.is_carried or self.held is None:
-            self.start = False if self.is_flag and self.kinds and self.kinds[0] == _FLAG else self.entry
+            self.start = False if self.is_flag and self.kinds and self.kinds[0] == _FLAG else self.given
             return
         leaves = []
         self.starts = []
@@ -79,18 +93,25 @@ class Name:
             leaves.append(leaf)
             self.starts.append(start)
         self.start = self.held.rebuild(leaves)
+        if self.is_unsure:
+            self.truth = body.trace.builder.add_input(_TRUTH)
+            self.start = Unsure(self.name, self.start, self.truth)
 
     def moves(self, end: Any, loop: Demotable) -> bool:
         """Whether the end of a pass shows that more is carried, or in another type, than it took for granted."""
-        if self._is_made or (same(self.start, end) and not self._varies):
+        if self._is_made:
+            return self._is_first_seen(end, loop.body)
+        if same(self.start, end) and not self._varies:
             return False
+        end, bound = parts(end)
         if end is UNDEF:
             loop.demote(self._error("is deleted in the loop"), Mode.PLAIN)
         assert self.held is not None
         held = take_apart(end)
         if held.spec != self.held.spec:
             loop.demote(self._error("becomes something else in the loop"))
-        moved = not self.is_carried
+        moved = not self.is_carried or (bound is not True and not self.is_unsure)
+        self.is_unsure = self.is_unsure or bound is not True
         for n, (before, after) in enumerate(zip(self.kinds, held.kinds)):
             entry = self.held.kinds[n]
             if entry is not None and loop.extents.see(self.name, n, entry, after, partial(self.kinds.__setitem__, n)):
@@ -112,6 +133,18 @@ class Name:
                 moved = moved or self.is_carried
         self.is_carried = True
         return moved
+
+    def is_missing_in(self, error: NameError) -> bool:
+        """Whether the error says that the name is not bound, which it is not before the first iteration."""
+        return self.entry is UNDEF and not self.is_flag and f"'{self.name}'" in str(error)
+
+    def _is_first_seen(self, end: Any, body: Body) -> bool:
+        """Whether the body may bind the name: then the next pass carries it, and whether it is there."""
+        if type(end) is not Unsure:
+            return False
+        self.first = take_apart(end.value)
+        self.unseen = _inner_syms(self.first, body)
+        return True
 
     @property
     def _varies(self) -> bool:
@@ -135,7 +168,8 @@ class Name:
 
     def arrays(self, x: Any) -> list[TracedArray]:
         """The arrays among the leaves of what the name holds, where the loop hands it on."""
-        if x is UNDEF or (not self.is_carried and not self._is_made):
+        x, bound = parts(x)
+        if bound is False or (not self.is_carried and not self._is_made):
             return []
         return [leaf for leaf in take_apart(x).leaves if type(leaf) is TracedArray]
 
@@ -144,21 +178,23 @@ class Name:
         if self._is_made:
             return self._made(end, body, site, least, memory)
         if not self.is_carried:
-            return Outcome([], lambda _: self.entry)
+            return Outcome([], lambda _: self.given)
         assert self.held is not None
-        return _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, self.flags, memory, least)
+        end, bound = parts(end)
+        made = _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, self.flags, memory, least)
+        if self.is_unsure:
+            assert self.truth is not None
+            made.carry_truth(self.name, self.bound, self.truth, bound)
+        return made
 
     def _made(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
         if end is UNDEF or same(self.start, end):
             return Outcome([], lambda _: self.entry)
-        ends = take_apart(end)
-        ours = self.is_flag
-        inside = {node.params["sym"] for node in body.trace.builder.nodes if node.op is ops.bind}
-        syms = {sym for kind in ends.kinds if kind is not None for sym in kind.aval.syms}
-        wanted = self.name in decisions().wanted.get(site, ())
-        is_ragged = not inside.isdisjoint(syms)
-        if not ours and not wanted and (least == 0 or is_ragged):
-            decisions().lost[self.name] = site
+        is_unsure = type(end) is Unsure
+        ends = take_apart(present(end))
+        is_ragged = bool(_inner_syms(ends, body))
+        may_be_lost = not self.is_flag and not is_unsure and (least == 0 or is_ragged)
+        if may_be_lost and not decisions().wants(self.name, site):
             return Outcome([], lambda _: UNDEF)
         for leaf in ends.leaves:
             if type(leaf) is TracedArray and not same(memory.made.setdefault(leaf.storage, leaf), leaf):
@@ -178,8 +214,8 @@ class Name:
             types = types_of(end) | types_of(before) if kind is not None and kind.form != "array" else set()
             flags.append({t: body.trace.builder.add_input(_TRUTH) for t in types if kind is not None and t is not kind.python})
         outcome = _outcome(befores, starts, ends, kinds, flags, memory, least)
-        if wanted and least == 0:
-            outcome.require_run(body, self.name)
+        if not self.is_flag and least == 0:
+            outcome.carry_truth(self.name, False, body.trace.builder.add_input(_TRUTH), True)
         return outcome
 
     def _handed(self, ends: Held, body: Body, memory: Memory) -> Held:
@@ -199,18 +235,11 @@ class Outcome:
     carried: list[Carried]
     show: Callable[[list[Value]], Any]
 
-    def require_run(self, body: Body, name: str) -> None:
-        """The name is bound only if the body has run."""
+    def carry_truth(self, name: str, before: Bound, start: Value, end: Bound) -> None:
+        """The name may be unbound: whether it is goes from one iteration to the next."""
         show = self.show
-        ran = Carried(lambda: ops.full(value=False, shape=(), dtype=BOOL), body.trace.builder.add_input(_TRUTH), _true())
-        self.carried.append(ran)
-        message = f"cannot access local variable '{name}' where it is not associated with a value"
-
-        def checked(results: list[Value]) -> Any:
-            ops.check(results[-1], results[-1], error="UnboundLocalError", message=message)
-            return show(results[:-1])
-
-        self.show = checked
+        self.carried.append(Carried(partial(as_truth, before), start, as_truth(end)))
+        self.show = lambda results: unsure(name, show(results[:-1]), results[-1])
 
 
 def _outcome(
@@ -303,6 +332,7 @@ def _is_outer(sym: Sym, body: Body) -> bool:
     return body.parent.sees(body.trace.root.sizes[sym])
 
 
-def _true() -> Value:
-    value: Value = ops.full(value=True, shape=(), dtype=BOOL)
-    return value
+def _inner_syms(held: Held, body: Body) -> set[Sym]:
+    """The sizes that the body alone knows."""
+    inside = {node.params["sym"] for node in body.trace.builder.nodes if node.op is ops.bind}
+    return inside.intersection(sym for kind in held.kinds if kind is not None for sym in kind.aval.syms)

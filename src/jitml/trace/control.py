@@ -39,6 +39,7 @@ class Control(Pieces):
     def function(self, arguments: ast.arguments, body: list[ast.stmt]) -> list[ast.stmt]:
         """The body of a function."""
         outside = self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted, self.shared
+        names = self.unsure, self.exposed
         self.driven, self.depth, self.caught, self.inside, self.walrus = can_lower(body), 0, False, False, True
         parameters = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
         self.deleted = frozenset(n.id for n in within(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del))
@@ -47,9 +48,15 @@ class Control(Pieces):
         if self.driven:
             body = lower_escapes(body)
             declared = {name for n in within(body) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
-            find_carried(body, (frozenset(set(bound(body)) | self.certain) - declared) | self.shared)
+            own = (frozenset(set(bound(body)) | self.certain) - declared) | self.shared
+            escaping = find_carried(body, own)
+            driven = own.intersection(bound(n for n in within(body) if isinstance(n, (ast.If, ast.For, ast.While))))
+            self.unsure, self.exposed = driven - escaping, driven & escaping
+        else:
+            self.unsure = self.exposed = frozenset()
         body = self.block(body)
         self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted, self.shared = outside
+        self.unsure, self.exposed = names
         return body
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -150,7 +157,7 @@ class Control(Pieces):
         self.certain |= frozenset(bound([target]))
         body = [*load, *self.block(node.body), *self._end(driver, names, targets, node)]
         self._close()
-        self.certain = before
+        self.certain = before - frozenset(targets)  # if no iteration runs, what they held before is not always known any more
         return [
             self._assign(driver, self._hook("for_", node.iter, iterable), node.iter),
             self._if_driven(self._enter(driver, names, targets, node), driver, node),

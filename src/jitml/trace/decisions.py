@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import IntEnum
 from types import FrameType
 from typing import Any, NoReturn, Protocol
@@ -45,6 +46,9 @@ class Region(Protocol):
     def amend(self, error: BaseException) -> None:
         """An exception has left its body: decide what the next attempt does, if there is anything left to try."""
 
+    def see_unbound(self, error: NameError) -> None:
+        """A name was read in its body that is not bound there: decide whether earlier iterations bind it."""
+
     def settle(self, error: BaseException) -> None:
         """The same where nothing else has helped: what the program decides is assumed to be as it is in this call."""
 
@@ -60,11 +64,12 @@ class Decisions:
         self.modes = dict(modes)
         self.reasons: dict[Site, BaseException] = {}
         self.periods: dict[Site, int] = {}  # after how many iterations names that exchange arrays have their own again
-        self.raising: dict[Site, set[bool]] = {}  # branches that end with an exception
+        self.raising: dict[tuple[Site, int], set[bool]] = {}  # branches that end with an exception, there and so far `apart`
+        self.apart = 0  # in how many loops' first iterations, which are traced by themselves, what is recorded now stands
         self.widened: set[Site] = set()  # branches after which a number has a type that only one of them gives it
         self.typed: set[Site] = set()  # after which it is decided of which type numbers are, because a region asks for it
         self.wanted: dict[Site, set[str]] = {}  # names that are read after a construct that may leave them unbound
-        self.lost: dict[str, Site] = {}  # names that a construct has left unbound, though they may be bound
+        self.lost: dict[str, set[Site]] = {}  # names that constructs have left unbound, though they may be bound
         # As the host program names them: numbers from outside that the function replaces, and lists that it appends to; and of
         # these lists those of which more must be known.
         self.moving: set[str] = set()
@@ -77,10 +82,20 @@ class Decisions:
     def begin(self) -> None:
         self.restart = None
         self.lost.clear()
+        self.apart = 0
         self.base = sum(1 for _ in _user_frames(sys._getframe(1)))
         self._attempts += 1
         if self._attempts > _MOST_RESTARTS:
             raise UnsupportedError(f"control flow did not settle in {_MOST_RESTARTS} attempts at tracing")
+
+    @contextmanager
+    def first_iteration(self) -> Iterator[None]:
+        """A first iteration is traced by itself: what raises there need not raise in others."""
+        self.apart += 1
+        try:
+            yield
+        finally:
+            self.apart -= 1
 
     def again(self) -> NoReturn:
         """Trace anew, with what has just been decided. No `except` of the user's can prevent it."""
@@ -99,12 +114,26 @@ class Decisions:
         if self.restart is not None:  # a `finally` or an `except` on the way out has met the next exception
             raise self.restart
         if isinstance(error, NameError):
-            for name, site in self.lost.items():
-                if f"'{name}'" in str(error) and name not in self.wanted.setdefault(site, set()):
-                    self.wanted[site].add(name)
-                    self.again()
+            self.reconsider_names(trace, error)
         for region in reversed(trace.root.open):
             region.amend(error)
+
+    def wants(self, name: str, site: Site) -> bool:
+        """Whether a name is known to be read after a construct that may leave it unbound; if not, it is lost from here on."""
+        if name in self.wanted.get(site, ()):
+            return True
+        self.lost.setdefault(name, set()).add(site)
+        return False
+
+    def reconsider_names(self, trace: Trace, error: NameError) -> None:
+        """A name that is not bound was read: perhaps it is, as the compiled program runs."""
+        for name, sites in self.lost.items():
+            if f"'{name}'" in str(error):
+                for site in sites:
+                    self.wanted.setdefault(site, set()).add(name)
+                self.again()
+        for region in reversed(trace.root.open):
+            region.see_unbound(error)
 
     def settle_open(self, trace: Trace, error: BaseException, inner: Region | None = None) -> None:
         """The same where nothing else is left: no region stays around what cannot be traced in one.
@@ -139,7 +168,8 @@ class Decisions:
         A side that raises was left out though this call may take it, or a number has got the other side's type. They are traced
         once more as this call takes them, in which case the exception is the program's own.
         """
-        doubtful = {site for site in (*self.raising, *self.widened) if self.modes.get(site) is not Mode.PLAIN}
+        found = (*(site for site, _ in self.raising), *self.widened)
+        doubtful = {site for site in found if self.modes.get(site) is not Mode.PLAIN}
         self.modes |= dict.fromkeys(doubtful, Mode.PLAIN)
         self.raising.clear()
         self.widened.clear()

@@ -35,7 +35,8 @@ that somebody may read afterwards or in the next iteration; `targets` are the na
                                elif d.ends(names, __jm.locals()): break     # (when driven, the iterator ends the loop)
                            if d.drives: (*names,) = d.result()
 
-* A name may be unbound: it is missing in `locals()`, and `load` and `result` hand out UNDEF, whereupon the name is deleted. Names
+* A name may be unbound: it is missing in `locals()`, and `load` and `result` hand out UNDEF, whereupon the name is deleted. Where
+  only the compiled program knows, they hand out an `Unsure` (`unsure.py`): what reads the name is `__jm.present(name)`. Names
   that begin with `__jm_` are ours (flags and the value to return): what they hold where they are undefined may be anything.
 * `load` precedes every pass over a body, `step` ends it. An exception that ends it leaves the driver open: see `depth`.
 * `break`, `continue` and early `return` have been lowered to flags before (`escapes.py`): local bools of ours that a body sets

@@ -17,14 +17,16 @@ from jitml.ir.types import I64, Aval
 from jitml.trace.carried import Name
 from jitml.trace.context import active_trace
 from jitml.trace.decisions import Mode, Site, decisions
+from jitml.trace.doubts import doubt_of
 from jitml.trace.drivers import UNDEF, Values
 from jitml.trace.iteration import Rows
 from jitml.trace.loops import Loop
-from jitml.trace.names import same, take_apart, truth
+from jitml.trace.names import kind_of, same, take_apart, truth
 from jitml.trace.numbers import TracedNumber, of_size
 from jitml.trace.remains import Remains
 from jitml.trace.sizes import named, number, value_of_size
 from jitml.trace.tracers import TracedArray
+from jitml.trace.unsure import parts, unsure
 
 _INDEX = Aval((), I64)
 
@@ -45,6 +47,10 @@ class For(Loop):
     def may_be_plain(self) -> bool:
         return not isinstance(self.rows.trip, Dim)
 
+    @property
+    def runs_surely(self) -> bool:
+        return limits(self.rows.trip)[0] >= 1
+
     def __iter__(self) -> Iterator[Any]:
         low, high = limits(self.rows.trip)
         if high <= 0:
@@ -53,7 +59,8 @@ class For(Loop):
             if low < 1:
                 self.demote(decisions().reasons[self.site], Mode.PLAIN)
             self.first = 1
-            yield from self._plainly(0, 1)
+            with decisions().first_iteration():
+                yield from self._plainly(0, 1)
             if self.stopped is True:
                 return
         while not self.is_done and self.first < high:
@@ -153,28 +160,29 @@ class For(Loop):
 
     def _show_targets(self, last: Any, places: dict[str, int | None]) -> None:
         """The targets hold parts of the last element."""
-        wanted = next((name for name in places if name in decisions().wanted.get(self.site, ())), None)
-        bound = limits(self.rows.trip)[0] > 0
-        if wanted is not None and not bound:
-            last, bound = self._insist_on(last, wanted), True
-        parts = take_apart(self.rows.at(last * self.period + self.first + self.period - 1)).leaves if bound else ()
-        for name, place in places.items():
-            if place is not None:
-                self.ends[name] = parts[place] if bound else UNDEF
-                if not bound:
-                    decisions().lost[name] = self.site
+        surely = limits(self.rows.trip)[0] > 0
+        known = {name: place for name, place in places.items() if place is not None}
+        wanted = [name for name in known if surely or decisions().wants(name, self.site)]
+        if wanted and not surely:
+            last = of_size(named(ops.maximum(value_of_size(last.size), number(0)), 0, limits(last.size)[1]))
+        leaves = take_apart(self.rows.at(last * self.period + self.first + self.period - 1)).leaves if wanted else ()
+        for name, place in known.items():
+            self.ends[name] = UNDEF if name not in wanted else leaves[place] if surely else self._if_run(name, leaves[place])
 
-    def _insist_on(self, last: Any, name: str) -> Any:
-        """The last position, read afterwards through a target: the loop has run, or NumPy answers the call."""
-        place = value_of_size(last.size)
-        message = f"cannot access local variable '{name}' where it is not associated with a value"
-        place = ops.check(place, ops.gt(value_of_size(self.rows.trip), number(0)), error="UnboundLocalError", message=message)
-        return of_size(named(ops.maximum(place, number(0)), 0, limits(last.size)[1]))
+    def _if_run(self, name: str, last: Any) -> Any:
+        """What a target holds after a loop that may not have run: the last element, or, of numbers, what it held before."""
+        ran = ops.gt(value_of_size(self.rows.trip), number(0))
+        before, bound = parts(self.befores[name])
+        kind = kind_of(last)
+        if bound is False or kind is None or kind.form == "array" or kind != kind_of(before) or doubt_of(before):
+            return unsure(name, last, ran)
+        value = ops.select(ran, kind.take(last), kind.take(before))
+        return unsure(name, kind.show(value), True if bound is True else ops.bit_or(ran, bound))
 
     def result(self) -> tuple[Any, ...]:
         if limits(self.rows.trip)[1] <= 0:
-            return (*self.held.values(), *(UNDEF for _ in self.targets))
-        ends, self.ends = self.ends, {}
+            return (*self.held.values(), *self.befores.values())
+        ends, self.ends, self.befores = self.ends, {}, {}
         return (*super().result(), *ends.values())
 
 

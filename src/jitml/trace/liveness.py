@@ -24,8 +24,8 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LOOK_AT_FRAMES = {"locals", "vars", "eval", "exec", "dir"}
 
 
-def find_carried(body: Sequence[ast.stmt], names: frozenset[str]) -> None:
-    """Mark the constructs of one function; `names` are its locals."""
+def find_carried(body: Sequence[ast.stmt], names: frozenset[str]) -> frozenset[str]:
+    """Mark the constructs of one function; `names` are its locals. Those that others may read at any time come out."""
     escaping = set(_seen_inside(body)) | {name for node in within(body) if isinstance(node, ast.Nonlocal) for name in node.names}
     if any(isinstance(node, ast.Name) and node.id in _LOOK_AT_FRAMES for node in within(body)):
         escaping |= names
@@ -33,6 +33,7 @@ def find_carried(body: Sequence[ast.stmt], names: frozenset[str]) -> None:
         if isinstance(node, (ast.Try, ast.TryStar)):
             escaping |= set(bound([node])) | set(_read([node]))
     _Liveness(names, frozenset(escaping), frozenset(_bound_inside(body))).block(body, frozenset())
+    return frozenset(escaping)
 
 
 def bound(nodes: Iterable[ast.AST]) -> Iterator[str]:

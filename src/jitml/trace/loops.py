@@ -59,6 +59,7 @@ class Loop:
         self.grows = grows
         self.held = {name: values.get(name, UNDEF) for name in names}
         self.targets = targets
+        self.befores = {name: values.get(name, UNDEF) for name in targets}  # `values` may change: they are the frame's
         self.memory = Memory(self)
         self.extents = Extents(self)
         self.locals = values
@@ -117,6 +118,10 @@ class Loop:
         if self.may_be_plain:
             self.demote(error, Mode.PLAIN)
 
+    def see_unbound(self, error: NameError) -> None:
+        if self.mode is Mode.ROLLED and self.runs_surely and any(name.is_missing_in(error) for name in self.names):
+            decisions().demote(self.site, Mode.PEELED, error)
+
     def settle(self, error: BaseException) -> None:
         """What says how often it runs is assumed to be as it is in this call."""
         if not self.is_open:
@@ -126,6 +131,11 @@ class Loop:
     def may_be_plain(self) -> bool:
         """Whether it is known how often the loop runs."""
         return True
+
+    @property
+    def runs_surely(self) -> bool:
+        """Whether a first iteration can be traced by itself."""
+        return self.may_be_plain
 
     @property
     def is_open(self) -> bool:

@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError
 from jitml.ir.dims import Dim
-from jitml.trace import branches, fors, paths, remaining, whiles
+from jitml.trace import branches, choices, fors, paths, remaining, whiles
 from jitml.trace.context import active_trace, current_trace, unsupported
 from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site, decisions, depth_of_owner, refuse_region, site
@@ -47,22 +48,22 @@ def branch(test: Any) -> Driver:
 
 def choice(test: Any) -> Choice:
     """Of `x if test else y`, undecided."""
-    return branches.Ternary(test)
+    return choices.Ternary(test)
 
 
 def operand(left: Any, stops_if: bool) -> Operand:
     """Of `left and right` (where a False stops) or `left or right` (a True)."""
-    return branches.Both(left, stops_if)
+    return choices.Both(left, stops_if)
 
 
 def negation(x: Any) -> Any:
     """`not x`, undecided."""
-    return branches.negation(x)
+    return choices.negation(x)
 
 
 def require(ok: Any) -> None:
     """`assert ok`, undecided."""
-    branches.require(ok)
+    choices.require(ok)
 
 
 def rows(iterable: Any, place: Site) -> tuple[Driver | None, Iterable[Any]]:
@@ -200,6 +201,9 @@ def depth() -> int:
 def unwind(depth: int) -> None:
     """An exception was caught in front of which only `depth` regions were open."""
     trace = current_trace()
+    caught = sys.exc_info()[1]
+    if trace is not None and isinstance(caught, NameError):
+        decisions().reconsider_names(trace, caught)
     if trace is not None and len(trace.root.open) > depth:
         error = UnsupportedError("an exception that depends on a traced condition is caught in the jitted function")
         decisions().reconsider(active_trace(), error)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jitml.trace.branches import If, negation
+from jitml.trace.branches import If
+from jitml.trace.choices import negation
 from jitml.trace.context import unsupported
 from jitml.trace.decisions import Site
 from jitml.trace.drivers import UNDEF, Names, Values

@@ -16,7 +16,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.trace.context import Trace, active_trace
 from jitml.trace.decisions import Mode, Site
-from jitml.trace.names import Kind, same
+from jitml.trace.names import Kind, kind_of, same
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import (
     Possible,
@@ -54,6 +54,7 @@ class Output:
             not any(arrays)
             or any(apart)
             or (self.ragged is not None and not (same(self.leaves[0], x) and same(self.leaves[1], y)))
+            or any(a is None and b is not None and kind_of(b) != self.kind for a, b in zip(self.leaves, (x, y)))
         ):
             return False
         self.leaves = (x if self.leaves[0] is None else self.leaves[0], y if self.leaves[1] is None else self.leaves[1])

@@ -19,6 +19,7 @@ from jitml.trace.drivers import UNDEF, Choice, Driver, Names, Operand, Values
 from jitml.trace.names import is_decided
 from jitml.trace.registry import call
 from jitml.trace.tracers import is_traced
+from jitml.trace.unsure import present
 
 
 class Taken(tuple[bool]):
@@ -157,6 +158,7 @@ class Steering:
     made = staticmethod(regions.made)
     UNDEF = UNDEF
     locals = staticmethod(builtins.locals)
+    present = staticmethod(present)
 
     def values_of(self, names: Names, values: Values) -> tuple[Any, ...]:
         """What names hold, UNDEF if they are not bound."""
