@@ -11,6 +11,8 @@ import pytest
 from jitml.codegen.interpreter import run
 from jitml.fusion.fuse import fuse
 from jitml.fusion.loops import Alloc, Const, Expr, Kernel, Let, Loop, Stmt, Var, floor_divide, walk
+from jitml.fusion.program_parser import parse_program
+from jitml.fusion.verify import verify_program
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder
 from jitml.ir.interpret import interpret
@@ -18,6 +20,7 @@ from jitml.ir.op import recording
 from jitml.ir.types import F64, Aval
 from jitml.memory.plan import plan
 from jitml.memory.program import Program
+from jitml.runtime.executable import compile_program
 
 
 def update(shape: tuple[int, ...], part: tuple[int, ...], starts: list[tuple[int, ...]], steps: tuple[int, ...]) -> Graph:
@@ -87,3 +90,45 @@ def test_neighbours_need_a_few_rows_only(shape: tuple[int, ...]) -> None:
 def test_far_rows_are_all_stored_apart() -> None:
     program = check(update((100, 8), (50, 8), [(50, 0), (0, 0)], (1, 1)))
     assert not delayed(program)
+
+
+TWO_ROWS = """program(u) -> (v) {
+  buffer u: f64[33]
+  buffer v: f64[33]
+  alias v = u
+  kernel k(u: f64[33], v: f64[33]) updates(v=u) {
+    for i in 0:16 { v[i * 2 + 1] = u[i * 2]; v[i * 2 + 2] = u[i * 2 + 1] }
+  }
+}"""
+# `p` dies in k, and the memory of a number is what `q` could take: but rows that are stored later need `p` again.
+PLACE = """program(u, n) -> (v, w) {
+  buffer u: f64[33]
+  buffer n: i64[]
+  buffer p: i64[]
+  buffer q: i64[]
+  buffer v: f64[33]
+  buffer w: i64[]
+  alias v = u
+  kernel a(n: i64[], p: i64[]) { p[] = n[] }
+  kernel k(u: f64[33], v: f64[33], p: i64[], q: i64[]) updates(v=u) {
+    let s: i64 = minimum(maximum(p[], 0), 5)
+    for i in 0:4 parallel { for j in 0:4 vector { v[i * 4 + j + s] = u[19 - i * 4 - j + s] } }
+    q[] = 0
+  }
+  kernel b(q: i64[], w: i64[]) { w[] = q[] }
+}"""
+
+
+@pytest.mark.parametrize(
+    "text, numbers, expected",
+    [
+        (TWO_ROWS, (), lambda u: np.concatenate([u[:1], u[:-1]])),
+        (PLACE, (np.array(3),), lambda u: np.concatenate([u[:3], u[22:6:-1], u[19:]])),
+    ],
+    ids=["two rows in each iteration", "the place of a window"],
+)
+def test_what_is_stored_later_is_where_it_was(text: str, numbers: tuple[Any, ...], expected: Any) -> None:
+    program = plan(verify_program(parse_program(text)))
+    x = np.arange(33.0)
+    for execute in (lambda *arrays: run(program, arrays), compile_program(program)):
+        np.testing.assert_array_equal(execute(x.copy(), *numbers)[0], expected(x))

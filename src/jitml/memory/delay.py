@@ -133,6 +133,8 @@ def _distances(loop: Loop, read: str, written: str, outside: frozenset[str]) -> 
     """By how many iterations at most an element is loaded after the one that stores it, and before it."""
     stores = [s.at for s in walk(loop.body) if isinstance(s, Store) and s.buffer == written and s.combine is None]
     loads = [at for name, at in _loads(loop.body) if name == read]
+    if len({at[0] for at in stores}) != 1:  # the small buffer has room for one row of each iteration
+        return None
     found = [0]
     for store in stores:
         for load in loads:

@@ -83,7 +83,8 @@ class Sharing:
             case Kernel() as kernel:
                 if n not in self._known:
                     self._known[n] = accesses(kernel)
-                return may_share(kernel, read, written, self._known[n])
+                is_read_again = any(read in later.reads for later in self.detours.get(n, ())[1:])
+                return not is_read_again and may_share(kernel, read, written, self._known[n])
             case Call(name):
                 return name in ("copy", "sort")
             case Region(updates=updates) as region:
@@ -147,7 +148,7 @@ class Sharing:
             first = renamed(kernel, written, apart.name)
             (target,) = (b for b in kernel.params if b.name == written)
             back = write_back(first, apart.name, target)
-        if back is None:
+        if back is None or any(step == n and given in back.reads for _, given, step in self.in_place):
             return False
         self.temporaries[apart.name] = apart
         self._home[apart.name] = apart.name
