@@ -1,8 +1,8 @@
 """May the iterations of a parallel or vector loop run in any order?
 
 Yes if a cell from outside gets only combining updates and is not read otherwise, and if no element is written in one
-iteration and touched in another. A store that combines may meet another in a parallel loop, but not in a vector loop:
-lanes load, combine and store together.
+iteration and touched in another. A store that combines touches what it combines with: neither lanes nor threads wait for others
+in between.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from jitml.fusion.loops import (
     Draw,
     Kernel,
     Let,
-    Load,
     Loop,
     Stmt,
-    Store,
     Update,
     Var,
     expressions,
@@ -65,21 +63,12 @@ def _names(stmt: Stmt) -> set[str]:
 def _memory_races(loop: Loop, path: Path, known: Accesses) -> Iterator[str]:
     scratch = {s.buffer.name for s in walk(loop.body) if isinstance(s, Alloc)}
     inside = [a for a in known.items if a.path[: len(path)] == path and a.path != path and a.buffer not in scratch]
-    combining = _combining(loop) if loop.kind == "parallel" else set()
-    for name in dict.fromkeys(a.buffer for a in inside if a.is_store and a.buffer not in combining):
+    for name in dict.fromkeys(a.buffer for a in inside if a.is_store):
         here = [a for a in inside if a.buffer == name]
         clashes = [other for store in here if store.is_store for other in here if not _apart(store, other, path, known)]
         if clashes:
             what = "written" if any(other.is_store for other in clashes) else "read"
             yield f"{name} is written in one iteration and {what} in another"
-
-
-def _combining(loop: Loop) -> set[str]:
-    """Buffers that are only ever combined into, and never read."""
-    stores = [s for s in walk(loop.body) if isinstance(s, Store)]
-    plain = {s.buffer for s in stores if s.combine is None}
-    read = {e.buffer for s in walk(loop.body) for expr in expressions(s) for e in walk_expression(expr) if isinstance(e, Load)}
-    return {s.buffer for s in stores} - plain - read
 
 
 def _apart(store: Access, other: Access, path: Path, known: Accesses) -> bool:
