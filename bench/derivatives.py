@@ -1,6 +1,6 @@
 """What does a derivative cost, beside its function, and beside other libraries?
 
-    python bench/derivatives.py [--only NAME ...] [--rounds N] [--columns numpy,jax,autograd,jitml] [--small] [--no-record]
+    python bench/derivatives.py [--only NAME ...] [--rounds N] [--columns numpy,jax,autograd,torch,jitml] [--small] [--no-record]
 
 Every workload of `autodiff`: seconds of a derivative in each column, sampled in turns; what it costs in terms of its own
 function, compiled alike; from function to machine code, beside JAX; and bytes at the peak. Derivatives are compared with the
@@ -30,7 +30,8 @@ import harness
 from autodiff import WORKLOADS, Workload, eager
 from harness import duration, first_line, geometric_mean, record, table, timings
 
-COLUMNS = ("numpy", "jax", "autograd", "jitml")
+COLUMNS = ("numpy", "jax", "autograd", "torch", "jitml")
+OPTIONAL = ("jax", "autograd", "torch")  # columns of libraries that may be absent
 COMPILERS = ("jax", "jitml")
 PATIENCE = 2.0  # seconds: what takes longer is run once
 BOUND = 3.0  # a gradient's cost in terms of its primal, where that is bounded
@@ -78,6 +79,10 @@ def prepare(workload: Workload, column: str) -> Column:
 
         f = with_autograd.primal(workload)
         return Column(f, workload.task.of(with_autograd.Transforms(), f), args)
+    if column == "torch":
+        from autodiff.columns import with_torch
+
+        return Column(*with_torch.functions(workload), with_torch.to_tensors(args))
     if column == "jax":
         from autodiff.columns import with_jax
 
@@ -110,7 +115,7 @@ def measure(workload: Workload, columns: Sequence[str], rounds: int) -> Row:
     derivatives: dict[str, Callable[[], object]] = {}
     primals: dict[str, Callable[[], object]] = {}
     for column in columns:
-        if column in ("jax", "autograd") and importlib.util.find_spec(column) is None:
+        if column in OPTIONAL and importlib.util.find_spec(column) is None:
             row.failures[column] = "absent"
             continue
         try:
@@ -124,7 +129,7 @@ def measure(workload: Workload, columns: Sequence[str], rounds: int) -> Row:
             if prepared.compile is None and once > PATIENCE:
                 row.once[column] = once
                 continue
-            if prepared.compile is None:
+            if prepared.compile is None and column != "torch":
                 row.peak[column] = traced_peak(partial(prepared.derivative, *prepared.args))
         except Exception as error:  # a column that fails is a result, to be shown
             row.failures[column] = first_line(error)
@@ -199,12 +204,14 @@ def shortcomings(rows: list[Row]) -> str:
 
 
 NOTES = """
-Seconds are of NumPy's derivative by hand, of `jax.jit` and `jitml.jit` of a derivative, and of HIPS autograd (which is run once
-where that takes more than two seconds). PyTorch has no column: its package brings gigabytes of CUDA, and is not among the peers
-that `make bench` installs. "Compile" is from function to machine code, tracing included. Peaks are, for NumPy and autograd, what
-Python's allocators saw; for the compilers, what their plans say of intermediate values and results (of a `while`, what it may
-come to: memory is reserved, and touched as it is used). Each derivative was compared with the one by hand (1e-8), and that
-one, at a small size, with finite differences (last column).
+Seconds are of NumPy's derivative by hand, of `jax.jit` and `jitml.jit` of a derivative, and of HIPS autograd and PyTorch, both
+eager (which are run once where that takes more than two seconds). PyTorch has 64-bit floats and as many threads as there are
+cores, its own layers where it has them, and is measured where it is installed (`pip install '.[bench-torch]'`): its package
+brings gigabytes of CUDA. `torch.compile` is left out: it needs a C++ compiler, and minutes for such derivatives. "Compile" is
+from function to machine code, tracing included. Peaks are, for NumPy and autograd, what Python's allocators saw (PyTorch's are
+not seen); for the compilers, what their plans say of intermediate values and results (of a `while`, what it may come to: memory
+is reserved, and touched as it is used). Each derivative was compared with the one by hand (1e-8), and that one, at a small
+size, with finite differences (last column).
 """
 
 

@@ -76,7 +76,7 @@ def geometric_mean(numbers: Iterable[float]) -> float:
 def environment() -> dict[str, Any]:
     """Machine, versions and date of a run."""
     versions = {}
-    for package in ("numpy", "scipy", "llvmlite", "numba", "jax", "autograd", "jitml"):
+    for package in ("numpy", "scipy", "llvmlite", "numba", "jax", "autograd", "torch", "jitml"):
         try:
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

@@ -64,6 +64,30 @@ def test_forward_through_a_while() -> None:
     np.testing.assert_allclose([pushed, measured], pulled, rtol=WITHIN)
 
 
+IN_TORCH = """
+import sys
+sys.path.insert(0, {bench!r})
+import numpy as np
+import optree
+from autodiff import WORKLOADS
+from autodiff.columns import with_torch
+for name, workload in WORKLOADS.items():
+    args = workload.make_inputs(workload.small)
+    found = with_torch.functions(workload)[1](*with_torch.to_tensors(args))
+    for a, b in zip(optree.tree_leaves(found), optree.tree_leaves(workload.by_hand(*args)), strict=True):
+        a = np.asarray(a)
+        assert a.dtype == np.float64
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * np.abs(b).max(), err_msg=name)
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+def test_torch_column() -> None:
+    """All of it is restated. In a process of its own: its threads are no others' business."""
+    done = subprocess.run([sys.executable, "-c", IN_TORCH.format(bench=BENCH)], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 IN_JAX = """
 import sys
 sys.path.insert(0, {bench!r})
