@@ -125,3 +125,11 @@ def left_side(text: str, head: str, dtype: str) -> Graph | None:
         return verify(graph)
     except JitmlError:
         return None
+
+
+def test_sharing_keeps_the_nodes_that_it_does_not_share() -> None:
+    """What is recorded anew costs the passes behind it as much as a new graph."""
+    graph = parse("graph(a: f64[4]) { b: f64[4] = exp a; c: f64[4] = exp a; d: f64[4] = sin b; e: f64[4] = mul c d; return e }")
+    shared = share_common(graph)
+    assert shared.nodes[:2] == (graph.nodes[0], graph.nodes[2])
+    assert len(shared.nodes) == 3

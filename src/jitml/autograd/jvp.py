@@ -8,7 +8,6 @@ never becomes an array. Reverse mode is this transform again, transposed (`trans
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from jitml.autograd.transpose import transpose
@@ -92,9 +91,9 @@ def push_nodes(
 
 
 def _push_node(b: GraphBuilder, node: Node, primal: dict[Value, Value], tangent: dict[Value, Value]) -> None:
-    node_here = replace(node, inputs=tuple(primal[v] for v in node.inputs))
-    tangents = tuple(tangent.get(v) for v in node.inputs)
-    if all(t is None for t in tangents) or not any(is_inexact(v.dtype) for v in node.outputs):
+    node_here = Node(node.op, tuple([primal[v] for v in node.inputs]), node.params, node.outputs, node.source)
+    tangents = tuple([tangent.get(v) for v in node.inputs])
+    if tangents.count(None) == len(tangents) or not any(is_inexact(v.dtype) for v in node.outputs):
         primal.update(zip(node.outputs, _again(b, node_here), strict=True))
         return
     if node.op in jvp_of_many:

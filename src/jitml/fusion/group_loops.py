@@ -57,14 +57,14 @@ class GroupLoops:
 
     def boxes(self, g: Group) -> list[Points]:
         """What happens in each box of the group's loops; boxes that run the same loops run together."""
-        scalars = Scalars()
-        boxes = [scalarize(g, ranges, self.buffers.names, self.order, scalars) for ranges in boxes_of(g)]
+        scalars, members = Scalars(), sorted(g.members, key=self.order.__getitem__)
+        boxes = [scalarize(g, ranges, self.buffers.names, members, scalars) for ranges in boxes_of(g)]
         if not g.cuts:
             return boxes
-        ranges_of = [points.ranges for points in joined(boxes)]
         together: dict[tuple[object, ...], Points] = {}
-        for ranges in ranges_of:
-            points = scalarize(g, ranges, self.buffers.names, self.order, scalars, single=True)
+        for points in joined(boxes):
+            if any(high - low == 1 for low, high in points.ranges.values()):
+                points = scalarize(g, points.ranges, self.buffers.names, members, scalars, single=True)
             key = tuple(points.ranges.items())
             known = together.get(key)
             together[key] = points if known is None else replace(known, stores=known.stores + points.stores)

@@ -267,6 +267,10 @@ class _Sweep:
         self.parts.take(node, g)
         for index, reach in list(g.wanted[node.output].items()):
             assert index is not None
+            if node.op.is_pointwise:
+                for value in node.inputs:
+                    self.parts.want(g, value, index, reach)
+                continue
             recorder = Recorder(g, index, reach)
             recorder.run(node, index)
             collect_cuts(recorder, g.cuts, g.ranges)

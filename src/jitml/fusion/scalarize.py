@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jitml.fusion.groups import Group
@@ -51,6 +51,15 @@ class _Needs:
         self.b = Scalars()
         self.ranges, self.sizes, self.axes = ranges, group.sizes, group.axes
         self.wanted: dict[Value, dict[Index, None]] = {}
+
+    def look(self, node: Node, indices: Mapping[Index, None]) -> None:
+        """Find out what a node reads where it is wanted."""
+        if node.op.is_pointwise:
+            for value in node.inputs:
+                self.wanted.setdefault(value, {}).update(indices)
+            return
+        for index in indices:
+            lowering[node.op](Point(self, node, index))
 
     def read(self, node: Node, operand: int, index: Index) -> Scalar:
         value = node.inputs[operand]
@@ -108,13 +117,13 @@ def decide(expr: Expr, low: int, high: int, ranges: Ranges) -> bool | None:
 
 
 def scalarize(
-    group: Group, ranges: Ranges, names: Mapping[Value, str], order: Mapping[Node, int], b: Scalars, *, single: bool = False
+    group: Group, ranges: Ranges, names: Mapping[Value, str], members: Sequence[Node], b: Scalars, *, single: bool = False
 ) -> Points:
     """The scalars that a group stores and reduces, in one box.
 
     Args:
         names: the buffers' names.
-        order: the nodes' positions in the graph.
+        members: the group's, in the order of the graph.
         single: an axis of one index is no loop: the index is written out.
     """
     single_axes = [name for name, (low, high) in ranges.items() if high - low == 1 and isinstance(group.axes[name], int)]
@@ -123,7 +132,6 @@ def scalarize(
     def at(index: Index) -> Index:
         return tuple(substituted(e, point, ranges) for e in index) if point else index
 
-    members = sorted(group.members, key=order.__getitem__)
     updated = group.node.inputs[1] if group.node is not None else None
     roots = {v: at(i) for v, i in group.stores.items() if v not in reduced_values(group)} if updated is None else {}
     needs = _Needs(group, ranges)
@@ -131,15 +139,17 @@ def scalarize(
         needs.wanted.setdefault(value, {})[index] = None
     if updated is not None:
         needs.wanted[updated] = {at(i): None for i in group.wanted[updated] if i is not None}
+    needed: list[Node] = []
     for node in reversed(members):
         if node in group.reductions:
             needs.wanted.setdefault(node.inputs[0], {})[group.reductions[node][1]] = None
-        elif node is not group.node:
-            for index in needs.wanted.get(node.output, {}):
-                lowering[node.op](Point(needs, node, index))
+            needed.append(node)
+        elif node.outputs[0] in needs.wanted and node is not group.node:
+            needs.look(node, needs.wanted[node.outputs[0]])
+            needed.append(node)
     builder = _Builder(b, group, ranges, names)
     reductions: list[Reduced] = []
-    for node in members:
+    for node in reversed(needed):
         if node in group.reductions:
             reduction = REDUCTIONS[node.op]
             dtype = reduction.accumulator(node.output.dtype)
@@ -147,8 +157,8 @@ def scalarize(
             cell = f"s{len(reductions)}"
             reductions.append(Reduced(node, operand, cell, dtype))
             builder.cells[node.output] = b.convert(b.cell(cell, dtype), node.output.dtype)
-        elif node is not group.node:
-            for index in needs.wanted.get(node.output, {}):
+        else:
+            for index in needs.wanted[node.output]:
                 builder.made[node.output, index] = lowering[node.op](Point(builder, node, index))
     stores = []
     for value, index in group.stores.items():

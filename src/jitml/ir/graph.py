@@ -112,12 +112,18 @@ class Node:
     @property
     def has_effect(self) -> bool:
         """Whether it must run even if nothing uses its results: its op says so, or something in its graphs."""
-        return self.op.has_effect or any(node.has_effect for graph in self.graphs.values() for node in graph.nodes)
+        if self.op.has_effect or self.op.family not in ("regions", "calls"):
+            return self.op.has_effect
+        return any(node.has_effect for graph in self.graphs.values() for node in graph.nodes)
 
     @property
     def syms(self) -> frozenset[Sym]:
         """The Syms that its avals and parameters mention; a node that mentions one comes after the `bind` of it."""
-        found = syms_in((*(v.aval.shape for v in (*self.inputs, *self.outputs)), *self.params.values()))
+        found = syms_in(tuple(self.params.values()))
+        for v in (*self.inputs, *self.outputs):
+            for n in v.aval.shape:
+                if type(n) is not int:
+                    found += syms_in(n)
         return frozenset(found)
 
 

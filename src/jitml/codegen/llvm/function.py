@@ -36,6 +36,7 @@ class Region:
     is_certain: bool = True
     lines: list[str] = field(default_factory=list)
     memo: dict[Hashable, Operand] = field(default_factory=dict)
+    loads: dict[str, list[Hashable]] = field(default_factory=dict)  # group -> the keys in `memo` of loads from it
     label: str = ""  # of the block that the next line belongs to
 
     def __post_init__(self) -> None:
@@ -92,6 +93,8 @@ class Function:
         with self.at(region):
             result = emit()
         region.memo[full] = result
+        if isinstance(key, tuple) and key[0] == "load":
+            region.loads.setdefault(key[1], []).append(full)
         if result.names[0] not in self.depths:
             self.pin(result, region.depth)
         return result
@@ -110,9 +113,9 @@ class Function:
     def forget_loads(self, groups: frozenset[str]) -> None:
         """Loads of these buffers seen so far must not be reused: they have been, or will be, stored to."""
         for region in self.regions:
-            stale = [key for key in region.memo if isinstance(key, tuple) and key[0][0] == "load" and key[0][1] in groups]
-            for key in stale:
-                del region.memo[key]
+            for group in groups & region.loads.keys():
+                for key in region.loads.pop(group):
+                    del region.memo[key]
 
     def hold_loads(self) -> None:
         """A check stands here: what is loaded after it may lie anywhere if it fails, so that no such load may leave a loop."""

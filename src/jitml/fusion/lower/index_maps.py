@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import prod
 
 from jitml.fusion.loops import Apply, Const, Expr, Var, add, mul, sub
@@ -206,6 +207,7 @@ def packed(index: Index, shape: Sequence[Size], size: Callable[[Size], Expr]) ->
     return flat
 
 
+@cache
 def aligned_blocks(xs: tuple[Size, ...], ys: tuple[Size, ...]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """The finest split of two shapes of one size into runs of axes with equal products.
 

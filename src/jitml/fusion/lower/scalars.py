@@ -43,28 +43,27 @@ class Scalars:
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], Scalar] = {}
 
-    def _make(
-        self, kind: str, value: Any, args: tuple[Scalar, ...], places: tuple[Expr | None, ...], dtype: DType, own: frozenset[str]
-    ) -> Scalar:
+    def _make(self, kind: str, value: Any, args: tuple[Scalar, ...], places: tuple[Expr | None, ...], dtype: DType) -> Scalar:
         # repr tells 0.0 from -0.0 and True from 1; nan is one constant.
-        key = (kind, repr(value) if kind == "const" else value, tuple(map(id, args)), places, dtype)
+        key = (kind, repr(value) if kind == "const" else value, tuple([id(a) for a in args]), places, dtype)
         known = self._known.get(key)
         if known is None:
-            variables = own.union(*(a.variables for a in args)) if args else own
+            own = frozenset((value,)) if kind == "cell" else _NONE
+            variables = own.union(*(variables_of(e) for e in places if e is not None), *(a.variables for a in args))
             known = self._known[key] = Scalar(kind, value, args, places, dtype, variables)
         return known
 
     def const(self, value: bool | int | float, dtype: DType) -> Scalar:
-        return self._make("const", value, (), (), dtype, _NONE)
+        return self._make("const", value, (), (), dtype)
 
     def index(self, expr: Expr) -> Scalar:
         """An index expression as an i64 scalar."""
         if isinstance(expr, Const):
             return self.const(int(expr.value), I64)
-        return self._make("index", None, (), (expr,), I64, variables_of(expr))
+        return self._make("index", None, (), (expr,), I64)
 
     def apply(self, fn: str, args: tuple[Scalar, ...], dtype: DType) -> Scalar:
-        return self._make("apply", fn, args, (), dtype, _NONE)
+        return self._make("apply", fn, args, (), dtype)
 
     def convert(self, x: Scalar, dtype: DType) -> Scalar:
         return x if x.dtype == dtype else self.apply("convert", (x,), dtype)
@@ -76,10 +75,9 @@ class Scalars:
         return self.apply(fn, (x, y), BOOL)
 
     def load(self, buffer: str, at: tuple[Expr | Scalar, ...], dtype: DType) -> Scalar:
-        args = tuple(e for e in at if isinstance(e, Scalar))
-        places = tuple(None if isinstance(e, Scalar) else e for e in at)
-        own = _NONE.union(*(variables_of(e) for e in places if e is not None))
-        return self._make("load", buffer, args, places, dtype, own)
+        args = tuple([e for e in at if isinstance(e, Scalar)])
+        places = tuple([None if isinstance(e, Scalar) else e for e in at])
+        return self._make("load", buffer, args, places, dtype)
 
     def cell(self, name: str, dtype: DType) -> Scalar:
-        return self._make("cell", name, (), (), dtype, frozenset((name,)))
+        return self._make("cell", name, (), (), dtype)

@@ -28,17 +28,16 @@ def params_key(params: Mapping[str, Any]) -> Hashable:
 
 def share_common(graph: Graph) -> Graph:
     """Compute equal expressions once: same op, parameters and operands (in either order where the op commutes)."""
-    seen: dict[Hashable, Value | tuple[Value, ...]] = {}
+    seen: dict[Hashable, tuple[Value, ...]] = {}
 
-    def visit(node: Node, producers: Producers) -> Value | tuple[Value, ...] | None:
+    def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:
         if node.has_effect or node.graphs or node.op is ops.empty:
             return None
         operands = tuple(sorted(node.inputs, key=id)) if node.op.is_commutative else node.inputs
         # What the user wants to hear of must not be said by what is ignored.
         errors = (node.source.ignored, node.source.demanded) if node.source and raised_by(node) else (0, 0)
         key = (node.op, params_key(node.params), operands, errors)
-        if key not in seen:
-            seen[key] = node.op(*node.inputs, **node.params)
-        return seen[key]
+        known = seen.setdefault(key, node.outputs)
+        return None if known is node.outputs else known
 
     return sweep(graph, visit)
