@@ -145,6 +145,14 @@ FOUND = {
         ["x[:-1] = x[1:] * 2", "v = x.ravel()", "return v[v > 4], np.sort(x.ravel()), x"],
         "np.arange(10).reshape(5, 2)[:, 1:]",
     ),
+    "an int that does not fit a dtype wraps around in np.where": (
+        ["x[:2] = np.where(y > 1, z * 4, x[:2])", "return np.where(y > 1, -8, x[:2]), np.where(y > 1, z * y.size, x[:2])"],
+        "np.arange(3, dtype=np.uint8), np.arange(2), -2",
+    ),
+    "no element is raised to a negative power": (
+        ["for i in range(2):", "    v = y ** (i - 1)", "return v, np.power(y, -1), y ** np.array([-2])"],
+        "np.arange(3), np.zeros(0, int)",
+    ),
 }
 
 

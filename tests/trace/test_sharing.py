@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.trace.context import Trace, activate
+from jitml.trace.names import kind_of
+from jitml.trace.sharing import Output
+from jitml.trace.tracers import lift
 from programs.comparing import difference
 
 Array = np.ndarray[Any, Any]
@@ -588,3 +592,11 @@ def test_sharing(function: Callable[..., Any]) -> None:
         got = compiled(*jitted)
         assert not difference((arrays(got), jitted), (arrays(want), eager), np.array_equal)
         assert sharing(got, jitted) == sharing(want, eager)
+
+
+def test_a_result_of_a_branch_takes_no_array_of_another_shape() -> None:
+    """What one branch returns was one result with a name that is another array there, and both were of one shape (60000:443)."""
+    with activate(Trace()):
+        x, y, z = lift(np.zeros(3)), lift(np.zeros(4)), lift(np.ones(4))
+        assert not Output(kind_of(y), (None, y)).takes(x, y)
+        assert Output(kind_of(y), (None, y)).takes(z, y)

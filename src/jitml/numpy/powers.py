@@ -73,7 +73,8 @@ def replace_power(base: Any, exponent: Any) -> tuple[np.ufunc, tuple[Any, ...]]:
         return (np.power, (base, exponent)) if shortcut is None else (shortcut, (fresh(value_of(base, result)),))
     if number == 2:
         return np.square, (fresh(value_of(base, result)),)
-    _check_not_negative(exponent)
+    if not _has_no_elements(base):
+        _check_not_negative(exponent)
     x, y = value_of(base, result), value_of(exponent, result)
     shape = common_shape("power", x.shape, y.shape)
     return np.positive, (fresh(ops.pow(broadcast_value(x, shape), broadcast_value(y, shape))),)
@@ -96,6 +97,10 @@ def _known_number(exponent: Any) -> float | None:
     if is_traced(exponent) or not isinstance(exponent, (int, float, np.generic)) or isinstance(exponent, _NOT_REAL):
         return None
     return float(exponent)
+
+
+def _has_no_elements(x: Any) -> bool:
+    return isinstance(x, TracedArray) and 0 in x.sizes
 
 
 def _check_not_negative(exponent: Any) -> None:

@@ -54,9 +54,15 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 def where_value(condition: Any, x: Any, y: Any) -> Value:
     """np.where with weak Python numbers, as a Value."""
     dtype = common_dtype(x, y)
-    mask, values = truth(value_of(condition)), [value_of(v, dtype) for v in (x, y)]
+    mask, values = truth(value_of(condition)), [_operand(v, dtype) for v in (x, y)]
     shape = common_shape("where", mask.shape, *(v.shape for v in values))
     return ops.select(*(broadcast_value(v, shape) for v in (mask, *values)))
+
+
+def _operand(x: Any, dtype: np.dtype[Any]) -> Value:
+    """An operand of np.where, to which a Python int is weak, and yet one that wraps around where it does not fit."""
+    is_wrapped = kind_of(x) is int and dtype.kind in "iu"
+    return astype(value_of(x), dtype) if is_wrapped else value_of(x, dtype)
 
 
 @implements(np.clip)
