@@ -113,6 +113,8 @@ REFUSED = {
     "y: the index k may be 0..anything on axis 0 of 8": XY + "{ cell k: i64 = 0; while x[0] > 0.0 { y[k] = 0.0; k = k + 1 } }",
     "y: the index k may be anything..7 on axis 0 of 8": XY
     + "{ cell k: i64 = 0; while k < 8 { y[k] = 0.0; k = k + 4611686018427387904 } }",
+    "y: the index select(s, 3, 15) may be 3..15 on axis 0 of 8": XY
+    + "{ cell s: bool = x[0] > 0.0; if select(s, 3, 15) < 8 { s = x[1] > 0.0; y[select(s, 3, 15)] = 0.0 } else { } }",
     "y: the index n[] may be 0..anything on axis 0 of 8": "kernel k(n: i64[], y: f64[8]) "
     "{ if bit_and(n[] >= 0, n[] * 2 < 10) { y[n[]] = 0.0 } else { } }",
     "y: the index k may be 0..19 on axis 0 of 10": "kernel k(n: i64[], x: f64[], y: f64[10]) {"

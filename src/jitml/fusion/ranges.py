@@ -404,6 +404,8 @@ class Ranges:
             case Apply(fn, args, dtype):
                 parts = (frozenset(self.exact(e).items()) if is_integer(e.dtype) else self.key(e) for e in args)
                 return (fn, dtype, *parts)
+            case Var(name) if name in self.names:  # a cell of another dtype, as it is now
+                return frozenset(self.names[name].items())
         return expr
 
     def limits(self, expr: Expr) -> tuple[tuple[Sum, ...], tuple[Sum, ...]]:
