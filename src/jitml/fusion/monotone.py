@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jitml.fusion.loops import Alloc, Cell, Expr, If, Let, Loop, Stmt, Update, Var, While, sub, walk
-from jitml.fusion.ranges import GREATEST, LEAST, Ranges, Sum, times
+from jitml.fusion.ranges import Ranges
+from jitml.fusion.sums import GREATEST, LEAST, Sum, times
 from jitml.ir.types import I64, is_integer
 
 _SMALL, _FAR = 1 << 24, 1 << 61  # in steps of the one, no program gets to the end of the other

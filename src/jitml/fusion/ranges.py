@@ -1,8 +1,7 @@
 """What values can an index take?  Bounds of i64 expressions from the loops, branches and checks around them.
 
-Every expression is read as a sum of *atoms*: loop indices, quotients, minima, loaded values. Each atom has lower and
-upper bounds that are sums over older atoms. To bound a sum, its youngest atom is replaced by its bounds, until only a
-number is left; that is exact for the triangular limits and tiles that lowering and scheduling write.
+Every expression is read as a sum of atoms (`sums.py`): loop indices, quotients, minima, loaded values. Loops, branches and checks
+say what is known of them.
 """
 
 from __future__ import annotations
@@ -10,37 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
 
 from jitml.fusion.loops import Apply, Const, Draw, Expr, If, Load, Loop, Update, Var, walk, walk_expression
+from jitml.fusion.sums import GREATEST, LEAST, Atoms, Sum, constant, plus, times, within
 from jitml.ir.types import BOOL, I64, DType, is_integer
 
-Sum: TypeAlias = dict[Hashable, Fraction]  # atom -> coefficient; None -> the constant
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
-LEAST, GREATEST = -(2**63), 2**63 - 1  # i64
 _ROUNDED = 1.001  # more than a few roundings make of a number
 _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
 
-def constant(value: int | Fraction) -> Sum:
-    return {None: Fraction(value)}
-
-
-def plus(a: Sum, b: Sum, factor: int | Fraction = 1) -> Sum:
-    """a + factor * b"""
-    total = dict(a)
-    for atom, c in b.items():
-        total[atom] = total.get(atom, Fraction(0)) + factor * c
-    return {atom: c for atom, c in total.items() if c or atom is None}
-
-
-def times(a: Sum, factor: int | Fraction) -> Sum:
-    return plus(constant(0), a, factor)
-
-
-class Ranges:
+class Ranges(Atoms):
     """The bounds known at one place of a kernel. `scope()` forgets, at its end, what was learned in it.
 
     Loaded values are atoms by buffer and index: a store in between is not noticed, and is left to the interpreter's
@@ -52,16 +33,13 @@ class Ranges:
     """
 
     def __init__(self, values: Mapping[str, tuple[int, int] | None]) -> None:
+        super().__init__()
         self.values = values
         self.names: dict[str, Sum] = {}
         self.values_of: dict[str, Expr] = {}  # what names of conditions and of floating-point numbers stand for
         self.implied: dict[str, Expr] = {}  # what is true where a name is; where it is not, it may be all the same
         self.claims: frozenset[Expr] = frozenset()  # about floating-point numbers
         self.products: frozenset[Hashable] = frozenset()  # of unknown numbers, which do not wrap around all the same
-        self.lower: dict[Hashable, tuple[Sum, ...]] = {}
-        self.upper: dict[Hashable, tuple[Sum, ...]] = {}
-        self.age: dict[Hashable, int] = {}
-        self.words: dict[Hashable, tuple[int, int]] = {}  # what keeps away from the ends of i64
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -186,18 +164,6 @@ class Ranges:
         if fn in ("gt", "ge", "eq"):
             self.at_least_zero(plus(plus(a, b, -1), constant(-1 if fn == "gt" else 0)))
 
-    def at_least_zero(self, total: Sum) -> None:
-        youngest = self.youngest(total)
-        if youngest is None:
-            return
-        c = total[youngest]
-        bound = times({atom: k for atom, k in total.items() if atom != youngest}, -1 / c)
-        table = self.lower if c > 0 else self.upper
-        table[youngest] = (*table.get(youngest, ()), bound)
-        # Between it and each bound on the other side there is room: `0 < j` and `j < i` say something of i.
-        for other in (self.upper if c > 0 else self.lower).get(youngest, ()):
-            self.at_least_zero(plus(other, bound, -1) if c > 0 else plus(bound, other, -1))
-
     # ----------------------------------------------------------------------------------------------------- asking
 
     def bounds(self, expr: Expr) -> tuple[int | None, int | None]:
@@ -276,50 +242,7 @@ class Ranges:
                 return None if a is None or b is None else Apply(fn, (a, b), I64)
         return None
 
-    def most(self, total: Sum, *, of_words: bool = False) -> int | None:
-        """The greatest value of a sum; with `of_words`, an atom of which nothing is known is an i64 at least."""
-        bound = self._most(total, of_words)
-        return None if bound is None else bound.numerator // bound.denominator
-
-    def _most(self, total: Sum, of_words: bool = False) -> Fraction | None:
-        youngest = self.youngest(total)
-        if youngest is None:
-            return total.get(None, Fraction(0))
-        c = total[youngest]
-        rest = {atom: k for atom, k in total.items() if atom != youngest}
-        candidates = (self.upper if c > 0 else self.lower).get(youngest, ())
-        found = [self._most(plus(rest, bound, c), of_words) for bound in candidates]
-        if isinstance(youngest, tuple) and youngest[0] == "//":
-            found.append(self._most_by_remainder(total, youngest, of_words))
-        most = min((most for most in found if most is not None), default=None)
-        if most is None and of_words:
-            least, greatest = self.words.get(youngest, (LEAST, GREATEST))
-            return self._most(plus(rest, constant(greatest if c > 0 else least), c), of_words)
-        return most
-
-    def _most_by_remainder(self, total: Sum, quotient: Hashable, of_words: bool) -> Fraction | None:
-        """The same where a is there beside a // d: of both, as much as makes a % d, which is in 0..d - 1."""
-        assert isinstance(quotient, tuple)
-        a, d = dict(quotient[1]), quotient[2]
-        oldest = min((atom for atom in a if atom is not None), key=self.age.__getitem__, default=None)
-        share = total.get(oldest, Fraction(0)) / a[oldest] if oldest is not None else Fraction(0)
-        if not share:
-            return None
-        rest = plus(plus(total, a, -share), {quotient: share * d})
-        most = self._most(rest, of_words)
-        return None if most is None else most + max(share * (d - 1), Fraction(0))
-
-    def youngest(self, total: Sum) -> Hashable | None:
-        atoms = [atom for atom in total if atom is not None]
-        return max(atoms, key=self.age.__getitem__) if atoms else None
-
     # ------------------------------------------------------------------------------------------------ expressions
-
-    def atom(self, key: Hashable, lower: tuple[Sum, ...], upper: tuple[Sum, ...]) -> Hashable:
-        self.age.setdefault(key, len(self.age))
-        self.lower.setdefault(key, lower)
-        self.upper.setdefault(key, upper)
-        return key
 
     def sum(self, expr: Expr) -> Sum:
         """An integer expression as a sum; whatever is not one becomes an atom."""
@@ -372,29 +295,9 @@ class Ranges:
                 return of_exact
         return {self.atom(("wrapped", frozenset(total.items())), (), ()): Fraction(1), None: Fraction(0)}
 
-    def fits(self, total: Sum, dtype: DType, *, of_words: bool = False) -> bool:
-        """Whether a dtype is known to have every value of a sum."""
-        if of_words and total.get(None, 0) == 0 and [c for atom, c in total.items() if atom is not None] == [1]:
-            return True
-        negated, most = (self.most(side, of_words=of_words) for side in (times(total, -1), total))
-        return negated is not None and most is not None and _within(-negated, most, dtype)
-
     def decided(self, condition: Expr) -> bool | None:
         """Which way a condition goes, where that is known."""
         return True if self.holds(condition) else False if self.refutes(condition) else None
-
-    def quotient(self, a: Sum, d: int) -> Sum:
-        """a // d, between (a - d + 1) / d and a / d; where a's own bounds are numbers, between whole numbers."""
-        inner = next((atom for atom in a if isinstance(atom, tuple) and atom[0] == "//"), None)
-        if inner is not None and a[inner] == 1 and a.keys() <= {inner, None} and a.get(None, Fraction(0)).denominator == 1:
-            # (x // e + c) // d is (x + c * e) // (e * d), which is seen to be what it is beside x.
-            _, x, e = inner
-            return self.quotient(plus(dict(x), constant(a.get(None, Fraction(0)) * e)), e * d)
-        key = ("//", frozenset(a.items()), d)
-        negated, most = self.most(times(a, -1)), self.most(a)
-        lower = (times(plus(a, constant(1 - d)), Fraction(1, d)), *(() if negated is None else (constant(-negated // d),)))
-        upper = (times(a, Fraction(1, d)), *(() if most is None else (constant(most // d),)))
-        return {self.atom(key, lower, upper): Fraction(1), None: Fraction(0)}
 
     def key(self, expr: Expr) -> Hashable:
         """Equal for expressions that are equal sums of equal things."""
@@ -418,7 +321,7 @@ class Ranges:
                 found = [end for end in ends if end is not None]
                 if len(found) == 4:
                     products = [a * b for a in found[:2] for b in found[2:]]
-                    if _within(min(products), max(products), expr.dtype):
+                    if within(min(products), max(products), expr.dtype):
                         return (constant(min(products)),), (constant(max(products)),)
                 elif (
                     self.key(expr) in self.products and ends[0] is not None and ends[2] is not None and min(ends[0], ends[2]) >= 0
@@ -458,11 +361,6 @@ def _least(a: int | None, b: int | None) -> tuple[Sum, ...]:
 
 def _greatest(a: int | None, b: int | None) -> tuple[Sum, ...]:
     return () if a is None or b is None else (constant(max(a, b)),)
-
-
-def _within(least: int, most: int, dtype: DType) -> bool:
-    info = np.iinfo(dtype.str)
-    return info.min <= least and most <= info.max
 
 
 def _dtype_limits(dtype: DType) -> tuple[tuple[Sum, ...], tuple[Sum, ...]]:

@@ -1,0 +1,125 @@
+"""How large can a sum get whose terms bound each other?  Sums of *atoms*: numbers of which no more is known than bounds.
+
+Each atom has lower and upper bounds that are sums over older atoms. To bound a sum, its youngest atom is replaced by its bounds,
+until only a number is left; that is exact for the triangular limits and tiles that lowering and scheduling write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from jitml.ir.types import DType
+
+Sum: TypeAlias = dict[Hashable, Fraction]  # atom -> coefficient; None -> the constant
+LEAST, GREATEST = -(2**63), 2**63 - 1  # i64
+
+
+def constant(value: int | Fraction) -> Sum:
+    return {None: Fraction(value)}
+
+
+def plus(a: Sum, b: Sum, factor: int | Fraction = 1) -> Sum:
+    """a + factor * b"""
+    total = dict(a)
+    for atom, c in b.items():
+        total[atom] = total.get(atom, Fraction(0)) + factor * c
+    return {atom: c for atom, c in total.items() if c or atom is None}
+
+
+def times(a: Sum, factor: int | Fraction) -> Sum:
+    return plus(constant(0), a, factor)
+
+
+def within(least: int, most: int, dtype: DType) -> bool:
+    """Whether an integer dtype has these numbers."""
+    info = np.iinfo(dtype.str)
+    return info.min <= least and most <= info.max
+
+
+class Atoms:
+    """The bounds of atoms: `lower` and `upper` of what is known here, `words` of what keeps away from the ends of i64."""
+
+    def __init__(self) -> None:
+        self.lower: dict[Hashable, tuple[Sum, ...]] = {}
+        self.upper: dict[Hashable, tuple[Sum, ...]] = {}
+        self.age: dict[Hashable, int] = {}
+        self.words: dict[Hashable, tuple[int, int]] = {}
+
+    def atom(self, key: Hashable, lower: tuple[Sum, ...], upper: tuple[Sum, ...]) -> Hashable:
+        self.age.setdefault(key, len(self.age))
+        self.lower.setdefault(key, lower)
+        self.upper.setdefault(key, upper)
+        return key
+
+    def quotient(self, a: Sum, d: int) -> Sum:
+        """a // d, between (a - d + 1) / d and a / d; where a's own bounds are numbers, between whole numbers."""
+        inner = next((atom for atom in a if isinstance(atom, tuple) and atom[0] == "//"), None)
+        if inner is not None and a[inner] == 1 and a.keys() <= {inner, None} and a.get(None, Fraction(0)).denominator == 1:
+            # (x // e + c) // d is (x + c * e) // (e * d), which is seen to be what it is beside x.
+            _, x, e = inner
+            return self.quotient(plus(dict(x), constant(a.get(None, Fraction(0)) * e)), e * d)
+        key = ("//", frozenset(a.items()), d)
+        negated, most = self.most(times(a, -1)), self.most(a)
+        lower = (times(plus(a, constant(1 - d)), Fraction(1, d)), *(() if negated is None else (constant(-negated // d),)))
+        upper = (times(a, Fraction(1, d)), *(() if most is None else (constant(most // d),)))
+        return {self.atom(key, lower, upper): Fraction(1), None: Fraction(0)}
+
+    def at_least_zero(self, total: Sum) -> None:
+        youngest = self.youngest(total)
+        if youngest is None:
+            return
+        c = total[youngest]
+        bound = times({atom: k for atom, k in total.items() if atom != youngest}, -1 / c)
+        table = self.lower if c > 0 else self.upper
+        table[youngest] = (*table.get(youngest, ()), bound)
+        # Between it and each bound on the other side there is room: `0 < j` and `j < i` say something of i.
+        for other in (self.upper if c > 0 else self.lower).get(youngest, ()):
+            self.at_least_zero(plus(other, bound, -1) if c > 0 else plus(bound, other, -1))
+
+    def most(self, total: Sum, *, of_words: bool = False) -> int | None:
+        """The greatest value of a sum; with `of_words`, an atom of which nothing is known is an i64 at least."""
+        bound = self._most(total, of_words)
+        return None if bound is None else bound.numerator // bound.denominator
+
+    def _most(self, total: Sum, of_words: bool = False) -> Fraction | None:
+        youngest = self.youngest(total)
+        if youngest is None:
+            return total.get(None, Fraction(0))
+        c = total[youngest]
+        rest = {atom: k for atom, k in total.items() if atom != youngest}
+        candidates = (self.upper if c > 0 else self.lower).get(youngest, ())
+        found = [self._most(plus(rest, bound, c), of_words) for bound in candidates]
+        if isinstance(youngest, tuple) and youngest[0] == "//":
+            found.append(self._most_by_remainder(total, youngest, of_words))
+        most = min((most for most in found if most is not None), default=None)
+        if most is None and of_words:
+            least, greatest = self.words.get(youngest, (LEAST, GREATEST))
+            return self._most(plus(rest, constant(greatest if c > 0 else least), c), of_words)
+        return most
+
+    def _most_by_remainder(self, total: Sum, quotient: Hashable, of_words: bool) -> Fraction | None:
+        """The same where a is there beside a // d: of both, as much as makes a % d, which is in 0..d - 1."""
+        assert isinstance(quotient, tuple)
+        a, d = dict(quotient[1]), quotient[2]
+        oldest = min((atom for atom in a if atom is not None), key=self.age.__getitem__, default=None)
+        share = total.get(oldest, Fraction(0)) / a[oldest] if oldest is not None else Fraction(0)
+        if not share:
+            return None
+        rest = plus(plus(total, a, -share), {quotient: share * d})
+        most = self._most(rest, of_words)
+        return None if most is None else most + max(share * (d - 1), Fraction(0))
+
+    def youngest(self, total: Sum) -> Hashable | None:
+        atoms = [atom for atom in total if atom is not None]
+        return max(atoms, key=self.age.__getitem__) if atoms else None
+
+    def fits(self, total: Sum, dtype: DType, *, of_words: bool = False) -> bool:
+        """Whether a dtype is known to have every value of a sum."""
+        if of_words and total.get(None, 0) == 0 and [c for atom, c in total.items() if atom is not None] == [1]:
+            return True
+        negated, most = (self.most(side, of_words=of_words) for side in (times(total, -1), total))
+        return negated is not None and most is not None and within(-negated, most, dtype)
