@@ -10,7 +10,8 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from jitml.codegen.llvm.builder import Builder, Declarations, Operand, llvm_type
+from jitml.codegen.llvm.builder import Builder, Operand, llvm_type
+from jitml.codegen.llvm.declarations import Declarations
 
 KEEP: list[Any] = []  # execution engines live as long as their code
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from jitml.codegen.llvm.access import Memory
-from jitml.codegen.llvm.builder import Builder, Declarations, Operand
+from jitml.codegen.llvm.builder import Builder, Operand
 from jitml.codegen.llvm.compaction import CompactingNest
+from jitml.codegen.llvm.declarations import Declarations
 from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.nest import identifier

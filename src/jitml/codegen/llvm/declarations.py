@@ -1,0 +1,49 @@
+"""What do the functions of one module share?  Declarations, constants in memory and numbered metadata, each written once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Declarations:
+    """Those of one module, as it is written."""
+
+    externals: dict[str, None] = field(default_factory=dict)
+    nodes: dict[str, int] = field(default_factory=dict)
+    constants: dict[str, str] = field(default_factory=dict)
+    has_sink: bool = False
+
+    def declare(self, text: str) -> None:
+        self.externals[f"declare {text}"] = None
+
+    def constant(self, text: str) -> str:
+        """The name of a constant in memory, for instance of `i32 5`."""
+        return self.constants.setdefault(text, f"@constant.{len(self.constants)}")
+
+    def sink(self) -> str:
+        """The name of memory that nobody reads."""
+        self.has_sink = True
+        return "@sink"
+
+    def metadata(self, text: str) -> str:
+        """The reference (`!3`) of a metadata node, for instance of `!{i32 1}`."""
+        return f"!{self.nodes.setdefault(text, len(self.nodes))}"
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The declared functions that are not LLVM's own: somebody must supply them."""
+        names = (re.search(r"@([\w.]+)\(", line) for line in self.externals)
+        return tuple(name[1] for name in names if name and not name[1].startswith("llvm."))
+
+    @property
+    def text(self) -> str:
+        return "\n".join(
+            [
+                *self.externals,
+                *(f"{name} = private unnamed_addr constant {text}" for text, name in self.constants.items()),
+                *(["@sink = internal global [64 x i8] zeroinitializer, align 64"] if self.has_sink else []),
+                *(f"!{n} = {text}" for text, n in self.nodes.items()),
+            ]
+        )
