@@ -7,6 +7,7 @@ import pytest
 from programs.test_found import check
 
 FIRST = "np.array([0, 3, 0, 0]), np.arange(4)"
+LONGER = "np.arange(6), np.arange(6)"
 TWICE = ["if x.sum() > 1:", "    v = x * 2", "    w = v", "else:", "    v = x * 3"]
 
 # What happens to the names v and w; the program returns them, or what else tells.
@@ -40,6 +41,39 @@ PROGRAMS = {
         *("i = 0", "v = x * 3", "while i < x.max():", "    i += 1", "    v = x if y[1] > 0 else x * 2", "v += 1", "return x"),
     ],
 }
+
+# Views whose sizes a branch has computed, of arrays of one length and, in the last call, of another.
+RESIZED = {
+    "a half, written through the array": (["if y.sum() > 2:", "    v = x[: len(x) // 2]", "x += 1", "return v"], LONGER),
+    "a half, written itself": (["if y.sum() > 2:", "    v = x[: len(x) // 2]", "v += 1", "return x"], LONGER),
+    "either of two halves": (
+        ["if y.sum() > 2:", "    v = x[: len(x) // 2]", "else:", "    v = y[: len(x) // 2]", "return v, x, y"],
+        LONGER,
+    ),
+    "all but one, at either end": (["if y.sum() > 7:", "    v = x[1:]", "else:", "    v = x[:-1]", "v += 1", "return x"], LONGER),
+    "as many as data say": (["if y.sum() > 2:", "    v = x[: int((y > 1).sum())]", "x += 1", "return v"], FIRST),
+    "as many as data say, of what the function made": (
+        ["w = x * 2", "if y.sum() > 2:", "    v = w[: int((y > 1).sum())]", "return v, w"],
+        FIRST,
+    ),
+    "half of it in each of two rows": (
+        [
+            "if x.any() or x.sum() > 1:",
+            "    v = x.reshape(2, -1)",
+            "    x |= x",
+            "np.add.at(x, [0, 0, -1], v[-1, 0])",
+            "return v",
+        ],
+        "np.arange(1, 5, dtype=np.int8).reshape(4, 1)",
+        "np.arange(1, 5, dtype=np.int8).reshape(1, 4)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESIZED)
+def test_agrees_on_another_length(name: str) -> None:
+    lines, last, *first = RESIZED[name]
+    check(lines, *(first or [FIRST]), last)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
