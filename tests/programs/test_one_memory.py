@@ -37,6 +37,16 @@ PROGRAMS = {
         *("v = x * 3", "w = x * 4", "for i in range(3):", "    t = v"),
         *("    v = w if x[i] > 1 else v", "    w = t", "    w += 1", "return v, w"),
     ],
+    "a part as long as data say, made in a loop": [
+        *("w = x * 2", "for i, v in zip(range(3), y):", "    v = w[: x[1] - v]", "return v, w"),
+    ],
+    "a part as long as data say, or another array": [
+        *("for i in range(3):", "    n = int((y > i).sum())", "    v = x[:n] if x[i] > 1 else x[:n] * 2", "v += 1", "return x"),
+    ],
+    "a part as long as data say, returned": [
+        *("for i in range(3):", "    n = int((y > i).sum())", "    v = x[:n] if x[i] < 1 else x[:n] * 2", "return v"),
+    ],
+    "all of an argument, then the argument": ["v = y.reshape(-1)", "for i in range(3):", "    v = y", "return v"],
     "in a loop of unknown length": [
         *("i = 0", "v = x * 3", "while i < x.max():", "    i += 1", "    v = x if y[1] > 0 else x * 2", "v += 1", "return x"),
     ],

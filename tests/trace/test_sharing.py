@@ -525,6 +525,80 @@ def the_same_twice(x, y, n):
 
 
 @row
+def a_view_twice(x, y, n):
+    v = x[1:]
+    return v, [v], v[:1], x[1:]
+
+
+@row
+def a_part_of_what_was_made_twice(x, y, n):
+    v = (x * 2)[1:]
+    return v, v
+
+
+@row
+def a_view_twice_out_of_a_branch(x, y, n):
+    if x.sum() > n:
+        v = x[1:]
+        w = v
+    else:
+        v = y[1:]
+        w = v
+    return v, w, x, y
+
+
+@row
+def two_views_twice_out_of_a_branch(x, y, n):
+    if x.sum() > n:
+        v, w = x[1:], x[1:]
+    else:
+        v, w = y[1:], y[1:]
+    return v, w
+
+
+@row
+def two_views_of_what_a_branch_made(x, y, n):
+    if x.sum() > n:
+        u = x * 2
+        v, w = u[1:], u[1:]
+    else:
+        u = y * 2
+        v, w = u[1:], u[1:]
+    return v, w
+
+
+@row
+def made_by_columns_or_something_else(x, y, n):
+    u = np.asfortranarray(x) * 2
+    v = u if x.sum() > n else y * 3
+    return v, u, u[...], v
+
+
+@row
+def a_view_twice_out_of_a_loop(x, y, n):
+    for i in range(n):
+        v = (x * i)[1:]
+        w = v
+    return v, w
+
+
+@row
+def a_view_that_becomes_the_argument(x, y, n):
+    v = x[...]
+    for _ in range(n):
+        v = x
+    return v
+
+
+@row
+def a_view_or_the_argument(x, y, n):
+    v = x[...]
+    if y.sum() > n:
+        v = x
+    return v, x
+
+
+@row
 def unpacked(x, y, n):
     _, b, c = x
     return b, c

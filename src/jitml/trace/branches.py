@@ -22,7 +22,7 @@ from jitml.trace.drivers import OURS, UNDEF, Names, Values
 from jitml.trace.names import FLAG, Held, Kind, join, kind_of, same, take_apart, told, truth
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.ragged import SIZE, Ragged, ragged, widened
-from jitml.trace.sharing import Output, Sharing
+from jitml.trace.sharing import Output, Sharing, View
 from jitml.trace.sizes import NO_FACTS, Facts
 from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray, read
@@ -166,7 +166,7 @@ class Fork:
         return self._merge_leaves(name, one, one.leaves, other.leaves, outputs)
 
     def _merge_leaves(self, name: str, held: Held, xs: Sequence[Any], ys: Sequence[Any], outputs: list[Output]) -> Any:
-        made = []
+        made: list[Output | View] = []
         for kind, x, y in zip(held.kinds, xs, ys):
             if same(x, y):
                 made.append(Output(None, (x, y), x))
@@ -177,7 +177,7 @@ class Fork:
                 continue
             known = next((output for output in outputs if output.takes(x, y)), None)
             if known is not None:
-                made.append(known)
+                made.append(known if known.is_very(x, y) else View(known))
                 continue
             kinds = [k for k in (kind_of(x), kind_of(y)) if k is not None]
             wide = ragged(kinds, active_trace(), is_complete=not missing) if kinds else None
@@ -194,9 +194,10 @@ class Fork:
                 self._refuse(name, x, y)
             if not _is_known(common):
                 self._refuse_size(name, common)
-            made.append(Output(common, (x, y)))
-            made[-1].types = self._types(made[-1], outputs)
-            outputs.append(made[-1])
+            output = Output(common, (x, y))
+            output.types = self._types(output, outputs)
+            made.append(output)
+            outputs.append(output)
         return lambda _: held.rebuild([output.result for output in made])
 
     def _refuse(self, name: str, a: Any, b: Any) -> NoReturn:

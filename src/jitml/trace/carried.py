@@ -199,6 +199,7 @@ class Name:
         for leaf in ends.leaves:
             if type(leaf) is TracedArray and not same(memory.made.setdefault(leaf.storage, leaf), leaf):
                 memory.loop.demote(self._error("is a view of an array that has another name, too"), Mode.PLAIN)
+        insides = [leaf.storage for leaf in ends.leaves if type(leaf) is TracedArray]
         if is_ragged:
             ends = self._handed(ends, body, memory)
         befores: Sequence[Any] = [None] * len(ends.leaves)
@@ -214,6 +215,8 @@ class Name:
             types = types_of(end) | types_of(before) if kind is not None and kind.form != "array" else set()
             flags.append({t: body.trace.builder.add_input(_TRUTH) for t in types if kind is not None and t is not kind.python})
         outcome = _outcome(befores, starts, ends, kinds, flags, memory, least)
+        if is_ragged:
+            outcome.then(lambda value: memory.cut_out(insides, take_apart(value).leaves))
         if not self.is_flag and least == 0:
             outcome.carry_truth(self.name, False, body.trace.builder.add_input(_TRUTH), True)
         return outcome
@@ -223,7 +226,8 @@ class Name:
         made = handed(ends, body.parent)
         inside = {sym for kind in made.kinds if kind is not None for sym in kind.aval.syms if not _is_outer(sym, body)}
         arrays = {leaf.storage for leaf in ends.leaves if type(leaf) is TracedArray}
-        if inside or self.held is not None or not arrays.isdisjoint(memory.shared):
+        is_shared = any(s in memory.shared or s.trace is not body.trace for s in arrays)
+        if inside or self.held is not None or is_shared:
             memory.loop.demote(self._error("has a size that differs from iteration to iteration"), Mode.PLAIN)
         return made
 
@@ -234,6 +238,17 @@ class Outcome:
 
     carried: list[Carried]
     show: Callable[[list[Value]], Any]
+
+    def then(self, see: Callable[[Any], None]) -> None:
+        """Let somebody see the value."""
+        show = self.show
+
+        def seen(results: list[Value]) -> Any:
+            value = show(results)
+            see(value)
+            return value
+
+        self.show = seen
 
     def carry_truth(self, name: str, before: Bound, start: Value, end: Bound) -> None:
         """The name may be unbound: whether it is goes from one iteration to the next."""

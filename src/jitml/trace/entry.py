@@ -7,6 +7,7 @@ variant: plain `is` and `==` on locals is the cheapest guard that Python has. A 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -40,20 +41,42 @@ def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
         body.append(f"z = {{{', '.join(f'n{n}: int(r[{position}])' for n, position in enumerate(traced.numbers.values()))}}}")
         names |= {f"n{n}": number for n, number in enumerate(traced.numbers)}
     body += [f"copyto(s{array}, s{copy})" for array, copy in traced.copied]
+    leaves = _leaves(traced, names, body)
     if traced.changes:
-        body.append(f"y, z = {_result(traced, names)}")
+        body.append(f"y, z = {_result(traced, leaves)}")
         body += [f"p{n}(s{change.slot}, z[{n}])" for n, change in enumerate(traced.changes)]
         names |= {f"p{n}": change.put for n, change in enumerate(traced.changes)}
         body.append("return y")
     else:
-        body.append(f"return {_result(traced, names)}")
+        body.append(f"return {_result(traced, leaves)}")
     source = "def enter(leaves):\n" + "".join(f"    {line}\n" for line in body)
     exec(compile(source, "<jitml entry>", "exec"), names)
     return names["enter"]
 
 
-def _result(traced: Traced, names: dict[str, Any]) -> str:
-    leaves = [_leaf(traced, result, f"f{n}", names) for n, result in enumerate(traced.results)]
+def _leaves(traced: Traced, names: dict[str, Any], body: list[str]) -> list[str]:
+    """An expression for each returned leaf; an array that may be returned several times is made once, in a line of its own."""
+    distinct = {id(result): result for result in traced.results}
+    parts = [part for result in distinct.values() for part in _parts(result)]
+    uses = Counter(map(id, (*traced.results, *parts)))
+    known: dict[int, str] = {}
+    for n, result in enumerate((*parts, *traced.results)):
+        if uses[id(result)] > 1 and id(result) not in known:
+            code = _leaf(traced, result, f"w{n}", names, known)
+            known[id(result)] = f"v{n}"
+            body.append(f"v{n} = {code}")
+    return [_leaf(traced, result, f"f{n}", names, known) for n, result in enumerate(traced.results)]
+
+
+def _parts(result: Result) -> list[FromGraph]:
+    """The arrays of the program among which a leaf is chosen."""
+    if not isinstance(result, Either):
+        return []
+    choices = (result.then, result.orelse)
+    return [part for x in choices for part in ([x] if isinstance(x, FromGraph) else _parts(x))]
+
+
+def _result(traced: Traced, leaves: Sequence[str]) -> str:
     if traced.out_spec.is_leaf() and len(leaves) == 1:
         return leaves[0]
     if traced.out_spec.type is tuple and all(child.is_leaf() for child in traced.out_spec.children()) and leaves:
@@ -61,25 +84,27 @@ def _result(traced: Traced, names: dict[str, Any]) -> str:
     return f"unflatten(spec, [{', '.join(leaves)}])"
 
 
-def _leaf(traced: Traced, result: Result, name: str, names: dict[str, Any]) -> str:
+def _leaf(traced: Traced, result: Result, name: str, names: dict[str, Any], known: Mapping[int, str]) -> str:
+    if id(result) in known:
+        return known[id(result)]
     match result:
         case Fixed(value):
             names[name] = value
             return name
         case Either(position, then, orelse):
-            then_code, else_code = _leaf(traced, then, f"{name}t", names), _leaf(traced, orelse, f"{name}e", names)
+            then_code, else_code = (_leaf(traced, x, f"{name}{n}_", names, known) for n, x in enumerate((then, orelse)))
             return f"({then_code} if r[{position}] else {else_code})"
         case FromHost(slot, steps, writeable, itself):
             base = f"s{slot}"
             if itself:
                 return base
-        case FromGraph(position, kind, steps, writeable):
+        case FromGraph(position, kind, steps, writeable, itself):
             base = f"r[{position}]"
             if kind is np.generic:
                 return f"{base}[()]"
             if kind is not np.ndarray:
                 return f"{base}.item()"
-    if not steps and writeable and not isinstance(result, FromHost):
+    if not steps and writeable and itself:
         return base
     names[name] = steps
     return f"see({base}, {name}, {writeable}{', z' if traced.numbers else ''})"

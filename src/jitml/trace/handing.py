@@ -59,6 +59,7 @@ class Memory:
         self.made: dict[Storage, TracedArray] = {}  # that the body makes -> the array that a name hands out
         self.shared: set[Storage] = set()  # that more than one array stands for at the end of the body
         self.handed: list[tuple[TracedArray | None, TracedArray]] = []  # as the loop begins, if it is there, and as the body ends
+        self.cut: list[tuple[Storage, Storage]] = []  # arrays of unknown size at the end of the body, and after the loop
         self.taken: set[Value] = set()  # inputs of the body that some name carries: another name of the same array need not
 
     def stand_in(self, leaf: Any, kind: Kind, name: str) -> tuple[TracedArray, Value]:
@@ -107,7 +108,12 @@ class Memory:
     def leave(self) -> None:
         """The arrays after the loop are there."""
         entries = {now.storage: before.storage for before, now, _ in self.known.values()}
-        leave_region([(inside, now.storage) for inside, now in self.after.items()], self.loop.site, Mode.PLAIN, entries)
+        pairs = [*((inside, now.storage) for inside, now in self.after.items()), *self.cut]
+        leave_region(pairs, self.loop.site, Mode.PLAIN, entries)
+
+    def cut_out(self, insides: Sequence[Storage], leaves: Sequence[Any]) -> None:
+        """What a name holds after the loop, cut out of larger memory, and the storages of its arrays in the body."""
+        self.cut += zip(insides, (leaf.storage for leaf in leaves if type(leaf) is TracedArray))
 
     def _demote(self, reason: str, mode: Mode = Mode.PLAIN) -> None:
         if self.loop.mode >= mode:

@@ -69,9 +69,10 @@ def places(steps: Sequence[Step]) -> list[Value]:
 
 def with_places(origin: Origin, values: Mapping[Value, Value]) -> Origin:
     """The same with other values there."""
-    return replace(
-        origin, steps=tuple(replace(step, starts=tuple(values.get(v, v) for v in step.starts)) for step in origin.steps)
-    )
+    if values.keys().isdisjoint(places(origin.steps)):
+        return origin
+    steps = tuple(replace(step, starts=tuple(values.get(v, v) for v in step.starts)) for step in origin.steps)
+    return replace(origin, steps=steps, array=None)
 
 
 def has_known_sizes(steps: Sequence[Step], trace: Trace) -> bool:

@@ -30,12 +30,16 @@ from jitml.trace.tracers import TracedArray, TracedScalar, read
 
 @dataclass(frozen=True, slots=True)
 class FromGraph:
-    """A returned leaf that is the graph's output at `position`: an array, a NumPy scalar, or a Python number."""
+    """A returned leaf that is the graph's output at `position`: an array, a NumPy scalar, or a Python number.
+
+    `itself`: the very object, and not another array object on the same memory.
+    """
 
     position: int
     kind: type  # np.ndarray, np.generic, or a number's Python type
     steps: tuple[Step, ...] = ()  # views that NumPy takes of it, where several results share memory
     writeable: bool = True
+    itself: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +84,14 @@ Result = FromGraph | FromHost | Fixed | Either
 
 
 def describe(recording: Trace, leaves: Sequence[Any], outputs: list[Value]) -> tuple[Result, ...]:
-    """How each returned leaf is made; fills the graph's outputs."""
-    arrays = [leaf for leaf in leaves if type(leaf) is TracedArray]
-    results = Results(recording, outputs, Counter(id(s) for leaf in arrays for s in _possible(leaf.storage)))
-    return tuple(results.describe(leaf) for leaf in leaves)
+    """How each returned leaf is made; fills the graph's outputs. What is returned twice has one recipe."""
+    distinct = {id(leaf): leaf for leaf in leaves}
+    arrays = [leaf for leaf in distinct.values() if type(leaf) is TracedArray]
+    wholes = {leaf.storage: leaf for leaf in reversed(arrays) if not leaf.steps}
+    again = {id(leaf) for leaf in arrays if not leaf.steps and wholes[leaf.storage] is not leaf}
+    results = Results(recording, outputs, Counter(id(s) for leaf in arrays for s in _possible(leaf.storage)), again)
+    made = {key: results.describe(leaf) for key, leaf in distinct.items()}
+    return tuple(made[id(leaf)] for leaf in leaves)
 
 
 def _possible(storage: Storage) -> set[Storage]:
@@ -95,13 +103,16 @@ def _possible(storage: Storage) -> set[Storage]:
 class Results:
     """The graph's outputs, as they are filled.
 
-    uses: how many leaves may be of a storage. `placed`: where that is handed out as a whole.
+    uses: how many leaves may be of a storage. `placed`: where that is handed out as a whole, `wholes`: what makes that.
+    again: `id`s of leaves that are other array objects on the whole of a storage.
     """
 
     recording: Trace
     outputs: list[Value]
     uses: Counter[int]
+    again: set[int]
     placed: dict[Storage, int] = field(default_factory=dict)
+    wholes: dict[Storage, FromGraph] = field(default_factory=dict)
 
     def describe(self, leaf: Any) -> Result:
         kind = type(leaf)
@@ -185,7 +196,9 @@ class Results:
         if storage not in self.placed:
             self.placed[storage] = len(self.outputs)
             self.outputs.append(value)
-        return FromGraph(self.placed[storage], np.ndarray, (*steps, *leaf.steps), leaf.writeable)
+        is_itself = id(leaf) not in self.again
+        result = FromGraph(self.placed[storage], np.ndarray, (*steps, *leaf.steps), leaf.writeable, is_itself)
+        return result if leaf.steps or not is_itself else self.wholes.setdefault(storage, result)
 
 
 def _require_view(leaf: TracedArray) -> None:

@@ -60,10 +60,25 @@ class Output:
         self.leaves = (x if self.leaves[0] is None else self.leaves[0], y if self.leaves[1] is None else self.leaves[1])
         return True
 
+    def is_very(self, x: Any, y: Any) -> bool:
+        """Whether these are the very objects, where they are bound."""
+        return all(a is b for a, b in zip(self.leaves, (x, y)) if b is not None)
+
     @property
     def arrays(self) -> tuple[TracedArray | None, TracedArray | None]:
         x, y = (lift(leaf) if type(leaf) is np.ndarray else leaf for leaf in self.leaves)
         return (x if type(x) is TracedArray else None, y if type(y) is TracedArray else None)
+
+
+@dataclass
+class View:
+    """Another array object on the memory of a result."""
+
+    of: Output
+
+    @property
+    def result(self) -> TracedArray:
+        return _view(self.of.result)
 
 
 class Fork(Protocol):
@@ -160,7 +175,7 @@ class Sharing:
         for part, whole in self.parts.items():
             x, y = part.leaves
             is_it = x is whole.leaves[0] and y is whole.leaves[1]
-            part.result = whole.result if is_it else _view(whole.result, x)
+            part.result = whole.result if is_it else _part(whole.result, x)
         for output in self.arrays:
             self._link(output)
             for claim in (claim for claims in self.claims[output] for claim in claims):
@@ -218,9 +233,13 @@ def _whole(storage: Storage) -> TracedArray:
     return TracedArray(storage, (), storage.value.aval, storage.strides, True)
 
 
-def _view(whole: TracedArray, like: TracedArray) -> TracedArray:
+def _part(whole: TracedArray, like: TracedArray) -> TracedArray:
     """An array seen as `like` sees another one."""
     return TracedArray(whole.storage, (*whole.steps, *like.steps), like.aval, like.layout, like.writeable)
 
 
-__all__ = ["Output", "Sharing"]
+def _view(x: TracedArray) -> TracedArray:
+    return TracedArray(x.storage, x.steps, x.aval, x.layout, x.writeable)
+
+
+__all__ = ["Output", "Sharing", "View"]

@@ -186,7 +186,7 @@ def aliasing(got: Outcome, expected: Outcome) -> str | None:
     if mine != theirs:
         return f"memory shared {mine}, NumPy {theirs}"
     lost = [n for n, (m, t) in enumerate(zip(_same(got), _same(expected))) if t - m]
-    return f"results {lost} are no longer the arguments themselves" if lost else None
+    return f"results {lost} are no longer the arguments, or other results, themselves" if lost else None
 
 
 def _memory(outcome: Outcome) -> list[Any]:
@@ -197,10 +197,11 @@ def _memory(outcome: Outcome) -> list[Any]:
 
 
 def _same(outcome: Outcome) -> list[set[int]]:
-    """Which arguments each result is, as an object. A view of all of one may be the argument itself."""
+    """Which arguments and results before it each result is, as an object. A view of all of an argument may be that itself."""
     arguments = [a for a in outcome.arguments if isinstance(a, np.ndarray)]
     alone = [a for a in arguments if sum(np.shares_memory(a, b) for b in arguments) == 1]
-    return [{n for n, a in enumerate(alone) if r is a} for r in _arrays(outcome.result)]
+    results = list(_arrays(outcome.result))
+    return [{n for n, a in enumerate((*alone, *results[:k])) if r is a} for k, r in enumerate(results)]
 
 
 def _arrays(result: Any) -> Any:
