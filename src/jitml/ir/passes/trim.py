@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
@@ -14,6 +15,7 @@ from jitml.ir.passes.bodies import Parts, rebuilt
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.rewrite import Producers, sweep
 
+_behind: WeakKeyDictionary[Graph, tuple[Mapping[Value, int], int]] = WeakKeyDictionary()
 _REMADE = (ops.full, ops.iota)  # cheaper to compute than to read
 
 
@@ -61,8 +63,17 @@ def _used(graph: Graph) -> set[Value]:
     return used
 
 
-def _inputs_behind(graph: Graph) -> tuple[dict[Value, int], int]:
-    """The inputs, as bits, that each value depends on; and those that effects do."""
+def _inputs_behind(graph: Graph) -> tuple[Mapping[Value, int], int]:
+    """The inputs, as bits, that each value depends on; and those that effects do.
+
+    Found once for a graph: a region asks for each of its results, and its bodies hold regions that do the same.
+    """
+    if graph not in _behind:
+        _behind[graph] = _find_inputs_behind(graph)
+    return _behind[graph]
+
+
+def _find_inputs_behind(graph: Graph) -> tuple[Mapping[Value, int], int]:
     masks = {v: 1 << k for k, v in enumerate(graph.inputs)}
     effects = 0
     binders = graph.binders()
