@@ -7,13 +7,14 @@ depends on, or at what is made of them; the check may stand in an earlier kernel
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 import jitml.ir.ops  # noqa: F401  # fills OPS
 from jitml.errors import JitmlError, VerificationError
+from jitml.fusion.contents import NOTHING, Contents, Known
 from jitml.fusion.loops import (
     Alloc,
     Apply,
@@ -47,24 +48,7 @@ from jitml.ir.op import OPS
 from jitml.ir.types import BOOL, I64, Aval, DType, dtype_name, is_integer
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of buffers' contents: those that a check has looked at, and the range of integer ones (None: any).
-
-    made_of: of numbers, the buffers that they come from in the end.
-    """
-
-    checked: frozenset[str] = frozenset()
-    values: Mapping[str, tuple[int, int] | None] = field(default_factory=dict)
-    made_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
-
-    def without(self, written: Collection[str]) -> Known:
-        """What is still known when something has been written of which nothing is."""
-        made_of = {name: of for name, of in self.made_of.items() if name not in written and of.isdisjoint(written)}
-        return Known(self.checked - set(written), {**self.values, **dict.fromkeys(written)}, made_of)
-
-
-def verify(kernel: Kernel, known: Known = Known()) -> Known:
+def verify(kernel: Kernel, known: Known = NOTHING) -> Known:
     """Check a kernel, given what is known before it; returns what is known after it.
 
     Raises:
@@ -74,10 +58,10 @@ def verify(kernel: Kernel, known: Known = Known()) -> Known:
     verifier.run()
     for reason in races(kernel):
         raise verifier.error(reason)
-    return Known(frozenset(verifier.checked), verifier.values, verifier.made_of)
+    return verifier.contents.known
 
 
-def verify_program(program: KernelProgram, known: Known = Known()) -> KernelProgram:
+def verify_program(program: KernelProgram, known: Known = NOTHING) -> KernelProgram:
     """Check every kernel of a program, and that its buffers are declared and written before they are read.
 
     Args:
@@ -170,16 +154,12 @@ def _fits(region: Region, inner: Buffer, outer: Buffer) -> None:
 class _Verifier:
     def __init__(self, kernel: Kernel, known: Known) -> None:
         self.kernel = kernel
-        self.checked = set(known.checked)
-        self.values = dict(known.values)
-        self.unchecked: set[str] = set()  # buffers that have been written what no check has looked at
-        self.made_of = dict(known.made_of)
-        self.ranges = Ranges(self.values)
+        self.contents = Contents(known)
+        self.ranges = Ranges(self.contents.values)
         self.buffers: dict[str, Buffer] = {}
         self.dtypes: dict[str, DType] = {}  # of every variable in scope
         self.cells: set[str] = set()
         self.places: set[str] = set()  # numbers that the kernel begins by loading
-        self.origins: dict[str, frozenset[str]] = {}  # the buffers that a variable's value depends on
         self.bounded = Cells(kernel.body, self.ranges)
 
     def error(self, message: str) -> VerificationError:
@@ -194,7 +174,7 @@ class _Verifier:
                 raise self.error(f"updates {written}, which is no parameter")
             if written == read:
                 raise self.error(f"{written} updates itself")
-            self.values[written] = self.values.get(read)
+            self.contents.values[written] = self.contents.values.get(read)
         self.body(self.kernel.body, ())
 
     def declare(self, buffer: Buffer) -> None:
@@ -208,7 +188,7 @@ class _Verifier:
         if name in self.dtypes:
             raise self.error(f"{name} is defined twice")
         self.dtypes[name] = dtype
-        self.origins[name] = origins
+        self.contents.origins[name] = origins
 
     # ------------------------------------------------------------------------------------------------- statements
 
@@ -247,9 +227,10 @@ class _Verifier:
             case Store(buffer, at, value):
                 self.access(buffer, at)
                 self.expect(value, self.buffers[buffer].dtype, f"the value stored to {buffer}")
-                self.learn(stmt)
+                is_bounded = is_integer(value.dtype) and stmt.combine is None
+                self.contents.store(stmt, self.ranges.bounds(value) if is_bounded else (None, None))
             case Let(name, value):
-                self.name(name, value.dtype, self.origin(value))
+                self.name(name, value.dtype, self.contents.origin(value))
                 self.ranges.define(name, value)
                 if isinstance(value, Load) and not value.at and not around:
                     self.places.add(name)
@@ -259,14 +240,14 @@ class _Verifier:
                 self.name(name, dtype, frozenset())
                 self.ranges.draw(stmt)
             case Cell(name, init):
-                self.name(name, init.dtype, self.origin(init))
+                self.name(name, init.dtype, self.contents.origin(init))
                 self.cells.add(name)
                 self.bounded.begin(stmt)
             case Update(cell, value):
                 if cell not in self.cells:
                     raise self.error(f"{cell} is updated but is no cell in scope")
                 self.expect(value, self.dtypes[cell], f"the update of {cell}")
-                self.origins[cell] |= self.origin(value)
+                self.contents.origins[cell] |= self.contents.origin(value)
             case If(condition, then, orelse):
                 self.expect(condition, BOOL, "a condition")
                 for holds, branch in ((True, then), (False, orelse)):
@@ -283,31 +264,8 @@ class _Verifier:
                 self.expect(condition, BOOL, "a check")
                 for value in values:
                     self.expect(value, I64, "a check's value")
-                origin = self.origin(condition)
-                self.checked |= origin | self.sources(origin)
+                self.contents.check(condition)
                 self.ranges.assume(condition)
-
-    def learn(self, store: Store) -> None:
-        """What a store says of a buffer's contents: values made of checked ones, or all within some bounds."""
-        buffer, origins = store.buffer, self.origin(store.value)
-        if store.combine is not None:
-            origins |= {buffer}
-        if not origins <= self.checked:
-            self.unchecked.add(buffer)
-        if buffer in self.unchecked:
-            self.checked.discard(buffer)
-        elif origins:
-            self.checked.add(buffer)
-        sources = self.sources(origins)
-        self.made_of = {name: of for name, of in self.made_of.items() if buffer not in {name, *of}}
-        if not store.at and buffer not in sources:
-            self.made_of[buffer] = sources
-        if is_integer(store.value.dtype):
-            least, greatest = self.ranges.bounds(store.value) if store.combine is None else (None, None)
-            if least is None or greatest is None:
-                self.values[buffer] = None
-            elif (before := self.values.get(buffer, (least, greatest))) is not None:
-                self.values[buffer] = (min(least, before[0]), max(greatest, before[1]))
 
     def loop(self, loop: Loop, around: tuple[Loop, ...]) -> None:
         self.expect(loop.start, I64, "a loop's start")
@@ -401,11 +359,9 @@ class _Verifier:
             least, greatest = self.ranges.bounds(index)
             if least is not None and least >= 0 and greatest is not None and greatest < n:
                 continue
-            origins = self.origin(index)
-            sources = self.sources(origins)
-            if origins and (origins <= self.checked or (sources and sources <= self.checked)):
+            if self.contents.is_checked(index):
                 continue
-            if origins and (self.is_window(index) or self.is_in_window(index, n)):
+            if self.contents.origin(index) and (self.is_window(index) or self.is_in_window(index, n)):
                 continue
             raise self.error(
                 f"{name}: the index {show_expr(index)} may be {_shown(least)}..{_shown(greatest)} on axis {axis} of {n}"
@@ -414,7 +370,7 @@ class _Verifier:
     def is_window(self, index: Expr) -> bool:
         """Whether an index counts from a place that the kernel begins by loading: such were made good (`ir/ops/dynamic.py`)."""
         parts = list(walk_expression(index))
-        names = [e.name for e in parts if isinstance(e, Var) and self.origins.get(e.name)]
+        names = [e.name for e in parts if isinstance(e, Var) and self.contents.origins.get(e.name)]
         return self.places.issuperset(names) and not any(isinstance(e, Load) for e in parts)
 
     def is_in_window(self, index: Expr, n: int) -> bool:
@@ -424,20 +380,6 @@ class _Verifier:
             if least is not None and least >= 0 and most is not None and most < n:
                 return True
         return False
-
-    def origin(self, expr: Expr) -> frozenset[str]:
-        """The buffers that a value depends on."""
-        found: set[str] = set()
-        for e in walk_expression(expr):
-            if isinstance(e, Load):
-                found.add(e.buffer)
-            elif isinstance(e, Var):
-                found |= self.origins.get(e.name, frozenset())
-        return frozenset(found)
-
-    def sources(self, names: frozenset[str]) -> frozenset[str]:
-        """The buffers that numbers come from in the end."""
-        return frozenset().union(*(self.made_of.get(name, {name}) for name in names))
 
 
 def _names(expr: Expr) -> set[str]:
