@@ -86,7 +86,7 @@ class OpCase:
         smooth: how they are drawn for derivatives: the op is smooth around each point. None: not differentiable.
         ulps: how far a back end may be from NumPy, in units in the last place; 0 means the same bits.
         why: the reason for `ulps`.
-        half: whether it is defined for float16 too. only: the one dtype that it is defined for.
+        width: bytes of the narrowest dtype that it is defined for.
     """
 
     op: Op
@@ -96,14 +96,11 @@ class OpCase:
     smooth: Draw | None = anything
     ulps: float = 0
     why: str = "exact by IEEE 754 or moves data only"
-    half: bool = True
-    only: DType | None = None
+    width: int = 1
 
     @property
     def dtypes(self) -> tuple[DType, ...]:
-        if self.only is not None:
-            return (self.only,)
-        return tuple(d for d in DTYPES.values() if d.kind in self.kinds and (self.half or d != DTYPES["f16"]))
+        return tuple(d for d in DTYPES.values() if d.kind in self.kinds and d.itemsize >= self.width)
 
     def inputs(self, sample: Sample, dtype: DType, *, seed: int = 0, smooth: bool = False) -> tuple[Array, ...]:
         """Operands for one sample; the same for the same seed."""
@@ -188,7 +185,8 @@ def _logic() -> Iterator[OpCase]:
     for op in (ops.isnan, ops.isinf, ops.isfinite):
         yield OpCase(op, F, UNARY, smooth=None)
     yield OpCase(ops.signbit, R, UNARY, smooth=None)
-    yield OpCase(ops.bits, "f", UNARY, smooth=None, only=np.dtype(np.float64))
+    yield OpCase(ops.bits, "f", UNARY, smooth=None)
+    yield OpCase(ops.from_bits, "i", UNARY, smooth=None, width=2)
     for op in (ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge):
         yield OpCase(
             op, A, BINARY, draw=lambda rng, shape, dtype: np.rint(anything(rng, shape, dtype)).astype(dtype), smooth=None
@@ -354,7 +352,7 @@ def _contraction() -> Iterator[OpCase]:
 
 
 def _complex() -> Iterator[OpCase]:
-    yield OpCase(ops.complex, R, BINARY, smooth=None, half=False)
+    yield OpCase(ops.complex, R, BINARY, smooth=None, width=4)
     for op in (ops.real, ops.imag, ops.conj):
         yield OpCase(op, "c", UNARY, smooth=None)
 
@@ -362,7 +360,7 @@ def _complex() -> Iterator[OpCase]:
 def _fourier() -> Iterator[OpCase]:
     def case(op: Op, kinds: str, *params: Mapping[str, Any]) -> OpCase:
         samples = tuple(Sample(((3, 4),), p) for p in params)
-        return OpCase(op, kinds, samples, smooth=None, ulps=32, why="sums of all elements, NumPy's own", half=False)
+        return OpCase(op, kinds, samples, smooth=None, ulps=32, why="sums of all elements, NumPy's own", width=4)
 
     yield case(ops.fft, F, *({"axes": axes, "inverse": inverse} for axes in ((0,), (0, 1)) for inverse in (False, True)))
     yield case(ops.rfft, R, {"axis": 0}, {"axis": 1})
@@ -384,7 +382,7 @@ def dominant(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
 def _linalg() -> Iterator[OpCase]:
     def case(op: Op, draw: Draw, shapes: Sequence[tuple[Shape, ...]], *params: Mapping[str, Any]) -> OpCase:
         samples = tuple(Sample(s, p, (draw, *(None,) * (len(s) - 1))) for s in shapes for p in params or ({},))
-        return OpCase(op, F, samples, smooth=None, ulps=256, why="LAPACK's own", half=False)
+        return OpCase(op, F, samples, smooth=None, ulps=256, why="LAPACK's own", width=4)
 
     square, tall = (((3, 3),), ((2, 3, 3),)), (((5, 3),), ((3, 5),), ((2, 4, 3),))
     for op in (ops.cholesky, ops.slogdet):

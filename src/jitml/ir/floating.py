@@ -39,7 +39,7 @@ _MOVES = frozenset((
     *("select", "lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite", "neg", "abs", "copysign", "signbit", "sign"),
     *("maximum", "minimum", "fmax", "fmin", "floor", "ceil", "trunc", "rint", "stop_gradient", "check", "observe", "barrier"),
     *("reduce_max", "reduce_min", "reduce_any", "reduce_all", "argmax", "argmin", "cummax", "cummin", "sort", "argsort"),
-    *("complex", "real", "imag", "conj", "bits"),
+    *("complex", "real", "imag", "conj", "bits", "from_bits"),
 ))  # fmt: skip
 
 

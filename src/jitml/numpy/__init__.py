@@ -21,6 +21,7 @@ from jitml.numpy import (
     finding,
     flat,
     fourier,
+    grids,
     index_tricks,
     indexing,
     iterators,
@@ -32,6 +33,7 @@ from jitml.numpy import (
     products,
     python,
     quantiles,
+    ranges,
     reductions,
     reshaping,
     rounding,
@@ -51,8 +53,8 @@ if TYPE_CHECKING:
 
 TOPICS = (
     ufuncs, ufunc_methods, complexes, reductions, statistics, quantiles, products, matrices, factorizations, einstein,
-    creation, index_tricks, indexing, flat, iterators, arrays, selection, finding, sets, reshaping, sliding, joining, padding,
-    sorting, rounding, calculus, polynomials, fourier, special, python, mathematics,
+    creation, ranges, grids, index_tricks, indexing, flat, iterators, arrays, selection, finding, sets, reshaping, sliding,
+    joining, padding, sorting, rounding, calculus, polynomials, fourier, special, python, mathematics,
 )  # fmt: skip
 
 

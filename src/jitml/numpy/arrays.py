@@ -19,21 +19,28 @@ from jitml.trace.names import Kind
 from jitml.trace.registry import call, implements
 from jitml.trace.stacks import Stack
 from jitml.trace.standins import Traced
+from jitml.trace.steps import Reinterpreted, reinterpret
 from jitml.trace.storage import Storage
 from jitml.trace.strides import is_contiguous
-from jitml.trace.tracers import TracedArray, assign, constant, fresh, is_fortran, laid_out, read, scalar
+from jitml.trace.tracers import TracedArray, assign, constant, fresh, is_fortran, laid_out, lies_in, read, scalar
 
 
 @implements(np.ndarray.view)
 def view(x: Any, dtype: Any = None, type: Any = None) -> Any:
-    """The same elements in another array object; as another dtype they are not compiled."""
+    """The same memory in another array object, perhaps as numbers of another dtype of the same width."""
     if dtype is np.ndarray:
         dtype = None
     if type not in (None, np.ndarray):
         not_compiled("ndarray.view", f"as a {type}", "Arrays are plain NumPy arrays here.")
-    if dtype is not None and np.dtype(dtype) != x.dtype:
-        not_compiled("ndarray.view", f"of {x.dtype} as {np.dtype(dtype)}", "Take the view outside; .astype(...) converts values.")
-    return same(x) if isinstance(x, TracedArray) else x
+    target = x.dtype if dtype is None else np.dtype(dtype)
+    if target == x.dtype:
+        return same(x) if isinstance(x, TracedArray) else x
+    if {target.kind, x.dtype.kind} - set("iuf") or target.itemsize != x.dtype.itemsize:
+        not_compiled("ndarray.view", f"of {x.dtype} as {target}", "Take the view outside; .astype(...) converts values.")
+    if not isinstance(x, TracedArray):
+        return scalar(reinterpret(read(x), target))
+    steps = (*x.steps, Reinterpreted.of(x.aval, target))
+    return TracedArray(x.storage, steps, x.aval.with_dtype(target), x.layout, x.writeable)
 
 
 @implements(np.ndarray.copy)
@@ -58,11 +65,11 @@ def astype(
 ) -> Traced:
     """x in another dtype; of a scalar another scalar."""
     target = np.dtype(dtype)
-    if not isinstance(x, TracedArray):
-        return x if target == x.dtype else scalar(converted(read(x), target))
     if not np.can_cast(x.dtype, target, casting):  # type: ignore[arg-type]  # casting's literals are checked by NumPy
         raise TypeError(f"Cannot cast array data from {x.dtype!r} to {target!r} according to the rule '{casting}'")
-    if target == x.dtype and not copy:
+    if not isinstance(x, TracedArray):
+        return x if target == x.dtype else scalar(converted(read(x), target))
+    if target == x.dtype and not copy and lies_in(x, order):
         return x
     return laid_out(converted(read(x), target), x, order)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial, reduce
+from functools import reduce
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ from jitml.numpy.operands import (
     as_array,
     as_int,
     astype,
-    axes_of,
     broadcast_value,
+    distinct_axes,
     full,
     nonempty,
     not_compiled,
@@ -37,6 +38,7 @@ from jitml.numpy.sorting import search
 from jitml.numpy.ufunc_folds import each
 from jitml.trace.broadcasting import insist_at_least, never_equal, require_at_least, require_sizes
 from jitml.trace.convert import convert
+from jitml.trace.numbers import of_size
 from jitml.trace.registry import implements
 from jitml.trace.sizes import larger, value_of_size
 from jitml.trace.tracers import TracedArray, fresh, is_traced, read
@@ -49,8 +51,10 @@ def _cut(x: Any, axis: int, part: slice) -> Any:
 
 @implements(np.diff)
 @keeps_order
-def diff(a: Any, n: Any = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> TracedArray:
+def diff(a: Any, n: Any = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Any:
     x, times = value_of(a), as_int(n)
+    if times == 0:
+        return a
     if times < 0:
         raise ValueError(f"order must be non-negative but got {times!r}")
     if x.ndim == 0:
@@ -83,7 +87,10 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> TracedArray:
     parts = [ops.sub(read(flat[1:]), read(flat[:-1]))]
     for edge, place in ((to_begin, 0), (to_end, 2)):
         if edge is not None:
-            value = value_of(edge, x.dtype)
+            value = value_of(edge)
+            if not np.can_cast(value.dtype, x.dtype, "same_kind"):
+                raise TypeError("dtype of `to_end` must be compatible with input `ary` under the `same_kind` rule.")
+            value = astype(value, x.dtype)
             parts.insert(place, reshape_value(value, (value.size,)))
     return fresh(concat_values(parts, 0))
 
@@ -93,8 +100,12 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> TracedArray:
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Second-order differences inside, first- or second-order ones at the edges, on even or uneven grids."""
     x = as_array(f)
+    if x.dtype == BOOL:
+        raise TypeError("numpy boolean subtract, the `-` operator, is not supported")
     x = x if is_inexact(x.dtype) else x.astype(F64)
-    axes = axes_of(axis, x.ndim) if axis is None or isinstance(axis, (tuple, list)) else (normalize_axis(as_int(axis), x.ndim),)
+    axes = tuple(range(x.ndim)) if axis is None else distinct_axes(axis if isinstance(axis, (tuple, list)) else (axis,), x.ndim)
+    if edge_order > 2:
+        raise ValueError("'edge_order' greater than 2 not supported")
     spacings = list(varargs) or [1.0]
     if len(spacings) not in (1, len(axes)):
         raise TypeError("invalid number of arguments")
@@ -314,9 +325,15 @@ _FEW_LINES = 8  # become nodes of their own, more are a loop
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> TracedArray:
     """The function of every line, one after another."""
     moved = moveaxis(arr, axis, -1)
-    lines = moved.reshape((-1, moved.shape[-1]))
-    count_of_lines = as_int(lines.shape[0])
-    function = partial(convert(func1d), *args, **kwargs)
+    count_of_lines = as_int(of_size(prod(moved.sizes[:-1])))
+    if count_of_lines == 0:
+        raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
+    lines = moved.reshape((count_of_lines, moved.shape[-1]))
+    traced = convert(func1d)
+
+    def function(line: Any) -> Any:
+        return traced(line, *args, **kwargs)
+
     first = value_of(function(lines[0]))
     if count_of_lines > _FEW_LINES:
         results = fresh(full((count_of_lines, *first.shape), 0, first.dtype))

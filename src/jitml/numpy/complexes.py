@@ -73,6 +73,8 @@ def angle(z: Any, deg: bool = False) -> Any:
 
 @implements(np.isreal)
 def isreal(x: Any) -> Any:
+    if isinstance(x, (TracedNumber, int, float, complex)):
+        return x.imag == 0
     value = value_of(x)
     return result_of(ops.eq(ops.imag(value), 0.0) if is_complex(value.dtype) else full(value.shape, True, BOOL))
 

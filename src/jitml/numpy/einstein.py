@@ -13,12 +13,12 @@ import numpy as np
 from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.numpy.layouts import put_like, stand_in
+from jitml.numpy.layouts import put_in_order, put_like, stand_in
 from jitml.numpy.operands import as_array, astype, broadcast_value, not_compiled, reshape_value, value_of
 from jitml.numpy.products import diagonal_values, diagonal_view, dot_values
 from jitml.numpy.reductions import finish, reduce_values
 from jitml.numpy.reshaping import transposed
-from jitml.trace.broadcasting import common_sizes, require_sizes
+from jitml.trace.broadcasting import common_sizes, insist_equal, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray
@@ -58,6 +58,8 @@ def parse_subscripts(subscripts: str, ndims: list[int]) -> tuple[list[str], str]
     joined = "".join(expanded)
     if arrow:
         result = right.replace("...", hidden)
+        if len(set(result)) < len(result):
+            raise ValueError("einstein sum subscripts string includes an output subscript multiple times")
         if unknown := set(result) - set(joined):
             raise ValueError(
                 f"einstein sum subscripts string included output subscript {min(unknown)!r} which never appeared in an input"
@@ -68,12 +70,17 @@ def parse_subscripts(subscripts: str, ndims: list[int]) -> tuple[list[str], str]
 
 
 @implements(np.einsum)
-def einsum(*operands: Any, out: Any = None, dtype: Any = None, optimize: Any = False, **options: Any) -> Any:
+def einsum(
+    *operands: Any, out: Any = None, dtype: Any = None, order: str = "K", casting: Any = "safe", optimize: Any = False
+) -> Any:
     if not isinstance(operands[0], str):
         not_compiled("einsum", "with lists of axes", "Write the subscripts as a string.")
     values = [value_of(x) for x in operands[1:]]
     target = np.result_type(*(v.dtype for v in values)) if dtype is None else np.dtype(dtype)
-    values = [astype(v, target) for v in values]
+    for value in values:
+        if not np.can_cast(value.dtype, target, casting):
+            raise TypeError(f"Iterator operand dtype could not be cast from {value.dtype!r} to {target!r}")
+    values = [astype(value, target) for value in values]
     labels, result = parse_subscripts(operands[0], [v.ndim for v in values])
     sizes = _sizes(labels, values)
     is_plain = out is None and dtype is None and len(values) == 1 and type(operands[1]) is TracedArray
@@ -89,7 +96,9 @@ def einsum(*operands: Any, out: Any = None, dtype: Any = None, optimize: Any = F
         ]
     last = _summed(terms[0], set(result))
     made = finish(_arranged(last, result, sizes), None, out, len(result))
-    if out is None and type(made) is TracedArray and len(result) > 1:
+    if out is None and type(made) is TracedArray and len(result) > 1 and order in "CF":
+        put_in_order(made, range(made.ndim) if order == "C" else range(made.ndim)[::-1])
+    elif out is None and type(made) is TracedArray and len(result) > 1:
         arrays = [as_array(x) for x in operands[1:]]
         put_like(made, np.einsum(operands[0], *(stand_in(x.sizes, x.layout) for x in arrays), optimize=optimize))
     return made
@@ -100,6 +109,7 @@ def _view(x: TracedArray, labels: str, result: str) -> TracedArray:
     while repeated := next((c for c in labels if labels.count(c) > 1), None):
         one = labels.index(repeated)
         two = labels.index(repeated, one + 1)
+        insist_equal(x.sizes[one], x.sizes[two])
         x = diagonal_view(x, 0, one, two)
         labels = labels[:one] + labels[one + 1 : two] + labels[two + 1 :] + repeated
     return transposed(x, tuple(map(labels.index, result)))
@@ -140,6 +150,7 @@ def _distinct(term: Term) -> Term:
     while repeated := next((c for c in labels if labels.count(c) > 1), None):
         one = labels.index(repeated)
         two = labels.index(repeated, one + 1)
+        insist_equal(value.shape[one], value.shape[two])
         value = diagonal_values(value, 0, one, two)
         labels = labels[:one] + labels[one + 1 : two] + labels[two + 1 :] + repeated
     return Term(value, labels)

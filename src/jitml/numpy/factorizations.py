@@ -177,7 +177,8 @@ def _hermitian_svd(a: Any) -> Any:
     order = call(np.flip, call(np.argsort, call(np.abs, w)), -1)
     w = call(np.take_along_axis, w, order, -1)
     v = call(np.take_along_axis, v, order[..., None, :], -1)
-    return _result_type("svd")(v, call(np.abs, w), fresh(_adjoint(read(v * call(np.sign, w)[..., None, :]))))
+    turned = fresh(conjugate(read(v * call(np.sign, w)[..., None, :])))
+    return _result_type("svd")(v, call(np.abs, w), swapaxes(turned, -1, -2))
 
 
 def _hermitian_svdvals(a: Any) -> Any:
@@ -218,6 +219,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> TracedArray:
     """By the singular values above a cutoff."""
     x = matrix_of(a)
+    if rcond is not None and rtol is not np._NoValue:
+        raise ValueError("`rtol` and `rcond` can't be both set.")
     if rcond is None:
         rcond = 1e-15 if rtol is np._NoValue else rtol
     if rcond is None:

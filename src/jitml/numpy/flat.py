@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partialmethod
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from jitml.numpy.loops import truth
 from jitml.numpy.operands import broadcast_value, not_compiled, reshape_value, spread_size, value_of
 from jitml.trace.broadcasting import insist_at_least
 from jitml.trace.context import active_trace
-from jitml.trace.registry import implements
+from jitml.trace.registry import call, implements
 from jitml.trace.steps import Step
 from jitml.trace.strides import c_strides
 from jitml.trace.tracers import TracedArray, assign, fresh, read
@@ -87,6 +88,24 @@ class TracedFlat:
 
     def copy(self) -> TracedArray:
         return self.base.flatten()
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        return call(function, *args, **kwargs)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        given = [x.line if type(x) is TracedFlat else x for x in inputs]
+        return call(ufunc if method == "__call__" else getattr(ufunc, method), *given, **kwargs)
+
+    def _compared(self, other: Any, ufunc: np.ufunc) -> Any:
+        return call(ufunc, self.line, other)
+
+    __lt__ = partialmethod(_compared, ufunc=np.less)
+    __le__ = partialmethod(_compared, ufunc=np.less_equal)
+    __gt__ = partialmethod(_compared, ufunc=np.greater)
+    __ge__ = partialmethod(_compared, ufunc=np.greater_equal)
+    __eq__ = partialmethod(_compared, ufunc=np.equal)  # arrays of truth values
+    __ne__ = partialmethod(_compared, ufunc=np.not_equal)
+    __hash__ = None  # type: ignore[assignment]  # as of an array
 
 
 @implements(np.ndarray.flat)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from jitml.ir.types import BOOL
-from jitml.numpy.creation import arange
 from jitml.numpy.finding import flatnonzero
 from jitml.numpy.joining import concatenate
 from jitml.numpy.operands import as_array, checked_index, holds_traced, not_compiled, result_of, value_of
+from jitml.numpy.ranges import arange
 from jitml.numpy.reshaping import as_shape, atleast_1d, reshaped
 from jitml.trace.numbers import of_size
 from jitml.trace.registry import implements

@@ -17,8 +17,7 @@ from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
-from jitml.ir.limits import dtype_limits
-from jitml.ir.types import BOOL, F64, is_integer
+from jitml.ir.types import BOOL, is_integer
 from jitml.numpy.layouts import kept_rest, put_in_order
 from jitml.numpy.masks import fitted, picked, scatter_true, true_count, true_places
 from jitml.numpy.operands import (
@@ -28,9 +27,9 @@ from jitml.numpy.operands import (
     broadcast_value,
     common_shape,
     constant,
-    full,
     not_compiled,
     reshape_value,
+    through_python,
     value_of,
 )
 from jitml.numpy.reshaping import reshaped, transposed
@@ -39,7 +38,7 @@ from jitml.trace.broadcasting import common_sizes, insist_equal, never_equal
 from jitml.trace.context import user_source
 from jitml.trace.known import constant_of
 from jitml.trace.numbers import of_size
-from jitml.trace.places import place_of, value_limits
+from jitml.trace.places import place_of
 from jitml.trace.registry import implements
 from jitml.trace.sizes import once
 from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, assign, fresh, is_traced, read, scalar
@@ -126,34 +125,14 @@ def setitem(x: TracedArray, index: Any, value: Any) -> None:
         return
     found = locate(x, index)
     new = value_for(value, x)
-    new = fit(new if found.indices else _through_python(value, new), found.shape)
+    if isinstance(value, (list, tuple)) and new.ndim > len(found.shape):
+        raise ValueError(
+            "setting an array element with a sequence. The requested array would exceed the maximum number of dimension"
+        )
+    new = fit(new if found.indices else through_python(value, new), found.shape)
     if found.indices:
         new = ops.scatter(read(found.base), new, *found.indices, axis=found.axis, combine="set")
     assign(found.base, new)
-
-
-def _through_python(value: Any, stored: Value) -> Value:
-    """What a NumPy scalar becomes in signed integers: it goes through Python's int, which has to fit.
-
-    Of another dtype, and not where an index array says the places. Unsigned integers are cast.
-    """
-    is_number = isinstance(value, TracedScalar) or (isinstance(value, TracedNumber) and value.kind is float)
-    if not is_number or stored.dtype.kind != "i" or value.dtype == stored.dtype or value.dtype.kind not in "iuf":
-        return stored
-    given, (low, high) = value_of(value), dtype_limits(stored.dtype)
-    if given.dtype.kind == "f":
-        number = ops.trunc(astype(given, F64))
-        fits = ops.bit_and(ops.ge(number, float(low)), ops.lt(number, -float(low)))
-    else:
-        least, most = value_limits(given)
-        if low <= least and most <= high:
-            return stored
-        fits = ops.eq(astype(stored, given.dtype), given)
-        if given.dtype.kind == "u":
-            fits = ops.bit_and(fits, ops.ge(stored, full((), 0, stored.dtype)))
-    message = f"Python integer out of bounds for {stored.dtype}"
-    checked: Value = ops.check(stored, fits, error="OverflowError", message=message)
-    return checked
 
 
 def value_for(value: Any, x: TracedArray) -> Value:

@@ -70,7 +70,9 @@ def concatenate(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype:
     parts = _parts(arrays)
     if not parts:
         raise ValueError("need at least one array to concatenate")
-    target = _joined_dtype(parts, dtype, casting)
+    if out is not None and dtype is not None:
+        raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
+    target = _joined_dtype(parts, dtype if out is None else out.dtype, casting)
     values = [astype(value_of(p), target) for p in parts]
     if axis is None:
         values, axis = [reshape_value(v, (v.size,)) for v in values], 0
@@ -236,6 +238,8 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 def tile(A: Any, reps: Any) -> TracedArray:
     x = value_of(A)
     times = as_shape(reps)
+    if all(type(t) is int and t == 1 for t in times) and isinstance(A, TracedArray):
+        return reshaped(fresh_like(x, A), (1,) * (len(times) - x.ndim) + x.shape)
     ndim = max(x.ndim, len(times))
     times = (1,) * (ndim - len(times)) + times
     shape = (1,) * (ndim - x.ndim) + x.shape

@@ -20,45 +20,40 @@ from jitml.trace.tracers import TracedArray, is_fortran
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def keeps_order(function: F) -> F:
-    """Let a function's result lie in memory as NumPy lays it out: like its operands with as many axes."""
+def _laid_out_by(lay: Callable[..., None]) -> Callable[[F], F]:
+    """Let what a function makes lie in memory as `lay(made, args, kwargs)` says."""
 
-    @functools.wraps(function)
-    def laid_out(*args: Any, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        for made in result if type(result) is tuple else (result,):
-            if _is_new(made, args, kwargs):
-                lay_out(made, [(a.sizes, a.layout) for a in _arrays(args) if a.ndim == made.ndim])
-        return result
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def laid_out(*args: Any, **kwargs: Any) -> Any:
+            result = function(*args, **kwargs)
+            for made in result if type(result) is tuple else (result,):
+                if _is_new(made, args, kwargs):
+                    lay(made, args, kwargs)
+            return result
 
-    return laid_out  # type: ignore[return-value]  # of the same signature
+        return laid_out  # type: ignore[return-value]  # of the same signature
 
-
-def keeps_rest(function: F) -> F:
-    """Let a reduction's results lie in memory like the axes of its first argument that it leaves; `axis` is its second one."""
-
-    @functools.wraps(function)
-    def laid_out(*args: Any, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        for made in result if type(result) is tuple else (result,):
-            if args and type(args[0]) is TracedArray and _is_new(made, args, kwargs):
-                lay_out_rest(made, args[0], axes_of(args[1] if len(args) > 1 else kwargs.get("axis"), args[0].ndim))
-        return result
-
-    return laid_out  # type: ignore[return-value]  # of the same signature
+    return decorate
 
 
-def keeps_columns(function: F) -> F:
-    """Let a function's result lie in memory by columns if its first argument does, else by rows."""
+def _like_operands(made: TracedArray, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    lay_out(made, [(a.sizes, a.layout) for a in _arrays(args) if a.ndim == made.ndim])
 
-    @functools.wraps(function)
-    def laid_out(*args: Any, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        if args and type(args[0]) is TracedArray and is_fortran(args[0]) and _is_new(result, args, kwargs):
-            put_in_order(result, range(result.ndim)[::-1])
-        return result
 
-    return laid_out  # type: ignore[return-value]  # of the same signature
+def _like_rest(made: TracedArray, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    if args and type(args[0]) is TracedArray:
+        lay_out_rest(made, args[0], axes_of(args[1] if len(args) > 1 else kwargs.get("axis"), args[0].ndim))
+
+
+def _by_columns(made: TracedArray, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    if args and type(args[0]) is TracedArray and is_fortran(args[0]):
+        put_in_order(made, range(made.ndim)[::-1])
+
+
+keeps_order = _laid_out_by(_like_operands)  # as NumPy lays it out: like the operands with as many axes
+keeps_rest = _laid_out_by(_like_rest)  # like the axes of the first argument that a reduction over `axis`, the second, leaves
+keeps_columns = _laid_out_by(_by_columns)  # by columns if the first argument does, else by rows
 
 
 def kept_rest(x: TracedArray, axes: Collection[int]) -> list[int]:

@@ -22,11 +22,11 @@ from jitml.numpy.operands import (
     reshape_value,
     value_of,
 )
-from jitml.numpy.products import matmul
+from jitml.numpy.products import finish_in, matmul
 from jitml.numpy.reductions import finish, reduce_values
 from jitml.numpy.reshaping import reshaped
 from jitml.numpy.statistics import squared_size
-from jitml.trace.broadcasting import never_equal
+from jitml.trace.broadcasting import insist_equal, never_equal
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, fresh, read
 
@@ -59,6 +59,8 @@ def _vector_norm(x: Value, ord: Any, axes: Sequence[int]) -> Any:
     if ord == 2:
         return _where_nonzero(ops.sqrt, reduce_values(ops.reduce_sum, squared_size(x), axes))
     size = ops.abs(x)
+    if ord == inf and any(type(x.shape[axis]) is int and x.shape[axis] == 0 for axis in axes):
+        return full([n for axis, n in enumerate(x.shape) if axis not in axes], 0.0, size.dtype)
     if ord in (inf, -inf):
         return reduce_values(ops.reduce_max if ord > 0 else ops.reduce_min, size, axes)
     if ord == 0:
@@ -107,13 +109,14 @@ def matrix_power(a: Any, n: Any) -> Any:
     x, exponent = as_array(a), as_int(n)
     if x.ndim < 2 or (x.sizes[-1] != x.sizes[-2] and never_equal(x.sizes[-1], x.sizes[-2])):
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+    insist_equal(x.sizes[-1], x.sizes[-2])
     if exponent < 0:
         x, exponent = inv(x), -exponent
     if exponent == 0:
         rows, columns = (ops.iota(shape=x.sizes, axis=x.ndim - k, dtype=I64) for k in (2, 1))
         return fresh(astype(ops.eq(rows, columns), x.dtype))
     if exponent <= 3:
-        return [x, x @ x, (x @ x) @ x][exponent - 1] if exponent > 1 else fresh(read(x))  # type: ignore[operator]  # arrays have @
+        return [x, x @ x, (x @ x) @ x][exponent - 1] if exponent > 1 else x  # type: ignore[operator]  # arrays have @
     power: Any = None
     result: Any = None
     while exponent:
@@ -138,7 +141,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     sizes = [bound(n) for n in (*(x.sizes[0] for x in chain), chain[-1].sizes[-1])]
     product = _multiply_chain(chain, _best_splits(sizes), 0, len(chain) - 1)
     shape = [n for n, is_vector in zip(product.sizes, ends) if not is_vector]
-    return finish(reshape_value(read(product), shape), None, out, 0)
+    return finish_in(out, reshape_value(read(product), shape))
 
 
 def _best_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:

@@ -15,14 +15,16 @@ from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, I64, DType, dtype_name, is_complex, normalize_axis
+from jitml.ir.limits import dtype_limits
+from jitml.ir.types import BOOL, F64, I64, DType, dtype_name, is_complex, normalize_axis
 from jitml.trace.broadcasting import common_sizes, never_equal, require_sizes, stretch
 from jitml.trace.context import active_trace, unsupported, user_source
 from jitml.trace.doubts import DTYPES, doubt_of, own_type, python_value, require_type, settled
+from jitml.trace.places import value_limits
 from jitml.trace.registry import full_name, implements
 from jitml.trace.sizes import number, span, value_of_size
 from jitml.trace.stacks import Stack
-from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read, scalar
+from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, fresh, is_traced, read, scalar
 
 Shape = tuple[int, ...]
 # A strong dtype, or the Python type of a weak number: what `np.ufunc.resolve_dtypes` takes.
@@ -84,8 +86,10 @@ def value_of(x: object, dtype: DType | None = None) -> Value:
         OverflowError: a Python integer does not fit the dtype (NumPy's message).
     """
     x = _with_its_type(x, dtype)
+    if isinstance(x, np.flatiter):  # a traced one has its elements as a line
+        x = getattr(x, "line", x)
     if isinstance(x, TracedNumber):
-        return x.as_value(dtype)
+        return astype(x.as_value(), dtype) if x.kind is complex else x.as_value(dtype)
     if isinstance(x, (Value, np.ndarray)) or is_traced(x):
         return astype(read(x), dtype)
     if type(x) is Stack and (whole := x.whole()) is not None:
@@ -127,6 +131,20 @@ def _mixed_zeros(array: np.ndarray[Any, Any]) -> bool:
     return array.dtype.kind == "f" and array.flat[0] == 0 and np.signbit(array).any() and not np.signbit(array).all()
 
 
+def mask_of(where: Any) -> Value:
+    """A `where=` argument: of arrays bool alone, of Python's objects their truth.
+
+    Raises:
+        TypeError: an array of another dtype.
+    """
+    if not isinstance(where, (np.ndarray, np.generic)) and not is_traced(where):
+        return value_of(np.asarray(where, BOOL) if not holds_traced(where) else where, BOOL)
+    mask = value_of(where)
+    if mask.dtype != BOOL and type(where) is not TracedNumber:
+        raise TypeError(f"Cannot cast array data from {mask.dtype!r} to dtype('bool') according to the rule 'safe'")
+    return astype(mask, BOOL)
+
+
 def holds_traced(x: object) -> bool:
     """Whether x is a tracer, or a nested list or tuple with one inside."""
     if isinstance(x, (list, tuple)):
@@ -136,7 +154,7 @@ def holds_traced(x: object) -> bool:
 
 def _stacked(items: Sequence[object], wanted: DType | None) -> Value:
     """A nested sequence as `np.array` reads it: every number in it is strong, and Python integers must fit the dtype wanted."""
-    values = [value_of(item, wanted) if _must_fit(item, wanted) else value_of(item) for item in items]
+    values = [_item(item, wanted) for item in items]
     dtype = np.result_type(*(v.dtype for v in values))
     shape = values[0].shape
     if any(len(v.shape) != len(shape) or any(map(never_equal, v.shape, shape)) for v in values):
@@ -144,6 +162,37 @@ def _stacked(items: Sequence[object], wanted: DType | None) -> Value:
         raise ShapeError(message, source=user_source())
     rows = [ops.reshape(astype(require_sizes(v, shape), dtype), shape=(1, *shape)) for v in values]
     return ops.concat(*rows, axis=0)
+
+
+def through_python(value: Any, stored: Value) -> Value:
+    """What a NumPy scalar becomes in signed integers: it goes through Python's int, which has to fit.
+
+    Of another dtype, and not where an index array says the places. Unsigned integers are cast.
+    """
+    is_number = isinstance(value, TracedScalar) or (isinstance(value, TracedNumber) and value.kind is float)
+    if not is_number or stored.dtype.kind != "i" or value.dtype == stored.dtype or value.dtype.kind not in "iuf":
+        return stored
+    given, (low, high) = value_of(value), dtype_limits(stored.dtype)
+    if given.dtype.kind == "f":
+        number = ops.trunc(astype(given, F64))
+        fits = ops.bit_and(ops.ge(number, float(low)), ops.lt(number, -float(low)))
+    else:
+        least, most = value_limits(given)
+        if low <= least and most <= high:
+            return stored
+        fits = ops.eq(astype(stored, given.dtype), given)
+        if given.dtype.kind == "u":
+            fits = ops.bit_and(fits, ops.ge(stored, full((), 0, stored.dtype)))
+    message = f"Python integer out of bounds for {stored.dtype}"
+    checked: Value = ops.check(stored, fits, error="OverflowError", message=message)
+    return checked
+
+
+def _item(item: object, wanted: DType | None) -> Value:
+    if _must_fit(item, wanted):
+        return value_of(item, wanted)
+    value = value_of(item)
+    return value if wanted is None or wanted == value.dtype else through_python(item, astype(value, wanted))
 
 
 def _must_fit(item: object, wanted: DType | None) -> bool:
@@ -244,15 +293,27 @@ def axes_of(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    return tuple(sorted(distinct_axes(given, ndim)))
+
+
+def distinct_axes(given: Sequence[Any], ndim: int) -> tuple[int, ...]:
+    """Axes in the order in which they are given, none negative."""
     axes = tuple(normalize_axis(as_int(a), ndim) for a in given)
     if len(set(axes)) != len(axes):
         raise ValueError("duplicate value in 'axis'")
-    return tuple(sorted(axes))
+    return axes
 
 
 def reduced_axes(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """The same for reductions: of a number they accept the axes 0 and -1, and reduce nothing."""
-    return () if ndim == 0 and axis in (0, -1) else axes_of(axis, ndim)
+    return () if ndim == 0 and axis in (0, -1) else summed_axes(axis, ndim)
+
+
+def summed_axes(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """`axes_of` where a list will not do."""
+    if isinstance(axis, list):
+        raise TypeError("'list' object cannot be interpreted as an integer")
+    return axes_of(axis, ndim)
 
 
 def with_axis(x: Value, axis: Any) -> Value:

@@ -16,6 +16,11 @@ from jitml.trace.registry import call, implements
 from jitml.trace.tracers import TracedArray, fresh, read
 
 _BY_PLACE = ("edge", "reflect", "symmetric", "wrap")
+_OPTIONS = {
+    "constant": ["constant_values"], "empty": [], "edge": [], "wrap": [], "linear_ramp": ["end_values"],
+    "reflect": ["reflect_type"], "symmetric": ["reflect_type"], "maximum": ["stat_length"], "minimum": ["stat_length"],
+    "mean": ["stat_length"], "median": ["stat_length"],
+}  # fmt: skip
 _STATISTICS: dict[str, Any] = {"maximum": np.amax, "minimum": np.amin, "mean": np.mean, "median": np.median}
 
 
@@ -50,6 +55,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tr
     pairs = _pairs(pad_width, x.ndim)
     if any(n < 0 for pair in pairs for n in pair):
         raise ValueError("index can't contain negative values")
+    if mode in _OPTIONS and (unknown := set(kwargs).difference(_OPTIONS[mode])):
+        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
     if mode == "constant":
         return fresh(_constant(x, pairs, kwargs.get("constant_values", 0)))
     if mode == "empty":
@@ -168,15 +175,15 @@ def _part(x: Value, axis: int, limits: tuple[int, int], width: int, mode: str) -
 
 def _constant(x: Value, pairs: list[tuple[int, int]], values: Any) -> Value:
     zeros = (0,) * x.ndim
-    if not isinstance(values, (list, tuple)):
+    given = value_of(values, x.dtype)
+    if given.ndim == 0:
         lows, highs = (tuple(pair[n] for pair in pairs) for n in (0, 1))
-        return ops.pad(x, value_of(values, x.dtype), low=lows, high=highs, interior=zeros)
-    each = [values[0]] * x.ndim if len(values) == 1 else list(values)
-    if not isinstance(each[0], (list, tuple)):
-        each = [values] * x.ndim
-    for axis, ((before, after), (left, right)) in enumerate(zip(pairs, each)):
-        for value, low, high in ((left, before, 0), (right, 0, after)):
+        return ops.pad(x, given, low=lows, high=highs, interior=zeros)
+    ends = broadcast_value(given, (x.ndim, 2))
+    for axis, (before, after) in enumerate(pairs):
+        for side, low, high in ((0, before, 0), (1, 0, after)):
+            value = ops.slice(ends, start=(axis, side), stop=(axis + 1, side + 1), step=(1, 1))
             lows = tuple(low if a == axis else 0 for a in range(x.ndim))
             highs = tuple(high if a == axis else 0 for a in range(x.ndim))
-            x = ops.pad(x, value_of(value, x.dtype), low=lows, high=highs, interior=zeros)
+            x = ops.pad(x, ops.reshape(value, shape=()), low=lows, high=highs, interior=zeros)
     return x

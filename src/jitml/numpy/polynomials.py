@@ -65,6 +65,8 @@ def polymul(a1: Any, a2: Any) -> Any:
 @implements(np.polyder)
 def polyder(p: Any, m: Any = 1) -> Any:
     order, result = as_int(m), _coefficients("polyder", p)
+    if np.ndim(p) == 0:
+        raise TypeError("len() of unsized object")
     if order < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
     for _ in range(order):
@@ -94,14 +96,16 @@ _MOST_ROOTS = 64  # each is a convolution of its own
 @implements(np.poly)
 def poly(seq_of_zeros: Any) -> Any:
     """The polynomial of these roots."""
-    roots = call(np.atleast_1d, as_array(seq_of_zeros))
+    roots = as_array(seq_of_zeros)
+    if roots.ndim == 0:
+        raise TypeError("dispatcher for __array_function__ did not return an iterable")
     count = as_int(roots.shape[0])
     if roots.ndim != 1 or is_complex(roots.dtype) or not 0 < count <= _MOST_ROOTS:
         not_compiled("poly", "of a matrix, or of complex roots or many", "Multiply the factors with np.convolve.")
     roots = roots if is_inexact(roots.dtype) else roots.astype(F64)
     result: Any = fresh(full((1,), 1.0, roots.dtype))
     for n in range(count):
-        result = call(np.convolve, result, call(np.array, [1.0, -roots[n]]))
+        result = call(np.convolve, result, call(np.array, [1.0, -roots[n]], dtype=roots.dtype))
     return result
 
 

@@ -35,7 +35,7 @@ from jitml.trace.context import user_source
 from jitml.trace.registry import implements
 from jitml.trace.sizes import larger, smaller
 from jitml.trace.steps import Diagonal, OpenDiagonal
-from jitml.trace.tracers import TracedArray, fresh, read, view
+from jitml.trace.tracers import TracedArray, fresh, laid_out, read, view
 
 Ints = tuple[int, ...]
 
@@ -89,10 +89,15 @@ def matmul(
         not_compiled("matmul", f"with {', '.join(axes)}", "Move the axes with np.moveaxis first.")
     x, y = _operands(x1, x2)
     if dtype is not None:
+        for v in (x, y):
+            if not np.can_cast(v.dtype, dtype, casting):
+                raise TypeError(f"Cannot cast ufunc 'matmul' input from {v.dtype!r} to {np.dtype(dtype)!r}")
         x, y = astype(x, np.dtype(dtype)), astype(y, np.dtype(dtype))
     _need_axes("matmul", x, y)
     result = _matmul_values(x, y)
-    return result_of(result) if out is None else store(out, result, casting=casting)
+    if out is not None:
+        return store(out, result, casting=casting)
+    return laid_out(result, None, order) if result.ndim and order != "K" else result_of(result)
 
 
 def _matmul_values(x: Value, y: Value) -> Value:
@@ -117,7 +122,21 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
         return call_ufunc(np.multiply, value_of(a), value_of(b), out=out)
     x, y = _operands(a, b)
     y = _fitted("dot", x, y, -1, max(0, y.ndim - 2))
-    return finish(dot_values(x, y, ((x.ndim - 1,), (max(0, y.ndim - 2),))), None, out, 0)
+    return finish_in(out, dot_values(x, y, ((x.ndim - 1,), (max(0, y.ndim - 2),))))
+
+
+def finish_in(out: Any, result: Value) -> Any:
+    """np.dot's result; `out=` has to be just such an array, and where it has no axes its element is returned.
+
+    Raises:
+        ValueError: it is another one.
+    """
+    if out is None:
+        return result_of(result)
+    if out.dtype != result.dtype or out.ndim != result.ndim or not out.is_contiguous:
+        raise ValueError("output array is not acceptable (must have the right datatype, number of dimensions, and be a C-Array)")
+    stored = finish(result, None, out, 0)
+    return stored if stored.ndim else stored[()]
 
 
 @implements(np.inner)
@@ -191,6 +210,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> TracedArray:
         count = as_int(axes)
         one, two = tuple(range(x.ndim - count, x.ndim)), tuple(range(count))
     xs, ys = (tuple(normalize_axis(as_int(n), v.ndim) for n in chosen) for chosen, v in ((one, x), (two, y)))
+    if any(len(set(chosen)) != len(chosen) for chosen in (xs, ys)):
+        raise ValueError("duplicate axes are not allowed in tensordot")
     message = f"tensordot: shape-mismatch for sum of {x.aval} over {xs} and {y.aval} over {ys}"
     if len(xs) != len(ys) or any(x.shape[n] != y.shape[m] and never_equal(x.shape[n], y.shape[m]) for n, m in zip(xs, ys)):
         raise ShapeError(message, source=user_source())

@@ -56,7 +56,7 @@ def _pick(rows: Value, at: Size) -> Value:
 def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
     x = value_of(a)
     axes = axes_of(axis, x.ndim)
-    inner, outer = compute_dtype(x, None)
+    inner, outer = compute_dtype(x, None, out)
     rows = _sorted_rows(x, axes)
     count = rows.shape[-1]
     if isinstance(count, Dim):
@@ -158,6 +158,8 @@ def _quantile(name: str, scale: int | None, *, without_nan: bool = False) -> Cal
         values = [reshape_value(_at_fraction(rows, float(f), kind, inner), keep) for f in fractions.flat]
         if fractions.ndim == 0:
             return finish(values[0], None, out, x.ndim)
+        if not values:
+            return finish(full((*fractions.shape, *keep), 0.0, inner), None, out, x.ndim)
         stacked = ops.concat(*(reshape_value(v, (1, *v.shape)) for v in values), axis=0)
         return finish(reshape_value(stacked, (*fractions.shape, *keep)), None, out, x.ndim)
 
@@ -170,6 +172,8 @@ def _plural(name: str) -> str:
 
 def _at_run_time(name: str, rows: Value, q: Any, scale: int | None, keep: Sequence[Any], out: Any, without_nan: bool) -> Any:
     """Of fractions, or of counts of what is no nan, that only the running program knows."""
+    if rows.size == 0:
+        not_compiled(name, "of nothing", "It is nan.")
     given = value_of(q)
     inner = np.result_type(rows.dtype, given.dtype if hasattr(q, "dtype") else 0.0, 0.0)
     fractions = astype(given, np.result_type(inner, F64))
@@ -220,6 +224,8 @@ def nanmedian(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool 
     if not is_float(x.dtype):
         return median(a, axis, out, overwrite_input, keepdims is True)
     axes = axes_of(axis, x.ndim)
+    if x.size == 0:
+        not_compiled("nanmedian", "of nothing", "It is nan.")
     rows = _sorted_rows(x, axes)
     counts = _counts(rows, True)
     places = (ops.maximum(ops.floor_divide(n, 2), 0) for n in (counts - 1, counts))
@@ -251,7 +257,7 @@ def _at_fraction(rows: Value, fraction: float, method: str, inner: DType) -> Val
     if isinstance(count, Dim):
         return _at_unknown_fraction(rows, fraction, method, inner)
     if count == 0:
-        return full(rows.shape[:-1], float("nan"), inner)
+        raise IndexError("index -1 is out of bounds for axis 0 with size 0")
     at, weight = _position(method, fraction, count)
     low = _pick(rows, at)
     if weight is None:

@@ -26,6 +26,7 @@ from jitml.numpy.operands import (
     checked_index,
     common_shape,
     full,
+    mask_of,
     nonempty,
     not_compiled,
     present,
@@ -69,10 +70,23 @@ def finish(x: Value, keep: Sequence[int] | None, out: Any, ndim: int) -> Any:
     return store(out, require_sizes(x, out.sizes), casting="unsafe")
 
 
+def finish_exactly(x: Value, keep: Sequence[int] | None, out: Any, ndim: int) -> Any:
+    """The same where `out` may only have a dtype that is safely converted to the result's, as of positions and picked elements.
+
+    Raises:
+        TypeError: it has another one.
+    """
+    if is_given(out) and not np.can_cast(out.dtype, x.dtype):
+        raise TypeError(f"Cannot cast array data from {out.dtype!r} to {x.dtype!r} according to the rule 'safe'")
+    return finish(x, keep, out, ndim)
+
+
 def accumulator(dtype: DType, chosen: Any, out: Any) -> DType:
     """The dtype that sums and products are made in: small integers widen to 64 bits unless `dtype=` or `out=` decide."""
-    if is_given(chosen) or isinstance(out, TracedArray):
-        return np.result_type(chosen if is_given(chosen) else out.dtype)
+    if is_given(chosen):
+        return np.result_type(chosen)
+    if isinstance(out, TracedArray):
+        return np.result_type(dtype, out.dtype)
     if dtype.kind in "bi":
         return I64
     return U64 if dtype.kind == "u" else dtype
@@ -94,10 +108,24 @@ def masked(x: Value, where: Any, identity: int | float | bool) -> Value:
     """x with the identity in the places that `where=` leaves out."""
     if where is True or where is _NO_VALUE:
         return x
-    mask = value_of(where, BOOL)
+    return ops.select(_over(x, where), x, full(x.shape, identity, x.dtype))
+
+
+def _over(x: Value, where: Any) -> Value:
+    """A `where=` stretched over x, never the other way about."""
+    mask = mask_of(where)
     shape = common_shape("where", mask.shape, x.shape)
-    x = broadcast_value(x, shape)
-    return ops.select(broadcast_value(mask, shape), x, full(shape, identity, x.dtype))
+    if len(shape) != x.ndim or any(n == 1 and never_equal(m, 1) for n, m in zip(x.shape, shape)):
+        raise ValueError("input operand has more dimensions than allowed by the axis remapping")
+    return broadcast_value(mask, x.shape)
+
+
+def _start(initial: Any, dtype: DType) -> Value:
+    """An `initial=`, which is one number."""
+    start = value_of(initial, dtype)
+    if start.ndim:
+        raise ValueError("setting an array element with a sequence.")
+    return start
 
 
 def _sum_or_product(op: Op, combine: Op, identity: int) -> Callable[..., Any]:
@@ -115,7 +143,7 @@ def _sum_or_product(op: Op, combine: Op, identity: int) -> Callable[..., Any]:
         axes = reduced_axes(axis, x.ndim)
         result = reduce_values(op, x, axes)
         if is_given(initial):
-            result = combine(result, broadcast_value(value_of(initial, x.dtype), result.shape))
+            result = combine(result, broadcast_value(_start(initial, x.dtype), result.shape))
         return finish(result, axes if keepdims is True else None, out, x.ndim)
 
     return keeps_rest(function)
@@ -139,10 +167,9 @@ def _extreme(op: Op, combine: Op, name: str) -> Callable[..., Any]:
                 )
             x = nonempty(x, axes, f"zero-size array to reduction operation {name} which has no identity")
             return finish(reduce_values(op, x, axes), keep, out, x.ndim)
-        start = value_of(initial, x.dtype)
+        start = _start(initial, x.dtype)
         if where is not True and where is not _NO_VALUE:
-            mask = broadcast_value(value_of(where, BOOL), x.shape)
-            x = ops.select(mask, x, broadcast_value(start, x.shape))
+            x = ops.select(_over(x, where), x, broadcast_value(start, x.shape))
         kept_shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
         first = broadcast_value(start, kept_shape)
         empty = any(x.shape[n] == 0 for n in axes)
@@ -199,7 +226,7 @@ def _position(op: Op, name: str) -> Callable[..., Any]:
         chosen = 0 if axis is None else normalize_axis(as_int(axis), ndim)
         x = nonempty(x, (chosen,), f"attempt to get {name} of an empty sequence")
         keep = (range(ndim) if axis is None else (chosen,)) if keepdims is True else None
-        return finish(op(x, axis=chosen), keep, out, ndim)
+        return finish_exactly(op(x, axis=chosen), keep, out, ndim)
 
     return function
 
@@ -228,7 +255,7 @@ def _cumulative_from_start(op: Op, identity: int) -> Callable[..., Any]:
     """The Array API's form: one axis, and on request the identity in front."""
 
     def function(x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
-        value = value_of(x)
+        value = with_axis(value_of(x), 0)
         if axis is None and value.ndim != 1:
             raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
         value = astype(value, accumulator(value.dtype, dtype, out))
@@ -298,13 +325,13 @@ def _position_ignoring_nan(op: Op, worst: float, position: Callable[..., Any]) -
             return position(a, axis, out, keepdims=keepdims)
         if axis is None:
             flat = function(fresh(reshape_value(x, (x.size,))), 0)
-            return finish(value_of(flat), range(x.ndim) if keepdims is True else None, out, x.ndim)
+            return finish_exactly(value_of(flat), range(x.ndim) if keepdims is True else None, out, x.ndim)
         along = normalize_axis(as_int(axis), x.ndim)
         x = nonempty(x, (along,), "attempt to get a position in an empty sequence")
         found = op(without_nan(x, worst), axis=along)
         only_nan = reduce_values(ops.reduce_all, ops.isnan(x), (along,))
         found = ops.select(only_nan, spread_size(x.shape[along], found.shape), found)
-        return finish(checked_index(found, x.shape[along]), (along,) if keepdims is True else None, out, x.ndim)
+        return finish_exactly(checked_index(found, x.shape[along]), (along,) if keepdims is True else None, out, x.ndim)
 
     return function
 

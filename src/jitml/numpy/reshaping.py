@@ -24,7 +24,7 @@ from jitml.trace.places import unknown_size
 from jitml.trace.ragged import MOST_ELEMENTS
 from jitml.trace.registry import implements
 from jitml.trace.sizes import named, number, quotient, span, value_of_size
-from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_traced, read, scalar, view
+from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_fortran, is_traced, read, scalar, view
 
 _GUESSED = 1 << 11  # what a size may be at least of which this call has not told: memory of that size is set aside
 _ANYTHING = 1 << 16  # the same in a loop, of whose first iteration nothing is known either
@@ -174,12 +174,16 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = N
         raise TypeError("reshape() missing 1 required positional argument: 'shape'")
     x = as_array(a)
     target = complete_shape(shape, x.aval.size)
-    if order == "F":
+    if order not in ("C", "F", "A"):
+        raise ValueError(f"order {order!r} is not permitted for reshaping")
+    if order == "F" or (order == "A" and is_fortran(x)):
         backwards = reshaped(transposed(x, range(x.ndim)[::-1]), target[::-1])
         result = transposed(backwards, range(len(target))[::-1])
     else:
         result = reshaped(x, target)
-    return fresh(read(result)) if copy else _of_scalar(a, result)
+    if copy is False and result.storage is not x.storage:
+        raise ValueError("Unable to avoid creating a copy while reshaping.")
+    return fresh(read(result)) if copy and result.storage is x.storage else _of_scalar(a, result)
 
 
 @implements(np.ravel)

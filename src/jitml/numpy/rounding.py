@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import factorial, pi
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from jitml.numpy.operands import (
     result_of,
     value_of,
 )
-from jitml.numpy.reductions import finish, reduce_values
+from jitml.numpy.reductions import finish, is_given, reduce_values
 from jitml.numpy.ufuncs import call_ufunc
 from jitml.trace.broadcasting import common_sizes, never_equal
 from jitml.trace.context import current_trace
@@ -49,8 +50,12 @@ def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         return finish(astype(x, np.dtype(np.float16)) if x.dtype == BOOL else x, None, out, x.ndim)
     if digits == 0:
         return finish(ops.rint(x), None, out, x.ndim)
+    if abs(digits) > float_info.max_10_exp:
+        not_compiled("round", f"to {digits} decimals", "That is beyond what a float64 has.")
     scale = float(10.0 ** abs(digits))
     result = ops.rint(x * scale) / scale if digits > 0 else ops.rint(x / scale) * scale
+    if is_given(out) and not np.can_cast(result.dtype, out.dtype, "same_kind"):
+        raise TypeError(f"Cannot cast ufunc output from {result.dtype!r} to {out.dtype!r} with casting rule 'same_kind'")
     return finish(result, None, out, x.ndim)
 
 
@@ -173,13 +178,19 @@ def _signed_infinity(x: Any, infinity: float, out: Any) -> Any:
 
 @implements(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    kinds = (a if isinstance(a, (type, np.dtype, str)) else kind_of(a) for a in arrays_and_dtypes)
-    return np.result_type(*(k() if isinstance(k, type) and k in (int, float, complex) else k for k in kinds))
+    kinds = (a if isinstance(a, (type, np.dtype, str)) else _sample_of(kind_of(a)) for a in arrays_and_dtypes)
+    return np.result_type(*kinds)
+
+
+def _sample_of(kind: Any) -> Any:
+    return kind() if isinstance(kind, type) else kind
 
 
 @implements(np.can_cast)
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     kind = from_ if isinstance(from_, (type, np.dtype, str)) else kind_of(from_)
+    if kind is not from_ and isinstance(kind, type):
+        raise TypeError("can_cast() does not support Python ints, floats, and complex")
     return np.can_cast(kind, to, casting)
 
 
@@ -203,7 +214,7 @@ def _in_memory(base: np.ndarray[Any, Any], x: TracedArray) -> Any:
     strides = tuple(s * x.itemsize for s in x.storage.strides)
     place: Any = np.lib.stride_tricks.as_strided(base, x.storage.value.shape, strides)
     for step in x.steps:
-        place = step.op.run((place,), step.params)
+        place = step.show(place, {})
     return place
 
 

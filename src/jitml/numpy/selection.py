@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, I64, is_complex, is_integer, normalize_axis
-from jitml.numpy.finding import compressed, nonzero
+from jitml.ir.types import BOOL, I64, DType, is_complex, is_integer, normalize_axis
+from jitml.numpy.finding import nonzero
 from jitml.numpy.indexing import fit, getitem, setitem, value_for
-from jitml.numpy.layouts import keeps_columns, keeps_order
+from jitml.numpy.layouts import keeps_columns, keeps_order, put_in_order
 from jitml.numpy.loops import truth
+from jitml.numpy.masks import fitted
 from jitml.numpy.operands import (
     as_array,
     as_int,
@@ -28,6 +28,7 @@ from jitml.numpy.operands import (
     full,
     holds_traced,
     kind_of,
+    mask_of,
     not_compiled,
     reshape_value,
     result_of,
@@ -35,12 +36,12 @@ from jitml.numpy.operands import (
     value_of,
     with_axis,
 )
-from jitml.numpy.reductions import finish, is_given
-from jitml.numpy.reshaping import broadcasted, reshaped
+from jitml.numpy.reductions import finish_exactly, is_given
+from jitml.numpy.reshaping import broadcasted, moveaxis, reshaped
 from jitml.numpy.ufuncs import call_ufunc
-from jitml.trace.context import active_trace, user_source
+from jitml.trace.context import active_trace
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, is_traced, read
+from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, fresh_like, is_fortran, is_traced, read
 
 
 @implements(np.where)
@@ -54,15 +55,14 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 def where_value(condition: Any, x: Any, y: Any) -> Value:
     """np.where with weak Python numbers, as a Value."""
     dtype = common_dtype(x, y)
-    mask, values = truth(value_of(condition)), [_operand(v, dtype) for v in (x, y)]
+    mask, values = truth(value_of(condition)), [_wrapped(v, dtype) for v in (x, y)]
     shape = common_shape("where", mask.shape, *(v.shape for v in values))
     return ops.select(*(broadcast_value(v, shape) for v in (mask, *values)))
 
 
-def _operand(x: Any, dtype: np.dtype[Any]) -> Value:
-    """An operand of np.where, to which a Python int is weak, and yet one that wraps around where it does not fit."""
-    is_wrapped = kind_of(x) is int and dtype.kind in "iu"
-    return astype(value_of(x), dtype) if is_wrapped else value_of(x, dtype)
+def _wrapped(x: Any, dtype: DType) -> Value:
+    """A choice, in the dtype of all: a Python integer that does not fit wraps around."""
+    return astype(value_of(x), dtype) if kind_of(x) is int and dtype.kind in "iu" else value_of(x, dtype)
 
 
 @implements(np.clip)
@@ -78,6 +78,27 @@ def clip(
     **options: Any,
 ) -> Any:
     """min(max(a, a_min), a_max); NaN in any of the three is handed on."""
+    given = [limit is not np._NoValue for limit in (a_min, a_max)]
+    if any(given) and not all(given):
+        raise TypeError(f"clip() missing 1 required positional argument: '{'a_max' if given[0] else 'a_min'}'")
+    if any(given) and not (min is max is np._NoValue):
+        raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
+    return clipped(a, a_min, a_max, out, min=min, max=max, **options)
+
+
+@implements(np.ndarray.clip)
+@keeps_order
+def clipped(
+    a: Any,
+    a_min: Any = np._NoValue,
+    a_max: Any = np._NoValue,
+    out: Any = None,
+    *,
+    min: Any = np._NoValue,
+    max: Any = np._NoValue,
+    **options: Any,
+) -> Any:
+    """The method, which leaves out what it likes."""
     low, high = (b if is_given(b) else a for a, b in ((a_min, min), (a_max, max)))
     x = value_of(a)  # a number is strong here, for NumPy makes an array of it
     low, high = _unless_beyond(low, x, np.less_equal, "min"), _unless_beyond(high, x, np.greater_equal, "max")
@@ -111,12 +132,12 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> TracedArray:
     if not len(condlist):
         raise ValueError("select with an empty condition list is not possible")
     dtype = common_dtype(*choicelist, default)
-    result = value_of(default, dtype)
+    result = _wrapped(default, dtype)
     for condition, choice in zip(reversed(condlist), reversed(choicelist)):
         mask = value_of(condition)
         if mask.dtype != BOOL:
             raise TypeError(f"invalid entry in condlist: should be boolean ndarray, not {mask.dtype}")
-        result = where_value(mask, value_of(choice, dtype), result)
+        result = where_value(mask, _wrapped(choice, dtype), result)
     return fresh(result)
 
 
@@ -124,8 +145,11 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> TracedArray:
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kwargs: Any) -> TracedArray:
     """Every function is computed everywhere, and the last condition that holds chooses."""
     array = as_array(x)
-    conditions = list(condlist) if isinstance(condlist, (list, tuple)) and np.ndim(condlist[0]) else [condlist]
-    masks = [broadcast_value(truth(value_of(c)), array.sizes) for c in conditions]
+    is_list = isinstance(condlist, (list, tuple)) or np.ndim(condlist)
+    are_several = is_list and (array.ndim == 0 or np.ndim(condlist[0]))
+    masks = [truth(value_of(c)) for c in (list(condlist) if are_several else [condlist])]
+    if any(mask.shape != array.sizes for mask in masks):
+        masks = [fitted(mask, array.sizes) for mask in masks]
     functions = list(funclist)
     if len(functions) == len(masks) + 1:
         rest = ops.bit_not(_any_of(masks))
@@ -134,9 +158,14 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kwar
         raise ValueError(f"with {len(masks)} condition(s), either {len(masks)} or {len(masks) + 1} functions are expected")
     result = full(array.sizes, 0, array.dtype)
     for mask, function in zip(masks, functions):
-        value = _elementwise(function, array, *args, **kwargs) if callable(function) else function
-        result = ops.select(mask, broadcast_value(value_for(value, array), array.sizes), result)
-    return fresh(result)
+        if callable(function):  # of a number too it sees an array
+            line = fresh(reshape_value(read(array), array.sizes or (1,)))
+            value = value_for(_elementwise(function, line, *args, **kwargs), array)
+            value = reshape_value(value, ()) if array.ndim == 0 and value.shape == (1,) else value
+        else:
+            value = value_for(function, array)
+        result = ops.select(mask, broadcast_value(value, array.sizes), result)
+    return fresh_like(result, array)
 
 
 def _elementwise(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -164,13 +193,13 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     values = list(choices) if isinstance(choices, (list, tuple)) else list(iter(as_array(choices)))
     dtype = common_dtype(*values)
     index = value_of(a)
-    lifted = [value_of(v, dtype) for v in values]
+    lifted = [_wrapped(v, dtype) for v in values]
     shape = common_shape("choose", index.shape, *(v.shape for v in lifted))
     stacked = ops.concat(*(reshape_value(broadcast_value(v, shape), (1, *shape)) for v in lifted), axis=0)
     index = astype(broadcast_value(index, shape), I64)
     index = checked_index(index, len(values)) if mode == "raise" else _index_in_mode(index, len(values), mode)
     places = [ops.iota(shape=shape, axis=n, dtype=I64) for n in range(len(shape))]
-    return finish(ops.gather(stacked, index, *places, axis=0), None, out, len(shape))
+    return finish_exactly(ops.gather(stacked, index, *places, axis=0), None, out, len(shape))
 
 
 def _index_in_mode(index: Value, size: int, mode: str) -> Value:
@@ -192,7 +221,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     index = _index_in_mode(index if mode == "raise" else astype(index, I64), x.shape[along], mode)
     if x.shape[along] == 0 and index.size != 0:
         raise IndexError("cannot do a non-empty take from an empty axes.")
-    return finish(ops.gather(x, index, axis=along), None, out, x.ndim)
+    return finish_exactly(ops.gather(x, index, axis=along), None, out, x.ndim)
 
 
 def _integers(name: str, indices: Any) -> Value:
@@ -247,10 +276,14 @@ def put_along_axis(arr: TracedArray, indices: Any, values: Any, axis: int | None
 @implements(np.copyto)
 def copyto(dst: TracedArray, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     kind = kind_of(src)
-    if isinstance(kind, np.dtype) and not np.can_cast(kind, dst.dtype, casting):
+    allowed = dst.dtype.kind in _HOLDING[kind] if isinstance(kind, type) else np.can_cast(kind, dst.dtype, casting)
+    if not allowed and casting != "unsafe":
         raise TypeError(f"Cannot cast array data from {kind!r} to {dst.dtype!r} according to the rule {casting!r}")
     new = fit(value_for(src, dst), dst.sizes)
-    assign(dst, new if where is True else ops.select(broadcast_value(value_of(where, BOOL), dst.sizes), new, read(dst)))
+    assign(dst, new if where is True else ops.select(broadcast_value(mask_of(where), dst.sizes), new, read(dst)))
+
+
+_HOLDING: dict[type, str] = {int: "iufc", float: "fc", complex: "c"}  # kinds that hold Python's numbers
 
 
 @implements(np.nan_to_num)
@@ -263,7 +296,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         parts = (nan_to_num(fresh(part), True, nan, posinf, neginf) for part in (ops.real(value), ops.imag(value)))
         return result_of(ops.complex(*map(read, parts)))
     if value.dtype.kind != "f":
-        return result_of(value)
+        return result_of(value) if copy else x
     limits = np.finfo(value.dtype)  # type: ignore[type-var]  # a floating dtype, by its kind
     result = value
     for mask, number in (
@@ -279,7 +312,6 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 
 
 @implements(np.delete)
-@keeps_columns
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     x = as_array(arr)
     if axis is None:
@@ -287,9 +319,13 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     along = normalize_axis(as_int(axis), x.ndim)
     size = x.sizes[along]
     if holds_traced(obj) or isinstance(size, Dim):
-        return fresh(compressed(read(x), _kept(obj, size), along))
+        return getitem(x, (*(slice(None),) * along, fresh(_kept(obj, size))))
     kept = np.delete(np.arange(size), obj)
-    return take(x, kept.tolist(), along)
+    if not isinstance(obj, slice) and np.size(obj) != 1:  # NumPy indexes the array, and else makes one and fills it
+        return getitem(x, (*(slice(None),) * along, kept))
+    result = take(x, kept.tolist(), along)
+    put_in_order(result, range(x.ndim)[::-1] if is_fortran(x) else range(x.ndim))
+    return result
 
 
 def _kept(obj: Any, size: Any) -> Value:
@@ -321,16 +357,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         raise IndexError(f"index {at} is out of bounds for axis {along} with size {size}")
     at += size if at < 0 else 0
     new = value_for(values, x)
-    if new.ndim == x.ndim and new.ndim > 1:
-        part = new
-    else:
-        shape = (*x.sizes[:along], *x.sizes[along + 1 :])
-        if x.ndim == 1 and new.ndim == 1:
-            part = new
-        else:
-            part = reshape_value(broadcast_value(new, shape), (*x.sizes[:along], 1, *x.sizes[along + 1 :]))
+    moved = moveaxis(fresh(reshape_value(new, (*(1,) * (x.ndim - new.ndim), *new.shape))), 0, along)
+    part = fit(read(moved), (*x.sizes[:along], moved.sizes[along], *x.sizes[along + 1 :]))
     before = (slice(None),) * along
     left, right = getitem(x, (*before, slice(None, at))), getitem(x, (*before, slice(at, None)))
-    if any(p != q for n, (p, q) in enumerate(zip(part.shape, x.sizes)) if n != along):
-        raise ShapeError(f"insert: {part.aval} does not fit into {x.aval}", source=user_source())
     return fresh(ops.concat(read(left), part, read(right), axis=along))

@@ -10,10 +10,10 @@ from jitml.ir import ops
 from jitml.ir.dims import Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, I64, is_float, is_inexact, is_integer, normalize_axis
-from jitml.numpy.creation import linspace
 from jitml.numpy.loops import truth
 from jitml.numpy.masks import flat, true_count
 from jitml.numpy.operands import (
+    as_array,
     as_int,
     astype,
     common_dtype,
@@ -23,6 +23,7 @@ from jitml.numpy.operands import (
     spread_size,
     value_of,
 )
+from jitml.numpy.ranges import linspace
 from jitml.numpy.reshaping import as_length
 from jitml.numpy.sorting import isin, search
 from jitml.trace.broadcasting import insist, require_sizes
@@ -266,7 +267,8 @@ def _outer_edges(x: Value, given: Any) -> tuple[Value, Value]:
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
     """Counts between edges. Even bins are found by a division, and corrected by the edges themselves, as NumPy does."""
     x = flat(value_of(a))
-    x = astype(x, np.dtype(np.uint8)) if x.dtype == BOOL else x
+    if x.dtype == BOOL:
+        not_compiled("histogram", "of truth values", "Convert them with .astype(np.uint8), as NumPy does with a warning.")
     amounts = None
     if weights is not None:
         amounts = require_sizes(flat(value_of(weights)), x.shape, "weights should have the same shape as a.")
@@ -277,7 +279,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     each = full(x.shape, 1, I64) if amounts is None else amounts
     each = ops.select(inside, each, full(x.shape, 0, dtype))
     result: Any = fresh(ops.scatter(full((count,), 0, dtype), each, index, axis=0, combine="add"))
-    borders: Any = fresh(edges)
+    borders: Any = as_array(bins) if np.ndim(bins) else fresh(edges)
     if density:
         result = result / (borders[1:] - borders[:-1]) / result.sum()
     return result, borders

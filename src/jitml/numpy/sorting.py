@@ -10,13 +10,13 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, bound
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
-from jitml.ir.types import BOOL, I64, is_inexact, normalize_axis
+from jitml.ir.types import BOOL, I64, is_complex, is_inexact, normalize_axis
 from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import (
     as_array,
     as_int,
+    astype,
     broadcast_value,
-    common_dtype,
     holds_traced,
     not_compiled,
     reshape_value,
@@ -83,14 +83,18 @@ def argsort(
 @implements(np.partition)
 @keeps_order
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> TracedArray:
-    return _sorted(ops.sort, _parted(a, kth, axis), axis, order)
+    return _sorted(ops.sort, _parted(a, kth, axis, kind), axis, order)
 
 
-def _parted(a: Any, kth: Any, axis: int | None) -> Value:
+def _parted(a: Any, kth: Any, axis: int | None, kind: str) -> Value:
     """What is to be sorted, where there is a place `kth`."""
     x = value_of(a)
+    if kind != "introselect":
+        raise ValueError(f"select kind must be 'introselect' (got {kind!r})")
     size = x.size if axis is None else x.shape[normalize_axis(as_int(axis), x.ndim)]
-    places = np.asarray(kth if not holds_traced(kth) else [])
+    places = np.asarray(kth if not holds_traced(kth) else [], None if not holds_traced(kth) else I64)
+    if places.dtype.kind not in "iu":
+        raise TypeError("Partition index must be integer")
     if type(size) is int and not ((-size <= places) & (places < size)).all():
         raise ValueError(f"kth(={kth}) out of bounds ({size})")
     return x
@@ -98,7 +102,7 @@ def _parted(a: Any, kth: Any, axis: int | None) -> Value:
 
 @implements(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> TracedArray:
-    return _sorted(ops.argsort, _parted(a, kth, axis), axis, order)
+    return _sorted(ops.argsort, _parted(a, kth, axis, kind), axis, order)
 
 
 @implements(np.lexsort)
@@ -113,6 +117,13 @@ def lexsort(keys: Any, axis: int = -1) -> TracedArray:
     return fresh(order)
 
 
+def _of_one_dtype(a: Any, b: Any) -> tuple[Value, Value]:
+    """Two operands that NumPy makes arrays of before it compares them: Python numbers are strong."""
+    x, y = value_of(a), value_of(b)
+    dtype = np.result_type(x.dtype, y.dtype)
+    return astype(x, dtype), astype(y, dtype)
+
+
 @implements(np.searchsorted)
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     """Binary search, all at once: each step halves every element's interval. NaN counts as the largest."""
@@ -120,8 +131,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
         raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
     if np.ndim(a) != 1:
         raise ValueError("object of too small depth for desired array")
-    dtype = common_dtype(a, v)
-    keys, wanted = value_of(a, dtype), value_of(v, dtype)
+    keys, wanted = _of_one_dtype(a, v)
     if sorter is not None:
         keys = ops.gather(keys, value_of(sorter), axis=0)
     return result_of(search(keys, wanted, side))
@@ -161,8 +171,9 @@ def _stands_before(key: Value, wanted: Value, side: str) -> Value:
 @implements(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     """A search among the edges, which may rise or fall; which of the two is seen at run time."""
-    dtype = common_dtype(bins, x)
-    edges, wanted = value_of(bins, dtype), value_of(x, dtype)
+    edges, wanted = _of_one_dtype(bins, x)
+    if is_complex(value_of(x).dtype):
+        raise TypeError("x may not be complex")
     side = "left" if right else "right"
     count = edges.shape[0]
     if not isinstance(count, Dim) and count < 2:
@@ -181,8 +192,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
 @implements(np.isin)
 def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
     """Every element against every test element; a binary search in the sorted ones where there are many."""
-    dtype = common_dtype(element, test_elements)
-    x, y = value_of(element, dtype), value_of(test_elements, dtype)
+    x, y = _of_one_dtype(element, test_elements)
     y = reshape_value(y, (y.size,))
     if bound(y.size) > 16 or isinstance(y.size, Dim):
         keys = ops.sort(y, axis=0, kind="quicksort")

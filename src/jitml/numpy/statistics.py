@@ -22,10 +22,12 @@ from jitml.numpy.operands import (
     axes_of,
     broadcast_value,
     full,
+    mask_of,
     not_compiled,
     reshape_value,
     result_of,
     spread_size,
+    summed_axes,
     value_of,
 )
 from jitml.numpy.reductions import F16, Axis, finish, is_given, masked, reduce_values, without_nan
@@ -34,13 +36,21 @@ from jitml.trace.broadcasting import never_equal, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
 from jitml.trace.sizes import number, span, value_of_size
-from jitml.trace.tracers import fresh, read
+from jitml.trace.tracers import fresh, is_traced, read
 
 
-def compute_dtype(x: Value, dtype: Any) -> tuple[DType, DType]:
-    """The dtype that a mean is computed in, and the result's: float64 of integers, float32 inside of float16."""
+def compute_dtype(x: Value, dtype: Any, out: Any = None) -> tuple[DType, DType]:
+    """The dtype that a mean is computed in, and the result's: float64 of integers, float32 inside of float16.
+
+    An `out=` of higher precision is what NumPy adds and divides in.
+    """
     chosen = np.dtype(dtype) if is_given(dtype) else x.dtype if is_inexact(x.dtype) else F64
-    return (F32 if chosen == F16 else chosen), chosen
+    if not is_inexact(chosen):
+        not_compiled("mean", f"with dtype={chosen}", "Divide the sum by the number of elements.")
+    inner = F32 if chosen == F16 else chosen
+    if is_given(out) and is_inexact(out.dtype) and not is_given(dtype):
+        return np.result_type(inner, out.dtype), np.result_type(chosen, out.dtype)
+    return inner, chosen
 
 
 def _count(x: Value, axes: Sequence[int], where: Any, dtype: DType) -> Value:
@@ -48,7 +58,7 @@ def _count(x: Value, axes: Sequence[int], where: Any, dtype: DType) -> Value:
     kept = [n for axis, n in enumerate(x.shape) if axis not in axes]
     if where is True or where is np._NoValue:
         return count_value(prod(x.shape[axis] for axis in axes), kept, dtype)
-    mask = broadcast_value(value_of(where, BOOL), x.shape)
+    mask = broadcast_value(mask_of(where), x.shape)
     return reduce_values(ops.reduce_sum, astype(mask, dtype), axes)
 
 
@@ -85,10 +95,14 @@ def squared_size(x: Value) -> Value:
     return size
 
 
-def variance_value(x: Value, axes: Sequence[int], ddof: Any, where: Any = True, mean: Value | None = None) -> Value:
+def variance_value(
+    x: Value, axes: Sequence[int], ddof: Any, where: Any = True, mean: Value | None = None, out: Any = None
+) -> Value:
     """The mean of squared distances from the mean: two passes, which E[x²] - E[x]² is no match for."""
     center = mean_value(x, axes, where) if mean is None else mean
     squares = squared_size(ops.sub(x, _spread(x, center, axes)))
+    if is_given(out) and is_inexact(out.dtype):
+        squares = astype(squares, np.result_type(squares.dtype, out.dtype))
     total = reduce_values(ops.reduce_sum, masked(squares, where, 0), axes)
     wide = _dividing(squares.dtype)
     count = _count(x, axes, where, wide)
@@ -111,8 +125,8 @@ def of_some(result: Value, x: Value, axes: Sequence[int], warning: str, least: i
 @keeps_rest
 def mean(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     x = value_of(a)
-    inner, outer = compute_dtype(x, dtype)
-    axes = axes_of(axis, x.ndim)
+    inner, outer = compute_dtype(x, dtype, out)
+    axes = summed_axes(axis, x.ndim)
     result = astype(of_some(mean_value(astype(x, inner), axes, where), x, axes, "Mean of empty slice"), outer)
     return finish(result, axes if keepdims is True else None, out, x.ndim)
 
@@ -130,20 +144,22 @@ def _variance(finally_: Callable[[Value], Value]) -> Callable[..., Any]:
         mean: Any = np._NoValue,
         correction: Any = np._NoValue,
     ) -> Any:
+        if is_given(correction) and ddof != 0:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
         x = value_of(a)
         inner, outer = compute_dtype(x, dtype)
         inner = outer if outer == F16 else inner  # NumPy's mean has float32 inside, its variance has not
-        axes = axes_of(axis, x.ndim)
+        axes = summed_axes(axis, x.ndim)
         freedom = correction if is_given(correction) else ddof
         x = astype(x, inner)
         center = None
         if is_given(mean):
             kept = [n for n_axis, n in enumerate(x.shape) if n_axis not in axes]
             center = reshape_value(value_of(mean, inner), kept)
-        variance = variance_value(x, axes, freedom, where, center)
+        variance = variance_value(x, axes, freedom, where, center, None if is_given(dtype) else out)
         if type(freedom) is int:
             variance = of_some(variance, x, axes, "Degrees of freedom <= 0 for slice", freedom + 1)
-        result = astype(finally_(variance), part_dtype(outer))
+        result = finally_(variance) if is_given(out) else astype(finally_(variance), part_dtype(outer))
         return finish(result, axes if keepdims is True else None, out, x.ndim)
 
     return keeps_rest(function)
@@ -177,7 +193,7 @@ def _nan_variance(variance: np.ufunc | Callable[..., Any], finally_: Callable[[V
             not_compiled(variance.__name__, f"with {', '.join(options)}", "Use np.where and np.nanmean.")
         x = value_of(a)
         inner, outer = compute_dtype(x, dtype)
-        axes = axes_of(axis, x.ndim)
+        axes = summed_axes(axis, x.ndim)
         x = astype(x, inner)
         kept = _not_nan(x)
         x = without_nan(x, 0.0)
@@ -206,7 +222,7 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
     keep = axes if keepdims is True else None
     if weights is None:
         inner, outer = compute_dtype(x, None)
-        result = astype(mean_value(astype(x, inner), axes), outer)
+        result = astype(of_some(mean_value(astype(x, inner), axes), x, axes, "Mean of empty slice"), outer)
         total = _count(x, axes, True, outer)
     else:
         w = value_of(weights)
@@ -247,6 +263,10 @@ def cov(
     *,
     dtype: Any = None,
 ) -> Any:
+    if is_traced(ddof):
+        not_compiled("cov", "with a computed ddof", "Make it a Python integer.")
+    if ddof is not None and ddof != int(ddof):
+        raise ValueError("ddof must be integer")
     weights = [_weights_of(name, w) for name, w in (("fweights", fweights), ("aweights", aweights)) if w is not None]
     return fresh(_covariance(m, y, rowvar, (0 if bias else 1) if ddof is None else ddof, dtype, weights, aweights is not None))
 
@@ -268,6 +288,9 @@ def _covariance(
 ) -> Value:
     """Args: by_weight: the last weights are `aweights`, whose degrees of freedom count by their squares."""
     parts = [as_array(m)] if y is None else [as_array(m), as_array(y)]
+    for name, part in zip("my", parts):
+        if part.ndim > 2:
+            raise ValueError(f"{name} has more than 2 dimensions")
     target = np.result_type(*(p.dtype for p in parts), np.float64) if dtype is None else np.dtype(dtype)
     rows = []
     for part in parts:

@@ -108,6 +108,8 @@ def _reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: A
     size = x.aval.shape[0]
     if type(size) is int and any(not 0 <= n < size for n in starts):
         raise IndexError(f"index out-of-bounds in {ufunc.__name__}.reduceat")
+    if not starts:
+        not_compiled(f"{ufunc.__name__}.reduceat", "at no places", "Its result is empty.")
     parts = []
     for start, stop in zip(starts, [*starts[1:], None]):
         part = x[start:stop] if stop is None or start < stop else x[start : start + 1]

@@ -15,8 +15,8 @@ from jitml.ir.types import BOOL, I64, is_complex, is_float, is_integer, normaliz
 from jitml.numpy.indexing import fit, locate
 from jitml.numpy.layouts import keeps_order
 from jitml.numpy.loops import LOOPS
-from jitml.numpy.operands import as_array, as_int, astype, kind_of, value_of
-from jitml.numpy.reductions import accumulator, all_of, any_of, finish, maximum_of, minimum_of, product_of, sum_of
+from jitml.numpy.operands import as_array, as_int, astype, kind_of, not_compiled, value_of
+from jitml.numpy.reductions import accumulator, all_of, any_of, finish, is_given, maximum_of, minimum_of, product_of, sum_of
 from jitml.numpy.reshaping import reshaped
 from jitml.numpy.ufunc_folds import folds, one_by_one
 from jitml.numpy.ufuncs import call_ufunc
@@ -41,6 +41,10 @@ def _reducing(function: Callable[..., Any], *, takes_dtype: bool) -> Callable[..
             options["initial"] = initial
         if takes_dtype:
             options["dtype"] = dtype
+        elif is_given(dtype):
+            if function in (all_of, any_of):
+                not_compiled("ufunc.reduce", f"of truth values with dtype={dtype}", "Leave dtype out.")
+            array = fresh(astype(value_of(array), np.dtype(dtype)))
         return function(array, axis, **options)
 
     return reduce

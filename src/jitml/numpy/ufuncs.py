@@ -14,7 +14,7 @@ import numpy as np
 from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F64, I64, DType, dtype_name
+from jitml.ir.types import F64, I64, DType, dtype_name
 from jitml.numpy.layouts import put_in_order
 from jitml.numpy.loops import COMPARISONS, LOOPS
 from jitml.numpy.operands import (
@@ -23,6 +23,7 @@ from jitml.numpy.operands import (
     common_shape,
     full,
     kind_of,
+    mask_of,
     result_of,
     value_of,
 )
@@ -62,7 +63,7 @@ def call_ufunc(
         ufunc, args = replace_power(*args)
     dtypes = _resolve(ufunc, args, outs, dtype, signature or sig, casting)
     values = [value_of(a, d) for a, d in zip(args, dtypes)]
-    mask = None if where is True else value_of(where, BOOL)
+    mask = None if where is True else mask_of(where)
     results = _compute(ufunc, values, outs, mask)
     stored = _store(ufunc, args, results, dtypes[ufunc.nin :], outs, mask, casting)
     for result in stored if type(stored) is tuple else (stored,):

@@ -204,7 +204,7 @@ class Traced:
     conjugate = conj
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
-        return call(np.reshape, self, shape[0] if len(shape) == 1 else shape, order=order)
+        return call(np.reshape, self, shape[0] if len(shape) == 1 else shape, order=order, copy=copy)
 
     def transpose(self, *axes: Any) -> Any:
         return call(np.transpose, self, (axes[0] if len(axes) == 1 else axes) if axes else None)

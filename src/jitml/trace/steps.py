@@ -12,7 +12,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Size, resolve
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
-from jitml.ir.types import I64, Aval
+from jitml.ir.types import I64, Aval, DType
 from jitml.trace.broadcasting import require_sizes
 from jitml.trace.strides import Ints, invert
 
@@ -64,6 +64,34 @@ class Step:
             return ops.transpose(value, perm=invert(params["perm"]))
         assert self.op is ops.reshape, f"a view through {self.op} cannot be written"
         return ops.reshape(value, shape=self.before.shape)
+
+
+def reinterpret(x: Value, dtype: DType) -> Value:
+    """The memory of real numbers read as others of the same width."""
+    as_integer: Value = ops.bits(x) if x.dtype.kind == "f" else x
+    if dtype.kind != "f":
+        return as_integer if as_integer.dtype == dtype else ops.convert(as_integer, dtype=dtype)
+    same = np.dtype(f"i{dtype.itemsize}")
+    result: Value = ops.from_bits(as_integer if as_integer.dtype == same else ops.convert(as_integer, dtype=same))
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Reinterpreted(Step):
+    """All of an array as numbers of another dtype, of the same width."""
+
+    @classmethod
+    def of(cls, before: Aval, dtype: DType) -> Reinterpreted:
+        return cls(ops.bits, {"dtype": dtype}, before)
+
+    def read(self, base: Value) -> Value:
+        return reinterpret(base, self.params["dtype"])
+
+    def write(self, base: Value, value: Value) -> Value:
+        return reinterpret(value, self.before.dtype)
+
+    def show(self, array: Any, numbers: Mapping[Any, int]) -> Any:
+        return array.view(self.params["dtype"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,11 +148,33 @@ def fresh_like(value: Value, *operands: Any) -> TracedArray:
     return fresh(value, kept_strides(layouts, value.shape))
 
 
-def laid_out(value: Value, x: Any, order: str) -> TracedArray:
-    """A new array with contents computed from x, in memory as `order` says."""
+def laid_out(value: Value, x: Any, order: str | None) -> TracedArray:
+    """A new array with contents computed from x, in memory as `order` says.
+
+    Raises:
+        ValueError: there is no such order.
+    """
+    order = named_order(order)
     if order == "F" or (order == "A" and type(x) is TracedArray and is_fortran(x)):
         return fresh(value, tuple(reversed(c_strides(value.shape[::-1]))))
     return fresh_like(value, x) if order == "K" else fresh(value)
+
+
+def named_order(order: str | None) -> str:
+    """An `order=` argument: C, F, A or K (which None is, too)."""
+    if order is not None and order.upper() not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got '{order}')")
+    return "K" if order is None else order.upper()
+
+
+def lies_in(x: TracedArray, order: str | None) -> bool:
+    """Whether memory has this order already."""
+    order = named_order(order)
+    if order == "A":
+        return x.is_contiguous or is_fortran(x)
+    if order == "C":
+        return x.is_contiguous
+    return order != "F" or surely_contiguous(x.sizes[::-1], x.layout[::-1])
 
 
 def is_fortran(x: TracedArray) -> bool:
@@ -243,14 +265,14 @@ UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": n
 OWN_OPERATORS = ("add", "sub", "mul", "mod", "neg", "abs")  # of NumPy scalars: they say of overflows what those of arrays do not
 # Methods whose meaning is that of a function, with the array first.
 METHODS = (
-    "all", "any", "argmax", "argmin", "argsort", "choose", "clip",
+    "all", "any", "argmax", "argmin", "argsort", "choose",
     "cumprod", "cumsum", "diagonal", "max", "mean", "min", "nonzero", "prod", "put", "ravel", "repeat", "round",
     "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
 )  # fmt: skip
 NOT_OF_SCALARS = ("argpartition", "dot")
 # Methods without such a function, of arrays and scalars, and of arrays only.
-OWN_METHODS = ("astype", "compress", "flatten")
-ARRAY_METHODS = ("copy", "fill", "partition", "resize", "setflags", "sort", "view")
+OWN_METHODS = ("astype", "clip", "compress", "flatten", "view")
+ARRAY_METHODS = ("copy", "fill", "partition", "resize", "setflags", "sort")
 
 
 def _install() -> None:
@@ -319,5 +341,5 @@ _install()
 
 __all__ = [
     "Traced", "TracedArray", "TracedNumber", "TracedScalar", "assign", "assign_cast", "constant", "fresh", "fresh_like",
-    "is_fortran", "is_traced", "laid_out", "lift", "read", "refuse_dtype", "scalar", "view", "wrap",
+    "is_fortran", "is_traced", "laid_out", "lies_in", "lift", "named_order", "read", "refuse_dtype", "scalar", "view", "wrap",
 ]  # fmt: skip

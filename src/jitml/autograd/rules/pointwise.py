@@ -20,7 +20,7 @@ from jitml.ir.types import DType, is_complex
 Tangents = Sequence[Tangent]
 
 not_differentiable(ops.floor, ops.ceil, ops.trunc, ops.rint, ops.floor_divide, ops.stop_gradient)
-not_differentiable(ops.isnan, ops.isinf, ops.isfinite, ops.signbit, ops.bits)
+not_differentiable(ops.isnan, ops.isinf, ops.isfinite, ops.signbit, ops.bits, ops.from_bits)
 not_differentiable(ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge)
 not_differentiable(ops.bit_and, ops.bit_or, ops.bit_xor, ops.bit_not, ops.shift_left, ops.shift_right)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from jitml.errors import DTypeError, ShapeError, UnsupportedError
 from jitml.ir.op import Op
-from jitml.ir.types import BOOL, F64, I64, Aval, DType, dtype_name, is_complex, part_dtype
+from jitml.ir.types import BOOL, Aval, DType, dtype_name, is_complex, part_dtype
 
 REAL, INT, BOOLEAN, COMPLEX = "f", "iu", "b", "c"
 FLOAT, BITS = REAL + COMPLEX, INT + BOOLEAN
@@ -137,13 +137,19 @@ isfinite = _unary("isfinite", np.isfinite, FLOAT, BOOL)
 signbit = _unary("signbit", np.signbit, REAL, BOOL)
 
 
-def _bits_aval(x: Aval) -> Aval:
-    if x.dtype != F64:
-        raise DTypeError(f"bits is not defined for {dtype_name(x.dtype)}")
-    return x.with_dtype(I64)
+def _of_same_width(name: str, source: str, target: str) -> Op:
+    """The same memory read as another kind of number."""
+
+    def aval(x: Aval) -> Aval:
+        if x.dtype.kind != source or x.dtype.itemsize < 2:  # there is no float of one byte
+            raise DTypeError(f"{name} is not defined for {dtype_name(x.dtype)}")
+        return x.with_dtype(np.dtype(f"{target}{x.dtype.itemsize}"))
+
+    return Op(name, "pointwise", aval, lambda x: np.asarray(x).view(f"{target}{np.asarray(x).itemsize}"))
 
 
-bits = Op("bits", "pointwise", _bits_aval, lambda x: np.asarray(x, F64).view(I64))  # of a double, as an integer
+bits = _of_same_width("bits", "f", "i")
+from_bits = _of_same_width("from_bits", "i", "f")
 
 eq = _binary("eq", np.equal, ANY, result=BOOL, commutative=True)
 ne = _binary("ne", np.not_equal, ANY, result=BOOL, commutative=True)

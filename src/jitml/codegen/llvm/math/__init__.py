@@ -29,7 +29,7 @@ __all__ = ["RULES", "emit"]
 
 
 _PLAIN = ("add", "sub", "mul", "div")
-_ANY_DTYPE = ("select", "stop_gradient", *RAISING)  # that hand on what they are given
+_ANY_DTYPE = ("select", "stop_gradient", "bits", *RAISING)  # that hand on what they are given
 
 
 def emit(b: Builder, fn: str, args: Sequence[Operand], dtype: DType) -> Operand:

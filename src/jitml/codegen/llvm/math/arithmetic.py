@@ -9,7 +9,7 @@ from jitml.codegen.llvm.builder import Builder, Operand, signed
 from jitml.codegen.llvm.errors import ERRORS
 from jitml.codegen.llvm.math.integers import floor_divide_integers, fmod_integers, remainder_integers
 from jitml.codegen.llvm.math.table import rule
-from jitml.ir.types import BOOL
+from jitml.ir.types import BOOL, DTYPES
 
 
 def _is_float(x: Operand) -> bool:
@@ -195,6 +195,11 @@ def isfinite(b: Builder, x: Operand) -> Operand:
 @rule("bits")
 def bits(b: Builder, x: Operand) -> Operand:
     return b.bitcast(x, signed(x.dtype))
+
+
+@rule("from_bits")
+def from_bits(b: Builder, x: Operand) -> Operand:
+    return b.bitcast(x, DTYPES[f"f{8 * x.dtype.itemsize}"])
 
 
 @rule("signbit")

@@ -1,0 +1,184 @@
+"""Evenly spaced numbers: `arange`, `linspace`, `logspace`."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import UnknownSizeError
+from jitml.ir import ops
+from jitml.ir.dims import Dim, Size
+from jitml.ir.graph import Value
+from jitml.ir.types import I64, DType
+from jitml.numpy.operands import (
+    as_int,
+    astype,
+    broadcast_value,
+    common_dtype,
+    common_shape,
+    not_compiled,
+    refuses,
+    spread_size,
+    value_of,
+)
+from jitml.numpy.reshaping import as_length, moveaxis
+from jitml.trace.numbers import of_size
+from jitml.trace.places import unknown_size
+from jitml.trace.registry import implements
+from jitml.trace.sizes import larger, number, quotient, value_of_size
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, scalar
+
+
+def known(x: Any) -> Any:
+    """A Python number whose value the trace needs: taken under a guard, or refused."""
+    if isinstance(x, TracedNumber):
+        return x.known()
+    return x.item() if is_traced(x) else x
+
+
+@implements(np.arange)
+def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any) -> TracedArray:
+    """np.arange([start,] stop[, step]): its length must be known, so bounds are taken as concrete numbers."""
+    places = _unknown_range(args, named)
+    if places is not None:
+        return _unknown_line(*places, np.dtype(int if dtype is None else dtype))
+    start, stop, step = _range_bounds(args, named)
+    if step == 0:
+        raise ZeroDivisionError("division by zero")
+    if any(isinstance(n, complex) for n in (start, stop, step)):
+        not_compiled("arange", "of complex numbers", "Multiply a real range.")
+    target = np.dtype(np.result_type(*map(np.asarray, (start, stop, step))) if dtype is None else dtype)
+    length = max(0, ceil((stop - start) / step))
+    # NumPy makes two elements, in the target's dtype, and goes on by their difference.
+    if target.kind in "iub":
+        ends = np.array([start, start + step][:length], target)  # may not fit
+        if target.kind == "b":
+            if length > 2:
+                raise TypeError("arange() is only supported for booleans when the result has at most length 2.")
+            return fresh(value_of(ends))
+        first, second = (int(ends[min(k, length - 1)]) if length else 0 for k in (0, 1))
+        return fresh(line(length, first, second - first, target))
+    first = target.type(start)
+    delta = target.type(start + step) - first
+    index = ops.iota(shape=(length,), axis=0, dtype=target)
+    return fresh(index * float(delta) + float(first))
+
+
+def _unknown_range(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Size, Size, Size] | None:
+    """Start, stop and step as sizes, if all are integers and one is known only to the running program."""
+    given = dict(zip(("start", "stop", "step"), args)) | named
+    if given.get("stop") is None:
+        given = {**given, "start": 0, "stop": given.get("start", 0)}
+    ends = [given.get("start", 0), given["stop"], 1 if given.get("step") is None else given["step"]]
+    sizes = [n if type(n) is int else unknown_size(n) for n in ends]
+    if any(n is None for n in sizes) or all(type(n) is int for n in sizes):
+        return None
+    start, stop, step = sizes
+    return start, stop, step  # type: ignore[return-value]  # none is None
+
+
+def _unknown_line(start: Size, stop: Size, step: Size, dtype: DType) -> TracedArray:
+    if type(step) is not int:
+        raise UnknownSizeError("the step of a range is known only when the program runs")
+    if step == 0:
+        raise ZeroDivisionError("division by zero")
+    distance = stop - start if step > 0 else start - stop
+    length = quotient(larger(distance, 0) + abs(step) - 1, abs(step))
+    assert length is not None, "a step is never 0 here"
+    index = ops.iota(shape=(as_length(of_size(length)),), axis=0, dtype=I64)
+    value = index * step if step != 1 else index
+    return fresh(astype(value + spread_size(start, value.shape) if start != 0 else value, dtype))
+
+
+def line(length: int, start: int, step: int, dtype: DType) -> Value:
+    """start + step * index, in integers."""
+    index = ops.iota(shape=(length,), axis=0, dtype=I64)
+    return astype(index * step + start if (start, step) != (0, 1) else index, dtype)
+
+
+def _range_bounds(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, Any]:
+    given = list(map(known, args))
+    if len(given) == 1 and "stop" not in named:
+        given = [0, *given]
+    for name in ("start", "stop", "step")[len(given) :]:
+        given.append(known(named.get(name, 1 if name == "step" else 0)))
+    start, stop, step = given
+    if stop is None:
+        start, stop = 0, start
+    return start, stop, 1 if step is None else step
+
+
+@implements(np.linspace)
+def linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """start + index * step, NumPy's own formula, with the last element set to `stop`."""
+    count = as_length(num) if unknown_size(num) is not None else as_int(num)
+    if type(count) is int and count < 0:
+        raise ValueError(f"Number of samples, {count}, must be non-negative.")
+    inner = np.result_type(common_dtype(start, stop), 0.0)
+    low, high = value_of(start, inner), value_of(stop, inner)
+    shape = common_shape("linspace", low.shape, high.shape)
+    low, high = broadcast_value(low, shape), broadcast_value(high, shape)
+    divisions = count - 1 if endpoint else count
+    delta = high - low
+    if isinstance(divisions, Dim):
+        if retstep:
+            raise UnknownSizeError("the step of np.linspace is known only when the program runs")
+        return moveaxis(fresh(_unknown_steps(low, high, delta, count, divisions, endpoint, dtype)), 0, axis)
+    step = delta / float(divisions) if divisions > 0 else delta
+    whole = (count, *shape)
+    index = ops.iota(shape=whole, axis=0, dtype=inner)
+    steps = broadcast_value(step, whole)
+    values = index * steps + broadcast_value(low, whole)
+    if endpoint and count > 1:
+        values = ops.select(ops.eq(index, float(count - 1)), broadcast_value(high, whole), values)
+    target = inner if dtype is None else np.dtype(dtype)
+    if target.kind in "iu":
+        values = ops.floor(values)
+    result = fresh(astype(values, target))
+    result = moveaxis(result, 0, axis) if axis != 0 else result
+    if not retstep:
+        return result
+    return result, float("nan") if divisions <= 0 else fresh(step) if shape else scalar(step)
+
+
+def _unknown_steps(low: Value, high: Value, delta: Value, count: Size, divisions: Size, endpoint: bool, dtype: Any) -> Value:
+    """np.linspace of a length that only the running program knows."""
+    inner = low.dtype
+    whole: Any = (count, *low.shape)
+    index = ops.iota(shape=whole, axis=0, dtype=inner)
+    # With no division at all the only element is the start; what it is divided by does not matter then.
+    parts = spread_size(larger(divisions, 1), low.shape, inner)
+    values = index * broadcast_value(delta / parts, whole) + broadcast_value(low, whole)
+    if endpoint:
+        several = ops.gt(value_of_size(count), number(1))
+        last = ops.eq(index, spread_size(count - 1, whole, inner))
+        last = ops.bit_and(last, ops.broadcast(several, shape=whole, axes=()))
+        values = ops.select(last, broadcast_value(high, whole), values)
+    target = inner if dtype is None else np.dtype(dtype)
+    return astype(ops.floor(values) if target.kind in "iu" else values, target)
+
+
+@implements(np.logspace)
+def logspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> TracedArray:
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    if np.ndim(base):
+        not_compiled("logspace", "with an array of bases", "np.power(base, np.linspace(...)) is.")
+    result = np.power(base, exponents)
+    return result if dtype is None else result.astype(dtype)
+
+
+refuses(np.geomspace, because="is not compiled yet", remedy="np.exp(np.linspace(np.log(a), np.log(b), n)) is.")
