@@ -24,6 +24,7 @@ from jitml.trace.context import active_trace, unsupported
 from jitml.trace.decisions import site
 from jitml.trace.doubts import as_value, doubt, is_of, types_of
 from jitml.trace.growing import Growing, Probe
+from jitml.trace.identity import is_one
 from jitml.trace.names import truth
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.open_lists import OpenList
@@ -134,6 +135,16 @@ def _any_or_all(function: Callable[..., Any], *args: Any) -> Any:
     return TracedNumber.of_value(active_trace(), read(call(getattr(np, function.__name__), args[0])))
 
 
+@implements(operator.is_)
+def _is(x: Any, y: Any, /) -> bool:
+    return is_one(x, y)
+
+
+@implements(operator.is_not)
+def _is_not(x: Any, y: Any, /) -> bool:
+    return not is_one(x, y)
+
+
 @implements(operator.contains)
 def _contains(some: Any, x: Any, /) -> Any:
     """`x in some`: NumPy asks for any element that is equal, Python for the first one."""
@@ -144,7 +155,9 @@ def _contains(some: Any, x: Any, /) -> Any:
     if type(some) is range and some.step == 1 and is_integer(read(x).dtype):
         return _both(x >= some.start, x < some.stop)
     some = list(some) if type(some) is range else some
-    if not isinstance(some, (list, tuple, set, frozenset, dict)) or np.shape(x):
+    if isinstance(some, (list, tuple)) and np.shape(x):
+        return any(is_one(x, y) or bool(y == x) for y in some)
+    if not isinstance(some, (list, tuple, set, frozenset, dict)):
         return x in some
     found = [number_of(bool, y == x) for y in some]
     return functools.reduce(lambda a, b: combine(operator.or_, a, b), found) if found else False

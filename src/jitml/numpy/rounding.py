@@ -29,7 +29,10 @@ from jitml.numpy.operands import (
 from jitml.numpy.reductions import finish, is_given, reduce_values
 from jitml.numpy.ufuncs import call_ufunc
 from jitml.trace.broadcasting import common_sizes, never_equal
-from jitml.trace.context import current_trace
+from jitml.trace.context import active_trace, current_trace
+from jitml.trace.host import Slot
+from jitml.trace.identity import require_known
+from jitml.trace.memory import disjoint
 from jitml.trace.numbers import of_size
 from jitml.trace.registry import implements
 from jitml.trace.sizes import smaller, value_of_size
@@ -201,13 +204,22 @@ def _sharing(function: Callable[..., bool]) -> Callable[..., bool]:
         if not (isinstance(a, TracedArray) and isinstance(b, TracedArray)):
             return False
         if a.storage is not b.storage:
+            require_known(a, b)
             if a.storage.is_external and b.storage.is_external:
-                not_compiled(function.__name__, "of two arrays from outside, whose places differ from call to call")
+                _require_disjoint(a.storage.slot, b.storage.slot, function.__name__)
             return False
         base = np.empty(1, a.dtype)
         return function(_in_memory(base, a), _in_memory(base, b), max_work)
 
     return shares
+
+
+def _require_disjoint(slot: Slot, other: Slot, name: str) -> None:
+    """Two arrays from outside that do not overlap in this call do not in any that the program answers."""
+    root = active_trace().root
+    if not disjoint(root.arrays[slot][0], root.arrays[other][0]):
+        not_compiled(name, "of two arrays from outside that overlap, and are no parts of one array to the program")
+    root.host.require(root.host.compute(disjoint, (slot, other)), True)
 
 
 def _in_memory(base: np.ndarray[Any, Any], x: TracedArray) -> Any:

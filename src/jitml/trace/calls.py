@@ -22,6 +22,7 @@ from jitml.trace.context import active_trace, unsupported
 from jitml.trace.effects import effect_of
 from jitml.trace.growing import Growing, Probe
 from jitml.trace.hostcalls import call_library
+from jitml.trace.identity import is_one
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import CONTAINERS, guard_state, place_of
@@ -78,6 +79,14 @@ class Hooks(Accesses, Steering):
     def is_not_same(self, x: Any, y: Any) -> Any:
         """`x is not y`"""
         return self.not_(self.is_same(x, y))
+
+    def is_one(self, x: Any, y: Any) -> bool:
+        """`x is y`"""
+        return is_one(x, y)
+
+    def is_not_one(self, x: Any, y: Any) -> bool:
+        """`x is not y`"""
+        return not is_one(x, y)
 
     def text(self, *parts: Any) -> Any:
         """An f-string."""

@@ -178,7 +178,8 @@ class Name:
         if self._is_made:
             return self._made(end, body, site, least, memory)
         if not self.is_carried:
-            return Outcome([], lambda _: self.given)
+            kept = end if least and type(end) is TracedArray else self.given  # shows the same, but may be another object
+            return Outcome([], lambda _: kept)
         assert self.held is not None
         end, bound = parts(end)
         made = _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, self.flags, memory, least)

@@ -5,6 +5,7 @@
     obj.w, obj[i]    __jm.attr(obj, "w"), __jm.item(obj, i)
     obj.w = v        __jm.own(obj).w = v           stores into what came from outside are refused
     x in xs          __jm.is_in(x, xs)
+    x is y           __jm.is_one(x, y)
     f"{x:.3f}"       __jm.text((x, "", ".3f"))             "%d" % x: __jm.percent("%d", x)
     xs += v          __jm.grow(xs); xs += v        a list changes, if it is one
     obj.w += v       __jm.aug_attr(obj, "w", "iadd")(v)     the target is loaded before v is evaluated
@@ -90,6 +91,8 @@ class Expressions(ast.NodeTransformer):
             return self._hook("is_in" if isinstance(op, ast.In) else "is_not_in", at, left, right)
         if compares_truth(op, left, right):
             return self._hook("is_same" if isinstance(op, ast.Is) else "is_not_same", at, left, right)
+        if isinstance(op, (ast.Is, ast.IsNot)) and not any(isinstance(side, ast.Constant) for side in (left, right)):
+            return self._hook("is_one" if isinstance(op, ast.Is) else "is_not_one", at, left, right)
         return ast.copy_location(ast.Compare(left, [op], [right]), at)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:

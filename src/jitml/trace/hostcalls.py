@@ -43,6 +43,8 @@ _EFFECTS = {
 }  # fmt: skip
 # Compiled for every argument that makes sense: what they refuse is a size that nobody knows.
 _CREATIONS = {"arange", "empty", "eye", "full", "identity", "indices", "linspace", "ones", "tri", "zeros"}
+# They look at where arrays lie, and the program puts them elsewhere.
+_PLACES = {"shares_memory", "may_share_memory"}
 _WHY_NOT = "Move this call out of the jitted function, or write it with functions that are supported (docs/supported.md)."
 
 
@@ -123,7 +125,7 @@ def _is_known(function: Any) -> bool:
     owner = getattr(function, "__self__", None)
     home = getattr(function, "__objclass__", None) or (type(owner) if isinstance(owner, np.ufunc) else function)
     module = "numpy" if isinstance(function, np.ufunc) else getattr(home, "__module__", None) or ""
-    if getattr(function, "__name__", "") in (_EFFECTS | _CREATIONS) or module.startswith("scipy.io"):
+    if getattr(function, "__name__", "") in (_EFFECTS | _CREATIONS | _PLACES) or module.startswith("scipy.io"):
         return False
     return module.split(".")[0] in ("numpy", "scipy")
 

@@ -24,9 +24,11 @@ from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.extents import Extents
 from jitml.trace.handing import Carried, Memory
 from jitml.trace.lists import name_of
+from jitml.trace.names import same
 from jitml.trace.remains import Remains
 from jitml.trace.sizes import value_of_size
 from jitml.trace.storage import Storage
+from jitml.trace.tracers import TracedArray
 
 _MOST_PASSES = 6
 _INDEX = Aval((), I64)
@@ -113,6 +115,14 @@ class Loop:
 
     def carries(self, name: str) -> bool:
         return any(carried.name == name for carried in self.names)
+
+    def may_be_one(self, x: TracedArray, y: TracedArray) -> bool:
+        """Whether two arrays in the body, which are two in this pass, may be one in some iteration."""
+        if same(x, y):  # names that a pass takes for unchanged hold what an iteration before has put there
+            return True
+        carried = {now.storage for _, now, _ in self.memory.known.values()}
+        here = {a.storage for a in (x, y) if self.body.trace.encloses(a.storage.trace)}  # that this iteration makes, or carries
+        return any(a.storage in carried for a in (x, y)) and here <= carried
 
     def amend(self, error: BaseException) -> None:
         if self.may_be_plain:
