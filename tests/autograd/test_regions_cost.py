@@ -147,6 +147,46 @@ def test_a_while_in_segments(f: Callable[..., Any], saved_bytes: Any) -> None:
         assert arenas[1] < arenas[0] / 4
 
 
+def decided_by_the_run(x: Array, n: Array) -> Any:
+    for i in range(int(n.sum())):
+        x = np.sin(x) * 0.9 + 0.1 * x[::-1] + 1 / (i + 1)
+    return x.sum()
+
+
+def test_a_loop_whose_length_the_run_tells_in_segments(saved_bytes: Any) -> None:
+    x = np.linspace(0, 1, 100)
+    saved_bytes(10_000_000)
+    asked = jitml.checkpoint(decided_by_the_run, policy="sqrt")
+    forms = [jitml.jit(jitml.grad(asked)), jitml.grad(asked)]
+    whole = jitml.jit(jitml.grad(decided_by_the_run))
+    for steps in (-1.0, 0.0, 1.0, 2.0, 110.0, 111.0, 112.0, 223.0, 2000.0):
+        n = np.array([steps])
+        for f in forms:
+            np.testing.assert_allclose(f(x, n), whole(x, n), rtol=1e-12)
+    assert gradient(asked, x, np.ones(1)).program.report.arena < 11_000_000
+    assert np.isfinite(forms[0](x, np.array([20_000.0]))).all()
+    for f, much in ((forms[0], 1e8), (forms[1], 1e8), (whole, 20_000.0)):
+        with pytest.raises(MemoryError, match=r"JITML_SAVED_BYTES\); checkpoint\(policy=\"sqrt\"\)"):
+            f(x, np.array([much]))
+
+
+def test_an_open_loop_that_may_save_too_much_has_segments(saved_bytes: Any) -> None:
+    """A number of iterations that changes from call to call, of a limit that is too much to save."""
+    saved_bytes(20_000_000)
+
+    def chain(x: Array, n: int) -> Any:
+        for _ in range(n):
+            x = np.sin(x) * 0.9 + 0.1 * x[::-1]
+        return x.sum()
+
+    slope, plain = jitml.jit(jitml.grad(chain)), jitml.grad(chain)
+    x = np.linspace(0, 1, 100)
+    for n in (3, 5, 0, 2000, 255, 256, 257):
+        np.testing.assert_allclose(slope(x, n), plain(x, n), rtol=1e-12)
+    assert len(slope.variants) == 2
+    assert max(variant.executable.program.report.arena for variant in slope.variants) < 20_000_000
+
+
 def test_the_length_of_segments() -> None:
     large = 1 << 20
     assert best_length(10_000, large, large) == 100

@@ -52,7 +52,7 @@ def batched_graph(case: OpCase, sample: Sample, rows: Sequence[Sequence[Array]],
             Batched(b.add_input(aval_of(np.stack([x] * ROWS, axis(n, x)))), axis(n, x)) if flag else b.add_input(aval_of(x))
             for n, (x, flag) in enumerate(zip(rows[0], flags))
         ]
-        batch = Batch(ROWS, mask)
+        batch = Batch(ROWS, active=mask)
         return verify(b.build([batch.front(x) for x in spread(batch, graph, args)]))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 from jitml.config import CONFIG
 from jitml.ir import ops
-from jitml.ir.graph import Graph
+from jitml.ir.graph import Graph, Node, Value
 
 _shares: ContextVar[int] = ContextVar("jitml_shares", default=1)
 
@@ -20,13 +20,21 @@ def saved_bytes() -> int:
 @contextmanager
 def shared_by(graph: Graph) -> Iterator[None]:
     """Inside the block the loops of this graph share what there is: their memory is reserved at once."""
-    token = _shares.set(max(1, _whiles(graph)))
+    token = _shares.set(max(1, _loops(graph)))
     try:
         yield
     finally:
         _shares.reset(token)
 
 
-def _whiles(graph: Graph) -> int:
+def _loops(graph: Graph) -> int:
+    makers = graph.producers()
     inner = (body for node in graph.nodes for body in node.bodies.values())
-    return sum(node.op is ops.while_ for node in graph.nodes) + sum(map(_whiles, inner))
+    return sum(_has_no_end(node, makers) for node in graph.nodes) + sum(map(_loops, inner))
+
+
+def _has_no_end(node: Node, makers: Mapping[Value, Node]) -> bool:
+    if node.op is not ops.loop:
+        return node.op is ops.while_
+    trip = makers.get(node.inputs[0])
+    return trip is None or trip.op is not ops.full

@@ -4,7 +4,7 @@ need not be saved, and how far it goes bounds how often the while runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from jitml.ir import ops
@@ -57,12 +57,16 @@ def counters(parts: Parts) -> list[Counter]:
     return found
 
 
-def limits_here(value: Value) -> Limits:
-    """Between which numbers a value lies that is recorded where things are recorded now."""
+def limits_here(value: Value, unproven: Collection[Value] = ()) -> Limits:
+    """Between which numbers a value lies that is recorded where things are recorded now.
+
+    Args:
+        unproven: values of which a size that they are bound as proves nothing.
+    """
     b = active_recorder()
     assert isinstance(b, GraphBuilder)
     sizes = {node.inputs[0]: node.params["sym"] for node in b.nodes if node.op is ops.bind}
-    return limits_of(value, b.maker, lambda v: (sizes[v].low, sizes[v].high) if v in sizes else None)
+    return limits_of(value, b.maker, lambda v: (sizes[v].low, sizes[v].high) if v in sizes and v not in unproven else None)
 
 
 def is_number(value: Value, number: int | None = None) -> bool:

@@ -93,13 +93,13 @@ def replay(
         else:
             inputs = tuple(env[v] for v in step.inputs)
             if not restored.isdisjoint(step.inputs):
-                inputs = _within(step, inputs)
+                inputs = _within(step, inputs, {env[v] for v in restored if v in env})
                 restored.update(v for v in step.outputs if not is_inexact(v.dtype))
             outs = b.emit(step.op, inputs, step.params, tuple(v.aval for v in step.outputs), step.source)
             env.update(zip(step.outputs, outs, strict=True))
 
 
-def _within(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
+def _within(node: Node, inputs: tuple[Value, ...], restored: Collection[Value]) -> tuple[Value, ...]:
     """The node's inputs, places that were saved kept within the array: what showed that they are was the forward run's."""
     if node.op is ops.dynamic_slice:
         (x, *starts), sizes = inputs, node.params["sizes"]
@@ -109,7 +109,7 @@ def _within(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
         return inputs
     kept: list[Value] = []
     for start, n, size, step in zip(starts, x.shape, sizes, node.params["step"]):
-        least, most = limits_here(start)
+        least, most = limits_here(start, restored)
         if type(n) is int and type(size) is int and not (least >= 0 and most <= n - (size - 1) * step - 1):
             start = ops.minimum(ops.maximum(start, 0), n - (size - 1) * step - 1)
         kept.append(start)

@@ -50,22 +50,30 @@ def best_length(trips: int, state: int, saved: int) -> int:
     return ceil(trips / segments)
 
 
-def segmented(node: Node, trips: int, length: int) -> tuple[Node, Node]:
+def segmented(node: Node, trips: int, length: int, *, is_open: bool = False) -> tuple[Node, Node]:
     """The loop of `trips` iterations as a loop over loops of `length`, and a loop of the last `length` or fewer.
 
     Neither has been recorded yet; the second carries on from the operands of the first, for which its results are to be put.
+
+    Args:
+        is_open: the loop says itself how many iterations there are, `trips` at most.
     """
     parts = Parts.of(node)
     body, n = _shifted(parts.body), len(parts.carried)
-    segments = ceil(trips / length) - 1
+    most = ceil(trips / length) - 1
     b = GraphBuilder()
     segment = b.add_input(Aval((), I64))
     carried, captured = ([b.add_input(v.aval) for v in values] for values in (parts.carried, parts.captured))
     with recording(b):
-        ops.bind(segment, sym=Sym("segment", 0, segments - 1))
+        ops.bind(segment, sym=Sym("segment", 0, most - 1))
         ends = ops.loop(_number(length), *carried, *captured, ops.mul(segment, length), body=body, carried=n, repeat=True)
     first, last = ({"body": graph, "carried": n} for graph in (b.build(ends), body))
-    count, rest, start = map(_number, (segments, trips - segments * length, segments * length))
+    count, rest, start = map(_number, (most, trips - most * length, most * length))
+    if is_open:
+        (trip,) = parts.head
+        count = ops.maximum(ops.floor_divide(ops.sub(trip, 1), length), 0)
+        start = ops.mul(count, length)
+        rest = ops.minimum(ops.sub(trip, start), length)
     operands = node.inputs[1:]
     return replace(node, inputs=(count, *operands), params=first), replace(node, inputs=(rest, *operands, start), params=last)
 

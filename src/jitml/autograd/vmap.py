@@ -16,10 +16,10 @@ from typing import Any, NoReturn, TypeAlias
 
 from jitml.errors import UnsupportedError
 from jitml.ir import ops
-from jitml.ir.dims import Size, Sym
+from jitml.ir.dims import Dim, Size, Sym
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import RuleTable, active_recorder, recording
-from jitml.ir.types import BOOL, Aval
+from jitml.ir.types import Aval
 
 Ints = tuple[int, ...]
 
@@ -41,6 +41,11 @@ class Batched:
 Operand: TypeAlias = Value | Batched
 
 
+def syms_of(size: Size) -> list[Sym]:
+    """The Syms of a size, in order."""
+    return sorted(size.syms, key=lambda sym: sym.serial) if isinstance(size, Dim) else []
+
+
 def row_of(x: Operand) -> Aval:
     return x.row if isinstance(x, Batched) else x.aval
 
@@ -51,13 +56,27 @@ class Batch:
 
     Args:
         size: how many.
+        counts: what the Syms of the size are, in their order, where it is not a number.
         active: bool[size], which of them count; None: all.
         units: a value whose rows are known to be the unit vectors, in order: what is multiplied by it is what comes out.
     """
 
     size: Size
+    counts: tuple[Value, ...] = ()
     active: Value | None = None
     units: Value | None = None
+
+    def of(self, aval: Aval) -> Aval:
+        """Such rows side by side along the first axis."""
+        return Aval((self.size, *aval.shape), aval.dtype)  # type: ignore[arg-type]  # shapes may hold Dims
+
+    def inside(self, b: GraphBuilder, active: Value | None = None) -> Batch:
+        """The rows in a graph that begins: it gets inputs for the counts, which the node that holds it has as operands."""
+        counts = tuple(b.add_input(count.aval) for count in self.counts)
+        with recording(b):
+            for count, sym in zip(counts, syms_of(self.size), strict=True):
+                ops.bind(count, sym=sym)
+        return Batch(self.size, counts, active)
 
     def at(self, x: Operand, axis: int) -> Value:
         """x with the rows along this axis; what is the same for all is repeated."""
@@ -136,25 +155,28 @@ def _spread_node(b: GraphBuilder, batch: Batch, node: Node, operands: Sequence[O
     if any(isinstance(x, Batched) for x in operands):
         results = vmap[node.op](batch, *operands, **node.params)
         return results if isinstance(results, tuple) else (results,)
-    if node.op is ops.bind and any(known.op is ops.bind and known.params["sym"] is node.params["sym"] for known in b.nodes):
+    if node.op is ops.bind and is_bound(b, node.params["sym"]):
         return ()  # a size of what surrounds the graph
     values = tuple(x for x in operands if not isinstance(x, Batched))
     outputs: tuple[Value, ...] = b.emit(node.op, values, node.params, tuple(v.aval for v in node.outputs), node.source)
     return outputs
 
 
-def batch_graph(graph: Graph, batched: Sequence[bool], size: Size, *, active: bool = False) -> tuple[Graph, tuple[bool, ...]]:
-    """A graph for all rows: batched inputs and outputs have the rows along their first axis.
+def is_bound(b: GraphBuilder, sym: Sym) -> bool:
+    return any(known.op is ops.bind and known.params["sym"] is sym for known in b.nodes)
+
+
+def batch_graph(batch: Batch, graph: Graph, batched: Sequence[bool]) -> tuple[Graph, tuple[bool, ...]]:
+    """A graph for all rows: batched inputs and outputs have the rows along their first axis; the counts are its last inputs.
 
     Args:
         batched: which inputs differ from row to row.
-        active: whether the graph gets one more input in front, bool[size]: the rows that count.
 
     Returns:
         The graph, and which of its outputs differ from row to row.
 
     >>> from jitml.ir.parser import parse
-    >>> print(batch_graph(parse("graph(a: f32[4], b: f32[4]) { c: f32[4] = mul a b; return c }"), (True, False), 8)[0])
+    >>> print(batch_graph(Batch(8), parse("graph(a: f32[4], b: f32[4]) { c: f32[4] = mul a b; return c }"), (True, False))[0])
     graph(a: f32[8,4], b: f32[4]) {
       c: f32[8,4] = broadcast b {axes=(1,), shape=(8, 4)}
       d: f32[8,4] = mul a c
@@ -162,16 +184,19 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: Size, *, active: bo
     }
     """
     b = GraphBuilder()
-    mask = b.add_input(Aval((size,), BOOL)) if active else None  # type: ignore[arg-type]  # shapes may hold Dims
-    args = [
-        Batched(b.add_input(v.aval.with_shape((size, *v.shape))), 0) if flag else b.add_input(v.aval)  # type: ignore[arg-type]  # as above
-        for v, flag in zip(graph.inputs, batched, strict=True)
-    ]
-    batch = Batch(size, mask)
+    args = batched_inputs(b, batch, graph.in_avals, batched)
+    inner = batch.inside(b)
     with recording(b):
-        results = spread(batch, graph, args)
-        outputs = [batch.front(x) if isinstance(x, Batched) else x for x in results]
+        results = spread(inner, graph, args)
+        outputs = [inner.front(x) if isinstance(x, Batched) else x for x in results]
     return b.build(outputs), tuple(isinstance(x, Batched) for x in results)
+
+
+def batched_inputs(b: GraphBuilder, batch: Batch, avals: Sequence[Aval], batched: Sequence[bool]) -> list[Operand]:
+    """New inputs for rows, and for what is the same for all."""
+    return [
+        Batched(b.add_input(batch.of(aval)), 0) if flag else b.add_input(aval) for aval, flag in zip(avals, batched, strict=True)
+    ]
 
 
 def refuse(message: str, remedy: str = "") -> NoReturn:

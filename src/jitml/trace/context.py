@@ -18,7 +18,7 @@ import jitml
 from jitml.errors import JitmlError, Source, TraceError, UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, Sym, limits
-from jitml.ir.graph import GraphBuilder, Value
+from jitml.ir.graph import GraphBuilder, Node, Value
 from jitml.ir.op import record_into, recording
 from jitml.ir.types import I64, Aval
 from jitml.trace.host import Const, Host, Slot
@@ -193,12 +193,17 @@ class Trace:
         return root.size_names[value]
 
     def bind_outer(self) -> None:
-        """Bind every Sym that this trace's graph mentions and an outer one has bound: the last thing before it is built."""
-        builder = self.builder
+        """Bind every Sym that this trace's graph mentions and an outer one has bound: the last thing before it is built.
+
+        Those of captured values are bound too: a loop inside that runs so often has limits then. They stand in front of it.
+        """
+        builder, names = self.builder, self.root.size_names
         bound = {node.params["sym"] for node in builder.nodes if node.op is ops.bind}
         mentioned = {sym for v in builder.inputs for sym in v.aval.syms}.union(*(node.syms for node in builder.nodes))
-        for sym in sorted(mentioned - bound, key=lambda sym: sym.serial):
-            builder.emit(ops.bind, (builder.capture(self.root.sizes[sym]),), {"sym": sym}, (), None)
+        mentioned.update(*(names[v].syms for v in builder.captured if v in names))
+        missing = sorted(mentioned - bound, key=lambda sym: sym.serial)
+        values = [builder.capture(self.root.sizes[sym]) for sym in missing]
+        builder.nodes[:0] = [Node(ops.bind, (value,), {"sym": sym}, ()) for sym, value in zip(missing, values)]
 
     def encloses(self, other: Trace) -> bool:
         """Whether `other` is this trace or inside it."""

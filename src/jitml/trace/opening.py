@@ -14,7 +14,9 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from jitml.ir.graph import Graph
+from jitml.config import CONFIG
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Node
 from jitml.trace.host import Host
 
 Place: TypeAlias = tuple[int, int | None]  # position among the flattened arguments; axis, or None: the int itself
@@ -138,9 +140,21 @@ def _tighter(opened: Opened, now: Sequence[Seen], factor: int) -> dict[Place, Op
 
 
 def is_excessive(graph: Graph) -> bool:
-    """Whether the largest shape of some value is beyond what can be reserved."""
-    bodies = [body for node in graph.nodes for body in node.bodies.values()]
-    return any(v.aval.nbytes > MOST_BYTES for node in graph.nodes for v in node.outputs) or any(map(is_excessive, bodies))
+    """Whether the largest shape of some value is beyond what can be reserved.
+
+    What is only reserved, as what loops save for their derivatives, may be as large as JITML_SAVED_BYTES.
+    """
+    nodes = list(_every_node(graph))
+    reserved = {node.output.aval for node in nodes if node.op is ops.empty}
+    avals = {v.aval for node in nodes for v in node.outputs}
+    return any(aval.nbytes > (max(MOST_BYTES, CONFIG.saved_bytes) if aval in reserved else MOST_BYTES) for aval in avals)
+
+
+def _every_node(graph: Graph) -> Iterator[Node]:
+    for node in graph.nodes:
+        yield node
+        for body in node.bodies.values():
+            yield from _every_node(body)
 
 
 def changed_sizes(earlier: Sequence[Earlier], new: Earlier) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from jitml.autograd.api.running import Function
+from jitml.autograd.api.running import Function, rows_of
 from jitml.autograd.point import copied, is_number, told
 from jitml.autograd.vmap import Batch, Batched, Operand, spread
 from jitml.errors import DTypeError, ShapeError
@@ -73,7 +73,7 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
 
         subgraph = trace_subgraph(row, rows)
         operands: list[Operand] = [Batched(read(leaves[n]), axes[n]) for n in mapped]
-        values = spread(Batch(size), subgraph.graph, [*operands, *subgraph.captured])
+        values = spread(rows_of(size), subgraph.graph, [*operands, *subgraph.captured])
         return _shown(values, *results[-1], out_axes, size)
 
     # Axes in lists and dicts have no hash: what is known of them is known to this function alone.
@@ -150,13 +150,15 @@ def _first_row(x: Value, axis: int, size: Size) -> Any:
     shape = (*x.shape[:axis], *x.shape[axis + 1 :])
     if type(size) is int and size == 0:
         return wrap(ops.full(value=0, shape=shape, dtype=x.dtype))
-    return wrap(ops.gather(x, ops.full(value=0, shape=(), dtype=I64), axis=axis))
+    sizes = tuple(1 if a == axis else n for a, n in enumerate(x.shape))
+    starts = [ops.full(value=0, shape=(), dtype=I64)] * x.ndim
+    return wrap(ops.reshape(ops.dynamic_slice(x, *starts, sizes=sizes, step=(1,) * x.ndim), shape=shape))
 
 
 def _shown(values: Sequence[Operand], leaves: Sequence[Any], spec: optree.PyTreeSpec, out_axes: Any, size: Size) -> Any:
     """The result with its rows where `out_axes` wants them."""
     axes = _spread_axes("out_axes", out_axes, unflatten(spec, leaves))
-    return unflatten(spec, [_show(value, leaf, axis, Batch(size)) for value, leaf, axis in zip(values, leaves, axes)])
+    return unflatten(spec, [_show(value, leaf, axis, rows_of(size)) for value, leaf, axis in zip(values, leaves, axes)])
 
 
 def _show(value: Operand, leaf: Any, axis: Any, batch: Batch) -> Any:

@@ -22,8 +22,10 @@ Function = Callable[..., Any]
 
 
 def is_value(leaf: Any) -> bool:
-    """Whether a leaf is one of the graph's. Numbers that Python knows stay Python's: they may be shapes."""
-    return isinstance(leaf, np.ndarray) or (is_traced(leaf) and not (type(leaf) is TracedNumber and leaf.slot is not None))
+    """Whether a leaf is one of the graph's. Numbers that Python knows, and sizes, stay what they are: they may be shapes."""
+    if type(leaf) is TracedNumber:
+        return leaf.slot is None and leaf.size is None
+    return isinstance(leaf, np.ndarray) or is_traced(leaf)
 
 
 @dataclass(frozen=True)

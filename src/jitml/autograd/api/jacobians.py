@@ -14,13 +14,13 @@ from typing import Any
 
 from jitml.autograd.api.directions import jvp
 from jitml.autograd.api.gradients import grad
-from jitml.autograd.api.running import Choice, Function, inline
+from jitml.autograd.api.running import Choice, Function, inline, rows_of
 from jitml.autograd.jvp import push
 from jitml.autograd.linearize import Split, split, trimmed
 from jitml.autograd.point import Domain, Point, trace_point
 from jitml.autograd.rules.calls import expand_pulls
 from jitml.autograd.transpose import transpose_graph, zeros
-from jitml.autograd.vmap import Batch, Batched, spread
+from jitml.autograd.vmap import Batched, spread
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Value
@@ -230,7 +230,7 @@ def _applied(graph: Graph, residuals: Sequence[Value], like: Value, *, last: boo
     if like.shape == ():
         return list(inline(graph, [*given, ops.full(value=1, shape=(), dtype=like.dtype)]))
     units = _units(like.aval)
-    batch = Batch(like.size, units=units if like.ndim == 1 else None)
+    batch = rows_of(like.size, units if like.ndim == 1 else None)
     results = spread(batch, graph, [*given, Batched(units, 0)])
     return [batch.at(x, aval.ndim if last else 0) for x, aval in zip(results, graph.out_avals, strict=True)]
 

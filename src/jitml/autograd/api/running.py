@@ -13,8 +13,10 @@ from typing import Any
 
 from jitml.autograd.linearize import Linearized, linearize
 from jitml.autograd.point import Form, Place, Point
+from jitml.autograd.vmap import Batch, syms_of
 from jitml.errors import DerivativeError
 from jitml.ir import ops
+from jitml.ir.dims import Size
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import Aval
 from jitml.trace.broadcasting import require_sizes
@@ -42,6 +44,12 @@ def forward(point: Point) -> tuple[Linearized, Sequence[Value]]:
     """Linearize at a point and record the forward part into the current trace."""
     derivative = linearize(point.graph, point.wrt, len(point.results))
     return derivative, inline(derivative.forward, [*point.inputs, *point.captured])
+
+
+def rows_of(size: Size, units: Value | None = None) -> Batch:
+    """So many rows, in the current trace."""
+    sizes = active_trace().root.sizes
+    return Batch(size, tuple(sizes[sym] for sym in syms_of(size)), units=units)
 
 
 @dataclass(frozen=True)

@@ -39,11 +39,17 @@ def halve_loop(node: Node, tangents: Collection[Value], cheap: Collection[Value]
     longest = _longest(trip, parts.body)
     kept = body.choose(longest)
     most = longest if node.params.get("repeat") or is_number(trip) else _affordable(kept)
-    wants_segments = is_number(trip) and (longest > _affordable(kept) or node.params.get("segments"))
-    if wants_segments and (length := body.segment(longest, kept)) is not None:
-        return _halve_segments(segmented(node, longest, length), tangents, cheap)
+    asked = bool(node.params.get("segments"))
+    if (asked or longest > _affordable(kept)) and (plan := body.segments(longest, kept, asked, is_number(trip))) is not None:
+        length, most = plan
+        if most < longest:
+            trip = ops.minimum(_checked(trip, ops.le(trip, most), trip, most), most)
+        node = replace(node, inputs=(trip, *node.inputs[1:]))
+        return _halve_segments(segmented(node, most, length, is_open=not is_number(trip)), tangents, cheap)
     if longest > most:
         trip, longest = _checked(trip, ops.le(trip, most), trip, most), most
+    if not is_number(trip):  # what shows that its places are in the stacks
+        ops.bind(trip, sym=Sym("count", 0, longest))
     stacks = body.saving(kept, longest, body.index)
     forward = body.forward((body.index,))
     carried, captured = body.known(parts.carried, parts.captured)
@@ -109,9 +115,10 @@ def _affordable(kept: Kept) -> int:
 
 def _checked(x: Value, ok: Value, *values: Value | int) -> Value:
     shown = [v if isinstance(v, Value) else ops.full(value=v, shape=(), dtype=I64) for v in values]
-    message = "a loop ran {} times, more than the {} for which its derivative may save values (JITML_SAVED_BYTES)"
-    if len(shown) == 1:
-        message = "a loop ran more than the {} times for which its derivative may save values (JITML_SAVED_BYTES)"
+    ran = "{} times, more than the {}" if len(shown) == 2 else "more than the {} times"
+    message = (
+        f'a loop ran {ran} for which its derivative may save values (JITML_SAVED_BYTES); checkpoint(policy="sqrt") saves fewer'
+    )
     checked: Value = ops.check(x, ok, *shown, error="MemoryError", message=message)
     return checked
 
@@ -169,10 +176,36 @@ class _Body:
         """The length of segments that would do for so many iterations; None if segments do not help, or cannot be run again."""
         if self.parts.node.params.get("repeat") or acts(self.parts.node):
             return None
-        state = sum(v.aval.nbytes for v in where(self.carried, self.moves, False))
-        length = best_length(trips, state, kept.nbytes)
-        needed = ceil(trips / length) * state + length * kept.nbytes
+        length = best_length(trips, self._state, kept.nbytes)
+        needed = self._needed(trips, length, kept)
         return length if 1 < length < trips and needed < trips * kept.nbytes else None
+
+    def segments(self, trips: int, kept: Kept, is_asked: bool, is_exact: bool) -> tuple[int, int] | None:
+        """The length of segments, and how many iterations they do for.
+
+        Args:
+            trips: how many iterations there are; if not `is_exact`, the most. Where not even segments have room for so many,
+                there are segments only if the user asks for them.
+        """
+        length = self.segment(trips, kept)
+        if length is None or is_exact or self._needed(trips, length, kept) <= saved_bytes():
+            return None if length is None else (length, trips)
+        if not is_asked:
+            return None
+        length = self.segment(min(trips, _affordable(kept)), kept)
+        if length is None:
+            return None
+        rest = saved_bytes() - length * kept.nbytes
+        return length, min(trips, length * max(1, rest // max(1, self._state)))
+
+    def _needed(self, trips: int, length: int, kept: Kept) -> int:
+        """Bytes for segments of a length."""
+        return ceil(trips / length) * self._state + length * kept.nbytes
+
+    @property
+    def _state(self) -> int:
+        """Bytes of what the known half carries, without its stacks."""
+        return sum(v.aval.nbytes for v in where(self.carried, self.moves, False))
 
     def saving(self, kept: Kept, length: int, place: Value) -> Sequence[_Stack]:
         """Record what an iteration writes to the stacks, which are inputs of the known half."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from jitml.autograd.vmap import Batch, Batched, Operand, refuse, spread, vmap
+from jitml.autograd.vmap import Batch, Batched, Operand, batched_inputs, spread, vmap
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import recording
@@ -33,22 +34,21 @@ def _given(batch: Batch, operands: Sequence[Operand]) -> list[Value]:
     return given
 
 
-def _batched(batch: Batch, graph: Graph, flags: Flags, wanted: Flags | None = None, *, sums: bool = False) -> tuple[Graph, Flags]:
-    """A graph for all rows, and which of its outputs differ from row to row.
+def _batched(
+    batch: Batch, graph: Graph, flags: Flags, wanted: Flags | None = None, *, last: int = 0, sums: bool = False
+) -> tuple[Graph, Flags]:
+    """A graph for all rows, and which of its outputs differ from row to row. It gets the counts of the batch as inputs.
 
     Args:
         wanted: the outputs that shall; default: those that do.
+        last: how many of its inputs come after those.
         sums: of what shall not differ and does, the sum over the rows.
     """
-    size = batch.size
-    if not isinstance(size, int):
-        refuse("a function with a rule of its own needs to know how many rows there are", "Call it outside of jit(dynamic=True).")
     b = GraphBuilder()
-    args: list[Operand] = [
-        Batched(b.add_input(v.aval.with_shape((size, *v.shape))), 0) if flag else b.add_input(v.aval)
-        for v, flag in zip(graph.inputs, flags, strict=True)
-    ]
-    every = Batch(size)
+    first, n = graph.in_avals, len(flags) - last
+    args = batched_inputs(b, batch, first[:n], flags[:n])
+    every = batch.inside(b)
+    args += batched_inputs(b, batch, first[n:], flags[n:])
     with recording(b):
         results = spread(every, graph, args)
         found = _flags(results) if wanted is None else wanted
@@ -78,7 +78,7 @@ def _any(*flags: Flags) -> Flags:
 def custom_jvp_rows(batch: Batch, *operands: Operand, call: Graph, rule: Graph, varying: Ints) -> tuple[Operand, ...]:
     flags = _flags(operands)
     of_rule = flags + tuple(flags[n] for n in varying)
-    (_, results), (_, ruled) = _batched(batch, call, flags), _batched(batch, rule, of_rule)
+    (_, results), (_, ruled) = _batched(batch, call, flags), _batched(batch, rule, of_rule, last=len(varying))
     count = len(call.outputs)
     results = _any(results, ruled[:count])
     # A tangent has the rows of its result.
@@ -86,8 +86,9 @@ def custom_jvp_rows(batch: Batch, *operands: Operand, call: Graph, rule: Graph, 
     for n, moved in zip(places, ruled[count:]):
         results = (*results[:n], results[n] or moved, *results[n + 1 :])
     whole = (*results, *(results[n] for n in places))
-    graphs = {"call": _batched(batch, call, flags, results)[0], "rule": _batched(batch, rule, of_rule, whole)[0]}
-    return _results(ops.custom_jvp(*_given(batch, operands), varying=varying, **graphs), results)
+    ruled_graph, _ = _batched(batch, rule, of_rule, whole, last=len(varying))
+    graphs = {"call": _batched(batch, call, flags, results)[0], "rule": ruled_graph}
+    return _results(ops.custom_jvp(*_given(batch, operands), *batch.counts, varying=varying, **graphs), results)
 
 
 @vmap.rule(ops.custom_vjp)
@@ -99,32 +100,39 @@ def custom_vjp_rows(
     results = _any(results, found[:count])
     residuals = found[count:]
     cotangents = tuple(flag for flag, v in zip(results, call.outputs) if v.dtype.kind in "fc")
+    first, _ = _batched(batch, forward, flags, results + residuals)
+    back = (residuals + cotangents, tuple(flags[n] for n in varying))
     graphs = {
         "call": _batched(batch, call, flags, results)[0],
-        "forward": _batched(batch, forward, flags, results + residuals)[0],
-        "backward": _batched(batch, backward, residuals + cotangents, tuple(flags[n] for n in varying), sums=True)[0],
+        # The counts are residuals too.
+        "forward": replace(first, outputs=(*first.outputs, *first.inputs[len(flags) :])),
+        "backward": _batched(batch, backward, *back, last=len(cotangents), sums=True)[0],
     }
-    return _results(ops.custom_vjp(*_given(batch, operands), varying=varying, name=name, **graphs), results)
+    return _results(ops.custom_vjp(*_given(batch, operands), *batch.counts, varying=varying, name=name, **graphs), results)
 
 
 @vmap.rule(ops.pull_back)
 def pull_back_rows(batch: Batch, *operands: Operand, backward: Graph, residuals: int, name: str) -> tuple[Operand, ...]:
     flags = _flags(operands)
     results = (True,) * (len(backward.inputs) - residuals)
-    graph, _ = _batched(batch, backward, flags[:residuals] + results, flags[residuals:], sums=True)
-    return _results(ops.pull_back(*_given(batch, operands), backward=graph, residuals=residuals, name=name), results)
+    graph, _ = _batched(batch, backward, flags[:residuals] + results, flags[residuals:], last=len(results), sums=True)
+    given, count = _given(batch, operands), residuals + len(batch.counts)
+    operands_here = (*given[:residuals], *batch.counts, *given[residuals:])
+    return _results(ops.pull_back(*operands_here, backward=graph, residuals=count, name=name), results)
 
 
 @vmap.rule(ops.checkpoint)
 def checkpoint_rows(batch: Batch, *operands: Operand, call: Graph, policy: Any) -> tuple[Operand, ...]:
     graph, results = _batched(batch, call, _flags(operands))
-    return _results(ops.checkpoint(*_given(batch, operands), call=graph, policy=policy), results)
+    return _results(ops.checkpoint(*_given(batch, operands), *batch.counts, call=graph, policy=policy), results)
 
 
 @vmap.rule(ops.again)
 def again_rows(batch: Batch, *operands: Operand, linear: Graph, known: int) -> tuple[Operand, ...]:
-    graph, results = _batched(batch, linear, _flags(operands))
-    return _results(ops.again(*_given(batch, operands), linear=graph, known=known), results)
+    graph, results = _batched(batch, linear, _flags(operands), last=len(operands) - known)
+    given = _given(batch, operands)
+    operands_here = (*given[:known], *batch.counts, *given[known:])
+    return _results(ops.again(*operands_here, linear=graph, known=known + len(batch.counts)), results)
 
 
 @vmap.rule(ops.keep)

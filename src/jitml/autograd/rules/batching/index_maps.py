@@ -7,7 +7,8 @@ from math import prod
 from jitml.autograd.vmap import Batch, Batched, Ints, Operand, inserted, shifted, vmap
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL
+from jitml.ir.ops.index_maps import slice_length
+from jitml.ir.types import BOOL, I64
 
 
 @vmap.rule(ops.broadcast)
@@ -38,6 +39,10 @@ def reshape_rows(batch: Batch, x: Batched, *, shape: Ints) -> Operand:
 @vmap.rule(ops.slice)
 def slice_rows(batch: Batch, x: Batched, *, start: Ints, stop: Ints, step: Ints) -> Operand:
     d = x.axis
+    if not isinstance(batch.size, int):  # a slice says where it stops, a window how large it is
+        sizes = inserted([slice_length(*ends) for ends in zip(start, stop, step)], d, batch.size)
+        places = map(_number, inserted(start, d, 0))
+        return Batched(ops.dynamic_slice(x.value, *places, sizes=sizes, step=inserted(step, d, 1)), d)
     return Batched(
         ops.slice(x.value, start=inserted(start, d, 0), stop=inserted(stop, d, batch.size), step=inserted(step, d, 1)), d
     )
@@ -79,4 +84,12 @@ def concat_rows(batch: Batch, *xs: Operand, axis: int) -> Operand:
 @vmap.rule(ops.update_slice)
 def update_slice_rows(batch: Batch, x: Operand, v: Operand, *, start: Ints, step: Ints) -> Operand:
     (target, part), d = batch.aligned((x, v))
+    if not isinstance(batch.size, int):
+        places = map(_number, inserted(start, d, 0))
+        return Batched(ops.dynamic_update_slice(target, part, *places, step=inserted(step, d, 1)), d)
     return Batched(ops.update_slice(target, part, start=inserted(start, d, 0), step=inserted(step, d, 1)), d)
+
+
+def _number(n: int) -> Value:
+    number: Value = ops.full(value=n, shape=(), dtype=I64)
+    return number

@@ -7,13 +7,15 @@ runs longest; a while, until no row goes on; of a branch both sides are computed
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
-from jitml.autograd.vmap import Batch, Batched, Operand, batch_graph, refuse, spread, vmap
+from jitml.autograd.vmap import Batch, Batched, Operand, batch_graph, batched_inputs, is_bound, refuse, spread, vmap
 from jitml.errors import WrongPath
 from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, GraphBuilder, Value
-from jitml.ir.op import recording
+from jitml.ir.op import active_recorder, recording
 from jitml.ir.types import I64, Aval
 
 Flags = tuple[bool, ...]
@@ -35,32 +37,21 @@ def _results(values: Sequence[Value], flags: Flags) -> tuple[Operand, ...]:
     return tuple(Batched(v, 0) if flag else v for v, flag in zip(values, flags, strict=True))
 
 
-def _count(batch: Batch) -> int:
-    if not isinstance(batch.size, int):
-        refuse("loops and branches need to know how many rows there are", "Call it outside of jit(dynamic=True).")
-    return batch.size
-
-
-def _rows(batch: Batch, aval: Aval) -> Aval:
-    return aval.with_shape((_count(batch), *aval.shape))
-
-
-# Records a body; gets the inputs of its own, the batched graph's, and further captured ones.
-Record = Callable[[list[Value], list[Operand], list[Value]], Sequence[Value]]
+# Records a body; gets the rows there, the inputs of its own, the batched graph's, and further captured ones.
+Record = Callable[[Batch, list[Value], list[Operand], list[Value]], Sequence[Value]]
 
 
 def _body(
     batch: Batch, own: Sequence[Aval], avals: Sequence[Aval], flags: Flags, further: Sequence[Value], record: Record
 ) -> Graph:
+    """A body; its last inputs are the further ones and the counts of the batch."""
     b = GraphBuilder()
     first = [b.add_input(aval) for aval in own]
-    args = [
-        Batched(b.add_input(_rows(batch, aval)), 0) if flag else b.add_input(aval)
-        for aval, flag in zip(avals, flags, strict=True)
-    ]
+    args = batched_inputs(b, batch, avals, flags)
     last = [b.add_input(v.aval) for v in further]
+    inner = batch.inside(b)
     with recording(b):
-        outputs = record(first, args, last)
+        outputs = record(inner, first, args, last)
     return b.build(outputs)
 
 
@@ -71,11 +62,20 @@ def _masks(batch: Batch) -> list[Value]:
 def _settled(batch: Batch, body: Graph, own: int, carried: Flags, captured: Flags) -> Flags:
     """What is batched after any number of iterations."""
     while True:
-        _, after = batch_graph(body, ((False,) * own) + carried + captured, _count(batch))
+        _, after = batch_graph(batch, body, ((False,) * own) + carried + captured)
         joined = tuple(a or b for a, b in zip(carried, after, strict=True))
         if joined == carried:
             return carried
         carried = joined
+
+
+def _with_one_more(batch: Batch, x: Value, value: Any) -> Value:
+    """x[size] with an element behind it where there may be no row at all."""
+    if type(batch.size) is int and batch.size:
+        return x
+    border = ops.full(value=value, shape=(), dtype=x.dtype)
+    padded: Value = ops.pad(x, border, low=(0,), high=(1,), interior=(0,))
+    return padded
 
 
 @vmap.rule(ops.loop)
@@ -88,21 +88,22 @@ def loop_rows(batch: Batch, trip: Operand, *operands: Operand, body: Graph, carr
         trips = batch.within(trip)
         assert isinstance(trips, Batched)
         further.append(trips.value)
-        longest: Operand = ops.reduce_max(trips.value, axes=(0,)) if _count(batch) else ops.full(value=0, shape=(), dtype=I64)
+        longest: Operand = ops.reduce_max(_with_one_more(batch, trips.value, 0), axes=(0,))
     else:
         longest = trip
 
-    def record(own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
-        inner = Batch(batch.size, last[0] if batch.active is not None else None)
+    def record(rows: Batch, own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
+        inner = replace(rows, active=last[0] if batch.active is not None else None)
         if not differs:
             return _values(inner, spread(inner, body, [*own, *args]), state)
         running = ops.lt(ops.broadcast(own[0], shape=last[-1].shape, axes=()), last[-1])
         inner = inner.among(running)
         after = spread(inner, body, [*own, *args])
-        return [batch.front(inner.choose(running, new, old)) for new, old in zip(after, args)]
+        return [rows.front(inner.choose(running, new, old)) for new, old in zip(after, args)]
 
     graph = _body(batch, [_INDEX], body.in_avals[1:], state + captured, further, record)
-    values = ops.loop(longest, *_values(batch, operands, state + captured), *further, body=graph, carried=carried)
+    given = (*_values(batch, operands, state + captured), *further, *batch.counts)
+    values = ops.loop(longest, *given, body=graph, carried=carried)
     return _results(values, state)
 
 
@@ -110,14 +111,14 @@ def loop_rows(batch: Batch, trip: Operand, *operands: Operand, body: Graph, carr
 def while_rows(batch: Batch, *operands: Operand, test: Graph, body: Graph, carried: int) -> tuple[Operand, ...]:
     state, captured = _flags(operands[:carried]), _flags(operands[carried:])
     state = _settled(batch, body, 0, state, captured)
-    _, (differs,) = batch_graph(test, state + captured, _count(batch))
+    _, (differs,) = batch_graph(batch, test, state + captured)
     if differs:
         return _each_while(batch, operands, captured, test, body, carried)
     further = _masks(batch)
 
     def record(graph: Graph, flags: Flags) -> Graph:
-        def program(own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
-            inner = Batch(batch.size, last[0] if last else None)
+        def program(rows: Batch, own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
+            inner = replace(rows, active=last[0] if last else None)
             return _values(inner, spread(inner, graph, args), flags)
 
         return _body(batch, [], body.in_avals, state + captured, further, program)
@@ -125,6 +126,7 @@ def while_rows(batch: Batch, *operands: Operand, test: Graph, body: Graph, carri
     values = ops.while_(
         *_values(batch, operands, state + captured),
         *further,
+        *batch.counts,
         test=record(test, (False,)),
         body=record(body, state),
         carried=carried,
@@ -140,17 +142,18 @@ def _each_while(
     flags = state + captured
     going = _goes_on(batch, test, operands)
 
-    def again(own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
+    def again(rows: Batch, own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
         return [ops.reduce_any(own[0], axes=(0,))]
 
-    def record(own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
-        inner = Batch(batch.size, own[0])
+    def record(rows: Batch, own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
+        inner = replace(rows, active=own[0])
         after = spread(inner, body, args)
         kept = [inner.choose(own[0], new, old) for new, old in zip(after, args)]
-        return [_goes_on(inner, test, [*kept, *args[carried:]]), *map(batch.front, kept)]
+        return [_goes_on(inner, test, [*kept, *args[carried:]]), *map(rows.front, kept)]
 
     graphs = [_body(batch, [going.aval], body.in_avals, flags, [], program) for program in (again, record)]
-    values = ops.while_(going, *_values(batch, operands, flags), test=graphs[0], body=graphs[1], carried=carried + 1)
+    given = (going, *_values(batch, operands, flags), *batch.counts)
+    values = ops.while_(*given, test=graphs[0], body=graphs[1], carried=carried + 1)
     return _results(values[1:], state)
 
 
@@ -169,18 +172,19 @@ def cond_rows(batch: Batch, which: Operand, *captured: Operand, then: Graph, ore
         holds = which.value
         sides = [_side(batch.among(c), g, captured) for c, g in ((holds, then), (ops.bit_not(holds), orelse))]
         return tuple(batch.choose(holds, x, y) for x, y in zip(*sides, strict=True))
-    differs = [batch_graph(graph, flags, _count(batch))[1] for graph in (then, orelse)]
+    differs = [batch_graph(batch, graph, flags)[1] for graph in (then, orelse)]
     results = tuple(a or b for a, b in zip(*differs, strict=True))
     further = _masks(batch)
 
     def branch(graph: Graph) -> Graph:
-        def record(own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
-            inner = Batch(batch.size, last[0] if last else None)
+        def record(rows: Batch, own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
+            inner = replace(rows, active=last[0] if last else None)
             return _values(inner, spread(inner, graph, args), results)
 
         return _body(batch, [], graph.in_avals, flags, further, record)
 
-    values = ops.cond(which, *_values(batch, captured, flags), *further, then=branch(then), orelse=branch(orelse))
+    given = (*_values(batch, captured, flags), *further, *batch.counts)
+    values = ops.cond(which, *given, then=branch(then), orelse=branch(orelse))
     return _results(values, results)
 
 
@@ -191,25 +195,28 @@ def _side(rows: Batch, graph: Graph, captured: Sequence[Operand]) -> list[Operan
     flags = _flags(captured)
     assert rows.active is not None
 
-    def record(own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
-        inner = Batch(rows.size, last[0])
-        return [inner.front(x) for x in spread(inner, graph, args)]
+    def record(inner: Batch, own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
+        taking = replace(inner, active=last[0])
+        return [inner.front(x) for x in spread(taking, graph, args)]
 
-    def skip(own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
+    def skip(inner: Batch, own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
         _bind_sizes(graph, args)
-        return [ops.full(value=0, shape=_rows(rows, aval).shape, dtype=aval.dtype) for aval in graph.out_avals]
+        return [ops.full(value=0, shape=inner.of(aval).shape, dtype=aval.dtype) for aval in graph.out_avals]
 
     then, orelse = (_body(rows, [], graph.in_avals, flags, [rows.active], program) for program in (record, skip))
     taken = ops.reduce_any(rows.active, axes=(0,))
-    values = ops.cond(taken, *_values(rows, captured, flags), rows.active, then=then, orelse=orelse)
+    given = (*_values(rows, captured, flags), rows.active, *rows.counts)
+    values = ops.cond(taken, *given, then=then, orelse=orelse)
     return [Batched(v, 0) for v in values]
 
 
 def _bind_sizes(graph: Graph, args: Sequence[Operand]) -> None:
     """What a graph's inputs say about sizes."""
+    b = active_recorder()
+    assert isinstance(b, GraphBuilder)
     known = dict(zip(graph.inputs, args))
     for node in graph.nodes:
-        if node.op is ops.bind and node.inputs[0] in known:
+        if node.op is ops.bind and node.inputs[0] in known and not is_bound(b, node.params["sym"]):
             ops.bind(known[node.inputs[0]], sym=node.params["sym"])
 
 
@@ -226,23 +233,15 @@ def check_rows(batch: Batch, x: Operand, ok: Operand, *values: Operand, error: s
         refuse("a size, or a branch whose sides do not fit together, differs from row to row", "Use np.where.")
     if not isinstance(ok, Batched) and batch.active is not None:
         ok = Batched(batch.front(ok), 0)
+    first: Value = ops.full(value=0, shape=(), dtype=I64)
     if isinstance(ok, Batched):
         passed = ok.value if batch.active is None else ops.bit_or(ok.value, ops.bit_not(batch.active))
-        first = ops.argmin(passed, axis=0) if _count(batch) else None
+        first = ops.argmin(_with_one_more(batch, passed, False), axis=0)
         ok = ops.reduce_all(passed, axes=(0,))
-    else:
-        first = ops.full(value=0, shape=(), dtype=I64) if _count(batch) else None
-    told = [_of_row(v, first) for v in values]
+    told = [ops.gather(_with_one_more(batch, v.value, 0), first, axis=0) if isinstance(v, Batched) else v for v in values]
     value = x.value if isinstance(x, Batched) else x
     checked = ops.check(value, ok, *told, error=error, message=message)
     return Batched(checked, x.axis) if isinstance(x, Batched) else checked
-
-
-def _of_row(v: Operand, row: Value | None) -> Value:
-    if not isinstance(v, Batched):
-        return v
-    found: Value = ops.full(value=0, shape=(), dtype=I64) if row is None else ops.gather(v.value, row, axis=0)
-    return found
 
 
 @vmap.rule(ops.observe)
