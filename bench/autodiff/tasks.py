@@ -6,6 +6,7 @@ differences along a random direction, which a wrong element anywhere would show 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -26,18 +27,18 @@ class Transforms(Protocol):
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(ABC):
     """A derivative by some arguments."""
 
     argnums: tuple[int, ...]
 
+    @abstractmethod
     def of(self, ad: Transforms, f: Function) -> Function:
         """The derivative of `f`, by a library."""
-        raise NotImplementedError
 
+    @abstractmethod
     def slope(self, result: Any, directions: Sequence[np.ndarray]) -> Any:
         """What the derivative says of the change of `varied` along a direction."""
-        raise NotImplementedError
 
     def varied(self, ad: Transforms, f: Function) -> Function:
         """The function whose change it describes."""

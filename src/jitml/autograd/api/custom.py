@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,7 +22,7 @@ from jitml.trace.convert import convert
 Function = Callable[..., Any]
 
 
-class _Custom:
+class _Custom(ABC):
     """What functions with a rule of their own have in common. Outside of derivatives they are the plain function."""
 
     def __init__(self, f: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
@@ -58,6 +59,7 @@ class _Custom:
             )
         return bound.args
 
+    @abstractmethod
     def _record(self, arguments: Container, call: Called, whole: Function, constant: list[Any], level: int) -> Sequence[Value]:
         """Record the call with its rule; its results.
 
@@ -66,7 +68,6 @@ class _Custom:
             constant: those others.
             level: how often the rule may be differentiated.
         """
-        raise NotImplementedError
 
     def _no_rule(self, method: str) -> DerivativeError:
         return DerivativeError(
