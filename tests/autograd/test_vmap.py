@@ -227,3 +227,41 @@ def test_errors(call: Callable[[], Any], kind: type, message: str) -> None:
 def test_the_name_stays() -> None:
     assert vmap(np.sin).__name__ == "sin"
     assert jitml.vmap is vmap
+
+
+def test_rows_that_save_in_loops_of_their_own_length() -> None:
+    """What a row has room to save is neither copied nor touched as a whole, and the rows share it."""
+    resource = pytest.importorskip("resource")
+
+    def root(a: Any) -> Any:
+        x = a
+        while abs(x * x - a) > 1e-9:
+            x = 0.5 * (x + a / x) + 0 * np.sin(x)
+        return x
+
+    xs = np.array([0.5, 2.0, 9.0, 1e6])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for derived in (jitml.vmap(jitml.grad(root)), jitml.jit(jitml.vmap(jitml.grad(root)))):
+        np.testing.assert_allclose(derived(xs), 0.5 / np.sqrt(xs), rtol=1e-6)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 512 << 10  # KiB
+
+
+def test_writes_of_rows_that_end_at_different_times(finish: Any) -> None:
+    def filled(x: np.ndarray, n: int) -> np.ndarray:
+        y = np.zeros(5)
+        for i in range(n):
+            y[i] = x[i] * (i + 1)
+            y[0] += 1
+        return y
+
+    def sieved(x: np.ndarray, n: int) -> np.ndarray:
+        k, x = 0, x.copy()
+        while x[k] < n:
+            x[k] = -1.0
+            x[4 - k] += 0.5
+            k += 1
+        return x
+
+    rows = np.random.default_rng(3).random((6, 5)) * 3 + np.arange(5)
+    agrees(finish, filled, rows, np.array([0, 5, 2, 3, 1, 4]))
+    agrees(finish, sieved, rows, np.array([0, 4, 2, 3, 1, 4]))

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 
 from jitml.config import CONFIG
 from jitml.ir import ops
+from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Graph, Node, Value
 
 _shares: ContextVar[int] = ContextVar("jitml_shares", default=1)
@@ -20,7 +21,17 @@ def saved_bytes() -> int:
 @contextmanager
 def shared_by(graph: Graph) -> Iterator[None]:
     """Inside the block the loops of this graph share what there is: their memory is reserved at once."""
-    token = _shares.set(max(1, _loops(graph)))
+    token = _shares.set(_shares.get() * max(1, _loops(graph)))
+    try:
+        yield
+    finally:
+        _shares.reset(token)
+
+
+@contextmanager
+def shared_by_rows(size: Size) -> Iterator[None]:
+    """Inside the block a function is traced that is run for so many rows at once: each saves for itself."""
+    token = _shares.set(_shares.get() * max(1, bound(size)))
     try:
         yield
     finally:

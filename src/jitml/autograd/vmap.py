@@ -82,6 +82,8 @@ class Batch:
         """x with the rows along this axis; what is the same for all is repeated."""
         if not isinstance(x, Batched):
             shape = (*x.shape[:axis], self.size, *x.shape[axis:])
+            if _is_empty(x):  # memory with any contents is not worth a copy
+                return _value(ops.empty(shape=shape, dtype=x.dtype))
             return _value(ops.broadcast(x, shape=shape, axes=tuple(a for a in range(x.ndim + 1) if a != axis)))
         if x.axis == axis:
             return x.value
@@ -197,6 +199,13 @@ def batched_inputs(b: GraphBuilder, batch: Batch, avals: Sequence[Aval], batched
     return [
         Batched(b.add_input(batch.of(aval)), 0) if flag else b.add_input(aval) for aval, flag in zip(avals, batched, strict=True)
     ]
+
+
+def _is_empty(x: Value) -> bool:
+    b = active_recorder()
+    assert isinstance(b, GraphBuilder)
+    maker = b.producer(x)
+    return maker is not None and maker.op is ops.empty
 
 
 def refuse(message: str, remedy: str = "") -> NoReturn:

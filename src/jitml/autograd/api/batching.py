@@ -10,6 +10,7 @@ import numpy as np
 import optree
 
 from jitml.autograd.api.running import Function, rows_of
+from jitml.autograd.budget import shared_by_rows
 from jitml.autograd.point import copied, is_number, told
 from jitml.autograd.vmap import Batch, Batched, Operand, spread
 from jitml.errors import DTypeError, ShapeError
@@ -71,7 +72,8 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
                     raise DTypeError(f"vmap: the function returns {told(leaf)}, of which there are no rows", source=user_source())
             return out_leaves
 
-        subgraph = trace_subgraph(row, rows)
+        with shared_by_rows(size):
+            subgraph = trace_subgraph(row, rows)
         operands: list[Operand] = [Batched(read(leaves[n]), axes[n]) for n in mapped]
         values = spread(rows_of(size), subgraph.graph, [*operands, *subgraph.captured])
         return _shown(values, *results[-1], out_axes, size)

@@ -33,6 +33,8 @@ def dynamic_slice_rows(batch: Batch, x: Operand, *starts: Operand, sizes: Ints, 
 @vmap.rule(ops.dynamic_update_slice)
 def dynamic_update_slice_rows(batch: Batch, x: Operand, v: Operand, *starts: Operand, step: Ints) -> Operand:
     row, sizes = row_of(x), row_of(v).shape
+    if batch.active is not None:  # rows that do not count keep what they have
+        v = batch.choose(batch.active, v, _window(batch, x, starts, sizes, step))
     if not any(isinstance(start, Batched) for start in starts):
         places = (_zero(), *starts)
         return Batched(ops.dynamic_update_slice(batch.front(x), batch.front(v), *places, step=(1, *step)), 0)
@@ -40,6 +42,13 @@ def dynamic_update_slice_rows(batch: Batch, x: Operand, v: Operand, *starts: Ope
     axes = range(moving[0], moving[-1] + 1)
     indices = [_places(batch, starts[a], a, axes, sizes, step[a]) for a in axes]
     return scatter_each(batch, x, v, tuple(indices), moving[0], "set")
+
+
+def _window(batch: Batch, x: Operand, starts: Sequence[Operand], sizes: Ints, step: Ints) -> Operand:
+    """The window itself, where x or its place may differ from row to row."""
+    if isinstance(x, Batched) or any(isinstance(start, Batched) for start in starts):
+        return dynamic_slice_rows(batch, x, *starts, sizes=sizes, step=step)
+    return _same_window(batch, x, starts, sizes, step)
 
 
 def _same_window(batch: Batch, x: Operand, starts: Sequence[Operand], sizes: Ints, step: Ints) -> Operand:

@@ -78,6 +78,22 @@ def _with_one_more(batch: Batch, x: Value, value: Any) -> Value:
     return padded
 
 
+def _kept(
+    batch: Batch, body: Graph, own: int, running: Value, after: Sequence[Operand], before: Sequence[Operand]
+) -> list[Operand]:
+    """What is carried after an iteration: rows that do not run have what they had."""
+    makers = body.producers()
+
+    def is_kept(k: int) -> bool:
+        """Whether an iteration writes windows of an array alone, which their rule does for rows that count."""
+        value = body.outputs[k]
+        while (maker := makers.get(value)) is not None and maker.op is ops.dynamic_update_slice:
+            value = maker.inputs[0]
+        return value is body.inputs[own + k]
+
+    return [new if is_kept(k) else batch.choose(running, new, old) for k, (new, old) in enumerate(zip(after, before))]
+
+
 @vmap.rule(ops.loop)
 def loop_rows(batch: Batch, trip: Operand, *operands: Operand, body: Graph, carried: int) -> tuple[Operand, ...]:
     state, captured = _flags(operands[:carried]), _flags(operands[carried:])
@@ -99,7 +115,7 @@ def loop_rows(batch: Batch, trip: Operand, *operands: Operand, body: Graph, carr
         running = ops.lt(ops.broadcast(own[0], shape=last[-1].shape, axes=()), last[-1])
         inner = inner.among(running)
         after = spread(inner, body, [*own, *args])
-        return [rows.front(inner.choose(running, new, old)) for new, old in zip(after, args)]
+        return list(map(rows.front, _kept(inner, body, 1, running, after, args)))
 
     graph = _body(batch, [_INDEX], body.in_avals[1:], state + captured, further, record)
     given = (*_values(batch, operands, state + captured), *further, *batch.counts)
@@ -148,7 +164,7 @@ def _each_while(
     def record(rows: Batch, own: list[Value], args: list[Operand], last: list[Value]) -> Sequence[Value]:
         inner = replace(rows, active=own[0])
         after = spread(inner, body, args)
-        kept = [inner.choose(own[0], new, old) for new, old in zip(after, args)]
+        kept = _kept(inner, body, 0, own[0], after, args)
         return [_goes_on(inner, test, [*kept, *args[carried:]]), *map(rows.front, kept)]
 
     graphs = [_body(batch, [going.aval], body.in_avals, flags, [], program) for program in (again, record)]
