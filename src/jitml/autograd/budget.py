@@ -11,11 +11,19 @@ from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Graph, Node, Value
 
+FEW = 4096  # iterations, for which there is room whatever they save
+
 _shares: ContextVar[int] = ContextVar("jitml_shares", default=1)
+_least: ContextVar[int] = ContextVar("jitml_least", default=1)
 
 
 def saved_bytes() -> int:
     return CONFIG.saved_bytes // _shares.get()
+
+
+def affordable(nbytes: int) -> int:
+    """How many iterations may save so many bytes each, where their number has no limit."""
+    return max(_least.get(), saved_bytes() // max(1, nbytes))
 
 
 @contextmanager
@@ -30,12 +38,18 @@ def shared_by(graph: Graph) -> Iterator[None]:
 
 @contextmanager
 def shared_by_rows(size: Size) -> Iterator[None]:
-    """Inside the block a function is traced that is run for so many rows at once: each saves for itself."""
-    token = _shares.set(_shares.get() * max(1, bound(size)))
+    """Inside the block a function is traced that is run for so many rows at once: each saves for itself.
+
+    Of rows whose number is open there are seldom as many as there may be. They have room for a few iterations at least; if that
+    is too much for so many rows, a lower limit is tried (`trace/opening.py`).
+    """
+    shares = _shares.set(_shares.get() * max(1, bound(size)))
+    least = _least.set(_least.get() if type(size) is int else FEW)
     try:
         yield
     finally:
-        _shares.reset(token)
+        _shares.reset(shares)
+        _least.reset(least)
 
 
 def _loops(graph: Graph) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from jitml.autograd.budget import saved_bytes
+from jitml.autograd.budget import FEW, affordable, saved_bytes
 from jitml.autograd.counters import Counter, counters, is_number, limits_here
 from jitml.autograd.halves import halve, halving, reached
 from jitml.autograd.saved import Kept, acts, choose, replay, values_read, where
@@ -25,7 +25,6 @@ from jitml.ir.types import I64, Aval
 
 # Regions inside a loop that would save more than this, over all iterations, are run again instead.
 REPEAT_BYTES = 64 << 20
-FEW = 4096  # iterations, for which there is room whatever they save
 
 Parted = tuple[Sequence[Value], Sequence[Node]]
 
@@ -38,9 +37,11 @@ def halve_loop(node: Node, tangents: Collection[Value], cheap: Collection[Value]
     body.index = body.halves.inputs[0]
     longest = _longest(trip, parts.body)
     kept = body.choose(longest)
-    most = longest if node.params.get("repeat") or is_number(trip) else _affordable(kept)
+    most = longest if node.params.get("repeat") or is_number(trip) else affordable(kept.nbytes)
     asked = bool(node.params.get("segments"))
-    if (asked or longest > _affordable(kept)) and (plan := body.segments(longest, kept, asked, is_number(trip))) is not None:
+    if (asked or longest > affordable(kept.nbytes)) and (
+        plan := body.segments(longest, kept, asked, is_number(trip))
+    ) is not None:
         length, most = plan
         if most < longest:
             trip = ops.minimum(_checked(trip, ops.le(trip, most), trip, most), most)
@@ -48,9 +49,11 @@ def halve_loop(node: Node, tangents: Collection[Value], cheap: Collection[Value]
         return _halve_segments(segmented(node, most, length, is_open=not is_number(trip)), tangents, cheap)
     if longest > most:
         trip, longest = _checked(trip, ops.le(trip, most), trip, most), most
-    if not is_number(trip):  # what shows that its places are in the stacks
-        ops.bind(trip, sym=Sym("count", 0, longest))
-    stacks = body.saving(kept, longest, body.index)
+    place = body.index
+    if not is_number(trip):  # nothing else would say that the place is in the stacks
+        with recording(body.halves.known):
+            place = ops.minimum(place, longest - 1)
+    stacks = body.saving(kept, longest, place)
     forward = body.forward((body.index,))
     carried, captured = body.known(parts.carried, parts.captured)
     operands = (*carried, *(stack.room() for stack in stacks), *captured)
@@ -78,11 +81,11 @@ def halve_while(node: Node, tangents: Collection[Value], cheap: Collection[Value
     counting, limit = known.add_input(Aval((), I64)), _longest_while(body.counters)
     body.index = counting if from_zero is None else body.carried[from_zero]
     kept = body.choose(limit)
-    if node.params.get("segments") and (length := body.segment(min(limit, _affordable(kept)), kept)) is not None:
+    if node.params.get("segments") and (length := body.segment(min(limit, affordable(kept.nbytes)), kept)) is not None:
         most = ceil(limit / length) if limit < sys.maxsize else None
         parted, linear_nodes = halve_while(segmented_while(node, length, most), tangents, cheap)
         return parted[:-1], linear_nodes
-    longest = limit if limit <= FEW else min(_affordable(kept), limit)
+    longest = limit if limit <= FEW else min(affordable(kept.nbytes), limit)
     if longest < limit:  # it may be too little, and has to be checked
         from_zero, body.index = None, counting
     carried, captured = body.known(parts.carried, parts.captured)
@@ -106,11 +109,6 @@ def halve_while(node: Node, tangents: Collection[Value], cheap: Collection[Value
 
 def _repeat(node: Node) -> dict[str, bool]:
     return {"repeat": True} if node.params.get("repeat") else {}
-
-
-def _affordable(kept: Kept) -> int:
-    """How many iterations may save, where their number has no limit."""
-    return max(1, saved_bytes() // max(1, kept.nbytes))
 
 
 def _checked(x: Value, ok: Value, *values: Value | int) -> Value:
@@ -192,7 +190,7 @@ class _Body:
             return None if length is None else (length, trips)
         if not is_asked:
             return None
-        length = self.segment(min(trips, _affordable(kept)), kept)
+        length = self.segment(min(trips, affordable(kept.nbytes)), kept)
         if length is None:
             return None
         rest = saved_bytes() - length * kept.nbytes
