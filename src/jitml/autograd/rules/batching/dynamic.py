@@ -47,7 +47,9 @@ def dynamic_update_slice_rows(batch: Batch, x: Operand, v: Operand, *starts: Ope
 def _window(batch: Batch, x: Operand, starts: Sequence[Operand], sizes: Ints, step: Ints) -> Operand:
     """The window itself, where x or its place may differ from row to row."""
     if isinstance(x, Batched) or any(isinstance(start, Batched) for start in starts):
-        return dynamic_slice_rows(batch, x, *starts, sizes=sizes, step=step)
+        found = dynamic_slice_rows(batch, x, *starts, sizes=sizes, step=step)
+        assert not isinstance(found, tuple)
+        return found
     return _same_window(batch, x, starts, sizes, step)
 
 
