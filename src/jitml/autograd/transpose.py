@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 from jitml.ir import ops
@@ -45,11 +47,15 @@ class Part:
     """A cotangent that is zero outside a part of the array.
 
     into: adds it to a cotangent of the whole array. alone: the array of it and zeros.
+    block: the part and where it starts, if its elements are neighbours in the array and both shapes are known.
     """
 
     into: Callable[[Value], Value]
     alone: Callable[[], Value]
+    block: tuple[Value, tuple[int, ...]] | None = None
 
+
+MOST_BLOCKS = 8  # the loops that make an array of blocks are cut as often
 
 Operand = Value | Linear
 Cotangent = Value | Part | None
@@ -152,10 +158,43 @@ class Cotangents:
         self._sums[value] = ct if before is None else ops.add(before, ct)
 
     def pop(self, value: Value) -> Value | None:
-        total = self._sums.pop(value, None)
-        for part in self._parts.pop(value, ()):
+        total, parts = self._sums.pop(value, None), self._parts.pop(value, [])
+        if total is None and len(parts) > 1:
+            total = side_by_side(parts, value.aval)
+            if total is not None:
+                return total
+        for part in parts:
             total = part.alone() if total is None else part.into(total)
         return total
+
+
+def side_by_side(parts: Sequence[Part], aval: Aval) -> Value | None:
+    """The array of blocks along one axis that have no elements in common, or all of them; None if parts are no such blocks."""
+    blocks: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Value]] = {}
+    for part in parts:
+        if part.block is None:
+            return None
+        ct, start = part.block
+        blocks.setdefault((start, ct.shape), []).append(ct)
+    cut = {a for _, shape in blocks for a, n in enumerate(shape) if n != aval.shape[a]}
+    if len(cut) != 1 or not 1 < len(blocks) <= MOST_BLOCKS:
+        return None
+    (axis,) = cut
+    limits = [(start[axis], start[axis] + shape[axis]) for start, shape in blocks]
+    order = sorted(zip(limits, blocks.values()), key=lambda block: block[0])
+    if any(end > start for ((_, end), _), ((start, _), _) in pairwise(order)):
+        return None
+    pieces: list[Value] = []
+    done = 0
+    for (low, high), cts in order:
+        pieces += [*_gap(aval, axis, low - done, cts[0].dtype), reduce(ops.add, cts)]
+        done = high
+    whole: Value = ops.concat(*pieces, *_gap(aval, axis, aval.shape[axis] - done, pieces[0].dtype), axis=axis)
+    return whole
+
+
+def _gap(aval: Aval, axis: int, n: int, dtype: DType) -> list[Value]:
+    return [zeros(Aval((*aval.shape[:axis], n, *aval.shape[axis + 1 :]), dtype))] if n else []
 
 
 def cleared(total: Value, op: Op, starts: Sequence[Value], aval: Aval, **params: Any) -> Value | None:

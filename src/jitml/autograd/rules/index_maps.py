@@ -61,7 +61,8 @@ def slice_transpose(ct: Value, x: Operand, *, start: Ints, stop: Ints, step: Int
         high = tuple(n - (a + (m - 1) * s + 1) if m else 0 for a, m, n, s in zip(start, ct.shape, x.shape, step))
         return ops.pad(ct, zeros(Aval((), ct.dtype)), low=low, high=high, interior=tuple(s - 1 for s in step))
 
-    return (Part(into, alone),)
+    is_block = x.aval.is_static and ct.aval.is_static and all(s == 1 for s in step) and ct.aval.capacity > 0
+    return (Part(into, alone, (ct, start) if is_block else None),)
 
 
 @transpose.rule(ops.pad)
