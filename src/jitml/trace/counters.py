@@ -56,14 +56,15 @@ def _step(node: ast.AST) -> tuple[str, int] | None:
 def counted(start: Value, entry: Any, direction: int) -> Any:
     """What a counter holds as an iteration begins, `entry` as the loop does; None if that is no size.
 
-    The limit is computed, so that layers below, which do not see how the name counts, know it as well.
+    Both limits are computed, so that layers below, which do not see how the name counts, know them as well: what is computed of
+    the counter then does not wrap around.
     """
     size = size_of(entry)
     if size is None:
         return None
-    keep = ops.maximum if direction > 0 else ops.minimum
     low, high = (size, _FURTHEST) if direction > 0 else (-_FURTHEST, size)
-    return of_size(active_trace().bind(keep(start, value_of_size(size)), low, high, "i"))
+    kept = ops.minimum(ops.maximum(start, value_of_size(low)), value_of_size(high))
+    return of_size(active_trace().bind(kept, low, high, "i"))
 
 
 __all__ = ["Directions", "counted", "counters"]
