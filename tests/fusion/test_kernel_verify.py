@@ -51,6 +51,8 @@ ACCEPTED = {
     " let p: i64 = minimum(maximum(n[i], 0), 4); for j in 0:4 vector { y[p + j] = y[p + j] * 2.0 } } }",
     "as many as there are, or none": "kernel k(a: i64[2], y: f64[8]) { let p: i64 = minimum(maximum(a[0], 0), 8)"
     " let n: i64 = maximum(minimum(maximum(a[1], 0), 8) - p, 0); for i in 0:n { y[p + i] = 0.0 } }",
+    "as many as there are, if not too many": "kernel k(a: i64[2], y: f64[8]) { let p: i64 = minimum(maximum(a[0], 0), 8)"
+    " let n: i64 = minimum(maximum(minimum(maximum(a[1], 0), 8) - p, 0), 7); for i in 0:n { y[p + i] = 0.0 } }",
     "a walk back by steps that branches choose": XY + "{ cell k: i64 = 8; while k > 0 {"
     " cell n: i64 = 0; if x[k - 1] > 0.0 { n = k - 1 } else { let m: i64 = k - 2; n = m }; y[k - 1] = 0.0; k = n } }",
     "quotients of quotients, turned around": "kernel k(y: f64[24]) "

@@ -110,13 +110,18 @@ class Ranges(Atoms):
     def where_it_runs(self, ahead: Sum) -> Iterator[Sum]:
         """A sum that is not negative, with what a maximum in it then is: not the side that would make it negative."""
         for atom, c in ahead.items():
-            if isinstance(atom, tuple) and atom[:2] == ("maximum", I64) and c > 0:
-                rest = {other: k for other, k in ahead.items() if other != atom}
-                sides = [plus(rest, dict(side), c) for side in atom[2:]]
-                for side, other in (sides, sides[::-1]):
-                    most = self.most(other)
-                    if most is not None and most < 0:
-                        yield side
+            if not isinstance(atom, tuple) or atom[:2] not in (("maximum", I64), ("minimum", I64)) or c < 0:
+                continue
+            rest = {other: k for other, k in ahead.items() if other != atom}
+            sides = [plus(rest, dict(side), c) for side in atom[2:]]
+            if atom[0] == "minimum":  # neither side is negative
+                for side in sides:
+                    yield from self.where_it_runs(side)
+                continue
+            for side, other in (sides, sides[::-1]):
+                most = self.most(other)
+                if most is not None and most < 0:
+                    yield side
 
     def is_empty(self, loop: Loop) -> bool:
         """Whether the loop certainly runs no iteration."""
