@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from jitml.trace.contents import effect
+from jitml.trace.contents import effect, gone_through
 from jitml.trace.context import Trace, active_trace, is_converted, is_users, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
@@ -47,6 +47,7 @@ class Accesses:
 
     __slots__ = ("convert", "function", "trace")
     effect = staticmethod(effect)
+    gone_through = staticmethod(gone_through)
     shared_write = staticmethod(shared_write)
     slice = staticmethod(slice)
 
@@ -131,6 +132,9 @@ class Accesses:
             return self.item(obj, kind._fields.index(name))  # whose items have been seen when the tuple was
         if (id(obj), name) in self.trace.stored:
             return self.trace.stored[id(obj), name]
+        fallback = inspect.getattr_static(kind, "__getattr__", None) if descriptor is None else None
+        if type(fallback) is FunctionType and not is_library(fallback) and name not in getattr(obj, "__dict__", (name,)):
+            return self._missing(obj, name, fallback)
         value = getattr(obj, name)
         if id(obj) in self.trace.watched and is_dataclass(obj) and name in dict(entries(obj)):
             return lift(value) if type(value) is np.ndarray else value
@@ -171,6 +175,24 @@ class Accesses:
                 require_unset(self.trace, slot, name)
             setattr(self.own(obj), name, value)
         return value
+
+    def _missing(self, obj: Any, name: str, fallback: FunctionType) -> Any:
+        """An attribute that the class makes up, by `__getattr__`."""
+        self._require_member(type(obj), "__getattr__", fallback)
+        slot = place_of(self.trace, obj)
+        if slot is not None:
+            require_unset(self.trace, slot, name)
+        return self.convert(fallback)(obj, name)
+
+    def manager(self, obj: Any) -> Any:
+        """`with obj`: a context manager of the user's sees tracers."""
+        kind = type(obj)
+        begin, end = (inspect.getattr_static(kind, name, None) for name in ("__enter__", "__exit__"))
+        if type(begin) is not FunctionType or type(end) is not FunctionType or is_library(begin) or is_library(end):
+            return obj
+        self._require_member(kind, "__enter__", begin)
+        self._require_member(kind, "__exit__", end)
+        return _Manager(obj, self.convert(begin), self.convert(end))
 
     def _super_attr(self, obj: Any, name: str) -> Any:
         value = getattr(obj, name)
@@ -319,6 +341,23 @@ class Accesses:
     def outer_write(self, name: str) -> None:
         """A global or nonlocal name is about to be bound."""
         unsupported(f"the jitted function assigns the global or nonlocal name {name!r}", "Return the value instead.")
+
+
+class _Manager:
+    """A context manager by converted functions."""
+
+    __slots__ = ("begin", "end", "obj")
+
+    def __init__(self, obj: Any, begin: Callable[..., Any], end: Callable[..., Any]) -> None:
+        self.obj = obj
+        self.begin = begin
+        self.end = end
+
+    def __enter__(self) -> Any:
+        return self.begin(self.obj)
+
+    def __exit__(self, *error: Any) -> Any:
+        return self.end(self.obj, *error)
 
 
 class _Outside:

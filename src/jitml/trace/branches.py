@@ -15,6 +15,7 @@ from jitml.ir.dims import syms_in
 from jitml.ir.graph import Value
 from jitml.trace.bodies import Body
 from jitml.trace.conds import choose, conditional
+from jitml.trace.contents import iterators_among
 from jitml.trace.context import active_trace, refuse, user_source
 from jitml.trace.decisions import Mode, Site, decisions, is_ours, site
 from jitml.trace.doubts import as_value, doubt, doubt_of, is_of, own_type, types_of
@@ -52,6 +53,7 @@ class Fork:
         self.place = self.site, decisions().apart
         self.raising = decisions().raising.get(self.place, set())
         self._open: Side | None = None
+        self.iterators: dict[int, Any] = {}
         for branch in self.raising:
             ok = ops.bit_not(self.test) if branch else self.test
             ops.check(self.test, ok, error="AssertionError", message="a branch was taken that ends with an exception")
@@ -62,6 +64,7 @@ class Fork:
             self._require_end()
             self._open = self.sides[branch] = Side(branch)
             self._open.body.trace.facts = self.facts[0 if branch else 1]
+            self._open.body.trace.iterators = self.iterators
             self._open.body.resume()
             active_trace().root.open.append(self)
 
@@ -318,6 +321,7 @@ class If(Fork):
     def enter(self, names: Names, values: Values, targets: Names = ()) -> None:
         self.names = names
         self.entry = {name: values.get(name, UNDEF) for name in names}
+        self.iterators = iterators_among(values)
         self.ends = self.entry
 
     def carries(self, name: str) -> bool:
@@ -343,7 +347,7 @@ class If(Fork):
 
     def result(self) -> tuple[Any, ...]:
         held = self.ends if self.raising else self.merge(self.names)
-        self.ends = self.entry = {}  # whether an array is still there decides what may be written
+        self.ends = self.entry = self.iterators = {}  # whether an array is still there decides what may be written
         return tuple(held[name] for name in self.names)
 
 

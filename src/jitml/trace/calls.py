@@ -18,6 +18,7 @@ import numpy as np
 from jitml.ir.floating import CATEGORIES
 from jitml.trace import regions
 from jitml.trace.accesses import Accesses, is_library
+from jitml.trace.contents import gone_through
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.effects import effect_of
 from jitml.trace.growing import Growing, Probe
@@ -65,11 +66,11 @@ class Hooks(Accesses, Steering):
 
     def is_in(self, x: Any, some: Any) -> Any:
         """`x in some`"""
-        return call(operator.contains, some, x)
+        return call(operator.contains, gone_through(some), x)
 
     def is_not_in(self, x: Any, some: Any) -> Any:
         """`x not in some`"""
-        return self.not_(call(operator.contains, some, x))
+        return self.not_(call(operator.contains, gone_through(some), x))
 
     def is_same(self, x: Any, y: Any) -> Any:
         """`x is y`, one of them True or False: Python's bools are the same where they are equal."""
@@ -108,7 +109,8 @@ class Hooks(Accesses, Steering):
         except TypeError:  # unhashable callables
             implementation = None
         if implementation is not None:
-            return functools.partial(call, function)
+            known = functools.partial(call, function)
+            return functools.partial(self._iterating, known) if getattr(function, "__module__", "") == "builtins" else known
         if type(function) is FunctionType and not is_library(function):
             return self.convert(function)
         if function is getattr:
@@ -139,12 +141,17 @@ class Hooks(Accesses, Steering):
         if converted is not function or module.startswith("jitml") or _in(function, {isinstance, issubclass, callable}):
             return converted
         if isinstance(function, type) and function not in (map, filter) and not module.startswith("numpy"):
-            return function
+            return functools.partial(self._iterating, function)
         # map, sorted(key=...), functools.reduce: what they call is the user's.
         return functools.partial(self._call_outside, function)
 
+    def _iterating(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function that may iterate over what it is given."""
+        return function(*map(gone_through, args), **kwargs)
+
     def _call_outside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function that is not converted: those it is given are, the objects it may look into are guarded."""
+        args = tuple(map(gone_through, args))
         looks = function is hasattr or getattr(function, "__module__", None) != "builtins"  # others call special methods only
         for argument in (*args, *kwargs.values()) if looks else ():
             slot = self.trace.places.get(id(argument))

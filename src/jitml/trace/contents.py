@@ -120,4 +120,22 @@ def effect(obj: Any) -> None:
     )
 
 
-__all__ = ["Contents", "effect"]
+def iterators_among(values: Values) -> dict[int, Any]:
+    """Iterators that names hold: going through one in a body would move it once, while tracing."""
+    return {id(x): x for x in values.values() if hasattr(type(x), "__next__")}
+
+
+def gone_through(x: Any) -> Any:
+    """Something is about to be iterated over; in a body, no iterator of before."""
+    trace = current_trace() if hasattr(type(x), "__next__") else None
+    while trace is not None and trace.is_body:
+        if id(x) in trace.iterators:
+            unsupported(
+                "an iterator goes on under a condition, or in a loop, that only the compiled program decides",
+                "Make a list of it.",
+            )
+        trace = trace.parent
+    return x
+
+
+__all__ = ["Contents", "effect", "gone_through", "iterators_among"]

@@ -87,7 +87,7 @@ class Trace:
         self.origins: list[Slot] = []
         self.lifted: dict[int, Any] = {}  # id of a concrete array -> its TracedArray; the host program keeps it alive
         self.arrays: dict[Slot, Any] = {}  # the array inputs: slot -> (concrete array, TracedArray)
-        self.parts: dict[Slot, Any] = {}  # arguments that share memory: slot -> TracedArray, a view of its owner's storage
+        self.parts: dict[Slot, Any] = {}  # arrays that share memory with others: slot -> TracedArray, a view of their storage
         self.opened: Opened = {}  # sizes of arguments that are left open
         self.objects: dict[Slot, Any] = {}  # other things from outside: instances, functions
         # For conversion: functions with hooks, slots of what was loaded, what is known to be from outside (id -> slot).
@@ -130,6 +130,7 @@ class Trace:
         self.written: dict[Any, None] = {}
         self.stores = 0  # of the root: how often a storage got a new value
         self.made: dict[int, Any] = {}  # objects that the body itself has made, by id
+        self.iterators: dict[int, Any] = {}  # of before the body
         # Of the root: the regions that are being recorded, innermost last, and what earlier attempts have taught.
         self.open: list[Any] = []
         self.decisions: Any = None

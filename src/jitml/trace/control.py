@@ -107,7 +107,7 @@ class Control(Pieces):
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         node.target = self.visit(node.target)
         walrus, self.walrus = self.walrus, False  # no `:=` may stand in what a comprehension iterates over
-        node.iter = self.visit(node.iter)
+        node.iter = self._hook("gone_through", node.iter, self.visit(node.iter))
         self.walrus = walrus
         node.ifs = [self.visit(test) for test in node.ifs]
         return node
@@ -214,7 +214,8 @@ class Control(Pieces):
     def visit_With(self, node: ast.With) -> Any:
         depth, self.depth = self.depth, self.depth + 1
         for item in node.items:
-            self.visit(item)
+            item.context_expr = self._hook("manager", item.context_expr, self.visit(item.context_expr))
+            item.optional_vars = self.visit(item.optional_vars) if item.optional_vars else None
         node.body = self._nested(node.body)
         self.depth = depth
         return [self._mark_depth(depth, node), node, self._unwind(depth, node)] if self.driven else node

@@ -6,6 +6,7 @@
     obj.w = v        __jm.own(obj).w = v           stores into what came from outside are refused
     x in xs          __jm.is_in(x, xs)
     x is y           __jm.is_one(x, y)
+    a, b = xs        a, b = __jm.gone_through(xs)           so are *xs, and what a comprehension iterates over
     f"{x:.3f}"       __jm.text((x, "", ".3f"))             "%d" % x: __jm.percent("%d", x)
     xs += v          __jm.grow(xs); xs += v        a list changes, if it is one
     obj.w += v       __jm.aug_attr(obj, "w", "iadd")(v)     the target is loaded before v is evaluated
@@ -148,7 +149,16 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         targets = list(node.targets)
-        return self._guarded(targets, self.generic_visit(node))
+        statement = self.generic_visit(node)
+        if any(isinstance(target, (ast.Tuple, ast.List)) for target in targets) and not isinstance(node.value, ast.Tuple):
+            node.value = self._hook("gone_through", node.value, node.value)
+        return self._guarded(targets, statement)
+
+    def visit_Starred(self, node: ast.Starred) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            node.value = self._hook("gone_through", node.value, node.value)
+        return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         node.annotation = ast.copy_location(ast.Constant(None), node.annotation)  # not evaluated for locals

@@ -16,7 +16,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import I64, Aval
 from jitml.trace.bodies import Body
 from jitml.trace.carried import Name, Outcome
-from jitml.trace.contents import Contents
+from jitml.trace.contents import Contents, iterators_among
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site, decisions, refuse_region
@@ -55,11 +55,13 @@ class Loop:
         self.passes = 0
         self.is_recording = False
         self.is_done = False
+        self.iterators: dict[int, Any] = {}
 
     def enter(self, names: Names, values: Values, targets: Names = (), counters: Directions = (), grows: Names = ()) -> None:
         self.counters = dict(counters)
         self.grows = grows
         self.held = {name: values.get(name, UNDEF) for name in names}
+        self.iterators = iterators_among(values)
         self.targets = targets
         self.befores = {name: values.get(name, UNDEF) for name in targets}  # `values` may change: they are the frame's
         self.memory = Memory(self)
@@ -88,6 +90,7 @@ class Loop:
         if self.passes > _MOST_PASSES:
             self.demote(UnsupportedError("what the loop carries does not settle", source=self.source))
         self.body = Body()
+        self.body.trace.iterators = self.iterators
         self.body.resume()
         active_trace().root.open.append(self)
         self.is_recording = True

@@ -26,6 +26,7 @@ from jitml.trace.storage import Origin, Storage
 from jitml.trace.strides import invert, memory_order
 from jitml.trace.text import TracedText
 from jitml.trace.tracers import TracedArray, TracedScalar, read
+from jitml.trace.tree import children, unflatten
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +228,9 @@ def settled(trace: Trace, x: Any) -> Any:
         made.clear()
         made.update(items)
         return made
-    if type(x) in (list, tuple):
-        items = [settled(trace, item) for item in x]
-        return x if all(a is b for a, b in zip(items, x)) else type(x)(items)
-    return x
+    parts, spec = children(x)
+    items = [settled(trace, part) for part in parts]
+    return x if all(a is b for a, b in zip(items, parts)) else unflatten(spec, items)
 
 
 def plain_key(key: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitml.trace import regions
+from jitml.trace.contents import gone_through
 from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site
 from jitml.trace.drivers import UNDEF, Choice, Driver, Names, Operand, Values
@@ -172,7 +173,7 @@ class Steering:
         place = regions.here()
         if type(iterable) in (list, tuple, dict):
             return PlainFor(iterable, place)
-        rolled, iterable = regions.rows(iterable, place)
+        rolled, iterable = regions.rows(gone_through(iterable), place)
         return rolled or PlainFor(iterable, place)
 
     def while_(self, names: Names, values: Values, counters: Directions, grows: Names) -> Driver | PlainWhile:

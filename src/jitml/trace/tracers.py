@@ -89,7 +89,7 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | 
         if same_view(array, concrete):
             host.require_same_view(slot, other, same_view)
             twin = TracedArray(tracer.storage, (), tracer.aval, tracer.layout, array.flags.writeable)
-            root.lifted[id(array)] = twin
+            root.lifted[id(array)] = root.parts[slot] = twin
             return twin
     shape: Any = array.shape
     for axis, place in opened.items():

@@ -26,6 +26,14 @@ def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
             return leaves, spec
 
 
+def children(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
+    """What a container holds itself; nothing of what is none."""
+    _, whole = flatten(tree)  # which knows of all dataclasses then
+    if whole.is_leaf():
+        return [], whole
+    return optree.tree_flatten(tree, is_leaf=lambda part: part is not tree, namespace=NAMESPACE)
+
+
 def is_nested(spec: optree.PyTreeSpec) -> bool:
     """Whether `(args, kwargs)` of this structure have containers among them."""
     return spec.num_nodes - spec.num_leaves > 3  # more than the tuple of both and those two

@@ -288,3 +288,106 @@ def a_list_that_grows_is_repeated(jit):
         return len(2 * seen)
 
     return f(X), f(X), f(X[:2])
+
+
+@session()
+def the_callers_containers_in_results_of_all_kinds(jit):
+    @jit
+    def f(xs, x):
+        xs.append(x)
+        return Pair(xs, x + 1), deque([xs]), Frozen(xs), {"a": (xs,)}
+
+    xs = [1.0]
+    p, q, s, d = f(xs, X)
+    return [each is xs for each in (p.xs, q[0], s.w, d["a"][0])], p, q
+
+
+@calls(*thrice(lambda: (X,)))
+def an_iterator_of_before_goes_on_in_a_body(x):
+    def used(go):
+        it = iter([1.0, 2.0, 3.0])
+        return x[:1] + (go(it) if x.sum() > 3 else 0), list(it)
+
+    firsts = zip([1, 2, 3], [4, 5, 6])
+    total = 0.0
+    for i in range(3):
+        for a, b in firsts:
+            total += a * b
+            break
+        total = total * x[i]
+    it, n = iter([1.0, 2.0, 3.0]), 0
+    for v in x:
+        n += v * (2.0 in it)
+    pair, a = iter([1.0, 2.0]), 0.0
+    if x.sum() > 3:
+        a, b = pair
+    rest, m = iter([1.0, 2.0, 3.0]), 0
+    for v in x:
+        m += v * len([*rest])
+    made = [used(go) for go in (sum, list, next, lambda it: max(v for v in it))]
+    return total, n, a, list(pair), m, made
+
+
+class MadeUp:
+    def __init__(self):
+        self.values = {"w": X}
+
+    def __getattr__(self, name):
+        if name not in self.values:
+            raise AttributeError(name)
+        return self.values[name]
+
+
+@session()
+def attributes_that_are_made_up(jit):
+    params = MadeUp()
+
+    @jit
+    def f(x):
+        before = params.w
+        params.values["w"] = before * x
+        return params.w + getattr(params, "b", 1.0)
+
+    first = f(X), f(X * 2)
+    params.b = 5.0
+    return first, f(X), params.values
+
+
+class Section:
+    def __init__(self):
+        self.entered = 0
+        self.left = []
+
+    def __enter__(self):
+        self.entered += 1
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.left.append(kind)
+        return kind is IndexError
+
+
+@session()
+def a_context_manager_with_a_state(jit):
+    section = Section()
+
+    @jit
+    def f(x, n):
+        with section as s:
+            y = x * s.entered
+            y = y + [1.0, 2.0][n]
+        return y
+
+    return f(X, 0), f(X, 1), f(X, 2), section.entered, section.left
+
+
+@session()
+def two_views_of_one_memory_are_two_arguments(jit):
+    @jit
+    def f(x, y):
+        x += 1
+        return y
+
+    a = X.copy()
+    x, y = a[:3], a[:3]
+    return f(x, y) is y, a
