@@ -59,11 +59,6 @@ def assigns_global(x: Array) -> Any:
     return x
 
 
-def keeps_twice(params: dict[str, Any]) -> Any:
-    params["new"] = new = [params["w"] * 2]
-    return new
-
-
 def appends_to_one_of_two(xs: list[Any], ys: list[Any]) -> Any:
     xs.append(ys[0])
 
@@ -129,11 +124,6 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     (
         "assigning a global", assigns_global, (X,),
         "the jitted function assigns the global or nonlocal name 'KEPT'", "Return the value instead.",
-    ),
-    (
-        "a new list in two places", keeps_twice, ({"w": X},),
-        "a list is kept in something from outside the jitted function, and is elsewhere, too",
-        "Keep a copy.",
     ),
     (
         "a list that is two arguments", appends_to_one_of_two, (ONE, ONE),

@@ -347,7 +347,7 @@ class If(Fork):
 
     def result(self) -> tuple[Any, ...]:
         held = self.ends if self.raising else self.merge(self.names)
-        self.ends = self.entry = self.iterators = {}  # whether an array is still there decides what may be written
+        self.ends, self.entry, self.iterators = {}, {}, {}  # whether an array is still there decides what may be written
         return tuple(held[name] for name in self.names)
 
 

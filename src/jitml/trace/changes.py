@@ -8,8 +8,8 @@ apart while the function is traced (`Trace.stored`). What is new comes out as fu
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import getitem
@@ -20,7 +20,7 @@ from jitml.trace.context import Trace, user_source
 from jitml.trace.host import Slot
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import CONTAINERS, Watched, entries, kind_of_container, load, observe
-from jitml.trace.results import plain_key, settled
+from jitml.trace.result_trees import plain_key
 from jitml.trace.tree import flatten
 
 _INSTEAD = "Return the new value instead."
@@ -100,7 +100,7 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
             if isinstance(put, _SetSequence) and put.only_grows:
                 moving.add(watched.name)
             changes.append(Change(watched.find(), put))
-            values.append([settled(trace, x) for x in new])
+            values.append(new)
     stored: dict[int, dict[str, Any]] = {}
     for (owner, name), value in trace.stored.items():
         stored.setdefault(owner, {})[name] = value
@@ -108,7 +108,7 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
         slot = trace.places[owner]
         moving |= {f"{trace.host.name(slot)}.{name}" for name in named}
         changes.append(Change(slot, _SetAttributes(tuple(named))))
-        values.append([settled(trace, x) for x in named.values()])
+        values.append(list(named.values()))
     if not trace.guarded.isdisjoint(moving):  # a number that changes with each call is no reason to compile again
         trace.decisions.moving |= moving
         trace.decisions.again()
@@ -126,29 +126,6 @@ def _require_same_state(watched: Watched) -> None:
             source=user_source(),
             remedy=_INSTEAD,
         )
-
-
-def require_new(result: Any, values: Sequence[Any]) -> None:
-    """No container is in two places: compiled code would make one for each."""
-    kept = [container for new in values for item in new for container in _containers(item)]
-    seen = Counter(map(id, (*kept, *_containers(result))))
-    for container in kept:
-        if seen[id(container)] > 1:
-            raise UnsupportedError(
-                f"a {type(container).__name__} is kept in something from outside the jitted function, and is elsewhere, too",
-                source=user_source(),
-                remedy="Keep a copy.",
-            )
-
-
-def _containers(x: Any) -> Iterator[Any]:
-    if isinstance(x, (list, dict, deque)) and type(x).__module__ in ("builtins", "collections"):
-        yield x
-    if isinstance(x, dict):
-        x = tuple(x.values())
-    if isinstance(x, (list, tuple, deque)) and type(x).__module__ in ("builtins", "collections"):
-        for item in x:
-            yield from _containers(item)
 
 
 def _difference(watched: Watched) -> tuple[Callable[[Any, Sequence[Any]], None], list[Any], list[Any]] | None:

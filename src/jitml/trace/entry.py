@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
+import optree
 
 from jitml.ir.interpret import interpret
-from jitml.trace.results import Either, Fixed, FromGraph, FromHost, Result
+from jitml.trace.results import Either, Fixed, FromGraph, FromHost, Repeated, Result
 from jitml.trace.steps import Step
 from jitml.trace.trace import Traced
 from jitml.trace.tree import unflatten
@@ -36,19 +38,20 @@ def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
         body += lines
     inputs = ", ".join(f"s{s}" for s in traced.entries)
     body.append(f"r = execute({inputs})")
-    names |= {"MISS": MISS, "execute": execute, "spec": traced.out_spec, "unflatten": unflatten, "see": see, "copyto": np.copyto}
+    names |= {"MISS": MISS, "execute": execute, "unflatten": unflatten, "see": see, "copyto": np.copyto}
     if traced.numbers:
         body.append(f"z = {{{', '.join(f'n{n}: int(r[{position}])' for n, position in enumerate(traced.numbers.values()))}}}")
         names |= {f"n{n}": number for n, number in enumerate(traced.numbers)}
     body += [f"copyto(s{array}, s{copy})" for array, copy in traced.copied]
-    leaves = _leaves(traced, names, body)
+    *repeated, result = _results(traced, names, body)
+    body += [f"c{n} = {code}" for n, code in enumerate(repeated)]
     if traced.changes:
-        body.append(f"y, z = {_result(traced, leaves)}")
+        body.append(f"y, z = {result}")
         body += [f"p{n}(s{change.slot}, z[{n}])" for n, change in enumerate(traced.changes)]
         names |= {f"p{n}": change.put for n, change in enumerate(traced.changes)}
         body.append("return y")
     else:
-        body.append(f"return {_result(traced, leaves)}")
+        body.append(f"return {result}")
     source = "def enter(leaves):\n" + "".join(f"    {line}\n" for line in body)
     exec(compile(source, "<jitml entry>", "exec"), names)
     return names["enter"]
@@ -61,7 +64,7 @@ def _leaves(traced: Traced, names: dict[str, Any], body: list[str]) -> list[str]
     uses = Counter(map(id, (*traced.results, *parts)))
     known: dict[int, str] = {}
     for n, result in enumerate((*parts, *traced.results)):
-        if uses[id(result)] > 1 and id(result) not in known:
+        if uses[id(result)] > 1 and id(result) not in known and not isinstance(result, Repeated):
             code = _leaf(traced, result, f"w{n}", names, known)
             known[id(result)] = f"v{n}"
             body.append(f"v{n} = {code}")
@@ -76,12 +79,19 @@ def _parts(result: Result) -> list[FromGraph]:
     return [part for x in choices for part in ([x] if isinstance(x, FromGraph) else _parts(x))]
 
 
-def _result(traced: Traced, leaves: Sequence[str]) -> str:
-    if traced.out_spec.is_leaf() and len(leaves) == 1:
+def _results(traced: Traced, names: dict[str, Any], body: list[str]) -> list[str]:
+    """How the objects that are in several places are made, and the result."""
+    leaves = iter(_leaves(traced, names, body))
+    return [_tree(spec, list(islice(leaves, spec.num_leaves)), n, names) for n, spec in enumerate(traced.out_specs)]
+
+
+def _tree(spec: optree.PyTreeSpec, leaves: Sequence[str], number: int, names: dict[str, Any]) -> str:
+    if spec.is_leaf() and len(leaves) == 1:
         return leaves[0]
-    if traced.out_spec.type is tuple and all(child.is_leaf() for child in traced.out_spec.children()) and leaves:
+    if spec.type is tuple and all(child.is_leaf() for child in spec.children()) and leaves:
         return f"({', '.join(leaves)},)"
-    return f"unflatten(spec, [{', '.join(leaves)}])"
+    names[f"spec{number}"] = spec
+    return f"unflatten(spec{number}, [{', '.join(leaves)}])"
 
 
 def _leaf(traced: Traced, result: Result, name: str, names: dict[str, Any], known: Mapping[int, str]) -> str:
@@ -94,6 +104,8 @@ def _leaf(traced: Traced, result: Result, name: str, names: dict[str, Any], know
         case Either(position, then, orelse):
             then_code, else_code = (_leaf(traced, x, f"{name}{n}_", names, known) for n, x in enumerate((then, orelse)))
             return f"({then_code} if r[{position}] else {else_code})"
+        case Repeated(number):
+            return f"c{number}"
         case FromHost(slot, steps, writeable, itself):
             base = f"s{slot}"
             if itself:

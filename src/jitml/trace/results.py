@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,9 +23,7 @@ from jitml.trace.random import TracedGenerator
 from jitml.trace.steps import Step
 from jitml.trace.storage import Origin, Storage
 from jitml.trace.strides import invert, memory_order
-from jitml.trace.text import TracedText
 from jitml.trace.tracers import TracedArray, TracedScalar, read
-from jitml.trace.tree import children, unflatten
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +53,16 @@ class FromHost:
     itself: bool = True
 
 
+class Repeated:
+    """A place of an object that is in several places of what is returned and kept; no dataclass, which would be a container."""
+
+    __match_args__ = ("number",)
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
 class Itself:
     """Stands, among what a function returns or keeps, for the caller's own container of which it has got a copy."""
 
@@ -81,7 +88,7 @@ class Either:
     orelse: Result
 
 
-Result = FromGraph | FromHost | Fixed | Either
+Result = FromGraph | FromHost | Fixed | Either | Repeated
 
 
 def describe(recording: Trace, leaves: Sequence[Any], outputs: list[Value]) -> tuple[Result, ...]:
@@ -122,6 +129,8 @@ class Results:
             return FromHost(leaf.slot)
         if kind is Itself:
             return FromHost(leaf.slot)
+        if kind is Repeated:
+            return leaf
         if kind is TracedNumber or kind is TracedScalar:
             return self._number(leaf)
         if kind is TracedGenerator and leaf.slot is not None:
@@ -216,31 +225,6 @@ def _in_memory_order(value: Value, strides: Sequence[Any]) -> tuple[Value, tuple
     return ordered, (Step(ops.transpose, {"perm": invert(axes)}, ordered.aval),)
 
 
-def settled(trace: Trace, x: Any) -> Any:
-    """A result with what is known of it put in: the caller's own containers, and what keys of dicts are."""
-    if id(x) in trace.watched:
-        return Itself(trace.watched[id(x)].find())
-    if isinstance(x, dict) and type(x).__module__ in ("builtins", "collections"):
-        items = [(plain_key(key), settled(trace, item)) for key, item in x.items()]
-        if all(key is before for (key, _), before in zip(items, x)) and all(a is b for (_, a), b in zip(items, x.values())):
-            return x
-        made = copy.copy(x)
-        made.clear()
-        made.update(items)
-        return made
-    parts, spec = children(x)
-    items = [settled(trace, part) for part in parts]
-    return x if all(a is b for a, b in zip(items, parts)) else unflatten(spec, items)
-
-
-def plain_key(key: Any) -> Any:
-    if type(key) is TracedNumber:
-        return key.known()
-    if type(key) is TracedScalar:
-        return key.dtype.type(int(key))
-    return str(key) if type(key) is TracedText else key
-
-
 _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, Enum, range, slice, type(...))
 
 
@@ -261,7 +245,7 @@ def _steps(result: Result) -> tuple[Step, ...]:
     match result:
         case Either(_, then, orelse):
             return _steps(then) + _steps(orelse)
-        case Fixed():
+        case Fixed() | Repeated():
             return ()
         case _:
             return result.steps

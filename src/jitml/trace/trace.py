@@ -24,7 +24,7 @@ from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
 from jitml.trace.arguments import check_containers, enter_all
-from jitml.trace.changes import Change, changes_of, check_sealed, require_new, watch_arguments
+from jitml.trace.changes import Change, changes_of, check_sealed, watch_arguments
 from jitml.trace.context import Trace, activate, last_user_source, user_source
 from jitml.trace.convert import convert
 from jitml.trace.decisions import Decisions, is_ours
@@ -35,7 +35,8 @@ from jitml.trace.memory import all_disjoint, disjoint, meets_itself
 from jitml.trace.opening import Opened, Seen, seen
 from jitml.trace.paths import Decided, Path, path_of
 from jitml.trace.registry import register_imported
-from jitml.trace.results import Result, describe, place_numbers, settled
+from jitml.trace.result_trees import apart, settled
+from jitml.trace.results import Result, describe, place_numbers
 from jitml.trace.storage import Storage
 from jitml.trace.strides import is_contiguous
 from jitml.trace.tracers import is_traced, lift
@@ -57,7 +58,9 @@ class Traced:
     changes: what becomes of things from outside; if there are any, the result is one and a list of the new values of each.
     opened, seen: which sizes of the arguments were left open, and the arguments of the call that was traced.
     path: what is assumed of conditions.
-    in_spec, out_spec: structure of `(args, kwargs)` and of the result, whose leaves are made by `results`.
+    in_spec: structure of `(args, kwargs)`.
+    out_specs: that of each object in several places of the result, and of the result, whose leaves, one after the other, are
+        made by `results`.
     """
 
     graph: Graph
@@ -68,7 +71,7 @@ class Traced:
     copied: tuple[tuple[Slot, Slot], ...]
     numbers: Mapping[Sym | Value, int]
     in_spec: optree.PyTreeSpec
-    out_spec: optree.PyTreeSpec
+    out_specs: tuple[optree.PyTreeSpec, ...]
     results: tuple[Result, ...]
     changes: tuple[Change, ...]
     opened: Opened
@@ -190,11 +193,10 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSpec, result: Any) -> Traced:
-    result = settled(recording, result)
     changes, changed = changes_of(recording)
-    require_new(result, changed)
-    leaves, out_spec = flatten((result, changed) if changes else result)
-    leaves = [lift(leaf) if isinstance(leaf, np.ndarray) and not is_traced(leaf) else leaf for leaf in leaves]
+    tree, repeated = apart(settled(recording, (result, changed) if changes else result))
+    parts = [flatten(part) for part in (*repeated, tree)]
+    leaves = [lift(leaf) if isinstance(leaf, np.ndarray) and not is_traced(leaf) else leaf for part, _ in parts for leaf in part]
     outputs: list[Value] = []
     results = describe(recording, leaves, outputs)
     host = recording.host
@@ -212,10 +214,10 @@ def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSp
         for slot, (_, tracer) in recording.arrays.items()
         if tracer.storage.entry == slot and not is_contiguous(tracer.sizes, tracer.storage.strides)
     }
+    copied = tuple((slot, storage.entry) for slot, storage in mutated if storage.entry != slot)
     return Traced(
-        recording.builder.build(outputs), host, tuple(recording.origins), aliases, strides,
-        tuple((slot, storage.entry) for slot, storage in mutated if storage.entry != slot), numbers, in_spec, out_spec, results,
-        tuple(changes), recording.opened, seen(arguments), path_of(recording),
+        recording.builder.build(outputs), host, tuple(recording.origins), aliases, strides, copied, numbers, in_spec,
+        tuple(spec for _, spec in parts), results, tuple(changes), recording.opened, seen(arguments), path_of(recording),
     )  # fmt: skip
 
 

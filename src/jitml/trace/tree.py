@@ -10,6 +10,7 @@ import optree
 
 NAMESPACE = "jitml"
 _leaf_types: set[type] = set()  # known not to be dataclasses
+_registered: set[type] = set()  # dataclasses
 
 
 def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
@@ -28,10 +29,17 @@ def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
 
 def children(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
     """What a container holds itself; nothing of what is none."""
-    _, whole = flatten(tree)  # which knows of all dataclasses then
-    if whole.is_leaf():
-        return [], whole
-    return optree.tree_flatten(tree, is_leaf=lambda part: part is not tree, namespace=NAMESPACE)
+    while True:
+        parts, spec = optree.tree_flatten(tree, is_leaf=lambda part: part is not tree, namespace=NAMESPACE)
+        if not spec.is_leaf():
+            return parts, spec
+        if not _is_new_dataclass(type(tree)):
+            return [], spec
+        _register(type(tree))
+
+
+def _is_new_dataclass(cls: type) -> bool:
+    return dataclasses.is_dataclass(cls) and cls not in _registered
 
 
 def is_nested(spec: optree.PyTreeSpec) -> bool:
@@ -82,6 +90,7 @@ def register_pytree_node(
 
 
 def _register(cls: type) -> None:
+    _registered.add(cls)
     names = tuple(f.name for f in dataclasses.fields(cls))
 
     def split(instance: Any) -> tuple[list[Any], None, tuple[str, ...]]:

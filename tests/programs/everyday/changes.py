@@ -94,14 +94,17 @@ def a_view_is_kept(jit):
     return d, np.shares_memory(d["v"], d["x"]), d["a"] is a, np.shares_memory(d["b"], a)
 
 
-@session(refused="is elsewhere, too")
+@session()
 def a_new_list_in_two_places(jit):
     @jit
-    def f(d):
-        d["a"] = new = [1, 2]
-        return new
+    def f(d, x):
+        new = [1, x + 1]
+        d["a"], d["b"] = new, (new, {"c": new})
+        return new, new[1]
 
-    return f({"x": X})
+    d = {"x": X}
+    new, y = f(d, X)
+    return d, new, [each is new for each in (d["a"], d["b"][0], d["b"][1]["c"])], y is new[1]
 
 
 @session()

@@ -391,3 +391,21 @@ def two_views_of_one_memory_are_two_arguments(jit):
     a = X.copy()
     x, y = a[:3], a[:3]
     return f(x, y) is y, a
+
+
+@session()
+def objects_in_several_places_are_one(jit):
+    @jit
+    def f(x, kept):
+        y, made, filled = x.T + 1, Counting(x[0]), []
+        for v in x[0]:
+            filled.append(v * 2)
+        v = y[1:]
+        kept.append(made)
+        kept.append(kept)
+        return y, y, v, v, made, filled, filled, [filled, kept], x, x
+
+    kept = [1.0]
+    y, z, v, w, made, filled, again, (more, own), x, same = f(np.arange(6.0).reshape(2, 3), kept)
+    pairs = (y, z), (v, w), (made, kept[1]), (filled, again), (filled, more), (own, kept), (kept[2], kept), (x, same)
+    return [a is b for a, b in pairs], y, v, vars(made), filled, len(kept)

@@ -1,0 +1,148 @@
+"""Of which containers do results consist?  The caller's own, new ones, and those that are in several places but are one object.
+
+`settled` puts in what is known only in the end, `apart` cuts out what is there more than once: a list that is returned and kept
+as well is made once, in front of all that holds it.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections import Counter, deque
+from typing import Any
+
+import optree
+
+from jitml.trace.context import Trace
+from jitml.trace.numbers import TracedNumber
+from jitml.trace.results import Itself, Repeated
+from jitml.trace.stacks import Stack
+from jitml.trace.text import TracedText
+from jitml.trace.tracers import TracedScalar
+from jitml.trace.tree import NAMESPACE, children, unflatten
+
+
+def settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]] | None = None) -> Any:
+    """A result with what is known of it put in: the caller's own containers, and what keys of dicts are.
+
+    known: what containers have become that stand in several places.
+    """
+    known = {} if known is None else known
+    if id(x) in trace.watched:
+        return Itself(trace.watched[id(x)].find())
+    if id(x) not in known:
+        known[id(x)] = x, _settled(trace, x, known)  # x, so that nothing else gets its id
+    return known[id(x)][1]
+
+
+def _settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]]) -> Any:
+    if isinstance(x, dict) and type(x).__module__ in ("builtins", "collections"):
+        items = [(plain_key(key), settled(trace, item, known)) for key, item in x.items()]
+        if all(key is before for (key, _), before in zip(items, x)) and all(a is b for (_, a), b in zip(items, x.values())):
+            return x
+        made = copy.copy(x)
+        made.clear()
+        made.update(items)
+        return made
+    parts, spec = children(x)
+    items = [settled(trace, part, known) for part in parts]
+    made = x if all(a is b for a, b in zip(items, parts)) else unflatten(spec, items)
+    if dataclasses.is_dataclass(x) and not isinstance(x, type):
+        made = _with_all_attributes(made, {name: settled(trace, item, known) for name, item in _others(x).items()})
+    return made
+
+
+def plain_key(key: Any) -> Any:
+    if type(key) is TracedNumber:
+        return key.known()
+    if type(key) is TracedScalar:
+        return key.dtype.type(int(key))
+    return str(key) if type(key) is TracedText else key
+
+
+def apart(tree: Any) -> tuple[Any, list[Any]]:
+    """A tree with leaves `Repeated` in place of the objects that are in it more than once, and those objects.
+
+    Each of them may hold ones before it.
+    """
+    cutting = _Cutting()
+    cutting.count(tree)
+    return cutting.replaced(tree), cutting.repeated
+
+
+class _Cutting:
+    def __init__(self) -> None:
+        self.counts: Counter[int] = Counter()
+        self.alive: list[Any] = []  # so that nothing else gets their ids
+        self.places: dict[int, Repeated] = {}
+        self.repeated: list[Any] = []
+
+    def count(self, x: Any) -> None:
+        """How often each object is there that a program can tell from its like."""
+        parts = self._parts(x)[0]
+        if type(x) is Stack or (parts and not isinstance(x, tuple)) or _is_empty(x):
+            self.counts[id(x)] += 1
+            if self.counts[id(x)] > 1:
+                return
+        for part in parts:
+            self.count(part)
+
+    def _parts(self, x: Any) -> tuple[list[Any], Any]:
+        """What is looked through; not what takes its values for known if they are not traced."""
+        parts, spec = ([], None) if type(x) in (TracedText, Stack) else children(x)
+        self.alive += parts
+        return parts, spec
+
+    def replaced(self, x: Any) -> Any:
+        if id(x) in self.places:
+            return self.places[id(x)]
+        parts, spec = self._parts(x)
+        items = [self.replaced(part) for part in parts]
+        made = x
+        if any(a is not b for a, b in zip(items, parts)):
+            made = _Whole(items[0], dict(zip(x.others, items[1:]))) if type(x) is _Whole else unflatten(spec, items)
+        if self.counts[id(x)] < 2:
+            return made
+        self.repeated.append(made)
+        self.places[id(x)] = Repeated(len(self.repeated) - 1)
+        return self.places[id(x)]
+
+
+def _is_empty(x: Any) -> bool:
+    """Whether it is a container that may be filled later."""
+    return isinstance(x, (list, dict, deque)) and not x
+
+
+def _others(x: Any) -> dict[str, Any]:
+    """Attributes of a dataclass that are no fields of it."""
+    names = {field.name for field in dataclasses.fields(x)}
+    return {name: value for name, value in getattr(x, "__dict__", {}).items() if name not in names}
+
+
+class _Whole:
+    """A dataclass with more attributes than fields."""
+
+    def __init__(self, plain: Any, others: dict[str, Any]) -> None:
+        self.plain = plain
+        self.others = others
+
+
+def _with_all_attributes(plain: Any, others: dict[str, Any]) -> Any:
+    return _Whole(plain, others) if others else plain
+
+
+def _taken_apart(whole: Any) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    return (whole.plain, *whole.others.values()), tuple(whole.others)
+
+
+def _joined(names: tuple[str, ...], parts: Any) -> Any:
+    plain, *values = parts
+    for name, value in zip(names, values):
+        object.__setattr__(plain, name, value)
+    return plain
+
+
+_REGISTER: Any = optree.register_pytree_node  # whose stubs ask for a collection
+_REGISTER(_Whole, _taken_apart, _joined, namespace=NAMESPACE)
+
+__all__ = ["apart", "plain_key", "settled"]
