@@ -24,6 +24,30 @@ FOUND = {
         ["v, w = x.ravel(), y.ravel()", "x += 1", "y += 1", "return v * 1, w * 1, x.strides, y.strides"],
         "np.arange(12, dtype='>i4').reshape(3, 4).T, np.zeros(5, 'i1,i4')['f1']",
     ),
+    "items of a list are Python's or NumPy's, each for itself": (
+        ["v = [a if a > 0 else 0 for a in x]", "return v, v[0] + 1, v[1:], sum(v), max(v), min(v), np.array(v)"],
+        "np.array([1.5, -2, 3])",
+    ),
+    "all items of a list are Python's": (
+        ["v = [a if a > 9 else 0 for a in x]", "return v, sum(v), max(v), np.array(v)"],
+        "np.array([1.5, -2, 3])",
+    ),
+    "items of a list take turns": (
+        ["v = []", "for a in x:", "    v.append(a)", "    v.append(0.5)", "return v, sum(v), np.array(v)"],
+        "np.arange(3, dtype=np.float32)",
+    ),
+    "items of a list that have more bits than NumPy's": (
+        ["return [a if a > 0 else 300 for a in x], [a if a > 0 else 0.1 for a in x * np.float32(2)]"],
+        "np.array([1, -2, 3], np.int8)",
+    ),
+    "a number of Python's keeps its digits beside NumPy's of fewer": (
+        ["v = x[0] if x[1] > 0 else 0.1", "return v, v * 3, np.float64(1) + v, v > 0.1, v * x"],
+        "np.array([1, -2], np.float32)",
+    ),
+    "an integer of Python's does not fit where NumPy's does": (
+        ["v, w = x[0] if x[1] > 0 else 300, 300", "for a in x:", "    if a > 5:", "        w = a", "return v, v > 100, w"],
+        "np.array([1, -2], np.int8)",
+    ),
     "an array without elements meets nothing": (["x += 1", "return x.T"], "np.zeros((2, 0))"),
     "a constant that some vector loop was the first to make is known everywhere": (
         ["for v in x:", "    assert 0 <= x[v % 33] < 40 or x.sum() > 1.5", "    x[...] ^= np.zeros_like(x)"],

@@ -12,7 +12,7 @@ from jitml.ir import ops
 from jitml.ir.types import BOOL, F64, I64, Aval
 from jitml.numpy.flat import TracedFlat, repeated
 from jitml.numpy.operands import astype as converted
-from jitml.numpy.operands import not_compiled, reshape_value, value_of
+from jitml.numpy.operands import not_compiled, reshape_value
 from jitml.numpy.reshaping import complete_shape, reshaped, same
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.names import Kind
@@ -88,7 +88,7 @@ def flatten(x: Traced, order: str = "C") -> TracedArray:
 @implements(np.ndarray.fill)
 def fill(x: TracedArray, value: Any) -> None:
     """x.fill(value)"""
-    if value_of(value).ndim:
+    if np.ndim(value):
         raise ValueError("setting an array element with a sequence.")
     x[...] = value
 

@@ -139,6 +139,10 @@ def value_for(value: Any, x: TracedArray) -> Value:
     """A value that is stored in x: unsafe casts are allowed, as in NumPy, but Python integers must fit."""
     if type(value) is float and x.dtype.kind in "iu":
         value = np.float64(value)  # x[0] = 2.7 truncates
+    if value is None or isinstance(value, (str, bytes)):
+        number = np.zeros((), x.dtype)
+        number[...] = value  # NumPy reads it, or says why not
+        return constant(number)
     if isinstance(value, TracedNumber) and value.kind is float and x.dtype.kind in "iub":
         return astype(value_of(value), x.dtype)
     if isinstance(value, TracedNumber) and x.dtype == BOOL:

@@ -19,7 +19,7 @@ from jitml.ir.limits import dtype_limits
 from jitml.ir.types import BOOL, F64, I64, DType, dtype_name, is_complex, normalize_axis
 from jitml.trace.broadcasting import common_sizes, never_equal, require_sizes, stretch
 from jitml.trace.context import active_trace, unsupported, user_source
-from jitml.trace.doubts import DTYPES, doubt_of, own_type, python_value, require_type, settled
+from jitml.trace.doubts import DTYPES, doubt_of, only_numpys, own_type, python_value, require_type, settled
 from jitml.trace.places import value_limits
 from jitml.trace.registry import full_name, implements
 from jitml.trace.sizes import number, span, value_of_size
@@ -75,6 +75,13 @@ def common_dtype(*xs: object) -> DType:
     return dtype
 
 
+def promoted(*xs: object) -> list[Value]:
+    """Operands in their common dtype, where NumPy makes arrays of numbers too before it looks for one."""
+    values = [value_of(x) for x in xs]
+    dtype = np.result_type(*(v.dtype for v in values))
+    return [astype(v, dtype) for v in values]
+
+
 def _sample(kind: Kind) -> Any:
     return _SAMPLES[kind] if isinstance(kind, type) else kind
 
@@ -112,8 +119,10 @@ def _with_its_type(x: Any, dtype: DType | None) -> Any:
         shows = dtype.kind in "iu" and dtype != I64  # where Python's ints have to fit
     which = require_type(x) if shows else own_type(x)
     if which is None or which is own_type(x):
-        return x
-    return TracedNumber.of_value(active_trace(), python_value(x.value, which, found.cases[which]))
+        is_wider = not shows and dtype is not None and dtype.itemsize > x.dtype.itemsize
+        return only_numpys(x) if is_wider else x
+    value = python_value(x.value, which, found.cases[which], exact=which in found.exact)
+    return TracedNumber.of_value(active_trace(), value)
 
 
 def constant(array: np.ndarray[Any, Any]) -> Value:

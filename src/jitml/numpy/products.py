@@ -23,6 +23,7 @@ from jitml.numpy.operands import (
     common_shape,
     not_compiled,
     present,
+    promoted,
     reshape_value,
     result_of,
     value_of,
@@ -45,13 +46,6 @@ def dot_values(x: Value, y: Value, contract: tuple[Ints, Ints], batch: tuple[Int
     if x.dtype == F16:
         return astype(ops.dot_general(astype(x, F32), astype(y, F32), batch=batch, contract=contract), F16)
     return ops.dot_general(x, y, batch=batch, contract=contract)
-
-
-def _operands(*args: Any) -> list[Value]:
-    """Operands of a product in their common dtype; numbers are arrays like all others, not weak."""
-    values = [value_of(a) for a in args]
-    dtype = np.result_type(*(v.dtype for v in values))
-    return [astype(v, dtype) for v in values]
 
 
 def _need_axes(name: str, *values: Value) -> None:
@@ -87,7 +81,7 @@ def matmul(
 ) -> Any:
     if axes:
         not_compiled("matmul", f"with {', '.join(axes)}", "Move the axes with np.moveaxis first.")
-    x, y = _operands(x1, x2)
+    x, y = promoted(x1, x2)
     if dtype is not None:
         for v in (x, y):
             if not np.can_cast(v.dtype, dtype, casting):
@@ -120,7 +114,7 @@ def _matmul_values(x: Value, y: Value) -> Value:
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return call_ufunc(np.multiply, value_of(a), value_of(b), out=out)
-    x, y = _operands(a, b)
+    x, y = promoted(a, b)
     y = _fitted("dot", x, y, -1, max(0, y.ndim - 2))
     return finish_in(out, dot_values(x, y, ((x.ndim - 1,), (max(0, y.ndim - 2),))))
 
@@ -143,14 +137,14 @@ def finish_in(out: Any, result: Value) -> Any:
 def inner(a: Any, b: Any, /) -> Any:
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return call_ufunc(np.multiply, value_of(a), value_of(b))
-    x, y = _operands(a, b)
+    x, y = promoted(a, b)
     y = _fitted("inner", x, y, -1, -1)
     return result_of(dot_values(x, y, ((x.ndim - 1,), (y.ndim - 1,))))
 
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
-    x, y = (reshape_value(v, (v.size,)) for v in _operands(a, b))
+    x, y = (reshape_value(v, (v.size,)) for v in promoted(a, b))
     y = _fitted("vdot", x, y, 0, 0)
     return result_of(dot_values(conjugate(x), y, ((0,), (0,))))
 
@@ -179,7 +173,7 @@ def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 def _vecdot(x1: Any, x2: Any, axis: int, out: Any) -> Any:
-    x, y = (read(moveaxis(fresh(v), axis, -1)) for v in _operands(x1, x2))
+    x, y = (read(moveaxis(fresh(v), axis, -1)) for v in promoted(x1, x2))
     _need_axes("vecdot", x, y)
     y = _fitted("vecdot", x, y, -1, -1)
     shape = common_shape("vecdot", x.shape, y.shape)
@@ -203,7 +197,7 @@ def vecmat(x1: Any, x2: Any, /, **options: Any) -> Any:
 
 @implements(np.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> TracedArray:
-    x, y = _operands(a, b)
+    x, y = promoted(a, b)
     if isinstance(axes, (tuple, list)):
         one, two = (tuple(n) if isinstance(n, (tuple, list)) else (n,) for n in axes)
     else:

@@ -10,7 +10,7 @@ import builtins
 import collections
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,15 +45,38 @@ def length(x: Any, /) -> Any:
 
 def _of_stack(function: Callable[..., Any], stack: Stack, *args: Any, **kwargs: Any) -> Any:
     """A function of a list that a loop has filled: of the array of its items, where it does the same to that."""
-    array = stack.numbers() if function is not sum or not stack.is_plain else stack.rows_as_array()
-    if array is None or args or kwargs:
+    is_of_rows = function is sum and stack.is_plain and not stack.flags[0]
+    array = stack.rows_as_array() if is_of_rows else stack.numbers()
+    if array is None or args or kwargs or (stack.flags[0] and not stack.is_plain):
         return function(list(stack), *args, **kwargs)
     if function is sum and array.sizes and span(array.sizes[0])[0] < 1:  # of no items it is 0, whatever they would have been
         count = value_of_size(array.sizes[0])
         array = fresh(ops.check(read(array), ops.gt(count, 0), error="ValueError", message="a sum of no items"))
     result = call(function, array)
     is_number = type(result) is TracedScalar and all(kind is not None and kind.form == "number" for kind in stack.all_kinds())
-    return TracedNumber.of_value(active_trace(), read(result)) if is_number else result
+    if is_number:
+        result = TracedNumber.of_value(active_trace(), read(result))
+    if stack.flags[0] and function in (sum, max, min):
+        cases = _sum_types(stack.flags[0]) if function is sum else _first_types(stack.flags[0], array, result)
+        doubt(result.value, cases, stack.site, exact=() if function is sum else cases.keys())
+    return result
+
+
+def _sum_types(flags: Mapping[type, TracedArray]) -> dict[type, Value]:
+    """Of which type of Python's a sum is: of ints an int, of those and floats a float."""
+    cases: dict[type, Value] = {}
+    are_python: Any = False
+    for which in sorted(flags, key=(int, float).index):
+        are_python = flags[which] | are_python
+        test = read(call(np.all, are_python))
+        cases[which] = functools.reduce(lambda test, other: ops.bit_and(test, ops.bit_not(other)), cases.values(), test)
+    return cases
+
+
+def _first_types(flags: Mapping[type, TracedArray], items: TracedArray, best: Any) -> dict[type, Value]:
+    """Of which type the first of the items is that is the greatest or least; a nan is that at the start alone."""
+    place = call(np.argmax, call(np.equal, items, best))
+    return {which: read(call(operator.getitem, flag, place)) for which, flag in flags.items()}
 
 
 def _extreme(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

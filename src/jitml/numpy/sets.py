@@ -19,6 +19,7 @@ from jitml.numpy.operands import (
     common_dtype,
     full,
     not_compiled,
+    promoted,
     reshape_value,
     spread_size,
     value_of,
@@ -129,14 +130,11 @@ _unique_named("unique_inverse", "inverse")
 _unique_named("unique_all", "index", "inverse", "counts")
 
 
-def _joined(a: Any, b: Any) -> tuple[Value, Value]:
-    dtype = common_dtype(a, b)
-    return flat(value_of(a, dtype)), flat(value_of(b, dtype))
-
-
 @implements(np.union1d)
 def union1d(ar1: Any, ar2: Any) -> Any:
-    return unique(fresh(ops.concat(*_joined(ar1, ar2), axis=0)))
+    """Unlike its kin it joins what it is given, so that Python's numbers are weak, and wrap."""
+    dtype = common_dtype(ar1, ar2)
+    return unique(fresh(ops.concat(*(flat(astype(value_of(x), dtype)) for x in (ar1, ar2)), axis=0)))
 
 
 @implements(np.intersect1d)
@@ -144,7 +142,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     """Values that stand twice among the unique ones of both."""
     if return_indices:
         not_compiled("intersect1d", "with return_indices", "np.searchsorted finds the places afterwards.")
-    parts = [x if assume_unique else value_of(unique(fresh(x))) for x in _joined(ar1, ar2)]
+    parts = [x if assume_unique else value_of(unique(fresh(x))) for x in map(flat, promoted(ar1, ar2))]
     line = ops.sort(ops.concat(*parts, axis=0), axis=0, kind="quicksort")
     index = ops.iota(shape=line.shape, axis=0, dtype=I64)
     again = ops.bit_and(ops.gt(index, 0), ops.eq(line, ops.gather(line, ops.maximum(index - 1, 0), axis=0)))
@@ -163,7 +161,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 @implements(np.setxor1d)
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     """Values without an equal neighbour among the unique ones of both."""
-    parts = [x if assume_unique else value_of(unique(fresh(x))) for x in _joined(ar1, ar2)]
+    parts = [x if assume_unique else value_of(unique(fresh(x))) for x in map(flat, promoted(ar1, ar2))]
     line = ops.sort(ops.concat(*parts, axis=0), axis=0, kind="quicksort")
     index = ops.iota(shape=line.shape, axis=0, dtype=I64)
     last = spread_size(line.shape[0], line.shape) - 1

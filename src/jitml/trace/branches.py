@@ -18,9 +18,9 @@ from jitml.trace.conds import choose, conditional
 from jitml.trace.contents import iterators_among
 from jitml.trace.context import active_trace, refuse, user_source
 from jitml.trace.decisions import Mode, Site, decisions, is_ours, site
-from jitml.trace.doubts import as_value, doubt, doubt_of, is_of, own_type, types_of
+from jitml.trace.doubts import as_value, doubt, doubt_of, is_exact, is_of, own_type, types_of
 from jitml.trace.drivers import OURS, UNDEF, Names, Values
-from jitml.trace.names import FLAG, Held, Kind, join, kind_of, same, take_apart, told, truth
+from jitml.trace.names import FLAG, Held, Kind, join, kind_of, may_hold, same, take_apart, told, truth
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.ragged import SIZE, Ragged, ragged, widened
 from jitml.trace.sharing import Output, Sharing, View
@@ -190,6 +190,8 @@ class Fork:
             common = kind if missing else join(*kinds) if len(kinds) == 2 else None
             if common is not None and not missing and kinds[0] != kinds[1]:
                 decisions().widened.add(self.site)
+            if common is not None and not (may_hold(x, common) and may_hold(y, common)):
+                common = None
             if common is None and missing and kind is None:
                 made.append(Output(None, (x, y), y if x is None else x))  # an object beside nothing
                 continue
@@ -244,11 +246,12 @@ class Fork:
         cases = {}
         for which, tests in output.types.items():
             cases[which] = read(tests.result) if isinstance(tests, Output) else choose(self.test, *map(as_value, tests))
+        exact = {which for which in cases if all(is_exact(leaf, which, value.dtype) for leaf in output.leaves)}
         inner = next((d for d in map(doubt_of, output.leaves) if d is not None), None)
         if inner is not None and len({own_type(leaf) for leaf in output.leaves}) == 1:
-            doubt(value, cases, inner.site, inner.mode)
+            doubt(value, cases, inner.site, inner.mode, exact)
         else:
-            doubt(value, cases, self.site)
+            doubt(value, cases, self.site, exact=exact)
 
     def _is_outer(self, leaf: Any) -> bool:
         """Whether it is an array from outside the branches, seen through nothing that they have computed."""

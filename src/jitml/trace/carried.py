@@ -26,7 +26,7 @@ from jitml.trace.doubts import as_value, doubt, is_of, types_of
 from jitml.trace.drivers import OURS, UNDEF
 from jitml.trace.extents import Varying
 from jitml.trace.handing import Carried, Demotable, Memory
-from jitml.trace.names import Held, Kind, join, same, take_apart, told
+from jitml.trace.names import Held, Kind, join, may_hold, same, take_apart, told
 from jitml.trace.ragged import SIZE, handed
 from jitml.trace.tracers import TracedArray, lift
 from jitml.trace.unsure import Bound, Unsure, as_truth, parts, placeholder, present, unsure
@@ -119,6 +119,8 @@ class Name:
             if before == after and (before is not None or same(self.held.leaves[n], held.leaves[n])):
                 continue
             joined = join(before, after) if before is not None and after is not None else None
+            if joined is not None and not (may_hold(self.held.leaves[n], joined) and may_hold(held.leaves[n], joined)):
+                joined = None
             if joined is not None and not self.is_carried:
                 continue  # the next pass shows how the first iteration uses it
             if joined is None or not self._may_join(n, joined, loop.body):

@@ -9,10 +9,12 @@ are dead code.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
+
+import numpy as np
 
 from jitml.errors import UnsupportedError
 from jitml.ir import ops
@@ -34,17 +36,19 @@ class Doubt:
     """Which types of Python's a number may have instead of its own, each with the truth of it; at most one holds.
 
     site, mode: the construct that has left it open, and how that is traced to leave less.
+    exact: those of which every number that it may be has its very value in the dtype, although that has fewer bits.
     """
 
     cases: Mapping[type, Value]
     site: Site
     mode: Mode = Mode.PLAIN
+    exact: Collection[type] = ()
 
 
-def doubt(value: Value, cases: Mapping[type, Value], place: Site, mode: Mode = Mode.PLAIN) -> None:
+def doubt(value: Value, cases: Mapping[type, Value], place: Site, mode: Mode = Mode.PLAIN, exact: Collection[type] = ()) -> None:
     """Note that a number stands for one of other types, too."""
     if cases:
-        found = Doubt(dict(cases), place, mode)
+        found = Doubt(dict(cases), place, mode, exact)
         active_trace().root.doubts[value] = found
         if place in decisions().typed and not active_trace().root.open:
             _decide(found)
@@ -97,6 +101,13 @@ def require_type(x: Any) -> Which:
     found = doubt_of(x)
     if found is None:
         return own_type(x)
+    require_decidable(found)
+    which = _decide(found)
+    return own_type(x) if which is None else which
+
+
+def require_decidable(found: Doubt) -> None:
+    """Somebody sees what is in doubt: refused where nobody can say what it is in this call."""
     root = active_trace().root
     known = None if root.decided is None else root.decided.outcomes
     if known is None or (root.open and not _is_known(found, known)):
@@ -108,8 +119,6 @@ def require_type(x: Any) -> Which:
                 decisions().again()
             decisions().demote(found.site, found.mode, error)
         refuse(error)
-    which = _decide(found)
-    return own_type(x) if which is None else which
 
 
 def _is_known(found: Doubt, known: Mapping[Value, int]) -> bool:
@@ -121,15 +130,57 @@ def _decide(found: Doubt) -> Which:
     return next((which for which, test in found.cases.items() if paths.decide(test, found.site)), None)
 
 
-def python_value(value: Value, which: type, test: Value) -> Value:
+def is_exact(x: Any, which: type, dtype: Any) -> bool:
+    """Whether a number, if it is of this type of Python's, has its very value in a dtype."""
+    found = doubt_of(x)
+    if x is None or which not in types_of(x) or not _is_narrower(dtype, which):
+        return True
+    if found is not None:
+        return which in found.exact and x.dtype == dtype
+    return type(x) in _PLAIN and fits(x, dtype)
+
+
+def fits(x: Any, dtype: Any) -> bool:
+    """Whether a plain number has its very value in a dtype."""
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return bool(limits.min <= x <= limits.max)
+    with np.errstate(all="ignore"):
+        return bool(np.asarray(x).astype(dtype).item() == x or x != x)
+
+
+def only_numpys(x: Any) -> Value:
+    """A number's value where somebody computes in more bits than it has: it is none of Python's that had those."""
+    value: Value = x.value
+    found = doubt_of(x)
+    for which, test in found.cases.items() if found is not None else ():
+        if found is not None and which not in found.exact and _is_narrower(value.dtype, which):
+            value = _never(value, test)
+    return value
+
+
+def _never(value: Value, test: Value) -> Value:
+    message = "a number of Python's was carried in fewer bits than it has"
+    made: Value = ops.check(value, ops.bit_not(test), error="OverflowError", message=message)
+    return made
+
+
+def _is_narrower(dtype: Any, which: type) -> bool:
+    """Whether numbers of a type of Python's may lose digits in a dtype; ints in float64 are another matter."""
+    return which is not bool and dtype not in (DTYPES[which], F64, C128)
+
+
+def python_value(value: Value, which: type, test: Value, *, exact: bool = False) -> Value:
     """What a number is as one of Python's, where the truth holds."""
     dtype = DTYPES[which]
     if value.dtype == dtype:
         return value
-    if value.dtype == F64:  # holds ints up to 2**53
+    if _is_narrower(value.dtype, which) and not exact:
+        value = _never(value, test)
+    if value.dtype == F64:  # holds ints below 2**53
         value = ops.select(test, value, ops.full(value=0.0, shape=(), dtype=F64))
         message = "an int that was carried as a float is too large for it"
-        value = ops.check(value, ops.le(ops.abs(value), _EXACT), error="OverflowError", message=message)
+        value = ops.check(value, ops.lt(ops.abs(value), _EXACT), error="OverflowError", message=message)
     made: Value = ops.convert(value, dtype=dtype)
     return made
 
@@ -161,9 +212,13 @@ def hand_on(result: Any, function: Callable[..., Any], operands: Sequence[Any]) 
         return result
     cases: dict[type, Value] = {}
     for chosen in product(*(_types(x) for x in operands)):
-        if None in chosen:
+        types = [which for which in chosen if which is not None]
+        if len(types) < len(chosen):
             continue
-        made = _made(function, chosen)
+        test = _all([is_of(x, which) for x, which in zip(operands, types)])
+        if value.dtype == BOOL and not all(map(_is_told_exactly, operands, types)):
+            result.value = value = _never(value, test)
+        made = _made(function, types)
         if made is None or made is own_type(result) or made not in _PLAIN:
             continue
         if made is int and value.dtype == BOOL and function is not operator.mul:  # True + True, ~True
@@ -171,18 +226,21 @@ def hand_on(result: Any, function: Callable[..., Any], operands: Sequence[Any]) 
                 "sums and complements of truths are truths to NumPy, ints to Python, and whose these are depends on values",
                 _REMEDY,
             )
-        tests = [is_of(x, which) for x, which in zip(operands, chosen) if which is not None]
-        test = _all(tests)
         cases[made] = ops.bit_or(cases[made], test) if made in cases else test
     first = next(d for d in found if d is not None)
     doubt(value, cases, first.site, first.mode)
     return result
 
 
-def _made(function: Callable[..., Any], types: Sequence[Which]) -> type | None:
+def _is_told_exactly(x: Any, which: type) -> bool:
+    """Whether a number that is of this type can be compared as it is."""
+    return not isinstance(getattr(x, "value", None), Value) or is_exact(x, which, x.dtype)
+
+
+def _made(function: Callable[..., Any], types: Sequence[type]) -> type | None:
     """The type of what an operator makes of numbers of some types; None if it refuses them."""
     try:
-        return type(function(*(which(1) for which in types if which is not None)))
+        return type(function(*(which(1) for which in types)))
     except TypeError:  # bits of floats
         return None
 

@@ -8,7 +8,7 @@ first pass over a body such a name is a `Probe`, which sees what is appended; th
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -17,9 +17,11 @@ import optree
 
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
+from jitml.ir.types import BOOL
 from jitml.trace.context import Trace, active_trace, unsupported
 from jitml.trace.decisions import Site
-from jitml.trace.names import Held, Kind, join, take_apart
+from jitml.trace.doubts import as_value, doubt_of, is_exact, is_of, own_type, python_value, types_of
+from jitml.trace.names import Held, Kind, join, may_hold, take_apart
 from jitml.trace.numbers import TracedNumber, of_size, size_of
 from jitml.trace.paths import Limit, limit
 from jitml.trace.registry import call
@@ -76,8 +78,20 @@ class Columns:
     rows: Size
     limit: Limit | None  # what the program claims about the number of items, if nothing proves it
     firsts: Sequence[Any] = ()  # items from before that are rows too, although their own type is another: `[0]`, then floats
+    flags: Sequence[Mapping[type, TracedArray]] = ()  # for each leaf, of which of Python's types it may be, and in which rows
+    site: Site = ()
     misfits: bool = False  # whether an item is of another kind, and this pass in vain
     pushed: dict[Storage, int] = field(default_factory=dict)  # how often arrays had been written when they were appended
+
+    def put(self, place: Any, leaves: Sequence[Any]) -> None:
+        """Write a row."""
+        for array, leaf, kind, flags in zip(self.arrays, leaves, self.kinds, self.flags):
+            value = kind.take(leaf)
+            assign(call(operator.getitem, array, (place, ...)), value)
+            for which, rows in flags.items():
+                test = as_value(is_of(leaf, which))
+                python_value(value, which, test, exact=is_exact(leaf, which, value.dtype))  # for its checks
+                assign(call(operator.getitem, rows, (place, ...)), test)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,16 +104,14 @@ class Growing:
     def push(self, item: Any) -> Growing:
         columns = self.columns
         held = take_apart(item)
-        if held.spec != columns.spec or not all(_fits(a, b) for a, b in zip(held.kinds, columns.kinds)):
+        are_alike = held.spec == columns.spec and all(_fits(a, b) for a, b in zip(held.kinds, columns.kinds))
+        if not are_alike or not all(map(_keeps, held.leaves, columns.kinds, columns.flags)):
             columns.misfits = True
             return self
         for leaf in held.leaves:
             if type(leaf) is TracedArray:
                 self._remember(leaf)
-        place = self._place()
-        for array, leaf, kind in zip(columns.arrays, held.leaves, columns.kinds):
-            row = call(operator.getitem, array, (of_size(place), ...))
-            assign(row, kind.take(leaf))
+        columns.put(of_size(self._place()), held.leaves)
         return Growing(columns, self.count + 1)
 
     def _remember(self, array: TracedArray) -> None:
@@ -132,15 +144,16 @@ class Growing:
         count = self.count
         if type(count) is TracedNumber and count.size is None:
             count = of_size(named(read(count), 0, bound(self.columns.rows)))
-        arrays = [call(operator.getitem, array, slice(0, count)) for array in self.columns.arrays]
-        return Stack(self.columns.head, self.columns.spec, self.columns.kinds, arrays)
+        stack = Stack(self.columns.head, self.columns.spec, self.columns.kinds, self.columns.arrays)
+        stack.flags, stack.site = self.columns.flags, self.columns.site
+        return stack.part(slice(0, count))
 
     def finished(self) -> Stack:
         """The list after the loop."""
         stack = self._stack()
         if firsts := self.columns.firsts:
-            rows = [call(operator.getitem, column, slice(len(firsts), None)) for column in stack.columns]
-            stack = Stack(firsts, stack.spec, stack.kinds, rows)
+            stack = stack.part(slice(len(firsts), None))
+            stack.head = firsts
         active_trace().root.own[id(stack)] = stack
         return stack
 
@@ -181,6 +194,10 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
         head, before, kinds = probe.before, [], _common(items)
     if kinds is None or (head and probe.is_read) or any(kind.aval.syms for kind in kinds):
         return None
+    rows_of = [held.leaves for held in (*items, *before)]
+    types = [_python_types(leaves, kind) for leaves, kind in zip(zip(*rows_of), kinds)]
+    if not all(_keeps(leaf, kind, known) for leaves in rows_of for leaf, kind, known in zip(leaves, kinds, types)):
+        return None
     rate = len(items) if probe.is_direct and is_whole else 0
     claim = None
     widest = max(prod(kind.aval.shape) for kind in kinds)
@@ -193,11 +210,29 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
             return None
         rows = claim.most
     arrays = [fresh(ops.full(value=0, shape=(rows, *kind.aval.shape), dtype=kind.aval.dtype)) for kind in kinds]
-    for n, held in enumerate(before):
-        for array, leaf, kind in zip(arrays, held.leaves, kinds):
-            assign(call(operator.getitem, array, (n, ...)), kind.take(leaf))
+    flags = [{which: fresh(ops.full(value=False, shape=(rows,), dtype=BOOL)) for which in known} for known in types]
     firsts = () if head or are_alike else probe.before
-    return Columns(head, items[0].spec, kinds, arrays, rows, claim, firsts), len(before), rate
+    columns = Columns(head, items[0].spec, kinds, arrays, rows, claim, firsts, flags, site)
+    for n, held in enumerate(before):
+        columns.put(n, held.leaves)
+    return columns, len(before), rate
+
+
+def _python_types(leaves: Sequence[Any], kind: Kind) -> list[type]:
+    """Of which types of Python's, besides the kind's own, some leaf may be."""
+    if kind.form == "array":
+        return []
+    found = {which for leaf in leaves for which in types_of(leaf)} - {kind.python}
+    return sorted(found, key=lambda which: which.__name__)
+
+
+def _keeps(leaf: Any, kind: Kind, known: Collection[type]) -> bool:
+    """Whether a place of some kind, with truths for these types beside it, keeps all of a number."""
+    if kind.form == "array":
+        return True
+    own = own_type(leaf)
+    is_kept = doubt_of(leaf) is not None or own is None or is_exact(leaf, own, kind.aval.dtype)
+    return is_kept and may_hold(leaf, kind) and types_of(leaf) - {kind.python} <= set(known)
 
 
 def _common(items: Sequence[Held]) -> list[Kind] | None:

@@ -17,6 +17,7 @@ from jitml.ir.dims import limits
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, I64, Aval, is_supported
 from jitml.trace.context import active_trace
+from jitml.trace.doubts import fits
 from jitml.trace.drivers import UNDEF
 from jitml.trace.known import constant_of
 from jitml.trace.storage import Storage
@@ -58,9 +59,12 @@ class Kind:
         return TracedArray(Storage(active_trace(), value, strides=self.layout), (), self.aval, self.layout, self.writeable)
 
     def take(self, leaf: Any) -> Value:
-        """A leaf in the graph, as a value of this kind."""
+        """A leaf in the graph, as a value of this kind; that an integer of Python's fits is checked."""
+        dtype = self.aval.dtype
+        if type(leaf) is TracedNumber and leaf.kind is int and dtype.kind in "iu":
+            return leaf.as_value(dtype)
         value = read(leaf)
-        return value if value.dtype == self.aval.dtype else ops.convert(value, dtype=self.aval.dtype)
+        return value if value.dtype == dtype else ops.convert(value, dtype=dtype)
 
 
 FLAG = Kind("number", Aval((), BOOL))
@@ -97,6 +101,12 @@ def join(a: Kind, b: Kind) -> Kind | None:
     sample = {BOOL: False, I64: 0, F64: 0.0}[weak.aval.dtype]
     fits = np.result_type(sample, strong.aval.dtype) == strong.aval.dtype
     return strong if fits and (weak.aval.dtype == BOOL) == (strong.aval.dtype == BOOL) else None
+
+
+def may_hold(leaf: Any, kind: Kind) -> bool:
+    """Whether a place of some kind has room for an integer of Python's, as far as that is known."""
+    known = leaf.concrete if type(leaf) is TracedNumber and leaf.slot is not None else leaf
+    return kind.aval.dtype.kind not in "iu" or type(known) is not int or fits(known, kind.aval.dtype)
 
 
 def truth(x: Any) -> Value:

@@ -147,7 +147,8 @@ class Results:
         result: FromGraph | Either = FromGraph(own, own_type(leaf) or np.generic)
         found = doubt_of(leaf)
         for which, test in found.cases.items() if found is not None else ():
-            value = python_value(read(leaf), which, test)
+            assert found is not None
+            value = python_value(read(leaf), which, test, exact=which in found.exact)
             place = own if value is read(leaf) else len(self.outputs)
             self.outputs += [test] if place == own else [value, test]
             result = Either(len(self.outputs) - 1, FromGraph(place, which), result)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +15,11 @@ import optree
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import F64
+from jitml.trace import paths
 from jitml.trace.broadcasting import insist_at_least
 from jitml.trace.context import unsupported
+from jitml.trace.decisions import Site
+from jitml.trace.doubts import DTYPES, Doubt, doubt, require_decidable
 from jitml.trace.names import Kind, join, kind_of
 from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, fresh, is_traced, read
@@ -22,7 +27,11 @@ from jitml.trace.tree import NAMESPACE, flatten, unflatten
 
 
 class Stack(Sequence[Any]):
-    """`isinstance(ys, list)` holds. How many rows there are may be known to the running program alone."""
+    """`isinstance(ys, list)` holds. How many rows there are may be known to the running program alone.
+
+    Numbers in a column may be of other types of Python's than it says: `flags` are the truths of that, a column for each type,
+    and `site` is where it was left open.
+    """
 
     def __init__(
         self, head: Sequence[Any], spec: optree.PyTreeSpec, kinds: Sequence[Kind], columns: Sequence[TracedArray]
@@ -31,7 +40,17 @@ class Stack(Sequence[Any]):
         self.spec = spec
         self.kinds = kinds
         self.columns = columns
+        self.flags: Sequence[Mapping[type, TracedArray]] = [{} for _ in columns]
+        self.site: Site = ()
         self.tail: list[Any] = []
+
+    def part(self, rows: slice) -> Stack:
+        """Some of the rows, with the items before them."""
+        columns = [call(operator.getitem, column, rows) for column in self.columns]
+        stack = Stack(self.head, self.spec, self.kinds, columns)
+        stack.flags = [{t: call(operator.getitem, flag, rows) for t, flag in flags.items()} for flags in self.flags]
+        stack.site = self.site
+        return stack
 
     @property  # type: ignore[misc]  # as TracedNumber.__class__
     def __class__(self) -> type:
@@ -89,9 +108,12 @@ class Stack(Sequence[Any]):
 
     def _row(self, index: Any) -> Any:
         leaves = []
-        for kind, column in zip(self.kinds, self.columns):
+        for kind, column, flags in zip(self.kinds, self.columns, self.flags):
             row = call(operator.getitem, column, index)
             leaves.append(row if kind.form == "array" else kind.show(read(row)))
+            if flags:
+                cases = {which: read(call(operator.getitem, flag, index)) for which, flag in flags.items()}
+                doubt(leaves[-1].value, cases, self.site, exact=cases.keys())
         return optree.tree_unflatten(self.spec, leaves)
 
     def __iter__(self) -> Iterator[Any]:
@@ -122,6 +144,8 @@ class Stack(Sequence[Any]):
         if not self.spec.is_leaf() or len(self.columns) != 1:
             return None
         (column,) = self.columns
+        if self.flags[0]:
+            column = self._of_one_type()
         if self.is_plain:
             if column.dtype != F64 or column.ndim > 1:  # of no items NumPy makes an array of no float64
                 insist_at_least(column.sizes[0], 1)
@@ -132,6 +156,18 @@ class Stack(Sequence[Any]):
         ends = [call(np.array, list(items)) if items else None for items in (self.head, self.tail)]
         parts = (ends[0], column, ends[1])
         return read(call(np.concatenate, [part for part in parts if part is not None]))
+
+    def _of_one_type(self) -> TracedArray:
+        """The column as NumPy makes an array of it, where that depends on the types of Python's that numbers have."""
+        (column,), (flags,) = self.columns, self.flags
+        rests = call(np.logical_not, functools.reduce(operator.or_, flags.values()))
+        tests = {column.dtype: read(call(np.any, rests)), **{DTYPES[t]: read(call(np.any, flag)) for t, flag in flags.items()}}
+        choices = [c for n in range(1, len(tests) + 1) for c in itertools.combinations(tests, n)]
+        found = list(tests)
+        if len({np.result_type(*choice) for choice in choices}) > 1:
+            require_decidable(Doubt({which: tests[DTYPES[which]] for which in flags}, self.site))
+            found = [dtype for dtype, test in tests.items() if paths.decide(test, self.site)]
+        return call(np.ndarray.astype, column, np.result_type(*found)) if found else column
 
 
 def columns(items: Sequence[Any]) -> Any:
@@ -151,21 +187,31 @@ class _Shape:
     head: int
     spec: optree.PyTreeSpec
     kinds: tuple[Kind, ...]
+    types: tuple[tuple[type, ...], ...]
+    site: Site
 
     def join(self, parts: Sequence[Any]) -> Any:
         """The list itself once the program has run; while it is traced, a `Stack`."""
-        head, columns = list(parts[: self.head]), parts[self.head : self.head + len(self.kinds)]
-        tail = parts[self.head + len(self.kinds) :]
+        rest = iter(parts)
+        head = list(itertools.islice(rest, self.head))
+        columns = list(itertools.islice(rest, len(self.kinds)))
+        flags = [{which: next(rest) for which in types} for types in self.types]
+        tail = list(rest)
         if any(map(is_traced, columns)):
             stack = Stack(head, self.spec, self.kinds, columns)
-            stack.tail = list(tail)
+            stack.tail, stack.flags, stack.site = tail, flags, self.site
             return stack
         items = [column.tolist() if kind.form == "number" else column for kind, column in zip(self.kinds, columns)]
+        for n, known in enumerate(flags):
+            for which, flag in known.items():
+                items[n] = [which(item) if is_it else item for item, is_it in zip(items[n], flag)]
         return [*head, *(optree.tree_unflatten(self.spec, row) for row in zip(*items)), *tail]
 
 
 def _taken_apart(stack: Any) -> Any:
-    return (*stack.head, *stack.columns, *stack.tail), _Shape(len(stack.head), stack.spec, tuple(stack.kinds))
+    flags = [flag for flags in stack.flags for flag in flags.values()]
+    shape = _Shape(len(stack.head), stack.spec, tuple(stack.kinds), tuple(map(tuple, stack.flags)), stack.site)
+    return (*stack.head, *stack.columns, *flags, *stack.tail), shape
 
 
 def _joined(shape: Any, parts: Any) -> Any:
