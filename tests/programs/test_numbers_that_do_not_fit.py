@@ -30,6 +30,23 @@ WRITTEN_BEFORE: dict[str, Function] = {
     "a range's second number": lambda a, n: np.arange(100, 300, 100, dtype="i1"),
     "a range that wraps": lambda a, n: np.arange(126, 130, dtype="i1"),
     "a range of nothing": lambda a, n: np.arange(300, 300, dtype="i1"),
+    "a range from a number": lambda a, n: np.arange(n * 60, n * 60 + 2, dtype="i1"),
+    "a range whose second number is one too many": lambda a, n: np.arange(n + 122, n + 125, dtype="i1"),
+    "a range of one number": lambda a, n: np.arange(n + 122, n + 123, dtype="i1"),
+    "where": lambda a, n: np.where(a.astype("i1") > 0, a.astype("i1"), 300),
+    "select": lambda a, n: np.select([a > 0], [n * 60], a.astype("u1")),
+    "choose": lambda a, n: np.choose([0, 1, 0, 1, 0], [a.astype("i1"), 300]),
+    "union": lambda a, n: np.union1d(a.astype("i1"), 300),
+    "intersection": lambda a, n: (np.intersect1d(a.astype("f2"), 7), np.setxor1d(a.astype("f4"), 0.1)),
+    "searched": lambda a, n: (np.searchsorted(a.astype("i1"), 300), np.isin(a.astype("f4"), 0.1)),
+    "padded": lambda a, n: np.pad(a.astype("u1"), 1, constant_values=300),
+    "padded with what is too large": lambda a, n: np.pad(a.astype("i1"), 1, constant_values=300),
+    "differences": lambda a, n: np.ediff1d(a.astype("u1"), to_end=3),
+    "joined": lambda a, n: np.r_[a.astype("i1"), 300],
+    "joined with floats": lambda a, n: np.r_[a.astype("f4"), 0.1, n],
+    "filled with a text": lambda a, n: a.fill("x"),
+    "a text that is a number": lambda a, n: a.__setitem__(0, "3"),
+    "nothing": lambda a, n: a.fill(None),
     "stored from a list": lambda a, n: np.place(a.astype("i1"), a > 0, [n * 60]),
     "eye": lambda a, n: np.eye(-1),
     "tri is empty": lambda a, n: np.tri(-3),
@@ -79,6 +96,15 @@ def test_the_call_ends_as_in_numpy(name: str) -> None:
     compiled = jitml.jit(program)
     for _ in range(2):
         assert difference(outcome(compiled, array(), 5), outcome(program, array(), 5), within(1e-12)) is None
+
+
+def test_a_range_from_a_number_that_changes() -> None:
+    def ranges(n: int) -> Any:
+        return np.arange(n, n + 2, dtype="i1"), np.arange(n, n + 2, dtype="u2")
+
+    compiled = jitml.jit(ranges)
+    for n in (3, 4, 5, 126, 127, 300, -1, 7):
+        assert difference(outcome(compiled, n), outcome(ranges, n), within(1e-12)) is None
 
 
 @pytest.mark.parametrize("function", [lambda x, n: x > n, lambda x, n: n in x, lambda x, n: max(x[0], n)])

@@ -11,6 +11,7 @@ from jitml.errors import UnknownSizeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
+from jitml.ir.limits import dtype_limits
 from jitml.ir.types import I64, DType
 from jitml.numpy.operands import (
     as_int,
@@ -24,10 +25,11 @@ from jitml.numpy.operands import (
     value_of,
 )
 from jitml.numpy.reshaping import as_length, moveaxis
+from jitml.trace.broadcasting import insist
 from jitml.trace.numbers import of_size
 from jitml.trace.places import unknown_size
 from jitml.trace.registry import implements
-from jitml.trace.sizes import larger, number, quotient, value_of_size
+from jitml.trace.sizes import HIGHEST, LOWEST, larger, number, quotient, span, value_of_size
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, scalar
 
 
@@ -88,8 +90,22 @@ def _unknown_line(start: Size, stop: Size, step: Size, dtype: DType) -> TracedAr
     length = quotient(larger(distance, 0) + abs(step) - 1, abs(step))
     assert length is not None, "a step is never 0 here"
     index = ops.iota(shape=(as_length(of_size(length)),), axis=0, dtype=I64)
+    if dtype.kind in "iu":
+        for place, end in enumerate((start, start + step)):
+            _require_first(end, place, length, dtype)
     value = index * step if step != 1 else index
     return fresh(astype(value + spread_size(start, value.shape) if start != 0 else value, dtype))
+
+
+def _require_first(end: Size, place: int, length: Size, dtype: DType) -> None:
+    """The number at one of the first two places of a range, which NumPy makes of a Python integer, has to fit if it is there."""
+    (least, most), (low, high) = dtype_limits(dtype), span(end)
+    if least <= low and high <= most:
+        return
+    first = value_of_size(end)
+    fits = ops.bit_and(ops.ge(first, max(least, LOWEST)), ops.le(first, min(most, HIGHEST)))
+    is_absent = ops.le(value_of_size(length), number(place))
+    insist(ops.bit_or(fits, is_absent), error="OverflowError", message=f"Python integer out of bounds for {dtype}")
 
 
 def line(length: int, start: int, step: int, dtype: DType) -> Value:

@@ -140,6 +140,8 @@ class _Sweep:
                 self.slice(node, known)
             case ops.update_slice:
                 self.update(node, known)
+            case ops.check if demand is None:
+                self.whole(*node.inputs[1:])  # a check that always holds goes, and what it hands on with it
             case _ if known is None or demand is None:
                 self.whole(*node.inputs)
             case _ if node.op.is_pointwise or node.op in (ops.check, ops.flip, ops.transpose, ops.broadcast, ops.pad, ops.concat):
