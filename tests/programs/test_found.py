@@ -48,6 +48,10 @@ FOUND = {
         ["v, w = x[0] if x[1] > 0 else 300, 300", "for a in x:", "    if a > 5:", "        w = a", "return v, v > 100, w"],
         "np.array([1, -2], np.int8)",
     ),
+    "a branch makes of a number that very number": (
+        ["v, n = y[0], int(x[0])", "if x.sum() > 3:", "    v, n = abs(v), int(n)", "return v, n, ~v, n + 1"],
+        "np.arange(4), np.ones(2, bool)",
+    ),
     "an array without elements meets nothing": (["x += 1", "return x.T"], "np.zeros((2, 0))"),
     "a constant that some vector loop was the first to make is known everywhere": (
         ["for v in x:", "    assert 0 <= x[v % 33] < 40 or x.sum() > 1.5", "    x[...] ^= np.zeros_like(x)"],

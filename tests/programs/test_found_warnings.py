@@ -19,6 +19,7 @@ FOUND = {
     "what a branch computes in vain": (["if x.sum() > 3:", "    x + x", "return 1"], "np.full(5, 1e308)"),
     "an element that a branch reads in vain": (["if x.sum() > 3:", "    x[x]", "return 1"], "np.arange(1, 5)"),
     "covariances that nobody needs": (["np.cov(x)", "return 1"], "np.array([1.0, np.inf, 2.0])"),
+    "a quotient of numbers that are known": (["x[0] = 0", "return x / x.sum(), x % x.sum()"], "np.ones(1, np.float32)"),
     "complex sums that a loop computes in vain": (["for _ in range(3):", "    x + x", "return 1"], "np.full(5, 1e308 + 0j)"),
 }
 

@@ -140,8 +140,17 @@ class TracedNumber:
         return self.concrete
 
     def _check_alive(self) -> None:
-        if self.trace.closed or not self.trace.encloses(active_trace()):
+        trace = active_trace()
+        if (self.trace.closed or not self.trace.encloses(trace)) and not self._is_seen_by(trace):
             raise leaked()
+
+    def _is_seen_by(self, trace: Trace) -> bool:
+        """Whether a trace knows what was made in another one: in a branch, say, of what was there before."""
+        if self.trace.root is not trace.root:
+            return False
+        if self.value is not None:
+            return trace.sees(self.value)
+        return not isinstance(self.size, Dim) or all(trace.sees(trace.root.sizes[sym]) for sym in self.size.syms)
 
     def __bool__(self) -> bool:
         if self.size is not None:

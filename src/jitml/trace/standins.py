@@ -324,7 +324,8 @@ class TracedScalar(Traced):
         Raises:
             TraceError: the scalar has outlived its trace.
         """
-        if self.trace.closed or not self.trace.encloses(active_trace()):
+        trace = active_trace()
+        if (self.trace.closed or not self.trace.encloses(trace)) and not trace.sees(self.value):
             raise leaked()
         return self.value
 

@@ -54,12 +54,13 @@ def fold_constants(graph: Graph) -> Graph:
             value, errors = _evaluated(node, arrays)
         except (IndexError, ValueError):  # the program's to raise, when it gets there
             return None
-        if errors:
+        if errors and node.op in RAISING.values():
             return None
         result = np.asarray(value, aval.dtype)
         if result.size == 0:
             return _nothing(aval)
-        return ops.array(value=result, shape=aval.shape, dtype=aval.dtype)
+        made: Value = ops.array(value=result, shape=aval.shape, dtype=aval.dtype)
+        return raising(made, errors)
 
     return sweep(graph, visit)
 
