@@ -14,12 +14,12 @@ import numpy as np
 from jitml.ir.types import BOOL
 from jitml.numpy.finding import flatnonzero
 from jitml.numpy.joining import concatenate
-from jitml.numpy.operands import as_array, checked_index, holds_traced, not_compiled, result_of, value_of
+from jitml.numpy.operands import as_array, checked_index, common_dtype, holds_traced, not_compiled, result_of, value_of
 from jitml.numpy.ranges import arange
 from jitml.numpy.reshaping import as_shape, atleast_1d, reshaped
 from jitml.trace.numbers import of_size
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray
+from jitml.trace.tracers import TracedArray, fresh
 
 
 def _joining(name: str, place: Callable[[TracedArray], TracedArray]) -> Callable[[Any], Any]:
@@ -31,8 +31,9 @@ def _joining(name: str, place: Callable[[TracedArray], TracedArray]) -> Callable
             return as_array(plain[key])
         if any(isinstance(i, str) for i in items):
             not_compiled(name, "with a string of directives", "np.concatenate and np.stack take an axis.")
-        parts = [as_array(plain[i]) if isinstance(i, slice) else as_array(i) for i in items]
-        return concatenate([place(part) for part in parts], -1)
+        parts = [plain[i] if isinstance(i, slice) else i for i in items]
+        dtype = common_dtype(*parts)
+        return concatenate([place(fresh(value_of(part, dtype))) for part in parts], -1)
 
     return index
 
