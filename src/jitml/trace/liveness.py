@@ -102,6 +102,7 @@ class _Liveness:
         self.escaping = escaping
         self.called = called  # may be bound by any call
         self._reads: dict[ast.AST, frozenset[str]] = {}  # of what is swept again and again, inside loops
+        self._heads: dict[ast.stmt, frozenset[str]] = {}
         self._bound: dict[ast.stmt, frozenset[str]] = {}
         self._changed: dict[ast.stmt, frozenset[str]] = {}  # with what the functions inside bind that it may call
 
@@ -127,7 +128,7 @@ class _Liveness:
             case ast.For(target, iterable, body):
                 return self._for(statement, live) | self.reads(iterable) | self.reads(target)
             case ast.While(test, body):
-                head = self._head(body, live | self.reads(test) | self._stops(statement))
+                head = self._head(statement, body, live | self.reads(test) | self._stops(statement))
                 self._mark(statement, [test, *body], head)
                 return head
             case ast.With(items, body):
@@ -144,7 +145,7 @@ class _Liveness:
 
     def _for(self, statement: ast.For, live: frozenset[str]) -> frozenset[str]:
         targets = frozenset(bound([statement.target]))
-        head = self._head(statement.body, live | self._stops(statement), targets)
+        head = self._head(statement, statement.body, live | self._stops(statement), targets)
         self._mark(statement, statement.body, head, targets)
         binds = targets & (live | self.escaping) & self.names
         statement.binds = tuple(sorted(binds))  # type: ignore[attr-defined]  # ours: read by `control.py`
@@ -153,13 +154,19 @@ class _Liveness:
     def _stops(self, statement: ast.For | ast.While) -> frozenset[str]:
         return frozenset(getattr(statement, "stops", ()))
 
-    def _head(self, body: Sequence[ast.stmt], live: frozenset[str], targets: frozenset[str] = frozenset()) -> frozenset[str]:
-        """What is alive where an iteration begins, and so after it: the least fixed point."""
-        while True:
-            more = live | (self.block(body, live) - targets)
-            if more == live:
-                return live
+    def _head(
+        self, loop: ast.stmt, body: Sequence[ast.stmt], live: frozenset[str], targets: frozenset[str] = frozenset()
+    ) -> frozenset[str]:
+        """What is alive where an iteration begins, and so after it: the least fixed point.
+
+        The sweeps of a loop around this one only find more alive, so each begins with what the one before has found: otherwise
+        they would double with each level of a nest.
+        """
+        live |= self._heads.get(loop, frozenset())
+        while (more := live | (self.block(body, live) - targets)) != live:
             live = more
+        self._heads[loop] = live
+        return live
 
     def _mark(
         self, statement: ast.stmt, parts: Sequence[ast.AST], live: frozenset[str], targets: frozenset[str] = frozenset()
@@ -168,10 +175,12 @@ class _Liveness:
             self._bound[statement] = frozenset(bound(parts))
             calls = any(isinstance(node, ast.Call) for node in within(parts))
             self._changed[statement] = self._bound[statement] | (self.called if calls else frozenset())
+            statement.grows = pushed(parts)  # type: ignore[attr-defined]  # ours: read by `control.py`
         carried = (self._changed[statement] & (live | self.escaping) & self.names) - targets
-        statement.carries = tuple(sorted(carried))  # type: ignore[attr-defined]  # ours: read by `control.py`
-        statement.counters = counters(parts, bound(parts), carried - self.called)  # type: ignore[attr-defined]  # the same
-        statement.grows = pushed(parts)  # type: ignore[attr-defined]  # the same
+        carries = tuple(sorted(carried))
+        if carries != getattr(statement, "carries", None):
+            statement.carries = carries  # type: ignore[attr-defined]  # the same
+            statement.counters = counters(parts, bound(parts), carried - self.called)  # type: ignore[attr-defined]  # the same
 
 
 def _parts(statement: ast.Try | ast.TryStar | ast.Match) -> Iterator[list[ast.stmt]]:
