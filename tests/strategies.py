@@ -317,7 +317,7 @@ def programs_from_the_table(draw: Draw, max_nodes: int = 6) -> Program:
             case: OpCase = pick(draw, [c for c in CASES.values() if c.op.family != "linalg"])
             sample: Sample = pick(draw, case.samples)
             # What single precision rounds, the tolerance of double precision would see once it is converted.
-            dtype: DType = pick(draw, [d for d in case.dtypes if d.name != "complex64" and (case.half or d.itemsize >= 8)])
+            dtype: DType = pick(draw, [d for d in case.dtypes if d.name != "complex64" and (case.width < 4 or d.itemsize >= 8)])
             draws = sample.draws or (None,) * len(sample.shapes)
             if case.op is ops.convert or case.op is ops.pow:
                 draws = (case.draw,) * len(sample.shapes)  # outside their domain NumPy has no one answer

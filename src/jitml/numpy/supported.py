@@ -19,6 +19,7 @@ methods follow their functions: `x.sum()` is `np.sum(x)`. What is not listed her
 compiled program calls the function itself at that point (`jit(host_calls="error")` forbids it). So is a compiled function that is
 called in a way that is not compiled. On Python numbers, shapes and dtypes alone all of them work while tracing.
 """
+_OPERATORS: dict[Any, str] = {operator.contains: "in", operator.is_: "is", operator.is_not: "is not"}
 _NOT_ARRAY_FUNCTIONS = ("numpy.char", "numpy.rec", "numpy.ma", "numpy.strings")
 
 
@@ -89,7 +90,7 @@ def _name(function: Any) -> str:
         return "np.r_" if function is np.r_ else "np.c_"
     if isinstance(function, np.ufunc) and not _is_numpys(function):
         return f"scipy.special.{function.__name__}"
-    return "in" if function is operator.contains else full_name(function)
+    return _OPERATORS.get(function) or full_name(function)
 
 
 if __name__ == "__main__":
