@@ -35,6 +35,13 @@ def test_a_program_is_the_same_each_time() -> None:
     assert first == again
 
 
+def test_an_argument_that_is_given_twice_is_judged_as_one() -> None:
+    text = (
+        "import numpy as np\ndef arguments(call):\n    x = np.ones(3)\n    return (x, x)\ndef program(x, y):\n    return y, x\n"
+    )
+    assert judge(text, True).kind == "equal"
+
+
 def test_shrinking_keeps_what_fails() -> None:
     lines = ["    a = x + 1", "    for i in range(3):", "        a = a * 2", "        x[0] = a[1] / 3", "    return a, x"]
     text = "\n".join(["def arguments(call):", "    return (1,)", "def program(x):", *lines]) + "\n"

@@ -15,13 +15,14 @@ _NO_ACCESS = 0
 
 
 def fenced(arguments: Sequence[Any], *, behind: bool) -> tuple[Any, ...]:
-    """The arguments, with every array and all its views moved to memory beside such a page.
+    """The arguments, with every array and all its views moved to memory beside such a page; what is one object stays one.
 
     Args:
         behind: the page lies behind the array, else in front of it.
     """
     moved: dict[int, Array] = {}
-    return tuple(_move(x, moved, behind) if type(x) is np.ndarray else x for x in arguments)
+    copies = {id(x): _move(x, moved, behind) for x in arguments if type(x) is np.ndarray}
+    return tuple(copies.get(id(x), x) for x in arguments)
 
 
 def _move(x: Array, moved: dict[int, Array], behind: bool) -> Array:
