@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import sys
 import types
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from warnings import warn
@@ -28,7 +29,18 @@ from jitml.trace.arguments import Static
 from jitml.trace.context import current_trace
 from jitml.trace.convert import convert
 from jitml.trace.entry import MISS, bind
-from jitml.trace.opening import Opened, Place, changed_sizes, choices, is_excessive, seen
+from jitml.trace.opening import (
+    Closed,
+    Opened,
+    Place,
+    changed_sizes,
+    choices,
+    comparable,
+    count_host_calls,
+    is_excessive,
+    seen,
+    with_fewest_calls,
+)
 from jitml.trace.paths import Path, other_paths
 from jitml.trace.trace import Traced, trace
 from jitml.trace.tree import flatten, is_nested
@@ -37,7 +49,6 @@ from jitml.trace.watching import is_debugging
 if TYPE_CHECKING:
     from jitml.pipeline import Lowered
 
-_MOST_SHOWN = 16  # assumptions of a variant, in a report
 FASTMATH_FLAGS = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
 
 
@@ -69,7 +80,7 @@ class Jit:
         self.function = function
         self.options = options
         self._variants = Variants(MISS)
-        self._closed: dict[Hashable, set[Place]] = {}  # sizes that cannot be left open
+        self._closed: dict[Hashable, Closed] = {}
         self._statics = _static_names(function, options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -122,20 +133,26 @@ class Jit:
         """
         earlier = [variant.traced for variant in others]
         paths = other_paths([(variant.traced.path, failure) for variant, failure in failed]) if failed else [Path()]
-        closed = self._closed.setdefault(key, set())
+        now, closed = seen(leaves), self._closed.setdefault(key, Closed())
+        is_patient = not self.options.dynamic and sum(comparable(t.seen, now) for t in earlier) < CONFIG.max_paths
         for path in paths:
-            for opened in choices(earlier, seen(leaves), closed, self.options.dynamic):
+            refused: set[Place] = set()
+            for opened in choices(earlier, now, closed.places(is_patient), self.options.dynamic):
                 try:
                     traced = self._trace_for(args, kwargs, opened, path)
                     if opened and is_excessive(traced.graph):
                         continue
+                    if opened and is_patient and count_host_calls(traced.graph):
+                        traced = self._with_fewest_calls(args, kwargs, traced, path)
+                        closed.costly.update(opened.keys() - traced.opened.keys())
                     executable = self._compile(traced)
                 except (JitmlError, _Untraced) as error:
                     is_last = path is paths[-1]
                     if (is_last and not opened) or (CONFIG.check and _is_fault(error)):
                         raise
-                    closed.update(opened if is_last else ())
+                    refused.update(opened if is_last else ())
                     continue
+                closed.refused.update(refused - traced.opened.keys())
                 reason = f"another path: {path.assumptions[-1]}" if failed else self._reason(leaves, earlier, traced)
                 checks = tuple(check.text for check in traced.host.checks())
                 assumes = tuple(map(str, traced.path.assumptions))
@@ -151,6 +168,18 @@ class Jit:
             raise
         except Exception as error:  # the user's or NumPy's, or in a branch that the plain function does not take
             raise _Untraced from error
+
+    def _with_fewest_calls(self, args: tuple[Any, ...], kwargs: dict[str, Any], traced: Traced, path: Path) -> Traced:
+        """The same, with those sizes closed whose opening has made host calls necessary."""
+
+        def host_calls(opened: Opened) -> float:
+            try:
+                return count_host_calls(self._trace_for(args, kwargs, opened, path).graph)
+            except (JitmlError, _Untraced):
+                return math.inf
+
+        opened = with_fewest_calls(traced.opened, host_calls)
+        return traced if opened == traced.opened else self._trace_for(args, kwargs, opened, path)
 
     def _compile(self, traced: Traced) -> Callable[..., Any]:
         from jitml import pipeline  # brings llvmlite, which `import jitml` must not
@@ -189,8 +218,7 @@ class Jit:
         from jitml import report  # as in _compile
 
         checks = self._trace(args, kwargs).host.summary()
-        variants = (line for n, variant in enumerate(self.variants, 1) for line in _describe(n, variant))
-        return report.explain_program(repr(self), self.lower(*args, **kwargs), checks, variants)
+        return report.explain_program(repr(self), self.lower(*args, **kwargs), checks, self.variants)
 
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
         if self._statics:
@@ -235,17 +263,6 @@ class Jit:
 def _is_fault(error: Exception) -> bool:
     """Whether something is wrong with jitml, and not only more than its verifier can prove of sizes that are open."""
     return isinstance(error, CompilerError) and not isinstance(error.__cause__, VerificationError)
-
-
-def _describe(number: int, variant: Variant) -> Iterator[str]:
-    """Why a variant was compiled, what it assumes, and which calls it had to leave to NumPy."""
-    yield f"{number}: {variant.reason}"
-    for assumption in variant.assumes[:_MOST_SHOWN]:
-        yield f"   assumes: {assumption}"
-    if len(variant.assumes) > _MOST_SHOWN:
-        yield f"   and {len(variant.assumes) - _MOST_SHOWN} assumptions more"
-    for reason, times in variant.replays.most_common():
-        yield f"   {times} of its calls ran as plain Python: {reason}"
 
 
 def _plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, Sequence[Any]]:

@@ -7,7 +7,7 @@ JITML_DUMP          stages printed to stderr as programs are compiled: a comma-s
 JITML_CHECK         `1`: verify each layer's data after each stage (slower to compile; always on in jitml's tests).
 JITML_MAX_UNROLL    iterations of a loop that may be traced one by one where it cannot stay a loop. Default: 1000.
 JITML_MAX_PATHS     programs that may be compiled for the same kind of arguments where branches cannot be merged, each for
-                    other outcomes of their conditions. Default: 16.
+                    other outcomes of their conditions, or where a host call is spared by one for each size. Default: 16.
 JITML_SAVED_BYTES   bytes that a loop without a known limit may save for its derivative, reserved at once and touched as they are
                     used. Default: a quarter of the machine's memory.
 JITML_DEBUG_NANS    `1`: transforms run op by op and raise at the first NaN, as under `jitml.debug_nans()`.

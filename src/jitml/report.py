@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from jitml.autograd.unselected import unselected
 from jitml.fusion.cost import bytes_moved, kernel_flops, matrix_flops
@@ -13,7 +13,10 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.memory.report import bytes_text
 from jitml.pipeline import Lowered
+from jitml.runtime.dispatch import Variant
 from jitml.runtime.machine import host_machine
+
+_MOST_SHOWN = 16  # assumptions of a variant
 
 
 def count(n: int, what: str) -> str:
@@ -114,7 +117,18 @@ def branches_left_out(graph: Graph) -> Iterator[str]:
         yield f"np.where  {where}: what {what} computes has a cotangent of 0 where it is not chosen, perhaps an infinite slope"
 
 
-def explain_program(title: str, lowered: Lowered, guards: Iterable[str], variants: Iterable[str]) -> str:
+def _described_variant(number: int, variant: Variant) -> Iterator[str]:
+    """Why it was compiled, what it assumes, and which calls it had to leave to NumPy."""
+    yield f"{number}: {variant.reason}"
+    for assumption in variant.assumes[:_MOST_SHOWN]:
+        yield f"   assumes: {assumption}"
+    if len(variant.assumes) > _MOST_SHOWN:
+        yield f"   and {len(variant.assumes) - _MOST_SHOWN} assumptions more"
+    for reason, times in variant.replays.most_common():
+        yield f"   {times} of its calls ran as plain Python: {reason}"
+
+
+def explain_program(title: str, lowered: Lowered, guards: Iterable[str], variants: Sequence[Variant]) -> str:
     """The report: graph, kernels and calls, decisions, bytes and flops, memory, guards, variants."""
     program = lowered.program.kernels
     moved, least, work = bytes_moved(program), least_bytes(program), kernel_flops(program) + matrix_flops(program)
@@ -135,6 +149,6 @@ def explain_program(title: str, lowered: Lowered, guards: Iterable[str], variant
         *([("host calls", called)] if (called := list(host_calls(lowered.traced))) else []),
         *([("nan from branches that are not chosen", left)] if (left := list(branches_left_out(lowered.traced))) else []),
         ("guards", list(guards)),
-        ("variants", list(variants)),
+        ("variants", [line for n, variant in enumerate(variants, 1) for line in _described_variant(n, variant)]),
     ]
     return "\n".join(line for head, lines in sections for line in (head, *(f"  {text}" for text in lines)))

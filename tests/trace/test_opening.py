@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import jitml
-from jitml.trace.opening import MOST_BYTES, open_places, seen
+from jitml.config import CONFIG
+from jitml.trace.opening import MOST_BYTES, count_host_calls, open_places, seen
 
 Array = np.ndarray[Any, Any]
 rng = np.random.default_rng(0)
@@ -118,6 +120,50 @@ def test_what_cannot_be_left_open_is_compiled_for_its_size() -> None:
 
     fast = calls_agree(unrolled, lengths(2, 5, 9, 5))
     assert len(fast.variants) == 3
+
+
+SPARED: dict[str, Callable[..., Any]] = {
+    "convolve": lambda x: np.convolve(x, x[:2]),
+    "correlate": lambda x: np.correlate(x, x[:2]),
+    "polyval": lambda x: np.polyval(x, 0.5),
+    "polyfit": lambda x: np.polyfit(np.arange(len(x)), x, 1),
+    "fft": lambda x: np.fft.fft(x).real,
+    "quantile": lambda x: np.quantile(x, 0.3, method="hazen"),
+    "nanmedian": np.nanmedian,
+    "inv": lambda x: np.linalg.inv(np.outer(x, x) + np.eye(len(x))),
+    "pairs": lambda x: np.array([[v, 2 * v] for v in x]),
+}  # fmt: skip
+
+
+def host_calls(fast: Any) -> list[int]:
+    """Of its variants, the newest first."""
+    return [count_host_calls(variant.traced.graph) for variant in fast.variants]
+
+
+@pytest.mark.parametrize("name", SPARED)
+def test_a_size_is_not_left_open_at_the_price_of_a_host_call(name: str) -> None:
+    fast = calls_agree(SPARED[name], lengths(4, 5, 6, 5))
+    assert host_calls(fast) == [0, 0, 0]
+
+
+def test_only_the_size_that_would_cost_a_host_call_is_closed() -> None:
+    calls = [[rng.normal(size=n), rng.normal(size=m)] for n, m in ((4, 3), (5, 3), (5, 4), (5, 6), (5, 9))]
+    fast = calls_agree(lambda x, y: np.polyval(x, 0.5) * y, calls)
+    assert host_calls(fast) == [0, 0, 0]
+    assert list(fast.variants[0].traced.opened) == [(1, 0)]
+
+
+def test_many_sizes_are_left_open_after_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jitml.api.CONFIG", replace(CONFIG, max_paths=3))
+    fast = calls_agree(lambda x: np.polyval(x, 0.5), lengths(4, 5, 6, 7, 8, 9), most=4)
+    assert host_calls(fast) == [1, 0, 0, 0]
+    dynamic = calls_agree(lambda x: np.polyval(x, 0.5), lengths(4, 5, 6), most=1, dynamic=True)
+    assert host_calls(dynamic) == [1]
+
+
+def test_only_the_size_that_cannot_be_left_open_is_closed() -> None:
+    calls = [[rng.normal(size=n), rng.normal(size=m)] for n, m in ((4, 3), (5, 4), (5, 6), (5, 9), (6, 9), (6, 10))]
+    calls_agree(lambda x, y: float(str(len(x))) * y, calls)
 
 
 def test_errors_come_as_in_numpy() -> None:

@@ -7,8 +7,8 @@ running program knows, between generous limits. Sizes that were equal whenever t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Protocol, TypeAlias
 
@@ -22,6 +22,7 @@ from jitml.trace.host import Host
 Place: TypeAlias = tuple[int, int | None]  # position among the flattened arguments; axis, or None: the int itself
 
 LEAST_LIMIT = 1 << 16
+_MOST_LEFT_OUT = 4  # sizes of which each is tried as the one that cannot be left open
 GROWTH = 16  # a limit is so many times what has been seen
 _HIGHEST = int(np.iinfo(np.int64).max)  # a size is handed in as such an integer
 MOST_BYTES = 1 << 30  # of an array of the largest shape: such memory is reserved, and touched only as far as it is used
@@ -37,6 +38,22 @@ class Open:
 
 
 Opened: TypeAlias = Mapping[Place, Open]
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Sizes for each of which a program is compiled, as calls have shown.
+
+    refused: they cannot be left open.
+    costly: they can, but only with host calls that a program for one size does without.
+    """
+
+    refused: set[Place] = field(default_factory=set)
+    costly: set[Place] = field(default_factory=set)
+
+    def places(self, is_patient: bool) -> set[Place]:
+        """is_patient: whether there may be more programs for single sizes, to spare host calls."""
+        return self.refused | self.costly if is_patient else self.refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +146,33 @@ def choices(earlier: Sequence[Earlier], now: Sequence[Seen], closed: Collection[
         if choice:
             yield choice
             yield from (_tighter(choice, now, factor) for factor in (GROWTH, GROWTH**2))
+    groups = _groups(opened)
+    if 1 < len(groups) <= _MOST_LEFT_OUT:
+        yield from ({place: opened[place] for place in opened if place not in group} for group in groups)
     yield {}
+
+
+def with_fewest_calls(opened: Opened, host_calls: Callable[[Opened], float]) -> Opened:
+    """What can be left open of these sizes without a host call more than when none is.
+
+    Args:
+        host_calls: how many there are if these sizes are left open; infinity where that cannot be compiled.
+    """
+    found, kept = host_calls(opened), dict[Place, Open]()
+    fewest = min(host_calls(kept), found) if found else found
+    if fewest == found:
+        return opened
+    groups = _groups(opened)
+    for group in groups if len(groups) > 1 else ():
+        more = kept | {place: opened[place] for place in group}
+        if host_calls(more) == fewest:
+            kept = more
+    return kept
+
+
+def _groups(opened: Opened) -> list[list[Place]]:
+    """The places whose sizes are taken for one."""
+    return [[place for place in opened if opened[place].like == like] for like in dict.fromkeys(s.like for s in opened.values())]
 
 
 def _tighter(opened: Opened, now: Sequence[Seen], factor: int) -> dict[Place, Open]:
@@ -148,6 +191,11 @@ def is_excessive(graph: Graph) -> bool:
     reserved = {node.output.aval for node in nodes if node.op is ops.empty}
     avals = {v.aval for node in nodes for v in node.outputs}
     return any(aval.nbytes > (max(MOST_BYTES, CONFIG.saved_bytes) if aval in reserved else MOST_BYTES) for aval in avals)
+
+
+def count_host_calls(graph: Graph) -> int:
+    """How many operations of a graph Python runs."""
+    return sum(node.op is ops.host_call for node in _every_node(graph))
 
 
 def _every_node(graph: Graph) -> Iterator[Node]:

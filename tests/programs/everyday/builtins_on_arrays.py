@@ -213,7 +213,7 @@ def comparisons_and_ternaries(x):
     return label, value, 0 < x[1] < 1, x[0] == x[0], not x[0], x[0] and x[1], x[0] or 3.0
 
 
-@calls(*THREE, host=True)
+@calls(*THREE)
 def statistics_of_lists(x):
     return statistics.mean([1.0, 2.0]) * x, np.mean([v for v in x]), np.array([[v, v * 2] for v in x])
 
