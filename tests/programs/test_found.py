@@ -256,6 +256,11 @@ RESIZED = {
         "np.arange(5)",
         "np.arange(6)",
     ),
+    "the lesser of an int and a float is the one, then the other": (
+        ["if x.sum() < 7:", "    y = min(y, z + 0.25)", "return y, max(1, z * 0.5), [z, -y]"],
+        "np.ones(1), 4, 4",
+        "np.ones(1), 5, 0",
+    ),
     "nothing is read beside an empty argument": (
         ["if len(y) == 0:", "    return x", "return x[y]"],
         "np.arange(4), np.array([1, 2])",

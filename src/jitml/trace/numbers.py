@@ -258,7 +258,8 @@ def apply(function: Callable[..., Any], *operands: Any) -> Any:
         return function(*(o.known() if type(o) is TracedNumber else o for o in operands))
     host = first.trace.host
     slot = host.compute(function, tuple(_operand(o) for o in operands))
-    if function is operator.pow:
+    kinds = {o.kind if type(o) is TracedNumber else type(o) for o in operands}
+    if function is operator.pow or (function in (min, max) and len(kinds) > 1):  # the values decide the type
         host.require_type(slot, type(result))
     return TracedNumber(first.trace, slot, result)
 
