@@ -20,6 +20,17 @@ FOUND = {
     "an element that a branch reads in vain": (["if x.sum() > 3:", "    x[x]", "return 1"], "np.arange(1, 5)"),
     "covariances that nobody needs": (["np.cov(x)", "return 1"], "np.array([1.0, np.inf, 2.0])"),
     "a quotient of numbers that are known": (["x[0] = 0", "return x / x.sum(), x % x.sum()"], "np.ones(1, np.float32)"),
+    "a quotient of numbers that are counted": (["x[0] = np.arange(4)", "x /= x", "return x"], "np.ones((1, 4), np.float32)"),
+    "a quotient of bits that cancel": (["x ^= x", "return [x / x for _ in range(3)]"], "np.array(3)"),
+    "a quotient of what has just been stored": (
+        ["for i in range(4):", "    x[i] = 0.0", "    x[i] /= x[i]", "return x"],
+        "np.ones(4)",
+    ),
+    "a quotient by one of two numbers": (["return 1.0 / np.where(x[0] > 0, 0.0, 2.0), 1 / (x > 3)"], "np.ones(4)"),
+    "a remainder of numbers that a loop alone knows": (
+        ["x[0] = 0", "for _ in range(2):", "    v = np.any(x % x.sum())", "return v"],
+        "np.ones(1, np.float32)",
+    ),
     "complex sums that a loop computes in vain": (["for _ in range(3):", "    x + x", "return 1"], "np.full(5, 1e308 + 0j)"),
 }
 

@@ -266,8 +266,11 @@ class Accesses(Values):
             current = self._read(address, mask)
             value = emit(self.builder, COMBINES[stmt.combine], (current, value), value.dtype)
         is_streamed = self.lanes is not None and self.lanes.streamed is stmt
-        # LLVM would compute anything in lanes that nobody reads, and raise floating-point errors in them.
-        self._write(address, value if mask is None else self.builder.fence(value), mask, is_streamed=is_streamed)
+        if value.is_known:  # LLVM hands on to loads what it sees stored
+            (value,) = self.builder.unfolded(value)
+        elif mask is not None:  # LLVM would compute anything in lanes that nobody reads, and raise floating-point errors in them
+            value = self.builder.fence(value)
+        self._write(address, value, mask, is_streamed=is_streamed)
         self.function.forget_loads(frozenset({address.memory.group}))
 
     def _write(self, address: Address, value: Operand, mask: Operand | None, *, is_streamed: bool = False) -> None:

@@ -287,10 +287,16 @@ class Builder:
         # A scalar condition may choose between whole vectors.
         return self.each([x, y, condition], x.dtype, f"select {condition.type} {{2}}, {x.type} {{0}}, {x.type} {{1}}")
 
+    def unfolded(self, x: Operand, *others: Operand) -> tuple[Operand, ...]:
+        """Operands that LLVM cannot compute with by itself, which it would do once, and in silence."""
+        is_folded = x.dtype.kind == "f" and all(y.is_known for y in (x, *others))
+        return self._fenced(x) if is_folded else x, *others
+
     def fence(self, x: Operand) -> Operand:
         """x, out of what LLVM may not make an operation under a mask or in a branch, which raises nothing elsewhere."""
-        if x.dtype.kind != "f" or x.is_constant:
-            return x
+        return x if x.dtype.kind != "f" or x.is_known else self._fenced(x)
+
+    def _fenced(self, x: Operand) -> Operand:
         element = f"f{8 * x.dtype.itemsize}"
         symbol = f"@llvm.arithmetic.fence.{element if x.lanes == 1 else f'v{x.lanes}{element}'}"
         self.module.declare(f"{x.type} {symbol}({x.type})")

@@ -32,7 +32,8 @@ def convert(b: Builder, x: Operand, dtype: DType, *, raises: bool = False) -> Op
     if dtype == F16:
         return convert(b, convert(b, x, F32), F16)
     if dtype.kind == "f":
-        return b.cast("sitofp" if x.dtype.kind == "i" else "uitofp", x, dtype)
+        # Fenced: LLVM knows numbers among integers, such as x ^ x, and what it computes of those raises no error.
+        return b.fence(b.cast("sitofp" if x.dtype.kind == "i" else "uitofp", x, dtype))
     if x.dtype == BOOL or x.dtype.itemsize < dtype.itemsize:
         return b.cast("sext" if x.dtype.kind == "i" else "zext", x, dtype)
     return replace(x, dtype=dtype) if x.dtype.itemsize == dtype.itemsize else b.cast("trunc", x, dtype)

@@ -30,6 +30,11 @@ class Operand:
         return len(self.names) == 1 and self.lanes == 1 and not self.names[0].startswith("%")
 
     @property
+    def is_known(self) -> bool:
+        """Whether it is a constant, or a vector of constants."""
+        return not any(name.startswith("%") for name in self.names)
+
+    @property
     def type(self) -> str:
         return llvm_type(self.dtype, self.lanes)
 

@@ -159,8 +159,9 @@ for _name in ("floor", "ceil", "trunc", "rint", "sqrt", "copysign"):
 
 @rule("select")
 def select(b: Builder, condition: Operand, x: Operand, y: Operand) -> Operand:
-    """Both sides are computed everywhere, and so are their floating-point errors."""
-    return b.select(condition, b.fence(x), b.fence(y))
+    """Both sides are computed everywhere, and so are their floating-point errors; none moves into a choice of constants."""
+    chosen = b.select(condition, b.fence(x), b.fence(y))
+    return b.fence(chosen) if x.is_known and y.is_known else chosen
 
 
 @rule("stop_gradient")
