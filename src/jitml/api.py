@@ -269,8 +269,7 @@ def _plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, Seq
     """The key and the leaves of arguments none of which is a container."""
     if not kwargs:
         return len(args), args
-    names = sorted(kwargs)  # the order in which optree puts them
-    return (len(args), *names), (*args, *[kwargs[name] for name in names])
+    return (len(args), *kwargs), (*args, *kwargs.values())
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -74,9 +74,8 @@ def run(
             given = (Callee(f), *args)
             variant, result = _traced_for(flatten((given, dict(kwargs)))[0], make, given, kwargs, [])
         return result, variant.program
-    names = tuple(sorted(kwargs))  # the order in which optree puts them
-    leaves: Sequence[Any] = (Callee(f), *args, *[kwargs[name] for name in names])
-    group: Hashable = (key, _identity(f), len(args), names)
+    leaves: Sequence[Any] = (Callee(f), *args, *kwargs.values())
+    group: Hashable = (key, _identity(f), len(args), *kwargs)
     failed: Failed = []
     found = _call(group, leaves, failed)
     if found is None:

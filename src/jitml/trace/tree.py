@@ -1,14 +1,18 @@
-"""Nested arguments and results: optree's flattening, with dataclasses as containers."""
+"""Nested arguments and results: optree's flattening, with dataclasses as containers, and dicts in the order of their keys."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import optree
 
 NAMESPACE = "jitml"
+_IN_ORDER = optree.dict_insertion_ordered(True, namespace=NAMESPACE)
+_IN_ORDER.__enter__()  # and never left: programs see in which order keys are
 _leaf_types: set[type] = set()  # known not to be dataclasses
 _registered: set[type] = set()  # dataclasses
 
@@ -24,11 +28,30 @@ def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
             else:
                 _leaf_types.add(cls)
         if new <= _leaf_types:
-            return leaves, spec
+            return _ordered(tree) if _has_ordered(spec) else (leaves, spec)
+
+
+def _ordered(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
+    """The same with the keys of each OrderedDict as it goes through them; optree knows them as they came in."""
+    return optree.tree_flatten(_in_own_order(tree), namespace=NAMESPACE)
+
+
+def _in_own_order(tree: Any) -> Any:
+    def made_anew(x: Any) -> Any:
+        return OrderedDict((key, _in_own_order(item)) for key, item in x.items()) if type(x) is OrderedDict else x
+
+    return optree.tree_map(made_anew, tree, is_leaf=lambda x: type(x) is OrderedDict, namespace=NAMESPACE)
+
+
+@lru_cache(maxsize=4096)
+def _has_ordered(spec: optree.PyTreeSpec) -> bool:
+    return spec.type is OrderedDict or any(map(_has_ordered, spec.children()))
 
 
 def children(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
     """What a container holds itself; nothing of what is none."""
+    if type(tree) is OrderedDict:
+        tree = OrderedDict(tree.items())
     while True:
         parts, spec = optree.tree_flatten(tree, is_leaf=lambda part: part is not tree, namespace=NAMESPACE)
         if not spec.is_leaf():
