@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from math import factorial, pi
 from sys import float_info
 from typing import Any
@@ -34,6 +35,7 @@ from jitml.trace.host import Slot
 from jitml.trace.identity import require_known
 from jitml.trace.memory import disjoint
 from jitml.trace.numbers import of_size
+from jitml.trace.origins import storages_of
 from jitml.trace.registry import implements
 from jitml.trace.sizes import smaller, value_of_size
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh
@@ -205,13 +207,18 @@ def _sharing(function: Callable[..., bool]) -> Callable[..., bool]:
             return False
         if a.storage is not b.storage:
             require_known(a, b)
-            if a.storage.is_external and b.storage.is_external:
-                _require_disjoint(a.storage.slot, b.storage.slot, function.__name__)
+            for one, other in product(_memories(a), _memories(b)):
+                _require_disjoint(one, other, function.__name__)
             return False
         base = np.empty(1, a.dtype)
         return function(_in_memory(base, a), _in_memory(base, b), max_work)
 
     return shares
+
+
+def _memories(x: TracedArray) -> list[Slot]:
+    """The arrays from outside that this one may be a part of."""
+    return [s.slot for s in storages_of(x.storage) if s.is_external]
 
 
 def _require_disjoint(slot: Slot, other: Slot, name: str) -> None:

@@ -6,6 +6,7 @@ array of before: whether that is another one, only the compiled program knows.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ import numpy as np
 from jitml.errors import UnsupportedError
 from jitml.trace.context import active_trace, current_trace, refuse, user_source
 from jitml.trace.decisions import Mode, decisions
+from jitml.trace.host import Slot
 from jitml.trace.loops import Loop
-from jitml.trace.tracers import TracedArray, lift
+from jitml.trace.origins import others
+from jitml.trace.tracers import TracedArray, lift, require_one, slot_of
 
 _REMEDY = "Compare what the arrays hold, or remember in a flag of your own which array it is."
 
@@ -22,13 +25,32 @@ _REMEDY = "Compare what the arrays hold, or remember in a flag of your own which
 def is_one(x: Any, y: Any) -> bool:
     """`x is y`"""
     if x is y or current_trace() is None:
-        return x is y
+        return _is_it(x, y)
     if TracedArray not in (type(x), type(y)):
         return False
     x, y = (lift(a) if type(a) is np.ndarray else a for a in (x, y))
     if type(x) is type(y) is TracedArray and x.dtype == y.dtype and x.ndim == y.ndim and x is not y:
         require_known(x, y)
+        _require_two(x, y)
+    return _is_it(x, y)
+
+
+def _is_it(x: Any, y: Any) -> bool:
+    if x is y and type(x) is TracedArray:
+        require_one(x)
     return x is y
+
+
+def _require_two(x: TracedArray, y: TracedArray) -> None:
+    """Arrays from outside that are two in this call are two in any that the program answers."""
+    for one, other in product(_given(x), _given(y)):
+        active_trace().root.host.require_identity(one, other, False)
+
+
+def _given(x: TracedArray) -> list[Slot]:
+    """The arrays from outside that this one may be."""
+    candidates = [x, *(origin.array for _, origin in others(x) if origin.array is not None)]
+    return [slot for slot in map(slot_of, candidates) if slot is not None]
 
 
 def require_known(x: TracedArray, y: TracedArray) -> None:

@@ -16,7 +16,7 @@ from jitml.trace.context import Trace
 from jitml.trace.decisions import Mode, Site
 from jitml.trace.standins import TracedArray
 from jitml.trace.steps import Step
-from jitml.trace.storage import Case, Origin
+from jitml.trace.storage import Case, Origin, Storage
 
 Possible = tuple[Value | None, Origin]  # None: in any other case
 
@@ -36,6 +36,11 @@ def others(array: TracedArray) -> list[Possible]:
     """What it may be besides its own memory."""
     is_whole = array.storage.whole is not None and array.storage.whole() is array
     return [(case.test, case.origin if is_whole else seen(case.origin, array)) for case in array.storage.cases]
+
+
+def storages_of(storage: Storage) -> set[Storage]:
+    """The memory that an array of a storage may show, as far as it is still there."""
+    return {storage, *(there for case in storage.cases if (there := case.origin.storage()) is not None)}
 
 
 def seen(origin: Origin, array: TracedArray) -> Origin:

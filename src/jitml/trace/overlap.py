@@ -21,7 +21,7 @@ from jitml.trace.context import Trace
 from jitml.trace.host import Slot
 from jitml.trace.memory import Array, disjoint, is_native, root, same_view
 from jitml.trace.registry import call
-from jitml.trace.tracers import TracedArray, lift
+from jitml.trace.tracers import TracedArray, lift, meet_again
 
 Member = tuple[Slot, Array]
 
@@ -75,7 +75,9 @@ def enter_together(recording: Trace, group: Sequence[Member]) -> None:
         tracer.writeable = array.flags.writeable
         if tracer.writeable:
             host.require_writeable(slot)
-        recording.parts[slot] = recording.lifted.setdefault(id(array), tracer)
+        known = recording.lifted.setdefault(id(array), tracer)
+        meet_again(known, slot)
+        recording.parts[slot] = known
 
 
 def _places(base: Array, *arrays: Array) -> tuple[int, ...]:

@@ -18,12 +18,12 @@ from jitml.trace.context import Trace, unsupported, user_source
 from jitml.trace.doubts import doubt_of, own_type, python_value
 from jitml.trace.host import Slot
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.origins import others
+from jitml.trace.origins import others, storages_of
 from jitml.trace.random import TracedGenerator
 from jitml.trace.steps import Step
 from jitml.trace.storage import Origin, Storage
 from jitml.trace.strides import invert, memory_order
-from jitml.trace.tracers import TracedArray, TracedScalar, read
+from jitml.trace.tracers import TracedArray, TracedScalar, read, require_one, slot_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,9 @@ def describe(recording: Trace, leaves: Sequence[Any], outputs: list[Value]) -> t
     arrays = [leaf for leaf in distinct.values() if type(leaf) is TracedArray]
     wholes = {leaf.storage: leaf for leaf in reversed(arrays) if not leaf.steps}
     again = {id(leaf) for leaf in arrays if not leaf.steps and wholes[leaf.storage] is not leaf}
-    results = Results(recording, outputs, Counter(id(s) for leaf in arrays for s in _possible(leaf.storage)), again)
+    results = Results(recording, outputs, Counter(id(s) for leaf in arrays for s in storages_of(leaf.storage)), again)
     made = {key: results.describe(leaf) for key, leaf in distinct.items()}
     return tuple(made[id(leaf)] for leaf in leaves)
-
-
-def _possible(storage: Storage) -> set[Storage]:
-    """The storages that a returned array may be of, as far as they are still there."""
-    return {storage, *(there for case in storage.cases if (there := case.origin.storage()) is not None)}
 
 
 @dataclass
@@ -157,13 +152,12 @@ class Results:
     def _external(self, leaf: TracedArray) -> FromHost:
         """The caller's array itself or a view of it: NumPy takes the view of it after the call."""
         _require_view(leaf)
-        parts, known = self.recording.parts, self.recording.lifted.values()
-        part = next((s for s, tracer in parts.items() if tracer is leaf), None)
-        if part is not None:
-            return FromHost(part, (), leaf.writeable)
-        slot = next((s for s, (_, tracer) in self.recording.arrays.items() if tracer is leaf), leaf.storage.slot)
-        assert any(tracer.storage is leaf.storage for tracer in known)
-        return FromHost(slot, leaf.steps, leaf.writeable, any(tracer is leaf for tracer in known))
+        assert any(tracer.storage is leaf.storage for tracer in self.recording.lifted.values())
+        slot = slot_of(leaf)
+        if slot is not None:
+            require_one(leaf)
+            return FromHost(slot, (), leaf.writeable)
+        return FromHost(leaf.storage.slot, leaf.steps, leaf.writeable, itself=False)
 
     def _one_of(self, leaf: TracedArray) -> Result:
         """An array that may be another one, as the first case that holds says, or else is one that the function made itself."""

@@ -72,8 +72,8 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | 
     known: TracedArray | None = root.lifted.get(id(array))
     host = root.host
     if known is not None:
-        if slot is not None and slot != known.storage.slot:
-            host.require_same_view(slot, known.storage.slot, same_view)
+        if slot is not None:
+            meet_again(known, slot)
         return known
     if type(array) not in (np.ndarray, np.memmap) or not is_supported(array.dtype.newbyteorder("=")):
         refuse_dtype(array)
@@ -107,6 +107,28 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | 
     known = root.lifted[id(array)] = TracedArray(storage, (), aval, layout, array.flags.writeable)
     root.arrays[slot] = (array, known)
     return known
+
+
+def meet_again(array: TracedArray, slot: Slot) -> None:
+    """An array from outside is in another place as well. That it is one object matters to those who can tell (`require_one`)."""
+    root, own = array.storage.trace.root, slot_of(array)
+    if own is not None and slot != own:
+        root.host.require_same_view(slot, own, same_view)
+        root.again.setdefault(id(array), []).append((slot, own))
+
+
+def require_one(array: TracedArray) -> None:
+    """All places that hold this array hold one object, and not two that show the same memory."""
+    root = array.storage.trace.root
+    for slot, own in root.again.get(id(array), ()):
+        root.host.require_identity(slot, own, True)
+
+
+def slot_of(array: TracedArray) -> Slot | None:
+    """Where the host program has the very array that a stand-in is for; None for what the function has made, views too."""
+    root = array.storage.trace.root
+    given = [*root.parts.items(), *((slot, tracer) for slot, (_, tracer) in root.arrays.items())]
+    return next((slot for slot, tracer in given if tracer is array), None)
 
 
 def _input(root: Trace, aval: Aval, entry: Slot) -> Value:
