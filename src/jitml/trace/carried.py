@@ -57,6 +57,7 @@ class Name:
         self.is_flag = self.name.startswith(OURS)
         if self.is_flag:
             self.is_carried = False
+        self.is_assumed = False  # to be carried: this pass shows whether it is
         self.start: Any = entry
         self.starts: list[Value | None] = []
         # Where an iteration may begin without it, the truth of it is carried, too.
@@ -65,6 +66,11 @@ class Name:
         # Of each leaf, what types of Python's a number may come to have, and as the body begins the truth of it.
         self.types: list[set[type]] = [types_of(leaf) for leaf in self.held.leaves] if self.held else []
         self.flags: list[dict[type, Value]] = [{} for _ in self.types]
+
+    def assume_carried(self) -> None:
+        """An earlier recording of the loop carried it: so does the first pass of this one, which shows whether that is needed."""
+        if self.held is not None and not self._is_made and not self.is_carried:
+            self.is_carried = self.is_assumed = True
 
     def prepare(self, loop: Demotable, *, is_whole: bool) -> None:
         """What the next pass needs outside the body. `is_whole`: the loop runs as often as it can."""
@@ -101,8 +107,10 @@ class Name:
         """Whether the end of a pass shows that more is carried, or in another type, than it took for granted."""
         if self._is_made:
             return self._is_first_seen(end, loop.body)
+        assumed, self.is_assumed = self.is_assumed, False
         if same(self.start, end) and not self._varies:
-            return False
+            self.is_carried = self.is_carried and not assumed
+            return assumed
         end, bound = parts(end)
         if end is UNDEF:
             loop.demote(self._error("is deleted in the loop"), Mode.PLAIN)

@@ -74,6 +74,7 @@ class Decisions:
         # these lists those of which more must be known.
         self.moving: set[str] = set()
         self.closed: set[str] = set()
+        self.carried: dict[Site, frozenset[str]] = {}  # names that a loop has carried where it was recorded in this attempt
         self.restart: Restart | None = None
         self.base = 0  # how many of the user's functions run around the one that is traced
         self.recursions = 0  # how often one has been entered too deep
@@ -82,6 +83,7 @@ class Decisions:
     def begin(self) -> None:
         self.restart = None
         self.lost.clear()
+        self.carried.clear()
         self.apart = 0
         self.base = sum(1 for _ in _user_frames(sys._getframe(1)))
         self._attempts += 1

@@ -39,6 +39,9 @@ class ListName(Name):
         self.is_carried = True
         self.direction = 1
 
+    def assume_carried(self) -> None:
+        """Its memory is made for what the first pass sees."""
+
     def prepare(self, loop: Demotable, *, is_whole: bool) -> None:
         """Make memory for what the pass before has seen; outside the body."""
         if self.probe is None or not self.probe.items:

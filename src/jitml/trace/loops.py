@@ -2,6 +2,8 @@
 
 What a loop carries is found by recording: names whose value at the end of the body is not the one at its start, and storages
 from outside that the body writes. A pass with what is known so far shows whether more is carried; the next pass starts there.
+A loop inside is recorded in each of them: from its second recording on it starts with what the one before has carried, as else
+the passes double with each level of a nest.
 A name whose type moves gets a first iteration of its own (`Mode.PEELED`): after that it has the type of the others. What cannot
 be captured at all is run as plain Python runs it (`Mode.PLAIN`).
 """
@@ -84,6 +86,9 @@ class Loop:
         """Begin a pass."""
         if not self.names:
             self.names = [name_of(n, value, self.counters.get(n, 0), self.grows) for n, value in self.held.items()]
+            for name in self.names:
+                if name.name in decisions().carried.get(self.site, ()):
+                    name.assume_carried()
         for name in self.names:
             name.prepare(self, is_whole=self.is_whole)
         self.passes += 1
@@ -207,6 +212,7 @@ class Loop:
         values = iter(results)
         for extent in self.extents.all:
             extent.end(next(values))
+        decisions().carried[self.site] = frozenset(name.name for name in self.names if name.is_carried)
         self.held = {name.name: outcome.show([next(values) for _ in outcome.carried]) for name, outcome in zip(names, outcomes)}
         self.remains.finish(results[len(results) - len(self.remains.carried) :])
         self.memory.leave()

@@ -1,0 +1,75 @@
+"""How often are the bodies of nested loops recorded?  Once more for each level, and not twice as often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.trace.loops import Loop
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[Loop]:
+    """The loops of which a pass is begun, one after the other."""
+    begun: list[Loop] = []
+    record = Loop._record
+    monkeypatch.setattr(Loop, "_record", lambda self: begun.append(self) or record(self))
+    return begun
+
+
+def _nest(x: Any) -> Any:
+    """Each level binds the name of the array anew."""
+    v = x
+    for a in range(2):
+        for b in range(2):
+            for c in range(2):
+                for d in range(2):
+                    for e in range(2):
+                        v = v + e
+                    v = v + d
+                v = v + c
+            v = v + b
+        v = v + a
+    return v
+
+
+def _keeping(order: Sequence[int]) -> Callable[..., Any]:
+    """One loop that binds the name anew in some of its recordings, and in others writes what it holds, or reads it."""
+
+    def keeps(x: Any) -> Any:
+        y = x
+        for kind in [*order]:
+            v = x
+            for j in range(3):
+                if kind == 0:
+                    v = v + 1.0
+                elif kind == 1:
+                    v[0] += j
+                else:
+                    y = y + v.sum()
+        return v, y
+
+    return keeps
+
+
+def test_a_level_adds_one_recording(passes: list[Loop]) -> None:
+    x = np.arange(3.0)
+    np.testing.assert_array_equal(jitml.jit(_nest)(x), _nest(x))
+    # The outermost body twice, as the first pass shows that the name is carried; one inside once more than the one around it.
+    assert len(passes) == 2 + 3 + 4 + 5 + 6
+
+
+@pytest.mark.parametrize("order", [(0, 1), (0, 2), (0, 1, 0, 2), (2, 0, 1)])
+def test_what_an_earlier_recording_carried_may_stay_in_another(order: Sequence[int], passes: list[Loop]) -> None:
+    keeps = _keeping(order)
+    before, x = np.arange(3.0), np.arange(3.0)
+    expected, results = keeps(before), jitml.jit(keeps)(x)
+    np.testing.assert_array_equal(x, before)
+    for result, plain in zip(results, expected):
+        np.testing.assert_array_equal(result, plain)
+        assert (result is x) == (plain is before)
+    assert len(passes) > len(order)
