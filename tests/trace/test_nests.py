@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.trace import context
 from jitml.trace.loops import Loop
 
 
@@ -73,3 +74,15 @@ def test_what_an_earlier_recording_carried_may_stay_in_another(order: Sequence[i
         np.testing.assert_array_equal(result, plain)
         assert (result is x) == (plain is before)
     assert len(passes) > len(order)
+
+
+def test_the_line_of_an_instruction_is_looked_up_once(passes: list[Loop], monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[tuple[Any, int]] = []
+    plain = context._line_of
+    monkeypatch.setattr(context, "_line_of", lambda frame: looked_up.append((frame.f_code, frame.f_lasti)) or plain(frame))
+    jitml.jit(_nest).lower(np.arange(3.0))
+    # `_nest` is traced as one attempt, though its bodies are recorded twenty times.
+    inside = [place for place in looked_up if place[0].co_name == "_nest"]
+    assert len(passes) == 20
+    assert inside
+    assert len(inside) == len(set(inside))

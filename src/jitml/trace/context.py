@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -52,9 +52,19 @@ def user_source() -> Source | None:
         code = frame.f_code
         if is_users(code.co_filename):
             trace = _current.get()
-            return Source(code.co_filename, frame.f_lineno, code.co_name, *(trace.root.error_state if trace else ()))
+            if trace is None:
+                return Source(code.co_filename, _line_of(frame), code.co_name)
+            lines, place = trace.root.lines, (id(code), frame.f_lasti)
+            if place not in lines:
+                lines[place] = _line_of(frame)
+            return Source(code.co_filename, lines[place], code.co_name, *trace.root.error_state)
         frame = frame.f_back  # type: ignore[assignment]  # None at the outermost frame ends the loop
     return None
+
+
+def _line_of(frame: FrameType) -> int:
+    """The line that a frame is at. Python reads the lines of all instructions before it: in a long function that is slow."""
+    return frame.f_lineno
 
 
 def last_user_source(error: BaseException) -> Source | None:
@@ -89,6 +99,7 @@ class Trace:
         self.arrays: dict[Slot, Any] = {}  # the array inputs: slot -> (concrete array, TracedArray)
         self.parts: dict[Slot, Any] = {}  # arrays that share memory with others: slot -> TracedArray, a view of their storage
         self.again: dict[int, list[tuple[Slot, Slot]]] = {}  # id of a TracedArray -> other slots that hold the array, and its own
+        self.lines: dict[tuple[int, int], int] = {}  # of the user's instructions: code and position in it
         self.opened: Opened = {}  # sizes of arguments that are left open
         self.objects: dict[Slot, Any] = {}  # other things from outside: instances, functions
         # For conversion: functions with hooks, slots of what was loaded, what is known to be from outside (id -> slot).
