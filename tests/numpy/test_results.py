@@ -43,7 +43,8 @@ x.T.strides ; v.flags.writeable ; v[::2].flags.c_contiguous ; np.linspace(0, 1, 
 v.mean() ; np.average(v) ; v.std() ; np.var(v, keepdims=True) ; np.ptp(v) ; np.prod(v) ; v.any() ; v.all() ; np.maximum(z, 1)
 np.logical_not(z) ; z == z ; v == v ; np.sqrt(z) ; z * v ; s * v ; z * 2 ; z // 1 ; z ** 2 ; np.add(z, 1, out=np.zeros(()))
 np.add(v, 1, out=np.zeros(3)) ; np.float64(z) ; np.float32(v) ; float(1) + z ; np.int64(3) + z ; np.bool_(True) + z
-int(3) * z
+int(3) * z ; np.asarray(v > 1, float) ; np.asarray(x.astype("f4"), dtype=np.float64) ; np.array(v > 1, "f8", copy=None)
+np.ascontiguousarray(v.astype("i4"), float) ; np.asarray(v, "f4") ; np.asarray(v, float) ; np.asfortranarray(x > 1, float)
 """
 
 

@@ -106,7 +106,8 @@ def array(
 ) -> TracedArray:
     """A new array; of an array with `copy=False` or `None`, the array itself where its dtype is right."""
     wanted = None if dtype is None else np.dtype(dtype)
-    if isinstance(object, TracedArray) and not copy and wanted in (None, object.dtype) and lies_in(object, order):
+    is_kept = isinstance(object, TracedArray) and (wanted is None or wanted == object.dtype)  # float64 is equal to None
+    if is_kept and not copy and lies_in(object, order):
         result = object
     elif copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
