@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dis
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -76,3 +78,61 @@ def test_arrays_are_dropped_after_their_last_use() -> None:
     graph = parse("graph(a: f64[4]) { b: f64[4] = exp a; c: f64[4] = sin b; d: f64[4] = cos c; return d }")
     held = straight(graph).__code__.co_varnames  # type: ignore[attr-defined]  # a plain function
     assert [name for name in held if name.startswith("v")] == ["v1", "v2", "v3"]
+
+
+def calls(graph: Graph) -> int:
+    return sum(step.opname == "CALL" for step in dis.get_instructions(straight(graph)))  # type: ignore[arg-type]  # a plain function
+
+
+COUNTED = {
+    # What is known of places and shapes is not asked for again.
+    "a window": (
+        "graph(a: f64[8,4], i: i64[]) { z: i64[] = full {dtype=i64, shape=(), value=0};"
+        " b: f64[2,4] = dynamic_slice a i z {sizes=(2, 4), step=(1, 1)}; c: f64[2,4] = exp b; return c }",
+        2,
+    ),
+    "a product of rows": (
+        "graph(a: f64[2,3,4], b: f64[4,5]) { c: f64[2,3,5] = dot_general a b {batch=((), ()), contract=((2,), (0,))}; return c }",
+        3,
+    ),
+    "a batch of products": (
+        "graph(a: f64[2,3,4], b: f64[2,4,5]) {"
+        " c: f64[2,3,5] = dot_general a b {batch=((0,), (0,)), contract=((2,), (1,))}; return c }",
+        1,
+    ),
+    # One ufunc adds to a window, in place.
+    "an addition": (
+        "graph(a: f64[8], b: f64[2], i: i64[]) { x: f64[8] = exp a; c: f64[2] = dynamic_slice x i {sizes=(2,), step=(1,)};"
+        " d: f64[2] = add b c; e: f64[8] = dynamic_update_slice x d i {step=(1,)}; return e }",
+        2,
+    ),
+    "an addition at a known place": (
+        "graph(a: f64[8], b: f64[2]) { x: f64[8] = exp a; c: f64[2] = slice x {start=(3,), step=(2,), stop=(6,)};"
+        " d: f64[2] = add c b; e: f64[8] = update_slice x d {start=(3,), step=(2,)}; return e }",
+        2,
+    ),
+    # What was there before is read once more, so it is kept.
+    "an addition to what is needed": (
+        "graph(a: f64[8], b: f64[2]) { x: f64[8] = exp a; c: f64[2] = slice x {start=(3,), step=(1,), stop=(5,)};"
+        " d: f64[2] = add c b; e: f64[8] = update_slice x d {start=(3,), step=(1,)}; f: f64[8] = sin x; return e f }",
+        4,
+    ),
+    # A sum is not put off until after a write to what it is of.
+    "an addition before a write": (
+        "graph(a: f64[8], b: f64[8]) { x: f64[8] = exp a; y: f64[8] = exp b;"
+        " n: f64[2] = slice y {start=(0,), step=(1,), stop=(2,)};"
+        " c: f64[2] = slice x {start=(3,), step=(1,), stop=(5,)}; d: f64[2] = add c n;"
+        " h: f64[2] = slice a {start=(0,), step=(1,), stop=(2,)}; z: f64[8] = update_slice y h {start=(0,), step=(1,)};"
+        " e: f64[8] = update_slice x d {start=(3,), step=(1,)}; return e z }",
+        3,
+    ),
+    "what is there for its errors": ("graph(a: f64[8]) { b: f64[8] = exp a; observe b; c: f64[8] = sin a; return c }", 2),
+}
+
+
+@pytest.mark.parametrize("text, count", COUNTED.values(), ids=COUNTED)
+def test_calls_of_numpy(text: str, count: int) -> None:
+    graph = parse(text.replace("{ ", "{\n", 1).replace("; ", "\n"))
+    args = [np.asarray(3) if not v.shape else np.random.default_rng(0).standard_normal(v.shape) for v in graph.inputs]
+    agree(graph, args)
+    assert calls(graph) == count

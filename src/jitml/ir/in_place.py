@@ -6,6 +6,7 @@ into what it carries, if each iteration hands on memory of its own. Then `y[i] =
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -51,6 +52,35 @@ def in_place(graph: Graph, owned: Owned = frozenset()) -> InPlace:
 def is_copied(node: Node) -> bool:
     """Whether a window is read into memory of its own: it is small, and as a view it would keep others from being written to."""
     return node.op is ops.dynamic_slice and not node.syms and node.output.capacity <= _SMALL
+
+
+def additions(graph: Graph, found: InPlace) -> dict[Node, tuple[Node, Node, Value]]:
+    """Updates that add to what is in their place: `x[place] += v`, with the nodes that this makes needless, and v."""
+    users = Counter(v for node in graph.nodes for v in node.inputs)
+    users.update(graph.outputs)
+    makers = {v: node for v, node in graph.producers().items() if users[v] == 1}
+    added = {}
+    writes = 0  # a sum is taken later than it stood; until then nothing may be written to what it is of
+    written = {}
+    for node in graph.nodes:
+        written[node] = writes
+        writes += node in found.updates or bool(node.bodies)
+        total = makers.get(node.inputs[1]) if node.op in _READS and node in found.updates and not node.syms else None
+        if total is None or total.op is not ops.add or written[total] != written[node]:
+            continue
+        for old, new in (total.inputs, total.inputs[::-1]):
+            read = makers.get(old)
+            if read is not None and read.op is _READS[node.op] and _place_of(read, 1) == _place_of(node, 2):
+                added[node] = (read, total, new)
+    return added
+
+
+_READS = {ops.update_slice: ops.slice, ops.dynamic_update_slice: ops.dynamic_slice}
+
+
+def _place_of(node: Node, arrays: int) -> object:
+    """Of which array, and where, a window is read or written."""
+    return node.inputs[0], node.inputs[arrays:], node.params.get("start"), node.params["step"]
 
 
 class _Analysis:

@@ -8,6 +8,7 @@ regions are functions of their own. Transforms that are called outside `jit` run
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -16,8 +17,9 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.dims import Sym, resolve
 from jitml.ir.graph import Graph, Node, Value
-from jitml.ir.in_place import UPDATES, Owned, in_place, is_copied
+from jitml.ir.in_place import UPDATES, Owned, additions, in_place, is_copied
 from jitml.ir.op import Op
+from jitml.ir.ops.contraction import free_axes
 from jitml.ir.ops.indexed import COMBINE
 from jitml.ir.types import DTYPES
 
@@ -68,7 +70,8 @@ class _Writer:
         self.thin: dict[Value, str] = {}
         self.held: set[str] = set()  # variables that those are made of
         self.makers = graph.producers()
-        self.last = {v: n for n, node in enumerate(graph.nodes) for v in node.inputs}
+        self.added = additions(graph, self.in_place)
+        self.last = {v: n for n, node in enumerate(graph.nodes) for v in (*node.inputs, *self.added.get(node, ())[2:])}
 
     def function(self) -> Run:
         early = [node for node in self.graph.nodes if node.op is ops.bind and node.inputs[0] in self.code]
@@ -76,8 +79,9 @@ class _Writer:
             self.lines.append("sizes = {}")
         for node in early:
             self._bind(node)
+        needless = {node for read, total, _ in self.added.values() for node in (read, total)}.union(early)
         for n, node in enumerate(self.graph.nodes):
-            if node not in early:
+            if node not in needless:
                 self._node(node)
             self._forget(n, node)
         results = "".join(f"{self._whole(v)}, " for v in self.graph.outputs)
@@ -126,6 +130,11 @@ class _Writer:
             self._pointwise(node)
         else:
             self._call(node)
+
+    def number(self, value: Value) -> int | str:
+        """A number that is known, or the code of one that is not."""
+        maker = self.makers.get(value)
+        return int(maker.params["value"]) if maker is not None and maker.op is ops.full else self._whole(value)
 
     def _bind(self, node: Node) -> None:
         self.lines.append(f"sizes[{self._name(node.params['sym'])}] = int({self._whole(node.inputs[0])})")
@@ -208,6 +217,10 @@ def _reduce(w: _Writer, node: Node) -> None:
     w._set(node.output, f"{reduce}({w._whole(node.inputs[0])}, {node.params['axes']}, {w._name(node.output.dtype)})")
 
 
+def _nothing(w: _Writer, node: Node) -> None:
+    """Of a node that is there for floating-point errors, which nobody hears of."""
+
+
 def _same(w: _Writer, node: Node) -> None:
     w._set(node.output, w._whole(node.inputs[0]))
 
@@ -227,16 +240,32 @@ def _concat(w: _Writer, node: Node) -> None:
 
 
 def _dot(w: _Writer, node: Node) -> None:
-    """Vectors and matrices as `np.dot` has them; outer products; the rest as the op does it."""
-    (x, y), (batch, _), (xc, yc) = node.inputs, node.params["batch"], node.params["contract"]
-    if batch or max(x.ndim, y.ndim) > 2 or len(xc) > 1 or x.dtype.kind not in "fc":
-        w._call(node)
-    elif not xc:
-        w._set(node.output, f"{w._name(np.multiply.outer)}({w._whole(x)}, {w._whole(y)})")
-    else:
+    """Vectors and matrices as `np.dot` has them; outer products; the rest as rows by columns."""
+    (x, y), (xb, yb), (xc, yc) = node.inputs, node.params["batch"], node.params["contract"]
+    if not xb and max(x.ndim, y.ndim) <= 2 and len(xc) <= 1 and x.dtype.kind in "fc":
+        if not xc:
+            w._set(node.output, f"{w._name(np.multiply.outer)}({w._whole(x)}, {w._whole(y)})")
+            return
         left = w._whole(x) + (".T" if xc[0] != x.ndim - 1 else "")
         right = w._whole(y) + (".T" if yc[0] != 0 else "")
         w._set(node.output, f"{w._name(np.dot)}({left}, {right})")
+        return
+    xf, yf = free_axes(x.ndim, xb, xc), free_axes(y.ndim, yb, yc)
+    batch = [x.shape[a] for a in xb]
+    rows, depth, columns = (prod(v.shape[a] for a in axes) for v, axes in ((x, xf), (x, xc), (y, yf)))
+    left = _viewed(w, x, (*xb, *xf, *xc), (*batch, rows, depth))
+    right = _viewed(w, y, (*yb, *yc, *yf), (*batch, depth, columns))
+    product = f"{w._name(np.matmul)}({left}, {right})"
+    shape = node.output.shape
+    w._set(node.output, product if shape == (*batch, rows, columns) else f"{product}.reshape({shape})")
+
+
+def _viewed(w: _Writer, x: Value, perm: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    """Its axes in another order, then in another shape."""
+    code = w._whole(x)
+    if perm != tuple(range(x.ndim)):
+        code += f".transpose({perm})"
+    return code if shape == tuple(x.shape[a] for a in perm) else f"{code}.reshape({shape})"
 
 
 def _empty(w: _Writer, node: Node) -> None:
@@ -248,30 +277,48 @@ def _update(w: _Writer, node: Node) -> None:
     if not node.output.ndim:
         w._call(node)
         return
-    x, v, *starts = map(w._whole, node.inputs)
-    w._set(node.output, x if node in w.in_place.updates else f"{x}.copy()")
-    x = w.code[node.output]
-    if node.op is ops.update_slice:
-        p, shape = node.params, node.inputs[1].shape
-        place = w._name(tuple(slice(a, a + n * s, s) for a, n, s in zip(p["start"], shape, p["step"])))
-    elif node.op is ops.dynamic_update_slice:
-        ends = (f"{a}+({v}.shape[{k}]-1)*{s}+1" for k, (a, s) in enumerate(zip(starts, node.params["step"])))
-        place = ", ".join(f"{a}:{end}:{s}" for a, end, s in zip(starts, ends, node.params["step"]))
-    else:
-        place = ", ".join([":"] * node.params["axis"] + starts)
-        combine = node.params["combine"]
-        if combine != "set":
-            at = w._name(COMBINE[combine].at)
-            w.lines.append(f"{at}({x}, ({', '.join(['slice(None)'] * node.params['axis'] + starts)},), {v})")
+    (x, v), starts = node.inputs[:2], node.inputs[2:]
+    w._set(node.output, w._whole(x) if node in w.in_place.updates else f"{w._whole(x)}.copy()")
+    into = w.code[node.output]
+    if node.op is ops.scatter:
+        places = ["slice(None)"] * node.params["axis"] + [w._whole(start) for start in starts]
+        if node.params["combine"] != "set":
+            at = w._name(COMBINE[node.params["combine"]].at)
+            w.lines.append(f"{at}({into}, ({', '.join(places)},), {w._whole(v)})")
             return
-    w.lines.append(f"{x}[{place}] = {v}")
+        place = ", ".join(places).replace("slice(None)", ":")
+    else:
+        place = _place(w, node.params["start"] if node.op is ops.update_slice else starts, v, node.params["step"], x)
+    if node in w.added:
+        # A window of what is written to, whatever was read of it before.
+        w.lines.append(f"part = {into}[{place}]")
+        w.lines.append(f"{w._name(np.add)}(part, {w._whole(w.added[node][2])}, part)")
+    else:
+        w.lines.append(f"{into}[{place}] = {w._whole(v)}")
+
+
+def _place(w: _Writer, starts: Sequence[Value | int], part: Value, step: Sequence[int], whole: Value) -> str:
+    """A window as an index; nothing is computed of what is known, and axes at the end that it has all of are left out."""
+    axes = []
+    for k, (a, n, s, most) in enumerate(zip(starts, part.shape, step, whole.shape)):
+        first = a if isinstance(a, int) else w.number(a)
+        length = f"({w._whole(part)}.shape[{k}]-1)*{s}+1" if type(n) is not int else (n - 1) * s + 1
+        if n == 0:
+            axes.append(":0")
+        elif (first, n, s) == (0, most, 1):
+            axes.append(":")
+        else:
+            end = first + length if isinstance(first, int) and isinstance(length, int) else f"{first}+{length}"
+            axes.append(f"{first}:{end}" + (f":{s}" if s != 1 else ""))
+    while axes[1:] and axes[-1] == ":":
+        axes.pop()
+    return ", ".join(axes)
 
 
 def _window(w: _Writer, node: Node) -> None:
-    x, *starts = map(w._whole, node.inputs)
-    sizes, step = node.params["sizes"], node.params["step"]
-    place = ", ".join(f"{a}:{a}+{(n - 1) * s + 1}:{s}" if n else ":0" for a, n, s in zip(starts, sizes, step))
-    w._set(node.output, f"{x}[{place}]{'.copy()' if is_copied(node) else ''}")
+    x, starts = node.inputs[0], node.inputs[1:]
+    place = _place(w, starts, node.output, node.params["step"], x) if starts else "()"
+    w._set(node.output, f"{w._whole(x)}[{place}]{'.copy()' if is_copied(node) else ''}")
 
 
 def _loop(w: _Writer, node: Node) -> None:
@@ -329,6 +376,7 @@ _WRITERS: dict[Op, Callable[[_Writer, Node], None]] = {
     ops.empty: _empty,
     **dict.fromkeys(UPDATES, _update),
     ops.dynamic_slice: _window,
+    ops.observe: _nothing,
     ops.loop: _loop,
     ops.while_: _while,
     ops.cond: _cond,
