@@ -158,6 +158,18 @@ def sorted_part(x: Array) -> Any:
     return (np.cumsum(y) * y).sum()
 
 
+def products_of_a_part(x: Array) -> Any:
+    y = x[x > 0]
+    return y.prod() + (np.cumprod(y) ** 2).sum() + np.cumprod(y[::-1])[0] * x[x > 9].prod()
+
+
+def products_of_beginnings(x: Array) -> Any:
+    s = 0.0
+    for k in range(4):
+        s += x[:k].prod() * k
+    return s
+
+
 def mask_in_a_loop(x: Array) -> Any:
     s = 0.0
     for k in range(4):
@@ -251,6 +263,8 @@ PROGRAMS: list[tuple[Program, tuple[Array, ...]]] = [
     (matrix_powers, (rng.normal(size=(4, 4)) / 2, rng.normal(size=4))),
     (list_of_states, (rng.normal(size=(4, 4)) / 2, rng.normal(size=4))),
     (masked_mean, (rng.normal(size=10),)),
+    (products_of_a_part, (rng.normal(size=10),)),
+    (products_of_beginnings, (rng.normal(size=10),)),
     (sorted_part, (rng.normal(size=10),)),
     (mask_in_a_loop, (rng.normal(size=10),)),
     (newton, (np.array([3.0, 2.0]),)),

@@ -51,7 +51,7 @@ def slice_transpose(ct: Value, x: Operand, *, start: Ints, stop: Ints, step: Int
             return ops.update_slice(before, ct, start=start, step=step)
         if ct.aval.capacity >= SMALL_PART * x.aval.capacity:
             return ops.add(total, alone())
-        return ops.update_slice(total, ops.add(_part(total, start, ct.shape, step), ct), start=start, step=step)
+        return ops.update_slice(total, ops.add(part_of(total, start, ct.shape, step), ct), start=start, step=step)
 
     def alone() -> Value:
         if any(isinstance(n, Dim) for n in (*start, *ct.shape, *x.shape)):
@@ -68,7 +68,7 @@ def slice_transpose(ct: Value, x: Operand, *, start: Ints, stop: Ints, step: Int
 @transpose.rule(ops.pad)
 def pad_transpose(ct: Value, x: Operand, value: Operand, *, low: Ints, high: Ints, interior: Ints) -> tuple[Cotangent, ...]:
     step = tuple(i + 1 for i in interior)
-    ct_x = _part(ct, low, x.shape, step) if isinstance(x, Linear) else None
+    ct_x = part_of(ct, low, x.shape, step) if isinstance(x, Linear) else None
     if not isinstance(value, Linear):
         return ct_x, None
     border = ops.update_slice(ct, zeros(Aval(x.shape, ct.dtype)), start=low, step=step)
@@ -81,7 +81,7 @@ def concat_transpose(ct: Value, *xs: Operand, axis: int) -> tuple[Cotangent, ...
     begin = 0
     for x in xs:
         start = tuple(begin if a == axis else 0 for a in range(ct.ndim))
-        cotangents.append(_part(ct, start, x.shape, (1,) * ct.ndim) if isinstance(x, Linear) else None)
+        cotangents.append(part_of(ct, start, x.shape, (1,) * ct.ndim) if isinstance(x, Linear) else None)
         begin += x.shape[axis]
     return tuple(cotangents)
 
@@ -89,10 +89,10 @@ def concat_transpose(ct: Value, *xs: Operand, axis: int) -> tuple[Cotangent, ...
 @transpose.rule(ops.update_slice)
 def update_slice_transpose(ct: Value, x: Operand, v: Operand, *, start: Ints, step: Ints) -> tuple[Cotangent, ...]:
     kept = ops.update_slice(ct, zeros(Aval(v.shape, ct.dtype)), start=start, step=step) if isinstance(x, Linear) else None
-    return kept, _part(ct, start, v.shape, step) if isinstance(v, Linear) else None
+    return kept, part_of(ct, start, v.shape, step) if isinstance(v, Linear) else None
 
 
-def _part(ct: Value, start: Sequence[int], shape: Sequence[int], step: Sequence[int]) -> Value:
+def part_of(ct: Value, start: Sequence[int], shape: Sequence[int], step: Sequence[int]) -> Value:
     """The slice of `ct` that begins at `start` and has this shape."""
     if any(isinstance(n, Dim) for n in (*start, *shape)):
         return ops.dynamic_slice(ct, *map(_number, start), sizes=tuple(shape), step=tuple(step))

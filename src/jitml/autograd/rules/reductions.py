@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.autograd.jvp import Tangent, jvp, not_differentiable, zeros_like
+from jitml.autograd.rules.index_maps import part_of
 from jitml.autograd.transpose import Cotangent, Operand, transpose
 from jitml.ir import ops
+from jitml.ir.dims import Dim, bound
 from jitml.ir.graph import Value
 from jitml.ir.types import I64
 
@@ -69,6 +71,11 @@ def _flattened(x: Value, axes: Ints) -> Value:
 def _shifted(x: Value, by: int, axis: int, fill: float) -> Value:
     """x moved along an axis, away from the start if `by` is positive; `fill` comes in."""
     n = x.shape[axis]
+    if isinstance(n, Dim):  # which may be less than `by`
+        new = ops.full(value=fill, shape=tuple(abs(by) if a == axis else m for a, m in enumerate(x.shape)), dtype=x.dtype)
+        start = tuple(-by if a == axis and by < 0 else 0 for a in range(x.ndim))
+        longer = ops.concat(*((new, x) if by > 0 else (x, new)), axis=axis)
+        return part_of(longer, start, x.shape, (1,) * x.ndim)
     kept = n - min(abs(by), n)
     start = tuple(n - kept if a == axis and by < 0 else 0 for a in range(x.ndim))
     stop = tuple(kept if a == axis and by > 0 else m for a, m in enumerate(x.shape))
@@ -86,12 +93,12 @@ def cumsum_transpose(ct: Value, x: Operand, *, axis: int, reverse: bool) -> tupl
 
 @jvp.rule(ops.cumprod)
 def cumprod_jvp(out: Value, primals: Sequence[Value], tangents: Tangents, *, axis: int, reverse: bool) -> Tangent:
-    """The scan of products of dual numbers by doubling (Hillis and Steele 1986): log2(n) steps, no division."""
+    """The scan of products of dual numbers by doubling (Hillis and Steele 1986): log2(n) steps, no division; n may be a limit."""
     (x,), (dx,) = primals, tangents
     if dx is None:
         return None
     distance = 1
-    while distance < x.shape[axis]:
+    while distance < bound(x.shape[axis]):
         by = -distance if reverse else distance
         x_before, dx_before = _shifted(x, by, axis, fill=1.0), _shifted(dx, by, axis, fill=0.0)
         x, dx = x * x_before, dx * x_before + dx_before * x
