@@ -1,4 +1,7 @@
-"""What a differentiated function does besides returning: it writes arrays from outside, and draws random numbers, once."""
+"""What a differentiated function does besides returning: it writes arrays from outside, and draws random numbers, once.
+
+And what it sees besides numbers: how its arguments lie in memory.
+"""
 
 from __future__ import annotations
 
@@ -97,3 +100,38 @@ def test_floating_point_errors_are_not_reported(finish: Any) -> None:
     if hasattr(derived, "variants"):
         assert [node.op.name for node in derived.lower(np.zeros(3)).graph.nodes].count("observe") == 0
         assert not derived.variants[0].replays
+
+
+WEIGHTS = np.arange(12.0)
+
+
+def by_memory(x: np.ndarray) -> float:
+    """It depends on the order of elements in memory."""
+    return (x.ravel(order="K") * WEIGHTS).sum()
+
+
+LAYOUTS = {
+    "C": np.arange(12.0).reshape(3, 4),
+    "F": np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+    "backwards": np.arange(12.0).reshape(3, 4).T[::-1],
+    "every other": np.asfortranarray(np.arange(48.0).reshape(6, 8))[::2, ::2],
+    "transposed": np.arange(12.0).reshape(3, 2, 2).transpose(1, 0, 2),
+}
+
+
+@pytest.mark.parametrize("x", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("wrapped", [lambda f: f, checkpoint, jit, lambda f: lambda x: f(checkpoint(np.exp)(x))])
+def test_arguments_lie_in_memory_as_copies_of_them(x: np.ndarray, wrapped: Any, finish: Any) -> None:
+    f = wrapped(by_memory)
+    value, slope = finish(value_and_grad(f))(x)
+    np.testing.assert_allclose(value, f(x))
+    np.testing.assert_allclose((slope * x).sum(), jvp(f, (x,), (x,))[1])
+    np.testing.assert_allclose(f(x * (1 + 1e-6)) - f(x), (slope * x).sum() * 1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("x", LAYOUTS.values(), ids=LAYOUTS)
+def test_rows_lie_in_memory_as_copies_of_them(x: np.ndarray, finish: Any) -> None:
+    many = np.stack([x, x + 1]).copy(order="F")
+    np.testing.assert_allclose(finish(vmap(by_memory))(many), [by_memory(row) for row in many])
+    last = np.moveaxis(np.stack([x, x + 1]), 0, -1)
+    np.testing.assert_allclose(finish(vmap(by_memory, -1))(last), [by_memory(last[..., n]) for n in range(2)])

@@ -7,7 +7,7 @@ Arguments and results are flattened here, checked to have derivatives at all, an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -19,8 +19,9 @@ from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
 from jitml.trace.context import user_source
 from jitml.trace.convert import convert
+from jitml.trace.strides import kept_strides
 from jitml.trace.subgraphs import trace_subgraph
-from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read, scalar
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh, fresh_like, is_traced, layout_of, read, scalar
 from jitml.trace.tree import flatten, unflatten
 
 Place = int | str  # of an argument: its position, or the name of a keyword argument
@@ -54,15 +55,22 @@ class Form:
 
     spec: optree.PyTreeSpec
     arrays: tuple[bool, ...]
+    layouts: tuple[Any, ...] = field(compare=False)  # of the arrays, as they were seen; None of scalars
 
     def show(self, values: Sequence[Value]) -> Any:
         """Floats in the graph as the same structure of arrays and NumPy scalars."""
         return unflatten(self.spec, [fresh(v) if array else scalar(v) for v, array in zip(values, self.arrays, strict=True)])
 
+    def show_alike(self, values: Sequence[Value]) -> Any:
+        """The same, laid out in memory as the arrays were that were seen."""
+        shown = zip(values, self.layouts, strict=True)
+        return unflatten(self.spec, [scalar(v) if of is None else fresh(v, kept_strides([of], v.shape)) for v, of in shown])
+
 
 def form_of(tree: Any) -> Form:
     leaves, spec = flatten(tree)
-    return Form(spec, tuple(isinstance(leaf, np.ndarray) for leaf in leaves))
+    arrays = tuple(isinstance(leaf, np.ndarray) for leaf in leaves)
+    return Form(spec, arrays, tuple(layout_of(leaf) if array else None for leaf, array in zip(leaves, arrays)))
 
 
 @dataclass(frozen=True)
@@ -146,10 +154,10 @@ def trace_point(
 
 
 def copied(arg: Any) -> Any:
-    """The argument with a storage of its own for each array."""
+    """The argument with a storage of its own for each array, laid out in memory as a copy is (`order="K"`)."""
     leaves, spec = flatten(arg)
     arrays = (TracedArray, np.ndarray)
-    return unflatten(spec, [fresh(read(leaf)) if type(leaf) in arrays else leaf for leaf in leaves])
+    return unflatten(spec, [fresh_like(read(leaf), leaf) if type(leaf) in arrays else leaf for leaf in leaves])
 
 
 def _parted(what: str, result: Any) -> tuple[Any, Any]:

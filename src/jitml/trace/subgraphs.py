@@ -14,7 +14,8 @@ from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace.context import Trace, activate, active_trace, user_source
 from jitml.trace.convert import convert
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.tracers import TracedArray, TracedScalar, fresh, read, scalar
+from jitml.trace.strides import kept_strides
+from jitml.trace.tracers import TracedArray, TracedScalar, fresh, fresh_like, layout_of, read, scalar
 from jitml.trace.tree import flatten, unflatten
 
 
@@ -44,7 +45,7 @@ def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], *, write
 
     Args:
         leaves: tracers, arrays, NumPy scalars or Python numbers. Inside, each is a new tracer of the same kind (an array
-            is a storage of its own, a number is weak and lives in the graph); writing into one is refused.
+            is a storage of its own, laid out as a copy is, a number is weak and lives in the graph); writing into one is refused.
         writes: whether the function may write other arrays from outside, and draw from generators.
 
     Raises:
@@ -86,7 +87,7 @@ def _enter(inner: Trace, leaf: Any, outside: Value) -> Any:
     inner.entered[value] = outside
     if type(leaf) in (bool, int, float, complex, TracedNumber):
         return TracedNumber.of_value(inner, value)
-    return scalar(value) if outside.shape == () and not isinstance(leaf, np.ndarray) else fresh(value)
+    return scalar(value) if outside.shape == () and not isinstance(leaf, np.ndarray) else fresh_like(value, leaf)
 
 
 def _require_unwritten(tracers: Sequence[Any]) -> None:
@@ -103,7 +104,8 @@ def _wrapper(leaf: Any) -> Callable[[Value], Any] | None:
     """How a value is shown as the kind of tracer that `leaf` is; None for what is not a value."""
     kind = type(leaf)
     if kind is TracedArray or isinstance(leaf, np.ndarray):
-        return fresh
+        layout = layout_of(leaf)
+        return lambda value: fresh(value, kept_strides([layout], value.shape))
     if kind is TracedScalar or isinstance(leaf, np.generic):
         return scalar
     if kind in (TracedNumber, float, int, bool, complex):

@@ -164,10 +164,13 @@ def fresh(value: Value, strides: Ints | None = None) -> TracedArray:
 
 def fresh_like(value: Value, *operands: Any) -> TracedArray:
     """A new array, in memory as NumPy lays out one that is computed from these operands (`order="K"`)."""
-    layouts = [(x.sizes, x.layout) for x in operands if type(x) is TracedArray]
-    if not layouts or all(surely_contiguous(*layout) for layout in layouts):
-        return fresh(value)
-    return fresh(value, kept_strides(layouts, value.shape))
+    layouts = [layout_of(x) for x in operands if type(x) in (TracedArray, np.ndarray)]
+    return fresh(value, kept_strides(layouts, value.shape)) if layouts else fresh(value)
+
+
+def layout_of(x: TracedArray | np.ndarray[Any, Any]) -> tuple[Any, Any]:
+    """Shape, and strides in elements."""
+    return (x.sizes, x.layout) if type(x) is TracedArray else (x.shape, in_elements(x.strides, x.itemsize))
 
 
 def laid_out(value: Value, x: Any, order: str | None) -> TracedArray:
@@ -363,5 +366,6 @@ _install()
 
 __all__ = [
     "Traced", "TracedArray", "TracedNumber", "TracedScalar", "assign", "assign_cast", "constant", "fresh", "fresh_like",
-    "is_fortran", "is_traced", "laid_out", "lies_in", "lift", "named_order", "read", "refuse_dtype", "scalar", "view", "wrap",
+    "is_fortran", "is_traced", "laid_out", "layout_of", "lies_in", "lift",
+    "named_order", "read", "refuse_dtype", "scalar", "view", "wrap",
 ]  # fmt: skip

@@ -21,8 +21,9 @@ from jitml.ir.types import I64
 from jitml.trace.context import user_source
 from jitml.trace.convert import convert
 from jitml.trace.eager import run
+from jitml.trace.strides import kept_strides
 from jitml.trace.subgraphs import trace_subgraph
-from jitml.trace.tracers import fresh, read, wrap
+from jitml.trace.tracers import fresh, layout_of, read, wrap
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
 
 _WHOLE = object()  # an axis of None: the same for every row
@@ -56,7 +57,7 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
         for n in mapped:
             axes[n] = _axis(paths[n], leaves[n], axes[n])
         size = _size([(paths[n], read(leaves[n]).shape[axes[n]]) for n in mapped])
-        rows = [_first_row(read(leaves[n]), axes[n], size) for n in mapped]
+        rows = [_first_row(leaves[n], axes[n], size) for n in mapped]
 
         results: list[tuple[list[Any], optree.PyTreeSpec]] = []
 
@@ -147,14 +148,27 @@ def _size(sizes: Sequence[tuple[str, Size]]) -> Size:
     return size
 
 
-def _first_row(x: Value, axis: int, size: Size) -> Any:
+def _first_row(leaf: Any, axis: int, size: Size) -> Any:
     """What the function is traced with: it stands for any row. Nothing reads it where rows are known to be alike."""
-    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
-    if type(size) is int and size == 0:
-        return wrap(ops.full(value=0, shape=shape, dtype=x.dtype))
+    x = read(leaf)
+    row = _row_of_zeros(x, axis) if type(size) is int and size == 0 else _row(x, axis)
+    if not row.ndim:
+        return wrap(row)
+    sizes, strides = ((*of[:axis], *of[axis + 1 :]) for of in layout_of(leaf))
+    return fresh(row, kept_strides([(sizes, strides)], row.shape))
+
+
+def _row(x: Value, axis: int) -> Value:
     sizes = tuple(1 if a == axis else n for a, n in enumerate(x.shape))
     starts = [ops.full(value=0, shape=(), dtype=I64)] * x.ndim
-    return wrap(ops.reshape(ops.dynamic_slice(x, *starts, sizes=sizes, step=(1,) * x.ndim), shape=shape))
+    window = ops.dynamic_slice(x, *starts, sizes=sizes, step=(1,) * x.ndim)
+    row: Value = ops.reshape(window, shape=(*x.shape[:axis], *x.shape[axis + 1 :]))
+    return row
+
+
+def _row_of_zeros(x: Value, axis: int) -> Value:
+    row: Value = ops.full(value=0, shape=(*x.shape[:axis], *x.shape[axis + 1 :]), dtype=x.dtype)
+    return row
 
 
 def _shown(values: Sequence[Operand], leaves: Sequence[Any], spec: optree.PyTreeSpec, out_axes: Any, size: Size) -> Any:

@@ -11,7 +11,7 @@ from jitml.autograd.levels import levels
 from jitml.ir import ops
 from jitml.trace.context import active_trace, current_trace
 from jitml.trace.convert import convert
-from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read, scalar
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh_like, is_traced, read, scalar
 from jitml.trace.tree import flatten, unflatten
 
 Policy = str | int | Collection[str] | None
@@ -49,7 +49,7 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) ->
         name = str(getattr(function, "__qualname__", function))
         call = trace_call(name, lambda given, named: convert(function)(*given, **named), arguments, levels())
         kept = policy if isinstance(policy, str | int) or policy is None else frozenset(policy)
-        return call.result.show(ops.checkpoint(*arguments.values(), *call.captured, call=call.graph, policy=kept))
+        return call.result.show_alike(ops.checkpoint(*arguments.values(), *call.captured, call=call.graph, policy=kept))
 
     return checkpointed
 
@@ -84,4 +84,4 @@ def _named(leaf: Any, name: str) -> Any:
     value = ops.keep(read(leaf), name=name)
     if type(leaf) is TracedNumber:
         return TracedNumber.of_value(active_trace(), value)
-    return fresh(value) if type(leaf) is TracedArray else scalar(value)
+    return fresh_like(value, leaf) if type(leaf) is TracedArray else scalar(value)

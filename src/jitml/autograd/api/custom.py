@@ -46,7 +46,7 @@ class _Custom(ABC):
 
         call = trace_call(self.name, functools.partial(whole, self.function), arguments, 0)
         results = self._record(arguments, call, whole, [constant[n] for n in sorted(constant)], levels() - 1)
-        return call.result.show(results)
+        return call.result.show_alike(results)
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         bound = inspect.signature(self.function).bind(*args, **kwargs)

@@ -6,7 +6,7 @@ from typing import Any
 
 from jitml.ir import ops
 from jitml.trace.context import active_trace
-from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read, scalar
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh_like, is_traced, read, scalar
 from jitml.trace.tree import flatten, unflatten
 
 
@@ -27,4 +27,4 @@ def _stopped(leaf: Any) -> Any:
     value = ops.stop_gradient(read(leaf))
     if type(leaf) is TracedNumber:
         return TracedNumber.of_value(active_trace(), value)
-    return fresh(value) if type(leaf) is TracedArray else scalar(value)
+    return fresh_like(value, leaf) if type(leaf) is TracedArray else scalar(value)
