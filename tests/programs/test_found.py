@@ -181,6 +181,35 @@ FOUND = {
         ["for i in range(2):", "    v = y ** (i - 1)", "return v, np.power(y, -1), y ** np.array([-2])"],
         "np.arange(3), np.zeros(0, int)",
     ),
+    "an array as long as a while has counted": (
+        [
+            "k = 0",
+            "while k < 4 and not (np.max(y) != len(y)):",
+            "    k += 1",
+            "    x[2:0:-1, :k] = np.clip(np.nan_to_num(np.where(np.arange(k) * 0.5 > 4, (k + 0.5), x.size)), 0, 9)",
+            "return x, k",
+        ],
+        "np.arange(12, dtype=np.int16).reshape(3, 4), np.full((4, 4), 4)",
+    ),
+    "each row without its zeros": (
+        [
+            "s = 0.0",
+            "for i in range(3):",
+            "    s += np.trim_zeros(x[i]).sum()",
+            "for i in range(3):",
+            "    s += np.trim_zeros(x[i, : i + 2], 'f').size + np.trim_zeros(x[:, i], 'b').sum()",
+            "return s",
+        ],
+        "np.array([[0, 1, 2, 0], [0, 0, 3, 4], [5, 0, 0, 0.0]])",
+    ),
+    "a range up to a NumPy float or bool": (
+        ["return np.arange(x.sum()), np.arange(x[0], y[1], 0.5), np.arange(y[1]), np.arange(x[0] > 0)"],
+        "np.array([0.5, 2.5]), np.array([1, 3.5], np.float32)",
+    ),
+    "a branch on what a loop has drawn": (
+        ["for i in range(2):", "    v = z.permutation(5)", "if v[0] < 3:", "    return v", "return []"],
+        "np.ones(2), np.ones(3), np.random.default_rng(0)",
+    ),
 }
 
 

@@ -34,10 +34,10 @@ from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, sca
 
 
 def known(x: Any) -> Any:
-    """A Python number whose value the trace needs: taken under a guard, or refused."""
+    """A number whose value the trace needs, of NumPy's or Python's as it is: taken under a guard, or refused."""
     if isinstance(x, TracedNumber):
         return x.known()
-    return x.item() if is_traced(x) else x
+    return x.dtype.type(known(x.item())) if is_traced(x) else x
 
 
 @implements(np.arange)

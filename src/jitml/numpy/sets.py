@@ -192,11 +192,16 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 
 
 def _least(x: Value, size: Any) -> Value:
-    return ops.reduce_min(ops.concat(x, spread_size(size, (1,)), axis=0), axes=(0,))
+    return _within(ops.reduce_min(ops.concat(x, spread_size(size, (1,)), axis=0), axes=(0,)), size)
 
 
 def _greatest(x: Value, size: Any) -> Value:
-    return ops.reduce_max(ops.concat(x, full((1,), 0, I64), axis=0), axes=(0,))
+    return _within(ops.reduce_max(ops.concat(x, full((1,), 0, I64), axis=0), axes=(0,)), size)
+
+
+def _within(place: Value, size: Any) -> Value:
+    """A place between 0 and a size, so that layers below see that it is: they do not know of what it is the least."""
+    return ops.minimum(ops.maximum(place, number(0)), value_of_size(size))
 
 
 @implements(np.bincount)

@@ -20,7 +20,7 @@ from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, Aval
 from jitml.trace.bodies import Body
 from jitml.trace.context import user_source
-from jitml.trace.counters import counted
+from jitml.trace.counters import ask_for_limits, counted, furthest
 from jitml.trace.decisions import Mode, Site, decisions
 from jitml.trace.doubts import as_value, doubt, is_of, types_of
 from jitml.trace.drivers import OURS, UNDEF
@@ -41,6 +41,7 @@ class Name:
     def __init__(self, name: str, entry: Any, direction: int = 0) -> None:
         self.name = name
         self.direction = direction  # of an int that the loop counts with
+        self.furthest: int | None = None  # where iterations leave it at most, if an array is as long
         self.first: Held | None = None  # as the body has bound it, before it was known that it does
         self.unseen: set[Sym] = set()  # sizes of that which the body alone knows
         self._enter(entry)
@@ -92,7 +93,7 @@ class Name:
                 leaf, start = memory.stand_in(leaf, kind, self.name)
             elif kind is not None:
                 start = body.trace.builder.add_input(kind.aval)
-                count = counted(start, leaf, self.direction) if self.direction and kind == SIZE else None
+                count = counted(start, leaf, self.direction, self.furthest) if self.direction and kind == SIZE else None
                 leaf = kind.show(start) if count is None else count
                 self.flags[n] = {t: body.trace.builder.add_input(_TRUTH) for t in self.types[n] - {kind.python}}
                 doubt(start, self.flags[n], memory.loop.site, memory.loop.next_mode)
@@ -118,7 +119,7 @@ class Name:
         held = take_apart(end)
         if held.spec != self.held.spec:
             loop.demote(self._error("becomes something else in the loop"))
-        moved = not self.is_carried or (bound is not True and not self.is_unsure)
+        moved = not self.is_carried or (bound is not True and not self.is_unsure) or self._finds_limit(end, loop.body)
         self.is_unsure = self.is_unsure or bound is not True
         for n, (before, after) in enumerate(zip(self.kinds, held.kinds)):
             entry = self.held.kinds[n]
@@ -143,6 +144,13 @@ class Name:
                 moved = moved or self.is_carried
         self.is_carried = True
         return moved
+
+    def _finds_limit(self, end: Any, body: Body) -> bool:
+        """Whether the pass has made an array that is as long as what the loop counts with, and shows how far it counts."""
+        if self.direction and self.furthest is None and ask_for_limits(body.trace.builder.nodes):
+            self.furthest = furthest(end, self.direction)
+            return self.furthest is not None
+        return False
 
     def is_missing_in(self, error: NameError) -> bool:
         """Whether the error says that the name is not bound, which it is not before the first iteration."""

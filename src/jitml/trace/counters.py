@@ -7,19 +7,21 @@ known to be in range as far as the test of a `while` says so, as with the index 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jitml.ir import ops
-from jitml.ir.graph import Value
+from jitml.ir.dims import bound, limits
+from jitml.ir.graph import Node, Value
 from jitml.trace.context import active_trace
 from jitml.trace.escapes import within
 from jitml.trace.numbers import of_size, size_of
-from jitml.trace.sizes import value_of_size
+from jitml.trace.sizes import span, value_of_size
 
 Directions = tuple[tuple[str, int], ...]  # names, and 1 for those that grow, -1 for those that shrink
 
 _FURTHEST = 1 << 62
+_BOUNDLESS = 1 << 40  # elements, or numbers up to which no loop counts
 _LARGEST_STEP = 1 << 20  # with which no loop gets so far in a life
 
 
@@ -53,8 +55,11 @@ def _step(node: ast.AST) -> tuple[str, int] | None:
     return name, step if isinstance(op, ast.Add) else -step
 
 
-def counted(start: Value, entry: Any, direction: int) -> Any:
+def counted(start: Value, entry: Any, direction: int, furthest: int | None) -> Any:
     """What a counter holds as an iteration begins, `entry` as the loop does; None if that is no size.
+
+    Args:
+        furthest: where iterations leave it at most, if that is known.
 
     Both limits are computed, so that layers below, which do not see how the name counts, know them as well: what is computed of
     the counter then does not wrap around.
@@ -62,9 +67,28 @@ def counted(start: Value, entry: Any, direction: int) -> Any:
     size = size_of(entry)
     if size is None:
         return None
-    low, high = (size, _FURTHEST) if direction > 0 else (-_FURTHEST, size)
+    if furthest is None:
+        furthest = direction * _FURTHEST
+    low, high = (size, max(limits(size)[1], furthest)) if direction > 0 else (min(limits(size)[0], furthest), size)
     kept = ops.minimum(ops.maximum(start, value_of_size(low)), value_of_size(high))
     return of_size(active_trace().bind(kept, low, high, "i"))
 
 
-__all__ = ["Directions", "counted", "counters"]
+def furthest(end: Any, direction: int) -> int | None:
+    """Where an iteration leaves a counter at most, as far as the loop's test says it. Call it in the body, at its end."""
+    size = size_of(end)
+    if size is None:
+        return None
+    most: int = span(size)[1 if direction > 0 else 0]
+    return most if abs(most) < _BOUNDLESS else None
+
+
+def ask_for_limits(nodes: Sequence[Node]) -> bool:
+    """Whether there are arrays so large as no memory is: as long as a counter whose limit is not known."""
+    shapes = (v.shape for node in nodes for v in node.outputs)
+    if any(bound(n) >= _BOUNDLESS for shape in shapes for n in shape):
+        return True
+    return any(ask_for_limits(body.nodes) for node in nodes for body in node.bodies.values())
+
+
+__all__ = ["Directions", "ask_for_limits", "counted", "counters", "furthest"]

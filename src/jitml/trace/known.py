@@ -23,7 +23,7 @@ def constant_of(value: Value) -> np.ndarray[Any, Any] | None:
     order: dict[Node, None] = {}
     alias: dict[Value, Value] = {}
     for v, made in _origins(value, trace, alias):
-        if made is not None and (made.op.family in ("host", "random") or made.syms):
+        if made is not None and (_is_python(made) or made.syms):
             return None
         if made is not None:
             order[made] = None
@@ -45,8 +45,15 @@ def unknowns_of(value: Value) -> Iterator[Value | None]:
     for v, made in _origins(value, trace, {}):
         if made is None and v not in trace.root.scalars:
             yield v
-        elif made is not None and made.op.family in ("host", "random"):
+        elif made is not None and _is_python(made):
             yield None
+
+
+def _is_python(node: Node) -> bool:
+    """Whether Python computes it, or draws random numbers, perhaps inside of a region."""
+    return node.op.family in ("host", "random") or any(
+        _is_python(inner) for graph in node.graphs.values() for inner in graph.nodes
+    )
 
 
 def _renamed(node: Node, alias: dict[Value, Value]) -> Node:
