@@ -12,7 +12,7 @@ import operator
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import is_dataclass
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, MethodWrapperType, ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -141,7 +141,7 @@ class Accesses:
         slot = place_of(self.trace, obj)
         if is_traced(value) or slot is None:
             return lift(value) if type(value) is np.ndarray else value
-        if type(value) is MethodType or isinstance(value, BuiltinFunctionType):
+        if isinstance(value, (MethodType, BuiltinFunctionType, MethodWrapperType)):
             if type(value) is MethodType and value.__self__ is obj:
                 # Of the bound method, so that a function put in its place is seen, in the class or in the instance.
                 method = load(self.trace, getattr, slot, name, f"{self.trace.host.name(slot)}.{name}")

@@ -6,11 +6,12 @@ given to call back is converted first.
 
 from __future__ import annotations
 
+import builtins
 import functools
 import operator
 from collections.abc import Callable
 from contextlib import ContextDecorator
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, MethodWrapperType
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import CONTAINERS, guard_state, place_of
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name
+from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_part, shown_twice
 from jitml.trace.stacks import Stack
 from jitml.trace.steering import Steering
 from jitml.trace.text import filled_in, joined, percent, text
@@ -37,6 +39,7 @@ from jitml.trace.tracers import is_traced, lift
 # Modules whose functions give another answer at each call: traced once, they would be frozen.
 _IMPURE = ("random", "time", "os", "datetime", "secrets", "uuid", "io", "_io", "posix", "numpy.random")
 _FORBIDDEN = {input, open, exec, eval, globals, vars, id, np.seterr, np.seterrcall}
+_WRITERS: set[Any] = {print, str, repr, format}
 _MUTATORS = {
     "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add",
     "discard", "appendleft", "popleft", "extendleft", "rotate", "subtract", "move_to_end", "difference_update",
@@ -91,11 +94,11 @@ class Hooks(Accesses, Steering):
 
     def text(self, *parts: Any) -> Any:
         """An f-string."""
-        return text(*parts)
+        return text(*(shown_part(self, part) for part in parts))
 
     def percent(self, template: Any, values: Any) -> Any:
         """`"..." % values`"""
-        return percent(template, values)
+        return percent(template, shown_in_percent(self, template, values))
 
     def conv(self, function: Any) -> Any:
         """A function is about to be called."""
@@ -109,6 +112,8 @@ class Hooks(Accesses, Steering):
         except TypeError:  # unhashable callables
             implementation = None
         if implementation is not None:
+            if _in(function, _WRITERS):
+                return functools.partial(self._writing, function)
             known = functools.partial(call, function)
             return functools.partial(self._iterating, known) if getattr(function, "__module__", "") == "builtins" else known
         if type(function) is FunctionType and not is_library(function):
@@ -126,9 +131,11 @@ class Hooks(Accesses, Steering):
         if (found := method_of(self.trace, function) or maker(function)) is not None or isinstance(function, Draw):
             return found or function
         if (effect := effect_of(function)) is not None:
-            return effect
+            return functools.partial(self._noting, effect)
         if isinstance(owner, str) and function.__name__ in ("format", "join"):
-            return functools.partial(filled_in if function.__name__ == "format" else joined, owner)
+            return functools.partial(self._filled_in if function.__name__ == "format" else joined, owner)
+        if type(function) is MethodWrapperType and function.__name__ == "__str__" and not is_traced(owner):
+            return functools.partial(self._writing, str, owner)
         if _changes_first(function):
             return functools.partial(self._changing, function)
         self._check_effects(function, owner)
@@ -144,6 +151,25 @@ class Hooks(Accesses, Steering):
             return functools.partial(self._iterating, function)
         # map, sorted(key=...), functools.reduce: what they call is the user's.
         return functools.partial(self._call_outside, function)
+
+    def _writing(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """`str(x)`, `print(x)` and their like."""
+        given = tuple(map(gone_through, args))
+        if function is builtins.print:
+            return call(function, *(shown(self, x) for x in given), **kwargs)
+        if kwargs or not 1 <= len(given) <= 1 + (function is builtins.format):
+            return call(function, *given, **kwargs)
+        spec = given[1] if len(given) > 1 else ""
+        return self.text((given[0], {builtins.format: "", builtins.str: "s"}.get(function, "r"), spec))
+
+    def _noting(self, effect: Callable[..., None], *args: Any, **kwargs: Any) -> None:
+        """A call of `logging`, which writes what it is given."""
+        effect(*(shown_twice(self, x) for x in args), **kwargs)
+
+    def _filled_in(self, template: str, *args: Any, **kwargs: Any) -> Any:
+        """`template.format(*args, **kwargs)`"""
+        found = shown_in_braces(self, template, args, kwargs)
+        return filled_in(template, *args, **kwargs) if found is None else found
 
     def _iterating(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function that may iterate over what it is given."""

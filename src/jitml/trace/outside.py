@@ -37,9 +37,9 @@ _MOST_ITEMS = 1000
 _HEAP_TYPE = 1 << 9  # CPython's flag of classes made by a class statement
 # Special methods that Python calls only where the conversion sees it, or that have nothing to do with computing.
 _SEEN = {
-    "__init__", "__new__", "__post_init__", "__call__", "__getitem__", "__repr__", "__str__", "__hash__", "__reduce__",
-    "__getstate__", "__setstate__", "__getattr__", "__enter__", "__exit__", "__init_subclass__", "__class_getitem__",
-    "__setattr__", "__setitem__", "__del__", "__dir__",
+    "__init__", "__new__", "__post_init__", "__call__", "__getitem__", "__repr__", "__str__", "__format__", "__hash__",
+    "__reduce__", "__getstate__", "__setstate__", "__getattr__", "__enter__", "__exit__", "__init_subclass__",
+    "__class_getitem__", "__setattr__", "__setitem__", "__del__", "__dir__",
 }  # fmt: skip
 
 
