@@ -27,6 +27,10 @@ FOUND = {
         "np.ones(4)",
     ),
     "a quotient by one of two numbers": (["return 1.0 / np.where(x[0] > 0, 0.0, 2.0), 1 / (x > 3)"], "np.ones(4)"),
+    "a quotient of what a loop begins with": (
+        ["s = np.float64(0.0)", "for i in range(4):", "    s = s / s", "    x[i] = s", "return x"],
+        "np.ones(4)",
+    ),
     "a remainder of numbers that a loop alone knows": (
         ["x[0] = 0", "for _ in range(2):", "    v = np.any(x % x.sum())", "return v"],
         "np.ones(1, np.float32)",

@@ -70,7 +70,7 @@ class Nest(Accesses):
             case Draw():
                 self.draw(stmt)
             case Cell(name, init):
-                value = self.value(init)
+                (value,) = self.builder.unfolded(self.value(init))
                 self.scope[name] = value if self.lanes is None else self.widen(value, self.lanes.count)
             case Update():
                 self._update(stmt)
@@ -111,7 +111,7 @@ class Nest(Accesses):
             self.scope[stmt.name] = drawn
 
     def _update(self, stmt: Update) -> None:
-        old, new = self.scope[stmt.cell], self.value(stmt.value)
+        old, (new,) = self.scope[stmt.cell], self.builder.unfolded(self.value(stmt.value))
         lanes = max(old.lanes, new.lanes)
         old, new = self.widen(old, lanes), self.widen(new, lanes)
         if stmt.combine is not None:
