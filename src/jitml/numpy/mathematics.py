@@ -19,6 +19,7 @@ from jitml.ir.op import Op
 from jitml.ir.types import F64
 from jitml.numpy.python import number_of, whole
 from jitml.trace.context import active_trace
+from jitml.trace.exact import raising_as_python
 from jitml.trace.hostcalls import record
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.registry import call, full_name, implements
@@ -53,7 +54,8 @@ def _same(function: Callable[..., Any], *args: Any) -> Any:
     if function is math.log and len(args) == 2:
         return _same(math.log, args[0]) / _same(math.log, args[1])
     floats = [number_of(float, x) for x in args]
-    result = call(_SAME[function], *(x.as_value() if type(x) is TracedNumber else float(x) for x in floats))
+    with raising_as_python(function):
+        result = call(_SAME[function], *(x.as_value() if type(x) is TracedNumber else float(x) for x in floats))
     return TracedNumber.of_value(active_trace(), read(result))
 
 

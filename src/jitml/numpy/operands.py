@@ -20,9 +20,8 @@ from jitml.ir.types import BOOL, F64, I64, DType, dtype_name, is_complex, normal
 from jitml.trace.broadcasting import common_sizes, never_equal, require_sizes, stretch
 from jitml.trace.context import active_trace, unsupported, user_source
 from jitml.trace.doubts import DTYPES, doubt_of, only_numpys, own_type, python_value, require_type, settled
-from jitml.trace.places import value_limits
 from jitml.trace.registry import full_name, implements
-from jitml.trace.sizes import number, span, value_of_size
+from jitml.trace.sizes import number, span, value_limits, value_of_size
 from jitml.trace.stacks import Stack
 from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, fresh, is_traced, read, scalar
 

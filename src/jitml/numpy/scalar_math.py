@@ -19,8 +19,8 @@ from jitml.ir.limits import Limits, dtype_limits
 from jitml.ir.types import F32, F64, I64, DType
 from jitml.numpy.operands import astype, full, value_of
 from jitml.trace.context import active_trace
-from jitml.trace.places import value_limits
 from jitml.trace.registry import call, implements
+from jitml.trace.sizes import value_limits
 from jitml.trace.tracers import TracedArray, TracedScalar, read, scalar
 
 _F16, _U64 = np.dtype(np.float16), np.dtype(np.uint64)

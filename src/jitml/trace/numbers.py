@@ -25,9 +25,10 @@ from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace import paths
 from jitml.trace.context import Trace, active_trace, leaked, unsupported
 from jitml.trace.doubts import hand_on
+from jitml.trace.exact import EXACT, checked_operands, raising_as_python, without_large
 from jitml.trace.host import Const, Slot
 from jitml.trace.registry import call
-from jitml.trace.sizes import HIGHEST, LOWEST, NO_FACTS, Facts, checked, compute, facts_of_comparison, value_of_size
+from jitml.trace.sizes import HIGHEST, LOWEST, NO_FACTS, Facts, compute, facts_of_comparison, value_of_size
 
 _DTYPES: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64, complex: C128}
 
@@ -315,10 +316,13 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
             return truth
         if result is not None:
             return of_size(result)
+    operands = tuple(without_large(function, operands))
     kinds = {o.kind if type(o) is TracedNumber else type(o) for o in operands}
-    if function in _CHECKED and kinds <= {int, bool}:
-        x, y = (ops.convert(v, dtype=I64) if v.dtype == BOOL else v for v in map(_value, operands))
-        return TracedNumber.of_value(trace, checked(_CHECKED[function], x, y))
+    if function in EXACT and kinds <= {int, bool}:
+        if function is operator.pow and type(operands[1]) is int and operands[1] < 0:
+            return combine(function, combine(float, operands[0]), float(operands[1]))
+        integers = [ops.convert(v, dtype=I64) if v.dtype == BOOL else v for v in map(_value, operands)]
+        return hand_on(TracedNumber.of_value(trace, EXACT[function](*integers)), function, operands)
     if function is float:
         return TracedNumber.of_value(trace, ops.convert(_value(*operands), dtype=F64))
     if function is bool:
@@ -330,7 +334,8 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
     values = [*map(_value, operands)]
     if kinds == {bool} and function not in _OF_TRUTHS:
         values = [ops.convert(v, dtype=I64) for v in values]
-    made: Value = call(_IN_GRAPH[function], *values).value
+    with raising_as_python(function):
+        made: Value = call(_IN_GRAPH[function], *checked_operands(function, values)).value
     return hand_on(TracedNumber.of_value(trace, made), function, operands)
 
 
@@ -356,7 +361,6 @@ _OF_TRUTHS = {
     operator.and_, operator.or_, operator.xor,
     operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
 }  # fmt: skip
-_CHECKED = {operator.add: ops.add, operator.sub: ops.sub, operator.mul: ops.mul}
 
 
 def _value(x: Any) -> Value:

@@ -8,9 +8,9 @@ from typing import Any
 from jitml.ir import ops
 from jitml.ir.dims import Size
 from jitml.ir.graph import Value
-from jitml.ir.limits import Limits, limits_of
 from jitml.ir.types import I64
 from jitml.trace.context import active_trace
+from jitml.trace.sizes import value_limits
 from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, read
 
 
@@ -34,13 +34,6 @@ def known_integer(n: Any) -> int:
     if not hasattr(n, "__index__"):
         raise TypeError("slice indices must be integers or None or have an __index__ method")
     return operator.index(n)
-
-
-def value_limits(value: Value) -> Limits:
-    """The least and the greatest element of an integer or bool value."""
-    trace = active_trace()
-    names = trace.root.size_names
-    return limits_of(value, trace.builder.producer, lambda v: names[v].limits if v in names else None)
 
 
 def _named(value: Value) -> Size:

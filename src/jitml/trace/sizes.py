@@ -18,8 +18,9 @@ from jitml.errors import UnknownSizeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, as_size, limits
 from jitml.ir.graph import Value
+from jitml.ir.limits import Limits, limits_of
 from jitml.ir.op import Op
-from jitml.ir.types import F64, I64
+from jitml.ir.types import I64
 from jitml.trace.context import Trace, active_trace
 
 LOWEST, HIGHEST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
@@ -63,6 +64,13 @@ def _polynomial(size: Dim) -> Value:
 def number(n: int) -> Value:
     """An integer as a constant i64[]."""
     return ops.full(value=n, shape=(), dtype=I64)
+
+
+def value_limits(value: Value) -> Limits:
+    """The least and the greatest element of an integer or bool value."""
+    trace = active_trace()
+    names = trace.root.size_names
+    return limits_of(value, trace.builder.producer, lambda v: names[v].limits if v in names else None)
 
 
 def named(value: Value, low: int, high: int) -> Size:
@@ -289,14 +297,7 @@ def _derived(name: str, op: Callable[..., Value], x: Size, y: Size, low: Size, h
     return active_trace().bind(once((name, x, y), lambda: op(value_of_size(x), value_of_size(y))), low, high)
 
 
-def checked(function: Op, x: Value, y: Value) -> Value:
-    """A sum, difference or product of i64[] values that are Python's ints: OverflowError where it may not fit 64 bits."""
-    estimate = ops.abs(function(ops.convert(x, dtype=F64), ops.convert(y, dtype=F64)))
-    ok = ops.le(estimate, float(1 << 62))  # the estimate is off by 2^-51 of itself
-    return ops.check(function(x, y), ok, error="OverflowError", message="Python int too large to convert to C long")
-
-
 __all__ = [
-    "as_size", "checked", "compute", "fits", "larger", "limits", "named", "number", "once", "quotient", "remainder", "smaller",
-    "span", "value_of_size", "wrapped",
+    "as_size", "compute", "fits", "larger", "limits", "named", "number", "once", "quotient", "remainder", "smaller",
+    "span", "value_limits", "value_of_size", "wrapped",
 ]  # fmt: skip

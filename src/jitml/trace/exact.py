@@ -1,0 +1,154 @@
+"""How do Python's numbers compute in the graph?  In 64 bits, as long as that is what Python computes; else Python itself does.
+
+NumPy's integers wrap around, and its floats go on with inf and nan, where Python's have more digits, are complex, or raise. There
+a check ends the run, or a floating-point error that `np.errstate` does not silence.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from jitml.ir import ops
+from jitml.ir.floating import DIVIDE, INVALID, OVERFLOW
+from jitml.ir.graph import Value
+from jitml.ir.op import Op
+from jitml.ir.types import F64, I64
+from jitml.trace.context import active_trace, unsupported
+from jitml.trace.doubts import own_type
+from jitml.trace.sizes import HIGHEST, LOWEST, number, value_limits
+
+_MOST_BITS = 62
+_MOST = float(1 << _MOST_BITS)  # an estimate in floating point is off by 2^-51 of itself
+_MOST_OF_FLOAT = 1 << 53  # up to here floats hold all integers
+_RAISED = DIVIDE | OVERFLOW | INVALID
+_QUOTIENTS = (operator.truediv, operator.floordiv, operator.mod)
+_ORDERS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
+
+
+@contextmanager
+def raising_as_python(function: Callable[..., Any]) -> Iterator[None]:
+    """What is recorded here raises in Python where NumPy has a floating-point error: no `np.errstate` silences it."""
+    root = active_trace().root
+    before = ignored, demanded = root.error_state
+    if function in (operator.pow, operator.abs) or function.__module__ == "math":
+        root.error_state = ignored & ~_RAISED, demanded | _RAISED
+    try:
+        yield
+    finally:
+        root.error_state = before
+
+
+def without_large(function: Callable[..., Any], operands: Sequence[Any]) -> Sequence[Any]:
+    """Operands without plain ints of more than 64 bits: a float does instead where it computes the same.
+
+    Raises:
+        UnsupportedError: it does not.
+    """
+    meets_float = any(own_type(x) in (float, complex) for x in operands)
+    return [_float_of_large(function, x, meets_float) if _is_large(x) else x for x in operands]
+
+
+def _is_large(x: Any) -> bool:
+    return type(x) is int and not LOWEST <= x <= HIGHEST
+
+
+def _float_of_large(function: Callable[..., Any], x: int, meets_float: bool) -> float:
+    is_same = (not meets_float or int(float(x)) == x) if function in _ORDERS else meets_float
+    if not is_same:
+        unsupported(
+            "an int of more than 64 bits is computed with one that only the compiled program knows", "Write it as a float."
+        )
+    return float(x)
+
+
+def checked_operands(function: Callable[..., Any], values: Sequence[Value]) -> list[Value]:
+    """Operands of an operator that computes in floating point: such that it comes to what Python computes."""
+    values = list(values)
+    if function in _QUOTIENTS:
+        values[1] = _nonzero(values[1])
+    dtypes = {v.dtype for v in values}
+    if dtypes == {I64} if function is operator.truediv else function in _ORDERS and {I64, F64} <= dtypes:
+        values = [_that_floats_hold(v) if v.dtype == I64 else v for v in values]
+    return values
+
+
+def _that_floats_hold(x: Value) -> Value:
+    low, high = value_limits(x)
+    if low >= -_MOST_OF_FLOAT and high <= _MOST_OF_FLOAT:
+        return x
+    return _where(ops.bit_and(ops.ge(x, number(-_MOST_OF_FLOAT)), ops.le(x, number(_MOST_OF_FLOAT))), x)
+
+
+def _where(
+    ok: Value, value: Value, error: str = "OverflowError", message: str = "Python int too large to convert to C long"
+) -> Value:
+    made: Value = ops.check(value, ok, error=error, message=message)
+    return made
+
+
+def _by_estimate(function: Op) -> Callable[[Value, Value], Value]:
+    def computed(x: Value, y: Value) -> Value:
+        estimate = ops.abs(function(_float(x), _float(y)))
+        return _where(ops.le(estimate, _MOST), function(x, y))
+
+    return computed
+
+
+def _of_one(function: Op) -> Callable[[Value], Value]:
+    """Of the least of all integers the result is the one that does not fit."""
+    return lambda x: _where(ops.ne(x, number(LOWEST)), function(x))
+
+
+def _quotient(x: Value, y: Value) -> Value:
+    y = _nonzero(y)
+    is_off = ops.bit_and(ops.eq(x, number(LOWEST)), ops.eq(y, number(-1)))
+    return _where(ops.bit_not(is_off), ops.floor_divide(x, y))
+
+
+def _remainder(x: Value, y: Value) -> Value:
+    made: Value = ops.remainder(x, _nonzero(y))
+    return made
+
+
+def _nonzero(y: Value) -> Value:
+    zero = ops.full(value=0, shape=(), dtype=y.dtype)
+    return _where(ops.ne(y, zero), y, "ZeroDivisionError", "division by zero")
+
+
+def _shifted_left(x: Value, y: Value) -> Value:
+    few = ops.bit_and(ops.ge(y, number(0)), ops.le(y, number(_MOST_BITS)))
+    most = _float(ops.shift_right(number(1 << _MOST_BITS), ops.maximum(y, number(0))))
+    return _where(ops.bit_and(few, ops.le(ops.abs(_float(x)), most)), ops.shift_left(x, y))
+
+
+def _shifted_right(x: Value, y: Value) -> Value:
+    return _where(ops.ge(y, number(0)), ops.shift_right(x, y), "ValueError", "negative shift count")
+
+
+def _power(x: Value, y: Value) -> Value:
+    exponent = ops.maximum(y, number(0))
+    estimate = ops.pow(ops.abs(_float(x)), _float(exponent))
+    return _where(ops.bit_and(ops.ge(y, number(0)), ops.le(estimate, _MOST)), ops.pow(x, exponent))
+
+
+def _float(x: Value) -> Value:
+    made: Value = ops.convert(x, dtype=F64)
+    return made
+
+
+# Of i64[] values; what is not here cannot leave 64 bits.
+EXACT: dict[Callable[..., Any], Callable[..., Value]] = {
+    operator.add: _by_estimate(ops.add),
+    operator.sub: _by_estimate(ops.sub),
+    operator.mul: _by_estimate(ops.mul),
+    operator.neg: _of_one(ops.neg),
+    operator.abs: _of_one(ops.abs),
+    operator.lshift: _shifted_left,
+    operator.rshift: _shifted_right,
+    operator.pow: _power,
+    operator.floordiv: _quotient,
+    operator.mod: _remainder,
+}

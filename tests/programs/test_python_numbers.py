@@ -1,0 +1,113 @@
+"""Python's own numbers, known to the compiled program alone: where they leave 64 bits, are complex or raise, Python answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.errors import UnsupportedError
+
+LEAST = -(2**63)
+
+
+def in_a_loop(x: Any) -> Any:
+    s = 1
+    for v in x:
+        s = (s * 3**2 << 1) + int(v)
+    return s
+
+
+# Name: what is computed; of what, first what fits, then what does not.
+INTEGERS: dict[str, tuple[Callable[..., Any], Any, Any]] = {
+    "a power": (lambda x: int(x[0]) ** 3, [3], [2**40]),
+    "a power of a number that does not change": (lambda x: 2 ** int(x[0]), [61], [63]),
+    "a negative power": (lambda x: int(x[0]) ** -1, [2], [0]),
+    "a power that is negative this time": (lambda x: int(x[0]) ** int(x[1]), [2, 3], [2, -3]),
+    "a shift": (lambda x: int(x[0]) << 40, [-3], [2**30]),
+    "a shift by more than there are bits": (lambda x: 1 << int(x[0]), [61], [70]),
+    "a negative shift": (lambda x: int(x[0]) << int(x[1]), [1, 3], [1, -3]),
+    "a negative shift to the right": (lambda x: int(x[0]) >> int(x[1]), [-5, 70], [1, -3]),
+    "minus": (lambda x: -int(x[0]), [4], [LEAST]),
+    "a magnitude": (lambda x: abs(int(x[0])), [-4], [LEAST]),
+    "a quotient": (lambda x: int(x[0]) // int(x[1]), [-7, 2], [LEAST, -1]),
+    "a quotient by zero": (lambda x: int(x[0]) // int(x[1]), [-7, 2], [1, 0]),
+    "a rest": (lambda x: divmod(int(x[0]), int(x[1])), [-7, 2], [1, 0]),
+    "a true quotient": (lambda x: int(x[0]) / int(x[1]), [7, 3], [2**60 + 1, 7**20]),
+    "an integer beside a float": (lambda x: int(x[0]) < float(2**60), [4], [2**60 - 1]),
+    "an integer that is a float": (lambda x: int(x[0]) == float(int(x[1])), [4, 4], [2**60 + 1, 2**60]),
+    "truths": (lambda x: (-bool(x[0]), bool(x[0]) << 1, bool(x[0]) ** 2, 2 ** bool(x[0])), [1], [0]),
+    "a sum that a loop makes": (in_a_loop, [1, 2], np.full(20, 2**60)),
+    "beside more bits than there are": (lambda x: (int(x[0]) < 2**70, float(x[0]) * 2**70), [4], [-4]),
+}
+FLOATS: dict[str, tuple[Callable[..., Any], Any, Any]] = {
+    "a quotient": (lambda x: float(x[0]) / float(x[1]), [1.0, 2.0], [1.0, 0.0]),
+    "a quotient of infinity": (lambda x: float(x[0]) / float(x[1]), [1.0, 2.0], [np.inf, 0.0]),
+    "a quotient of nan": (lambda x: float(x[0]) // float(x[1]), [7.0, 2.0], [np.nan, 0.0]),
+    "a rest": (lambda x: float(x[0]) % float(x[1]), [7.0, -2.0], [7.0, 0.0]),
+    "an integer by zero": (lambda x: int(x[0]) // int(x[1]), [7.0, -2.0], [7.0, 0.0]),
+    "a root that is complex": (lambda x: float(x[0]) ** 0.5, [4.0], [-4.0]),
+    "a power of zero": (lambda x: float(x[0]) ** -1.0, [4.0], [0.0]),
+    "a power that is too large": (lambda x: float(x[0]) ** 3.0, [4.0], [1e200]),
+    "sqrt": (lambda x: math.sqrt(x[0]), [4.0], [-4.0]),
+    "exp": (lambda x: math.exp(x[0]), [4.0], [1e200]),
+    "log": (lambda x: math.log(x[0]), [4.0], [0.0]),
+    "a logarithm to the base 1": (lambda x: math.log(x[0], x[1]), [4.0, 2.0], [4.0, 1.0]),
+    "sin": (lambda x: math.sin(x[0]), [4.0], [np.inf]),
+    "fmod": (lambda x: math.fmod(x[0], x[1]), [7.0, 2.0], [7.0, 0.0]),
+    "pow": (lambda x: math.pow(x[0], x[1]), [7.0, 2.0], [0.0, -1.0]),
+    "a complex quotient": (lambda x: complex(x[0]) / complex(x[1]), [7.0, 2.0], [7.0, 0.0]),
+    "a complex magnitude": (lambda x: abs(complex(x[0], x[0])), [7.0], [1.7e308]),
+}
+
+
+def answer(f: Callable[..., Any], x: Any) -> str:
+    try:
+        result = f(x)
+    except ArithmeticError as error:
+        return repr(error)
+    except ValueError as error:
+        return repr(error)
+    return repr(result)
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers_are_as_large_as_pythons(name: str) -> None:
+    f, fits, other = INTEGERS[name]
+    assert_agrees(f, fits, other, nullcontext)
+
+
+@pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize("state", [nullcontext, lambda: np.errstate(all="ignore")], ids=["heard", "ignored"])
+def test_floats_raise_as_pythons(name: str, state: Callable[[], AbstractContextManager[Any]]) -> None:
+    assert_agrees(*FLOATS[name], state)
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_no_error_state_of_the_function_silences_python(name: str) -> None:
+    f, fits, other = FLOATS[name]
+
+    def silenced(x: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return f(x)
+
+    assert_agrees(silenced, fits, other, nullcontext)
+
+
+def assert_agrees(f: Callable[..., Any], fits: Any, other: Any, state: Callable[[], AbstractContextManager[Any]]) -> None:
+    compiled = jitml.jit(f)
+    for numbers in (fits, other, fits):
+        x = np.array(numbers)
+        with state():
+            assert answer(compiled, x) == answer(f, x)
+    assert compiled.variants
+
+
+def test_sums_with_more_bits_than_there_are_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="an int of more than 64 bits"):
+        jitml.jit(lambda x: int(x[0]) + 2**70)(np.array([3]))
