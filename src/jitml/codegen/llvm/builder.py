@@ -294,7 +294,7 @@ class Builder:
 
     def fence(self, x: Operand) -> Operand:
         """x, out of what LLVM may not make an operation under a mask or in a branch, which raises nothing elsewhere."""
-        return x if x.dtype.kind != "f" or x.is_known else self._fenced(x)
+        return x if x.dtype.kind != "f" or x.is_constant else self._fenced(x)
 
     def _fenced(self, x: Operand) -> Operand:
         element = f"f{8 * x.dtype.itemsize}"

@@ -14,7 +14,24 @@ from jitml.codegen.llvm.math import emit
 from jitml.codegen.llvm.operand import c_type
 from jitml.codegen.target import Target
 from jitml.errors import LoweringError
-from jitml.fusion.loops import Alloc, Cell, Check, Const, Draw, If, Let, Loop, Observe, Stmt, Store, Update, While, children, walk
+from jitml.fusion.loops import (
+    Alloc,
+    Cell,
+    Check,
+    Const,
+    Draw,
+    Expr,
+    If,
+    Let,
+    Loop,
+    Observe,
+    Stmt,
+    Store,
+    Update,
+    While,
+    children,
+    walk,
+)
 from jitml.ir.types import I64
 
 
@@ -70,7 +87,7 @@ class Nest(Accesses):
             case Draw():
                 self.draw(stmt)
             case Cell(name, init):
-                (value,) = self.builder.unfolded(self.value(init))
+                value = self._unfolded(init)
                 self.scope[name] = value if self.lanes is None else self.widen(value, self.lanes.count)
             case Update():
                 self._update(stmt)
@@ -111,7 +128,7 @@ class Nest(Accesses):
             self.scope[stmt.name] = drawn
 
     def _update(self, stmt: Update) -> None:
-        old, (new,) = self.scope[stmt.cell], self.builder.unfolded(self.value(stmt.value))
+        old, new = self.scope[stmt.cell], self._unfolded(stmt.value)
         lanes = max(old.lanes, new.lanes)
         old, new = self.widen(old, lanes), self.widen(new, lanes)
         if stmt.combine is not None:
@@ -127,6 +144,12 @@ class Nest(Accesses):
             if mask is not None and mask.lanes == lanes:
                 new = self.apply("select", (mask, new, old), old.dtype)
         self.scope[stmt.cell] = new
+
+    def _unfolded(self, expr: Expr) -> Operand:
+        """A value that a cell gets here, in which LLVM sees no constant."""
+        value = self.value(expr)
+        (hidden,) = self.builder.unfolded(value)
+        return value if hidden is value else self.function.pin(hidden, self.function.here.depth)
 
     def carried(self, body: Iterable[Stmt]) -> list[str]:
         """Cells declared outside `body` that it updates, in order."""
