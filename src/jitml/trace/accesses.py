@@ -1,4 +1,4 @@
-"""What happens when converted code loads or stores a name, an attribute or an item?  `Accesses`, the hooks planted there.
+"""What happens when converted code loads or stores an attribute or an item?  `Accesses`, the hooks planted there.
 
 What comes from outside is entered in the host program and guarded (`outside.py`); arrays become tracers; properties and
 `__getitem__` of the user's classes are converted. Stores into what came from outside are refused.
@@ -18,97 +18,30 @@ from typing import Any, NoReturn
 import numpy as np
 
 from jitml.trace.contents import effect, gone_through
-from jitml.trace.context import Trace, active_trace, is_converted, is_users, unsupported
+from jitml.trace.context import active_trace, is_users, unsupported
 from jitml.trace.host import Const, Slot
+from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import entries, is_read_unseen, load, observe, place_of, require_unset
-from jitml.trace.random import TracedGenerator, is_generator
+from jitml.trace.random import TracedGenerator
 from jitml.trace.regions import shared_write
 from jitml.trace.registry import FUNCTIONS, call
+from jitml.trace.targets import Outside, Storing, sets_itself, stores_itself
 from jitml.trace.tracers import TracedArray, is_traced, lift
 
-Converter = Callable[[Callable[..., Any]], Callable[..., Any]]
+# Methods by which `obj += v` and its like change an object.
+_IN_PLACE = frozenset(f"__i{name.strip('_')}__" for name in vars(operator) if f"i{name.strip('_')}" in operator.__all__)
 
 
-def is_library(function: FunctionType) -> bool:
-    """Whether a function is never rewritten."""
-    file = function.__code__.co_filename
-    return not is_converted(file) and file != "<string>"  # exec'd code has no source, but its globals are guarded
+class Accesses(Names):
+    """The hooks of attributes and subscripts; `calls.Hooks` has them too."""
 
-
-def base_of(trace: Trace, function: FunctionType) -> Slot | Const:
-    """What the host program takes a function's code and defaults from: this very function, or the one it is given."""
-    return trace.callees.get(function, Const(function))
-
-
-class Accesses:
-    """The hooks of names, attributes and subscripts; `calls.Hooks` has them too."""
-
-    __slots__ = ("convert", "function", "trace")
+    __slots__ = ()
     effect = staticmethod(effect)
     gone_through = staticmethod(gone_through)
     shared_write = staticmethod(shared_write)
     slice = staticmethod(slice)
-
-    def __init__(self, trace: Trace, function: FunctionType, convert: Converter) -> None:
-        self.trace = trace  # the root
-        self.function = function
-        self.convert = convert
-
-    def name(self, value: Any, name: str) -> Any:
-        """A global or closure variable was loaded."""
-        if is_traced(value):
-            return value
-        slot = self._place(name)
-        if slot is not None and type(value) is float and self.function in self.trace.callees:
-            # What a lambda made anew at each call closes over is an argument of it, more or less.
-            self.trace.host.require_type(slot, float)
-            return TracedNumber(self.trace, slot, value)
-        return value if slot is None else observe(self.trace, value, slot, name)
-
-    def _place(self, name: str) -> Slot | None:
-        function = self.function
-        if name in function.__code__.co_freevars:
-            number = function.__code__.co_freevars.index(name)
-            cell: Slot | Const = Const((function.__closure__ or ())[number])
-            if function in self.trace.callees:
-                base, cells = self.trace.callees[function], f"{function.__name__}.__closure__"
-                closure = load(self.trace, getattr, base, "__closure__", cells)
-                cell = load(self.trace, operator.getitem, closure, number, f"{cells}[{number}]")
-            return load(self.trace, getattr, cell, "cell_contents", name)
-        if name in function.__globals__:
-            return load(self.trace, operator.getitem, Const(function.__globals__), name, name)
-        return None  # a builtin
-
-    def part(self, attribute: str) -> Any:
-        """The function's defaults, with arrays lifted."""
-        value = getattr(self.function, attribute)
-        if value is None:
-            return None
-        slot = load(self.trace, getattr, base_of(self.trace, self.function), attribute, f"{self.function.__name__}.{attribute}")
-        return observe(self.trace, value, slot, f"{self.function.__name__}.{attribute}")
-
-    def guard_all(self) -> None:
-        """No source: everything the function could load by name is guarded at once; its arrays stay what they are."""
-        function = self.function
-        for name in (*function.__code__.co_freevars, *function.__code__.co_names):
-            slot = self._place(name)
-            if slot is not None:
-                value = self._value_of(name)
-                if is_generator(value):
-                    unsupported(f"{name} would be drawn from once, while a function without source is traced", "Give it one.")
-                if isinstance(value, np.ndarray):
-                    lift(value, slot)
-                    self.trace.host.require_same(slot, value)
-                else:
-                    observe(self.trace, value, slot, name)
-
-    def _value_of(self, name: str) -> Any:
-        function = self.function
-        if name in function.__code__.co_freevars:
-            return (function.__closure__ or ())[function.__code__.co_freevars.index(name)].cell_contents
-        return function.__globals__[name]
 
     def attr(self, obj: Any, name: str) -> Any:
         """`obj.name` was loaded."""
@@ -159,7 +92,7 @@ class Accesses:
     def _namespace(self, obj: Any, value: Any, place: Slot, name: str) -> Any:
         """`obj.__dict__`, which may be read as long as the object does not change."""
         if any(owner == id(obj) for owner, _ in self.trace.stored):
-            self._refuse_write(obj)
+            self.refuse_write(obj)
         seen = observe(self.trace, value, place, name)
         self.trace.watched.pop(id(seen), None)
         return seen
@@ -227,6 +160,10 @@ class Accesses:
         if type(obj).__module__ == "os":
             unsupported("os.environ would be read only once, while the function is traced", "Pass what it says as an argument.")
         if isinstance(obj, dict) and type(obj) is not dict and _inserts(obj) and index not in obj:
+            missing = inspect.getattr_static(type(obj), "__missing__")
+            if isinstance(missing, FunctionType) and not is_library(missing):
+                self._require_member(type(obj), "__missing__", missing)
+                return self.convert(missing)(obj, index)
             self.grow(obj)
         value = obj[index]
         return lift(value) if type(value) is np.ndarray else value
@@ -246,28 +183,30 @@ class Accesses:
         elif place_of(self.trace, obj) is not None:
             self._require_outermost(obj)
             self.effect(obj)
-            return _Outside(self, obj)
+            return Outside(self, obj)
         if not type(obj).__module__.startswith("jitml."):  # x.flat[i] = v writes a traced array
             self.effect(obj)
-        return obj
+        return Storing(self, obj) if stores_itself(obj) else obj
 
     def grow(self, obj: Any) -> None:
         """`obj += v` is about to happen: a list or its like changes, all else is bound anew."""
         if isinstance(obj, (list, dict, set, deque, bytearray)):
             self._require_own(obj)
             self.effect(obj)
+        elif id(obj) in self.trace.places and not _IN_PLACE.isdisjoint(dir(type(obj))):
+            self.refuse_write(obj)
 
     def _require_own(self, obj: Any) -> None:
         """A container that is changed is the function's own, or a copy that is watched."""
         if id(obj) in self.trace.watched:
             self._require_outermost(obj)
         elif id(obj) in self.trace.places:
-            self._refuse_write(obj)
+            self.refuse_write(obj)
 
     def _require_outermost(self, obj: Any) -> None:
         """Something from outside is changed by the jitted function itself, and not by one that it differentiates."""
         if active_trace().root is not active_trace() and not active_trace().is_body:
-            self._refuse_write(obj)
+            self.refuse_write(obj)
 
     def store_attr(self, obj: Any, name: str, value: Any) -> None:
         """`obj.name = value` of an object from outside, which happens after the call has succeeded."""
@@ -283,7 +222,7 @@ class Accesses:
         is_slot = isinstance(member, MemberDescriptorType)
         is_read = is_read_unseen(trace, obj, slot, name) or (getattr, slot, False, "__dict__") in trace.loaded
         if not is_plain or (hasattr(type(member), "__set__") and not is_slot) or is_read:
-            self._refuse_write(obj)
+            self.refuse_write(obj)
         key = id(obj), name
         if key in trace.stored or trace.containers.get(trace.loaded.get((getattr, slot, False, name), -1)) is not value:
             trace.stored[key] = value
@@ -292,11 +231,11 @@ class Accesses:
         """`obj[index] = value` of an object from outside."""
         method = inspect.getattr_static(type(obj), "__setitem__", None)
         if not isinstance(method, FunctionType) or is_library(method):
-            self._refuse_write(obj)
+            self.refuse_write(obj)
         self._require_member(type(obj), "__setitem__", method)
         self.convert(method)(obj, index, value)
 
-    def _refuse_write(self, obj: Any) -> NoReturn:
+    def refuse_write(self, obj: Any) -> NoReturn:
         place = self.trace.places.get(id(obj))
         name = self.trace.host.name(place) if place is not None else f"a {type(obj).__name__}"
         unsupported(
@@ -310,7 +249,7 @@ class Accesses:
 
         def store(value: Any) -> None:
             after = getattr(operator, operation)(before, value)
-            if after is not before or type(after) is not TracedArray:
+            if after is not before or type(after) is not TracedArray or sets_itself(obj, name):
                 setattr(self.own(obj), name, after)
 
         return store
@@ -325,7 +264,7 @@ class Accesses:
 
     def _aug_loaded(self, obj: Any, index: Any, operation: str, before: Any, value: Any) -> None:
         after = getattr(operator, operation)(before, value)
-        if after is before and type(after) is TracedArray:
+        if after is before and type(after) is TracedArray and not stores_itself(obj):
             if type(obj) is not TracedArray or after.storage is obj.storage:
                 return  # written in place, through the view or in the container's own array
         self.own(obj)[index] = after
@@ -358,32 +297,6 @@ class _Manager:
 
     def __exit__(self, *error: Any) -> Any:
         return self.end(self.obj, *error)
-
-
-class _Outside:
-    """Stands for an object from outside on the left of an assignment."""
-
-    __slots__ = ("_target",)
-    _target: tuple[Accesses, Any]
-
-    def __init__(self, accesses: Accesses, obj: Any) -> None:
-        object.__setattr__(self, "_target", (accesses, obj))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        accesses, obj = self._target
-        accesses.store_attr(obj, name, value)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        accesses, obj = self._target
-        accesses.store_item(obj, index, value)
-
-    def __delattr__(self, name: str) -> None:
-        accesses, obj = self._target
-        accesses._refuse_write(obj)
-
-    def __delitem__(self, index: Any) -> None:
-        accesses, obj = self._target
-        accesses._refuse_write(obj)
 
 
 def _inserts(obj: Any) -> bool:

@@ -12,9 +12,9 @@ import optree
 
 from jitml.errors import UnsupportedError
 from jitml.ir.types import is_supported
-from jitml.trace.accesses import is_library
 from jitml.trace.context import Trace, user_source
 from jitml.trace.host import Const, Slot
+from jitml.trace.loaded_names import is_library
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.outside import CONTAINERS, observe, watch_argument
 from jitml.trace.overlap import enter_together, groups

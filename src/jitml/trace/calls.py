@@ -9,6 +9,8 @@ from __future__ import annotations
 import builtins
 import functools
 import operator
+import sys
+from collections import deque
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from types import FunctionType, MethodType, MethodWrapperType
@@ -18,20 +20,20 @@ import numpy as np
 
 from jitml.ir.floating import CATEGORIES
 from jitml.trace import regions
-from jitml.trace.accesses import Accesses, is_library
+from jitml.trace.accesses import Accesses
 from jitml.trace.contents import gone_through
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.effects import effect_of
 from jitml.trace.growing import Growing, Probe
 from jitml.trace.hostcalls import call_library
 from jitml.trace.identity import is_one
+from jitml.trace.loaded_names import is_library
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import CONTAINERS, guard_state, place_of
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name
 from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_part, shown_twice
-from jitml.trace.stacks import Stack
 from jitml.trace.steering import Steering
 from jitml.trace.text import filled_in, joined, percent, text
 from jitml.trace.tracers import is_traced, lift
@@ -46,6 +48,7 @@ _MUTATORS = {
     "intersection_update", "symmetric_difference_update", "__setitem__", "__delitem__", "__iadd__", "__imul__", "__ior__",
     "__iand__", "__isub__", "__ixor__",
 }  # fmt: skip
+_CHANGEABLE = (list, dict, set, deque, bytearray, OpenList)
 _CHANGES_FIRST = {
     *(("_heapq", name) for name in ("heapify", "heappop", "heappush", "heappushpop", "heapreplace")),
     *(("_bisect", name) for name in ("insort_left", "insort_right")),
@@ -138,6 +141,8 @@ class Hooks(Accesses, Steering):
             return functools.partial(self._writing, str, owner)
         if _changes_first(function):
             return functools.partial(self._changing, function)
+        if type(function) is functools.partial and type(function.func) is not FunctionType:
+            return functools.partial(self.conv(function.func), *function.args, **function.keywords)
         self._check_effects(function, owner)
         if _is_scipys(function):
             return functools.partial(call_library, function)
@@ -221,13 +226,18 @@ class Hooks(Accesses, Steering):
         is_users = type(function) is MethodType and not _is_librarys(function.__func__)  # then what it does is seen
         if getattr(function, "__name__", "") in _MUTATORS and not is_users:
             self._require_own(owner)
-        is_container = type(owner) in (Stack, OpenList) or type(owner).__module__ in ("builtins", "collections")
+        is_container = isinstance(owner, _CHANGEABLE) or type(owner).__module__ in ("builtins", "collections")
         if getattr(function, "__name__", "") in _MUTATORS and is_container and not is_users:
             self.effect(owner)
         if function is delattr:
-            self._refuse_write(function)
+            self.refuse_write(function)
         if function is next:
             self.effect(function)
+        if getattr(function, "__name__", "") == "__next__":
+            self.gone_through(owner)
+        slot = self.trace.places.get(id(owner))
+        if slot is not None and not is_users and type(owner).__module__.partition(".")[0] in sys.stdlib_module_names:
+            guard_state(self.trace, owner, slot)  # so that nobody goes on with a program that has changed it once
 
 
 def _is_librarys(function: Any) -> bool:

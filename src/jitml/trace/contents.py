@@ -126,8 +126,14 @@ def iterators_among(values: Values) -> dict[int, Any]:
 
 
 def gone_through(x: Any) -> Any:
-    """Something is about to be iterated over; in a body, no iterator of before."""
+    """Something is about to be iterated over: no iterator from outside and, in a body, none of before."""
     trace = current_trace() if hasattr(type(x), "__next__") else None
+    if trace is not None and id(x) in trace.root.places:
+        name = trace.host.name(trace.root.places[id(x)])
+        unsupported(
+            f"{name} is an iterator from outside: it would go on only once, while the function is traced, and not at every call",
+            "Pass its next item, or a list, as an argument.",
+        )
     while trace is not None and trace.is_body:
         if id(x) in trace.iterators:
             unsupported(

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
-from jitml.trace.accesses import base_of, is_library
 from jitml.trace.calls import Hooks
 from jitml.trace.context import Trace, active_trace, current_trace, unsupported
 from jitml.trace.drivers import HOOKS
+from jitml.trace.loaded_names import base_of, is_library
 from jitml.trace.outside import load
 from jitml.trace.registry import FUNCTIONS, call
 from jitml.trace.rewrite import rewrite

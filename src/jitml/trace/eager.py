@@ -24,10 +24,10 @@ from jitml.ir.interpret import interpret
 from jitml.ir.passes import run_passes
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.straight import Run, straight
-from jitml.trace.accesses import is_library
 from jitml.trace.arguments import Callee
 from jitml.trace.context import active_trace, current_trace
 from jitml.trace.entry import MISS, Execute, bind
+from jitml.trace.loaded_names import is_library
 from jitml.trace.paths import Path, other_paths
 from jitml.trace.trace import Traced, trace
 from jitml.trace.tree import flatten

@@ -12,6 +12,7 @@ import copy
 import dataclasses
 import functools
 import inspect
+from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -195,7 +196,7 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
     elif isinstance(value, CONTAINERS):
         for key, item in _require_keys(trace, value, slot, name):
             _guard_part(trace, item, load(trace, getitem, slot, key, f"{name}[{key!r}]"), names)
-    elif isinstance(value, (set, bytearray)):
+    elif isinstance(value, (set, bytearray, array)):
         _require_elements(trace, value, slot, name)
     else:
         host.require_same(slot, value)
@@ -233,7 +234,7 @@ def _guard_part(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
 
 
 def _require_elements(trace: Trace, value: Any, slot: Slot, name: str) -> None:
-    """What a set or a bytearray holds."""
+    """What a set, a bytearray or an `array.array` holds."""
     copied: Any = frozenset(value) if isinstance(value, set) else bytes(value)
     trace.host.require(trace.host.compute(type(copied), (slot,), name), copied)
     trace.places[id(value)] = slot

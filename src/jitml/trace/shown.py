@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 import optree
 
-from jitml.trace.accesses import Accesses, is_library
+from jitml.trace.accesses import Accesses
 from jitml.trace.context import unsupported
 from jitml.trace.host import Const
+from jitml.trace.loaded_names import is_library
 from jitml.trace.outside import place_of
 from jitml.trace.text import TracedText, text
 from jitml.trace.tracers import is_traced
