@@ -20,6 +20,29 @@ PROGRAMS = {
     "in a list, too": [*TWICE[:2], "    w = (v, [v])", *TWICE[3:], "    w = (v, [v])", "v += 1", "return v, w"],
     "a part of it": [*TWICE[:2], "    w = v[1:]", *TWICE[3:], "    w = v[1:]", "v += 1", "return w"],
     "a part, both returned": [*TWICE[:2], "    w = v[1:]", *TWICE[3:], "    w = v[1:]", "return v, w"],
+    "one view or two": [
+        *("if x.sum() > 1:", "    v = x[1:]", "    w = v", "else:", "    v = x[1:]", "    w = x[1:]", "return v, w, v is w"),
+    ],
+    "one view or two, returned": [
+        *("if x.sum() > 1:", "    v = x[1:]", "    w = v", "else:", "    v = x[1:]", "    w = x[1:]", "return v, w"),
+    ],
+    "one view or two of what was made": [
+        *TWICE[:2],
+        "    w = v[:]",
+        "else:",
+        "    v = x * 3",
+        "    w = v",
+        "return v, w, v is w",
+    ],
+    "three views, two of them one": [
+        *("z = x * 2", "if x.sum() > 1:", "    u = z[1:]", "    v = w = z[1:]"),
+        *("else:", "    u = v = z[1:]", "    w = z[1:]", "return u, v, w"),
+    ],
+    "a view, or another of the same": ["v = x[1:]", "w = v", "if x.sum() > 1:", "    w = x[1:]", "return v, w"],
+    "another of the same in a loop": [
+        *("v = x[1:]", "w = v", "for i in range(3):", "    if x[i] > 1:", "        w = x[1:]", "return v, w, [w]"),
+    ],
+    "another of the same, alone": ["w = x[1:]", "if x.sum() > 1:", "    w = x[1:]", "w += 1", "return w, x"],
     "a branch inside a branch": ["v = x * 3", "if x.sum() > 1:", "    v = x if y[1] > 0 else x * 2", "v += 1", "return x"],
     "chosen in a loop": ["w = x * 2", "for i in range(3):", "    v = w if x[i] > 1 else x * 2", "v += 1", "return w"],
     "chosen and carried": [

@@ -20,6 +20,7 @@ from jitml.trace.context import active_trace, refuse, user_source
 from jitml.trace.decisions import Mode, Site, decisions, is_ours, site
 from jitml.trace.doubts import as_value, doubt, doubt_of, is_exact, is_of, own_type, types_of
 from jitml.trace.drivers import OURS, UNDEF, Names, Values
+from jitml.trace.faces import one_of
 from jitml.trace.names import FLAG, Held, Kind, join, kind_of, may_hold, same, take_apart, told, truth
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.ragged import SIZE, Ragged, ragged, widened
@@ -54,6 +55,8 @@ class Fork:
         self.raising = decisions().raising.get(self.place, set())
         self._open: Side | None = None
         self.iterators: dict[int, Any] = {}
+        self.twins: dict[tuple[int, int], TracedArray] = {}  # of views that the sides end with
+        self.views: list[View] = []
         for branch in self.raising:
             ok = ops.bit_not(self.test) if branch else self.test
             ops.check(self.test, ok, error="AssertionError", message="a branch was taken that ends with an exception")
@@ -131,7 +134,7 @@ class Fork:
     def _merge(self, name: str, a: Any, b: Any, outputs: list[Output]) -> Any:
         """A function that makes the name's value once the outputs are there."""
         if same(a, b):
-            return lambda _: a
+            return lambda _: self._one_of(a, b)
         if name.startswith(OURS):
             return self._merge_bound(name, a, b, outputs)
         if (a is UNDEF or b is UNDEF) and Unsure not in (type(a), type(b)) and not decisions().wants(name, self.site):
@@ -158,7 +161,7 @@ class Fork:
     def _merge_bound(self, name: str, a: Any, b: Any, outputs: list[Output]) -> Any:
         """The same of what it holds where it is bound."""
         if same(a, b):
-            return lambda _: a
+            return lambda _: self._one_of(a, b)
         one, other = (take_apart(x if x is not UNDEF else None) for x in (a, b))
         if a is UNDEF:
             return self._merge_leaves(name, other, (None,) * len(other.leaves), other.leaves, outputs)
@@ -172,7 +175,7 @@ class Fork:
         made: list[Output | View] = []
         for kind, x, y in zip(held.kinds, xs, ys):
             if same(x, y):
-                made.append(Output(None, (x, y), x))
+                made.append(Output(None, (x, y), self._one_of(x, y)))
                 continue
             missing = x is None or y is None
             if missing and not name.startswith("__jm_") and self._is_outer(present := y if x is None else x):
@@ -180,7 +183,7 @@ class Fork:
                 continue
             known = next((output for output in outputs if output.takes(x, y)), None)
             if known is not None:
-                made.append(known if known.is_very(x, y) else View(known))
+                made.append(known if known.is_very(x, y) else self._view(known, x, y))
                 continue
             kinds = [k for k in (kind_of(x), kind_of(y)) if k is not None]
             wide = ragged(kinds, active_trace(), is_complete=not missing) if kinds else None
@@ -204,6 +207,28 @@ class Fork:
             made.append(output)
             outputs.append(output)
         return lambda _: held.rebuild([output.result for output in made])
+
+    def _one_of(self, x: Any, y: Any) -> Any:
+        """What is the same in both branches; of two views of one array, it is one or the other object."""
+        if x is y or type(x) is not TracedArray:
+            return x
+        whole = x.storage.whole and x.storage.whole()
+        if whole is x or whole is y:
+            self.settle(UnsupportedError("an array that may be another one, or a view of all of it", source=user_source()))
+        if (id(x), id(y)) not in self.twins:
+            self.twins[id(x), id(y)] = one_of(x, (x, y), self.site)
+        return self.twins[id(x), id(y)]
+
+    def _view(self, known: Output, x: Any, y: Any) -> View:
+        """Of another name for a result, which is not the very object on both sides."""
+        others = [view for view in self.views if view.of is known]
+        view = next((view for view in others if view.leaves[0] is x and view.leaves[1] is y), None)
+        if view is None:
+            before: list[Output | View] = [known, *others]
+            partners = [p for p in before if any(a is b is not None for a, b in zip(p.leaves, (x, y)))]
+            view = View(known, (x, y), self.site, partners)
+            self.views.append(view)
+        return view
 
     def _refuse(self, name: str, a: Any, b: Any) -> NoReturn:
         self._give_up(

@@ -14,6 +14,7 @@ import numpy as np
 from jitml.errors import UnsupportedError
 from jitml.trace.context import active_trace, current_trace, refuse, user_source
 from jitml.trace.decisions import Mode, decisions
+from jitml.trace.faces import require_told_apart
 from jitml.trace.host import Slot
 from jitml.trace.loops import Loop
 from jitml.trace.origins import others
@@ -31,6 +32,7 @@ def is_one(x: Any, y: Any) -> bool:
     x, y = (lift(a) if type(a) is np.ndarray else a for a in (x, y))
     if type(x) is type(y) is TracedArray and x.dtype == y.dtype and x.ndim == y.ndim and x is not y:
         require_known(x, y)
+        require_told_apart((x, y))
         _require_two(x, y)
     return _is_it(x, y)
 

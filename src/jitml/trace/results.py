@@ -16,6 +16,7 @@ from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Value
 from jitml.trace.context import Trace, unsupported, user_source
 from jitml.trace.doubts import doubt_of, own_type, python_value
+from jitml.trace.faces import require_told_apart
 from jitml.trace.host import Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import others, storages_of
@@ -95,6 +96,7 @@ def describe(recording: Trace, leaves: Sequence[Any], outputs: list[Value]) -> t
     """How each returned leaf is made; fills the graph's outputs. What is returned twice has one recipe."""
     distinct = {id(leaf): leaf for leaf in leaves}
     arrays = [leaf for leaf in distinct.values() if type(leaf) is TracedArray]
+    require_told_apart(arrays)
     wholes = {leaf.storage: leaf for leaf in reversed(arrays) if not leaf.steps}
     again = {id(leaf) for leaf in arrays if not leaf.steps and wholes[leaf.storage] is not leaf}
     results = Results(recording, outputs, Counter(id(s) for leaf in arrays for s in storages_of(leaf.storage)), again)

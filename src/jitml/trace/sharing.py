@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.trace.context import Trace, active_trace
 from jitml.trace.decisions import Mode, Site
+from jitml.trace.faces import one_of
 from jitml.trace.names import Kind, kind_of, same
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import (
@@ -72,13 +74,17 @@ class Output:
 
 @dataclass
 class View:
-    """Another array object on the memory of a result."""
+    """Another array object on the memory of a result, or on one side the one that another name stands for."""
 
     of: Output
+    leaves: tuple[Any, Any]
+    site: Site
+    partners: list[Output | View]  # which one side knows as this very object
 
-    @property
+    @cached_property
     def result(self) -> TracedArray:
-        return _view(self.of.result)
+        own = _view(self.of.result)
+        return one_of(own, (own, *(partner.result for partner in self.partners)), self.site) if self.partners else own
 
 
 class Fork(Protocol):

@@ -228,7 +228,7 @@ class TracedArray(Traced):
     `isinstance(x, np.ndarray)` holds. `__hash__` is None, as for arrays.
     """
 
-    __slots__ = ("layout", "steps", "storage", "writeable")
+    __slots__ = ("faces", "layout", "steps", "storage", "writeable")
     __hash__ = None  # type: ignore[assignment]  # arrays are unhashable
 
     def __init__(self, storage: Storage, steps: tuple[Step, ...], aval: Aval, layout: Ints, writeable: bool) -> None:
@@ -237,6 +237,7 @@ class TracedArray(Traced):
         self.aval = aval
         self.layout = layout  # strides in elements
         self.writeable = writeable
+        self.faces: tuple[frozenset[int], Any] | None = None  # which objects it may be, and what leaves it open (`faces.py`)
 
     @property  # type: ignore[misc]  # see TracedNumber.__class__
     def __class__(self) -> type:
