@@ -70,6 +70,10 @@ PROGRAMS = {
         *("for i in range(3):", "    n = int((y > i).sum())", "    v = x[:n] if x[i] < 1 else x[:n] * 2", "return v"),
     ],
     "all of an argument, then the argument": ["v = y.reshape(-1)", "for i in range(3):", "    v = y", "return v"],
+    "of all elements in their order": [
+        *("v = np.array(x.flat)", "w = [np.ravel(x[::-1].flat), np.asarray(x.flat), np.copy(x.flat), np.array(x.flat, float)]"),
+        *("v[0] += 2", "return v, w, [u.flags.writeable for u in (v, *w)]"),
+    ],
     "in a loop of unknown length": [
         *("i = 0", "v = x * 3", "while i < x.max():", "    i += 1", "    v = x if y[1] > 0 else x * 2", "v += 1", "return x"),
     ],
@@ -88,6 +92,10 @@ RESIZED = {
     "as many as data say, of what the function made": (
         ["w = x * 2", "if y.sum() > 2:", "    v = w[: int((y > 1).sum())]", "return v, w"],
         FIRST,
+    ),
+    "by columns, of one element": (
+        ["v = np.asfortranarray(x[::-1])", "v[0] += 1", "return v, np.asfortranarray(y[::-1].reshape(-1, 1)), x"],
+        *("np.arange(1), np.arange(1)", LONGER),
     ),
     "half of it in each of two rows": (
         [

@@ -16,6 +16,7 @@ from jitml.ir.types import DTYPES, DType
 from jitml.numpy.indexing import value_for
 from jitml.numpy.operands import (
     Shape,
+    as_array,
     as_int,
     astype,
     broadcast_value,
@@ -106,6 +107,8 @@ def array(
 ) -> TracedArray:
     """A new array; of an array with `copy=False` or `None`, the array itself where its dtype is right."""
     wanted = None if dtype is None else np.dtype(dtype)
+    if isinstance(object, np.flatiter):
+        object, copy = as_array(object), None
     is_kept = isinstance(object, TracedArray) and (wanted is None or wanted == object.dtype)  # float64 is equal to None
     if is_kept and not copy and lies_in(object, order):
         result = object

@@ -89,6 +89,12 @@ class TracedFlat:
     def copy(self) -> TracedArray:
         return self.base.flatten()
 
+    def as_array(self) -> TracedArray:
+        """What NumPy takes it for, even where it is asked for a copy: contiguous memory itself, else a copy that is read-only."""
+        line: TracedArray = call(np.ravel, self.base)
+        is_view = line.storage is self.base.storage
+        return line if is_view else TracedArray(line.storage, line.steps, line.aval, line.layout, False)
+
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         return call(function, *args, **kwargs)
 

@@ -210,6 +210,9 @@ def _must_fit(item: object, wanted: DType | None) -> bool:
 
 def as_array(x: object) -> TracedArray:
     """x itself if it is a traced array, else a new one with its contents: what `np.asarray` gives."""
+    if isinstance(x, np.flatiter) and type(x) is not np.flatiter:
+        whole: TracedArray = x.as_array()  # a traced one
+        return whole
     return x if isinstance(x, TracedArray) else fresh(value_of(x))
 
 

@@ -199,7 +199,7 @@ def lies_in(x: TracedArray, order: str | None) -> bool:
         return x.is_contiguous or is_fortran(x)
     if order == "C":
         return x.is_contiguous
-    return order != "F" or surely_contiguous(x.sizes[::-1], x.layout[::-1])
+    return order != "F" or is_contiguous(x.sizes[::-1], x.layout[::-1])
 
 
 def is_fortran(x: TracedArray) -> bool:
