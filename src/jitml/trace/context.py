@@ -99,6 +99,7 @@ class Trace:
         self.arrays: dict[Slot, Any] = {}  # the array inputs: slot -> (concrete array, TracedArray)
         self.parts: dict[Slot, Any] = {}  # arrays that share memory with others: slot -> TracedArray, a view of their storage
         self.again: dict[int, list[tuple[Slot, Slot]]] = {}  # id of a TracedArray -> other slots that hold the array, and its own
+        self.unknown: set[Value] = set()  # values of which `known.py` has found that they depend on what only the program knows
         self.lines: dict[tuple[int, int], int] = {}  # of the user's instructions: code and position in it
         self.opened: Opened = {}  # sizes of arguments that are left open
         self.objects: dict[Slot, Any] = {}  # other things from outside: instances, functions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
 from jitml.trace.context import Trace, active_trace
+
+_Path = list[tuple[Value, Node | None]]  # values still to be looked at, and nodes whose inputs are being looked at
 
 
 def constant_of(value: Value) -> np.ndarray[Any, Any] | None:
@@ -22,15 +24,16 @@ def constant_of(value: Value) -> np.ndarray[Any, Any] | None:
     inputs: dict[Value, Any] = {}
     order: dict[Node, None] = {}
     alias: dict[Value, Value] = {}
-    for v, made in _origins(value, trace, alias):
-        if made is not None and (_is_python(made) or made.syms):
-            return None
-        if made is not None:
-            order[made] = None
-        elif v in trace.root.scalars:
+    path: _Path = [(value, None)]
+    for v, made in _origins(path, trace, alias, trace.root.unknown):
+        if made is None and v in trace.root.scalars:
             inputs[v] = trace.root.scalars[v]
-        else:
+        elif made is None or _is_python(made) or made.syms:
+            # No more is known of what is computed from it, and nobody goes there again: programs ask for each condition.
+            trace.root.unknown.update(out for node in (made, *(n for _, n in path)) if node is not None for out in node.outputs)
             return None
+        else:
+            order[made] = None
     for slot, concrete in inputs.values():
         trace.host.require(slot, concrete)
     nodes = [_renamed(node, alias) for node in order]
@@ -42,7 +45,7 @@ def constant_of(value: Value) -> np.ndarray[Any, Any] | None:
 def unknowns_of(value: Value) -> Iterator[Value | None]:
     """What a value depends on besides constants and the caller's numbers: inputs, and None for what Python computes."""
     trace = active_trace()
-    for v, made in _origins(value, trace, {}):
+    for v, made in _origins([(value, None)], trace, {}):
         if made is None and v not in trace.root.scalars:
             yield v
         elif made is not None and _is_python(made):
@@ -68,30 +71,34 @@ def _follow(v: Value, alias: dict[Value, Value]) -> Value:
     return v
 
 
-def _origins(value: Value, trace: Trace, alias: dict[Value, Value]) -> Iterator[tuple[Value, Node | None]]:
-    """What a value is made of, in order of computation: inputs (with None) and nodes.
+def _origins(
+    path: _Path, trace: Trace, alias: dict[Value, Value], unknown: Container[Value] = ()
+) -> Iterator[tuple[Value, Node | None]]:
+    """What a value is made of, in order of computation: inputs (with None), or what is `unknown`, and nodes.
 
     What a body captures is what it is outside (`alias` says so, inside -> outside); what a loop carries is an input.
+
+    Args:
+        path: begins with the value. Of what is handed out, the nodes on it are those that are computed from that.
     """
     scopes = [trace]
     while scopes[-1].parent is not None:
         scopes.append(scopes[-1].parent)
     outside = {inside: outer for scope in scopes for outer, inside in scope.builder.captured.items()}
     seen: set[Value] = set()
-    stack: list[tuple[Value, Node | None]] = [(value, None)]
-    while stack:
-        v, ready = stack.pop()
+    while path:
+        v, ready = path.pop()
         if ready is not None:
             yield v, ready
         elif v not in seen:
             seen.add(v)
             if v in outside:
                 alias[v] = outside[v]
-                stack.append((outside[v], None))
+                path.append((outside[v], None))
                 continue
             node = next((made for scope in scopes if (made := scope.builder.maker(v)) is not None), None)
-            if node is None:
+            if node is None or v in unknown:
                 yield v, None
             else:
-                stack.append((v, node))
-                stack.extend((x, None) for x in node.inputs)
+                path.append((v, node))
+                path.extend((x, None) for x in node.inputs)
