@@ -160,6 +160,16 @@ def test_static_arguments_are_plain_values() -> None:
         jitml.jit(scaled, static_argnames="other")
 
 
+def test_static_arguments_may_be_containers() -> None:
+    shaped = jitml.jit(lambda x, shape, w: x.reshape(shape) * w[0], static_argnums=1)
+    scaled = jitml.jit(lambda x, *, factors: x * factors[0], static_argnames="factors")
+    x = np.arange(6.0)
+    for shape in ((2, 3), (3, 2), (2, 3)):
+        np.testing.assert_array_equal(shaped(x, shape, [2.0]), x.reshape(shape) * 2)
+        np.testing.assert_array_equal(scaled(x, factors=shape), x * shape[0])
+    assert len(shaped.variants) == len(scaled.variants) == 2
+
+
 def test_variants_are_bounded_and_can_be_cleared() -> None:
     f = jitml.jit(lambda x, n: x * len(range(n)))
     for n in range(MOST_VARIANTS + 5):

@@ -118,10 +118,16 @@ def _is_number(x: np.generic) -> bool:
     return is_supported(x.dtype)
 
 
-def check_containers(args: Any, kwargs: Any, tracers: Sequence[Any], spec: optree.PyTreeSpec) -> None:
-    """The function got copies of the caller's lists and dicts: what it did to them would be lost."""
+def check_containers(given: Any, got: Any, tracers: Sequence[Any], spec: optree.PyTreeSpec) -> None:
+    """The function got copies of the caller's lists and dicts: what it did to them would be lost.
+
+    Args:
+        given, got: `(args, kwargs)` of the caller, and of the function. What is declared static is one leaf, whatever it is.
+    """
+    args = tuple(x if type(x) is Static else y for x, y in zip(given[0], got[0]))
+    kwargs = {name: given[1][name] if type(given[1].get(name)) is Static else y for name, y in got[1].items()}
     leaves, after = flatten((args, kwargs))
-    if after != spec or any(a is not b for a, b in zip(leaves, tracers)):
+    if after != spec or any(a is not b and type(a) is not Static for a, b in zip(leaves, tracers)):
         raise UnsupportedError(
             "the function changes a list, dict or dataclass argument (an item is added, removed or replaced)",
             source=user_source(),

@@ -160,7 +160,7 @@ def _attempt(
         if rooted:
             check_sealed(recording)
         else:
-            check_containers(traced_args, traced_kwargs, tracers, spec)
+            check_containers((args, kwargs), (traced_args, traced_kwargs), tracers, spec)
         return _finish(recording, leaves, spec, result)
 
 

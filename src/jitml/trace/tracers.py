@@ -27,7 +27,7 @@ from jitml.trace.registry import call
 from jitml.trace.standins import Traced, TracedArray, TracedScalar, is_traced, refuse_concrete_target
 from jitml.trace.steps import Step
 from jitml.trace.storage import Storage, write_through
-from jitml.trace.strides import Ints, c_strides, in_elements, is_contiguous, kept_strides, surely_contiguous, view_strides
+from jitml.trace.strides import Ints, c_strides, in_elements, is_contiguous, kept_strides, view_strides
 
 
 def read(x: Any) -> Value:
