@@ -16,7 +16,6 @@ from operator import getitem
 from typing import Any
 
 from jitml.errors import UnsupportedError
-from jitml.trace.arguments import Static
 from jitml.trace.context import Trace, user_source
 from jitml.trace.host import Slot
 from jitml.trace.open_lists import OpenList
@@ -55,7 +54,7 @@ def _part(trace: Trace, find: Callable[[], Slot], function: Callable[..., Any], 
 def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, name: str) -> None:
     is_record = dataclasses.is_dataclass(original) and not isinstance(original, type)
     leaves, _ = flatten(copied)
-    if type(original) is Static or copied is None or any(leaf is copied for leaf in leaves):
+    if copied is None or any(leaf is copied for leaf in leaves):
         return
     if not (is_record or isinstance(original, (list, dict, deque, tuple))):
         trace.sealed.append((copied, leaves))  # of a kind of the user's, which only its own functions know
