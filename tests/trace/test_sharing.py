@@ -599,6 +599,23 @@ def a_view_or_the_argument(x, y, n):
 
 
 @row
+def a_row_and_the_last_that_was_kept(x, y, n):
+    for v in x:
+        if y.any():
+            kept = v
+    return kept, v
+
+
+@row
+def a_row_of_what_was_made_and_the_last_that_was_kept(x, y, n):
+    z = x * 2
+    for v in z:
+        if y.any():
+            kept = v
+    return kept, v
+
+
+@row
 def unpacked(x, y, n):
     _, b, c = x
     return b, c

@@ -71,12 +71,11 @@ def _leaves(traced: Traced, names: dict[str, Any], body: list[str]) -> list[str]
     return [_leaf(traced, result, f"f{n}", names, known) for n, result in enumerate(traced.results)]
 
 
-def _parts(result: Result) -> list[FromGraph]:
-    """The arrays of the program among which a leaf is chosen."""
+def _parts(result: Result) -> list[Result]:
+    """The arrays among which a leaf is chosen."""
     if not isinstance(result, Either):
         return []
-    choices = (result.then, result.orelse)
-    return [part for x in choices for part in ([x] if isinstance(x, FromGraph) else _parts(x))]
+    return [part for x in (result.then, result.orelse) for part in (_parts(x) if isinstance(x, Either) else [x])]
 
 
 def _results(traced: Traced, names: dict[str, Any], body: list[str]) -> list[str]:

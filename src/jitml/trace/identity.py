@@ -51,7 +51,7 @@ def _require_two(x: TracedArray, y: TracedArray) -> None:
 
 def _given(x: TracedArray) -> list[Slot]:
     """The arrays from outside that this one may be."""
-    candidates = [x, *(origin.array for _, origin in others(x) if origin.array is not None)]
+    candidates = [x, *(array for _, origin in others(x) if (array := origin.array()) is not None)]
     return [slot for slot in map(slot_of, candidates) if slot is not None]
 
 

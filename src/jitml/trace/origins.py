@@ -16,7 +16,7 @@ from jitml.trace.context import Trace
 from jitml.trace.decisions import Mode, Site
 from jitml.trace.standins import TracedArray
 from jitml.trace.steps import Step
-from jitml.trace.storage import Case, Origin, Storage
+from jitml.trace.storage import Case, Origin, Storage, nothing
 
 Possible = tuple[Value | None, Origin]  # None: in any other case
 
@@ -24,7 +24,7 @@ Possible = tuple[Value | None, Origin]  # None: in any other case
 def origin_of(array: TracedArray) -> Origin:
     """The array itself."""
     storage = array.storage
-    return Origin(weakref.ref(storage), array.steps, array.writeable, array if storage.is_external else None)
+    return Origin(weakref.ref(storage), array.steps, array.writeable, weakref.ref(array))
 
 
 def possible(array: TracedArray) -> list[Possible]:
@@ -45,7 +45,7 @@ def storages_of(storage: Storage) -> set[Storage]:
 
 def seen(origin: Origin, array: TracedArray) -> Origin:
     """An origin of a whole storage, seen as this array sees the storage."""
-    return replace(origin, steps=(*origin.steps, *array.steps), writeable=array.writeable, array=None)
+    return replace(origin, steps=(*origin.steps, *array.steps), writeable=array.writeable, array=nothing)
 
 
 def part_of(array: TracedArray, steps: Sequence[Step], writeable: bool) -> Origin:
@@ -55,11 +55,7 @@ def part_of(array: TracedArray, steps: Sequence[Step], writeable: bool) -> Origi
 
 def gone(origin: Origin) -> Origin:
     """Memory that nothing else stands for any more."""
-    return replace(origin, storage=_nothing, array=None)
-
-
-def _nothing() -> None:
-    return None
+    return replace(origin, storage=nothing, array=nothing)
 
 
 def is_known(steps: Sequence[Step], trace: Trace) -> bool:
@@ -77,7 +73,7 @@ def with_places(origin: Origin, values: Mapping[Value, Value]) -> Origin:
     if values.keys().isdisjoint(places(origin.steps)):
         return origin
     steps = tuple(replace(step, starts=tuple(values.get(v, v) for v in step.starts)) for step in origin.steps)
-    return replace(origin, steps=steps, array=None)
+    return replace(origin, steps=steps, array=nothing)
 
 
 def has_known_sizes(steps: Sequence[Step], trace: Trace) -> bool:

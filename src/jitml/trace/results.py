@@ -110,6 +110,7 @@ class Results:
 
     uses: how many leaves may be of a storage. `placed`: where that is handed out as a whole, `wholes`: what makes that.
     again: `id`s of leaves that are other array objects on the whole of a storage.
+    arrays: what makes each array object, by `id`; several leaves may be one of them.
     """
 
     recording: Trace
@@ -118,6 +119,7 @@ class Results:
     again: set[int]
     placed: dict[Storage, int] = field(default_factory=dict)
     wholes: dict[Storage, FromGraph] = field(default_factory=dict)
+    arrays: dict[int, tuple[TracedArray, FromGraph | FromHost]] = field(default_factory=dict)
 
     def describe(self, leaf: Any) -> Result:
         kind = type(leaf)
@@ -135,7 +137,13 @@ class Results:
         if kind is not TracedArray:
             return _describe_object(self.recording, leaf)
         leaf.storage.load()  # refuses a tracer that has leaked
-        return self._external(leaf) if leaf.storage.is_external else self._one_of(leaf)
+        return self._array(leaf) if leaf.storage.is_external else self._one_of(leaf)
+
+    def _array(self, leaf: TracedArray) -> FromGraph | FromHost:
+        """An array object that is certain."""
+        if id(leaf) not in self.arrays:
+            self.arrays[id(leaf)] = leaf, self._external(leaf) if leaf.storage.is_external else self._made(leaf)
+        return self.arrays[id(leaf)][1]
 
     def _number(self, leaf: TracedNumber | TracedScalar) -> FromGraph | Either:
         """A number of Python's or NumPy's; which of the two, the program may have to say."""
@@ -168,10 +176,10 @@ class Results:
         while cases and cases[-1][1] is None:
             cases.pop()
         is_certain = bool(cases) and cases[-1][0] is None
-        made = None if is_certain and all(other is not None for _, other in cases) else self._made(leaf)
+        made = None if is_certain and all(other is not None for _, other in cases) else self._array(leaf)
         result: Result | None = made
         for test, other in reversed(cases):
-            there = made if other is None else self._external(other) if other.storage.is_external else self._made(other)
+            there = made if other is None else self._array(other)
             assert there is not None
             if test is None:
                 result = there
@@ -185,11 +193,10 @@ class Results:
     def _there(self, origin: Origin, leaf: TracedArray) -> TracedArray | None:
         """What a leaf is in one case; None if nobody else has that memory."""
         storage = origin.storage()
-        if origin.array is not None or storage is None:
-            return origin.array
-        if not storage.is_external and self.uses[id(storage)] < 2:
+        if storage is None or not (storage.is_external or self.uses[id(storage)] > 1):
             return None
-        return TracedArray(storage, origin.steps, leaf.aval, leaf.layout, origin.writeable)
+        array = origin.array()
+        return TracedArray(storage, origin.steps, leaf.aval, leaf.layout, origin.writeable) if array is None else array
 
     def _made(self, leaf: TracedArray) -> FromGraph:
         """Of an array that the function made itself."""

@@ -23,17 +23,22 @@ from jitml.trace.steps import Step
 from jitml.trace.strides import Ints, c_strides
 
 
+def nothing() -> None:
+    """What is not there any more."""
+    return None
+
+
 @dataclass(frozen=True)
 class Origin:
     """An array that another one may be: which storage, if that is still there, and how it is seen.
 
-    `array` is the very array, where it is from outside.
+    `array` is the very object, where that is known and still there.
     """
 
     storage: Callable[[], Storage | None]
     steps: tuple[Step, ...]
     writeable: bool
-    array: Any = field(default=None, compare=False)
+    array: Callable[[], Any] = field(default=nothing, compare=False)
 
 
 @dataclass(frozen=True)
