@@ -43,6 +43,14 @@ def test_what_is_still_needed_is_not_written_to(rest: str) -> None:
     assert updates(HEAD + "c: f64[4] = exp a; " + rest + " }") == 0
 
 
+@pytest.mark.parametrize("op, dtype", [("bits", "i64"), ("stop_gradient", "f64")])
+def test_what_reads_the_same_memory_otherwise_makes_none(op: str, dtype: str) -> None:
+    rest = f"c: {dtype}[4] = {op} a; d: {dtype}[2] = slice c {{start=(0,), step=(1,), stop=(2,)}};"
+    rest += f"e: {dtype}[4] = update_slice c d {{start=(2,), step=(1,)}}; return c e }}"
+    found = in_place(parse(HEAD + rest))
+    assert not found.updates and found.owned == [False, True]
+
+
 def test_a_loop_writes_into_what_it_carries() -> None:
     graph = parse(
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import tracemalloc
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -109,6 +110,27 @@ def test_results_have_memory_of_their_own() -> None:
     ct = np.ones(3)
     pull(ct)[0][:] = 8
     assert x3.tolist() == [1, 2, 3] and ct.tolist() == [1, 1, 1]
+
+
+def test_results_are_handed_out_as_they_were_made() -> None:
+    wide = np.linspace(0, 1, 60_000).reshape(200, 300)
+    slope = jitml.grad(lambda x: np.sin(x).sum())
+    for _ in range(3):
+        slope(wide)
+    tracemalloc.start()
+    try:
+        result = slope(wide)
+        assert tracemalloc.get_traced_memory()[1] < 1.1 * wide.nbytes
+    finally:
+        tracemalloc.stop()
+    assert result.flags.owndata and result.flags.c_contiguous
+    both = jitml.vjp(lambda x, y: (np.exp(x) * y, y), wide.T, wide.T)
+    for _ in range(3):
+        (value, same), pull = both
+        first, second = pull((value, same))
+        arrays = (wide, value, same, first, second)
+        assert not any(np.shares_memory(a, b) for n, a in enumerate(arrays) for b in arrays[:n])
+        both = jitml.vjp(lambda x, y: (np.exp(x) * y, y), wide.T, wide.T)
 
 
 def test_nothing_of_a_call_is_kept() -> None:

@@ -18,7 +18,7 @@ UPDATES: tuple[Op, ...] = (ops.update_slice, ops.dynamic_update_slice, ops.scatt
 # Their results are memory of their own; of other ops' nothing is known but that it may be an operand's.
 _NEW_FAMILIES = ("pointwise", "reductions", "contraction")
 _NEW = (ops.empty, ops.pad, ops.concat, *UPDATES)
-_SAME = (ops.stop_gradient,)
+_SAME = (ops.stop_gradient, ops.bits, ops.from_bits, ops.raise_divide, ops.raise_overflow, ops.raise_underflow, ops.raise_invalid)
 _SMALL = 64  # elements
 
 Owned = frozenset[int]  # positions of inputs

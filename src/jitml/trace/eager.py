@@ -20,6 +20,7 @@ import numpy as np
 from jitml.errors import UnsupportedError, WrongPath
 from jitml.ir.floating import ALL
 from jitml.ir.graph import Graph
+from jitml.ir.in_place import in_place
 from jitml.ir.interpret import interpret
 from jitml.ir.passes import run_passes
 from jitml.ir.passes.dce import eliminate_dead
@@ -157,20 +158,22 @@ def executed(traced: Traced) -> Execute:
     graph = eliminate_dead(traced.graph)
     dtypes = [v.dtype for v in graph.inputs]
     run: Run | None = None
+    owned = [False] * len(graph.outputs)  # which results are memory that nobody else sees
     # A loop is long enough to be worth it at once; and only there does it write in place.
     first = 1 if any(node.bodies for node in graph.nodes) else 2
     calls = 0
 
     def execute(*inputs: Any) -> Sequence[Array]:
-        nonlocal run, calls
+        nonlocal run, owned, calls
         calls += 1
         if run is None and calls >= first and not is_debugging():
-            run = straight(run_passes(graph))
+            ready = run_passes(graph)
+            run, owned = straight(ready), in_place(ready).owned
         arrays = [np.asarray(x, dtype) for x, dtype in zip(inputs, dtypes)]
         with np.errstate(all="ignore"):
             results = run(*arrays) if run is not None else interpret(graph, arrays)
         # NumPy may have answered with an argument, or a view of one: each output has memory of its own.
-        outputs = [np.array(x, order="C") for x in results]
+        outputs = [np.asarray(x, order="C") if mine else np.array(x, order="C") for x, mine in zip(results, owned)]
         for output, entry in traced.aliases.items():
             np.copyto(inputs[entry], outputs[output])
         return outputs

@@ -40,14 +40,7 @@ def grad(
     >>> grad(lambda x, scale: x * scale, argnames="scale")(3.0, scale=2.0)
     np.float64(3.0)
     """
-    both = value_and_grad(f, argnums, has_aux, holomorphic, argnames=argnames)
-
-    @functools.wraps(f)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, slope = both(*args, **kwargs)
-        return (slope, value[1]) if has_aux else slope
-
-    return gradient
+    return _derived(f, Choice(argnums, argnames), has_aux, holomorphic, with_value=False)
 
 
 def value_and_grad(
@@ -64,7 +57,11 @@ def value_and_grad(
     >>> value_and_grad(lambda x: (x * x).sum())(np.array([1.0, 2.0]))
     (np.float64(5.0), array([2., 4.]))
     """
-    choice = Choice(argnums, argnames)
+    return _derived(f, Choice(argnums, argnames), has_aux, holomorphic, with_value=True)
+
+
+def _derived(f: Function, choice: Choice, has_aux: bool, holomorphic: bool, *, with_value: bool) -> Function:
+    """Without the value, nothing is computed for it alone."""
     choice.check("grad")
     domain = Domain.HOLOMORPHIC if holomorphic else Domain.REAL_SCALAR
 
@@ -76,9 +73,12 @@ def value_and_grad(
         one = ops.full(value=1.0, shape=(), dtype=point.results[0].dtype)
         slopes = inline(derivative.pull, [*outputs[derivative.outputs :], *(one for _ in derivative.moving)])
         gradients = point.arguments.show(slopes)
-        return ((y, aux) if has_aux else y), (gradients[0] if choice.is_one else gradients)
+        slope = gradients[0] if choice.is_one else gradients
+        if with_value:
+            return ((y, aux) if has_aux else y), slope
+        return (slope, aux) if has_aux else slope
 
-    key = ("grad", choice.key, has_aux, holomorphic)
+    key = ("grad", choice.key, has_aux, holomorphic, with_value)
 
     @functools.wraps(f)
     def derived(*args: Any, **kwargs: Any) -> Any:
