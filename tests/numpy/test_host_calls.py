@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import scipy.signal
 import scipy.special
 
 import jitml
+import jitml.runtime.host
 from against_numpy import check, compare, run_traced
 from jitml.errors import UnsupportedError
 from jitml.ir.parser import parse
@@ -208,3 +211,27 @@ def test_a_host_function_may_call_compiled_code(target: str) -> None:
     outer = jitml.jit(lambda a: np.cumsum(a * 2) + np.apply_along_axis(inner, 0, a).sum(axis=0))
     x = np.random.default_rng(0).normal(size=(2000, 3))
     compare(outer(x[:1]), np.cumsum(x[:1] * 2) + np.apply_along_axis(inner, 0, x[:1]).sum(axis=0))
+
+
+def test_other_programs_may_run_wherever_python_does() -> None:
+    """A signal's handler, say, or a finalizer: around the function's call as well as in it."""
+    inner = jitml.jit(lambda x: np.sort(np.sin(x)) @ np.sort(x * 2))
+    y = np.arange(5000.0)
+
+    def f(x: Array) -> Any:
+        low = np.sort(x)
+        return np.cumsum(low * np.linalg.svd(np.outer(low[:4], x[:4]))[1].sum())[::-1] + np.sort(low[::-1] * 2)
+
+    def elsewhere(frame: FrameType, event: str, arg: object) -> None:
+        if frame.f_code.co_filename == jitml.runtime.host.__file__ and event in ("call", "return"):
+            inner(y)
+
+    compiled, x = jitml.jit(f), np.random.default_rng(0).normal(size=300)
+    expected = compiled(x)
+    inner(y)
+    sys.setprofile(elsewhere)
+    try:
+        result = compiled(x)
+    finally:
+        sys.setprofile(None)
+    np.testing.assert_array_equal(result, expected)

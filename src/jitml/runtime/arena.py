@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import sys
 from functools import cache
-from typing import Any
 
 from jitml.runtime.jit import Code, generate, link, parse
 from jitml.runtime.target import host_target
@@ -178,22 +177,3 @@ def arenas() -> Code:
 def release_arena() -> None:
     """Give the calling thread's arena back to the system."""
     ctypes.CFUNCTYPE(None)(arenas()["jitml_arena_release"])()
-
-
-class PutAside:
-    """`with PutAside():` inside the block this thread may run other programs, though one is under way."""
-
-    __slots__ = ("_kept",)
-
-    def __enter__(self) -> None:
-        self._kept = (ctypes.c_int64 * 2)()
-        _put_aside()[0](self._kept)
-
-    def __exit__(self, *error: object) -> None:
-        _put_aside()[1](self._kept)
-
-
-@cache
-def _put_aside() -> tuple[Any, Any]:
-    kind = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-    return kind(arenas()["jitml_arena_put_aside"]), kind(arenas()["jitml_arena_bring_back"])

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.llvm.entry import ENTRY
+from jitml.codegen.llvm.host import ASIDE
 from jitml.codegen.llvm.kernel import NO_MEMORY
 from jitml.codegen.llvm.module import Module, emit_program
 from jitml.codegen.llvm.shapes import SHAPES
@@ -36,7 +37,7 @@ from jitml.runtime.floating import Errors, Watch
 from jitml.runtime.host import HostCalls, run_then_show
 from jitml.runtime.random import random_address
 from jitml.runtime.sorting import sort_address
-from jitml.runtime.stub import native_calls, native_function
+from jitml.runtime.stub import MOST_BYTES, native_calls, native_function
 from jitml.runtime.target import host_target, thread_limit
 from jitml.runtime.threads import parallel_for_ir, pool
 
@@ -166,7 +167,6 @@ class Executable:
         """The same in Python, for interpreters whose arrays we cannot read in place."""
         code = self._link()
         entry = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)(code[ENTRY])
-        get_arena = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(arenas()["jitml_arena"])
 
         def run(*args: Any) -> list[Array] | tuple[int, ...]:
             inputs = [np.asarray(x, b.dtype) for x, b in zip(args, self._inputs, strict=True)]
@@ -174,10 +174,8 @@ class Executable:
             outputs = [inputs[self._aliases[i]] if i in self._aliases else _empty(b) for i, b in enumerate(buffers)]
             pointers = [array.ctypes.data for array in (*inputs, *outputs, *self._constants)]
             table, error = (ctypes.c_void_p * (len(pointers) + 1))(*pointers), (ctypes.c_int64 * 4)()
-            arena = get_arena(self.program.arena_size) if self.program.arena_size else None
-            if self.program.arena_size and arena is None:
-                raise MemoryError(f"no memory for {self.program.arena_size} bytes of intermediate arrays")
-            status = entry(table, arena, error)
+            arena = np.empty(min(self.program.arena_size, MOST_BYTES), np.uint8)  # not the thread's: Python may be called yet
+            status = entry(table, arena.ctypes.data, error)
             return (status, *error) if status else outputs
 
         run.code = code  # type: ignore[attr-defined]  # the entry's code lives as long as the closure
@@ -193,6 +191,8 @@ class Executable:
                 addresses["jitml_pool_run"] = pool()["jitml_pool_run"]
             elif name == "jitml_host":
                 addresses[name] = self._hosts.address
+            elif name in ASIDE:
+                addresses[name] = arenas()[name]
             elif name in GATES:
                 addresses[name] = blas_gates()[name]
             elif name.startswith(("jitml_sort_", "jitml_argsort_")):

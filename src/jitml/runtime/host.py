@@ -19,7 +19,6 @@ from jitml.codegen.llvm.kernel import HostStep
 from jitml.errors import FailedCheck
 from jitml.fusion.loops import Buffer
 from jitml.ir.ops.host import postpone, postponing
-from jitml.runtime.arena import PutAside
 
 Array = np.ndarray[Any, Any]
 _NATIVE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p))
@@ -39,7 +38,7 @@ class HostCalls:
 
     def failure(self, step: HostStep) -> BaseException:
         """Why a call of this thread failed: an interruption is the user's, anything else leaves the call to NumPy."""
-        error: BaseException = self._thread.error
+        error: BaseException = vars(self._thread).pop("error")  # whose traceback holds on to arrays
         if isinstance(error, FailedCheck) or not isinstance(error, Exception):
             return error
         return FailedCheck(f"{step.function.name} raised {type(error).__name__}: {error}", source=step.failure.source)
@@ -59,8 +58,7 @@ class HostCalls:
         try:
             arrays = [view.at(pointers[n]) for n, view in enumerate(views)]
             options = {"out": tuple(arrays[count:])} if function.fills else {}
-            with PutAside():
-                results = function.call(*arrays[:count], **options)
+            results = function.call(*arrays[:count], **options)
             if not function.fills:
                 for target, result in zip(arrays[count:], results):
                     target[...] = result

@@ -295,7 +295,7 @@ _OBJECTS = {
     "Py_True": True,
     "Py_None": None,
 }
-_MOST_BYTES = 2**62
+MOST_BYTES = 2**62
 # How a Python number is read for a 0-d input of a dtype; others must come as arrays.
 _KINDS = {"float64": 1, "int64": 2, "bool": 3}
 
@@ -352,7 +352,7 @@ def native_function(
     """
     shapes = [np.array(b.shape, np.int64) for b in outputs]
     strides = [np.array(b.element_strides, np.int64) * b.dtype.itemsize for b in outputs]
-    arena = min(arena, _MOST_BYTES)  # more than a machine word says: no more than this can be had either
+    arena = min(arena, MOST_BYTES)  # more than a machine word says: no more than this can be had either
     words = [len(inputs), len(outputs), len(constants), arena, int(release_gil), code[ENTRY]]
     words += [extents, code[SHAPES] if exact else 0]
     words += [_KINDS.get(b.dtype.name, 0) if not b.shape else 0 for b in inputs]

@@ -2,6 +2,8 @@
 
 `number` is the call's position in `Module.hosts`; the buffers are those it reads, then those it writes. The result is 0 if all
 went well. Floating-point errors of before are kept over the call: NumPy clears them, and those that Python leaves are its own.
+So is the thread's arena (`void @jitml_arena_put_aside(ptr kept)`): whatever runs as soon as Python does, a signal's handler or a
+finalizer too, may call another program.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from jitml.fusion.program import Call, seen_as
 from jitml.ir.ops.host import HostFunction
 from jitml.ir.types import BOOL
 
+ASIDE = ("jitml_arena_put_aside", "jitml_arena_bring_back")
+
 
 def emit_host(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]) -> list[str]:
     """Append `i64 @symbol(ptr error, ptr buffer...)`; returns the buffers' names in order."""
@@ -25,14 +29,19 @@ def emit_host(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
     unit.uses_flags = True
     unit.hosts.append(HostStep(function, tuple(reads), tuple(writes), failure))
     unit.declarations.declare("i64 @jitml_host(i64, ptr)")
+    for name in ASIDE:
+        unit.declarations.declare(f"void @{name}(ptr)")
     count = len(reads) + len(writes)
     parameters = "".join(f", ptr %b{n}" for n in range(count))
     lines = [f"define internal i64 @{symbol}(ptr %error{parameters}) #0 {{", "entry:", f"  %buffers = alloca [{count} x ptr]"]
+    lines.append("  %kept = alloca { ptr, i64 }")
     for n in range(count):
         lines.append(f"  %slot{n} = getelementptr ptr, ptr %buffers, i64 {n}")
         lines.append(f"  store ptr %b{n}, ptr %slot{n}")
     lines.append("  %flags = call i64 @take_flags()")
+    lines.append(f"  call void @{ASIDE[0]}(ptr %kept)")
     lines.append(f"  %code = call i64 @jitml_host(i64 {number}, ptr %buffers)")
+    lines.append(f"  call void @{ASIDE[1]}(ptr %kept)")
     lines.append("  call i64 @take_flags()")
     lines.append("  call void @raise_flags(i64 %flags)")
     lines.append("  %failed = icmp ne i64 %code, 0")
