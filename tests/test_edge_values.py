@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import jitml
 from jitml.fusion.fuse import fuse
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder
@@ -60,3 +61,20 @@ def test_edge_values_give_numpys_answer(name: str) -> None:
         wrong = np.flatnonzero(~agrees(case, got, expected))
         shown = [(*(a[k] for a in own), got[k], expected[k]) for k in wrong[:5]]
         assert not wrong.size, f"{name} {got.dtype}: operands, result, NumPy's: {shown}"
+
+
+SUMS = {
+    "of one": lambda x: x[:1].sum(),
+    "along an axis of one": lambda x: x[:, None].sum(axis=1),
+    "along no axis": lambda x: np.sum(x, axis=()),
+    "of a scalar": lambda x: np.sum(x[0]),
+    "of what is repeated": lambda x: np.broadcast_to(x, (3, 4)).sum(axis=0),
+    "of complex numbers": lambda x: (x * (1 + 0j))[:, None].sum(axis=1).real,
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_a_sum_is_not_minus_zero(name: str) -> None:
+    """It begins with 0.0, even where nothing is left to add."""
+    x = np.array([-0.0, 0.0, -0.0, 1.0])
+    assert np.signbit(jitml.jit(SUMS[name])(x)).tolist() == np.signbit(SUMS[name](x)).tolist()

@@ -94,7 +94,9 @@ def accumulator(dtype: DType, chosen: Any, out: Any) -> DType:
 
 def reduce_values(op: Op, x: Value, axes: Sequence[int]) -> Value:
     """A reducing op with float16 computed in float32, as NumPy's loops do."""
-    if not axes:
+    if not axes:  # what a reduction begins with is there all the same
+        if op is ops.reduce_sum and x.dtype.kind in "fc":
+            return ops.add(x, 0.0)
         return x * 1 if op is ops.reduce_prod and is_complex(x.dtype) else x
     if x.dtype == F16 and op in (ops.reduce_sum, ops.reduce_prod):
         return astype(op(astype(x, F32), axes=tuple(axes)), F16)

@@ -142,13 +142,19 @@ def _nothing_moves(node: Node, producers: Producers) -> Value | None:
 
 @_shortcut(ops.reduce_sum, ops.reduce_prod, ops.reduce_max, ops.reduce_min, ops.reduce_all, ops.reduce_any)
 def _reduce_nothing(node: Node, producers: Producers) -> Value | None:
-    """Reducing axes of length one is a reshape, but 1 * x makes nan of a complex infinity."""
+    """Reducing axes of length one is a reshape, but a sum begins with 0.0, and 1 * x makes nan of a complex infinity."""
     (x,) = node.inputs
     if node.op is ops.reduce_prod and is_complex(x.dtype):
         return None
     if any(x.shape[a] != 1 for a in node.params["axes"]):
         return None
-    return _made(ops.reshape(x, shape=node.output.shape))
+    kept = _made(ops.reshape(x, shape=node.output.shape))
+    return _summed(kept) if node.op is ops.reduce_sum else kept
+
+
+def _summed(x: Value) -> Value:
+    """What a sum that comes to x is: it begins with 0.0, so that it is not -0.0."""
+    return _made(ops.add(x, 0.0)) if x.dtype.kind in "fc" else x
 
 
 @_shortcut(ops.flip)
@@ -306,7 +312,7 @@ def _sum_of_repeats(node: Node, producers: Producers) -> Value | None:
         x = _made(ops.reshape(x, shape=shape))
     if shape != node.output.shape:
         x = _made(ops.broadcast(x, shape=node.output.shape, axes=tuple(kept.index(a) for a in placed if a not in axes)))
-    return _made(ops.mul(x, times))
+    return _summed(_made(ops.mul(x, times)))
 
 
 def _made(value: Any) -> Value:
