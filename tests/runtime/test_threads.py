@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -45,14 +46,23 @@ define void @nested(ptr %cells, i64 %from, i64 %to) {
 
 
 @cache
-def bodies() -> Code:
-    imports = {"jitml_pool_run": pool()["jitml_pool_run"]}
+def bodies(runner: Code) -> Code:
+    imports = {"jitml_pool_run": runner["jitml_pool_run"]}
     return link([generate(parse(BODIES), host_target(), level=1)], imports=imports, exports=("count", "nested"))
 
 
-def run(cells: np.ndarray, *, threads: int, grain: int = 1, body: str = "count", begin: int = 0) -> None:
-    signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3, ctypes.c_int32)
-    signature(pool()["jitml_pool_run"])(bodies()[body], cells.ctypes.data, begin, len(cells), grain, threads)
+@cache
+def without_threads() -> Code:
+    """What runs loops on systems that have no futexes."""
+    code = generate(parse(pool_ir(host_target(), linux=False)), host_target(), level=1)
+    return link([code], imports={}, exports=("jitml_pool_run",))
+
+
+def run(
+    cells: np.ndarray, *, threads: int, grain: int = 1, body: str = "count", begin: int = 0, runner: Code | None = None
+) -> None:
+    signature, runner = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3, ctypes.c_int32), runner or pool()
+    signature(runner["jitml_pool_run"])(bodies(runner)[body], cells.ctypes.data, begin, len(cells), grain, threads)
 
 
 @pytest.mark.parametrize("body", ["count", "nested"])
@@ -63,6 +73,14 @@ def test_each_iteration_runs_once(threads: int, body: str) -> None:
             cells = np.zeros(n, np.int64)
             run(cells, threads=threads, grain=grain, body=body)
             assert (cells == 1).all()
+
+
+@pytest.mark.parametrize("runner", [pool, without_threads])
+def test_a_range_may_be_empty(runner: Callable[[], Code]) -> None:
+    cells = np.zeros(8, np.int64)
+    for begin, expected in ((3, 0), (5, 0), (1, 2)):
+        run(cells[:3], threads=1, begin=begin, runner=runner())
+        assert cells.sum() == expected
 
 
 def test_a_range_need_not_start_at_zero() -> None:

@@ -259,10 +259,15 @@ declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
 """
 
-# Without futexes every loop runs on its caller.
+# Without futexes every loop runs on its caller. Bodies rely on having an iteration.
 _SERIAL = """
 define void @jitml_pool_run(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, i32 %threads) {
+  %some = icmp slt i64 %begin, %end
+  br i1 %some, label %all, label %out
+all:
   call void %body(ptr %ctx, i64 %begin, i64 %end)
+  br label %out
+out:
   ret void
 }
 
