@@ -27,7 +27,7 @@ from jitml.errors import (
 from jitml.runtime.dispatch import Failed, Variant, Variants
 from jitml.trace.arguments import Static
 from jitml.trace.context import current_trace
-from jitml.trace.convert import convert
+from jitml.trace.convert import convert, require_function
 from jitml.trace.entry import MISS, bind
 from jitml.trace.opening import (
     Closed,
@@ -343,8 +343,9 @@ def jit(
 
 
 def _wrap(function: Callable[..., Any], options: Options) -> Jit:
-    if not callable(function) or isinstance(function, type):
-        raise TypeError(f"jit compiles functions, not {function!r}")
+    require_function("jit", function)
+    if isinstance(function, type):
+        raise TypeError(f"jit compiles functions, not the class {function.__qualname__}: decorate its methods, each for itself")
     inspected: dict[str, Callable[[object], bool]] = {
         "a generator": inspect.isgeneratorfunction,
         "a coroutine": inspect.iscoroutinefunction,

@@ -8,7 +8,19 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from jitml import DerivativeError, grad, jit, jvp, linearize, register_pytree_node, stop_gradient, value_and_grad, vjp
+from jitml import (
+    DerivativeError,
+    grad,
+    hvp,
+    jacrev,
+    jit,
+    jvp,
+    linearize,
+    register_pytree_node,
+    stop_gradient,
+    value_and_grad,
+    vjp,
+)
 
 x3 = np.array([1.0, 2.0, 3.0])
 
@@ -255,10 +267,18 @@ ERRORS = [
     (lambda: grad(np.sum, argnames="axis")(x3), "grad: argnames names 'axis', but the function is called without it", "passed"),
     (lambda: grad(np.sum, 1, argnames="a")(x3), "grad: arguments are named by argnums or by argnames, not both", ""),
     (lambda: grad(np.sum, holomorphic=True)(x3), "grad(holomorphic=True): argument 0 is float64[3]", "complex"),
-    (lambda: linearize(np.sin, x3)[1](np.ones(2)), "linearize: the tangents is f64[2] where f64[3] is wanted", ""),
+    (lambda: linearize(np.sin, x3)[1](np.ones(2)), "linearize: the tangent is f64[2] where f64[3] is wanted", ""),
     (lambda: grad(lambda x: x.sum(), has_aux=True)(x3), "grad with has_aux=True: the function has to return a pair", ""),
     (lambda: vjp(np.sin, x3)[1](np.ones(2)), "vjp: the cotangent is f64[2] where f64[3] is wanted", ""),
-    (lambda: jvp(np.sin, (x3,), (x3, x3)), "jvp: the tangents has the structure", ""),
+    (lambda: jvp(np.sin, (x3,), (x3, x3)), "jvp: the tangent has the structure", ""),
+    (lambda: jvp(np.sin, (x3,), (np.ones(2),)), "jvp: the tangent is f64[2] where f64[3] is wanted", ""),
+    (lambda: jvp(np.sin, x3, x3), "jvp: primals are float64[3], and not a tuple", "(x,)"),
+    (lambda: jvp(np.sin, (x3,), x3), "jvp: tangents are float64[3], and not a tuple", "(x,)"),
+    (lambda: hvp(np.sum, x3, (x3,)), "hvp: primals are float64[3], and not a tuple", "(x,)"),
+    (lambda: grad(np.sum, "a"), "grad: argnums is 'a', and holds positions of arguments", "argnames"),
+    (lambda: grad(np.sum, 1.0), "grad: argnums is 1.0, and holds positions of arguments", "argnames"),
+    (lambda: jacrev(np.sum, (0, "x")), "jacrev: argnums is (0, 'x'), and holds positions of arguments", "argnames"),
+    (lambda: grad(np.sum, argnames=0), "grad: argnames is 0, and holds names of arguments", "argnums"),
     (lambda: vjp(lambda x: x > 0, x3), "vjp: the function returns bool[3]", "has_aux"),
 ]
 

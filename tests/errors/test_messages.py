@@ -338,9 +338,29 @@ def test_generators_and_coroutines(kind: str) -> None:
         jitml.jit(scope["f"])
 
 
-def test_not_a_function() -> None:
-    with pytest.raises(TypeError, match="jit compiles functions, not 3"):
-        jitml.jit(3)
+NO_FUNCTIONS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: jitml.jit(5), "jit takes a function, not 5: jit(f)(x) and not jit(f(x))"),
+    (lambda: jitml.jit(static_argnums=0)(X), "jit takes a function, not a ndarray"),
+    (lambda: jitml.jit(Box), "jit compiles functions, not the class Box: decorate its methods"),
+    (lambda: jitml.grad(X), "grad takes a function, not a ndarray: grad(f)(x) and not grad(f(x))"),
+    (lambda: jitml.value_and_grad(1.5), "value_and_grad takes a function, not 1.5"),
+    (lambda: jitml.jacfwd(X), "jacfwd takes a function"),
+    (lambda: jitml.hessian(X), "hessian takes a function"),
+    (lambda: jitml.vmap(X), "vmap takes a function"),
+    (lambda: jitml.vjp(X, X), "vjp takes a function"),
+    (lambda: jitml.jvp(X, (X,), (X,)), "jvp takes a function"),
+    (lambda: jitml.linearize(X, X), "linearize takes a function"),
+    (lambda: jitml.hvp(X, (X,), (X,)), "hvp takes a function"),
+    (lambda: jitml.checkpoint(X), "checkpoint takes a function"),
+    (lambda: jitml.custom_jvp(X), "custom_jvp takes a function"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), NO_FUNCTIONS, ids=[e[1][:30] for e in NO_FUNCTIONS])
+def test_not_a_function(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert str(caught.value).startswith(message)
 
 
 def test_options_are_checked() -> None:

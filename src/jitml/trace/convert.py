@@ -46,6 +46,17 @@ def convert(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def require_function(what: str, f: Any) -> None:
+    """A transform is given what can be called.
+
+    Raises:
+        TypeError: it is given something else, say the function's result.
+    """
+    if not callable(f):
+        given = repr(f) if isinstance(f, (bool, int, float, str, type(None))) else f"a {type(f).__qualname__}"
+        raise TypeError(f"{what} takes a function, not {given}: {what}(f)(x) and not {what}(f(x))")
+
+
 def _convert_function(function: FunctionType) -> Callable[..., Any]:
     trace = current_trace()
     code = function.__code__

@@ -19,7 +19,7 @@ from jitml.ir.dims import Size
 from jitml.ir.graph import Value
 from jitml.ir.types import I64
 from jitml.trace.context import user_source
-from jitml.trace.convert import convert
+from jitml.trace.convert import convert, require_function
 from jitml.trace.eager import run
 from jitml.trace.strides import kept_strides
 from jitml.trace.subgraphs import trace_subgraph
@@ -48,6 +48,8 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
     >>> vmap(lambda x, scale: x * scale, in_axes=(1, None), out_axes=1)(np.ones((2, 3)), 2.0).shape
     (2, 3)
     """
+
+    require_function("vmap", f)
 
     def program(f: Function, *args: Any, **kwargs: Any) -> Any:
         leaves, spec = flatten((args, kwargs))

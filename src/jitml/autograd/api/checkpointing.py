@@ -10,7 +10,7 @@ from jitml.autograd.api.calls import Container, trace_call
 from jitml.autograd.levels import levels
 from jitml.ir import ops
 from jitml.trace.context import active_trace, current_trace
-from jitml.trace.convert import convert
+from jitml.trace.convert import convert, require_function
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh_like, is_traced, read, scalar
 from jitml.trace.tree import flatten, unflatten
 
@@ -37,6 +37,7 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) ->
     _check(policy)
     if f is None:
         return functools.partial(checkpoint, policy=policy)
+    require_function("checkpoint", f)
     function = f
 
     @functools.wraps(function)

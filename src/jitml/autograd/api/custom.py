@@ -17,7 +17,7 @@ from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.trace.context import current_trace, user_source
-from jitml.trace.convert import convert
+from jitml.trace.convert import convert, require_function
 
 Function = Callable[..., Any]
 
@@ -26,6 +26,7 @@ class _Custom(ABC):
     """What functions with a rule of their own have in common. Outside of derivatives they are the plain function."""
 
     def __init__(self, f: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
+        require_function(type(self).__name__, f)
         functools.update_wrapper(self, f)
         self.function = f
         self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)

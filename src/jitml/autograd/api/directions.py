@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from jitml.autograd.api.linear import LinearMap
-from jitml.autograd.api.running import Function, forward, inline, leaves_like
+from jitml.autograd.api.running import Function, forward, inline, leaves_like, require_sequence
 from jitml.autograd.jvp import jvp_graph
 from jitml.autograd.linearize import Linearized, Split, split
 from jitml.autograd.point import Point, trace_point
@@ -15,6 +15,7 @@ from jitml.autograd.rules.calls import expand_pulls
 from jitml.autograd.transpose import zeros
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import recording
+from jitml.trace.convert import require_function
 from jitml.trace.eager import run
 from jitml.trace.tracers import wrap
 from jitml.trace.tree import unflatten
@@ -35,6 +36,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     >>> pull(np.array([1.0, 0.0]))
     (array([1., 0.]),)
     """
+    require_function("vjp", f)
     (y, residuals, aux), program = run(("vjp", has_aux), lambda: _Vjp(has_aux), f, primals, {})
     pull = Pullback(program.found, residuals)
     return (y, pull, aux) if has_aux else (y, pull)
@@ -95,7 +97,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
 
     def program(f: Function, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
         point = trace_point("jvp", f, primals, {}, range(len(primals)), has_aux=has_aux)
-        directions = leaves_like("jvp: the tangents", tangents, point.arguments, [v.aval for v in point.inputs])
+        directions = leaves_like("jvp: the tangent", tangents, point.arguments, [v.aval for v in point.inputs])
         results = inline(expand_pulls(jvp_graph(point.graph, point.wrt)), [*point.inputs, *point.captured, *directions])
         n = len(point.graph.outputs)
         y, aux = point.rebuild(results[:n])
@@ -104,7 +106,9 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
         pair = unflatten(point.result.spec, y), dy
         return (*pair, aux) if has_aux else pair
 
-    return run(("jvp", has_aux), lambda: program, f, (tuple(primals), tuple(tangents)), {})[0]
+    require_function("jvp", f)
+    given = require_sequence("jvp: primals", primals), require_sequence("jvp: tangents", tangents)
+    return run(("jvp", has_aux), lambda: program, f, given, {})[0]
 
 
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
@@ -120,6 +124,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     >>> push(2.0), push(3.0)
     (np.float64(2.0), np.float64(3.0))
     """
+    require_function("linearize", f)
     (y, residuals, aux), program = run(("linearize", has_aux), lambda: _Linearize(has_aux), f, primals, {})
     push = Pushforward(program.found, residuals)
     return (y, push, aux) if has_aux else (y, push)
@@ -141,7 +146,7 @@ class _Linearize(_Linearizing):
         parts = split(point.graph, point.wrt, len(point.results))
         outputs = inline(parts.forward, [*point.inputs, *point.captured])
         avals = tuple(v.aval for v in point.inputs)
-        self.found = LinearMap("linearize: the tangents", _push_to_all(parts, point), point.arguments, avals, point.result)
+        self.found = LinearMap("linearize: the tangent", _push_to_all(parts, point), point.arguments, avals, point.result)
         n = len(point.graph.outputs)
         y, aux = point.rebuild(outputs[:n])
         return unflatten(point.result.spec, y), tuple(map(wrap, outputs[n:])), aux

@@ -9,6 +9,7 @@ from typing import Any
 from jitml.autograd.api.running import Choice, Function, forward, inline
 from jitml.autograd.point import Domain, trace_point
 from jitml.ir import ops
+from jitml.trace.convert import require_function
 from jitml.trace.eager import run
 
 
@@ -40,7 +41,8 @@ def grad(
     >>> grad(lambda x, scale: x * scale, argnames="scale")(3.0, scale=2.0)
     np.float64(3.0)
     """
-    return _derived(f, Choice(argnums, argnames), has_aux, holomorphic, with_value=False)
+    require_function("grad", f)
+    return _derived(f, Choice.of("grad", argnums, argnames), has_aux, holomorphic, with_value=False)
 
 
 def value_and_grad(
@@ -57,12 +59,12 @@ def value_and_grad(
     >>> value_and_grad(lambda x: (x * x).sum())(np.array([1.0, 2.0]))
     (np.float64(5.0), array([2., 4.]))
     """
-    return _derived(f, Choice(argnums, argnames), has_aux, holomorphic, with_value=True)
+    require_function("value_and_grad", f)
+    return _derived(f, Choice.of("value_and_grad", argnums, argnames), has_aux, holomorphic, with_value=True)
 
 
 def _derived(f: Function, choice: Choice, has_aux: bool, holomorphic: bool, *, with_value: bool) -> Function:
     """Without the value, nothing is computed for it alone."""
-    choice.check("grad")
     domain = Domain.HOLOMORPHIC if holomorphic else Domain.REAL_SCALAR
 
     def program(f: Function, *args: Any, **kwargs: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 from jitml.autograd.api.directions import jvp
 from jitml.autograd.api.gradients import grad
-from jitml.autograd.api.running import Choice, Function, inline, rows_of
+from jitml.autograd.api.running import Choice, Function, inline, require_sequence, rows_of
 from jitml.autograd.jvp import push
 from jitml.autograd.linearize import Split, split, trimmed
 from jitml.autograd.point import Domain, Point, trace_point
@@ -27,6 +27,7 @@ from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.types import I64, Aval
 from jitml.trace.context import user_source
+from jitml.trace.convert import require_function
 from jitml.trace.eager import run
 from jitml.trace.tracers import fresh, scalar
 from jitml.trace.tree import unflatten
@@ -56,7 +57,7 @@ def jacfwd(
            [0., 4.]])
     """
     domain = Domain.HOLOMORPHIC_ARRAYS if holomorphic else Domain.REAL_ARGUMENTS
-    return _jacobian("jacfwd", f, Choice(argnums, argnames), has_aux, domain, lambda point: _columns)
+    return _jacobian("jacfwd", f, Choice.of("jacfwd", argnums, argnames), has_aux, domain, lambda point: _columns)
 
 
 def jacrev(
@@ -74,7 +75,7 @@ def jacrev(
     array([2., 4.])
     """
     domain = Domain.HOLOMORPHIC_ARRAYS if holomorphic else Domain.REAL_RESULTS
-    return _jacobian("jacrev", f, Choice(argnums, argnames), has_aux, domain, lambda point: _rows)
+    return _jacobian("jacrev", f, Choice.of("jacrev", argnums, argnames), has_aux, domain, lambda point: _rows)
 
 
 def jacobian(
@@ -107,7 +108,7 @@ def jacobian(
         return _columns if columns <= rows else _rows
 
     domain = Domain.HOLOMORPHIC_ARRAYS if holomorphic else Domain.ANY
-    return _jacobian("jacobian", f, Choice(argnums, argnames), has_aux, domain, cheaper)
+    return _jacobian("jacobian", f, Choice.of("jacobian", argnums, argnames), has_aux, domain, cheaper)
 
 
 def hessian(
@@ -125,6 +126,7 @@ def hessian(
     array([[4., 2.],
            [2., 0.]])
     """
+    require_function("hessian", f)
     first = jacrev(f, argnums, has_aux, holomorphic, argnames=argnames)
     return jacfwd(first, argnums, has_aux, holomorphic, argnames=argnames)
 
@@ -143,12 +145,14 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     >>> hvp(lambda x: (x**3).sum(), (np.array([1.0, 2.0]),), (np.array([1.0, 10.0]),))
     array([  6., 120.])
     """
+    require_function("hvp", f)
+    primals, tangents = require_sequence("hvp: primals", primals), require_sequence("hvp: tangents", tangents)
     argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
     return jvp(grad(f, argnums), primals, tangents)[1]
 
 
 def _jacobian(what: str, f: Function, choice: Choice, has_aux: bool, domain: Domain, mode: Callable[[Point], Blocks]) -> Function:
-    choice.check(what)
+    require_function(what, f)
 
     def program(f: Function, *args: Any, **kwargs: Any) -> Any:
         places = choice.places(what, f, args, kwargs)

@@ -7,12 +7,15 @@ source so: `jit(grad(f))` compiles what `grad(f)` leaves to NumPy, and `grad(gra
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from jitml.autograd.linearize import Linearized, linearize
-from jitml.autograd.point import Form, Place, Point
+from jitml.autograd.point import Form, Place, Point, told
 from jitml.autograd.vmap import Batch, syms_of
 from jitml.errors import DerivativeError
 from jitml.ir import ops
@@ -56,17 +59,26 @@ def rows_of(size: Size, units: Value | None = None) -> Batch:
 class Choice:
     """The arguments to differentiate by: `argnums`, or `argnames` in its place."""
 
-    argnums: int | Sequence[int]
-    argnames: str | Sequence[str] | None
+    argnums: int | tuple[int, ...]
+    argnames: str | tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, what: str, argnums: Any, argnames: Any) -> Choice:
+        """What a transform is given.
+
+        Raises:
+            DerivativeError: these are no positions and no names.
+        """
+        if argnames is None:
+            return cls(_given("argnums", what, argnums, operator.index, "positions", "Names go into argnames."), None)
+        if argnums != 0:
+            raise DerivativeError(f"{what}: arguments are named by argnums or by argnames, not both", source=user_source())
+        return cls(0, _given("argnames", what, argnames, _name, "names", "Positions go into argnums."))
 
     @property
     def key(self) -> Hashable:
         """What tells choices apart."""
-        return tuple(x if isinstance(x, (int, str)) or x is None else tuple(x) for x in (self.argnums, self.argnames))
-
-    def check(self, what: str) -> None:
-        if self.argnames is not None and self.argnums != 0:
-            raise DerivativeError(f"{what}: arguments are named by argnums or by argnames, not both", source=user_source())
+        return self.argnums, self.argnames
 
     @property
     def is_one(self) -> bool:
@@ -80,9 +92,41 @@ class Choice:
             DerivativeError: one has not been passed, or is named twice.
         """
         if self.argnames is None:
-            return _positions(what, (self.argnums,) if isinstance(self.argnums, int) else tuple(self.argnums), len(args))
+            return _positions(what, (self.argnums,) if isinstance(self.argnums, int) else self.argnums, len(args))
         names = (self.argnames,) if isinstance(self.argnames, str) else self.argnames
         return [_place_of(what, name, f, args, kwargs) for name in names]
+
+
+def _given(parameter: str, what: str, given: Any, read: Callable[[Any], Any], are: str, remedy: str) -> Any:
+    """One position or name, or a tuple of them."""
+    try:
+        is_many = isinstance(given, Iterable) and not isinstance(given, (str, np.ndarray))
+        return tuple(map(read, given)) if is_many else read(given)
+    except TypeError:
+        raise DerivativeError(
+            f"{what}: {parameter} is {given!r}, and holds {are} of arguments", source=user_source(), remedy=remedy
+        ) from None
+
+
+def _name(given: Any) -> str:
+    if not isinstance(given, str):
+        raise TypeError(given)
+    return given
+
+
+def require_sequence(what: str, given: Any) -> tuple[Any, ...]:
+    """The arguments, or their tangents, in a tuple or list.
+
+    Raises:
+        DerivativeError: it is none; an array would be taken apart row by row.
+    """
+    if isinstance(given, (tuple, list)):
+        return tuple(given)
+    raise DerivativeError(
+        f"{what} are {told(given)}, and not a tuple with one for each argument",
+        source=user_source(),
+        remedy="Of a function of one argument they have one item: (x,).",
+    )
 
 
 def _positions(what: str, numbers: Sequence[int], given: int) -> list[Place]:
