@@ -177,7 +177,9 @@ y[m].sum(axis=1, keepdims=True) ; y[m] - y[m].mean(1, keepdims=True) ; y[m] / y[
 y[m][y[m].sum(1) > 8] ; x[m][x[m] > 2] ; np.unique(x[m]) ; np.unique(n[m], return_counts=True) ; np.bincount(n[m]%7)
 np.flatnonzero(x[m] > 2) ; np.count_nonzero(x[m]) ; np.bincount(n) ; np.bincount(n, minlength=20) ; np.zeros(n.max())
 np.arange(n.max()) ; np.repeat(x, n) ; np.zeros(n[0]) ; np.ones((n[0], n[1])) ; np.where(m, x, 0)[m] ; np.cumsum(m)[m]
-x[np.argsort(x)[:m.sum()]] ; np.bincount(n, weights=x).sum()
+x[np.argsort(x)[:m.sum()]] ; np.bincount(n, weights=x).sum() ; np.linalg.norm(x[m], np.inf) ; np.linalg.norm(x[m], -np.inf)
+np.linalg.norm(y[m], np.inf) ; np.linalg.norm(y[:, c & m[0]], 1) ; np.linalg.norm(y[:0], np.inf) ; np.linalg.norm(y[:0], 2)
+np.linalg.vector_norm(x[m], ord=None)
 """
 
 

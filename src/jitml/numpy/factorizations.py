@@ -27,7 +27,7 @@ from jitml.numpy.operands import (
     value_of,
 )
 from jitml.numpy.products import matmul
-from jitml.numpy.reductions import reduce_values
+from jitml.numpy.reductions import extreme_size, reduce_values
 from jitml.numpy.reshaping import moveaxis, reshaped, swapaxes
 from jitml.trace.broadcasting import never_equal
 from jitml.trace.examples import examples_of
@@ -246,8 +246,8 @@ def spectral_norm(x: Value, ord: Any, axes: Sequence[int]) -> Value:
     """The largest singular value, the smallest (-2), or their sum ("nuc")."""
     x = astype(x, common_float(x))
     s = _singular_values(x, axes)
-    op = {2: ops.reduce_max, -2: ops.reduce_min, "nuc": ops.reduce_sum}[ord]
-    return reduce_values(op, s, (s.ndim - 1,))
+    axes = (s.ndim - 1,)
+    return reduce_values(ops.reduce_sum, s, axes) if ord == "nuc" else extreme_size(s, axes, greatest=ord > 0)
 
 
 @implements(np.linalg.cond)

@@ -23,7 +23,7 @@ from jitml.numpy.operands import (
     value_of,
 )
 from jitml.numpy.products import finish_in, matmul
-from jitml.numpy.reductions import finish, reduce_values
+from jitml.numpy.reductions import extreme_size, finish, reduce_values
 from jitml.numpy.reshaping import reshaped
 from jitml.numpy.statistics import squared_size
 from jitml.trace.broadcasting import insist_equal, never_equal
@@ -45,7 +45,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     if (axis is None and ord is None) or len(axes) == 1 or (len(axes) == 2 and ord in (None, "fro", "f")):
         if len(axes) == 2:
             ord = 2
-        result = _vector_norm(value, 2 if ord is None else ord, axes)
+        result = _vector_norm(value, ord, axes)
     elif len(axes) == 2:
         result = _matrix_norm(value, ord, given)
     else:
@@ -56,13 +56,11 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 def _vector_norm(x: Value, ord: Any, axes: Sequence[int]) -> Any:
     if isinstance(ord, str):
         raise ValueError(f"Invalid norm order '{ord}' for vectors")
-    if ord == 2:
+    if ord in (None, 2):
         return _where_nonzero(ops.sqrt, reduce_values(ops.reduce_sum, squared_size(x), axes))
     size = ops.abs(x)
-    if ord == inf and any(type(x.shape[axis]) is int and x.shape[axis] == 0 for axis in axes):
-        return full([n for axis, n in enumerate(x.shape) if axis not in axes], 0.0, size.dtype)
     if ord in (inf, -inf):
-        return reduce_values(ops.reduce_max if ord > 0 else ops.reduce_min, size, axes)
+        return extreme_size(size, axes, greatest=ord > 0)
     if ord == 0:
         return reduce_values(ops.reduce_sum, astype(ops.ne(x, 0.0), size.dtype), axes)
     if ord == 1:
@@ -87,7 +85,7 @@ def _matrix_norm(x: Value, ord: Any, axes: tuple[int, ...]) -> Any:
         raise ValueError("Invalid norm order for matrices.")
     along, other = (rows, columns) if ord in (1, -1) else (columns, rows)
     sums = reduce_values(ops.reduce_sum, ops.abs(x), (along,))
-    return reduce_values(ops.reduce_max if ord > 0 else ops.reduce_min, sums, (other - (along < other),))
+    return extreme_size(sums, (other - (along < other),), greatest=ord > 0)
 
 
 @implements(np.linalg.vector_norm)

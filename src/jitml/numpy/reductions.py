@@ -38,9 +38,11 @@ from jitml.numpy.operands import (
     with_axis,
 )
 from jitml.numpy.ufuncs import store
+from jitml.numpy.versions import NORM_OF_NOTHING_IS_ZERO
 from jitml.trace.broadcasting import never_equal, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
+from jitml.trace.sizes import span
 from jitml.trace.tracers import TracedArray, fresh
 
 F16, U64 = np.dtype(np.float16), np.dtype(np.uint64)
@@ -186,6 +188,14 @@ def _extreme(op: Op, combine: Op, name: str) -> Callable[..., Any]:
 
 maximum_of = implements(np.max, np.amax)(_extreme(ops.reduce_max, ops.maximum, "maximum"))
 minimum_of = implements(np.min, np.amin)(_extreme(ops.reduce_min, ops.minimum, "minimum"))
+
+
+def extreme_size(x: Value, axes: Sequence[int], *, greatest: bool) -> Value:
+    """The greatest or the least of numbers that are not negative, as norms take it."""
+    if not greatest:
+        return value_of(minimum_of(fresh(x), tuple(axes)))
+    may_be_none = any(span(x.shape[axis])[0] <= 0 for axis in axes)
+    return value_of(maximum_of(fresh(x), tuple(axes), initial=0 if may_be_none and NORM_OF_NOTHING_IS_ZERO else None))
 
 
 @implements(np.ptp)

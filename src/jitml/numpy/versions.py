@@ -27,8 +27,18 @@ def _ellipsis_is_an_output() -> bool:
     return True
 
 
+def _norm_of_nothing_is_zero() -> bool:
+    """In newer versions the greatest of no sizes is 0 in norms; before, it was an error."""
+    try:
+        np.linalg.norm(np.empty(0), np.inf)
+    except ValueError:
+        return False
+    return True
+
+
 POWER_TAKES_SHORTCUTS = _power_takes_shortcuts()
 ELLIPSIS_IS_AN_OUTPUT = _ellipsis_is_an_output()
+NORM_OF_NOTHING_IS_ZERO = _norm_of_nothing_is_zero()
 
 
 def check_argument(function: Callable[..., Any], name: str, value: Any) -> None:
