@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jitml.codegen.interpreter import run
-from jitml.fusion.fuse import DEFAULT
+from jitml.fusion.fuse import DEFAULT, fuse
 from jitml.fusion.loops import Kernel, Loop, walk
 from jitml.fusion.lower.rolled import NotRolled
 from jitml.fusion.machine import Machine
@@ -295,6 +295,22 @@ def test_checks_that_hold_at_both_ends_stand_before_the_loop() -> None:
             run(planned, [np.zeros(4), np.array(starts), x])
     run(planned, [np.zeros(4), np.array([0, 2, 40, 5, 9])[[0, 1, 1, 3, 4]], x])
     run(planned, [np.zeros(4), np.array([0, 2, -7, 5, 9])[[0, 1, 1, 3, 4]], x])
+
+
+def test_memory_that_operands_see_in_several_shapes_is_seen_flat() -> None:
+    def rows(s: Value, x: Value) -> Any:
+        y, z = ops.reshape(x, shape=(3, 4)), ops.reshape(x, shape=(12,))
+        s = for_(3, [s], lambda i, s: s * get(y, i, i + 1) + get(z, i + 3) - get(x, i, 1))
+        return s, for_(3, [x], lambda i, x: put(x, get(y, i + 0, 3) - get(z, i + 1) * get(x, i, 0), i + 1, 1))
+
+    args = [np.array(0.5), RNG.random((6, 2))]
+    graph = graph_of(rows, *(Aval(a.shape, a.dtype) for a in args))
+    program = verify_program(fuse(graph, aliases={1: 1}, strides={}, machine=DEFAULT))
+    assert ["b: f64[12]" in show(k) for k in program.steps if isinstance(k, Kernel)] == [True, True]
+    planned, expected = plan(program), interpret(graph, args)
+    for got in (run(planned, [a.copy() for a in args]), compile_program(planned)(*[a.copy() for a in args])):
+        for x, y in zip(got, expected, strict=True):
+            np.testing.assert_allclose(x, y)
 
 
 def test_threads_share_independent_rows() -> None:

@@ -46,8 +46,15 @@ def test_at(ufunc: np.ufunc) -> None:
     agree(changed(ufunc, np.array([3, -1])), X[0], 0.5)
 
 
-def test_products_of_complex_numbers() -> None:
-    agree(changed(np.multiply, np.array([1, 1, 0])), X[0] * 1j, X[1, :3] + 1j)
+@pytest.mark.parametrize("ufunc", [np.multiply, np.maximum, np.minimum])
+def test_complex_numbers(ufunc: np.ufunc) -> None:
+    agree(changed(ufunc, np.array([1, 1, 0])), X[0] * 1j, X[1, :3] + 1j)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum, np.subtract])
+def test_the_largest_integers_beside_an_int_are_floats(ufunc: np.ufunc) -> None:
+    big = np.array([2**53 + 1, 2**63 - 3, 7, 2**63 + 1, 2**62 + 5], np.uint64)
+    agree(lambda x: changed(ufunc, [0, 1, 1, -2])(x, 3), big)
 
 
 def test_nothing_to_reduce() -> None:

@@ -52,6 +52,10 @@ FOUND = {
         ["v, n = y[0], int(x[0])", "if x.sum() > 3:", "    v, n = abs(v), int(n)", "return v, n, ~v, n + 1"],
         "np.arange(4), np.ones(2, bool)",
     ),
+    "an array is read as it was and as it becomes": (
+        ["v = x * 1", "for i in range(3):", "    x[i + 1, 1] = v[i + 2, 1] - v[i, 1] * x[i, 0]", "return v"],
+        "np.arange(12).reshape(6, 2)",
+    ),
     "an array without elements meets nothing": (["x += 1", "return x.T"], "np.zeros((2, 0))"),
     "a constant that some vector loop was the first to make is known everywhere": (
         ["for v in x:", "    assert 0 <= x[v % 33] < 40 or x.sum() > 1.5", "    x[...] ^= np.zeros_like(x)"],

@@ -65,7 +65,7 @@ class _Rows:
 
 
 def delay(kernel: Kernel, read: str, written: str, apart: str) -> Delayed | None:
-    """The kernel with `written` in the memory of `read`.
+    """The kernel, which never reads `written`, with that in the memory of `read`.
 
     Args:
         apart: what is to hold the rows that are kept apart: an array like the updated one.
@@ -76,7 +76,7 @@ def delay(kernel: Kernel, read: str, written: str, apart: str) -> Delayed | None
     views = {b.name: b for b in kernel.params}
     target, where = views[written], [k for k, s in enumerate(kernel.body) if _touches(s, (read, written))]
     alike = read in views and replace(views[read], name=written) == target
-    if kernel.optimize or not alike or len(where) != 1 or any(load == written for load, _ in _loads(kernel.body)):
+    if kernel.optimize or not alike or len(where) != 1:
         return None
     (at,) = where
     loop, before = kernel.body[at], frozenset(s.name for s in kernel.body[:at] if isinstance(s, Let))

@@ -138,6 +138,8 @@ class Sharing:
         kernel = self.program.steps[n]
         if not isinstance(kernel, Kernel) or n in self.detours or kernel.updates.get(written) != read:
             return False
+        if written in kernel.reads:  # where nothing is yet
+            return False
         apart = replace(self.program.buffers[written], name=f"{written}_new")
         delayed = delay(kernel, read, written, apart.name)
         if delayed is not None and delayed.rest is None:

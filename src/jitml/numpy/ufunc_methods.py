@@ -108,11 +108,13 @@ def _stays_in(a: TracedArray, b: Any, combine: str) -> bool:
 
     Python numbers are not weak there.
     """
-    if combine == "mul" and is_complex(a.dtype):
+    if combine != "add" and is_complex(a.dtype):
         return False
     wide = np.result_type(np.dtype(kind_of(b)), a.dtype)
     if wide == a.dtype or (combine in ("add", "mul") and is_integer(wide) and is_integer(a.dtype)):
         return True
+    if is_integer(wide) != is_integer(a.dtype):  # uint64 and an int: in float64, which has fewer digits
+        return False
     # Rounded once in float64 and once more, a result of two smaller floats is what it is rounded at once.
     return (type(b) is int or (type(b) is float and is_float(a.dtype))) and _is_exact(b, a.dtype)
 

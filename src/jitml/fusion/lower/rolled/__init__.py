@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from jitml.fusion.loops import Alloc, Buffer, Const, Kernel, Load, Store, walk, walk_expressions
+from jitml.fusion.loops import Alloc, Buffer, Const, Expr, Kernel, Load, Store, add, mul, walk, walk_expressions
+from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.rolled import arrays, random, regions  # noqa: F401  # fill `rolled`
-from jitml.fusion.lower.rolled.body import Array, Body, Held, Memories, rolled
+from jitml.fusion.lower.rolled.body import Array, Body, Held, Lazy, Memories, rolled
 from jitml.fusion.lower.rolled.checks import with_checks_outside
 from jitml.fusion.lower.rolled.lanes import with_lanes
 from jitml.fusion.lower.rolled.order import NotRolled, continued, is_single
@@ -52,7 +53,8 @@ def roll(
         NotRolled: what stands in the way.
     """
     writer = Writer(b.name for b in (*reads, *writes))
-    memories = Memories((*reads, *writes), new_constant)
+    seen = _seen(reads)
+    memories = Memories((*seen.values(), *writes), new_constant)
     body = Body(writer, memories, {}, frozenset(b.name for b in writes), machine)
     homes = _homes(node)
     operands: list[Held] = []
@@ -61,13 +63,15 @@ def roll(
         if value in numbers:
             operands.append(writer.b.const(numbers[value].value, value.dtype))
         elif is_single(value):
-            ndim = len(memories.buffers[buffer.name].shape)  # the kernel's view of memory that comes in two shapes
+            ndim = len(seen[buffer.name].shape)
             operands.append(writer.let(writer.b.load(buffer.name, (Const(0),) * ndim, value.dtype)))
         elif k in homes:
             operands.append(Array(writes[homes[k]].name, 0))
             updates[writes[homes[k]].name] = buffer.name
-        else:
+        elif buffer == seen[buffer.name]:
             operands.append(Array(buffer.name, 0))
+        else:
+            operands.append(_flat(body, buffer))
     body.rooms = {out: Array(b.name, 0) for out, b in zip(node.outputs, writes, strict=True)}
     rolled[node.op](body, node, operands)
     for out, buffer in zip(node.outputs, writes, strict=True):
@@ -78,12 +82,34 @@ def roll(
             assign(body, buffer.name, out, held, [Const(0)] * out.ndim, [1] * out.ndim)
     kernel = Kernel(
         name,
-        (*reads, *writes),
+        (*seen.values(), *writes),
         without_unused(without_proven(with_checks_outside(writer.finish()))),
         updates,
         (node.source,) if node.source else (),
     )
     return with_threads(with_lanes(_trimmed(kernel, writes, memories)), machine)
+
+
+def _seen(reads: Sequence[Buffer]) -> dict[str, Buffer]:
+    """Each memory as the kernel sees it: flat, if operands lie in it in several shapes."""
+    seen: dict[str, Buffer] = {}
+    for b in reads:
+        known = seen.setdefault(b.name, b)
+        if known != b:
+            seen[b.name] = Buffer(b.name, b.dtype, (max(known.size, b.size),))
+    return seen
+
+
+def _flat(body: Body, buffer: Buffer) -> Lazy:
+    """An operand, element by element, in memory that is seen flat."""
+
+    def at(index: Index) -> Scalar:
+        place: Expr = Const(0)
+        for i, step in zip(index, buffer.element_strides, strict=True):
+            place = add(place, mul(i, step))
+        return body.b.load(buffer.name, (place,), buffer.dtype)
+
+    return Lazy(at, {buffer.name: 0})
 
 
 def _homes(node: Node) -> dict[int, int]:
