@@ -57,11 +57,13 @@ def address_of(value: Value) -> Array:
 
 
 def example_of_size(value: Value) -> int | None:
-    """What an integer is in this call, as a hint; None if that cannot be told."""
+    """What an integer is in this call, as a hint; None if that cannot be told, 0 if the call will not get so far."""
     try:
         return int(_examples([value])[0])
-    except (_NoExample, ArithmeticError, LookupError, ValueError):  # this call will not get so far either
+    except _NoExample:
         return None
+    except Exception:  # the program's own: the call raises before, whatever the size is taken for
+        return 0
 
 
 def guess(value: Value) -> int:
