@@ -19,10 +19,9 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_integer
 from jitml.trace import paths
-from jitml.trace.conds import choose
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.decisions import site
-from jitml.trace.doubts import as_value, doubt, is_of, types_of
+from jitml.trace.doubts import doubt, is_of, types_of
 from jitml.trace.growing import Growing, Probe
 from jitml.trace.identity import is_one
 from jitml.trace.names import truth
@@ -32,6 +31,7 @@ from jitml.trace.registry import call, implements
 from jitml.trace.sizes import span, value_of_size
 from jitml.trace.stacks import Stack
 from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_traced, read, scalar
+from jitml.trace.truths import choose
 
 _PLAIN = (bool, int, float, complex)
 
@@ -97,11 +97,11 @@ def _extreme(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return _extreme_of_unlike(function, operands)
     (dtype,) = dtypes
     best, *others = (x.as_value(dtype) if type(x) is TracedNumber else _converted(x, dtype) for x in operands)
-    types = {which: as_value(is_of(operands[0], which)) for x in operands for which in types_of(x)} if place is not None else {}
+    types = {which: is_of(operands[0], which) for x in operands for which in types_of(x)} if place is not None else {}
     for other, operand in zip(others, operands[1:]):
         is_other = ops.gt(other, best) if function is max else ops.lt(other, best)
         best = ops.select(is_other, other, best)
-        types = {which: choose(is_other, as_value(is_of(operand, which)), test) for which, test in types.items()}
+        types = {which: choose(is_other, is_of(operand, which), test) for which, test in types.items()}
     if place is not None:
         doubt(best, types, place)
     return scalar(best)

@@ -12,6 +12,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph, Value
 from jitml.trace.context import Trace, active_trace, switch
 from jitml.trace.storage import Storage
+from jitml.trace.truths import TRUTH
 
 
 class Body:
@@ -39,6 +40,10 @@ class Body:
     def input(self, like: Value) -> Value:
         """A new input for something that the region carries."""
         return self.trace.builder.add_input(like.aval)
+
+    def truth(self) -> Value:
+        """The same for a truth."""
+        return self.trace.builder.add_input(TRUTH)
 
     @property
     def written(self) -> tuple[Storage, ...]:

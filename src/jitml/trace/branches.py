@@ -14,11 +14,11 @@ from jitml.ir import ops
 from jitml.ir.dims import syms_in
 from jitml.ir.graph import Value
 from jitml.trace.bodies import Body
-from jitml.trace.conds import choose, conditional
+from jitml.trace.conds import conditional
 from jitml.trace.contents import iterators_among
 from jitml.trace.context import active_trace, refuse, user_source
 from jitml.trace.decisions import Mode, Site, decisions, is_ours, site
-from jitml.trace.doubts import as_value, doubt, doubt_of, is_exact, is_of, own_type, types_of
+from jitml.trace.doubts import doubt, doubt_of, is_exact, is_of, own_type, types_of
 from jitml.trace.drivers import OURS, UNDEF, Names, Values
 from jitml.trace.faces import one_of
 from jitml.trace.names import FLAG, Held, Kind, join, kind_of, may_hold, same, take_apart, told, truth
@@ -28,7 +28,8 @@ from jitml.trace.sharing import Output, Sharing, View
 from jitml.trace.sizes import NO_FACTS, Facts
 from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray, read
-from jitml.trace.unsure import Bound, Unsure, parts, unsure
+from jitml.trace.truths import Truth, choose
+from jitml.trace.unsure import Unsure, parts, unsure
 
 _MOST_IN_ITSELF = 24
 
@@ -143,18 +144,16 @@ class Fork:
         made = self._merge_bound(name, a, b, outputs)
         if in_then is in_else is True:
             return made
-        bound = self._merge_truths(in_then, in_else, outputs)
+        bound = self._merge_truths((in_then, in_else), outputs)
         return lambda outputs: unsure(name, made(outputs), bound())
 
-    def _merge_truths(self, in_then: Bound, in_else: Bound, outputs: list[Output]) -> Callable[[], Bound]:
-        """A function that tells whether a name is bound after both branches."""
-        if in_then is False and in_else is True:
-            return lambda: ops.bit_not(self.test)
-        if in_then is True and in_else is False:
-            return lambda: self.test
+    def _merge_truths(self, ends: tuple[Truth, Truth], outputs: list[Output]) -> Callable[[], Truth]:
+        """A function that tells, after both branches, what each of them tells at its end."""
         trace = active_trace()
-        leaves = [x if isinstance(x, bool) else TracedNumber.of_value(trace, x) for x in (in_then, in_else)]
-        output = Output(FLAG, (leaves[0], leaves[1]))
+        if all(isinstance(end, bool) or trace.sees(end) for end in ends):
+            return lambda: choose(self.test, *ends)
+        x, y = (end if isinstance(end, bool) else TracedNumber.of_value(trace, end) for end in ends)
+        output = Output(FLAG, (x, y))
         outputs.append(output)
         return lambda: read(output.result)
 
@@ -250,27 +249,17 @@ class Fork:
         self._note_types(output, value)
         return kind.show(value)
 
-    def _types(self, output: Output, outputs: list[Output]) -> dict[type, Any]:
-        """Which other types the result may have: whether it has, in both branches, or a result of its own that says so."""
-        kind = output.kind
+    def _types(self, output: Output, outputs: list[Output]) -> dict[type, Callable[[], Truth]]:
+        """Which other types the result may have, and what tells after both branches whether it has."""
+        kind, (x, y) = output.kind, output.leaves
         if kind is None or kind.form == "array":
             return {}
-        trace = active_trace()
-        found: dict[type, Any] = {}
-        for which in {t for leaf in output.leaves if leaf is not None for t in types_of(leaf)} - {kind.python}:
-            tests = [leaf is not None and is_of(leaf, which) for leaf in output.leaves]
-            found[which] = tests
-            if not all(isinstance(test, bool) or trace.sees(test) for test in tests):
-                x, y = (test if isinstance(test, bool) else TracedNumber.of_value(trace, test) for test in tests)
-                found[which] = Output(FLAG, (x, y))
-                outputs.append(found[which])
-        return found
+        types = {t for leaf in (x, y) if leaf is not None for t in types_of(leaf)} - {kind.python}
+        return {t: self._merge_truths((x is not None and is_of(x, t), y is not None and is_of(y, t)), outputs) for t in types}
 
     def _note_types(self, output: Output, value: Value) -> None:
         """Whether the result stands for numbers of other types."""
-        cases = {}
-        for which, tests in output.types.items():
-            cases[which] = read(tests.result) if isinstance(tests, Output) else choose(self.test, *map(as_value, tests))
+        cases = {which: tell() for which, tell in output.types.items()}
         exact = {which for which in cases if all(is_exact(leaf, which, value.dtype) for leaf in output.leaves)}
         inner = next((d for d in map(doubt_of, output.leaves) if d is not None), None)
         if inner is not None and len({own_type(leaf) for leaf in output.leaves}) == 1:

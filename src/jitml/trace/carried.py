@@ -17,22 +17,20 @@ from jitml.errors import JitmlError, UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Node, Value
-from jitml.ir.types import BOOL, Aval
+from jitml.ir.types import BOOL
 from jitml.trace.bodies import Body
 from jitml.trace.context import user_source
 from jitml.trace.counters import ask_for_limits, counted, furthest
 from jitml.trace.decisions import Mode, Site, decisions
-from jitml.trace.doubts import as_value, doubt, is_of, types_of
+from jitml.trace.doubts import doubt, is_of, types_of
 from jitml.trace.drivers import OURS, UNDEF
 from jitml.trace.extents import Varying
 from jitml.trace.handing import Carried, Demotable, Memory
-from jitml.trace.names import Held, Kind, join, may_hold, same, take_apart, told
+from jitml.trace.names import FLAG, Held, Kind, join, may_hold, same, take_apart, told
 from jitml.trace.ragged import SIZE, handed
 from jitml.trace.tracers import TracedArray, lift
-from jitml.trace.unsure import Bound, Unsure, as_truth, parts, placeholder, present, unsure
-
-_TRUTH = Aval((), BOOL)
-_FLAG = Kind("number", _TRUTH)
+from jitml.trace.truths import Truth, as_value
+from jitml.trace.unsure import Unsure, parts, placeholder, present, unsure
 
 
 class Name:
@@ -77,13 +75,13 @@ class Name:
         """What the next pass needs outside the body. `is_whole`: the loop runs as often as it can."""
         if self.first is not None:
             leaves = [placeholder(leaf, kind, self.unseen) for leaf, kind in zip(self.first.leaves, self.first.kinds)]
-            self._enter(Unsure(self.name, self.first.rebuild(leaves), as_truth(False)))
+            self._enter(Unsure(self.name, self.first.rebuild(leaves), as_value(False)))
             self.is_carried, self.first = True, None
 
     def begin(self, body: Body, memory: Memory) -> None:
         """What the name holds as a pass begins."""
         if not self.is_carried or self.held is None:
-            self.start = False if self.is_flag and self.kinds and self.kinds[0] == _FLAG else self.given
+            self.start = False if self.is_flag and self.kinds and self.kinds[0] == FLAG else self.given
             return
         leaves = []
         self.starts = []
@@ -95,13 +93,13 @@ class Name:
                 start = body.trace.builder.add_input(kind.aval)
                 count = counted(start, leaf, self.direction, self.furthest) if self.direction and kind == SIZE else None
                 leaf = kind.show(start) if count is None else count
-                self.flags[n] = {t: body.trace.builder.add_input(_TRUTH) for t in self.types[n] - {kind.python}}
+                self.flags[n] = {t: body.truth() for t in self.types[n] - {kind.python}}
                 doubt(start, self.flags[n], memory.loop.site, memory.loop.next_mode)
             leaves.append(leaf)
             self.starts.append(start)
         self.start = self.held.rebuild(leaves)
         if self.is_unsure:
-            self.truth = body.trace.builder.add_input(_TRUTH)
+            self.truth = body.truth()
             self.start = Unsure(self.name, self.start, self.truth)
 
     def moves(self, end: Any, loop: Demotable) -> bool:
@@ -232,12 +230,12 @@ class Name:
         flags: list[dict[type, Value]] = []
         for before, end, kind in zip(befores, ends.leaves, kinds):
             types = types_of(end) | types_of(before) if kind is not None and kind.form != "array" else set()
-            flags.append({t: body.trace.builder.add_input(_TRUTH) for t in types if kind is not None and t is not kind.python})
+            flags.append({t: body.truth() for t in types if kind is not None and t is not kind.python})
         outcome = _outcome(befores, starts, ends, kinds, flags, memory, least)
         if is_ragged:
             outcome.then(lambda value: memory.cut_out(insides, take_apart(value).leaves))
         if not self.is_flag and least == 0:
-            outcome.carry_truth(self.name, False, body.trace.builder.add_input(_TRUTH), True)
+            outcome.carry_truth(self.name, False, body.truth(), True)
         return outcome
 
     def _handed(self, ends: Held, body: Body, memory: Memory) -> Held:
@@ -269,10 +267,10 @@ class Outcome:
 
         self.show = seen
 
-    def carry_truth(self, name: str, before: Bound, start: Value, end: Bound) -> None:
+    def carry_truth(self, name: str, before: Truth, start: Value, end: Truth) -> None:
         """The name may be unbound: whether it is goes from one iteration to the next."""
         show = self.show
-        self.carried.append(Carried(partial(as_truth, before), start, as_truth(end)))
+        self.carried.append(Carried.of_truth(lambda: before, start, end))
         self.show = lambda results: unsure(name, show(results[:-1]), results[-1])
 
 
@@ -303,7 +301,7 @@ def _outcome(
             last = is_of(end, which)
             if last is not False or least == 0:
                 told[-1][which] = len(carried)
-            carried.append(Carried(partial(_is_of, before, which), flag, as_value(last)))
+            carried.append(Carried.of_truth(partial(_is_of, before, which), flag, last))
 
     def shown(leaf: Any, kind: Kind, value: Value, cases: dict[type, Value]) -> Any:
         new = kind.show(value)
@@ -338,8 +336,8 @@ def _before(leaf: Any, kind: Kind) -> Value:
     return kind.take(leaf)
 
 
-def _is_of(leaf: Any, which: type) -> Value:
-    return as_value(leaf is not None and is_of(leaf, which))
+def _is_of(leaf: Any, which: type) -> Truth:
+    return leaf is not None and is_of(leaf, which)
 
 
 def _takes_as(nodes: Sequence[Node], number: Value, kind: Kind) -> bool:

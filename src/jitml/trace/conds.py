@@ -8,6 +8,7 @@ from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.types import BOOL
 from jitml.trace.bodies import Body
 from jitml.trace.context import active_trace
+from jitml.trace.truths import as_value, choose
 
 _MOST_INLINED = 8
 _CHEAP = {
@@ -77,27 +78,7 @@ def _chosen(test: Value, graphs: list[Graph], outer: list[list[Value]]) -> list[
         builder.inline(Graph(graph.inputs, tuple(_needed(graph)), graph.outputs), captured)
         for graph, captured in zip(graphs, outer)
     ]
-    return [choose(test, x, y) for x, y in zip(*sides)]
-
-
-def choose(test: Value, x: Value, y: Value) -> Value:
-    """x where the test holds, else y; of truths that are constants only the test is left."""
-    if x.dtype == BOOL:
-        known = _bool(x), _bool(y)
-        if known == (True, False):
-            return test
-        if known == (False, True):
-            return ops.bit_not(test)
-        if known[0] is True:
-            return ops.bit_or(test, y)
-        if known[1] is False:
-            return ops.bit_and(test, x)
-    return ops.select(test, x, y)
-
-
-def _bool(x: Value) -> bool | None:
-    maker = active_trace().builder.maker(x)
-    return bool(maker.params["value"]) if maker is not None and maker.op is ops.full else None
+    return [as_value(choose(test, x, y)) if x.dtype == BOOL else ops.select(test, x, y) for x, y in zip(*sides)]
 
 
 def _cond(test: Value, graphs: list[Graph], outer: list[list[Value]]) -> list[Value]:

@@ -23,6 +23,7 @@ from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace import paths
 from jitml.trace.context import active_trace, current_trace, refuse, unsupported, user_source
 from jitml.trace.decisions import Mode, Site, decisions
+from jitml.trace.truths import Truth, all_of, any_of, as_value, negated
 
 _REMEDY = "Give it one type in all cases: 0.0 instead of 0, float(x), or np.float64(0.0)."
 _PLAIN = (bool, int, float, complex)
@@ -45,10 +46,10 @@ class Doubt:
     exact: Collection[type] = ()
 
 
-def doubt(value: Value, cases: Mapping[type, Value], place: Site, mode: Mode = Mode.PLAIN, exact: Collection[type] = ()) -> None:
+def doubt(value: Value, cases: Mapping[type, Truth], place: Site, mode: Mode = Mode.PLAIN, exact: Collection[type] = ()) -> None:
     """Note that a number stands for one of other types, too."""
-    if cases:
-        found = Doubt(dict(cases), place, mode, exact)
+    found = Doubt({which: as_value(test) for which, test in cases.items() if test is not False}, place, mode, exact)
+    if found.cases:
         active_trace().root.doubts[value] = found
         if place in decisions().typed and not active_trace().root.open:
             _decide(found)
@@ -76,24 +77,12 @@ def types_of(x: Any) -> set[type]:
     return {*(() if found is None else found.cases), *(() if own is None else (own,))}
 
 
-def is_of(x: Any, which: type) -> Value | bool:
+def is_of(x: Any, which: type) -> Truth:
     """Whether a number is of a type of Python's."""
     found = doubt_of(x)
     if found is None or which in found.cases:
         return own_type(x) is which if found is None else found.cases[which]
-    return ops.bit_not(any_of(list(found.cases.values()))) if own_type(x) is which else False
-
-
-def any_of(tests: Sequence[Value]) -> Value:
-    first, *others = tests
-    for other in others:
-        first = ops.bit_or(first, other)
-    return first
-
-
-def as_value(test: Value | bool) -> Value:
-    made: Value = ops.full(value=test, shape=(), dtype=BOOL) if isinstance(test, bool) else test
-    return made
+    return negated(any_of(*found.cases.values())) if own_type(x) is which else False
 
 
 def require_type(x: Any) -> Which:
@@ -210,14 +199,14 @@ def hand_on(result: Any, function: Callable[..., Any], operands: Sequence[Any]) 
     value = getattr(result, "value", None)
     if not any(found) or not isinstance(value, Value):
         return result
-    cases: dict[type, Value] = {}
+    cases: dict[type, Truth] = {}
     for chosen in product(*(_types(x) for x in operands)):
         types = [which for which in chosen if which is not None]
         if len(types) < len(chosen):
             continue
-        test = _all([is_of(x, which) for x, which in zip(operands, types)])
+        test = all_of(*map(is_of, operands, types))
         if value.dtype == BOOL and not all(map(_is_told_exactly, operands, types)):
-            result.value = value = _never(value, test)
+            result.value = value = _never(value, as_value(test))
         made = _made(function, types)
         if made is None or made is own_type(result) or made not in _PLAIN:
             continue
@@ -226,7 +215,7 @@ def hand_on(result: Any, function: Callable[..., Any], operands: Sequence[Any]) 
                 "sums and complements of truths are truths to NumPy, ints to Python, and whose these are depends on values",
                 _REMEDY,
             )
-        cases[made] = ops.bit_or(cases[made], test) if made in cases else test
+        cases[made] = any_of(cases.get(made, False), test)
     first = next(d for d in found if d is not None)
     doubt(value, cases, first.site, first.mode)
     return result
@@ -248,11 +237,3 @@ def _made(function: Callable[..., Any], types: Sequence[type]) -> type | None:
 def _types(x: Any) -> list[Which]:
     found = doubt_of(x)
     return [own_type(x), *(() if found is None else found.cases)]
-
-
-def _all(tests: Sequence[Value | bool]) -> Value:
-    values = [test for test in tests if isinstance(test, Value)]
-    first, *others = values or [as_value(True)]
-    for other in others:
-        first = ops.bit_and(first, other)
-    return first

@@ -26,6 +26,7 @@ from jitml.trace.numbers import TracedNumber, of_size
 from jitml.trace.remains import Remains
 from jitml.trace.sizes import named, number, value_of_size
 from jitml.trace.tracers import TracedArray
+from jitml.trace.truths import any_of
 from jitml.trace.unsure import parts, unsure
 
 _INDEX = Aval((), I64)
@@ -177,7 +178,7 @@ class For(Loop):
         if bound is False or kind is None or kind.form == "array" or kind != kind_of(before) or doubt_of(before):
             return unsure(name, last, ran)
         value = ops.select(ran, kind.take(last), kind.take(before))
-        return unsure(name, kind.show(value), True if bound is True else ops.bit_or(ran, bound))
+        return unsure(name, kind.show(value), any_of(ran, bound))
 
     def result(self) -> tuple[Any, ...]:
         if limits(self.rows.trip)[1] <= 0:

@@ -20,7 +20,7 @@ from jitml.ir.dims import Size, bound
 from jitml.ir.types import BOOL
 from jitml.trace.context import Trace, active_trace, unsupported
 from jitml.trace.decisions import Site
-from jitml.trace.doubts import as_value, doubt_of, is_exact, is_of, own_type, python_value, types_of
+from jitml.trace.doubts import doubt_of, is_exact, is_of, own_type, python_value, types_of
 from jitml.trace.names import Held, Kind, join, may_hold, take_apart
 from jitml.trace.numbers import TracedNumber, of_size, size_of
 from jitml.trace.paths import Limit, limit
@@ -30,6 +30,7 @@ from jitml.trace.stacks import Stack
 from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray, assign, fresh, read
 from jitml.trace.tree import NAMESPACE
+from jitml.trace.truths import as_value
 
 _FIRST_ROWS = 1 << 16  # of a list of which nobody knows how long it gets
 _FIRST_ELEMENTS = 1 << 20

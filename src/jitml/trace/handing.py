@@ -19,6 +19,7 @@ from jitml.trace.decisions import Mode, Site
 from jitml.trace.names import Kind, same
 from jitml.trace.storage import Storage, leave_region
 from jitml.trace.tracers import TracedArray, lift
+from jitml.trace.truths import Truth, as_value
 
 
 class Demotable(Protocol):
@@ -47,6 +48,10 @@ class Carried:
     before: Callable[[], Value]  # computed outside the body
     start: Value
     end: Value
+
+    @classmethod
+    def of_truth(cls, before: Callable[[], Truth], start: Value, end: Truth) -> Carried:
+        return cls(lambda: as_value(before()), start, as_value(end))
 
 
 class Memory:

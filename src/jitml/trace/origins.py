@@ -18,8 +18,6 @@ from jitml.trace.standins import TracedArray
 from jitml.trace.steps import Step
 from jitml.trace.storage import Case, Origin, Storage, nothing
 
-Possible = tuple[Value | None, Origin]  # None: in any other case
-
 
 def origin_of(array: TracedArray) -> Origin:
     """The array itself."""
@@ -27,15 +25,15 @@ def origin_of(array: TracedArray) -> Origin:
     return Origin(weakref.ref(storage), array.steps, array.writeable, weakref.ref(array))
 
 
-def possible(array: TracedArray) -> list[Possible]:
+def possible(array: TracedArray) -> list[Case]:
     """What an array may be, the first that holds, where its own memory is one of them."""
-    return [*others(array), (None, origin_of(array))]
+    return [*others(array), Case(True, origin_of(array))]
 
 
-def others(array: TracedArray) -> list[Possible]:
+def others(array: TracedArray) -> list[Case]:
     """What it may be besides its own memory."""
     is_whole = array.storage.whole is not None and array.storage.whole() is array
-    return [(case.test, case.origin if is_whole else seen(case.origin, array)) for case in array.storage.cases]
+    return [Case(test, origin if is_whole else seen(origin, array)) for test, origin in array.storage.cases]
 
 
 def storages_of(storage: Storage) -> set[Storage]:
@@ -82,12 +80,12 @@ def has_known_sizes(steps: Sequence[Step], trace: Trace) -> bool:
     return all(trace.sees(trace.root.sizes[sym]) for sym in syms)
 
 
-def link(array: TracedArray, found: Sequence[Possible], site: Site, mode: Mode) -> None:
+def link(array: TracedArray, cases: Sequence[Case], site: Site, mode: Mode) -> None:
     """Say what an array may be that a region has handed out: the first that holds."""
     storage = array.storage
     storage.whole = weakref.ref(array)
-    storage.cases = tuple(Case(test, origin) for test, origin in found)
-    for _, origin in found:
+    storage.cases = tuple(cases)
+    for _, origin in cases:
         other = origin.storage()
         if other is not None:
             storage.may_be(other, site, mode)

@@ -7,20 +7,17 @@ before, that a branch has chosen. What is not as simple as that may not be retur
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from itertools import combinations
 
-from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, Aval
 from jitml.trace.handing import Carried, Memory
-from jitml.trace.origins import Possible, is_known, link, origin_of, others, possible
-from jitml.trace.storage import Origin, Storage
+from jitml.trace.origins import is_known, link, origin_of, others, possible
+from jitml.trace.storage import Case, Origin, Storage
 from jitml.trace.tracers import TracedArray
+from jitml.trace.truths import Truth, all_of, choose
 
-_TRUTH = Aval((), BOOL)
 Target = Origin | Storage  # a Storage: what a name was before the loop; as an item, whatever that name is as the iteration begins
-Item = tuple[Value | None, Target | None]
+Item = tuple[Truth, Target | None]
 
 
 class Remains:
@@ -45,7 +42,7 @@ class Remains:
         following = {before.storage: [item for _, item in items if item is not None] for before, _, items in kept}
         made = {item for before, _, items in ends if before is None for _, item in items if isinstance(item, Storage)}
         for entry, targets in _wanted(following, made, least).items():
-            self.flags[entry] = [(target, self.body.trace.builder.add_input(_TRUTH)) for target in targets]
+            self.flags[entry] = [(target, self.body.truth()) for target in targets]
         for before, end, items in kept:
             self._carry(before.storage, end, items)
         for other, end, items in ends:
@@ -57,7 +54,7 @@ class Remains:
     def _items(self, end: TracedArray) -> list[Item]:
         """What an array at the end of the body may be, the first that holds; None for what the body has made."""
         if end.storage in self.entries:
-            return [(None, self._item(end, origin_of(end)))]
+            return [(True, self._item(end, origin_of(end)))]
         is_made = end.storage.trace is self.body.trace
         return [(test, self._item(end, origin)) for test, origin in (others(end) if is_made else possible(end))]
 
@@ -77,20 +74,18 @@ class Remains:
 
     def _carry(self, entry: Storage, end: TracedArray, items: Sequence[Item]) -> None:
         """Of a name that is there before the loop."""
-        found = []
-        for target, start in self._flags(entry):
-            found.append((target, len(self.carried)))
-            self.carried.append(Carried(partial(_truth, target is entry), start, self._holds(items, target)))
+        found = [self._follow(target, target is entry, start, items) for target, start in self._flags(entry)]
         self.results.append((end.storage, found))
 
     def _make(self, end: TracedArray, items: Sequence[Item]) -> None:
         """Of a name that the body binds first."""
-        found = []
-        for target in _distinct([target for _, item in items for target in self._targets(item)]):
-            found.append((target, len(self.carried)))
-            start = self.body.trace.builder.add_input(_TRUTH)
-            self.carried.append(Carried(partial(_truth, False), start, self._holds(items, target)))
-        self.results.append((end.storage, found))
+        targets = _distinct([target for _, item in items for target in self._targets(item)])
+        self.results.append((end.storage, [self._follow(target, False, self.body.truth(), items) for target in targets]))
+
+    def _follow(self, target: Target, before: bool, start: Value, items: Sequence[Item]) -> tuple[Target, int]:
+        """Carry whether a name's array is the target."""
+        self.carried.append(Carried.of_truth(lambda: before, start, self._holds(items, target)))
+        return target, len(self.carried) - 1
 
     def _targets(self, item: Target | None) -> list[Target]:
         return [item] if isinstance(item, Origin) else [target for target, _ in self._flags(item)]
@@ -98,13 +93,12 @@ class Remains:
     def _flags(self, item: Target | None) -> list[tuple[Target, Value]]:
         return self.flags.get(item, []) if isinstance(item, Storage) else []
 
-    def _holds(self, items: Sequence[Item], target: Target) -> Value:
+    def _holds(self, items: Sequence[Item], target: Target) -> Truth:
         """Whether, at the end of the body, an array is the target."""
-        holds = _truth(False)
+        holds: Truth = False
         for test, item in reversed(items):
             known = next((flag for other, flag in self._flags(item) if other == target), None)
-            this = known if known is not None else _truth(isinstance(item, Origin) and item == target)
-            holds = this if test is None else ops.select(test, this, holds)
+            holds = choose(test, isinstance(item, Origin) and item == target if known is None else known, holds)
         return holds
 
     def finish(self, values: Sequence[Value]) -> None:
@@ -121,11 +115,11 @@ class Remains:
         for storage, other in doubts:
             storage.may_be(other, loop.site, loop.next_mode, overlaps=True)
 
-    def _cases(self, target: Target, holds: Value) -> list[Possible]:
+    def _cases(self, target: Target, holds: Value) -> list[Case]:
         if isinstance(target, Origin):
-            return [(holds, target)]
+            return [Case(holds, target)]
         before, _, _ = self.memory.known[target]
-        return [(holds if test is None else ops.bit_and(holds, test), origin) for test, origin in possible(before)]
+        return [Case(all_of(holds, test), origin) for test, origin in possible(before)]
 
 
 def _wanted(following: Mapping[Storage, list[Target]], made: Collection[Storage], least: int) -> dict[Storage, list[Target]]:
@@ -164,11 +158,6 @@ def _distinct(targets: Sequence[Target]) -> list[Target]:
         if target not in found:
             found.append(target)
     return found
-
-
-def _truth(value: bool) -> Value:
-    made: Value = ops.full(value=value, shape=(), dtype=BOOL)
-    return made
 
 
 __all__ = ["Remains"]

@@ -25,6 +25,7 @@ from jitml.trace.steps import Step
 from jitml.trace.storage import Origin, Storage
 from jitml.trace.strides import invert, memory_order
 from jitml.trace.tracers import TracedArray, TracedScalar, read, require_one, slot_of
+from jitml.trace.truths import as_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,17 +176,17 @@ class Results:
         cases = [(test, self._there(origin, leaf)) for test, origin in others(leaf)]
         while cases and cases[-1][1] is None:
             cases.pop()
-        is_certain = bool(cases) and cases[-1][0] is None
+        is_certain = bool(cases) and cases[-1][0] is True
         made = None if is_certain and all(other is not None for _, other in cases) else self._array(leaf)
         result: Result | None = made
         for test, other in reversed(cases):
             there = made if other is None else self._array(other)
             assert there is not None
-            if test is None:
+            if test is True:
                 result = there
                 continue
             assert result is not None
-            self.outputs.append(test)
+            self.outputs.append(as_value(test))
             result = Either(len(self.outputs) - 1, there, result)
         assert result is not None
         return result

@@ -6,14 +6,13 @@ name gets new memory, and the region hands out beside it what says whether it is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
-from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.trace.context import Trace, active_trace
 from jitml.trace.decisions import Mode, Site
@@ -21,7 +20,6 @@ from jitml.trace.faces import one_of
 from jitml.trace.names import Kind, kind_of, same
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import (
-    Possible,
     gone,
     has_known_sizes,
     is_known,
@@ -33,8 +31,9 @@ from jitml.trace.origins import (
     with_places,
 )
 from jitml.trace.ragged import Ragged
-from jitml.trace.storage import Origin, Storage, leave_region
+from jitml.trace.storage import Case, Origin, Storage, leave_region
 from jitml.trace.tracers import TracedArray, lift, read
+from jitml.trace.truths import Truth, all_of, negated
 
 
 @dataclass(eq=False)
@@ -45,7 +44,7 @@ class Output:
     leaves: tuple[Any, Any]
     result: Any = None
     ragged: Ragged | None = None
-    types: dict[type, Any] = field(default_factory=dict)  # which types of Python's a number may have instead (`doubts.py`)
+    types: Mapping[type, Callable[[], Truth]] = field(default_factory=dict)  # that a number may have instead (`doubts.py`)
     extents: Sequence[Output] = ()  # of an array whose sizes the branches alone know: those, as results of their own
 
     def takes(self, x: Any, y: Any) -> bool:
@@ -104,7 +103,7 @@ class Claim:
     unsaid: the array from before that it shows, in a way which only the branch can tell.
     """
 
-    test: Value | None
+    test: Truth
     origin: Origin
     told: dict[Value, Output] = field(default_factory=dict)
     unsaid: Storage | None = None
@@ -161,7 +160,7 @@ class Sharing:
         claims = []
         for test, origin in others(array) if self._is_own(array) else possible(array):
             known = has_known_sizes(origin.steps, self.trace)
-            hidden = [v for v in (test, *places(origin.steps)) if v is not None and not self.trace.sees(v)]
+            hidden = [v for v in (test, *places(origin.steps)) if not (isinstance(v, bool) or self.trace.sees(v))]
             told = {v: Output(Kind("number", v.aval), self._number(v, which)) for v in hidden}
             storage = origin.storage()
             unsaid = None if known or storage is None or self._is_inner(storage) else storage
@@ -193,19 +192,19 @@ class Sharing:
     def _link(self, output: Output) -> None:
         then, orelse = self._found(output, 0), self._found(output, 1)
         test, site = self.fork.test, self.fork.site
-        if then and then[-1][0] is None:
+        if then and then[-1].test is True:
             found = [*_under(test, then), *orelse]
         else:
-            found = [*_under(ops.bit_not(test), orelse), *_under(test, then)]
+            found = [*_under(negated(test), orelse), *_under(test, then)]
         if found:
             link(output.result, found, site, Mode.PLAIN)
 
     def _is_inner(self, storage: Storage) -> bool:
         return any(storage.trace is self._side(n) for n in (0, 1))
 
-    def _found(self, output: Output, which: int) -> list[Possible]:
+    def _found(self, output: Output, which: int) -> list[Case]:
         """What it may be in one branch, in terms of what is known outside."""
-        found: list[Possible] = []
+        found: list[Case] = []
         for claim in self.claims[output][which]:
             told = {value: read(t.result) for value, t in claim.told.items()}
             storage = claim.origin.storage()
@@ -213,12 +212,12 @@ class Sharing:
             if storage is not None and self._is_inner(storage):
                 out = self._holder(storage, which, output)
                 origin = gone(origin) if out is None else part_of(out.result, origin.steps, origin.writeable)
-            found.append((told.get(claim.test, claim.test) if claim.test is not None else None, origin))
+            found.append(Case(claim.test if isinstance(claim.test, bool) else told.get(claim.test, claim.test), origin))
         array = output.arrays[which]
         if array is not None and self._is_own(array):
             out = self._holder(array.storage, which, output)
             if out is not None and self.arrays.index(out) < self.arrays.index(output) and is_known(array.steps, self.trace):
-                found.append((None, part_of(out.result, array.steps, array.writeable)))
+                found.append(Case(True, part_of(out.result, array.steps, array.writeable)))
         return found
 
     def _holder(self, storage: Storage, which: int, user: Output) -> Output | None:
@@ -230,9 +229,9 @@ class Sharing:
         return array is not None and array.storage is storage and not array.steps and output.ragged is None
 
 
-def _under(condition: Value, found: Sequence[Possible]) -> list[Possible]:
+def _under(condition: Truth, found: Sequence[Case]) -> list[Case]:
     """The same where a condition holds besides."""
-    return [(condition if test is None else ops.bit_and(condition, test), origin) for test, origin in found]
+    return [Case(all_of(condition, test), origin) for test, origin in found]
 
 
 def _whole(storage: Storage) -> TracedArray:

@@ -21,6 +21,7 @@ from jitml.trace.decisions import Mode, Site, decisions
 from jitml.trace.host import Slot
 from jitml.trace.steps import Step
 from jitml.trace.strides import Ints, c_strides
+from jitml.trace.truths import Truth
 
 
 def nothing() -> None:
@@ -41,11 +42,10 @@ class Origin:
     array: Callable[[], Any] = field(default=nothing, compare=False)
 
 
-@dataclass(frozen=True)
-class Case:
-    """An array is a certain other one if `test` holds, which only the compiled program knows; None: in any other case."""
+class Case(NamedTuple):
+    """An array is a certain other one where the truth holds, and none of the cases before."""
 
-    test: Value | None
+    test: Truth
     origin: Origin
 
 

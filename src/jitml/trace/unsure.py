@@ -13,13 +13,11 @@ from typing import Any
 from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL
 from jitml.trace.context import Trace, active_trace
 from jitml.trace.drivers import UNDEF
 from jitml.trace.names import Kind
 from jitml.trace.strides import c_strides
-
-Bound = Value | bool
+from jitml.trace.truths import Truth
 
 
 class Unsure:
@@ -34,12 +32,12 @@ class Unsure:
         self.seen: list[Trace] = []  # where it has been checked
 
 
-def parts(x: Any) -> tuple[Any, Bound]:
+def parts(x: Any) -> tuple[Any, Truth]:
     """What a name holds, and whether it does."""
     return (x.value, x.bound) if type(x) is Unsure else (x, x is not UNDEF)
 
 
-def unsure(name: str, value: Any, bound: Bound) -> Any:
+def unsure(name: str, value: Any, bound: Truth) -> Any:
     """What a name holds that is bound where the truth holds."""
     if isinstance(bound, bool):
         return value if bound else UNDEF
@@ -70,9 +68,4 @@ def placeholder(leaf: Any, kind: Kind | None, unseen: Set[Sym]) -> Any:
     return kind.show(ops.full(value=0, shape=kind.aval.shape, dtype=kind.aval.dtype))
 
 
-def as_truth(bound: Bound) -> Value:
-    made: Value = ops.full(value=bound, shape=(), dtype=BOOL) if isinstance(bound, bool) else bound
-    return made
-
-
-__all__ = ["Bound", "Unsure", "as_truth", "parts", "placeholder", "present", "unsure"]
+__all__ = ["Unsure", "parts", "placeholder", "present", "unsure"]
