@@ -20,7 +20,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_integer
 from jitml.trace import paths
 from jitml.trace.context import active_trace, unsupported
-from jitml.trace.decisions import site
+from jitml.trace.decisions import Decider, site
 from jitml.trace.doubts import doubt, is_of, types_of
 from jitml.trace.growing import Growing, Probe
 from jitml.trace.identity import is_one
@@ -58,7 +58,7 @@ def _of_stack(function: Callable[..., Any], stack: Stack, *args: Any, **kwargs: 
         result = TracedNumber.of_value(active_trace(), read(result))
     if stack.flags[0] and function in (sum, max, min):
         cases = _sum_types(stack.flags[0]) if function is sum else _first_types(stack.flags[0], array, result)
-        doubt(result.value, cases, stack.site, exact=() if function is sum else cases.keys())
+        doubt(result.value, cases, Decider(stack.site), exact=() if function is sum else cases.keys())
     return result
 
 
@@ -103,7 +103,7 @@ def _extreme(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         best = ops.select(is_other, other, best)
         types = {which: choose(is_other, is_of(operand, which), test) for which, test in types.items()}
     if place is not None:
-        doubt(best, types, place)
+        doubt(best, types, Decider(place))
     return scalar(best)
 
 

@@ -17,12 +17,12 @@ from jitml.trace.bodies import Body
 from jitml.trace.conds import conditional
 from jitml.trace.contents import iterators_among
 from jitml.trace.context import active_trace, refuse, user_source
-from jitml.trace.decisions import Mode, Site, decisions, is_ours, site
+from jitml.trace.decisions import Decider, Site, decisions, is_ours, site
 from jitml.trace.doubts import doubt, doubt_of, is_exact, is_of, own_type, types_of
 from jitml.trace.drivers import OURS, UNDEF, Names, Values
-from jitml.trace.faces import one_of
 from jitml.trace.names import FLAG, Held, Kind, join, kind_of, may_hold, same, take_apart, told, truth
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.origins import one_of
 from jitml.trace.ragged import SIZE, Ragged, ragged, widened
 from jitml.trace.sharing import Output, Sharing, View
 from jitml.trace.sizes import NO_FACTS, Facts
@@ -48,6 +48,7 @@ class Fork:
 
     def __init__(self, test: Any, place: Site | None = None) -> None:
         self.site = place or site()
+        self.decider = Decider(self.site)
         self.source = user_source()
         self.test = truth(test)
         self.facts = facts_of(test)
@@ -104,7 +105,7 @@ class Fork:
 
     def settle(self, error: BaseException) -> None:
         """Only one side is traced."""
-        decisions().demote(self.site, Mode.PLAIN, error)
+        decisions().demote(self.site, self.decider.mode, error)
 
     def _give_up(self, message: str, remedy: str) -> NoReturn:
         """The sides cannot be merged."""
@@ -215,7 +216,7 @@ class Fork:
         if whole is x or whole is y:
             self.settle(UnsupportedError("an array that may be another one, or a view of all of it", source=user_source()))
         if (id(x), id(y)) not in self.twins:
-            self.twins[id(x), id(y)] = one_of(x, (x, y), self.site)
+            self.twins[id(x), id(y)] = one_of(x, (x, y), self.decider)
         return self.twins[id(x), id(y)]
 
     def _view(self, known: Output, x: Any, y: Any) -> View:
@@ -225,7 +226,7 @@ class Fork:
         if view is None:
             before: list[Output | View] = [known, *others]
             partners = [p for p in before if any(a is b is not None for a, b in zip(p.leaves, (x, y)))]
-            view = View(known, (x, y), self.site, partners)
+            view = View(known, (x, y), self.decider, partners)
             self.views.append(view)
         return view
 
@@ -262,10 +263,8 @@ class Fork:
         cases = {which: tell() for which, tell in output.types.items()}
         exact = {which for which in cases if all(is_exact(leaf, which, value.dtype) for leaf in output.leaves)}
         inner = next((d for d in map(doubt_of, output.leaves) if d is not None), None)
-        if inner is not None and len({own_type(leaf) for leaf in output.leaves}) == 1:
-            doubt(value, cases, inner.site, inner.mode, exact)
-        else:
-            doubt(value, cases, self.site, exact=exact)
+        is_inner = inner is not None and len({own_type(leaf) for leaf in output.leaves}) == 1
+        doubt(value, cases, inner.decider if inner is not None and is_inner else self.decider, exact)
 
     def _is_outer(self, leaf: Any) -> bool:
         """Whether it is an array from outside the branches, seen through nothing that they have computed."""

@@ -21,7 +21,7 @@ from jitml.ir.types import BOOL
 from jitml.trace.bodies import Body
 from jitml.trace.context import user_source
 from jitml.trace.counters import ask_for_limits, counted, furthest
-from jitml.trace.decisions import Mode, Site, decisions
+from jitml.trace.decisions import Decider, Mode, Site, decisions
 from jitml.trace.doubts import doubt, is_of, types_of
 from jitml.trace.drivers import OURS, UNDEF
 from jitml.trace.extents import Varying
@@ -94,7 +94,7 @@ class Name:
                 count = counted(start, leaf, self.direction, self.furthest) if self.direction and kind == SIZE else None
                 leaf = kind.show(start) if count is None else count
                 self.flags[n] = {t: body.truth() for t in self.types[n] - {kind.python}}
-                doubt(start, self.flags[n], memory.loop.site, memory.loop.next_mode)
+                doubt(start, self.flags[n], memory.loop.decider)
             leaves.append(leaf)
             self.starts.append(start)
         self.start = self.held.rebuild(leaves)
@@ -306,10 +306,10 @@ def _outcome(
     def shown(leaf: Any, kind: Kind, value: Value, cases: dict[type, Value]) -> Any:
         new = kind.show(value)
         if type(leaf) is not TracedArray:
-            doubt(value, cases, memory.loop.site, memory.loop.next_mode)
+            doubt(value, cases, memory.loop.decider)
             return new
         if leaf.storage.appended:
-            new.storage.listed = memory.loop.site
+            new.storage.listed = Decider(memory.loop.site)
         return memory.after.setdefault(leaf.storage, new)
 
     def show(results: list[Value]) -> Any:

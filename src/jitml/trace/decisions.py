@@ -10,12 +10,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import IntEnum
 from types import FrameType
 from typing import Any, NoReturn, Protocol
 
 from jitml.errors import DerivativeError, JitmlError, LoweringError, Source, TraceError, UnsupportedError
-from jitml.trace.context import Trace, active_trace, is_converted, user_source
+from jitml.trace.context import Trace, active_trace, is_converted, refuse, user_source
 from jitml.trace.drivers import Restart
 
 Site = tuple[tuple[int, int], ...]
@@ -182,6 +183,24 @@ def decisions() -> Decisions:
     """Those of the current attempt."""
     found: Decisions = active_trace().root.decisions
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """A construct that decides, as the compiled program runs, which of its alternatives a value is.
+
+    mode: how it is traced to leave less of that to the program.
+    """
+
+    site: Site
+    mode: Mode = Mode.PLAIN
+
+    def refuse(self, message: str, remedy: str) -> NoReturn:
+        """Somebody asks: the construct is traced in that mode or, where it is already, refused."""
+        error = UnsupportedError(message, source=user_source(), remedy=remedy)
+        if active_trace().root.decisions is not None:
+            decisions().demote(self.site, self.mode, error)
+        refuse(error)
 
 
 def is_ours(error: BaseException) -> bool:

@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace import paths
-from jitml.trace.context import active_trace, current_trace, refuse, unsupported, user_source
-from jitml.trace.decisions import Mode, Site, decisions
+from jitml.trace.context import active_trace, current_trace, unsupported
+from jitml.trace.decisions import Decider, decisions
 from jitml.trace.truths import Truth, all_of, any_of, as_value, negated
 
 _REMEDY = "Give it one type in all cases: 0.0 instead of 0, float(x), or np.float64(0.0)."
@@ -36,22 +35,20 @@ Which = type | None  # a type of Python's; None: a NumPy scalar
 class Doubt:
     """Which types of Python's a number may have instead of its own, each with the truth of it; at most one holds.
 
-    site, mode: the construct that has left it open, and how that is traced to leave less.
     exact: those of which every number that it may be has its very value in the dtype, although that has fewer bits.
     """
 
     cases: Mapping[type, Value]
-    site: Site
-    mode: Mode = Mode.PLAIN
+    decider: Decider
     exact: Collection[type] = ()
 
 
-def doubt(value: Value, cases: Mapping[type, Truth], place: Site, mode: Mode = Mode.PLAIN, exact: Collection[type] = ()) -> None:
+def doubt(value: Value, cases: Mapping[type, Truth], decider: Decider, exact: Collection[type] = ()) -> None:
     """Note that a number stands for one of other types, too."""
-    found = Doubt({which: as_value(test) for which, test in cases.items() if test is not False}, place, mode, exact)
+    found = Doubt({which: as_value(test) for which, test in cases.items() if test is not False}, decider, exact)
     if found.cases:
         active_trace().root.doubts[value] = found
-        if place in decisions().typed and not active_trace().root.open:
+        if decider.site in decisions().typed and not active_trace().root.open:
             _decide(found)
 
 
@@ -100,14 +97,10 @@ def require_decidable(found: Doubt) -> None:
     root = active_trace().root
     known = None if root.decided is None else root.decided.outcomes
     if known is None or (root.open and not _is_known(found, known)):
-        message = "which type a number has depends on values that only the compiled program knows"
-        error = UnsupportedError(message, source=user_source(), remedy=_REMEDY)
-        if known is not None:
-            if found.site not in decisions().typed:
-                decisions().typed.add(found.site)
-                decisions().again()
-            decisions().demote(found.site, found.mode, error)
-        refuse(error)
+        if known is not None and found.decider.site not in decisions().typed:
+            decisions().typed.add(found.decider.site)
+            decisions().again()
+        found.decider.refuse("which type a number has depends on values that only the compiled program knows", _REMEDY)
 
 
 def _is_known(found: Doubt, known: Mapping[Value, int]) -> bool:
@@ -116,7 +109,7 @@ def _is_known(found: Doubt, known: Mapping[Value, int]) -> bool:
 
 def _decide(found: Doubt) -> Which:
     """The case that holds in the call that is traced."""
-    return next((which for which, test in found.cases.items() if paths.decide(test, found.site)), None)
+    return next((which for which, test in found.cases.items() if paths.decide(test, found.decider.site)), None)
 
 
 def is_exact(x: Any, which: type, dtype: Any) -> bool:
@@ -217,7 +210,7 @@ def hand_on(result: Any, function: Callable[..., Any], operands: Sequence[Any]) 
             )
         cases[made] = any_of(cases.get(made, False), test)
     first = next(d for d in found if d is not None)
-    doubt(value, cases, first.site, first.mode)
+    doubt(value, cases, first.decider)
     return result
 
 

@@ -15,7 +15,7 @@ from jitml.errors import UnsupportedError
 from jitml.ir.graph import Value
 from jitml.trace.bodies import Body
 from jitml.trace.context import user_source
-from jitml.trace.decisions import Mode, Site
+from jitml.trace.decisions import Decider, Mode, Site
 from jitml.trace.names import Kind, same
 from jitml.trace.storage import Storage, leave_region
 from jitml.trace.tracers import TracedArray, lift
@@ -36,7 +36,7 @@ class Demotable(Protocol):
     def may_be_plain(self) -> bool: ...
 
     @property
-    def next_mode(self) -> Mode: ...
+    def decider(self) -> Decider: ...
 
     def demote(self, reason: BaseException, mode: Mode | None = None) -> None: ...
 
@@ -114,7 +114,7 @@ class Memory:
         """The arrays after the loop are there."""
         entries = {now.storage: before.storage for before, now, _ in self.known.values()}
         pairs = [*((inside, now.storage) for inside, now in self.after.items()), *self.cut]
-        leave_region(pairs, self.loop.site, Mode.PLAIN, entries)
+        leave_region(pairs, Decider(self.loop.site), entries)
 
     def cut_out(self, insides: Sequence[Storage], leaves: Sequence[Any]) -> None:
         """What a name holds after the loop, cut out of larger memory, and the storages of its arrays in the body."""

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from jitml.errors import UnsupportedError
-from jitml.trace.context import active_trace, current_trace, refuse, user_source
-from jitml.trace.decisions import Mode, decisions
-from jitml.trace.faces import require_told_apart
+from jitml.trace.context import active_trace, current_trace, user_source
+from jitml.trace.decisions import Mode
 from jitml.trace.host import Slot
 from jitml.trace.loops import Loop
-from jitml.trace.origins import others
+from jitml.trace.origins import others, require_told_apart
 from jitml.trace.tracers import TracedArray, lift, require_one, slot_of
 
 _REMEDY = "Compare what the arrays hold, or remember in a flag of your own which array it is."
@@ -65,8 +64,7 @@ def require_known(x: TracedArray, y: TracedArray) -> None:
             region.demote(error, Mode.PLAIN)
     rival = next((rival for rival in x.storage.rivals if rival.storage() is y.storage), None)
     if rival is not None:
-        decisions().demote(rival.site, rival.mode, error)
-        refuse(error)
+        rival.decider.refuse(text, _REMEDY)
 
 
 __all__ = ["is_one", "require_known"]

@@ -21,7 +21,7 @@ from jitml.trace.carried import Name, Outcome
 from jitml.trace.contents import Contents, iterators_among
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.counters import Directions
-from jitml.trace.decisions import Mode, Site, decisions, refuse_region
+from jitml.trace.decisions import Decider, Mode, Site, decisions, refuse_region
 from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.extents import Extents
 from jitml.trace.handing import Carried, Memory
@@ -163,7 +163,7 @@ class Loop:
     def demote(self, reason: BaseException, mode: Mode | None = None) -> None:
         """Trace the loop otherwise: the next mode that is left, or the one given."""
         if mode is None:
-            mode = Mode.PEELED if self.mode is Mode.ROLLED else Mode.PLAIN
+            mode = self._next_mode
         known = decisions()
         if not self.may_be_plain:
             known.reasons[self.site] = reason
@@ -175,8 +175,12 @@ class Loop:
         raise AssertionError("a loop that cannot be traced in any way")
 
     @property
-    def next_mode(self) -> Mode:
-        """In which a name's array is certain where it is not in this one."""
+    def decider(self) -> Decider:
+        """Of what a name is where it is certain in the next mode."""
+        return Decider(self.site, self._next_mode)
+
+    @property
+    def _next_mode(self) -> Mode:
         return Mode.PEELED if self.mode is Mode.ROLLED else Mode.PLAIN
 
     def _moved(self, values: Values) -> bool:

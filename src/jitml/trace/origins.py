@@ -2,18 +2,22 @@
 
 A region hands out new memory with the contents. That is right as long as nobody writes (`Storage.may_be` sees to that). What the
 function returns is made by the cases: the argument itself, a part of another result, or new memory (`results.py`).
+
+Views of one memory look alike; whether two are one object, `is` tells. Each stand-in is an object of its own, with a number. One
+that a branch hands out, and that may be one or another of them, has the numbers of both, its `faces`. No truth says which.
 """
 
 from __future__ import annotations
 
+import itertools
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from jitml.ir.dims import syms_in
 from jitml.ir.graph import Value
 from jitml.trace.context import Trace
-from jitml.trace.decisions import Mode, Site
+from jitml.trace.decisions import Decider
 from jitml.trace.standins import TracedArray
 from jitml.trace.steps import Step
 from jitml.trace.storage import Case, Origin, Storage, nothing
@@ -80,7 +84,7 @@ def has_known_sizes(steps: Sequence[Step], trace: Trace) -> bool:
     return all(trace.sees(trace.root.sizes[sym]) for sym in syms)
 
 
-def link(array: TracedArray, cases: Sequence[Case], site: Site, mode: Mode) -> None:
+def link(array: TracedArray, cases: Sequence[Case], decider: Decider) -> None:
     """Say what an array may be that a region has handed out: the first that holds."""
     storage = array.storage
     storage.whole = weakref.ref(array)
@@ -88,4 +92,30 @@ def link(array: TracedArray, cases: Sequence[Case], site: Site, mode: Mode) -> N
     for _, origin in cases:
         other = origin.storage()
         if other is not None:
-            storage.may_be(other, site, mode)
+            storage.may_be(other, decider)
+
+
+_numbers = itertools.count()
+
+
+def faces(array: TracedArray) -> frozenset[int]:
+    """The numbers of all objects that this one may be."""
+    if array.faces is None:
+        array.faces = frozenset((next(_numbers),)), None
+    return array.faces[0]
+
+
+def one_of(shown: TracedArray, objects: Iterable[TracedArray], decider: Decider) -> TracedArray:
+    """Another object on the memory of `shown`, which is one of these."""
+    made = TracedArray(shown.storage, shown.steps, shown.aval, shown.layout, shown.writeable)
+    made.faces = frozenset().union(*map(faces, objects)), decider
+    return made
+
+
+def require_told_apart(arrays: Sequence[TracedArray]) -> None:
+    """Refuse where some of these may be one object."""
+    doubtful = [(x, x.faces[1]) for x in arrays if x.faces is not None and x.faces[1] is not None]
+    for (x, decider), y in itertools.product(doubtful, arrays):
+        if x is not y and not faces(x).isdisjoint(faces(y)):
+            text = "whether two views are one object, only the compiled program decides"
+            decider.refuse(text, "Take a view of its own in both branches.")

@@ -107,13 +107,13 @@ class Remains:
         for end, found in self.results:
             cases = [case for target, n in found for case in self._cases(target, values[n])]
             if cases and end in after:
-                link(after[end], cases, loop.site, loop.next_mode)
+                link(after[end], cases, loop.decider)
         doubts = [(after[end].storage, other) for end, other in self.doubts if end in after]
         for (one, entries), (other, rest) in combinations(self.read.items(), 2):
             if one in after and other in after and not entries.isdisjoint(rest):  # both may be what one of them was
                 doubts.append((after[one].storage, after[other].storage))
         for storage, other in doubts:
-            storage.may_be(other, loop.site, loop.next_mode, overlaps=True)
+            storage.may_be(other, loop.decider, overlaps=True)
 
     def _cases(self, target: Target, holds: Value) -> list[Case]:
         if isinstance(target, Origin):

@@ -16,10 +16,9 @@ from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Value
 from jitml.trace.context import Trace, unsupported, user_source
 from jitml.trace.doubts import doubt_of, own_type, python_value
-from jitml.trace.faces import require_told_apart
 from jitml.trace.host import Slot
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.origins import others, storages_of
+from jitml.trace.origins import others, require_told_apart, storages_of
 from jitml.trace.random import TracedGenerator
 from jitml.trace.steps import Step
 from jitml.trace.storage import Origin, Storage

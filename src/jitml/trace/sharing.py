@@ -15,8 +15,7 @@ import numpy as np
 
 from jitml.ir.graph import Value
 from jitml.trace.context import Trace, active_trace
-from jitml.trace.decisions import Mode, Site
-from jitml.trace.faces import one_of
+from jitml.trace.decisions import Decider
 from jitml.trace.names import Kind, kind_of, same
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import (
@@ -24,6 +23,7 @@ from jitml.trace.origins import (
     has_known_sizes,
     is_known,
     link,
+    one_of,
     others,
     part_of,
     places,
@@ -77,17 +77,17 @@ class View:
 
     of: Output
     leaves: tuple[Any, Any]
-    site: Site
+    decider: Decider
     partners: list[Output | View]  # which one side knows as this very object
 
     @cached_property
     def result(self) -> TracedArray:
         own = _view(self.of.result)
-        return one_of(own, (own, *(partner.result for partner in self.partners)), self.site) if self.partners else own
+        return one_of(own, (own, *(partner.result for partner in self.partners)), self.decider) if self.partners else own
 
 
 class Fork(Protocol):
-    site: Site
+    decider: Decider
     test: Value
 
     @property
@@ -185,19 +185,19 @@ class Sharing:
             self._link(output)
             for claim in (claim for claims in self.claims[output] for claim in claims):
                 if claim.unsaid is not None:
-                    output.result.storage.may_be(claim.unsaid, self.fork.site, Mode.PLAIN, overlaps=True)
+                    output.result.storage.may_be(claim.unsaid, self.fork.decider, overlaps=True)
         handed = [(x.storage, o.result.storage) for o in self.asked for x in o.arrays if x is not None and self._is_own(x)]
-        leave_region(handed, self.fork.site, Mode.PLAIN, {})
+        leave_region(handed, self.fork.decider, {})
 
     def _link(self, output: Output) -> None:
         then, orelse = self._found(output, 0), self._found(output, 1)
-        test, site = self.fork.test, self.fork.site
+        test = self.fork.test
         if then and then[-1].test is True:
             found = [*_under(test, then), *orelse]
         else:
             found = [*_under(negated(test), orelse), *_under(test, then)]
         if found:
-            link(output.result, found, site, Mode.PLAIN)
+            link(output.result, found, self.fork.decider)
 
     def _is_inner(self, storage: Storage) -> bool:
         return any(storage.trace is self._side(n) for n in (0, 1))

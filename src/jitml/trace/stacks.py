@@ -18,7 +18,7 @@ from jitml.ir.types import F64
 from jitml.trace import paths
 from jitml.trace.broadcasting import insist_at_least
 from jitml.trace.context import unsupported
-from jitml.trace.decisions import Site
+from jitml.trace.decisions import Decider, Site
 from jitml.trace.doubts import DTYPES, Doubt, doubt, require_decidable
 from jitml.trace.names import Kind, join, kind_of
 from jitml.trace.registry import call
@@ -113,7 +113,7 @@ class Stack(Sequence[Any]):
             leaves.append(row if kind.form == "array" else kind.show(read(row)))
             if flags:
                 cases = {which: read(call(operator.getitem, flag, index)) for which, flag in flags.items()}
-                doubt(leaves[-1].value, cases, self.site, exact=cases.keys())
+                doubt(leaves[-1].value, cases, Decider(self.site), exact=cases.keys())
         return optree.tree_unflatten(self.spec, leaves)
 
     def __iter__(self) -> Iterator[Any]:
@@ -165,7 +165,7 @@ class Stack(Sequence[Any]):
         choices = [c for n in range(1, len(tests) + 1) for c in itertools.combinations(tests, n)]
         found = list(tests)
         if len({np.result_type(*choice) for choice in choices}) > 1:
-            require_decidable(Doubt({which: tests[DTYPES[which]] for which in flags}, self.site))
+            require_decidable(Doubt({which: tests[DTYPES[which]] for which in flags}, Decider(self.site)))
             found = [dtype for dtype, test in tests.items() if paths.decide(test, self.site)]
         return call(np.ndarray.astype, column, np.result_type(*found)) if found else column
 

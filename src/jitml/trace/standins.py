@@ -237,7 +237,7 @@ class TracedArray(Traced):
         self.aval = aval
         self.layout = layout  # strides in elements
         self.writeable = writeable
-        self.faces: tuple[frozenset[int], Any] | None = None  # which objects it may be, and what leaves it open (`faces.py`)
+        self.faces: tuple[frozenset[int], Any] | None = None  # which objects it may be, and what leaves it open (`origins.py`)
 
     @property  # type: ignore[misc]  # see TracedNumber.__class__
     def __class__(self) -> type:

@@ -14,10 +14,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from jitml.errors import UnsupportedError
 from jitml.ir.graph import Value
-from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported, user_source
-from jitml.trace.decisions import Mode, Site, decisions
+from jitml.trace.context import Trace, active_trace, leaked, unsupported
+from jitml.trace.decisions import Decider
 from jitml.trace.host import Slot
 from jitml.trace.steps import Step
 from jitml.trace.strides import Ints, c_strides
@@ -50,15 +49,10 @@ class Case(NamedTuple):
 
 
 class Rival(NamedTuple):
-    """A storage that may be the same memory as another one.
-
-    site, mode: the construct that leaves it open, and the mode in which it would not. overlaps: nothing says which of the two
-    is to be returned.
-    """
+    """A storage that may be the same memory as another one. overlaps: nothing says which of the two is to be returned."""
 
     storage: weakref.ref[Storage]
-    site: Site
-    mode: Mode
+    decider: Decider
     overlaps: bool = False
 
 
@@ -85,7 +79,7 @@ class Storage:
         self.mutated = False
         self.writes = 0
         self.appended = False  # whether a loop's body has appended it to a list
-        self.listed: Site | None = None  # the loop that has left a copy in a list, where NumPy's has the array itself
+        self.listed: Decider | None = None  # the loop that has left a copy in a list, where NumPy's has the array itself
         self.serial = next(Storage.count)
         self.rivals: list[Rival] = []
         self.cases: tuple[Case, ...] = ()
@@ -111,12 +105,13 @@ class Storage:
         if self.trace.closed or not self.trace.encloses(trace):
             raise leaked()
         if self.listed is not None:
-            error = UnsupportedError("an array is changed after a loop has appended it to a list", source=user_source())
-            decisions().demote(self.listed, Mode.PLAIN, error)
-            refuse(error)
+            self.listed.refuse("an array is changed after a loop has appended it to a list", "Append a copy.")
         for rival in self.rivals:
             if rival.storage() is not None:
-                self._refuse(value, rival)
+                text = f"an array {value.aval} is written that may be, or share memory with, another one"
+                rival.decider.refuse(
+                    f"{text}: which, only the compiled program decides", "Copy it in both branches: x = x.copy()."
+                )
         if trace is not self.trace:
             self._enter(trace)
             self._report(trace)
@@ -125,25 +120,15 @@ class Storage:
         self.writes += 1
         trace.root.stores += 1
 
-    def _refuse(self, value: Value, rival: Rival) -> None:
-        """It may be the same memory as another one: the construct that left this open is traced in another mode, if it can be."""
-        text = (
-            f"an array {value.aval} is written that may be, or share memory with, another one: which, only the compiled program"
-        )
-        error = UnsupportedError(f"{text} decides", source=user_source(), remedy="Copy it in both branches: x = x.copy().")
-        decisions().demote(rival.site, rival.mode, error)
-        refuse(error)
-
-    def may_be(self, other: Storage, site: Site, mode: Mode, *, overlaps: bool = False) -> None:
+    def may_be(self, other: Storage, decider: Decider, *, overlaps: bool = False) -> None:
         """Only the compiled program knows whether the two are one memory: neither may be written while both are there.
 
         Args:
-            site: the construct that leaves it open, and the mode in which it would not.
             overlaps: nor may both be returned, for the caller would see whether they are.
         """
-        self.meet(Rival(weakref.ref(other), site, mode, overlaps))
+        self.meet(Rival(weakref.ref(other), decider, overlaps))
         for rival in tuple(other.rivals):
-            self.meet(Rival(rival.storage, site, mode, overlaps or rival.overlaps))
+            self.meet(Rival(rival.storage, decider, overlaps or rival.overlaps))
 
     def meet(self, rival: Rival) -> None:
         """It may be the same memory as this one, whatever else that may be."""
@@ -164,9 +149,7 @@ class Storage:
             other = rival.storage()
             if rival.overlaps and other is not None and (other.is_external or id(other) in returned):
                 text = "arrays are returned that share memory, or do not: only the compiled program decides"
-                error = UnsupportedError(text, remedy="Copy one of them: x = x.copy().")
-                decisions().demote(rival.site, rival.mode, error)
-                refuse(error)
+                rival.decider.refuse(text, "Copy one of them: x = x.copy().")
 
     def _enter(self, trace: Trace) -> None:
         """A body of a region sees what the storage held as the body began through an input of its own."""
@@ -194,7 +177,7 @@ class Storage:
             inner = inner.parent
 
 
-def leave_region(pairs: Sequence[tuple[Storage, Storage]], site: Site, mode: Mode, entries: Mapping[Storage, Storage]) -> None:
+def leave_region(pairs: Sequence[tuple[Storage, Storage]], decider: Decider, entries: Mapping[Storage, Storage]) -> None:
     """Arrays that a region hands out are new ones after it, and may be the same memory as whatever they may be inside.
 
     Where that is known already, cases say when; else they may not be returned.
@@ -209,15 +192,15 @@ def leave_region(pairs: Sequence[tuple[Storage, Storage]], site: Site, mode: Mod
     for parts in after.values():
         for one, other in itertools.combinations(parts, 2):
             if other not in one.others:
-                one.may_be(other, site, mode, overlaps=True)
+                one.may_be(other, decider, overlaps=True)
     for inside, outside in pairs:
         for rival in inside.others:
             for other in after.get(rival, ()):  # not what else that one may be, if no iteration has run, say
                 if other not in outside.others:
-                    outside.meet(Rival(weakref.ref(other), site, mode, overlaps=True))
+                    outside.meet(Rival(weakref.ref(other), decider, overlaps=True))
             other = entries.get(rival, rival)
             if rival not in after and other.trace.encloses(active_trace()) and other not in outside.others:
-                outside.may_be(other, site, mode, overlaps=True)
+                outside.may_be(other, decider, overlaps=True)
 
 
 def read_through(storage: Storage, steps: tuple[Step, ...]) -> Value:
