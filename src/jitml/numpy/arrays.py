@@ -166,7 +166,7 @@ def setflags(x: TracedArray, write: Any = None, align: Any = None, uic: Any = No
     """Of arrays that the function made; on a caller's array it would have to outlive the call."""
     if write is None or bool(write) == x.writeable:
         return
-    if _is_callers(x):
+    if x.slot is not None:
         not_compiled("ndarray.setflags", "on an argument or another array from outside", "Take a view first: x = x[...].")
     if write and not _may_write(x):
         raise ValueError("cannot set WRITEABLE flag to True of this array")
@@ -179,15 +179,10 @@ def _may_write(x: TracedArray) -> bool:
     return any(tracer.storage is x.storage and tracer.writeable for _, tracer in active_trace().root.arrays.values())
 
 
-def _is_callers(x: TracedArray) -> bool:
-    """Whether this very array object is the caller's."""
-    return any(tracer is x for tracer in active_trace().root.lifted.values())
-
-
 @implements(np.ndarray.shape.__set__)  # type: ignore[attr-defined]  # a descriptor
 def set_shape(x: TracedArray, shape: Any) -> None:
     """x.shape = shape, in place: other views of the memory keep theirs."""
-    if _is_callers(x):
+    if x.slot is not None:
         not_compiled("ndarray.shape", "set on an argument or another array from outside", "Use y = x.reshape(...), a view.")
     changed = reshaped(x, complete_shape(shape, x.aval.size))
     if changed.storage is not x.storage:

@@ -17,7 +17,7 @@ from jitml.trace.decisions import Mode
 from jitml.trace.host import Slot
 from jitml.trace.loops import Loop
 from jitml.trace.origins import others, require_told_apart
-from jitml.trace.tracers import TracedArray, lift, require_one, slot_of
+from jitml.trace.tracers import TracedArray, lift, require_one
 
 _REMEDY = "Compare what the arrays hold, or remember in a flag of your own which array it is."
 
@@ -51,7 +51,7 @@ def _require_two(x: TracedArray, y: TracedArray) -> None:
 def _given(x: TracedArray) -> list[Slot]:
     """The arrays from outside that this one may be."""
     candidates = [x, *(array for _, origin in others(x) if (array := origin.array()) is not None)]
-    return [slot for slot in map(slot_of, candidates) if slot is not None]
+    return [array.slot for array in candidates if array.slot is not None]
 
 
 def require_known(x: TracedArray, y: TracedArray) -> None:

@@ -162,7 +162,7 @@ def same(a: Any, b: Any) -> bool:
     if kind is TracedArray:
         if a.storage is not b.storage or a.steps != b.steps or a.writeable != b.writeable:
             return False
-        return not (a.storage.is_external and (_is_given(a) or _is_given(b)))  # an argument, and a view of all of it
+        return not (a.storage.is_external and (a.slot is not None or b.slot is not None))  # an argument, and a view of all of it
     if kind is TracedScalar:
         return a.value is b.value
     if kind is TracedNumber:
@@ -174,11 +174,6 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, tuple):
         return len(a) == len(b) and all(map(same, a, b))
     return False
-
-
-def _is_given(x: TracedArray) -> bool:
-    """Whether it stands for the very array that is there before the call."""
-    return any(tracer is x for tracer in x.storage.trace.lifted.values())
 
 
 def told(x: Any) -> str:

@@ -23,7 +23,7 @@ from jitml.trace.random import TracedGenerator
 from jitml.trace.steps import Step
 from jitml.trace.storage import Origin, Storage
 from jitml.trace.strides import invert, memory_order
-from jitml.trace.tracers import TracedArray, TracedScalar, read, require_one, slot_of
+from jitml.trace.tracers import TracedArray, TracedScalar, read, require_one
 from jitml.trace.truths import as_value
 
 
@@ -162,11 +162,9 @@ class Results:
     def _external(self, leaf: TracedArray) -> FromHost:
         """The caller's array itself or a view of it: NumPy takes the view of it after the call."""
         _require_view(leaf)
-        assert any(tracer.storage is leaf.storage for tracer in self.recording.lifted.values())
-        slot = slot_of(leaf)
-        if slot is not None:
+        if leaf.slot is not None:
             require_one(leaf)
-            return FromHost(slot, (), leaf.writeable)
+            return FromHost(leaf.slot, (), leaf.writeable)
         return FromHost(leaf.storage.slot, leaf.steps, leaf.writeable, itself=False)
 
     def _one_of(self, leaf: TracedArray) -> Result:

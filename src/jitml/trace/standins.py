@@ -21,6 +21,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import Aval, is_complex
 from jitml.trace import paths
 from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
+from jitml.trace.host import Slot
 from jitml.trace.known import constant_of
 from jitml.trace.numbers import TracedNumber, of_size
 from jitml.trace.registry import call
@@ -228,7 +229,7 @@ class TracedArray(Traced):
     `isinstance(x, np.ndarray)` holds. `__hash__` is None, as for arrays.
     """
 
-    __slots__ = ("faces", "layout", "steps", "storage", "writeable")
+    __slots__ = ("faces", "layout", "slot", "steps", "storage", "writeable")
     __hash__ = None  # type: ignore[assignment]  # arrays are unhashable
 
     def __init__(self, storage: Storage, steps: tuple[Step, ...], aval: Aval, layout: Ints, writeable: bool) -> None:
@@ -237,6 +238,7 @@ class TracedArray(Traced):
         self.aval = aval
         self.layout = layout  # strides in elements
         self.writeable = writeable
+        self.slot: Slot | None = None  # where the host program has this very array; None for what the function makes, views too
         self.faces: tuple[frozenset[int], Any] | None = None  # which objects it may be, and what leaves it open (`origins.py`)
 
     @property  # type: ignore[misc]  # see TracedNumber.__class__

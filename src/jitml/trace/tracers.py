@@ -90,6 +90,7 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | 
             host.require_same_view(slot, other, same_view)
             twin = TracedArray(tracer.storage, (), tracer.aval, tracer.layout, array.flags.writeable)
             root.lifted[id(array)] = root.parts[slot] = twin
+            twin.slot = slot
             return twin
     shape: Any = array.shape
     for axis, place in opened.items():
@@ -106,13 +107,16 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | 
     storage = Storage(root, _input(root, aval, entry), strides=layout, slot=slot, entry=entry)
     known = root.lifted[id(array)] = TracedArray(storage, (), aval, layout, array.flags.writeable)
     root.arrays[slot] = (array, known)
+    known.slot = slot
     return known
 
 
 def meet_again(array: TracedArray, slot: Slot) -> None:
     """An array from outside is in another place as well. That it is one object matters to those who can tell (`require_one`)."""
-    root, own = array.storage.trace.root, slot_of(array)
-    if own is not None and slot != own:
+    root, own = array.storage.trace.root, array.slot
+    if own is None:
+        array.slot = slot
+    elif slot != own:
         root.host.require_same_view(slot, own, same_view)
         root.again.setdefault(id(array), []).append((slot, own))
 
@@ -122,13 +126,6 @@ def require_one(array: TracedArray) -> None:
     root = array.storage.trace.root
     for slot, own in root.again.get(id(array), ()):
         root.host.require_identity(slot, own, True)
-
-
-def slot_of(array: TracedArray) -> Slot | None:
-    """Where the host program has the very array that a stand-in is for; None for what the function has made, views too."""
-    root = array.storage.trace.root
-    given = [*root.parts.items(), *((slot, tracer) for slot, (_, tracer) in root.arrays.items())]
-    return next((slot for slot, tracer in given if tracer is array), None)
 
 
 def _input(root: Trace, aval: Aval, entry: Slot) -> Value:
