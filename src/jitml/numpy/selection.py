@@ -66,24 +66,14 @@ def _wrapped(x: Any, dtype: DType) -> Value:
 
 
 @implements(np.clip)
-@keeps_order
-def clip(
-    a: Any,
-    a_min: Any = np._NoValue,
-    a_max: Any = np._NoValue,
-    out: Any = None,
-    *,
-    min: Any = np._NoValue,
-    max: Any = np._NoValue,
-    **options: Any,
-) -> Any:
+def clip(a: Any, *limits: Any, **options: Any) -> Any:
     """min(max(a, a_min), a_max); NaN in any of the three is handed on."""
-    given = [limit is not np._NoValue for limit in (a_min, a_max)]
+    given = [len(limits) > n or options.get(name, np._NoValue) is not np._NoValue for n, name in enumerate(("a_min", "a_max"))]
     if any(given) and not all(given):
         raise TypeError(f"clip() missing 1 required positional argument: '{'a_max' if given[0] else 'a_min'}'")
-    if any(given) and not (min is max is np._NoValue):
+    if any(given) and not {"min", "max"}.isdisjoint(options):
         raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
-    return clipped(a, a_min, a_max, out, min=min, max=max, **options)
+    return clipped(a, *limits, **options)
 
 
 @implements(np.ndarray.clip)
