@@ -6,6 +6,7 @@ The index of a vector loop is kept as a scalar, that of lane 0, and becomes a ve
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 from jitml.codegen.llvm.builder import Operand, literal
@@ -45,7 +46,7 @@ class Lanes:
         return replace(self, mask=both, branch_mask=condition, streamed=None)
 
 
-class Values:
+class Values(ABC):
     """Expressions of one function. `scope` maps names to values, `linears` those of type i64 to their symbolic form."""
 
     def __init__(self, function: Function) -> None:
@@ -76,8 +77,9 @@ class Values:
                 return self.load(expr)
         raise LoweringError(f"the LLVM emitter cannot write {type(expr).__name__}")
 
+    @abstractmethod
     def load(self, expr: Load) -> Operand:
-        raise NotImplementedError  # by `Accesses`, which knows buffers
+        """`Accesses` does, which knows buffers."""
 
     def apply(self, fn: str, args: tuple[Operand, ...], dtype: DType) -> Operand:
         lanes = max(x.lanes for x in args)
