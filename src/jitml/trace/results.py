@@ -24,7 +24,7 @@ from jitml.trace.steps import Step
 from jitml.trace.storage import Origin, Storage
 from jitml.trace.strides import invert, memory_order
 from jitml.trace.tracers import TracedArray, TracedScalar, read, require_one
-from jitml.trace.truths import as_value
+from jitml.trace.truths import Truth, as_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +155,14 @@ class Results:
             assert found is not None
             value = python_value(read(leaf), which, test, exact=which in found.exact)
             place = own if value is read(leaf) else len(self.outputs)
-            self.outputs += [test] if place == own else [value, test]
-            result = Either(len(self.outputs) - 1, FromGraph(place, which), result)
+            self.outputs += [] if place == own else [value]
+            result = self._either(test, FromGraph(place, which), result)
         return result
+
+    def _either(self, test: Truth, then: Result, orelse: Result) -> Either:
+        """One result where the truth holds, else another one."""
+        self.outputs.append(as_value(test))
+        return Either(len(self.outputs) - 1, then, orelse)
 
     def _external(self, leaf: TracedArray) -> FromHost:
         """The caller's array itself or a view of it: NumPy takes the view of it after the call."""
@@ -171,28 +176,20 @@ class Results:
         """An array that may be another one, as the first case that holds says, or else is one that the function made itself."""
         leaf.storage.require_apart(self.uses)
         cases = [(test, self._there(origin, leaf)) for test, origin in others(leaf)]
-        while cases and cases[-1][1] is None:
+        while cases and cases[-1][1] is leaf:
             cases.pop()
-        is_certain = bool(cases) and cases[-1][0] is True
-        made = None if is_certain and all(other is not None for _, other in cases) else self._array(leaf)
-        result: Result | None = made
+        certain = next((other for test, other in cases if test is True), leaf)
+        result: Result = self._array(certain)
         for test, other in reversed(cases):
-            there = made if other is None else self._array(other)
-            assert there is not None
-            if test is True:
-                result = there
-                continue
-            assert result is not None
-            self.outputs.append(as_value(test))
-            result = Either(len(self.outputs) - 1, there, result)
-        assert result is not None
+            if test is not True:
+                result = self._either(test, self._array(other), result)
         return result
 
-    def _there(self, origin: Origin, leaf: TracedArray) -> TracedArray | None:
-        """What a leaf is in one case; None if nobody else has that memory."""
+    def _there(self, origin: Origin, leaf: TracedArray) -> TracedArray:
+        """What a leaf is in one case: its own memory if nobody else has that."""
         storage = origin.storage()
         if storage is None or not (storage.is_external or self.uses[id(storage)] > 1):
-            return None
+            return leaf
         array = origin.array()
         return TracedArray(storage, origin.steps, leaf.aval, leaf.layout, origin.writeable) if array is None else array
 
