@@ -12,7 +12,7 @@ from jitml.fusion.fuse import DEFAULT, fuse
 from jitml.fusion.machine import Machine
 from jitml.fusion.printer import show
 from jitml.fusion.program import Call, KernelProgram
-from jitml.fusion.verify import verify_program
+from jitml.fusion.program_verify import verify_program
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
 from jitml.ir.parser import parse

@@ -14,7 +14,7 @@ from jitml.fusion.machine import Machine
 from jitml.fusion.printer import show_program
 from jitml.fusion.program import KernelProgram
 from jitml.fusion.program_parser import parse_program
-from jitml.fusion.verify import verify_program
+from jitml.fusion.program_verify import verify_program
 from jitml.ir import ops
 from jitml.ir.dims import Size, Sym, as_size
 from jitml.ir.graph import Graph, GraphBuilder, Value

@@ -20,7 +20,7 @@ from jitml.fusion.machine import Machine
 from jitml.fusion.printer import show_program
 from jitml.fusion.program import KernelProgram
 from jitml.fusion.program_parser import parse_program
-from jitml.fusion.verify import verify_program
+from jitml.fusion.program_verify import verify_program
 from jitml.ir.graph import GraphBuilder
 from jitml.ir.interpret import interpret
 from jitml.ir.op import recording

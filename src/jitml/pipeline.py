@@ -16,7 +16,7 @@ from jitml.config import CONFIG
 from jitml.errors import UnsupportedError, own_faults
 from jitml.fusion.fuse import fuse
 from jitml.fusion.printer import show_program
-from jitml.fusion.verify import verify_program
+from jitml.fusion.program_verify import verify_program
 from jitml.ir.generators import generators_in
 from jitml.ir.graph import Graph
 from jitml.ir.passes import run_passes

@@ -8,7 +8,8 @@ from jitml.errors import VerificationError
 from jitml.fusion.loops import Apply, Const, Kernel, Let
 from jitml.fusion.parser import parse
 from jitml.fusion.program_parser import parse_program
-from jitml.fusion.verify import verify, verify_program
+from jitml.fusion.program_verify import verify_program
+from jitml.fusion.verify import verify
 from jitml.ir.types import F64, I64
 from kernel_texts import KERNELS, PROGRAM
 

@@ -14,7 +14,7 @@ from jitml.fusion.loops import Kernel, Loop, walk
 from jitml.fusion.lower.rolled import NotRolled
 from jitml.fusion.machine import Machine
 from jitml.fusion.printer import show
-from jitml.fusion.verify import verify_program
+from jitml.fusion.program_verify import verify_program
 from jitml.ir import ops
 from jitml.ir.dims import Sym, as_size
 from jitml.ir.graph import Graph, Value

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jitml.codegen.interpreter import run
 from jitml.fusion.fuse import fuse
 from jitml.fusion.machine import Machine
-from jitml.fusion.verify import verify_program
+from jitml.fusion.program_verify import verify_program
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.interpret import interpret

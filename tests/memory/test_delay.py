@@ -12,7 +12,7 @@ from jitml.codegen.interpreter import run
 from jitml.fusion.fuse import fuse
 from jitml.fusion.loops import Alloc, Const, Expr, Kernel, Let, Loop, Stmt, Var, floor_divide, walk
 from jitml.fusion.program_parser import parse_program
-from jitml.fusion.verify import verify_program
+from jitml.fusion.program_verify import verify_program
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder
 from jitml.ir.interpret import interpret
