@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import sys
 import types
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 from warnings import warn
 
@@ -36,7 +36,6 @@ from jitml.trace.opening import (
     changed_sizes,
     choices,
     comparable,
-    count_host_calls,
     is_excessive,
     seen,
     with_fewest_calls,
@@ -139,11 +138,11 @@ class Jit:
             refused: set[Place] = set()
             for opened in choices(earlier, now, closed.places(is_patient), self.options.dynamic):
                 try:
-                    traced = self._trace_for(args, kwargs, opened, path)
+                    traced = self._trace_for(args, kwargs, path, opened)
                     if opened and is_excessive(traced.graph):
                         continue
-                    if opened and is_patient and count_host_calls(traced.graph):
-                        traced = self._with_fewest_calls(args, kwargs, traced, path)
+                    if opened and is_patient:
+                        traced = with_fewest_calls(traced, partial(self._traced_or_none, args, kwargs, path))
                         closed.costly.update(opened.keys() - traced.opened.keys())
                     executable = self._compile(traced)
                 except (JitmlError, _Untraced) as error:
@@ -159,7 +158,7 @@ class Jit:
                 return Variant(bind(traced, executable), reason, traced, executable, checks, assumes)
         raise AssertionError("the last choice is compiled or raises")
 
-    def _trace_for(self, args: tuple[Any, ...], kwargs: dict[str, Any], opened: Opened, path: Path) -> Traced:
+    def _trace_for(self, args: tuple[Any, ...], kwargs: dict[str, Any], path: Path, opened: Opened) -> Traced:
         try:
             return trace(self.function, args, kwargs, opened, host_calls=self.options.host_calls, path=path, rooted=True)
         except (ShapeError, DTypeError) as error:
@@ -169,17 +168,11 @@ class Jit:
         except Exception as error:  # the user's or NumPy's, or in a branch that the plain function does not take
             raise _Untraced from error
 
-    def _with_fewest_calls(self, args: tuple[Any, ...], kwargs: dict[str, Any], traced: Traced, path: Path) -> Traced:
-        """The same, with those sizes closed whose opening has made host calls necessary."""
-
-        def host_calls(opened: Opened) -> float:
-            try:
-                return count_host_calls(self._trace_for(args, kwargs, opened, path).graph)
-            except (JitmlError, _Untraced):
-                return math.inf
-
-        opened = with_fewest_calls(traced.opened, host_calls)
-        return traced if opened == traced.opened else self._trace_for(args, kwargs, opened, path)
+    def _traced_or_none(self, args: tuple[Any, ...], kwargs: dict[str, Any], path: Path, opened: Opened) -> Traced | None:
+        try:
+            return self._trace_for(args, kwargs, path, opened)
+        except (JitmlError, _Untraced):
+            return None
 
     def _compile(self, traced: Traced) -> Callable[..., Any]:
         from jitml import pipeline  # brings llvmlite, which `import jitml` must not

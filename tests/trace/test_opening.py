@@ -153,6 +153,14 @@ def test_only_the_size_that_would_cost_a_host_call_is_closed() -> None:
     assert list(fast.variants[0].traced.opened) == [(1, 0)]
 
 
+def test_what_has_been_traced_to_compare_is_not_traced_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    traced: list[Any] = []
+    trace = jitml.api.trace
+    monkeypatch.setattr("jitml.api.trace", lambda *args, **kwargs: traced.append(args) or trace(*args, **kwargs))
+    calls_agree(lambda x: np.polyval(x, 0.5), lengths(4, 5))
+    assert len(traced) == 3
+
+
 def test_many_sizes_are_left_open_after_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jitml.api.CONFIG", replace(CONFIG, max_paths=3))
     fast = calls_agree(lambda x: np.polyval(x, 0.5), lengths(4, 5, 6, 7, 8, 9), most=4)

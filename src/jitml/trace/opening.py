@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -125,6 +125,12 @@ class Earlier(Protocol):
     @property
     def host(self) -> Host: ...
 
+    @property
+    def graph(self) -> Graph: ...
+
+
+_Traced = TypeVar("_Traced", bound=Earlier)
+
 
 def choices(earlier: Sequence[Earlier], now: Sequence[Seen], closed: Collection[Place], dynamic: bool | None) -> Iterator[Opened]:
     """What to leave open in a new variant, the best choice first; the last one opens nothing.
@@ -152,22 +158,23 @@ def choices(earlier: Sequence[Earlier], now: Sequence[Seen], closed: Collection[
     yield {}
 
 
-def with_fewest_calls(opened: Opened, host_calls: Callable[[Opened], float]) -> Opened:
-    """What can be left open of these sizes without a host call more than when none is.
+def with_fewest_calls(traced: _Traced, trace_for: Callable[[Opened], _Traced | None]) -> _Traced:
+    """The same, with those sizes closed whose opening makes host calls necessary that a program for one size does without.
 
     Args:
-        host_calls: how many there are if these sizes are left open; infinity where that cannot be compiled.
+        trace_for: what is traced with these sizes left open; None where that cannot be compiled.
     """
-    found, kept = host_calls(opened), dict[Place, Open]()
-    fewest = min(host_calls(kept), found) if found else found
-    if fewest == found:
-        return opened
-    groups = _groups(opened)
+    found = count_host_calls(traced.graph)
+    best = trace_for({}) if found else None
+    fewest = found if best is None else count_host_calls(best.graph)
+    if best is None or fewest >= found:
+        return traced
+    groups = _groups(traced.opened)
     for group in groups if len(groups) > 1 else ():
-        more = kept | {place: opened[place] for place in group}
-        if host_calls(more) == fewest:
-            kept = more
-    return kept
+        more = trace_for({**best.opened, **{place: traced.opened[place] for place in group}})
+        if more is not None and count_host_calls(more.graph) == fewest:
+            best = more
+    return best
 
 
 def _groups(opened: Opened) -> list[list[Place]]:
