@@ -50,6 +50,9 @@ PROGRAMS: list[tuple[Callable[..., Any], Any]] = [
     (running_best, X),
     (as_many_as, X),
     (as_many_as, -abs(X)),
+    (lambda x: list(zip(*np.nonzero(x > 0))), X),
+    (lambda x: (list(enumerate(x[x > 0])), tuple(reversed(x[x > 0])), sorted(zip(x[x > 0], x))), X),
+    (lambda n: (len(range(n[0])), list(range(int(n[2]))), bool(range(n[1])), bool(zip(n[n > 9]))), N),
 ]
 
 

@@ -24,8 +24,9 @@ from jitml.trace.decisions import Decider, site
 from jitml.trace.doubts import doubt, is_of, types_of
 from jitml.trace.growing import Growing, Probe
 from jitml.trace.identity import is_one
+from jitml.trace.iteration import Range
 from jitml.trace.names import truth
-from jitml.trace.numbers import TracedNumber, combine
+from jitml.trace.numbers import TracedNumber, combine, of_size
 from jitml.trace.open_lists import OpenList
 from jitml.trace.registry import call, implements
 from jitml.trace.sizes import span, value_of_size
@@ -40,6 +41,8 @@ _PLAIN = (bool, int, float, complex)
 def length(x: Any, /) -> Any:
     if type(x) in (Stack, Growing, Probe, OpenList):
         return x.length()
+    if type(x) is Range:
+        return of_size(x.trip)
     return x.shape[0] if type(x) is TracedArray and x.ndim else len(x)
 
 

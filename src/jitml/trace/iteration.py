@@ -34,15 +34,19 @@ class Rows:
     trip: Size
     at: Callable[[Position], Any]
 
-    def __len__(self) -> int:
-        return int(self.trip)
-
     def __iter__(self) -> Iterator[Any]:
         trip = self.trip
         if isinstance(trip, Dim):
             message = f"something iterates {trip} times, which only the running program knows, and is no `for` loop"
             trip = paths.number(value_of_size(trip), message, "Write it as a for loop, or as operations on whole arrays.")
         return (self.at(position) for position in range(trip))
+
+
+class Range(Rows):
+    """A range whose bounds only the program knows. Of all `Rows`, this one has a length to Python, and may be false."""
+
+    def __bool__(self) -> bool:
+        return bool(_number(self.trip))
 
 
 def rows_of(iterable: Any) -> Rows | None:
@@ -75,7 +79,7 @@ def _range(*args: Any) -> Any:
         step = operator.index(args[2])
     if step == 0:
         raise ValueError("range() arg 3 must not be zero")
-    return Rows(_trip(start, stop, step), lambda position: _element(start, stop, step, position))
+    return Range(_trip(start, stop, step), lambda position: _element(start, stop, step, position))
 
 
 def _bound(x: Any) -> Size:
@@ -160,4 +164,4 @@ def _from_end(rows: Rows, position: Position) -> Any:
     return _number(active_trace().bind(value_of_size(exact), 0, rows.trip - 1, "i"))
 
 
-__all__ = ["Rows", "is_traced", "limits", "rows_of"]
+__all__ = ["Range", "Rows", "is_traced", "limits", "rows_of"]
