@@ -10,15 +10,16 @@ only as long as any row is in it, so what does not depend on the row is as valid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias
 
 from jitml.errors import UnsupportedError
 from jitml.ir import ops
-from jitml.ir.dims import Dim, Size, Sym
+from jitml.ir.dims import Dim, Size, Sym, as_size
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
-from jitml.ir.op import RuleTable, active_recorder, recording
+from jitml.ir.op import Op, RuleTable, active_recorder, recording
+from jitml.ir.passes.cse import share_common
 from jitml.ir.types import Aval
 
 Ints = tuple[int, ...]
@@ -39,6 +40,18 @@ class Batched:
 
 
 Operand: TypeAlias = Value | Batched
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """What masks pick in each row, of another length in each: all elements, those that are not picked with any contents.
+
+    Args:
+        shape: of a row as the graph names it, with the sizes that differ.
+    """
+
+    value: Operand
+    shape: tuple[Size, ...]
 
 
 def syms_of(size: Size) -> list[Sym]:
@@ -121,6 +134,74 @@ VmapRule = Callable[..., Operand | tuple[Operand, ...]]
 
 vmap: RuleTable[VmapRule] = RuleTable("vmap", "autograd/rules/batching")
 
+# (masks, node, *operands): for what has a size that differs from row to row, among its operands or in its result.
+MaskedRule = Callable[..., Operand | Masked | tuple[()]]
+
+masked: RuleTable[MaskedRule] = RuleTable("masked", "autograd/rules/batching")
+
+
+class Masks:
+    """The sizes of a graph that differ from row to row, because masks do that pick so many elements.
+
+    Args:
+        env: what each value is for all rows, as far as that is recorded.
+    """
+
+    def __init__(self, batch: Batch, graph: Graph, env: Mapping[Value, Operand | Masked]) -> None:
+        self.batch, self.makers, self.env = batch, graph.producers(), env
+        self.differing: set[Sym] = set()
+        self.picks: dict[Size, Value] = {}  # by which mask so many are picked
+        for node in graph.nodes:
+            if node.op is ops.compress:
+                self.picks.setdefault(node.params["size"], node.inputs[1])
+        binders = {as_size(sym): count for sym, count in graph.binders().items()}
+        counted = {binders[size]: mask for size, mask in self.picks.items() if size in binders}
+        self.picks |= {size: counted[count] for size, count in binders.items() if count in counted}
+
+    def is_open(self, size: Size) -> bool:
+        """Whether a size differs from row to row."""
+        return isinstance(size, Dim) and not self.differing.isdisjoint(size.syms)
+
+    def mask(self, size: Size) -> Operand:
+        """Which elements are picked, of all that there are."""
+        mask = self.env.get(self.picks[size]) if size in self.picks else None
+        if mask is None:
+            self.refuse()
+        if isinstance(mask, Masked):  # of what another mask has picked
+            return self.op(ops.bit_and, mask.value, self.mask(mask.shape[0]))
+        return mask
+
+    def whole(self, param: Any) -> Any:
+        """A parameter, with the sizes that are picked from in place of those that differ."""
+        if isinstance(param, tuple):
+            return tuple(map(self.whole, param))
+        return row_of(self.mask(param)).shape[0] if self.is_open(param) else param
+
+    def named(self, x: Operand, shape: Sequence[Size]) -> Operand | Masked:
+        """A result of this shape."""
+        return Masked(x, tuple(shape)) if any(map(self.is_open, shape)) else x
+
+    def refuse(self) -> NoReturn:
+        refuse(
+            "the size of an array differs from row to row",
+            "Give all rows the largest size, and mask what is beyond with np.where.",
+        )
+
+    def op(self, op: Op, *operands: Operand, **params: Any) -> Operand:
+        """The op for all rows."""
+        if any(isinstance(x, Batched) for x in operands):
+            result = vmap[op](self.batch, *operands, **params)
+            assert not isinstance(result, tuple)
+            return result
+        return _value(op(*operands, **params))
+
+    def spread(self, node: Node, operands: Sequence[Operand | Masked]) -> tuple[Operand | Masked, ...]:
+        rule = masked.get(node.op)
+        if rule is None:
+            self.refuse()
+        results = rule(self, node, *operands)
+        return results if isinstance(results, tuple) else (results,)
+
 
 def shifted(axes: Sequence[int], batch_axis: int) -> Ints:
     """Axes of a row as axes of the batched value."""
@@ -136,21 +217,30 @@ def spread(batch: Batch, graph: Graph, args: Sequence[Operand]) -> list[Operand]
     """Record a graph for all rows where ops are being recorded; its outputs there."""
     b = active_recorder()
     assert isinstance(b, GraphBuilder)
-    env: dict[Value, Operand] = {
+    if any(node.op is ops.compress for node in graph.nodes):
+        graph = share_common(graph)  # masks are told apart by their values
+    env: dict[Value, Operand | Masked] = {
         v: x if isinstance(x, Batched) else b.capture(x) for v, x in zip(graph.inputs, args, strict=True)
     }
-    differing: set[Sym] = set()
+    masks = Masks(batch, graph, env)
     for node in graph.nodes:
         with b.at(node.source):
-            if node.op is ops.bind and isinstance(env[node.inputs[0]], Batched):
-                differing.add(node.params["sym"])
-            elif differing and not differing.isdisjoint(node.syms):
-                refuse(
-                    "the size of an array differs from row to row",
-                    "Give all rows the largest size, and mask what is beyond with np.where.",
-                )
-            env.update(zip(node.outputs, _spread_node(b, batch, node, [env[v] for v in node.inputs]), strict=True))
-    return [env[v] for v in graph.outputs]
+            operands = [env[v] for v in node.inputs]
+            if node.op is ops.bind and isinstance(operands[0], Batched):
+                masks.differing.add(node.params["sym"])
+                results: tuple[Operand | Masked, ...] = ()
+            elif masks.differing and not masks.differing.isdisjoint(node.syms):
+                results = masks.spread(node, operands)
+            else:
+                results = _spread_node(b, batch, node, [x for x in operands if not isinstance(x, Masked)])
+            env.update(zip(node.outputs, results, strict=True))
+    outputs = []
+    for v in graph.outputs:
+        x = env[v]
+        if isinstance(x, Masked):
+            masks.refuse()
+        outputs.append(x)
+    return outputs
 
 
 def _spread_node(b: GraphBuilder, batch: Batch, node: Node, operands: Sequence[Operand]) -> tuple[Operand, ...]:

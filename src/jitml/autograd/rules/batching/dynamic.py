@@ -22,11 +22,11 @@ def dynamic_slice_rows(batch: Batch, x: Operand, *starts: Operand, sizes: Ints, 
     whole = [_is_whole(n, size, s) for n, size, s in zip(row.shape, sizes, step)]
     kept = [n if a in moving else size for a, (n, size) in enumerate(zip(row.shape, sizes))]
     if not all(whole[a] for a in range(row.ndim) if a not in moving):
-        places = [_zero() if a in moving else start for a, start in enumerate(starts)]
+        firsts = [_zero() if a in moving else start for a, start in enumerate(starts)]
         steps = tuple(1 if a in moving else s for a, s in enumerate(step))
-        x = _same_window(batch, x, places, tuple(kept), steps)
+        x = _same_window(batch, x, firsts, tuple(kept), steps)
     axes = range(moving[0], moving[-1] + 1)
-    indices = [_places(batch, starts[a] if a in moving else _zero(), a, axes, sizes, step[a] if a in moving else 1) for a in axes]
+    indices = [places(batch, starts[a] if a in moving else _zero(), a, axes, sizes, step[a] if a in moving else 1) for a in axes]
     return gather_each(batch, x, tuple(indices), moving[0])
 
 
@@ -36,11 +36,10 @@ def dynamic_update_slice_rows(batch: Batch, x: Operand, v: Operand, *starts: Ope
     if batch.active is not None:  # rows that do not count keep what they have
         v = batch.choose(batch.active, v, _window(batch, x, starts, sizes, step))
     if not any(isinstance(start, Batched) for start in starts):
-        places = (_zero(), *starts)
-        return Batched(ops.dynamic_update_slice(batch.front(x), batch.front(v), *places, step=(1, *step)), 0)
+        return Batched(ops.dynamic_update_slice(batch.front(x), batch.front(v), _zero(), *starts, step=(1, *step)), 0)
     moving = [a for a, start in enumerate(starts) if isinstance(start, Batched) or not _is_whole(row.shape[a], sizes[a], step[a])]
     axes = range(moving[0], moving[-1] + 1)
-    indices = [_places(batch, starts[a], a, axes, sizes, step[a]) for a in axes]
+    indices = [places(batch, starts[a], a, axes, sizes, step[a]) for a in axes]
     return scatter_each(batch, x, v, tuple(indices), moving[0], "set")
 
 
@@ -58,8 +57,8 @@ def _same_window(batch: Batch, x: Operand, starts: Sequence[Operand], sizes: Int
         window: Value = ops.dynamic_slice(x, *starts, sizes=sizes, step=step)
         return window
     d = x.axis
-    places = inserted(starts, d, _zero())
-    return Batched(ops.dynamic_slice(x.value, *places, sizes=inserted(sizes, d, batch.size), step=inserted(step, d, 1)), d)
+    at = inserted(starts, d, _zero())
+    return Batched(ops.dynamic_slice(x.value, *at, sizes=inserted(sizes, d, batch.size), step=inserted(step, d, 1)), d)
 
 
 def _is_whole(n: int, size: int, step: int) -> bool:
@@ -71,7 +70,7 @@ def _zero() -> Value:
     return zero
 
 
-def _places(batch: Batch, start: Operand, axis: int, axes: range, sizes: Ints, step: int) -> Operand:
+def places(batch: Batch, start: Operand, axis: int, axes: range, sizes: Ints, step: int) -> Operand:
     """The indices on one axis of a window over several: start, start + step, ..., in the shape of the window."""
     shape = tuple(sizes[a] for a in axes)
     numbers = ops.iota(shape=shape, axis=axis - axes.start, dtype=I64)
