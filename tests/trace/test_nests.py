@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import jitml
-from jitml.trace import context
+from jitml.ir.graph import Graph
+from jitml.trace import context, trace
 from jitml.trace.loops import Loop
 
 
@@ -57,11 +59,58 @@ def _keeping(order: Sequence[int]) -> Callable[..., Any]:
     return keeps
 
 
+def _binding_late(x: Any, depth: int) -> Any:
+    """Each of `depth` levels reads what only the iteration before has bound."""
+    y = x * 1.0
+    for a in range(3):
+        for b in range(3 if depth > 1 else 1):
+            for c in range(3 if depth > 2 else 1):
+                for d in range(3 if depth > 3 else 1):
+                    if a + b + c + d > 0:
+                        y = y + v.sum()  # noqa: F821  # the iteration before has bound it
+                    v = y * 0.5
+    return y, v
+
+
+def _settling_late(x: Any, depth: int) -> Any:
+    """The same of a name whose type settles where it is bound first."""
+    y, best = x * 1.0, None
+    for _ in range(3):
+        for _ in range(3 if depth > 1 else 1):
+            for _ in range(3 if depth > 2 else 1):
+                for _ in range(3 if depth > 3 else 1):
+                    y = y + 1.0
+                    best = y * 2.0
+    return y, best
+
+
 def test_a_level_adds_one_recording(passes: list[Loop]) -> None:
     x = np.arange(3.0)
     np.testing.assert_array_equal(jitml.jit(_nest)(x), _nest(x))
     # The outermost body twice, as the first pass shows that the name is carried; one inside once more than the one around it.
     assert len(passes) == 2 + 3 + 4 + 5 + 6
+
+
+@pytest.mark.parametrize("function", [_binding_late, _settling_late])
+def test_a_level_adds_one_first_iteration(function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    traced = []
+    attempt = trace._attempt
+    monkeypatch.setattr(trace, "_attempt", lambda *args: traced.append(1) or attempt(*args))
+    copies = []
+    for depth in (1, 2, 3, 4):
+        x = np.arange(3.0)
+        jitted = jitml.jit(partial(function, depth=depth))
+        for result, plain in zip(jitted(x), function(x, depth)):
+            np.testing.assert_allclose(result, plain)
+        copies.append(_count(jitted.variants[0].traced.graph, "mul"))
+        assert len(traced) <= depth + 1
+        traced.clear()
+    # One for the first iteration of all levels, and one for the other iterations of each; and y to begin with.
+    assert copies == [3, 4, 5, 6]
+
+
+def _count(graph: Graph, op: str) -> int:
+    return sum((node.op.name == op) + sum(_count(body, op) for body in node.bodies.values()) for node in graph.nodes)
 
 
 @pytest.mark.parametrize("order", [(0, 1), (0, 2), (0, 1, 0, 2), (2, 0, 1)])

@@ -2,13 +2,14 @@
 
 A body is traced without knowing whether it can be a region: it may ask for the number behind a loop's index, append to a list,
 or give a name another type than it had. Then nothing is undone. The decision is written down at the *site*, a place in the
-program with the calls that led there, and the whole function is traced anew (`Restart`). Decisions only grow, so that this ends.
+program with the calls that led there, and the whole function is traced anew (`Restart`). Decisions only grow, or move inwards, so
+that this ends.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
@@ -57,12 +58,18 @@ class Region(Protocol):
 class Decisions:
     """What is known at each site.
 
+    A loop that has been found to need a first iteration of its own needs it as far `apart` as it was found: with one around it
+    that is `PEELED`, perhaps in the first iteration of that one alone. Were it peeled everywhere, a nest would have twice as many
+    copies of its innermost body with each level.
+
     Args:
         modes: of sites, from a trace of the same function.
+        peeled: of the same, loops that are `PEELED` so far apart, with all that is recorded around them.
     """
 
-    def __init__(self, modes: Mapping[Site, Mode]) -> None:
+    def __init__(self, modes: Mapping[Site, Mode], peeled: Mapping[tuple[Site, int], frozenset[Site]]) -> None:
         self.modes = dict(modes)
+        self.peeled = dict(peeled)
         self.reasons: dict[Site, BaseException] = {}
         self.periods: dict[Site, int] = {}  # after how many iterations names that exchange arrays have their own again
         self.raising: dict[tuple[Site, int], set[bool]] = {}  # branches that end with an exception, there and so far `apart`
@@ -105,12 +112,32 @@ class Decisions:
         self.restart = Restart()
         raise self.restart
 
+    def mode(self, site: Site) -> Mode:
+        """How the construct at a place is traced."""
+        mode = self.modes.get(site, Mode.ROLLED)
+        return Mode.PEELED if mode is Mode.ROLLED and (site, self.apart) in self.peeled else mode
+
     def demote(self, site: Site, mode: Mode, reason: BaseException) -> None:
         """Trace a loop in another mode, unless it is in that one already."""
         if self.modes.get(site, Mode.ROLLED) < mode:
             self.modes[site] = mode
             self.reasons[site] = reason
             self.again()
+
+    def peel(self, site: Site, apart: int, around: Sequence[Region], reason: BaseException) -> NoReturn:
+        """Trace the first iteration of a loop, which has been rolled so far apart, by itself.
+
+        Loops in it that need the same there are going to need it in that iteration; whether in the others, too, will show.
+
+        Args:
+            around: what is being recorded, the loop and all around it among it.
+        """
+        self.peeled = {
+            (inner, depth + (depth >= apart and site in outer)): outer for (inner, depth), outer in self.peeled.items()
+        }
+        self.peeled[site, apart] = frozenset(region.site for region in around) - {site}
+        self.reasons[site] = reason
+        self.again()
 
     def reconsider(self, trace: Trace, error: BaseException) -> None:
         """An exception goes through the open regions: begin anew if one of them can be traced otherwise."""

@@ -49,7 +49,8 @@ class Loop:
     def __init__(self, place: Site) -> None:
         self.site = place
         self.source = user_source()
-        self.mode = decisions().modes.get(self.site, Mode.ROLLED)
+        self.mode = decisions().mode(self.site)
+        self.apart = decisions().apart
         self.born = next(Storage.count)
         self.held: dict[str, Any] = {}
         self.names: list[Name] = []
@@ -138,7 +139,7 @@ class Loop:
 
     def see_unbound(self, error: NameError) -> None:
         if self.mode is Mode.ROLLED and self.runs_surely and any(name.is_missing_in(error) for name in self.names):
-            decisions().demote(self.site, Mode.PEELED, error)
+            decisions().peel(self.site, self.apart, active_trace().root.open, error)
 
     def settle(self, error: BaseException) -> None:
         """What says how often it runs is assumed to be as it is in this call."""
@@ -171,6 +172,8 @@ class Loop:
             known.settle_open(active_trace(), reason, self)
         if self.is_open:
             refuse_region("this loop cannot be captured, and how often it runs is not known while it is traced", self.site)
+        if mode is Mode.PEELED and self.mode is Mode.ROLLED:
+            known.peel(self.site, self.apart, active_trace().root.open, reason)
         known.demote(self.site, mode, reason)
         raise AssertionError("a loop that cannot be traced in any way")
 

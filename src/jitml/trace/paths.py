@@ -66,6 +66,7 @@ class Path:
 
     assumptions: tuple[Assumption, ...] = ()
     modes: Mapping[Site, Mode] = field(default_factory=dict)
+    peeled: Mapping[tuple[Site, int], frozenset[Site]] = field(default_factory=dict)
 
     def turned(self, failure: WrongPath, *, exactly: bool = False) -> Path:
         """The path of the call that made this one fail, as far as it is known: up to the claim that failed.
@@ -248,7 +249,7 @@ def _float(bits: int) -> float:
 def path_of(recording: Any) -> Path:
     """What the program of a finished recording assumes."""
     modes = {place: mode for place, mode in recording.decisions.modes.items() if mode is not Mode.ROLLED}
-    return Path(tuple(recording.decided.assumptions), modes)
+    return Path(tuple(recording.decided.assumptions), modes, recording.decisions.peeled)
 
 
 def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:

@@ -94,7 +94,7 @@ def here() -> Site:
 
 def mode_at(place: Site) -> Mode:
     """How the construct at a place is traced."""
-    return decisions().modes.get(place, Mode.ROLLED)
+    return decisions().mode(place)
 
 
 def while_(names: Names, values: Values, counters: Directions, grows: Names, place: Site) -> Driver | None:

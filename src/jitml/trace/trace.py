@@ -104,7 +104,7 @@ def trace(
         UnsupportedError: the function does something that cannot be compiled.
     """
     register_imported()
-    known = Decisions(path.modes)
+    known = Decisions(path.modes, path.peeled)
     while True:
         try:
             traced = _attempt(function, args, kwargs, opened, known, host_calls, path, rooted)
