@@ -201,11 +201,25 @@ def test_numbers_that_python_needs() -> None:
 
 def test_a_wrong_guess_heals() -> None:
     def f(x: Array) -> Any:
-        for _ in range(20):  # tracing looks at the first few iterations only
+        for _ in range(20_000):  # tracing looks at the first few iterations only
             x = x - 1
         return None if x[0] > 0 else x
 
-    agree(f, [10.0], [30.0], [10.0], variants=2)
+    agree(f, [10.0], [30_000.0], [10.0], variants=2)
+
+
+def test_short_loops_are_run_for_what_is_decided() -> None:
+    def f(previous: Array) -> Any:
+        paths = []
+        for v in range(len(previous)):
+            path = [v]
+            while previous[path[-1]] >= 0:
+                path.append(previous[path[-1]])
+            paths.append(path[::-1])
+        return paths
+
+    agree(f, [-1, 0, 1, 2, 3, 4, 5, 6], variants=1)
+    agree(f, [-1, 0, 1, 2, 3, 4], [-1, 0, 1, 2, 3, 3], [-1, 0, 1, 2, 3, 4], variants=2)
 
 
 def test_what_is_written_before_a_wrong_path_is_undone() -> None:

@@ -135,6 +135,7 @@ class Trace:
         self.examples: dict[Value, Any] = {}
         self.guesses: set[Value] = set()  # those of which loops were cut short
         self.example_bytes = 0
+        self.example_work = 0  # what has been run of loops for them
         self.entered: dict[Value, Value] = {}
         # Of the body of a region: storages from around it, with their values outside and inside, and those it writes.
         self.is_body = False

@@ -1,7 +1,8 @@
 """What is a traced value in the call that is being traced?  `examples_of` computes it from the arguments, by interpretation.
 
 A host call tells by its result of today what its results will be. The value itself never gets into the compiled program, so
-inside loops those of the first iteration will do, and a long loop before is cut short.
+inside loops those of the first iteration will do, and a long loop before is cut short. A short one is not: where a path is
+decided, each wrong guess costs a compilation.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.dims import resolve
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
-from jitml.ir.interpret import interpret_outputs
+from jitml.ir.interpret import interpret_outputs, watched
 from jitml.ir.op import recording
 from jitml.ir.types import F64, I64, Aval
 from jitml.trace.context import Trace, active_trace, unsupported
@@ -24,11 +25,17 @@ from jitml.trace.memory import native_copy
 Array = np.ndarray[Any, Any]
 _COUNT = Aval((), I64)
 _MOST_ITERATIONS = 4
+_MOST_WORK = 10_000  # nodes that are run in the bodies of loops, while one recording goes on
+_WORK_OF_A_NODE = 1 << 12  # elements that take as long as what each node costs
 _MOST_BYTES = 1 << 28
 
 
 class _NoExample(LookupError):
     """A value depends on what is not known yet."""
+
+
+class _TooLong(Exception):
+    """A loop is not worth being run to its end."""
 
 
 def examples_of(values: Sequence[Value]) -> list[Array]:
@@ -84,10 +91,10 @@ def is_guess(value: Value) -> bool:
 def _examples(values: Sequence[Value]) -> list[Array]:
     trace = active_trace()
     known = trace.root.examples
-    makers, outer = _scopes(trace)
+    outer = _outer(trace)
     env: dict[Value, Array] = {}
     with recording(None):
-        for step in _needed(values, known, makers, outer, trace):
+        for step in _needed(values, known, outer, trace):
             if isinstance(step, Node):
                 env.update(zip(step.outputs, _run(trace, step, env, known)))
                 if not trace.root.guesses.isdisjoint(step.inputs):
@@ -114,24 +121,23 @@ def remember(values: Sequence[Value], examples: Sequence[Any]) -> None:
     active_trace().root.examples.update((v, np.asarray(x)) for v, x in zip(values, examples))
 
 
-def _scopes(trace: Trace) -> tuple[dict[Value, Node], dict[Value, Value]]:
-    """Who makes each value that the trace can see, and which value of an enclosing one an input stands for."""
-    makers: dict[Value, Node] = {}
+def _outer(trace: Trace) -> dict[Value, Value]:
+    """Which value of an enclosing trace an input stands for."""
     outer: dict[Value, Value] = {}
     scope: Trace | None = trace
     while scope is not None:
-        makers |= {out: node for node in scope.builder.nodes for out in node.outputs}
         outer |= {inner: value for value, inner in scope.builder.captured.items()} | scope.entered
         scope = scope.parent
-    return makers, outer
+    return outer
 
 
 def _needed(
-    values: Sequence[Value], known: dict[Value, Array], makers: dict[Value, Node], outer: dict[Value, Value], trace: Trace
+    values: Sequence[Value], known: dict[Value, Array], outer: dict[Value, Value], trace: Trace
 ) -> Iterator[Node | Value]:
     """The nodes and inputs that the values depend on, each after what it depends on itself."""
+    maker = trace.builder.producer
     done: set[Node | Value] = set()
-    stack: list[tuple[Node | Value, bool]] = [(makers.get(v, v), False) for v in reversed(values) if v not in known]
+    stack: list[tuple[Node | Value, bool]] = [(maker(v) or v, False) for v in reversed(values) if v not in known]
     while stack:
         step, is_ready = stack.pop()
         if step in done:
@@ -146,7 +152,7 @@ def _needed(
             before = [*step.inputs, *(trace.root.sizes[sym] for sym in step.syms)]
         elif step in outer:
             before = [outer[step]]
-        stack += [(makers.get(v, v), False) for v in before if v not in known]
+        stack += [(maker(v) or v, False) for v in before if v not in known]
 
 
 def _lookup(value: Value, env: dict[Value, Array], known: dict[Value, Array]) -> Array:
@@ -157,6 +163,10 @@ def _run(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, A
     sizes = {sym: int(_lookup(trace.root.sizes[sym], env, known)) for sym in node.syms}
     params = {name: resolve(param, sizes) for name, param in node.params.items()}
     operands = [_lookup(v, env, known) for v in node.inputs]
+    try:
+        return _run_whole(trace.root, node, operands, params)
+    except _TooLong:
+        pass
     short = {name: _cut_short(body) for name, body in node.bodies.items()}
     if any(body is not node.bodies[name] for name, body in short.items()):
         params |= short
@@ -169,8 +179,37 @@ def _run(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, A
         if not is_whole:
             trace.root.guesses.update(node.outputs)
         return results
+    return _run_node(node, operands, params)
+
+
+def _run_whole(root: Trace, node: Node, operands: Sequence[Array], params: dict[str, Any]) -> list[Array]:
+    """What a node makes, with all iterations of the loops in it as long as there is time for them."""
+    if not node.bodies:
+        return _run_node(node, operands, params)
+    if any(not body.nodes for inner in _loops_in(node) for body in inner.bodies.values()):
+        raise _TooLong  # nothing in them could tell how long they take
+
+    def see(node: Node, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        root.example_work += 1 + sum(x.size for x in (*inputs, *outputs)) // _WORK_OF_A_NODE
+        if root.example_work > _MOST_WORK:
+            raise _TooLong
+
+    with watched(see):
+        return _run_node(node, operands, params)
+
+
+def _run_node(node: Node, operands: Sequence[Array], params: dict[str, Any]) -> list[Array]:
     results = node.op.run(tuple(operands), params)
     return [np.asarray(x, v.dtype) for v, x in zip(node.outputs, results if isinstance(results, tuple) else (results,))]
+
+
+def _loops_in(node: Node) -> Iterator[Node]:
+    """The loops that a node is, and holds."""
+    if node.op in (ops.loop, ops.while_):
+        yield node
+    for body in node.bodies.values():
+        for inner in body.nodes:
+            yield from _loops_in(inner)
 
 
 def _cut_short(graph: Graph) -> Graph:

@@ -70,7 +70,7 @@ class Stack(Sequence[Any]):
         return len(self.head) + self.rows + len(self.tail)
 
     def __len__(self) -> int:
-        return operator.index(self.length())
+        return len(self.head) + operator.index(self.rows) + len(self.tail)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -81,7 +81,8 @@ class Stack(Sequence[Any]):
         if place < len(self.head):
             return self.head[place]
         place -= len(self.head)
-        return self._row(place) if place < self.rows else self.tail[place - self.rows]
+        rows = operator.index(self.rows)
+        return self._row(place) if place < rows else self.tail[place - rows]
 
     def numbers(self) -> Any:
         """The items as an array, where they are plain Python numbers or NumPy scalars; None if they are not.
