@@ -63,3 +63,23 @@ def test_polyfit_of_few_points_warns() -> None:
     with pytest.warns(RuntimeWarning, match="poorly conditioned"):
         got = jitml.jit(lambda x, y: np.polyfit(x, y, 4))(X[0, :3], X[1, :3])
         np.testing.assert_allclose(got, np.polyfit(X[0, :3], X[1, :3], 4))
+
+
+@pytest.mark.parametrize("taps", [3, 20])
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_what_lies_beyond_an_array_meets_no_infinity(mode: Any, taps: int) -> None:
+    """`0 * inf` would be nan; at the ends, NumPy multiplies what there is."""
+    x, kernel = np.arange(1.0, 31.0), np.ones(taps)
+    kernel[0] = np.inf
+    compiled = jitml.jit(lambda x, y: (np.convolve(x, y, mode), np.correlate(x, y, mode), np.correlate(y, x, mode)))
+    for n in (30, 25, 21):  # of sizes that are known, and not
+        with np.errstate(all="ignore"):
+            expected = np.convolve(x[:n], kernel, mode), np.correlate(x[:n], kernel, mode), np.correlate(kernel, x[:n], mode)
+            for result, plain in zip(compiled(x[:n], kernel), expected, strict=True):
+                np.testing.assert_array_equal(result, plain)
+
+
+def test_windows_at_sums_of_positions_are_read_as_they_lie() -> None:
+    """`x[i + j]` that stays inside needs no limits, nor a vector of places."""
+    kernels = jitml.jit(lambda x, y: np.correlate(x, y) + 1).lower(np.ones(100), np.ones(20)).kernels
+    assert "a[i0 + i1] * b[i1]" in kernels

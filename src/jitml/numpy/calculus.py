@@ -261,10 +261,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> TracedArray:
 
 
 def _correlated(x: Value, kernel: Value, mode: str, swapped: bool) -> TracedArray:
-    """Every window of the padded x times the kernel, summed.
-
-    A short kernel is unrolled into shifted slices, which become one loop over x; a long one is a loop inside that loop.
-    """
+    """Every window of x times the kernel, summed; at the ends, the part of it that there is."""
     dtype = np.result_type(x.dtype, kernel.dtype)
     x, kernel = astype(x, dtype), astype(kernel, dtype)
     n, k = x.shape[0], kernel.shape[0]
@@ -272,31 +269,54 @@ def _correlated(x: Value, kernel: Value, mode: str, swapped: bool) -> TracedArra
         raise UnknownSizeError("a convolution of two arrays of which neither length is known before the program runs")
     if mode != "full" or swapped:
         insist_at_least(n, k)
-    length = {"full": n + k - 1, "same": n, "valid": n - k + 1}.get(mode)
-    if length is None:
+    before = {"full": k - 1, "same": k // 2, "valid": 0}.get(mode)
+    if before is None:
         raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
-    before = {"full": k - 1, "same": k // 2, "valid": 0}[mode]
-    after = length + k - 1 - n - before
-    zero = full((), 0, dtype)
-    padded = ops.pad(x, zero, low=(before,), high=(after,), interior=(0,))
-    result = _sum_of_slices(padded, kernel, length) if k <= _UNROLLED else _sum_of_windows(padded, kernel, length)
+    after = {"full": k - 1, "same": (k - 1) // 2, "valid": 0}[mode]
+    if isinstance(n, Dim):  # in mode "full" it may be the shorter one
+        result = _sums_of_windows(x, kernel, before, after)
+    else:
+        head = [_sums_of_windows(_part(x, 0, k - 1), kernel, before, 0)] if before else []
+        tail = [_sums_of_windows(_part(x, n - k + 1, n), kernel, 0, after)] if after else []
+        result = ops.concat(*head, _sums_of_windows(x, kernel, 0, 0), *tail, axis=0)
     return fresh(ops.flip(result, axes=(0,)) if swapped else result)
 
 
 _UNROLLED = 16  # taps of a kernel that become so many slices
 
 
-def _sum_of_slices(x: Value, kernel: Value, length: int) -> Value:
-    taps = [ops.broadcast(_item(kernel, n), shape=(length,), axes=()) for n in range(kernel.shape[0])]
-    shifted = (ops.slice(x, start=(n,), stop=(n + length,), step=(1,)) for n in range(len(taps)))
+def _part(x: Value, start: int, stop: int) -> Value:
+    result: Value = ops.slice(x, start=(start,), stop=(stop,), step=(1,))
+    return result
+
+
+def _sums_of_windows(x: Value, kernel: Value, before: int, after: int) -> Value:
+    """Windows times the kernel, of x with so many zeros around it, which are multiplied by 1: the kernel may hold infinities.
+
+    A short kernel is unrolled into shifted slices, which become one loop over x; a long one is a loop inside that loop.
+    """
+    n, k, dtype = x.shape[0], kernel.shape[0], x.dtype
+    length = n + before + after - k + 1
+    padded = ops.pad(x, full((), 0, dtype), low=(before,), high=(after,), interior=(0,)) if before or after else x
+
+    def factor(tap: Value, place: Value) -> Value:
+        if not before and not after:
+            return tap
+        end = broadcast_value(value_of_size(n + before), place.shape)
+        is_inside = ops.bit_and(ops.ge(place, before), ops.lt(place, end))
+        chosen: Value = ops.select(is_inside, tap, full(place.shape, 1, dtype))
+        return chosen
+
+    if k > _UNROLLED:
+        shape = (length, k)
+        rows, columns = (ops.iota(shape=shape, axis=axis, dtype=I64) for axis in (0, 1))
+        place = rows + columns
+        windows = ops.gather(padded, place, axis=0)
+        return reduce_values(ops.reduce_sum, ops.mul(windows, factor(broadcast_value(kernel, shape), place)), (1,))
+    rows = ops.iota(shape=(length,), axis=0, dtype=I64)
+    taps = (factor(ops.broadcast(_item(kernel, t), shape=(length,), axes=()), rows + t) for t in range(k))
+    shifted = (ops.slice(padded, start=(t,), stop=(t + length,), step=(1,)) for t in range(k))
     return reduce(ops.add, map(ops.mul, shifted, taps))
-
-
-def _sum_of_windows(x: Value, kernel: Value, length: int) -> Value:
-    shape = (length, kernel.shape[0])
-    rows, columns = (ops.iota(shape=shape, axis=axis, dtype=I64) for axis in (0, 1))
-    windows = ops.gather(x, rows + columns, axis=0)
-    return reduce_values(ops.reduce_sum, ops.mul(windows, broadcast_value(kernel, shape)), (1,))
 
 
 @implements(np.unwrap)

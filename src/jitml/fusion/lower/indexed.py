@@ -20,7 +20,9 @@ from jitml.fusion.loops import (
     Store,
     Update,
     Var,
+    add,
     less,
+    mul,
     sub,
 )
 from jitml.fusion.lower.index_maps import clamped
@@ -67,8 +69,9 @@ def wrap(p: Point, i: Scalar, n: Size) -> Scalar:
     i = p.b.convert(i, I64)
     if i.kind == "const" and isinstance(n, int):
         return p.b.const(int(i.value) % max(n, 1), I64)
-    if i.kind == "index" and not _leaves(p, i, n):  # from iota: never negative
-        return i
+    place = _place(i)
+    if place is not None and _stays(p, place, n):
+        return p.b.index(place)
     zero = p.b.const(0, I64)
     wrapped = p.b.select(p.b.compare("lt", i, zero), p.b.apply("add", (i, p.b.index(p.size(n))), I64), i)
     if isinstance(n, int):
@@ -78,13 +81,28 @@ def wrap(p: Point, i: Scalar, n: Size) -> Scalar:
     return p.b.apply("maximum", (p.b.apply("minimum", (wrapped, p.b.index(sub(p.size(n), 1))), I64), zero), I64)
 
 
-def _leaves(p: Point, i: Scalar, n: Size) -> bool:
-    """Whether loops may reach beyond n, behind a check that then fails."""
-    (place,) = i.places
+_SUMS = {"add": add, "sub": sub, "mul": mul}
+
+
+def _place(i: Scalar) -> Expr | None:
+    """An index that comes from iotas: a sum of multiples of loop indices."""
+    match i.kind:
+        case "const":
+            return Const(int(i.value))
+        case "index":
+            return i.places[0]
+        case "apply" if i.value in _SUMS:
+            x, y = map(_place, i.args)
+            return None if x is None or y is None else _SUMS[i.value](x, y)
+    return None
+
+
+def _stays(p: Point, place: Expr, n: Size) -> bool:
+    """Whether loops stay within n, counted from the start. Those behind a check may leave it where that fails."""
     if not isinstance(n, int):
-        return not (isinstance(place, Var) and p.reader.axes.get(place.name) == n)
-    reached = None if place is None else limits(place, p.reader.ranges)
-    return reached is not None and reached[1] >= n
+        return isinstance(place, Var) and p.reader.axes.get(place.name) == n
+    reached = limits(place, p.reader.ranges)
+    return reached is not None and reached[0] >= 0 and reached[1] < n
 
 
 @nests.rule(ops.scatter)
