@@ -84,20 +84,26 @@ def has_failed(result: Any) -> bool:
 
 
 class View:
-    """How to see a buffer's memory as an array, worked out once."""
+    """How to see a buffer's memory as an array, worked out once; a loop asks for the same memory again and again."""
 
-    __slots__ = ("before", "buffer", "memory", "steps")
+    __slots__ = ("before", "buffer", "last", "memory", "steps")
 
     def __init__(self, buffer: Buffer) -> None:
         self.buffer = buffer
         self.steps = tuple(s * buffer.dtype.itemsize for s in buffer.element_strides)
         ends = [(n - 1) * s for n, s in zip(buffer.shape, self.steps)]
         self.before = -sum(e for e in ends if e < 0)  # bytes in front of the first element
+        self.last: tuple[int | None, Array | None] = None, None
         self.memory = ctypes.c_char * (self.before + sum(e for e in ends if e > 0) + buffer.dtype.itemsize)
 
     def at(self, address: int | None) -> Array:
         """The array whose first element lies there."""
+        known, array = self.last
+        if array is not None and known == address:
+            return array
         if not self.buffer.size or address is None:
             return np.empty(self.buffer.shape, self.buffer.dtype)
         memory: Any = self.memory.from_address(address - self.before)
-        return np.ndarray(self.buffer.shape, self.buffer.dtype, memory, self.before, self.steps)
+        array = np.ndarray(self.buffer.shape, self.buffer.dtype, memory, self.before, self.steps)
+        self.last = address, array
+        return array

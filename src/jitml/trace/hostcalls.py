@@ -158,8 +158,10 @@ def _kind(leaf: Any) -> Kind | None:
 
 def _true_part(x: Array, shape: tuple[Size, ...], sizes: Iterator[Array]) -> Array:
     """An array in its true shape, which a program may have handed over in memory for a larger one."""
+    if all(type(n) is int for n in shape):
+        return x.reshape(shape)
     true = tuple(int(next(sizes)) if isinstance(n, Dim) else n for n in shape)
-    if any(isinstance(n, Dim) for n in shape) and x.shape != true:
+    if x.shape != true:
         return np.ascontiguousarray(x[tuple(map(slice, true))])
     return x.reshape(true)
 

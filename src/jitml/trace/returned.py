@@ -118,11 +118,31 @@ def checked(name: str, call: Callable[..., Any], foreseen: Returned, claim: int 
         claim: the number of the assumption that it returns what is foreseen.
     """
 
+    leaves = tuple(zip(foreseen.kinds, foreseen.dtypes, foreseen.shapes))
+
     def run(*arrays: Array) -> tuple[Array, ...]:
-        found, results = returned(call(arrays))
+        result = call(arrays)
+        if (same := _as_before(result, foreseen.spec, leaves)) is not None:
+            return same
+        found, results = returned(result)
         if not foreseen.admits(found):
             message = f"{name} returned {found} where {foreseen} was foreseen"
             raise FailedCheck(message) if claim is None else OtherResult(message, (claim, foreseen.widened(found)), found)
         return foreseen.hand_over(results)
 
     return run
+
+
+def _as_before(
+    result: Any, spec: optree.PyTreeSpec, leaves: Sequence[tuple[Kind, np.dtype[Any], tuple[int, ...]]]
+) -> tuple[Array, ...] | None:
+    """A result as arrays if it is just what was foreseen, as most are: loops call for single numbers."""
+    try:
+        parts = spec.flatten_up_to(result)
+    except ValueError:
+        return None
+    arrays = tuple(map(np.asarray, parts))
+    for part, x, (kind, dtype, shape) in zip(parts, arrays, leaves, strict=True):
+        if _kind(part) is not kind or x.dtype != dtype or x.shape != shape:
+            return None
+    return arrays
