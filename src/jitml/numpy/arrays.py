@@ -161,6 +161,25 @@ def flags(x: TracedArray) -> TracedFlags:
     return made
 
 
+_REQUIREMENTS = {
+    "C": "C", "CONTIGUOUS": "C", "C_CONTIGUOUS": "C", "F": "F", "FORTRAN": "F", "F_CONTIGUOUS": "F", "A": "A", "ALIGNED": "A",
+    "W": "W", "WRITEABLE": "W", "O": "O", "OWNDATA": "O", "E": "E", "ENSUREARRAY": "E",
+}  # fmt: skip
+
+
+@implements(np.require)
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> TracedArray:
+    wanted = {_REQUIREMENTS[name.upper()] for name in requirements or ()}
+    if wanted >= {"C", "F"}:
+        raise ValueError('Cannot specify both "C" and "F" order')
+    order = "F" if "F" in wanted else "C" if "C" in wanted else "A" if wanted else "K"
+    made = call(np.array, a, dtype, copy=None, order=order)
+    if "O" in wanted and made.storage.is_external:
+        not_compiled("require", "that an array from outside owns its memory", "Copy it.")
+    lacks = any(not TracedFlags(made)[flag] for flag in wanted & {"W", "O"})
+    return call(np.array, made, order=order) if lacks else made
+
+
 @implements(np.ndarray.setflags)
 def setflags(x: TracedArray, write: Any = None, align: Any = None, uic: Any = None) -> None:
     """Of arrays that the function made; on a caller's array it would have to outlive the call."""

@@ -27,7 +27,7 @@ from jitml.numpy.operands import (
 from jitml.numpy.reshaping import as_shape, reshaped
 from jitml.trace.registry import implements
 from jitml.trace.strides import kept_strides
-from jitml.trace.tracers import TracedArray, TracedNumber, fresh, laid_out, lies_in, scalar
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh, laid_out, lies_in, named_order, scalar
 
 
 def _filled(value: int) -> Callable[..., TracedArray]:
@@ -110,7 +110,7 @@ def array(
     if isinstance(object, np.flatiter):
         object, copy = as_array(object), None
     is_kept = isinstance(object, TracedArray) and (wanted is None or wanted == object.dtype)  # float64 is equal to None
-    if is_kept and not copy and lies_in(object, order):
+    if is_kept and not copy and (named_order(order) == "A" or lies_in(object, order)):  # only `astype` wants A to be contiguous
         result = object
     elif copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
