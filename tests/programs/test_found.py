@@ -56,6 +56,14 @@ FOUND = {
         ["v = x * 1", "for i in range(3):", "    x[i + 1, 1] = v[i + 2, 1] - v[i, 1] * x[i, 0]", "return v"],
         "np.arange(12).reshape(6, 2)",
     ),
+    "loops see indices and what they write, which are one array, in one shape": (
+        ["y[x] = x[:, None]", "v = x[x > 0]", "return y, np.append(v, v[:1]), np.concatenate([v[:2], v, v[:1]])"],
+        "np.arange(5)[::-1], np.zeros((7, 1))",
+    ),
+    "a window that depends on a size is written long after it was made": (
+        ["v, k = x[x == 0], 0", "while k < x[1]:", "    k += 1", "    x += np.append(v[::-1], 1)", "return x"],
+        "np.array([0, 2, 0, 0])",
+    ),
     "an array without elements meets nothing": (["x += 1", "return x.T"], "np.zeros((2, 0))"),
     "a constant that some vector loop was the first to make is known everywhere": (
         ["for v in x:", "    assert 0 <= x[v % 33] < 40 or x.sum() > 1.5", "    x[...] ^= np.zeros_like(x)"],

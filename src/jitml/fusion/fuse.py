@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import Source
+from jitml.errors import Source, UnknownSizeError
 from jitml.fusion.buffers import Buffers
 from jitml.fusion.emptiness import behind_emptiness_checks
 from jitml.fusion.group_loops import GroupLoops, describe_group
@@ -220,7 +220,7 @@ class _Fusion:
 
         try:
             kernel = roll(name, node, reads, writes, self.numbers(node), new_constant, self.machine)
-        except NotRolled as reason:
+        except (NotRolled, UnknownSizeError) as reason:
             self.decisions.append(Decision(f"{name}: a region of kernels", reason.message))
             return False
         self.steps.append(kernel)

@@ -178,6 +178,7 @@ class _Sweep:
             return users
         value, source = node.output, node.inputs[0]
         # An update in place starts from its operand's own buffer; a window's loops load elements at their places in the shape.
+        # Loops see a memory in one shape: what reads the array itself as well needs the other apart, unless it has bodies.
         through = [
             g
             for g in users
@@ -185,6 +186,7 @@ class _Sweep:
             and g.node.op not in targets
             and not is_product(g.node)
             and not self.starts_from(g.node, value)
+            and (g.node.bodies or source not in g.wanted)
             and set(g.wanted[value]) == {WHOLE}
         ]
         if through:

@@ -51,6 +51,7 @@ def roll(
 
     Raises:
         NotRolled: what stands in the way.
+        UnknownSizeError: which size decides what a loop does, also of one that is written long after its rule has run.
     """
     writer = Writer(b.name for b in (*reads, *writes))
     seen = _seen(reads)

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jitml.errors import UnknownSizeError
 from jitml.fusion.cost import WORK
 from jitml.fusion.loops import Buffer, Const, Expr, as_expr
 from jitml.fusion.lower.points import Index, Point, Ranges, lowering
@@ -137,16 +136,13 @@ class Body:
         return [self.held[v] for v in graph.outputs]
 
     def node(self, node: Node) -> None:
-        try:
-            rule = rolled.get(node.op)
-            if rule is not None:
-                rule(self, node, [self.held[v] for v in node.inputs])
-            elif node.op in lowering:
-                self.point(node)
-            else:
-                raise NotRolled(f"{node.op} has no form in plain loops")
-        except UnknownSizeError as error:
-            raise NotRolled(error.message) from error
+        rule = rolled.get(node.op)
+        if rule is not None:
+            rule(self, node, [self.held[v] for v in node.inputs])
+        elif node.op in lowering:
+            self.point(node)
+        else:
+            raise NotRolled(f"{node.op} has no form in plain loops")
 
     def point(self, node: Node) -> None:
         """A node of which each element is computed by itself."""
