@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from jitml.ir.graph import Value
 from jitml.trace.context import Trace, active_trace
-from jitml.trace.decisions import Decider
+from jitml.trace.decisions import Decider, Site
 from jitml.trace.names import Kind, kind_of, same
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import (
@@ -87,6 +87,7 @@ class View:
 
 
 class Fork(Protocol):
+    site: Site
     decider: Decider
     test: Value
 
@@ -94,6 +95,10 @@ class Fork(Protocol):
     def sides(self) -> dict[bool, Any]: ...
 
     def is_made_here(self, leaf: TracedArray) -> bool: ...
+
+    def settle(self, error: BaseException) -> None: ...
+
+    def give_up(self, message: str, remedy: str) -> NoReturn: ...
 
 
 @dataclass
@@ -247,4 +252,4 @@ def _view(x: TracedArray) -> TracedArray:
     return TracedArray(x.storage, x.steps, x.aval, x.layout, x.writeable)
 
 
-__all__ = ["Output", "Sharing", "View"]
+__all__ = ["Fork", "Output", "Sharing", "View"]
