@@ -50,6 +50,7 @@ PROGRAMS: list[tuple[Callable[..., Any], Any]] = [
     (running_best, X),
     (as_many_as, X),
     (as_many_as, -abs(X)),
+    (lambda n: (pow(int(n[0]), 5, 7), pow(2, int(n[2]), int(n[0])), pow(int(n[0]), -1, mod=7), pow(n, 2), pow(3, n[0])), N),
     (lambda x: list(zip(*np.nonzero(x > 0))), X),
     (lambda x: (list(enumerate(x[x > 0])), tuple(reversed(x[x > 0])), sorted(zip(x[x > 0], x))), X),
     (lambda n: (len(range(n[0])), list(range(int(n[2]))), bool(range(n[1])), bool(zip(n[n > 9]))), N),
@@ -83,3 +84,8 @@ def test_a_scalar_that_may_be_of_either_type_is_decided() -> None:
         expected = greater(N, x)
         found = jitml.jit(greater)(N, x)
         assert (found, type(found)) == (expected, type(expected))
+
+
+def test_numpy_takes_no_modulus() -> None:
+    with pytest.raises(TypeError):
+        jitml.jit(lambda n: pow(n, 2, 5))(N)

@@ -144,6 +144,14 @@ def _extreme_of_array(function: Callable[..., Any], x: TracedArray) -> Any:
     return call(operator.getitem, call(np.where, call(np.isnan, x[0]), x[0], rest), ())
 
 
+def _power(function: Callable[..., Any], base: Any, exp: Any, mod: Any = None) -> Any:
+    """With a modulus it is computed while tracing, of ints that are then assumed or guarded."""
+    operands = (base, exp) if mod is None else (base, exp, mod)
+    if mod is not None:
+        operands = tuple(x.known() if type(x) is TracedNumber else x for x in operands)
+    return function(*operands)
+
+
 def _sum(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if args and type(args[0]) is Stack:
         return _of_stack(function, *args, **kwargs)
@@ -235,8 +243,8 @@ def _deque(iterable: Any = (), maxlen: Any = None) -> Any:
 
 def _install() -> None:
     implementations: dict[Any, Callable[..., Any]] = {
-        max: _extreme, min: _extreme, sum: _sum, any: _any_or_all, all: _any_or_all, int: number_of, float: number_of,
-        bool: number_of, complex: number_of,
+        max: _extreme, min: _extreme, pow: _power, sum: _sum, any: _any_or_all, all: _any_or_all, int: number_of,
+        float: number_of, bool: number_of, complex: number_of,
     }  # fmt: skip
     for function, implementation in implementations.items():
         implements(function)(functools.partial(implementation, function))

@@ -210,10 +210,10 @@ class TracedNumber:
     def __class__(self) -> type:
         return self.kind
 
-    def __pow__(self, other: Any, mod: Any = None) -> Any:
+    def __pow__(self, other: Any) -> Any:
         return combine(operator.pow, self, other)
 
-    def __rpow__(self, other: Any, mod: Any = None) -> Any:
+    def __rpow__(self, other: Any) -> Any:
         return combine(operator.pow, other, self)
 
     def __divmod__(self, other: Any) -> Any:

@@ -216,10 +216,10 @@ class Traced:
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self
 
-    def __pow__(self, other: Any, mod: Any = None) -> Any:
+    def __pow__(self, other: Any) -> Any:
         return call(operator.pow, self, other)
 
-    def __rpow__(self, other: Any, mod: Any = None) -> Any:
+    def __rpow__(self, other: Any) -> Any:
         return call(np.power, other, self)
 
 
