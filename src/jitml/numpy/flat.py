@@ -17,7 +17,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import I64, Aval
 from jitml.numpy.indexing import getitem, locate, setitem, value_for
 from jitml.numpy.loops import truth
-from jitml.numpy.operands import broadcast_value, not_compiled, reshape_value, spread_size, value_of
+from jitml.numpy.operands import astype, broadcast_value, integers, not_compiled, reshape_value, spread_size, value_of
 from jitml.trace.broadcasting import insist_at_least
 from jitml.trace.context import active_trace
 from jitml.trace.registry import call, implements
@@ -125,7 +125,7 @@ def flat(x: TracedArray) -> TracedFlat:
 @implements(np.put)
 def put(a: TracedArray, ind: Any, v: Any, mode: str = "raise") -> None:
     """Flat assignment; values repeat as often as needed."""
-    index = _integers(ind)
+    index = astype(integers(ind, cut=True), I64)
     index = reshape_value(index, (index.aval.size,))
     if mode == "wrap":
         index = ops.remainder(index, a.aval.size)
@@ -134,13 +134,6 @@ def put(a: TracedArray, ind: Any, v: Any, mode: str = "raise") -> None:
     new = value_for(v, a)
     if (isinstance(index.aval.size, Dim) or index.aval.size) and not _is_empty(new):
         setitem(window(a), fresh(index), fresh(repeated(new, index.aval.size)))
-
-
-def _integers(indices: Any) -> Value:
-    value = value_of(np.asarray(indices, np.int64) if isinstance(indices, (list, tuple)) and not indices else indices)
-    if value.dtype.kind not in "iu":
-        raise TypeError(f"Cannot cast array data from {value.dtype!r} to dtype('int64') according to the rule 'safe'")
-    return value if value.dtype == I64 else ops.convert(value, dtype=I64)
 
 
 @implements(np.putmask)

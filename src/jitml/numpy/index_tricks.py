@@ -14,7 +14,7 @@ import numpy as np
 from jitml.ir.types import BOOL
 from jitml.numpy.finding import flatnonzero
 from jitml.numpy.joining import concatenate
-from jitml.numpy.operands import as_array, checked_index, common_dtype, holds_traced, not_compiled, result_of, value_of
+from jitml.numpy.operands import as_array, checked_index, common_dtype, holds_traced, integers, not_compiled, result_of, value_of
 from jitml.numpy.ranges import arange
 from jitml.numpy.reshaping import as_shape, atleast_1d, reshaped
 from jitml.trace.numbers import of_size
@@ -55,7 +55,7 @@ def ix_(*args: Any) -> tuple[TracedArray, ...]:
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
     """Quotients and remainders by the sizes."""
     sizes = as_shape(shape)
-    rest = result_of(checked_index(value_of(indices), prod(sizes)))
+    rest = result_of(checked_index(integers(indices), prod(sizes)))
     places = []
     for n in reversed(sizes) if order == "C" else sizes:
         places.append(rest % of_size(n))
@@ -69,7 +69,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
         not_compiled("ravel_multi_index", f"with mode={mode!r}, order={order!r}", "Compute it by hand: i * columns + j.")
     result: Any = 0
     for index, size in zip(multi_index, as_shape(dims), strict=True):
-        result = result * of_size(size) + result_of(checked_index(value_of(index), size))
+        result = result * of_size(size) + result_of(checked_index(integers(index), size))
     return result
 
 

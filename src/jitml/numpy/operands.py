@@ -16,7 +16,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.limits import dtype_limits
-from jitml.ir.types import BOOL, F64, I64, DType, dtype_name, is_complex, normalize_axis
+from jitml.ir.types import BOOL, F64, I64, DType, dtype_name, is_complex, is_float, is_integer, normalize_axis
 from jitml.trace.broadcasting import common_sizes, never_equal, require_sizes, stretch
 from jitml.trace.context import active_trace, unsupported, user_source
 from jitml.trace.doubts import DTYPES, doubt_of, only_numpys, own_type, python_value, require_type, settled
@@ -286,6 +286,22 @@ def _misfit(shapes: Sequence[Shape]) -> str:
             listed = sorted(sizes) if all(type(n) is int for n in sizes) else sizes
             return f" (axis {-back}: {' and '.join(map(str, listed))})"
     return ""
+
+
+def integers(indices: Any, *, cut: bool = False) -> Value:
+    """An index as NumPy's functions take it; some cut numbers, and lists of them, to integers, but no arrays.
+
+    Raises:
+        TypeError: it is of no integers.
+    """
+    index = value_of(np.empty(0, np.intp) if isinstance(indices, (list, tuple)) and not indices else indices)
+    if cut and is_float(index.dtype) and not isinstance(indices, (TracedArray, np.ndarray)):
+        fits = ops.lt(ops.abs(index), 2.0**63)
+        fits = ops.reduce_all(fits, axes=tuple(range(fits.ndim))) if fits.ndim else fits
+        index = ops.check(index, fits, error="OverflowError", message="cannot convert a float that is no 64-bit integer")
+    elif not is_integer(index.dtype) and index.dtype != BOOL:
+        raise TypeError(f"Cannot cast array data from {index.dtype!r} to dtype('int64') according to the rule 'safe'")
+    return index if is_integer(index.dtype) else astype(index, I64)
 
 
 def checked_index(index: Value, size: int) -> Value:

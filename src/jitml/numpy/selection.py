@@ -27,6 +27,7 @@ from jitml.numpy.operands import (
     common_shape,
     full,
     holds_traced,
+    integers,
     kind_of,
     mask_of,
     not_compiled,
@@ -182,7 +183,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """The element at each place of the array that the index there chooses."""
     values = list(choices) if isinstance(choices, (list, tuple)) else list(iter(as_array(choices)))
     dtype = common_dtype(*values)
-    index = value_of(a)
+    index = integers(a)
     lifted = [_wrapped(v, dtype) for v in values]
     shape = common_shape("choose", index.shape, *(v.shape for v in lifted))
     stacked = ops.concat(*(reshape_value(broadcast_value(v, shape), (1, *shape)) for v in lifted), axis=0)
@@ -206,21 +207,12 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     x = value_of(a)
     if axis is None:
         x, axis = reshape_value(x, (x.size,)), 0
-    x, index = with_axis(x, axis), _integers("take", indices)
+    x, index = with_axis(x, axis), integers(indices, cut=True)
     along = normalize_axis(as_int(axis), x.ndim)
     index = _index_in_mode(index if mode == "raise" else astype(index, I64), x.shape[along], mode)
     if x.shape[along] == 0 and index.size != 0:
         raise IndexError("cannot do a non-empty take from an empty axes.")
     return finish_exactly(ops.gather(x, index, axis=along), None, out, x.ndim)
-
-
-def _integers(name: str, indices: Any) -> Value:
-    index = value_of(np.empty(0, np.intp) if isinstance(indices, (list, tuple)) and not indices else indices)
-    if index.dtype == BOOL:
-        index = astype(index, I64)
-    if not is_integer(index.dtype):
-        raise TypeError(f"Cannot cast array data from {index.dtype!r} to dtype('int64') according to the rule 'safe'")
-    return index
 
 
 def _along(x: Value, index: Value, axis: int) -> list[Value]:
