@@ -91,6 +91,15 @@ def test_a_branch_that_is_not_taken_and_has_an_infinite_slope() -> None:
     assert jvp(f, (0.0,), (1.0,))[1] == 0
 
 
+@pytest.mark.parametrize("finish", [lambda f: f, jit], ids=["eager", "jitted"])
+def test_a_sigmoid_is_flat_where_exp_overflows(finish: Any) -> None:
+    x = np.array([-800.0, -3.0, 0.0, 3.0, 800.0])
+    s = 1 / (1 + np.exp(np.minimum(-x, 700)))
+    slope = finish(grad(lambda x: (1 / (1 + np.exp(-x))).sum()))
+    for _ in range(3):
+        np.testing.assert_allclose(slope(x), s * (1 - s), rtol=1e-14, atol=1e-300)
+
+
 def test_higher_derivatives_at_special_points() -> None:
     assert grad(grad(np.sinc))(0.0) == pytest.approx(-(np.pi**2) / 3, rel=1e-12)
     assert grad(grad(grad(grad(np.sinc))))(0.0) == pytest.approx(np.pi**4 / 5, rel=1e-12)

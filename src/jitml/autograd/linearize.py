@@ -21,6 +21,7 @@ from jitml.ir.passes.bodies import everywhere
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.passes.invariant import hoist_invariants
 from jitml.ir.passes.trim import trim_regions
+from jitml.ir.rewrite import Producers, Rule, sweep
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def split(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Split
         results: only the first so many outputs are differentiated (default: all); the others are merely computed.
     """
     b = GraphBuilder()
-    values, tangents = push(b, recomputing(trimmed(graph)), wrt)
+    values, tangents = push(b, recomputing(with_short_slopes(trimmed(graph))), wrt)
     moving = tuple(i for i, t in enumerate(tangents[:results]) if t is not None)
     derivative = _hoisted(trimmed(b.build([*values, *(t for t in tangents[:results] if t is not None)])))
     with shared_by(derivative):
@@ -120,6 +121,19 @@ def trimmed(graph: Graph) -> Graph:
     if not any(node.bodies for node in graph.nodes):
         return graph
     return everywhere(eliminate_dead)(everywhere(trim_regions)(everywhere(eliminate_dead)(graph)))
+
+
+# The slope of a sigmoid is s * (1 - s): nothing but s is kept, nothing is divided by, and exp may overflow.
+_SHORT_SLOPES = (Rule("sigmoid", "div(1, add(1, exp(neg(x))))", "logistic(x)", kinds="f"),)
+
+
+def with_short_slopes(graph: Graph) -> Graph:
+    """Expressions whose slopes are shorter than those of their parts, as the one function that they are."""
+
+    def visit(node: Node, producers: Producers) -> Value | None:
+        return next(filter(None, (rule.apply(node, producers) for rule in _SHORT_SLOPES)), None)
+
+    return everywhere(lambda body: sweep(body, visit))(graph)
 
 
 def _hoisted(graph: Graph) -> Graph:

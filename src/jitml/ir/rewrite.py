@@ -92,6 +92,10 @@ def match(pattern: Pattern, value: Value, producers: Producers, env: dict[str, V
     if node is None:
         return None
     if isinstance(pattern, Number):
+        while node is not None and node.op is OPS["broadcast"]:
+            node = producers.get(node.inputs[0])
+        if node is None:
+            return None
         return env if node.op is OPS["full"] and node.params["value"] == pattern.value else None
     if node.op is not pattern.op or node.params:
         return None
