@@ -201,7 +201,8 @@ def _gemm(call: Call, memory: _Memory) -> None:
         return memory.view(name, buffer, p[f"{which}_offset"] + start)
 
     a, b = operand(reads[0], "a", m, k), operand(reads[-1], "b", k, n)
-    operand(call.writes[0], "c", m, n)[...] = np.matmul(a, b)
+    result = operand(call.writes[0], "c", m, n)
+    result[...] = result + np.matmul(a, b) if call.updates else np.matmul(a, b)
 
 
 def _reach(buffer: Buffer) -> int:

@@ -103,7 +103,7 @@ def _bytes_of_call(call: Call, program: KernelProgram) -> int:
             stacks = prod(n for n, step in zip(p["batch"], p[f"{which}_batch"]) if step)
             part = stacks * prod(p[extent] for extent in extents) * program.buffers[name].dtype.itemsize
             sizes[name] = min(sizes[name], part)
-    return sum(sizes[name] for name in (*call.reads, *call.writes))
+    return sum(sizes[name] for name in (*call.reads, *call.writes, *call.updates))
 
 
 def flops(program: KernelProgram) -> int:

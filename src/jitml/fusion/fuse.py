@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jitml.errors import Source, UnknownSizeError
+from jitml.fusion.accumulate import accumulate
 from jitml.fusion.buffers import Buffers
 from jitml.fusion.emptiness import behind_emptiness_checks
 from jitml.fusion.group_loops import GroupLoops, describe_group
@@ -97,7 +98,9 @@ class _Fusion:
         self.sources = {name: source for name, source in sources.items() if source.buffer in buffers.made}
         for g in grouping.groups:
             self.write(g)
-        self.steps += outputs.copies
+        self.steps, needless = accumulate([*self.steps, *outputs.copies], buffers.made, outputs.names)
+        for name in needless:
+            del buffers.made[name]
         exact: dict[str, tuple[Expr, ...]] = {}
         measured: dict[str, tuple[int | None, ...]] = {}
         names = outputs.names

@@ -162,7 +162,8 @@ def show(kernel: Kernel, *, sources: bool = False, indent: str = "") -> str:
 
 def show_call(call: Call) -> str:
     """`gemm(a, b) -> (c) {batch=1, ...}`"""
-    return f"{call.name}({', '.join(call.reads)}) -> ({', '.join(call.writes)}){show_params(call.params)}"
+    head = f"{call.name}({', '.join(call.reads)}) -> ({', '.join(call.writes)})"
+    return f"{head}{_show_updates(call.updates)}{show_params(call.params)}"
 
 
 def _show_updates(updates: Mapping[str, str]) -> str:

@@ -22,7 +22,7 @@ class Call:
     and, for each of `a b c`, the element strides `a_batch` (as many as `batch` has), `a_row a_col` (so a transposed operand is a
     swap of strides), and the element offset `a_offset`. What only the run knows is in a last read, i64[]: where `sized` is set,
     m, n and k (those in params are the largest ones), and at the place `a_start` what is added to `a_offset`.
-    f32 and f64 only, one of row/col strides is 1 (or that extent is 1).
+    f32 and f64 only, one of row/col strides is 1 (or that extent is 1). With `updates` the product is added to what is there.
     `copy`: writes[0] = reads[0], whole buffers of one dtype and shape, each with its own strides. Here and in the sorts, what is
     read may have another shape if it is contiguous.
     `sort`: writes[0] = reads[0] sorted along `axis` by NumPy's `kind` of sort. In both the elements of a row along `axis`
@@ -34,6 +34,8 @@ class Call:
     (its limits, and how many numbers are to be drawn where `count` is None).
     `empty`: writes[0] is there, with any contents.
     `argsort`: writes[0] (i64) = where in its row the element of reads[0] stands that comes there in a sort; both lie as above.
+
+    updates: result -> the buffer whose contents it must hold when the step starts (as in `Kernel.updates`).
     """
 
     name: str
@@ -41,6 +43,7 @@ class Call:
     writes: tuple[str, ...]
     params: Mapping[str, Any]
     sources: tuple[Source, ...] = field(default=(), compare=False)
+    updates: Mapping[str, str] = field(default_factory=dict)
 
 
 def seen_as(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:

@@ -130,10 +130,11 @@ class _ProgramParser(KernelParser):
         reads = self.sequence(self.name, ")")
         self.expect("->", "(")
         writes = self.sequence(self.name, ")")
+        updates = self.updates()
         params: dict[str, Any] = {}
         if self.token == "{":
             start = self.tokens[self.position][2]
             while self.next() != "}":
                 pass
             params = parse_params(self.text[start : self.tokens[self.position][2]])
-        return Call(name, reads, writes, params)
+        return Call(name, reads, writes, params, updates=updates)

@@ -36,7 +36,7 @@ class Uses:
 
 def updates_of(step: Step) -> Mapping[str, str]:
     """Written buffer -> the buffer whose contents it must hold when the step starts."""
-    return {} if isinstance(step, Call) else step.updates
+    return step.updates
 
 
 def uses_of(step: Step, program: KernelProgram) -> Uses:

@@ -85,8 +85,8 @@ class Sharing:
                     self._known[n] = accesses(kernel)
                 is_read_again = any(read in later.reads for later in self.detours.get(n, ())[1:])
                 return not is_read_again and may_share(kernel, read, written, self._known[n])
-            case Call(name):
-                return name in ("copy", "sort")
+            case Call(name) as call:
+                return name in ("copy", "sort") or (call.updates.get(written) == read and read not in call.reads)
             case Region(updates=updates) as region:
                 # The initial value is gone with the first iteration, so no body may read it under its own name.
                 return updates.get(written) == read and read not in region.reads

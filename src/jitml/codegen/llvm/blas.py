@@ -142,7 +142,7 @@ def _emit_pieces(unit: Unit, product: Product, pieces: Pieces, symbol: str) -> N
         length = b.define(f"call i64 @llvm.smin.i64(i64 {left}, i64 {pieces.length})")
         b.emit(f"store i32 {b.define(f'trunc i64 {length} to i32')}, ptr %extent")
         m, n = ("ptr %extent", n) if pieces.axis == "m" else (m, "ptr %extent")
-    one, zero = args.number(1.0), args.number(0.0)
+    one, before = args.number(1.0), args.number(1.0 if p.adds else 0.0)
     if p.n == 1 and p.m == 1:
         routine, passed = "dot", [k, x, args.size(p.x.col), y, args.size(p.y.row)]
     elif p.n == 1:
@@ -151,16 +151,18 @@ def _emit_pieces(unit: Unit, product: Product, pieces: Pieces, symbol: str) -> N
         extents = (k, m) if seen == "N" else (m, k)
         turned = args.character("T" if seen == "N" else "N")
         routine = "gemv"
-        passed = [turned, *extents, one, x, leading, y, args.size(p.y.row), zero, z, args.size(p.z.row)]
+        passed = [turned, *extents, one, x, leading, y, args.size(p.y.row), before, z, args.size(p.z.row)]
     else:
         (turn_x, step_x), (turn_y, step_y) = args.matrix(p.x), args.matrix(p.y)
         routine, turns = "gemm", [args.character(turn_y), args.character(turn_x)]
-        passed = [*turns, n, m, k, one, y, step_y, x, step_x, zero, z, args.size(p.z.row)]
+        passed = [*turns, n, m, k, one, y, step_y, x, step_x, before, z, args.size(p.z.row)]
     kind = llvm_type(p.z.buffer.dtype) if routine == "dot" else "void"
     function = f"@{letter}{routine}_"
     unit.declarations.declare(f"{kind} {function}({', '.join(['ptr'] * len(passed))})")
     if routine == "dot":
         total = b.define(f"call {kind} {function}({', '.join(passed)})")
+        if p.adds:
+            total = b.define(f"fadd {kind} {b.define(f'load {kind}, {z}')}, {total}")
         b.emit(f"store {kind} {total}, {z}")
     else:
         b.emit(f"call void {function}({', '.join(passed)})")

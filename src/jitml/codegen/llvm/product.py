@@ -45,7 +45,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """z[b] = x[b] @ y[b], of extents m x k and k x n, with z's columns dense (or one column).
+    """z[b] = x[b] @ y[b], or z[b] += that, of extents m x k and k x n, with z's columns dense (or one column).
 
     What only the run knows is in an array whose name is `values`: the starts of matrices, and at the places `sizes` m, n and k,
     if these are the largest ones.
@@ -60,6 +60,7 @@ class Product:
     z: Matrix
     values: str | None = None
     sizes: tuple[int, int, int] | None = None
+    adds: bool = False
 
     @staticmethod
     def of(call: Call, buffers: Mapping[str, Buffer]) -> Product:
@@ -73,7 +74,7 @@ class Product:
             Matrix(buffers[name], p[f"{a}_offset"], p[f"{a}_batch"], p[f"{a}_row"], p[f"{a}_col"], p.get(f"{a}_start"))
             for name, a in zip(names, "abc", strict=True)
         )
-        product = Product(p["batch"], p["m"], p["n"], p["k"], x, y, z, values, sizes)
+        product = Product(p["batch"], p["m"], p["n"], p["k"], x, y, z, values, sizes, bool(call.updates))
         is_turned = product.n > 1 and (product.m == 1 or z.col != 1)
         return product.transposed if is_turned else product
 
@@ -81,7 +82,7 @@ class Product:
     def transposed(self) -> Product:
         x, y, z = (matrix.transposed for matrix in (self.y, self.x, self.z))
         sizes = None if self.sizes is None else (self.sizes[1], self.sizes[0], self.sizes[2])
-        return Product(self.batch, self.n, self.m, self.k, x, y, z, self.values, sizes)
+        return Product(self.batch, self.n, self.m, self.k, x, y, z, self.values, sizes, self.adds)
 
     @property
     def stacks(self) -> int:
@@ -110,7 +111,7 @@ class Product:
         element = (
             Cell("s", Const(-0.0 if p.k else 0.0, dtype)),
             Loop("k", Const(0), Const(p.k), 1, "unroll" if p.k <= SMALL else "serial", (_plus("s", factors, dtype),)),
-            Store(p.z.buffer.name, p.z.at(b, i, j), Var("s", dtype)),
+            Store(p.z.buffer.name, p.z.at(b, i, j), Var("s", dtype), "add" if p.adds else None),
         )
         work = max(1, p.n * max(p.k, 1))
         columns = Loop("j", Const(0), Const(p.n), 1, "vector", element)
