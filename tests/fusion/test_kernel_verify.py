@@ -58,6 +58,10 @@ ACCEPTED = {
     " cell n: i64 = 0; if x[k - 1] > 0.0 { n = k - 1 } else { let m: i64 = k - 2; n = m }; y[k - 1] = 0.0; k = n } }",
     "quotients of quotients, turned around": "kernel k(y: f64[24]) "
     "{ for i in 0:24 { y[((1 - i // 4 // 3) * 3 + i // 4 % 3) * 4 + i % 4] = 0.0 } }",
+    "a choice that only one branch can make": XY
+    + "{ let t: bool = x[0] > 0.0; for i in 0:20 { if select(t, bit_not(t), i < 8) { y[i] = 0.0 } else { } } }",
+    "a choice that only one branch can deny": XY
+    + "{ for i in 0:20 { if select(i >= 8, i >= 8, x[0] > 0.0) { } else { y[i] = 0.0 } } }",
     "a choice that is known": XY + "{ for i in 0:4 { let a: i64 = neg(0); y[i + select(a < 0, 8, a)] = 0.0 } }",
     "an unsigned number that fits": "kernel k(n: u64[], y: f64[8]) { let r: u64 = n[] % 8_u64; y[i64(r)] = 0.0 }",
     "twice as many as a window has": "kernel k(x: f64[8], y: f64[16]) { for i in 0:8 {"

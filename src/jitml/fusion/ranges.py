@@ -143,9 +143,12 @@ class Ranges(Atoms):
                 self.assume(b, False)
             case Apply("bit_not", (a,)):
                 self.assume(a, not holds)
-            case Apply("select", (a, b, c)) if holds and condition.dtype == BOOL and c in (a, Const(False, BOOL)):  # a and b
-                self.assume(a)
-                self.assume(b)
+            case Apply("select", (which, a, b)) if condition.dtype == BOOL:
+                for branch, other, taken in ((a, b, False), (b, a, True)):
+                    if _truth(branch, which, not taken) is (not holds):  # it was the other one
+                        self.assume(which, taken)
+                        self.assume(other, holds)
+                        break
             case Apply(fn, (a, b)) if fn in _NEGATED and is_integer(a.dtype):
                 self.compare(fn if holds else _NEGATED[fn], self.exact(a), self.exact(b))
             case Apply("le") if holds and not _loads(condition):
@@ -350,6 +353,16 @@ class Ranges(Atoms):
             case Apply("convert", (x,)) if x.dtype == BOOL:
                 return _dtype_limits(BOOL)
         return _dtype_limits(expr.dtype)
+
+
+def _truth(expr: Expr, given: Expr, holds: bool) -> bool | None:
+    """What a condition is where another one holds, or does not; None if that does not tell."""
+    match expr:
+        case Const(value):
+            return bool(value)
+        case Apply("bit_not", (x,)) if x == given:
+            return not holds
+    return holds if expr == given else None
 
 
 def _loads(expr: Expr) -> bool:
