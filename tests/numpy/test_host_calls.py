@@ -14,6 +14,7 @@ import scipy.signal
 import scipy.special
 
 import jitml
+import jitml.runtime.executable
 import jitml.runtime.host
 from against_numpy import check, compare, run_traced
 from jitml.errors import UnsupportedError
@@ -235,3 +236,24 @@ def test_other_programs_may_run_wherever_python_does() -> None:
     finally:
         sys.setprofile(None)
     np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+def test_an_interruption_is_the_users(is_native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if it comes before the first line of what calls the function."""
+    if not is_native:
+        monkeypatch.setattr(jitml.runtime.executable, "native_calls", lambda: False)
+    compiled = jitml.jit(lambda rng, x: np.linalg.svd(x)[1] + rng.binomial(5, 0.5) + rng.normal())
+    rng, same = np.random.default_rng(1), np.random.default_rng(1)
+    expected = compiled(same, A), compiled(same, A)
+    assert np.array_equal(compiled(rng, A), expected[0])
+
+    def interrupt(frame: FrameType, event: str, arg: object) -> None:
+        if frame.f_code.co_filename == jitml.runtime.host.__file__:
+            raise KeyboardInterrupt
+
+    sys.setprofile(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        compiled(rng, A)
+    sys.setprofile(None)
+    assert np.array_equal(compiled(rng, A), expected[1])  # and nothing has been drawn

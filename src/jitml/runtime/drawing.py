@@ -40,10 +40,13 @@ class Drawing:
         try:
             with keeping_made():
                 restore = [state_keeper(g) for g in generators]
-                result = self._run(*args)
-                if has_failed(result):
-                    for function in restore:
-                        function()
+                result: Any = None
+                try:
+                    result = self._run(*args)
+                finally:
+                    if result is None or has_failed(result):
+                        for function in restore:
+                            function()
         finally:
             for lock in locks:
                 lock.release()

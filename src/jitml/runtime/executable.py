@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.llvm.entry import ENTRY
-from jitml.codegen.llvm.host import ASIDE
+from jitml.codegen.llvm.host import ASIDE, CALLS
 from jitml.codegen.llvm.kernel import NO_MEMORY
 from jitml.codegen.llvm.module import Module, emit_program
 from jitml.codegen.llvm.shapes import SHAPES
@@ -34,7 +34,7 @@ from jitml.runtime.arena import arenas, release_arena
 from jitml.runtime.blas import GATES, blas_address, blas_gates
 from jitml.runtime.drawing import Drawing
 from jitml.runtime.floating import Errors, Watch
-from jitml.runtime.host import HostCalls, run_then_show
+from jitml.runtime.host import HostCalls, host_shim, run_then_show
 from jitml.runtime.random import random_address
 from jitml.runtime.sorting import sort_address
 from jitml.runtime.stub import MOST_BYTES, native_calls, native_function
@@ -166,7 +166,8 @@ class Executable:
     def _link_portable(self) -> Any:
         """The same in Python, for interpreters whose arrays we cannot read in place."""
         code = self._link()
-        entry = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)(code[ENTRY])
+        kind = ctypes.PYFUNCTYPE if self.module.hosts else ctypes.CFUNCTYPE  # the former raises what a host call has raised
+        entry = kind(ctypes.c_int64, *[ctypes.c_void_p] * 3)(code[ENTRY])
 
         def run(*args: Any) -> list[Array] | tuple[int, ...]:
             inputs = [np.asarray(x, b.dtype) for x, b in zip(args, self._inputs, strict=True)]
@@ -190,7 +191,7 @@ class Executable:
                 objects.append(_parallel_for(self.threads))
                 addresses["jitml_pool_run"] = pool()["jitml_pool_run"]
             elif name == "jitml_host":
-                addresses[name] = self._hosts.address
+                addresses |= {name: host_shim()[name], CALLS: id(self._hosts.run)}
             elif name in ASIDE:
                 addresses[name] = arenas()[name]
             elif name in GATES:
@@ -211,9 +212,6 @@ class Executable:
         if status == NO_MEMORY:
             return MemoryError("no memory for the scratch of a compiled program")
         check: Check = self.module.checks[status - 1]
-        for step in self.module.hosts:
-            if step.failure is check:
-                return self._hosts.failure(step)
         message = check.message.format(*values[: len(check.values)])
         failure: FailedCheck = _failed_check(check.error)(message, source=check.source)
         return failure

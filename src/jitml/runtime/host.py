@@ -1,4 +1,4 @@
-"""How does a compiled program call Python?  `HostCalls`: one native function for each program, which wraps its buffers.
+"""How does a compiled program call Python?  `HostCalls`: one object for each program, which wraps the program's buffers.
 
 What others would see, printed lines for one, waits until the call has succeeded.
 
@@ -9,8 +9,8 @@ raises, or returns something unforeseen, the program ends there, and the plain f
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,53 +19,80 @@ from jitml.codegen.llvm.kernel import HostStep
 from jitml.errors import FailedCheck
 from jitml.fusion.loops import Buffer
 from jitml.ir.ops.host import postpone, postponing
+from jitml.runtime.jit import Code, generate, link, parse
+from jitml.runtime.target import host_target
 
 Array = np.ndarray[Any, Any]
-_NATIVE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p))
+
+_SHIM = """
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare ptr @PyObject_CallFunction(ptr, ptr, ...)
+declare void @Py_DecRef(ptr)
+@format = private constant [3 x i8] c"LL\\00"
+
+define i64 @jitml_host(ptr %calls, i64 %number, ptr %buffers) {
+  %state = call i32 @PyGILState_Ensure()
+  %place = ptrtoint ptr %buffers to i64
+  %result = call ptr (ptr, ptr, ...) @PyObject_CallFunction(ptr %calls, ptr @format, i64 %number, i64 %place)
+  %raised = icmp eq ptr %result, null
+  br i1 %raised, label %out, label %drop
+drop:
+  call void @Py_DecRef(ptr %result)
+  br label %out
+out:
+  call void @PyGILState_Release(i32 %state)
+  %code = zext i1 %raised to i64
+  ret i64 %code
+}
+"""
+_API = ("PyGILState_Ensure", "PyGILState_Release", "PyObject_CallFunction", "Py_DecRef")
+
+
+@cache
+def host_shim() -> Code:
+    """`jitml_host`, which calls a Python object, compiled at the first need.
+
+    An exception stays the thread's, wherever it came up: a signal may raise one before the first line of a function.
+    """
+    imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _API}
+    code = link([generate(parse(_SHIM), host_target(), level=1)], imports=imports, exports=("jitml_host",))
+    code.keep_forever()
+    return code
 
 
 class HostCalls:
-    """The calls of one program; `address` is what its code calls."""
+    """The calls of one program; `run` is the object that its code calls."""
 
     def __init__(self, steps: Sequence[HostStep]) -> None:
-        self._calls = [(s.function, len(s.reads), [View(b) for b in (*s.reads, *s.writes)]) for s in steps]
-        self._thread = threading.local()
-        self._native = _NATIVE(self._run)  # takes the GIL
-
-    @property
-    def address(self) -> int:
-        return ctypes.cast(self._native, ctypes.c_void_p).value or 0
-
-    def failure(self, step: HostStep) -> BaseException:
-        """Why a call of this thread failed: an interruption is the user's, anything else leaves the call to NumPy."""
-        error: BaseException = vars(self._thread).pop("error")  # whose traceback holds on to arrays
-        if isinstance(error, FailedCheck) or not isinstance(error, Exception):
-            return error
-        return FailedCheck(f"{step.function.name} raised {type(error).__name__}: {error}", source=step.failure.source)
+        self._steps = [(s, len(s.reads), [View(b) for b in (*s.reads, *s.writes)]) for s in steps]
+        self.run = self._run
 
     @property
     def draws(self) -> bool:
         """Whether any of them draws from a generator, or makes one."""
-        return any(function.draws or function.makes for function, _, _ in self._calls)
+        return any(step.function.draws or step.function.makes for step, _, _ in self._steps)
 
     @property
     def postpones(self) -> bool:
         """Whether any of them does what others see."""
-        return any(function.postpones for function, _, _ in self._calls)
+        return any(step.function.postpones for step, _, _ in self._steps)
 
-    def _run(self, number: int, pointers: Any) -> int:
-        function, count, views = self._calls[number]
+    def _run(self, number: int, place: int) -> None:
+        step, count, views = self._steps[number]
+        function = step.function
+        pointers = (ctypes.c_void_p * len(views)).from_address(place)
         try:
-            arrays = [view.at(pointers[n]) for n, view in enumerate(views)]
+            arrays = [view.at(pointer) for view, pointer in zip(views, pointers)]
             options = {"out": tuple(arrays[count:])} if function.fills else {}
             results = function.call(*arrays[:count], **options)
             if not function.fills:
                 for target, result in zip(arrays[count:], results):
                     target[...] = result
-        except BaseException as error:
-            self._thread.error = error
-            return 1
-        return 0
+        except FailedCheck:
+            raise
+        except Exception as error:  # an interruption is the user's, anything else leaves the call to NumPy
+            raise FailedCheck(f"{function.name} raised {type(error).__name__}: {error}", source=step.source) from None
 
 
 def run_then_show(run: Callable[..., Any], *args: Any) -> Any:

@@ -6,6 +6,7 @@ descriptor, an int64 array that is the function's `self`. `call(*inputs)` return
 * a list of the outputs: new arrays, or for an aliased output the caller's own array;
 * a tuple (1 + check, four values) if a check of the program failed;
 * a pair (outputs, flags) if floating-point errors came up (`ir/floating.py`);
+* nothing, for the exception is raised, if a host call has raised;
 * None if an argument is no plain ndarray (nor, for a 0-d input, a Python number of its kind): the caller converts.
 
 It reads the fields of PyArrayObject that NumPy's own macros read, and makes arrays through NumPy's C API. `native_calls`
@@ -26,6 +27,7 @@ import numpy as np
 
 from jitml.codegen.llvm.entry import ENTRY
 from jitml.codegen.llvm.flags import flags_ir
+from jitml.codegen.llvm.kernel import RAISED
 from jitml.codegen.llvm.shapes import SHAPES
 from jitml.fusion.loops import Buffer
 from jitml.runtime.arena import arenas
@@ -250,7 +252,7 @@ finish:
   %status = phi i64 [ %status.here, %run.here ], [ %status.apart, %run.apart ]
   %flags = call i64 @take_flags()
   %failed = icmp ne i64 %status, 0
-  br i1 %failed, label %report, label %look
+  br i1 %failed, label %fail, label %look
 look:
   %clean = icmp eq i64 %flags, 0
   br i1 %clean, label %done, label %doubt
@@ -259,8 +261,11 @@ done:
 doubt:
   %pair = call ptr (ptr, ...) @Py_BuildValue(ptr @flags_format, ptr %list, i64 %flags)  ; takes the list over
   ret ptr %pair
-report:
+fail:
   call void @Py_DecRef(ptr %list)
+  %has_raised = icmp eq i64 %status, {RAISED}
+  br i1 %has_raised, label %raise, label %report
+report:
   %values = load [4 x i64], ptr %error
   %v0 = extractvalue [4 x i64] %values, 0
   %v1 = extractvalue [4 x i64] %values, 1
@@ -307,7 +312,8 @@ def _native_call() -> Code:
     table = numpy_api()
     assert table is not None, "native_calls() was asked"
     imports |= {"PyArray_NewFromDescr": int(table[_NEW_FROM_DESCR] or 0), "jitml_arena": arenas()["jitml_arena"]}
-    text = _CALL.format(DATA=DATA, TYPE=TYPE, FLOAT_VALUE=FLOAT_VALUE, FLOAT=1, INT=2, BOOL=3, flags=flags_ir(host_target()))
+    kinds, flags = {"FLOAT": 1, "INT": 2, "BOOL": 3}, flags_ir(host_target())
+    text = _CALL.format(DATA=DATA, TYPE=TYPE, FLOAT_VALUE=FLOAT_VALUE, RAISED=RAISED, flags=flags, **kinds)
     loaded = link([generate(parse(text), host_target(), level=2)], imports=imports, exports=("jitml_call",))
     loaded.keep_forever()
     return loaded

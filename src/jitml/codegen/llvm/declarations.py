@@ -18,6 +18,10 @@ class Declarations:
     def declare(self, text: str) -> None:
         self.externals[f"declare {text}"] = None
 
+    def declare_object(self, name: str) -> None:
+        """Something that lies at an address which the runtime knows."""
+        self.externals[f"@{name} = external global i8"] = None
+
     def constant(self, text: str) -> str:
         """The name of a constant in memory, for instance of `i32 5`."""
         return self.constants.setdefault(text, f"@constant.{len(self.constants)}")

@@ -1,21 +1,23 @@
-"""How does compiled code call Python?  Through `i64 @jitml_host(i64 number, ptr buffers)`, which the runtime supplies.
+"""How does compiled code call Python?  Through `i64 @jitml_host(ptr calls, i64 number, ptr buffers)`, which the runtime supplies.
 
-`number` is the call's position in `Module.hosts`; the buffers are those it reads, then those it writes. The result is 0 if all
-went well. Floating-point errors of before are kept over the call: NumPy clears them, and those that Python leaves are its own.
-So is the thread's arena (`void @jitml_arena_put_aside(ptr kept)`): whatever runs as soon as Python does, a signal's handler or a
-finalizer too, may call another program.
+`@jitml_host_calls` is the program's own object to be called, and `number` the call's position in `Module.hosts`; the buffers are
+those it reads, then those it writes. The result is 0 if all went well; else the thread has an exception, and the program ends.
+
+Floating-point errors of before are kept over the call: NumPy clears them, and those that Python leaves are its own. So is the
+thread's arena (`void @jitml_arena_put_aside(ptr kept)`): whatever runs as soon as Python does, a signal's handler or a finalizer
+too, may call another program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jitml.codegen.llvm.kernel import HostStep, Unit
-from jitml.fusion.loops import Buffer, Check, Const
+from jitml.codegen.llvm.kernel import RAISED, HostStep, Unit
+from jitml.fusion.loops import Buffer
 from jitml.fusion.program import Call, seen_as
 from jitml.ir.ops.host import HostFunction
-from jitml.ir.types import BOOL
 
+CALLS = "jitml_host_calls"
 ASIDE = ("jitml_arena_put_aside", "jitml_arena_bring_back")
 
 
@@ -24,11 +26,11 @@ def emit_host(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
     function: HostFunction = call.params["function"]
     reads = [seen_as(buffers[name], shape) for name, shape in zip(call.reads, call.params["shapes"], strict=True)]
     writes = [buffers[name] for name in call.writes]
-    failure = Check(Const(False, BOOL), "RuntimeError", f"{function.name} failed", (), call.sources[0] if call.sources else None)
     number = len(unit.hosts)
     unit.uses_flags = True
-    unit.hosts.append(HostStep(function, tuple(reads), tuple(writes), failure))
-    unit.declarations.declare("i64 @jitml_host(i64, ptr)")
+    unit.hosts.append(HostStep(function, tuple(reads), tuple(writes), call.sources[0] if call.sources else None))
+    unit.declarations.declare("i64 @jitml_host(ptr, i64, ptr)")
+    unit.declarations.declare_object(CALLS)
     for name in ASIDE:
         unit.declarations.declare(f"void @{name}(ptr)")
     count = len(reads) + len(writes)
@@ -40,11 +42,11 @@ def emit_host(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
         lines.append(f"  store ptr %b{n}, ptr %slot{n}")
     lines.append("  %flags = call i64 @take_flags()")
     lines.append(f"  call void @{ASIDE[0]}(ptr %kept)")
-    lines.append(f"  %code = call i64 @jitml_host(i64 {number}, ptr %buffers)")
+    lines.append(f"  %code = call i64 @jitml_host(ptr @{CALLS}, i64 {number}, ptr %buffers)")
     lines.append(f"  call void @{ASIDE[1]}(ptr %kept)")
     lines.append("  call i64 @take_flags()")
     lines.append("  call void @raise_flags(i64 %flags)")
     lines.append("  %failed = icmp ne i64 %code, 0")
-    lines.append(f"  %status = select i1 %failed, i64 {1 + unit.check_number(failure)}, i64 0")
+    lines.append(f"  %status = select i1 %failed, i64 {RAISED}, i64 0")
     unit.functions.append("\n".join([*lines, "  ret i64 %status", "}"]))
     return [*call.reads, *call.writes]

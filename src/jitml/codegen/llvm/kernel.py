@@ -14,6 +14,7 @@ from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.nest import identifier
 from jitml.codegen.target import Target
+from jitml.errors import Source
 from jitml.fusion.loops import Alloc, Buffer, Check, Kernel, Load, Loop, Store, Var, walk, walk_expressions
 from jitml.ir.ops.host import HostFunction
 from jitml.ir.types import BOOL, I64
@@ -28,7 +29,7 @@ class HostStep:
     function: HostFunction
     reads: tuple[Buffer, ...]
     writes: tuple[Buffer, ...]
-    failure: Check
+    source: Source | None
 
 
 @dataclass
@@ -249,6 +250,7 @@ class KernelBody(CompactingNest):
 
 
 NO_MEMORY = -1  # what a kernel returns whose scratch could not be had
+RAISED = -2  # what a call of Python returns that has raised: the exception is the thread's
 
 # Slots of a parallel body's context: the code of the first check that failed (0: none), the error record, captures.
 FIRST_CAPTURE = 2
