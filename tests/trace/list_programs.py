@@ -208,3 +208,86 @@ def of_python_objects(x: Array) -> Any:
 @program(vector, None)
 def extremes(x: Array) -> Any:
     return max(v * 2 for v in x), min([v + 1 for v in x]), max(abs(v - 0.5) for v in x if v > 0)
+
+
+@program(vector, "w")
+def the_last_item_is_taken_while_there_is_one(x: Array) -> Any:
+    stack, total, seen = [0], 0.0, []
+    while stack:
+        u = stack.pop()
+        seen.append(u)
+        total += x[u % len(x)] * len(stack)
+        if u < 3:
+            stack.append(u + 1)
+            if x[u] > 0.3:
+                stack.append(u + 2)
+    return total, seen, len(seen)
+
+
+@program(vector, "l")
+def the_next_greater_item(x: Array) -> Any:
+    stack = []
+    found = np.full(len(x), -1)
+    before = np.full(len(x), -1)
+    for i in range(len(x)):
+        while stack and x[stack[-1]] < x[i]:
+            j = stack.pop()
+            found[j] = i
+        before[i] = stack[-1] if stack else -1
+        stack.append(i)
+    last = stack.pop()
+    return found, before, last, stack
+
+
+@program(vector, "w")
+def items_of_two_numbers_are_taken(x: Array) -> Any:
+    pending, deepest = [(0, len(x))], 0
+    sums = np.zeros(len(x))
+    while len(pending) > 0:
+        low, high = pending.pop()
+        deepest = max(deepest, len(pending))
+        if high - low < 2:
+            if high > low:
+                sums[low] += x[low]
+            continue
+        middle = (low + high) // 2
+        pending.append((low, middle))
+        pending.append((middle, high))
+    return sums, deepest
+
+
+@program(vector, "w")
+def a_number_is_taken_where_a_float_may_follow(x: Array) -> Any:
+    stack, y = [1], 0.0
+    while stack:
+        t = stack.pop()
+        y = y + t * 0.5
+        if y < 3:
+            stack.append(y)
+            stack.append(x[0])
+        if not stack:
+            break
+    return y
+
+
+@program(vector, "l")
+def items_are_taken_back_under_a_condition(x: Array) -> Any:
+    kept = [0.0]
+    for v in x:
+        kept.append(v)
+        if v < 0.4 and len(kept) > 1:
+            kept.pop()
+    return np.array(kept), len(kept), kept
+
+
+@program(vector, None)
+def a_list_of_a_loop_is_emptied_in_one_inside(x: Array) -> Any:
+    total = 0.0
+    for i in range(len(x)):
+        path = [i]
+        while path[-1] > 0:
+            path.append(path[-1] // 2)
+        while path:
+            k = path.pop()
+            total = total * 0.5 + x[k]
+    return total

@@ -65,3 +65,22 @@ def test_compiled_code_computes_what_python_does(function: Any, arguments: Any, 
         expected = function(*eager)
         agree((compiled(*mine), mine), (expected, eager))
     assert len(compiled.variants) == 1
+
+
+def test_taking_from_an_empty_list_raises_as_in_python() -> None:
+    def f(x: Any) -> Any:
+        stack, taken = [1.0], 0
+        for v in x:
+            if v > 0.5:
+                stack.append(v)
+            else:
+                stack.pop()
+                taken += 1
+        return taken, stack
+
+    compiled = jitml.jit(f)
+    assert compiled(np.array([0.25, 0.75])) == f(np.array([0.25, 0.75]))
+    with pytest.raises(IndexError, match="pop from empty list"):
+        compiled(np.array([0.25, 0.375]))
+    assert compiled(np.array([0.75, 0.25])) == f(np.array([0.75, 0.25]))
+    assert len(compiled.variants) == 1

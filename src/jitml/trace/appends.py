@@ -1,4 +1,8 @@
-"""Which lists does a function only append to?  Those that one name holds; `ys.append(y)` becomes `ys = __jm.push(ys, y)`."""
+"""Which lists does a function only append to, or take the last item from?  Those that one name holds.
+
+`ys.append(y)` becomes `ys = __jm.push(ys, y)`, `y = ys.pop()` becomes `ys, y = __jm.popped(ys)`, and `while ys` asks
+`__jm.filled(ys)`.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from jitml.trace.drivers import HOOKS
+from jitml.trace.drivers import HOOKS, OURS
 from jitml.trace.escapes import within
 
 
 def only_named(function: ast.AST, names: frozenset[str]) -> frozenset[str]:
-    """Local names of lists that nothing else can hold when a loop appends to them.
+    """Local names of lists that nothing else can hold when a loop appends to them, or takes items from their end.
 
     Such a name is only ever bound to a new list, and whatever else is done with the list comes after: further down, and not in a
     loop around the append that begins without a new list. Items, and the length, may be read anywhere.
@@ -24,7 +28,7 @@ def only_named(function: ast.AST, names: frozenset[str]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Use:
-    kind: Literal["made", "append", "read", "other"]
+    kind: Literal["made", "append", "pop", "read", "other"]
     place: tuple[int, int]
     loops: tuple[ast.AST, ...]
 
@@ -36,6 +40,16 @@ def _collect(node: ast.AST, enclosing: tuple[ast.AST, ...], uses: dict[str, list
             _collect(made, enclosing, uses)
         case ast.AnnAssign(target=ast.Name() as target, value=ast.List() as made):
             _collect(ast.copy_location(ast.Assign([target], made), node), enclosing, uses)
+        case ast.Expr(value=popped) | ast.Assign(value=popped) if (name := _popped(node)) in uses:
+            uses[name].append(_Use("pop" if enclosing else "other", (popped.lineno, popped.col_offset), enclosing))
+            for bound in node.targets if isinstance(node, ast.Assign) else ():
+                _collect(bound, enclosing, uses)
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+            inside = (*enclosing, node) if isinstance(node, ast.While) else enclosing
+            _collect_test(test, inside, uses)
+            for child in ast.iter_child_nodes(node):
+                if child is not test:
+                    _collect(child, inside, uses)
         case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(values):
             for part, value in zip(targets, values):
                 _collect(ast.copy_location(ast.Assign([part], value), node), enclosing, uses)
@@ -53,9 +67,33 @@ def _collect(node: ast.AST, enclosing: tuple[ast.AST, ...], uses: dict[str, list
         case ast.Name(id=name) if name in uses:
             uses[name].append(_Use("other", (node.lineno, node.col_offset), enclosing))
         case _:
-            inside = (*enclosing, node) if isinstance(node, (ast.For, ast.While)) else enclosing
+            inside = (*enclosing, node) if isinstance(node, ast.For) else enclosing
             for child in ast.iter_child_nodes(node):
                 _collect(child, inside, uses)
+
+
+def _popped(node: ast.AST) -> str:
+    """Of which name's list a statement takes the last item, alone or to bind it to something else; "" if it does not."""
+    match node:
+        case ast.Expr(value=call) | ast.Assign(targets=[_], value=call):
+            match call:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="pop"), args=[], keywords=[]):
+                    targets = node.targets if isinstance(node, ast.Assign) else ()
+                    return "" if any(isinstance(n, ast.Name) and n.id == name for t in targets for n in ast.walk(t)) else name
+    return ""
+
+
+def _collect_test(test: ast.expr, enclosing: tuple[ast.AST, ...], uses: dict[str, list[_Use]]) -> None:
+    """Of a condition, which may ask whether anything is in a list."""
+    match test:
+        case ast.Name(id=name) if name in uses:
+            uses[name].append(_Use("read", (test.lineno, test.col_offset), enclosing))
+        case ast.UnaryOp(op=ast.Not()) | ast.BoolOp():
+            for part in ast.iter_child_nodes(test):
+                if isinstance(part, ast.expr):
+                    _collect_test(part, enclosing, uses)
+        case _:
+            _collect(test, enclosing, uses)
 
 
 def _is_only_named(uses: list[_Use]) -> bool:
@@ -63,7 +101,7 @@ def _is_only_named(uses: list[_Use]) -> bool:
     for use in uses:
         if use.kind != "other":
             continue
-        for append in (a for a in uses if a.kind == "append"):
+        for append in (a for a in uses if a.kind in ("append", "pop")):
             around = [loop for loop in use.loops if loop in append.loops]
             if use.place < append.place or any(all(loop not in m.loops for m in made) for loop in around):
                 return False
@@ -71,16 +109,24 @@ def _is_only_named(uses: list[_Use]) -> bool:
 
 
 class Appends(ast.NodeTransformer):
-    """Writes `ys.append(y)` in a loop as `ys = __jm.push(ys, y)`, for these names."""
+    """Writes what loops do with lists as said above, for these names."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self.names = names
         self.loops = 0
 
+    def visit_If(self, node: ast.If | ast.IfExp) -> ast.AST:
+        node.test = self._test(node.test)
+        self.generic_visit(node)
+        return node
+
+    visit_IfExp = visit_If
+
     def visit_For(self, node: ast.For) -> ast.AST:
         return self._loop(node)
 
     def visit_While(self, node: ast.While) -> ast.AST:
+        node.test = self._test(node.test)
         return self._loop(node)
 
     def _loop(self, node: ast.For | ast.While) -> ast.AST:
@@ -90,18 +136,41 @@ class Appends(ast.NodeTransformer):
         node.orelse = [self.visit(statement) for statement in node.orelse]
         return node
 
+    def _test(self, test: ast.expr) -> ast.expr:
+        match test:
+            case ast.Name(id=name) if name in self.names:
+                return _hook("filled", [test], test)
+            case ast.UnaryOp(op=ast.Not()):
+                test.operand = self._test(test.operand)
+            case ast.BoolOp():
+                test.values = [self._test(part) for part in test.values]
+        return test
+
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         match node.value:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[item], keywords=[]) if (
                 self.loops and name in self.names and not isinstance(item, ast.Starred)
             ):
-                hook = ast.Attribute(ast.Name(HOOKS, ast.Load()), "push", ast.Load())
-                call = ast.Call(hook, [ast.Name(name, ast.Load()), item], [])
-                made = ast.Assign([ast.Name(name, ast.Store())], call)
-                for part in (hook.value, hook, call, call.args[0], made.targets[0], made):
-                    ast.copy_location(part, node.value)
-                return made
+                target = ast.copy_location(ast.Name(name, ast.Store()), node.value)
+                return self._bind(target, _hook("push", [ast.Name(name, ast.Load()), item], node.value), node.value)
+        if self.loops and (name := _popped(node)) in self.names:
+            return self._pop(name, ast.Name(f"{OURS}dropped", ast.Store()), node.value)
+        self.generic_visit(node)
         return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        if self.loops and (name := _popped(node)) in self.names:
+            return self._pop(name, node.targets[0], node.value)
+        self.generic_visit(node)
+        return node
+
+    def _pop(self, name: str, target: ast.expr, like: ast.expr) -> ast.Assign:
+        both = ast.Tuple([ast.copy_location(ast.Name(name, ast.Store()), like), ast.copy_location(target, like)], ast.Store())
+        return self._bind(ast.copy_location(both, like), _hook("popped", [ast.Name(name, ast.Load())], like), like)
+
+    @staticmethod
+    def _bind(target: ast.expr, value: ast.expr, like: ast.expr) -> ast.Assign:
+        return ast.copy_location(ast.Assign([target], value), like)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return node
@@ -110,13 +179,23 @@ class Appends(ast.NodeTransformer):
         return node
 
 
+def _hook(name: str, args: list[ast.expr], like: ast.expr) -> ast.Call:
+    hooks = ast.copy_location(ast.Name(HOOKS, ast.Load()), like)
+    call = ast.Call(ast.copy_location(ast.Attribute(hooks, name, ast.Load()), like), args, [])
+    for part in args:
+        if not hasattr(part, "lineno"):
+            ast.copy_location(part, like)
+    return ast.copy_location(call, like)
+
+
 def pushed(parts: Iterable[ast.AST]) -> tuple[str, ...]:
-    """The names of lists that statements append to, once that has been rewritten."""
+    """The names of lists that statements append to, or take items from, once that has been rewritten."""
     found = set()
     for node in within(parts):
         match node:
             case ast.Assign(
-                targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(value=ast.Name(id="__jm__"), attr="push"))
+                targets=[ast.Name(id=name) | ast.Tuple(elts=[ast.Name(id=name), _])],
+                value=ast.Call(func=ast.Attribute(value=ast.Name(id="__jm__"), attr="push" | "popped")),
             ):
                 found.add(name)
     return tuple(sorted(found))

@@ -34,6 +34,7 @@ from jitml.trace.outside import CONTAINERS, guard_state, place_of
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name
 from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_part, shown_twice
+from jitml.trace.stacks import Stack
 from jitml.trace.steering import Steering
 from jitml.trace.text import filled_in, joined, percent, text
 from jitml.trace.tracers import is_traced, lift
@@ -69,6 +70,16 @@ class Hooks(Accesses, Steering):
             return items.push(item, regions.loops_inside(items.trace))
         self.conv(items.append)(item)
         return items
+
+    def popped(self, items: Any) -> tuple[Any, Any]:
+        """What the name of such a list is bound to after `items.pop()`, and the item."""
+        if type(items) in (Growing, Probe):
+            return items.popped()
+        return items, self.conv(items.pop)()
+
+    def filled(self, items: Any) -> Any:
+        """What the truth of such a list depends on."""
+        return items.length() > 0 if type(items) in (Growing, Probe, Stack) else items
 
     def is_in(self, x: Any, some: Any) -> Any:
         """`x in some`"""

@@ -1,4 +1,6 @@
-"""What does `ys.append(y)` do in a loop that is a region?  It writes a row into memory set aside before the loop, and counts.
+"""What do `ys.append(y)` and `ys.pop()` do in a loop that is a region?  They write or read a row of memory, and count.
+
+The memory is set aside before the loop.
 
 The conversion writes `ys.append(y)` as `ys = __jm.push(ys, y)`, for lists that nothing but the name holds (`appends.py`). In the
 first pass over a body such a name is a `Probe`, which sees what is appended; then memory is made for it, and the name is a
@@ -15,12 +17,15 @@ from typing import Any
 
 import optree
 
+from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
+from jitml.ir.graph import Value
 from jitml.ir.types import BOOL
-from jitml.trace.context import Trace, active_trace, unsupported
+from jitml.trace.context import active_trace, unsupported, user_source
 from jitml.trace.decisions import Site
 from jitml.trace.doubts import doubt_of, is_exact, is_of, own_type, python_value, types_of
+from jitml.trace.handing import Demotable
 from jitml.trace.names import Held, Kind, join, may_hold, take_apart
 from jitml.trace.numbers import TracedNumber, of_size, size_of
 from jitml.trace.paths import Limit, limit
@@ -41,14 +46,16 @@ _INSTEAD = "Write into an array instead."
 class Probe:
     """A list in the first pass over a body: it only sees what is appended. `count` stands for its length."""
 
-    def __init__(self, before: Sequence[Any], trace: Trace, count: TracedNumber) -> None:
+    def __init__(self, before: Sequence[Any], loop: Demotable, count: TracedNumber) -> None:
         self.before = before
-        self.trace = trace  # the body's
+        self.loop = loop
+        self.trace = loop.body.trace
         self.count = count
         self.items: list[Any] = []
         self.is_read = False
         self.is_direct = True  # each iteration appends the same number of items
         self.is_inner = False  # a loop inside the body appends
+        self.is_popped = False
 
     def push(self, item: Any, loops: int) -> Probe:
         """`loops`: how many are recorded inside the one whose body this is of."""
@@ -57,11 +64,20 @@ class Probe:
         self.is_inner = self.is_inner or loops > 0
         return self
 
+    def popped(self) -> tuple[Probe, Any]:
+        """Of the item only the kind is known."""
+        self.is_popped, self.is_direct = True, False
+        held = take_apart(self[-1])
+        inputs = [kind and kind.show(self.trace.builder.add_input(kind.aval)) for kind in held.kinds]
+        return self, held.rebuild([leaf if new is None else new for leaf, new in zip(held.leaves, inputs)])
+
     def __getitem__(self, index: Any) -> Any:
         self.is_read = True
         known = [*self.before, *self.items]
-        if isinstance(index, slice) or not known:
+        if isinstance(index, slice):
             unsupported("a list that a loop appends to is used in it", _INSTEAD)
+        if not known:  # what its items are, the first iteration tells
+            self.loop.demote(UnsupportedError("an item is read of a list that is empty before the loop", source=user_source()))
         return known[-1]
 
     def length(self) -> Any:
@@ -81,6 +97,7 @@ class Columns:
     firsts: Sequence[Any] = ()  # items from before that are rows too, although their own type is another: `[0]`, then floats
     flags: Sequence[Mapping[type, TracedArray]] = ()  # for each leaf, of which of Python's types it may be, and in which rows
     site: Site = ()
+    is_popped: bool = False  # whether the number of items may get smaller
     misfits: bool = False  # whether an item is of another kind, and this pass in vain
     pushed: dict[Storage, int] = field(default_factory=dict)  # how often arrays had been written when they were appended
 
@@ -115,6 +132,13 @@ class Growing:
         columns.put(of_size(self._place()), held.leaves)
         return Growing(columns, self.count + 1)
 
+    def popped(self) -> tuple[Growing, Any]:
+        """The list without its last item, and that."""
+        count = read(self.count)
+        less = ops.check(ops.sub(count, number(1)), ops.gt(count, number(0)), error="IndexError", message="pop from empty list")
+        item = self[-1]
+        return Growing(self.columns, TracedNumber.of_value(active_trace(), ops.maximum(less, number(0)))), item
+
     def _remember(self, array: TracedArray) -> None:
         array.storage.appended = True
         if not array.storage.trace.is_body:
@@ -130,8 +154,7 @@ class Growing:
         count = read(self.count)
         if columns.limit is not None:
             count = columns.limit.check(count)
-        last = columns.rows - 1
-        return named(ops.minimum(ops.maximum(count, number(0)), value_of_size(last)), 0, bound(last))
+        return _between(count, columns.rows - 1)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice) or self.columns.head:
@@ -144,7 +167,7 @@ class Growing:
     def _stack(self) -> Stack:
         count = self.count
         if type(count) is TracedNumber and count.size is None:
-            count = of_size(named(read(count), 0, bound(self.columns.rows)))
+            count = of_size(_between(read(count), self.columns.rows))
         stack = Stack(self.columns.head, self.columns.spec, self.columns.kinds, self.columns.arrays)
         stack.flags, stack.site = self.columns.flags, self.columns.site
         return stack.part(slice(0, count))
@@ -160,6 +183,11 @@ class Growing:
 
     def __getattr__(self, name: str) -> Any:
         unsupported(f"a list that a loop appends to is used in it (.{name})", _INSTEAD)
+
+
+def _between(count: Value, last: Size) -> Size:
+    """A number of items as a size, in bounds whatever the program does until a check has told."""
+    return named(ops.minimum(ops.maximum(count, number(0)), value_of_size(last)), 0, bound(last))
 
 
 def _fits(kind: Kind | None, wanted: Kind) -> bool:
@@ -195,6 +223,8 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
         head, before, kinds = probe.before, [], _common(items)
     if kinds is None or (head and probe.is_read) or any(kind.aval.syms for kind in kinds):
         return None
+    if probe.is_popped and any(kind.form == "array" for kind in kinds):
+        return None  # the memory of an array that has been taken out is written again
     rows_of = [held.leaves for held in (*items, *before)]
     types = [_python_types(leaves, kind) for leaves, kind in zip(zip(*rows_of), kinds)]
     if not all(_keeps(leaf, kind, known) for leaves in rows_of for leaf, kind, known in zip(leaves, kinds, types)):
@@ -212,8 +242,9 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
         rows = claim.most
     arrays = [fresh(ops.full(value=0, shape=(rows, *kind.aval.shape), dtype=kind.aval.dtype)) for kind in kinds]
     flags = [{which: fresh(ops.full(value=False, shape=(rows,), dtype=BOOL)) for which in known} for known in types]
-    firsts = () if head or are_alike else probe.before
-    columns = Columns(head, items[0].spec, kinds, arrays, rows, claim, firsts, flags, site)
+    firsts = () if head or are_alike or probe.is_popped else probe.before
+    spec = (*items, *before)[0].spec
+    columns = Columns(head, spec, kinds, arrays, rows, claim, firsts, flags, site, probe.is_popped)
     for n, held in enumerate(before):
         columns.put(n, held.leaves)
     return columns, len(before), rate
@@ -237,7 +268,7 @@ def _keeps(leaf: Any, kind: Kind, known: Collection[type]) -> bool:
 
 
 def _common(items: Sequence[Held]) -> list[Kind] | None:
-    if any(held.spec != items[0].spec for held in items):
+    if not items or any(held.spec != items[0].spec for held in items):
         return None
     kinds: list[Kind] = []
     for column in zip(*(held.kinds for held in items)):

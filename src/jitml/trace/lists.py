@@ -37,14 +37,14 @@ class ListName(Name):
         self.kinds = [SIZE]
         self.types, self.flags = [{int}], [{}]
         self.is_carried = True
-        self.direction = 1
+        self.direction = 0 if entry.columns.is_popped else 1
 
     def assume_carried(self) -> None:
         """Its memory is made for what the first pass sees."""
 
     def prepare(self, loop: Demotable, *, is_whole: bool) -> None:
         """Make memory for what the pass before has seen; outside the body."""
-        if self.probe is None or not self.probe.items:
+        if self.probe is None or not self._is_changed(self.probe):
             return
         found = columns_for(self.probe, loop.site, loop.trip, is_whole=is_whole)
         if found is None:
@@ -57,7 +57,7 @@ class ListName(Name):
     def begin(self, body: Body, memory: Memory) -> None:
         if type(self.entry) is not Growing:
             count = SIZE.show(body.trace.builder.add_input(SIZE.aval))
-            self.start = self.probe = Probe(self.entry, body.trace, count)
+            self.start = self.probe = Probe(self.entry, memory.loop, count)
             return
         if self.is_own:
             self.entry.columns.pushed.clear()
@@ -71,7 +71,7 @@ class ListName(Name):
         if self.probe is not None:
             if end is not self.probe:
                 loop.demote(self._error("is a list, and becomes something else in the loop"), Mode.PLAIN)
-            return bool(self.probe.items)
+            return self._is_changed(self.probe)
         if self.is_own and self.entry.columns.misfits:
             self.entry, self.rate = self.before, 0
             return True
@@ -81,6 +81,10 @@ class ListName(Name):
             self.rate = 0
             return True
         return super().moves(end, loop)
+
+    @staticmethod
+    def _is_changed(probe: Probe) -> bool:
+        return bool(probe.items) or probe.is_popped
 
     def outcome(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
         if self.probe is not None:

@@ -126,6 +126,15 @@ class Stack(Sequence[Any]):
     def extend(self, items: Any) -> None:
         self.tail.extend(items)
 
+    def pop(self, *place: int) -> Any:
+        if place not in ((), (-1,)):
+            unsupported("an item is taken out of a list that a loop has filled, and not the last one", "Make it an array.")
+        if self.tail:
+            return self.tail.pop()
+        item, rest = self[-1], self.part(slice(None, -1))
+        self.columns, self.flags = rest.columns, rest.flags
+        return item
+
     def copy(self) -> list[Any]:
         return list(self)
 
