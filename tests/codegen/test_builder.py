@@ -110,4 +110,4 @@ def test_fastmath_flags_stand_on_arithmetic_and_nowhere_under_strict() -> None:
             return b.fadd(y, x)
 
     text = loop_text(write, (F64,), F64, 4)
-    assert "fmul contract <4 x double>" in text and "fadd <4 x double>" in text
+    assert "fmul contract <4 x double>" in text and "constrained.fadd.v4f64(<4 x double>" in text

@@ -13,6 +13,7 @@ from jitml.codegen.llvm.builder import Operand, literal, llvm_type
 from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
+from jitml.codegen.llvm.operand import mangled
 from jitml.codegen.llvm.values import Values
 from jitml.codegen.target import Target
 from jitml.fusion.loops import Buffer, Expr, Load, Store
@@ -207,7 +208,7 @@ class Accesses(Values):
         element = memory_type(dtype)
         ones = f"splat ({element} {literal(1, dtype) if dtype != BOOL else 1})"
         bits = self._bits(mask)
-        suffix = f"v{lanes}{mangled(dtype)}"
+        suffix = mangled(dtype, lanes)
         if address.stride in (1, -1):
             symbol = f"@llvm.masked.load.{suffix}.p0"
             b.module.declare(f"{kind} {symbol}(ptr, i32, <{lanes} x i1>, {kind})")
@@ -266,10 +267,6 @@ class Accesses(Values):
             current = self._read(address, mask)
             value = emit(self.builder, COMBINES[stmt.combine], (current, value), value.dtype)
         is_streamed = self.lanes is not None and self.lanes.streamed is stmt
-        if value.is_known:  # LLVM hands on to loads what it sees stored
-            (value,) = self.builder.unfolded(value)
-        elif mask is not None:  # LLVM would compute anything in lanes that nobody reads, and raise floating-point errors in them
-            value = self.builder.fence(value)
         self._write(address, value, mask, is_streamed=is_streamed)
         self.function.forget_loads(frozenset({address.memory.group}))
 
@@ -291,7 +288,7 @@ class Accesses(Values):
         if mask is None and address.offsets is None and abs(address.stride) not in (0, 1):
             self._write_each(address, kind, raw)
             return
-        suffix = f"v{lanes}{mangled(dtype)}"
+        suffix = mangled(dtype, lanes)
         if address.stride in (1, -1):
             symbol, pointers = f"@llvm.masked.store.{suffix}.p0", "ptr"
             where = self._lowest(address)
@@ -320,8 +317,3 @@ def memory_type(dtype: DType, lanes: int = 1) -> str:
     if dtype != BOOL:
         return llvm_type(dtype, lanes)
     return "i8" if lanes == 1 else f"<{lanes} x i8>"
-
-
-def mangled(dtype: DType) -> str:
-    """A dtype as it stands in the names of intrinsics: f64, i8."""
-    return f"{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"

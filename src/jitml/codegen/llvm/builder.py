@@ -17,7 +17,7 @@ from jitml.codegen.llvm import libm
 from jitml.codegen.llvm.conversions import convert
 from jitml.codegen.llvm.declarations import Declarations
 from jitml.codegen.llvm.errors import raise_errors
-from jitml.codegen.llvm.operand import F16, Arg, Operand, constant_value, literal, llvm_type, signed, unsigned
+from jitml.codegen.llvm.operand import F16, Arg, Operand, constant_value, literal, llvm_type, mangled, signed, unsigned
 from jitml.ir.types import BOOL, F32, DType
 
 __all__ = ["F16", "Arg", "Builder", "Operand", "constant_value", "literal", "llvm_type", "signed", "unsigned"]
@@ -37,6 +37,7 @@ class Builder:
         has_fma: whether the target has fused multiply-add; else `fma` rounds twice (see `math/exact.py` for what must not).
         compares_quietly: whether the target can order without raising a flag for a nan, as NumPy does not; "vectors" only, where
             LLVM's optimiser shall understand the scalars.
+        half_lanes: how many float32 a register of the target holds: LLVM narrows no more at once to float16.
         fastmath: LLVM flags on `fadd fsub fmul fdiv`, for instance "contract"; the rules of `math/` switch them off.
     """
 
@@ -46,11 +47,13 @@ class Builder:
         *,
         has_fma: bool = True,
         compares_quietly: bool | Literal["vectors"] = False,
+        half_lanes: int = 8,
         fastmath: str = "",
     ) -> None:
         self.module = module
         self.has_fma = has_fma
         self.compares_quietly = compares_quietly
+        self.half_lanes = half_lanes
         self.fastmath = fastmath
         self.lines: list[str] = []
         self.label = "entry"
@@ -126,8 +129,24 @@ class Builder:
         dtype = xs[0].dtype
         if dtype == F16:
             return self.convert(self._float(opcode, *(self.convert(x, F32) for x in xs)), F16)
+        if not self.fastmath:
+            return self._raising(opcode, xs, dtype)
         names = ", ".join(f"{{{k}}}" for k in range(len(xs)))
-        return self.each(xs, dtype, f"{opcode} {self.fastmath}{' ' if self.fastmath else ''}{xs[0].type} {names}")
+        return self.each(xs, dtype, f"{opcode} {self.fastmath} {xs[0].type} {names}")
+
+    def _raising(self, name: str, xs: Sequence[Operand], dtype: DType) -> Operand:
+        """An operation that may raise floating-point errors, written so that it raises them.
+
+        LLVM takes its own instructions for free of effects: it computes them of numbers that it knows, and in lanes that nobody
+        reads, drops those whose results are not needed, and moves others under masks. These it leaves alone.
+        """
+        kind, result = xs[0].type, llvm_type(dtype, xs[0].lanes)
+        types = dict.fromkeys(mangled(x.dtype, x.lanes) for x in (replace(xs[0], dtype=dtype), xs[0]))
+        symbol = f"@llvm.experimental.constrained.{name}.{'.'.join(types)}"
+        self.module.declare(f"{result} {symbol}({', '.join([kind] * len(xs))}, metadata, metadata)")
+        names = ", ".join(f"{kind} {{{k}}}" for k in range(len(xs)))
+        how = 'metadata !"round.tonearest", metadata !"fpexcept.strict"'
+        return self.each(xs, dtype, f"call {result} {symbol}({names}, {how})")
 
     def fadd(self, x: Arg, y: Arg) -> Operand:
         return self._float("fadd", x, y)
@@ -147,8 +166,7 @@ class Builder:
         dtype = xs[0].dtype
         if dtype == F16:
             return self.convert(self.intrinsic(name, *(self.convert(x, F32) for x in xs)), F16)
-        element = f"{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
-        symbol = f"@llvm.{name}.{element if xs[0].lanes == 1 else f'v{xs[0].lanes}{element}'}"
+        symbol = f"@llvm.{name}.{mangled(dtype, xs[0].lanes)}"
         kind = xs[0].type
         self.module.declare(f"{kind} {symbol}({', '.join([kind] * len(xs))})")
         names = ", ".join(f"{kind} {{{k}}}" for k in range(len(xs)))
@@ -157,11 +175,13 @@ class Builder:
     def fma(self, x: Arg, y: Arg, z: Arg) -> Operand:
         """x * y + z, rounded once where the target can."""
         if self.has_fma:
-            return self.intrinsic("fma", x, y, z)
+            with self.strict():
+                return self._float("fma", x, y, z)
         return self.fadd(self.fmul(*self.operands(x, y, z)[:2]), z)
 
     def sqrt(self, x: Arg) -> Operand:
-        return self.intrinsic("sqrt", x)
+        with self.strict():
+            return self._float("sqrt", x)
 
     def fabs(self, x: Operand) -> Operand:
         return self._bits_of(x, lambda bits: self.and_(bits, (1 << (8 * x.dtype.itemsize - 1)) - 1))
@@ -212,8 +232,7 @@ class Builder:
             return self.each(xs, BOOL, f"fcmp {predicate} {xs[0].type} {{0}}, {{1}}")
         # LLVM writes a plain fcmp of vectors, or of a select, as an instruction that signals; a constrained one must not.
         result, kind = llvm_type(BOOL, xs[0].lanes), xs[0].type
-        element = f"f{8 * xs[0].dtype.itemsize}"
-        symbol = f"@llvm.experimental.constrained.fcmp.{element if xs[0].lanes == 1 else f'v{xs[0].lanes}{element}'}"
+        symbol = f"@llvm.experimental.constrained.fcmp.{mangled(xs[0].dtype, xs[0].lanes)}"
         self.module.declare(f"{result} {symbol}({kind}, {kind}, metadata, metadata)")
         ignored = f'metadata !"{predicate}", metadata !"fpexcept.ignore"'
         return self.each(xs, BOOL, f"call {result} {symbol}({kind} {{0}}, {kind} {{1}}, {ignored})")
@@ -287,21 +306,6 @@ class Builder:
         # A scalar condition may choose between whole vectors.
         return self.each([x, y, condition], x.dtype, f"select {condition.type} {{2}}, {x.type} {{0}}, {x.type} {{1}}")
 
-    def unfolded(self, x: Operand, *others: Operand) -> tuple[Operand, ...]:
-        """Operands that LLVM cannot compute with by itself, which it would do once, and in silence."""
-        is_folded = x.dtype.kind == "f" and all(y.is_known for y in (x, *others))
-        return self._fenced(x) if is_folded else x, *others
-
-    def fence(self, x: Operand) -> Operand:
-        """x, out of what LLVM may not make an operation under a mask or in a branch, which raises nothing elsewhere."""
-        return x if x.dtype.kind != "f" or x.is_constant else self._fenced(x)
-
-    def _fenced(self, x: Operand) -> Operand:
-        element = f"f{8 * x.dtype.itemsize}"
-        symbol = f"@llvm.arithmetic.fence.{element if x.lanes == 1 else f'v{x.lanes}{element}'}"
-        self.module.declare(f"{x.type} {symbol}({x.type})")
-        return self.each([x], x.dtype, f"call {x.type} {symbol}({x.type} {{0}})")
-
     def min(self, x: Arg, y: Arg) -> Operand:
         """x if x < y, else y (y if either is nan)."""
         return self.select(self.compare("lt", x, y, chooses=True), *self.operands(x, y))
@@ -322,6 +326,27 @@ class Builder:
     def cast(self, opcode: str, x: Operand, dtype: DType) -> Operand:
         """One of LLVM's cast instructions."""
         return self.each([x], dtype, f"{opcode} {x.type} {{0}} to {llvm_type(dtype, x.lanes)}")
+
+    def narrow(self, x: Operand, dtype: DType) -> Operand:
+        """A float rounded to a smaller dtype."""
+        if dtype != F16 or x.lanes <= self.half_lanes:
+            return self._raising("fptrunc", [x], dtype)
+        low, high = (self.narrow(half, dtype) for half in self.halves(x))
+        order = ", ".join(f"i32 {n}" for n in range(x.lanes))
+        joined = self.each([low, high], dtype, f"shufflevector {low.type} {{0}}, {low.type} {{1}}, <{x.lanes} x i32> <{order}>")
+        return replace(joined, lanes=x.lanes)
+
+    def halves(self, x: Operand) -> tuple[Operand, Operand]:
+        """The lower and the upper lanes of a vector."""
+        lanes = x.lanes // 2
+
+        def part(first: int) -> Operand:
+            order = ", ".join(f"i32 {first + n}" for n in range(lanes))
+            shuffle = f"shufflevector {x.type} {{0}}, {x.type} poison, <{lanes} x i32> <{order}>"
+            pick = f"extractelement {x.type} {{0}}, i64 {first}"
+            return replace(self.each([x], x.dtype, shuffle if lanes > 1 else pick), lanes=lanes)
+
+        return part(0), part(lanes)
 
     def convert(self, x: Operand, dtype: DType, *, raises: bool = False) -> Operand:
         """NumPy's cast between any two dtypes, with its floating-point errors if it `raises`; see `conversions.py`."""
@@ -347,11 +372,6 @@ class Builder:
     def raise_errors(self, **masks: Operand) -> None:
         """Raise floating-point errors (`divide=`, `overflow=`, `invalid=`) if any lane of their mask is set."""
         raise_errors(self, **masks)
-
-    def keep(self, x: Operand) -> None:
-        """Let a value be computed, whoever needs it."""
-        for name in x.names if x.dtype != BOOL else ():
-            self.emit(f"store volatile {x.type} {name}, ptr {self.module.sink()}")
 
     def where_rare(self, mask: Operand, fast: Operand, function: str, *args: Arg) -> Operand:
         """`fast`, but with the C library's `function(*args)` in the lanes where `mask` is set, on a cold path."""

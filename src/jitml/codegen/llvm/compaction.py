@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jitml.codegen.llvm.access import Address, mangled, memory_type
+from jitml.codegen.llvm.access import Address, memory_type
 from jitml.codegen.llvm.builder import Operand
+from jitml.codegen.llvm.operand import mangled
 from jitml.codegen.llvm.values import Lanes
 from jitml.codegen.llvm.vectorize import VectorNest
 from jitml.fusion.loops import Apply, Const, Expr, Load, Loop, Store, Update, Var
@@ -93,7 +94,7 @@ class CompactingNest(VectorNest):
         """Store what is kept, and then whatever was in the vector; how many elements are kept."""
         b, lanes, dtype = self.builder, element.lanes, element.dtype
         kind = memory_type(dtype, lanes)
-        symbol = f"@llvm.experimental.vector.compress.v{lanes}{mangled(dtype)}"
+        symbol = f"@llvm.experimental.vector.compress.{mangled(dtype, lanes)}"
         b.module.declare(f"{kind} {symbol}({kind}, <{lanes} x i1>, {kind})")
         raw = b.define(f"call {kind} {symbol}({kind} {self._raw(element)}, <{lanes} x i1> {keep.names[0]}, {kind} poison)")
         b.emit(f"store {kind} {raw}, ptr {place.pointer.names[0]}, align {dtype.itemsize}")

@@ -32,8 +32,7 @@ def convert(b: Builder, x: Operand, dtype: DType, *, raises: bool = False) -> Op
     if dtype == F16:
         return convert(b, convert(b, x, F32), F16)
     if dtype.kind == "f":
-        # Fenced: LLVM knows numbers among integers, such as x ^ x, and what it computes of those raises no error.
-        return b.fence(b.cast("sitofp" if x.dtype.kind == "i" else "uitofp", x, dtype))
+        return b.cast("sitofp" if x.dtype.kind == "i" else "uitofp", x, dtype)
     if x.dtype == BOOL or x.dtype.itemsize < dtype.itemsize:
         return b.cast("sext" if x.dtype.kind == "i" else "zext", x, dtype)
     return replace(x, dtype=dtype) if x.dtype.itemsize == dtype.itemsize else b.cast("trunc", x, dtype)
@@ -61,7 +60,7 @@ def _between_floats(b: Builder, x: Operand, dtype: DType) -> Operand:
         return _widen_half(b, x)
     if dtype == F16 and not b.has_fma:
         return _narrow_to_half(b, x)
-    return b.cast("fpext" if dtype.itemsize > x.dtype.itemsize else "fptrunc", x, dtype)
+    return b.cast("fpext", x, dtype) if dtype.itemsize > x.dtype.itemsize else b.narrow(x, dtype)
 
 
 def _widen_half(b: Builder, x: Operand) -> Operand:
@@ -103,7 +102,7 @@ def _to_signed(b: Builder, x: Operand, dtype: DType, raises: bool) -> Operand:
 
 def _to_odd(b: Builder, x: Operand) -> Operand:
     """float64 to float32, with the last bit set if inexact, so that a second rounding cannot be off by a tie."""
-    near = b.cast("fptrunc", x, F32)
+    near = b.narrow(x, F32)
     wide = b.cast("fpext", near, F64)
     is_above = b.fcmp("ogt", b.fabs(wide), b.fabs(x))
     bits = b.sub(b.bitcast(near, I32), convert(b, is_above, I32))

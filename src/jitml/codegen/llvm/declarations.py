@@ -13,7 +13,6 @@ class Declarations:
     externals: dict[str, None] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
     constants: dict[str, str] = field(default_factory=dict)
-    has_sink: bool = False
 
     def declare(self, text: str) -> None:
         self.externals[f"declare {text}"] = None
@@ -25,11 +24,6 @@ class Declarations:
     def constant(self, text: str) -> str:
         """The name of a constant in memory, for instance of `i32 5`."""
         return self.constants.setdefault(text, f"@constant.{len(self.constants)}")
-
-    def sink(self) -> str:
-        """The name of memory that nobody reads."""
-        self.has_sink = True
-        return "@sink"
 
     def metadata(self, text: str) -> str:
         """The reference (`!3`) of a metadata node, for instance of `!{i32 1}`."""
@@ -47,7 +41,6 @@ class Declarations:
             [
                 *self.externals,
                 *(f"{name} = private unnamed_addr constant {text}" for text, name in self.constants.items()),
-                *(["@sink = internal global [64 x i8] zeroinitializer, align 64"] if self.has_sink else []),
                 *(f"!{n} = {text}" for text, n in self.nodes.items()),
             ]
         )

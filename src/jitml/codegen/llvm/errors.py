@@ -1,7 +1,6 @@
 """How does a function whose special values are put in by select raise floating-point errors?  By an operation that does.
 
-One branch that is almost never taken guards it. What it computes is read from and written to memory as volatile, so that LLVM
-neither folds nor drops it.
+One branch that is almost never taken guards it.
 """
 
 from __future__ import annotations
@@ -9,16 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jitml.codegen.llvm.operand import Operand
+from jitml.ir.types import F64
 
 if TYPE_CHECKING:
     from jitml.codegen.llvm.builder import Builder
 
 # What each error comes from: an operation on two numbers.
 ERRORS = {
-    "divide": ("fdiv", "1.0", "0.0"),
-    "overflow": ("fmul", "1.0e300", "1.0e300"),
-    "underflow": ("fmul", "1.0e-300", "1.0e-300"),
-    "invalid": ("fdiv", "0.0", "0.0"),
+    "divide": ("fdiv", 1.0, 0.0),
+    "overflow": ("fmul", 1e300, 1e300),
+    "underflow": ("fmul", 1e-300, 1e-300),
+    "invalid": ("fdiv", 0.0, 0.0),
 }
 RAISING = tuple(f"raise_{error}" for error in ERRORS)  # ops
 
@@ -30,8 +30,8 @@ def raise_errors(b: Builder, **masks: Operand) -> None:
         cold, done = b.fresh("error"), b.fresh("common")
         b.emit(f"br i1 {b.any(mask).names[0]}, label %{cold}, label %{done}, !prof {weights}")
         b.start_block(cold)
-        operation, *numbers = ERRORS[error]
-        x, y = (b.define(f"load volatile double, ptr {b.module.constant(f'double {number}')}") for number in numbers)
-        b.emit(f"store volatile double {b.define(f'{operation} double {x}, {y}')}, ptr {b.module.sink()}")
+        operation, x, y = ERRORS[error]
+        with b.strict():
+            getattr(b, operation)(b.const(x, F64), y)
         b.emit(f"br label %{done}")
         b.start_block(done)

@@ -67,6 +67,7 @@ class Unit:
             self.declarations,
             has_fma=self.target.has_fma,
             compares_quietly="vectors" if quiet and self.is_optimized else quiet,
+            half_lanes=self.target.vector_bytes // 4,
             fastmath=self.fastmath,
         )
 

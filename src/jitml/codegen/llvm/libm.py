@@ -12,10 +12,14 @@ if TYPE_CHECKING:
     from jitml.codegen.llvm.builder import Builder
 
 
+# But for floating-point errors, which LLVM must not lose: it knows functions of these names, and what they give.
+_PURE = "nounwind willreturn nobuiltin memory(inaccessiblemem: readwrite)"
+
+
 def _symbol(b: Builder, function: str, dtype: DType, arity: int) -> str:
     symbol = f"@{function}{'f' if dtype == F32 else ''}"
     scalar = llvm_type(dtype)
-    b.module.declare(f"{scalar} {symbol}({', '.join([scalar] * arity)}) nounwind memory(none)")
+    b.module.declare(f"{scalar} {symbol}({', '.join([scalar] * arity)}) {_PURE}")
     return symbol
 
 

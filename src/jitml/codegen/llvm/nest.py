@@ -20,7 +20,6 @@ from jitml.fusion.loops import (
     Check,
     Const,
     Draw,
-    Expr,
     If,
     Let,
     Loop,
@@ -87,7 +86,7 @@ class Nest(Accesses):
             case Draw():
                 self.draw(stmt)
             case Cell(name, init):
-                value = self._unfolded(init)
+                value = self.value(init)
                 self.scope[name] = value if self.lanes is None else self.widen(value, self.lanes.count)
             case Update():
                 self._update(stmt)
@@ -102,7 +101,7 @@ class Nest(Accesses):
             case Check():
                 self.check(stmt)
             case Observe(value):
-                self.builder.keep(self.value(value))
+                self.value(value)
 
     def _let(self, stmt: Let) -> None:
         self.scope.pop(stmt.name, None)
@@ -128,7 +127,7 @@ class Nest(Accesses):
             self.scope[stmt.name] = drawn
 
     def _update(self, stmt: Update) -> None:
-        old, new = self.scope[stmt.cell], self._unfolded(stmt.value)
+        old, new = self.scope[stmt.cell], self.value(stmt.value)
         lanes = max(old.lanes, new.lanes)
         old, new = self.widen(old, lanes), self.widen(new, lanes)
         if stmt.combine is not None:
@@ -144,12 +143,6 @@ class Nest(Accesses):
             if mask is not None and mask.lanes == lanes:
                 new = self.apply("select", (mask, new, old), old.dtype)
         self.scope[stmt.cell] = new
-
-    def _unfolded(self, expr: Expr) -> Operand:
-        """A value that a cell gets here, in which LLVM sees no constant."""
-        value = self.value(expr)
-        (hidden,) = self.builder.unfolded(value)
-        return value if hidden is value else self.function.pin(hidden, self.function.here.depth)
 
     def carried(self, body: Iterable[Stmt]) -> list[str]:
         """Cells declared outside `body` that it updates, in order."""

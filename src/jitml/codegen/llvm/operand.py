@@ -30,11 +30,6 @@ class Operand:
         return len(self.names) == 1 and self.lanes == 1 and not self.names[0].startswith("%")
 
     @property
-    def is_known(self) -> bool:
-        """Whether it is a constant, or a vector of constants."""
-        return not any(name.startswith("%") for name in self.names)
-
-    @property
     def type(self) -> str:
         return llvm_type(self.dtype, self.lanes)
 
@@ -55,6 +50,16 @@ def llvm_type(dtype: DType, lanes: int = 1) -> str:
     else:
         element = f"i{8 * dtype.itemsize}"
     return element if lanes == 1 else f"<{lanes} x {element}>"
+
+
+def mangled(dtype: DType, lanes: int = 1) -> str:
+    """A type as it stands in the names of intrinsics.
+
+    >>> mangled(DTYPES["f64"], 8), mangled(BOOL)
+    ('v8f64', 'i8')
+    """
+    element = f"{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
+    return element if lanes == 1 else f"v{lanes}{element}"
 
 
 def c_type(dtype: DType) -> str:

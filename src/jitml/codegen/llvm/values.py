@@ -86,8 +86,7 @@ class Values(ABC):
         operands = tuple(self.widen(x, lanes) for x in args)
         is_cheap = all(x.dtype.kind in "iub" for x in operands) and fn not in _HEAVY
         floor = 0 if is_cheap else self.function.branch_floor()
-        b = self.builder
-        return self.function.compute((fn, dtype), operands, lambda: emit(b, fn, b.unfolded(*operands), dtype), floor=floor)
+        return self.function.compute((fn, dtype), operands, lambda: emit(self.builder, fn, operands, dtype), floor=floor)
 
     def widen(self, x: Operand, lanes: int) -> Operand:
         """A scalar in every lane. Done where it is used: a hoisted vector would hold registers through the whole loop."""

@@ -296,15 +296,7 @@ class VectorNest(Nest):
         """Combine the upper half of the lanes with the lower one until `lanes` are left."""
         b = self.builder
         while x.lanes > lanes:
-            half = x.lanes // 2
-            parts = []
-            for first in (0, half):
-                order = ", ".join(f"i32 {first + n}" for n in range(half))
-                name = b.define(f"shufflevector {x.type} {x.names[0]}, {x.type} poison, <{half} x i32> <{order}>")
-                if half == 1:
-                    name = b.define(f"extractelement <1 x {Operand(x.dtype, 1, ('',)).type}> {name}, i64 0")
-                parts.append(Operand(x.dtype, half, (name,)))
-            x = emit(b, COMBINES[combine], tuple(parts), x.dtype)
+            x = emit(b, COMBINES[combine], b.halves(x), x.dtype)
         return self.function.pin(x, self.function.here.depth)
 
 

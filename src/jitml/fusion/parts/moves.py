@@ -8,6 +8,7 @@ import numpy as np
 
 from jitml.fusion.parts.split import Complex, Part, each_part, splitting
 from jitml.ir import ops
+from jitml.ir.floating import RAISING
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, DType, is_complex, part_dtype
 
@@ -20,7 +21,7 @@ def zeros(x: Value) -> Value:
 @splitting.rule(ops.broadcast, ops.transpose, ops.reshape, ops.slice, ops.flip, ops.pad, ops.concat, ops.update_slice)
 @splitting.rule(ops.dynamic_slice, ops.dynamic_update_slice, ops.compress, ops.resize, ops.gather, ops.scatter)
 @splitting.rule(ops.select, ops.add, ops.sub, ops.neg, ops.rint, ops.stop_gradient)
-@splitting.rule(ops.reduce_sum, ops.cumsum, ops.check)
+@splitting.rule(ops.reduce_sum, ops.cumsum, ops.check, *RAISING.values())
 def split_alike(node: Node, *operands: Part) -> Complex:
     return each_part(node.op, *operands, **node.params)
 

@@ -8,10 +8,11 @@ from math import prod
 from typing import TypeAlias
 
 from jitml.ir import ops
-from jitml.ir.floating import heard_of
+from jitml.ir.floating import heard_of, is_heard
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.bodies import Parts
 from jitml.ir.passes.trim import needed
+from jitml.ir.rewrite import Producers
 
 Box: TypeAlias = tuple[tuple[int, int], ...]  # per axis: from, to
 _MOST_BOXES = 24  # more are not told apart
@@ -25,6 +26,27 @@ def observe_errors(graph: Graph) -> Graph:
     that `np.errstate` ignores are no reason. One reverse sweep, with the boxes of elements that are needed of each value.
     """
     return _Sweep(graph, range(len(graph.outputs))).graph()
+
+
+def let_go(x: Value, producers: Producers) -> bool:
+    """Whether a pass may do without a value that was needed; errors on the way to it are then observed."""
+    seen: set[Value] = set()
+    left, heard = [x], []
+    while left:
+        value = left.pop()
+        node = producers.get(value)
+        if node is None or value in seen:
+            continue
+        seen.add(value)
+        if not is_heard(node) and not node.has_effect:
+            left += node.inputs
+        elif node.bodies or node.has_effect or not heard_of(node):
+            return False
+        else:
+            heard.append(value)
+    for value in heard:
+        ops.observe(value)
+    return True
 
 
 class Demand:
@@ -231,8 +253,9 @@ class _Sweep:
             kept = () if parts.node.op is ops.cond else needed(parts, used)
             yield from ((parts.carried[k], None) for k in kept)
             for n, v in enumerate(parts.captured, parts.first + len(parts.carried)):
-                if any(sweep.source.inputs[n] in sweep.demands for sweep in sweeps.values()):
-                    yield v, None
+                inside = [sweep.demands.get(sweep.source.inputs[n]) for sweep in sweeps.values()]
+                if any(inside):
+                    yield v, None if any(demand and not demand.is_empty for demand in inside) else Demand(v)
             return
         sweep = sweeps["body" if parts.node.op is ops.loop else "then" if course else "orelse"]
         if parts.node.op is ops.loop and course <= 0:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
-from jitml.ir.floating import heard_of, is_heard
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import Op
+from jitml.ir.passes.observe import let_go
 from jitml.ir.passes.windows import is_start
 from jitml.ir.rewrite import Producers, Rule, sweep
 from jitml.ir.types import BOOL, is_complex
@@ -89,7 +89,7 @@ def simplify(graph: Graph) -> Graph:
 def _is_itself(node: Node, producers: Producers) -> Value | None:
     """An integer equals itself. (nan does not.)"""
     x, y = node.inputs
-    if x is not y or x.dtype.kind not in "iub" or not _can_go(x, producers):
+    if x is not y or x.dtype.kind not in "iub" or not let_go(x, producers):
         return None
     return _made(ops.full(value=True, shape=x.shape, dtype=BOOL))
 
@@ -98,28 +98,7 @@ def _is_itself(node: Node, producers: Producers) -> Value | None:
 def _is_either_way(node: Node, producers: Producers) -> Value | None:
     """A choice between a value and itself."""
     test, x, y = node.inputs
-    return x if x is y and _can_go(test, producers) else None
-
-
-def _can_go(x: Value, producers: Producers) -> bool:
-    """Whether nobody needs a value any more; floating-point errors on the way to it, once observed, are still heard of."""
-    seen: set[Value] = set()
-    left, heard = [x], []
-    while left:
-        value = left.pop()
-        node = producers.get(value)
-        if node is None or value in seen:
-            continue
-        seen.add(value)
-        if not is_heard(node) and not node.has_effect:
-            left += node.inputs
-        elif node.bodies or node.has_effect or not heard_of(node):
-            return False
-        else:
-            heard.append(value)
-    for value in heard:
-        ops.observe(value)
-    return True
+    return x if x is y and let_go(test, producers) else None
 
 
 @_shortcut(ops.check)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.bodies import Parts, inlined
+from jitml.ir.passes.observe import let_go
 from jitml.ir.rewrite import Producers, sweep
 from jitml.ir.types import I64
 
@@ -22,7 +23,11 @@ def unwrap_regions(graph: Graph) -> Graph:
         if node.op is ops.bind and node.params["sym"] in bound:
             return ()  # a body that now stands before it has bound the size
         results = _unwrapped(node, producers)
-        for body in node.bodies.values() if results is not None else ():
+        if results is None:
+            return None
+        for v in dict.fromkeys(v for v in node.inputs if v not in results):
+            let_go(v, producers)  # it was to be in memory, whatever the body reads of it
+        for body in node.bodies.values():
             bound.update(inner.params["sym"] for inner in body.nodes if inner.op is ops.bind)
         return results
 

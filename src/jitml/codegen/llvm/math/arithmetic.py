@@ -159,9 +159,7 @@ for _name in ("floor", "ceil", "trunc", "rint", "sqrt", "copysign"):
 
 @rule("select")
 def select(b: Builder, condition: Operand, x: Operand, y: Operand) -> Operand:
-    """Both sides are computed everywhere, and so are their floating-point errors; none moves into a choice of constants."""
-    chosen = b.select(condition, b.fence(x), b.fence(y))
-    return b.fence(chosen) if x.is_known and y.is_known else chosen
+    return b.select(condition, x, y)
 
 
 @rule("stop_gradient")
