@@ -10,6 +10,7 @@ import pytest
 
 import jitml
 from jitml import jit
+from jitml.codegen.interpreter import run
 
 Array = np.ndarray[Any, Any]
 LENGTHS = (3, 5, 8, 0, 1, 40, 1000, 7)
@@ -159,3 +160,50 @@ def test_derivatives_through_a_number_of_rows_that_changes(transform: Any) -> No
         np.testing.assert_allclose(compiled(w, xs[:n]), derived(w, xs[:n]), rtol=1e-9, atol=1e-12)
     assert len(compiled.variants) <= 3
     assert not [dict(variant.replays) for variant in compiled.variants if variant.replays]
+
+
+ROUTINES: dict[str, Callable[..., Any]] = {
+    "solve": np.linalg.solve,
+    "cholesky": lambda a, b: np.linalg.cholesky(np.exp(a / 100) + a) @ b,
+    "inv": lambda a, b: np.linalg.inv(a) @ b,
+    "det": lambda a, b: np.linalg.det(a) * b,
+    "eigh": lambda a, b: np.linalg.eigh(a)[0] * b,
+    "svd": lambda a, b: np.linalg.svd(a, compute_uv=False) * b,
+    "qr": lambda a, b: np.linalg.qr(a)[1] @ b,
+}
+
+
+@pytest.mark.parametrize("name", ROUTINES)
+def test_a_number_of_factorizations_that_changes(name: str) -> None:
+    rng, f = np.random.default_rng(0), ROUTINES[name]
+    rows = jit(jitml.vmap(f))
+    slope = jitml.grad(lambda a, b: f(a, b).sum())
+    slopes = jit(jitml.vmap(slope))
+    for n in (3, 5, 2, 1, 300):
+        a, b = rng.normal(size=(n, 4, 4)), rng.normal(size=(n, 4))
+        a = a @ a.swapaxes(1, 2) + 4 * np.eye(4)
+        np.testing.assert_allclose(rows(a, b), np.stack([f(*row) for row in zip(a, b)]), rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(slopes(a, b), np.stack([slope(*row) for row in zip(a, b)]), rtol=1e-8, atol=1e-10)
+    assert len(rows.variants) == len(slopes.variants) == 2
+    assert rows(a[:0], b[:0]).shape == (0, 4)
+
+
+def test_a_factorization_that_fails_in_one_of_many() -> None:
+    factorize = jit(np.linalg.cholesky)
+    for n in (3, 5, 4):
+        factorize(np.stack([np.eye(3)] * n))
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        factorize(np.stack([np.eye(3), -np.eye(3)]))
+    assert len(factorize.variants) == 2
+
+
+def test_factorizations_of_what_a_mask_picks() -> None:
+    def f(a: Array, t: Array) -> Any:
+        return np.linalg.inv(a[t > 0]) * 2
+
+    rng, compiled = np.random.default_rng(0), jit(f)
+    for n in (3, 5, 6):
+        a, t = rng.normal(size=(n, 3, 3)) + 5 * np.eye(3), rng.normal(size=n)
+        np.testing.assert_allclose(compiled(a, t), f(a, t), rtol=1e-12)
+        (interpreted,) = run(jit(f).lower(a, t).program, [a, t])
+        np.testing.assert_allclose(interpreted[: (t > 0).sum()], f(a, t), rtol=1e-12)

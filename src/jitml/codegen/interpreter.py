@@ -238,8 +238,11 @@ def _random(call: Call, memory: _Memory) -> None:
 
 def _host(call: Call, memory: _Memory) -> None:
     reads = [seen_as(memory.buffers[name], shape) for name, shape in zip(call.reads, call.params["shapes"], strict=True)]
-    results = call.params["function"].call(*(memory.view(b.name, b) for b in reads))
-    for name, result in zip(call.writes, results):
+    function, given = call.params["function"], [memory.view(b.name, b) for b in reads]
+    if function.fills:
+        function.call(*given, out=tuple(map(memory.whole, call.writes)))
+        return
+    for name, result in zip(call.writes, function.call(*given)):
         memory.whole(name)[...] = result
 
 

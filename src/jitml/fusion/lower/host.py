@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jitml.fusion.loops import Buffer
 from jitml.fusion.lower.nests import Site, nests
 from jitml.fusion.program import Call
 from jitml.ir import ops
@@ -13,9 +14,10 @@ def lower_host_call(site: Site) -> None:
     call_python(site, site.node.params["function"])
 
 
-def call_python(site: Site, function: HostFunction) -> None:
-    """A step that hands whole buffers to Python: those that the node reads, each in the shape it has for the node."""
+def call_python(site: Site, function: HostFunction, *further: Buffer) -> None:
+    """A step that hands whole buffers to Python: those that the node reads, each in the shape it has for the node, and others."""
     source = site.node.source
-    reads, writes = (tuple(b.name for b in buffers) for buffers in (site.reads, site.writes))
-    params = {"function": function, "shapes": tuple(b.shape for b in site.reads)}
+    given = (*site.reads, *further)
+    reads, writes = (tuple(b.name for b in buffers) for buffers in (given, site.writes))
+    params = {"function": function, "shapes": tuple(b.shape for b in given)}
     site.steps.append(Call("host", reads, writes, params, (source,) if source else ()))

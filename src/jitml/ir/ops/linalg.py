@@ -32,7 +32,8 @@ def _require(name: str, a: Aval, *, square: bool) -> None:
         raise DTypeError(f"{name} is not defined for {a}")
     if a.ndim < 2 or (square and a.shape[-1] != a.shape[-2]):
         raise ShapeError(f"{name}: {a} is no stack of {'square ' if square else ''}matrices")
-    if not a.is_static:
+    # How many matrices there are may be known only to the running program, by one size; it hands real ones over as they lie.
+    if not a.is_static and (a.ndim == 2 or is_complex(a.dtype) or not a.with_shape(a.shape[1:]).is_static):
         raise UnsupportedError(f"{name} of {a}, whose size only the running program knows")
 
 
