@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jitml.fusion.parts.arithmetic import isnan, mul, number
+from jitml.fusion.parts.host import call_by_parts
 from jitml.fusion.parts.moves import zeros
 from jitml.fusion.parts.split import Complex, each_part, splitting
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
+from jitml.ir.ops.host import function_of
 from jitml.ir.types import I64, Aval
 
 Ints = tuple[int, ...]
@@ -157,6 +159,10 @@ def split_sort(node: Node, x: Complex) -> Complex:
 
 @splitting.rule(ops.argsort)
 def split_argsort(node: Node, x: Complex) -> Value:
+    if node.params["kind"] != "stable" and node.output.aval.is_static:  # where equal elements go, only NumPy's own sort tells
+        (order,) = call_by_parts(node, function_of(node), (x,))
+        assert isinstance(order, Value)
+        return order
     return _order(x, node.params["axis"])
 
 
