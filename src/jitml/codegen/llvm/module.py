@@ -2,7 +2,7 @@
 
 The entry is `i64 @jitml_run(ptr table, ptr arena, ptr error)`. `table` holds the data pointers of inputs, outputs and
 constants, in this order; a buffer of the arena lies at its offset. It returns 0, 1 + an index into `Module.checks`,
-or -1 where memory for scratch could not be had.
+-1 where memory for scratch could not be had, or -2 where a call of Python has raised.
 """
 
 from __future__ import annotations
