@@ -41,6 +41,16 @@ def in_a_while(x, y, n):
 
 
 @row
+def a_view_taken_again(x, y, n):
+    v = w = x[1:]
+    k = x[0]
+    while k > 0:
+        v = x[1:]
+        k = k - 1
+    return v is w
+
+
+@row
 def copied_when_first_written(x, y, n):
     a = x
     for i in range(n):

@@ -591,6 +591,26 @@ def a_view_that_becomes_the_argument(x, y, n):
 
 
 @row
+def a_view_taken_again_by_a_while(x, y, n):
+    v = w = x[1:]
+    k = x[0, 0]
+    while k > 0:
+        v = x[1:]
+        k = k - 1
+    return v, w
+
+
+@row
+def a_view_taken_again_in_some_iterations(x, y, n):
+    u = x * 2
+    v = w = u[1:]
+    for i in range(n):
+        if x[i, 0] > 0:
+            v = u[1:]
+    return v, w
+
+
+@row
 def a_view_or_the_argument(x, y, n):
     v = x[...]
     if y.sum() > n:

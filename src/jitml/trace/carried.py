@@ -194,7 +194,7 @@ class Name:
         if self._is_made:
             return self._made(end, body, site, least, memory)
         if not self.is_carried:
-            kept = end if least and type(end) is TracedArray else self.given  # shows the same, but may be another object
+            kept = memory.kept(self.given, end, least) if type(end) is type(self.given) is TracedArray else self.given
             return Outcome([], lambda _: kept)
         assert self.held is not None
         end, bound = parts(end)

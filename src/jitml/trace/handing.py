@@ -17,6 +17,7 @@ from jitml.trace.bodies import Body
 from jitml.trace.context import user_source
 from jitml.trace.decisions import Decider, Mode, Site
 from jitml.trace.names import Kind, same
+from jitml.trace.origins import either
 from jitml.trace.storage import Storage, leave_region
 from jitml.trace.tracers import TracedArray, lift
 from jitml.trace.truths import Truth, as_value
@@ -65,6 +66,7 @@ class Memory:
         self.shared: set[Storage] = set()  # that more than one array stands for at the end of the body
         self.handed: list[tuple[TracedArray | None, TracedArray]] = []  # as the loop begins, if it is there, and as the body ends
         self.cut: list[tuple[Storage, Storage]] = []  # arrays of unknown size at the end of the body, and after the loop
+        self.twins: dict[tuple[int, int], TracedArray] = {}  # of what shows the same: the object from before, or another one
         self.taken: set[Value] = set()  # inputs of the body that some name carries: another name of the same array need not
 
     def stand_in(self, leaf: Any, kind: Kind, name: str) -> tuple[TracedArray, Value]:
@@ -77,6 +79,14 @@ class Memory:
         if not same(first, before):
             self._demote(f"{name} shares memory with another name that the loop binds anew")
         return now, start
+
+    def kept(self, before: TracedArray, end: TracedArray, least: int) -> TracedArray:
+        """What a name is after the loop that shows the same all the time: another object perhaps, if an iteration has run."""
+        if least or before is end:
+            return end
+        if (id(before), id(end)) not in self.twins:
+            self.twins[id(before), id(end)] = either(before, end, self.loop.decider)
+        return self.twins[id(before), id(end)]
 
     def check(self, ends: Sequence[tuple[Sequence[TracedArray], Sequence[TracedArray]]]) -> None:
         """`ends`: for each name, its arrays as the loop begins and as the body ends."""
@@ -115,6 +125,7 @@ class Memory:
         entries = {now.storage: before.storage for before, now, _ in self.known.values()}
         pairs = [*((inside, now.storage) for inside, now in self.after.items()), *self.cut]
         leave_region(pairs, Decider(self.loop.site), entries)
+        self.twins.clear()
 
     def cut_out(self, insides: Sequence[Storage], leaves: Sequence[Any]) -> None:
         """What a name holds after the loop, cut out of larger memory, and the storages of its arrays in the body."""

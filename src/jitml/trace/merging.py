@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import syms_in
 from jitml.ir.graph import Value
 from jitml.trace.conds import conditional
-from jitml.trace.context import active_trace, user_source
+from jitml.trace.context import active_trace
 from jitml.trace.decisions import decisions
 from jitml.trace.doubts import doubt, doubt_of, is_exact, is_of, own_type, types_of
 from jitml.trace.drivers import OURS, UNDEF
 from jitml.trace.names import FLAG, Held, Kind, join, kind_of, may_hold, same, take_apart, told
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.origins import one_of
+from jitml.trace.origins import either
 from jitml.trace.ragged import SIZE, Ragged, ragged, widened
 from jitml.trace.sharing import Fork, Output, Sharing, View
 from jitml.trace.storage import Storage
@@ -126,11 +125,8 @@ class Merge:
         """What is the same in both branches; of two views of one array, it is one or the other object."""
         if x is y or type(x) is not TracedArray:
             return x
-        whole = x.storage.whole and x.storage.whole()
-        if whole is x or whole is y:
-            self.fork.settle(UnsupportedError("an array that may be another one, or a view of all of it", source=user_source()))
         if (id(x), id(y)) not in self.twins:
-            self.twins[id(x), id(y)] = one_of(x, (x, y), self.fork.decider)
+            self.twins[id(x), id(y)] = either(x, y, self.fork.decider)
         return self.twins[id(x), id(y)]
 
     def _view(self, known: Output, x: Any, y: Any) -> View:

@@ -96,6 +96,7 @@ def link(array: TracedArray, cases: Sequence[Case], decider: Decider) -> None:
 
 
 _numbers = itertools.count()
+_REMEDY = "Take a view of its own in both branches."
 
 
 def faces(array: TracedArray) -> frozenset[int]:
@@ -103,6 +104,14 @@ def faces(array: TracedArray) -> frozenset[int]:
     if array.faces is None:
         array.faces = frozenset((next(_numbers),)), None
     return array.faces[0]
+
+
+def either(x: TracedArray, y: TracedArray, decider: Decider) -> TracedArray:
+    """One of two objects that show the same."""
+    whole = x.storage.whole and x.storage.whole()
+    if whole is x or whole is y:
+        decider.refuse("an array may be another one, or a view of all of it: which, only the compiled program decides", _REMEDY)
+    return one_of(x, (x, y), decider)
 
 
 def one_of(shown: TracedArray, objects: Iterable[TracedArray], decider: Decider) -> TracedArray:
@@ -118,4 +127,4 @@ def require_told_apart(arrays: Sequence[TracedArray]) -> None:
     for (x, decider), y in itertools.product(doubtful, arrays):
         if x is not y and not faces(x).isdisjoint(faces(y)):
             text = "whether two views are one object, only the compiled program decides"
-            decider.refuse(text, "Take a view of its own in both branches.")
+            decider.refuse(text, _REMEDY)
