@@ -51,6 +51,19 @@ def a_view_taken_again(x, y, n):
 
 
 @row
+def a_view_in_a_pair_taken_again(x, y, n):
+    pair = (x[1:], n)
+    v = pair[0]
+    if x[1] > 0:
+        pair = (x[1:], n)
+    w, k = pair[0], x[0]
+    while k > 1:
+        pair = (x[1:], n)
+        k = k - 1
+    return v is w, w is pair[0]
+
+
+@row
 def copied_when_first_written(x, y, n):
     a = x
     for i in range(n):

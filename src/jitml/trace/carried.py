@@ -26,7 +26,7 @@ from jitml.trace.doubts import doubt, is_of, types_of
 from jitml.trace.drivers import OURS, UNDEF
 from jitml.trace.extents import Varying
 from jitml.trace.handing import Carried, Demotable, Memory
-from jitml.trace.names import FLAG, Held, Kind, join, may_hold, same, take_apart, told
+from jitml.trace.names import FLAG, Held, Kind, by_leaves, join, may_hold, same, take_apart, told
 from jitml.trace.ragged import SIZE, handed
 from jitml.trace.tracers import TracedArray, lift
 from jitml.trace.truths import Truth, as_value
@@ -194,7 +194,7 @@ class Name:
         if self._is_made:
             return self._made(end, body, site, least, memory)
         if not self.is_carried:
-            kept = memory.kept(self.given, end, least) if type(end) is type(self.given) is TracedArray else self.given
+            kept = by_leaves(self.given, end, partial(memory.kept, least))
             return Outcome([], lambda _: kept)
         assert self.held is not None
         end, bound = parts(end)

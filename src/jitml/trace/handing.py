@@ -80,9 +80,11 @@ class Memory:
             self._demote(f"{name} shares memory with another name that the loop binds anew")
         return now, start
 
-    def kept(self, before: TracedArray, end: TracedArray, least: int) -> TracedArray:
+    def kept(self, least: int, before: Any, end: Any) -> Any:
         """What a name is after the loop that shows the same all the time: another object perhaps, if an iteration has run."""
-        if least or before is end:
+        if type(before) is not TracedArray or before is end:
+            return before
+        if least:
             return end
         if (id(before), id(end)) not in self.twins:
             self.twins[id(before), id(end)] = either(before, end, self.loop.decider)

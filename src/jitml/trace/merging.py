@@ -17,7 +17,7 @@ from jitml.trace.context import active_trace
 from jitml.trace.decisions import decisions
 from jitml.trace.doubts import doubt, doubt_of, is_exact, is_of, own_type, types_of
 from jitml.trace.drivers import OURS, UNDEF
-from jitml.trace.names import FLAG, Held, Kind, join, kind_of, may_hold, same, take_apart, told
+from jitml.trace.names import FLAG, Held, Kind, by_leaves, join, kind_of, may_hold, same, take_apart, told
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import either
 from jitml.trace.ragged import SIZE, Ragged, ragged, widened
@@ -123,6 +123,9 @@ class Merge:
 
     def _one_of(self, x: Any, y: Any) -> Any:
         """What is the same in both branches; of two views of one array, it is one or the other object."""
+        return by_leaves(x, y, self._one_leaf_of)
+
+    def _one_leaf_of(self, x: Any, y: Any) -> Any:
         if x is y or type(x) is not TracedArray:
             return x
         if (id(x), id(y)) not in self.twins:

@@ -6,6 +6,7 @@ other objects have to stay the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,6 +175,15 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, tuple):
         return len(a) == len(b) and all(map(same, a, b))
     return False
+
+
+def by_leaves(x: Any, y: Any, join: Callable[[Any, Any], Any]) -> Any:
+    """Of two values that are the same: x with what is to stand for each pair of leaves."""
+    if not isinstance(x, tuple):
+        return join(x, y)
+    held, other = take_apart(x), take_apart(y)
+    made = [join(a, b) for a, b in zip(held.leaves, other.leaves)]
+    return x if all(a is b for a, b in zip(made, held.leaves)) else held.rebuild(made)
 
 
 def told(x: Any) -> str:
