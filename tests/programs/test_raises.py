@@ -96,6 +96,11 @@ ANSWERED = {
         "np.zeros(4, int), np.array([7], np.uint64)",
         "",
     ),
+    "a while whose body raises is not entered": (
+        ["for i in range(200):", "    for v in y:", "        while v > 9:", "            x.reshape(2, 3)", "        x += v"],
+        "np.zeros(3), np.ones(200)",
+        "np.zeros(3), np.arange(200.0)",
+    ),
     "a condition that chooses by a method": (["return x.compress([True, False, True])"], "np.arange(3)", ""),
 }
 AT = {

@@ -12,6 +12,7 @@ from typing import Any
 
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError
+from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.trace import branches, choices, fors, paths, remaining, whiles
 from jitml.trace.context import active_trace, current_trace, unsupported
@@ -100,11 +101,23 @@ def mode_at(place: Site) -> Mode:
 def while_(names: Names, values: Values, counters: Directions, grows: Names, place: Site) -> Driver | None:
     """Of a `while`, unless it is known to be none that can be rolled from its first iteration on."""
     trace = current_trace()
-    if trace is None or trace.root.decisions is None or mode_at(place) is not Mode.ROLLED:
+    if trace is None or trace.root.decisions is None or mode_at(place) is not Mode.ROLLED or raises(place):
         return None
     made = whiles.While(place)
     made.enter(names, values, (), counters, grows)
     return made
+
+
+def raises(place: Site) -> bool:
+    """Whether the body of a `while` is known to end with an exception."""
+    return bool(decisions().raising.get((place, decisions().apart)))
+
+
+def never(test: Any) -> None:
+    """A `while` whose body ends with an exception is not entered, or the program's own Python says what happens."""
+    entered = truth(test)
+    message = "a loop is entered whose body ends with an exception"
+    ops.check(entered, ops.bit_not(entered), error="AssertionError", message=message)
 
 
 def rest(place: Site, stop: Any, born: int) -> WhileDriver:

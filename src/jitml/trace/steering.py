@@ -125,6 +125,10 @@ class PlainWhile(_Late):
             return bool(value)
         first, self.is_first = self.is_first, False
         self.pending = regions.mode_at(self.place) < (Mode.PEELED if first else Mode.PLAIN)
+        if self.pending and regions.raises(self.place):
+            self.pending = False
+            regions.never(value)
+            return False
         return not self.pending and regions.assumed(value, self.place)
 
     def ends(self, names: Names, values: Values) -> bool:

@@ -12,7 +12,7 @@ from jitml.ir.op import recording
 from jitml.ir.types import BOOL
 from jitml.trace.branches import If, facts_of
 from jitml.trace.context import unsupported
-from jitml.trace.decisions import Mode, Site
+from jitml.trace.decisions import Mode, Site, decisions, is_ours
 from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.known import unknowns_of
 from jitml.trace.loops import Loop
@@ -34,6 +34,7 @@ class While(Loop):
         self.tested: frozenset[Node] = frozenset()
         self.outcome: Value | None = None
         self.rest: If | None = None  # the body, as a branch that depends on the test
+        self.place = self.site, decisions().apart
 
     @property
     def may_be_plain(self) -> bool:
@@ -51,6 +52,14 @@ class While(Loop):
     @property
     def is_open(self) -> bool:
         return False
+
+    def amend(self, error: BaseException) -> None:
+        """Of an exception that is the program's own, in the first iteration: the loop is not entered, or the program ends."""
+        is_own = not (is_ours(error) or isinstance(error, NameError))
+        if is_own and self.passes == 1 and self.outcome is not None and not self.may_be_plain:
+            decisions().raising.setdefault(self.place, set()).add(True)
+            decisions().again()
+        super().amend(error)
 
     def __iter__(self) -> Iterator[None]:
         while not self.is_done:
