@@ -190,5 +190,7 @@ def test_what_has_changed_once_answers_no_other_call() -> None:
         return x
 
     for function in (swaps, puts):
-        with pytest.raises(jitml.UnsupportedError, match="changed, while it was traced"):
+        before = repr(_state())
+        with pytest.raises(jitml.UnsupportedError, match="is changed by code that runs only once"):
             jitml.jit(function)(np.ones(2))
+        assert repr(_state()) == before

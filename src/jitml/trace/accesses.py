@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import is_dataclass
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, MethodWrapperType, ModuleType
@@ -42,6 +42,7 @@ class Accesses(Names):
     gone_through = staticmethod(gone_through)
     shared_write = staticmethod(shared_write)
     slice = staticmethod(slice)
+    conv: Callable[[Any], Any]  # of `calls.Hooks`
 
     def attr(self, obj: Any, name: str) -> Any:
         """`obj.name` was loaded."""
@@ -61,6 +62,14 @@ class Accesses(Names):
             return self.convert(descriptor.fget)(obj)
         if isinstance(descriptor, functools.cached_property) and name not in vars(obj):
             return self._cached(obj, name, descriptor)
+        getter = inspect.getattr_static(type(descriptor), "__get__", None)
+        if (
+            type(getter) is FunctionType
+            and not is_library(getter)
+            and (hasattr(type(descriptor), "__set__") or name not in getattr(obj, "__dict__", ()))
+        ):
+            self._require_member(kind, name, descriptor)
+            return self.convert(getter)(descriptor, obj, kind)
         if isinstance(obj, tuple) and name in getattr(kind, "_fields", ()):
             return self.item(obj, kind._fields.index(name))  # whose items have been seen when the tuple was
         if (id(obj), name) in self.trace.stored:
@@ -165,6 +174,8 @@ class Accesses(Names):
                 self._require_member(type(obj), "__missing__", missing)
                 return self.convert(missing)(obj, index)
             self.grow(obj)
+            if isinstance(obj, defaultdict) and obj.default_factory is not None:
+                obj[index] = self.conv(obj.default_factory)()
         value = obj[index]
         return lift(value) if type(value) is np.ndarray else value
 

@@ -13,8 +13,8 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import ContextDecorator
-from types import FunctionType, MethodType, MethodWrapperType
-from typing import Any
+from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from jitml.trace.outside import CONTAINERS, guard_state, place_of
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name
 from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_part, shown_twice
+from jitml.trace.snapshots import contents, differ, is_users_class
 from jitml.trace.stacks import Stack
 from jitml.trace.steering import Steering
 from jitml.trace.text import filled_in, joined, percent, text
@@ -49,7 +50,9 @@ _MUTATORS = {
     "intersection_update", "symmetric_difference_update", "__setitem__", "__delitem__", "__iadd__", "__imul__", "__ior__",
     "__iand__", "__isub__", "__ixor__",
 }  # fmt: skip
-_CHANGEABLE = (list, dict, set, deque, bytearray, OpenList)
+_COMPARED = (list, dict, set, deque, bytearray)
+_CHANGEABLE = (*_COMPARED, OpenList)
+_STATELESS = {"_struct"}
 _CHANGES_FIRST = {
     *(("_heapq", name) for name in ("heapify", "heappop", "heappush", "heappushpop", "heapreplace")),
     *(("_bisect", name) for name in ("insort_left", "insort_right")),
@@ -161,6 +164,8 @@ class Hooks(Accesses, Steering):
         if module == "math":
             return functools.partial(_math, function)
         converted = self.convert(function)
+        if isinstance(function, type) and not is_users_class(function) and converted is not function:
+            return functools.partial(self._iterating, converted)
         if converted is not function or module.startswith("jitml") or _in(function, {isinstance, issubclass, callable}):
             return converted
         if isinstance(function, type) and function not in (map, filter) and not module.startswith("numpy"):
@@ -194,6 +199,9 @@ class Hooks(Accesses, Steering):
     def _call_outside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function that is not converted: those it is given are, the objects it may look into are guarded."""
         args = tuple(map(gone_through, args))
+        given = (x for x in (*args, getattr(function, "__self__", None)) if isinstance(x, _COMPARED))
+        kept = [(x, *contents(x)) for x in given if not type(x).__module__.startswith("jitml.")]
+        held = [look() for _, look, _ in kept]
         looks = function is hasattr or getattr(function, "__module__", None) != "builtins"  # others call special methods only
         for argument in (*args, *kwargs.values()) if looks else ():
             slot = self.trace.places.get(id(argument))
@@ -206,6 +214,11 @@ class Hooks(Accesses, Steering):
         if (getattr(function, "__module__", None) or "").startswith("numpy"):
             return call_library(function, *arguments, **named)
         value = function(*arguments, **named)
+        for (x, look, put), before in zip(kept, held):
+            if differ(before, after := look()):  # it is one of those that change what they are given
+                put(before)
+                self.grow(x)
+                put(after)
         return lift(value) if type(value) is np.ndarray else value
 
     def _changing(self, function: Callable[..., Any], target: Any, *args: Any, **kwargs: Any) -> Any:
@@ -214,7 +227,10 @@ class Hooks(Accesses, Steering):
         return function(target, *args, **kwargs)
 
     def _callback(self, argument: Any) -> Any:
-        return self.convert(argument) if type(argument) in (FunctionType, MethodType, functools.partial) else argument
+        if type(argument) in (FunctionType, MethodType, functools.partial):
+            return self.convert(argument)
+        is_method = type(argument) in (BuiltinFunctionType, MethodWrapperType) and type(argument.__self__) is not ModuleType
+        return self.conv(argument) if is_method else argument
 
     def _getattr(self, obj: Any, name: str, *default: Any) -> Any:
         try:
@@ -226,14 +242,17 @@ class Hooks(Accesses, Steering):
                 return default[0]
             raise
 
+    def _refuse_once(self, function: Any) -> NoReturn:
+        unsupported(
+            f"{full_name(function)}() would run only once, while the function is traced, and not at every call",
+            "Call it outside the jitted function and pass its result as an argument.",
+        )
+
     def _check_effects(self, function: Any, owner: Any) -> None:
         """Refuse what would happen once, while tracing, instead of at every call."""
         homes = {getattr(x, "__module__", None) or "" for x in (function, owner, type(owner))}
         if _in(function, _FORBIDDEN) or any(h == m or h.startswith(m + ".") for h in homes for m in _IMPURE):
-            unsupported(
-                f"{full_name(function)}() would run only once, while the function is traced, and not at every call",
-                "Call it outside the jitted function and pass its result as an argument.",
-            )
+            self._refuse_once(function)
         is_users = type(function) is MethodType and not _is_librarys(function.__func__)  # then what it does is seen
         if getattr(function, "__name__", "") in _MUTATORS and not is_users:
             self._require_own(owner)
@@ -244,11 +263,23 @@ class Hooks(Accesses, Steering):
             self.refuse_write(function)
         if function is next:
             self.effect(function)
-        if getattr(function, "__name__", "") == "__next__":
+        if type(function) in (BuiltinFunctionType, MethodWrapperType):
             self.gone_through(owner)
         slot = self.trace.places.get(id(owner))
+        if type(function) is BuiltinFunctionType and id(owner) in self.trace.places and _has_hidden_state(type(owner)):
+            self._refuse_once(function)
         if slot is not None and not is_users and type(owner).__module__.partition(".")[0] in sys.stdlib_module_names:
             guard_state(self.trace, owner, slot)  # so that nobody goes on with a program that has changed it once
+
+
+def _has_hidden_state(cls: type) -> bool:
+    """Whether objects of a class of the standard library may change in ways that nobody can see.
+
+    Those that are equal to themselves alone, and are no containers.
+    """
+    home, hashed = cls.__module__.partition(".")[0], cls.__hash__
+    is_plain = issubclass(cls, (type, ModuleType)) or home == "builtins" or home in _STATELESS
+    return hashed is vars(object)["__hash__"] and home in sys.stdlib_module_names and not is_plain
 
 
 def _is_librarys(function: Any) -> bool:

@@ -35,7 +35,8 @@ def convert(function: Callable[..., Any]) -> Callable[..., Any]:
     if kind is FunctionType:
         return _convert_function(function)  # type: ignore[arg-type]  # its type says so
     if kind is MethodType:
-        return MethodType(convert(function.__func__), function.__self__)  # type: ignore[attr-defined]  # a method
+        made = convert(function.__func__)  # type: ignore[attr-defined]  # a method
+        return function if made is function.__func__ else MethodType(made, function.__self__)  # type: ignore[attr-defined]  # the same
     if kind is functools.partial:
         return functools.partial(convert(function.func), *function.args, **function.keywords)  # type: ignore[attr-defined]  # a partial
     if isinstance(function, type):
@@ -114,6 +115,8 @@ def _convert_class(cls: type) -> Callable[..., Any]:
     if cls.__module__ == "builtins":
         return cls
     init, new = inspect.getattr_static(cls, "__init__"), inspect.getattr_static(cls, "__new__")
+    if type(inspect.getattr_static(cls, "__del__", None)) is FunctionType:
+        unsupported(f"{cls.__qualname__}.__del__ would run when the function has been traced, and not at every call")
     by_us = type(cls) is type and new is vars(object)["__new__"] and type(init) is FunctionType and not is_library(init)
 
     def construct(*args: Any, **kwargs: Any) -> Any:

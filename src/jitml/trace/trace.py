@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from traceback import walk_tb
 from typing import Any
 
@@ -37,6 +38,7 @@ from jitml.trace.paths import Decided, Path, path_of
 from jitml.trace.registry import register_imported
 from jitml.trace.result_trees import apart, settled
 from jitml.trace.results import Result, describe, place_numbers
+from jitml.trace.snapshots import Changed, Snapshot, find_line, unchanged
 from jitml.trace.storage import Storage
 from jitml.trace.strides import is_contiguous
 from jitml.trace.tracers import is_traced, lift
@@ -105,11 +107,17 @@ def trace(
     """
     register_imported()
     known = Decisions(path.modes, path.peeled)
+    before = Snapshot([(function, "the function"), (args, "arguments"), (kwargs, "arguments")])
+    attempt = partial(_attempt, function, args, kwargs, opened, known, host_calls, path, rooted)
     while True:
         try:
-            traced = _attempt(function, args, kwargs, opened, known, host_calls, path, rooted)
+            with unchanged(before):
+                traced = attempt()
         except Restart:
             continue
+        except Changed as error:
+            error.source = find_line(before, attempt)
+            raise
         except Exception as error:
             if known.restart is not None or known.settle_place(error) or (not is_ours(error) and known.settle_sides()):
                 continue

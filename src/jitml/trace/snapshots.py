@@ -1,0 +1,353 @@
+"""Has something outside the function changed while it was traced?  `Snapshot`: what it can reach, before and after.
+
+What the function's own code does to the outside is recorded, on copies and beside objects (`changes.py`). A list, an object or a
+global that is another one after the trace has been changed by what the conversion does not see: a special method that Python
+calls, a callback of a library's, a constructor. That would happen once, and not at later calls: it is undone, and refused.
+
+Reached is what is named: of objects, classes and modules those attributes that some reachable code of the user's mentions.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from array import array
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from types import BuiltinFunctionType, CellType, CodeType, FrameType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import Source, UnsupportedError
+from jitml.trace.arguments import Callee, Static
+from jitml.trace.context import is_users
+from jitml.trace.drivers import Restart
+from jitml.trace.loaded_names import is_library
+from jitml.trace.outside import kind_of_container
+
+_MOST_ITEMS = 1000  # of a container, that are looked into
+_MOST = 5000  # objects that are looked into
+_OPEN = {"collections", "queue"}  # libraries of which all attributes are looked at
+# Of a library's objects, what they call.
+_PARTS: dict[type, tuple[str, ...]] = {
+    MethodType: ("__func__", "__self__"), BuiltinFunctionType: ("__self__",), staticmethod: ("__func__",),
+    classmethod: ("__func__",), property: ("fget", "fset", "fdel"), functools.partial: ("func", "args", "keywords"),
+    functools.cached_property: ("func",), defaultdict: ("default_factory",), np.vectorize: ("pyfunc",),
+    Static: ("value",), Callee: ("function",),
+}  # fmt: skip
+_PLAIN = {int, float, str, bool, type(None), bytes, complex, np.ndarray, np.float64, np.int64}
+_MISSING = object()
+Look = Callable[[], tuple[Any, ...]]
+Put = Callable[[tuple[Any, ...]], None]
+_LIBRARIES = sys.stdlib_module_names | {"builtins", "numpy", "scipy", "optree", "jitml"}
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A part of the outside.
+
+    Args:
+        look: what is there, to be compared item by item.
+        put: puts back what was there.
+        keys: what the items are called, if they have names.
+    """
+
+    name: str
+    look: Look
+    put: Put
+    before: tuple[Any, ...]
+    keys: tuple[str, ...] = ()
+
+    def change(self) -> str:
+        """What has changed; empty if nothing has."""
+        after = self.look()
+        if not differ(self.before, after):
+            return ""
+        keys = (key for key, a, b in zip(self.keys, self.before, after) if a is not b)
+        return ".".join(filter(None, (self.name, next(keys, ""))))
+
+
+class Snapshot:
+    """What a function can reach.
+
+    Args:
+        roots: the function and its arguments, with their names.
+    """
+
+    def __init__(self, roots: Iterable[tuple[Any, str]]) -> None:
+        self._kept: list[_Kept] = []
+        self._seen: dict[int, Any] = {}
+        self._names: set[str] = set()  # that code mentions
+        self._owners: list[tuple[Any, Mapping[str, Any], str]] = []  # what has attributes, these, and its name
+        self._waiting = [*roots]
+        known: set[str] = set()
+        first = 0  # of the owners that are new
+        while self._waiting and len(self._seen) < _MOST:
+            while self._waiting and len(self._seen) < _MOST:
+                self._reach(*self._waiting.pop())
+            new, known = self._names - known, set(self._names)
+            for number, (_, attributes, name) in enumerate(self._owners):
+                for key in attributes.keys() & (known if number >= first else new):
+                    self._waiting.append((attributes[key], f"{name}.{key}"))
+            first = len(self._owners)
+        names = sorted(self._names)
+        for owner, attributes, name in self._owners:
+            kind: Any = type(owner)
+            slots = sorted(self._names & _slots(kind).keys())
+            self._keep(name, *_attributes(owner, attributes, [*names, *slots], len(names)), (*names, *slots))
+
+    def changed(self) -> str:
+        """The first part that is not as it was; empty if there is none."""
+        return next(filter(None, (kept.change() for kept in self._kept)), "")
+
+    def undo(self) -> str:
+        """Put back what was there, and say what had changed."""
+        first = ""
+        for kept in self._kept:
+            if change := kept.change():
+                kept.put(kept.before)
+                first = first or change
+        return first
+
+    def _keep(self, name: str, look: Look, put: Put, keys: Sequence[str] = ()) -> None:
+        self._kept.append(_Kept(name, look, put, look(), tuple(keys)))
+
+    def _reach(self, x: Any, name: str) -> None:
+        kind: Any = type(x)
+        if kind in _PLAIN or id(x) in self._seen:
+            return
+        self._seen[id(x)] = x
+        if kind is FunctionType and not is_library(x):
+            self._reach_function(x)
+        elif issubclass(kind, type):
+            if is_users_class(x):
+                self._reach_class(x)
+        elif kind is ModuleType:
+            if is_users(getattr(x, "__file__", None) or ""):
+                self._owners.append((x, vars(x), name))
+        else:
+            if issubclass(kind, (list, dict, set, deque, bytearray, array)):
+                self._keep(name, *contents(x))
+            self._waiting += [(item, f"{name}[{key!r:.40}]") for key, item in _items(x) if type(item) not in _PLAIN]
+            self._waiting += [(part, name) for part in (kind, *_parts(x))]
+            if kind.__module__.partition(".")[0] in _OPEN:
+                self._names |= _namespace(x).keys()
+            if (attributes := _namespace(x)) or is_users_class(kind):
+                self._owners.append((x, attributes, name))
+
+    def _reach_function(self, function: FunctionType) -> None:
+        code, name = function.__code__, function.__name__
+        self._names |= _mentioned(code)
+        named, space = sorted(_mentioned(code)), function.__globals__
+        self._waiting += [(space[key], key) for key in named if key in space]
+        self._keep("", *_attributes(space, space, named, len(named)), named)
+        for key, cell in zip(code.co_freevars, function.__closure__ or ()):
+            if id(cell) not in self._seen:
+                self._seen[id(cell)] = cell
+                self._keep(key, *_cell(cell))
+                self._waiting += [(content, key) for content in _content(cell) if content is not _MISSING]
+        self._waiting += [(function.__defaults__, f"{name}.__defaults__"), (function.__kwdefaults__, f"{name}.__kwdefaults__")]
+        self._waiting.append((vars(function), name))
+
+    def _reach_class(self, cls: type) -> None:
+        """The class with its special methods, its bases and its metaclass."""
+        self._owners.append((cls, vars(cls), cls.__qualname__))
+        for key, member in vars(cls).items():
+            if key[:2] == "__" == key[-2:] and isinstance(member, (FunctionType, staticmethod, classmethod, property)):
+                self._waiting.append((member, f"{cls.__qualname__}.{key}"))
+        self._waiting += [(base, base.__qualname__) for base in (*cls.__bases__, type(cls))]
+
+
+@contextmanager
+def unchanged(snapshot: Snapshot) -> Iterator[None]:
+    """What the block does to the outside is undone.
+
+    Raises:
+        UnsupportedError: it has done something, and ended well.
+    """
+    try:
+        yield
+    except BaseException:
+        snapshot.undo()
+        raise
+    if name := snapshot.undo():
+        raise Changed(name)
+
+
+class Changed(UnsupportedError):
+    """Something outside has been changed by code that is not converted."""
+
+    def __init__(self, name: str, source: Source | None = None) -> None:
+        super().__init__(
+            f"{name} is changed by code that runs only once, while the function is traced, and not at every call",
+            source=source,
+            remedy="What Python or a library calls by itself (special methods, callbacks, constructors) must change nothing "
+            "outside: let the function do it, or what calls it.",
+        )
+        self.name = name
+
+
+def find_line(snapshot: Snapshot, attempt: Callable[[], object]) -> Source | None:
+    """The first of the user's lines that changes something outside, found by running all over again, slowly."""
+    found: list[Source] = []
+    latest: list[Source] = []
+
+    def follow(frame: FrameType, event: str, argument: Any) -> Any:
+        if found or not is_users(frame.f_code.co_filename):
+            return None
+        if latest and snapshot.changed():
+            found.append(latest[-1])
+            return None
+        latest[:] = [Source(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)]
+        return follow
+
+    outer = sys.gettrace()
+    sys.settrace(follow)
+    try:
+        attempt()
+    except BaseException as error:
+        if not isinstance(error, (Exception, Restart)):
+            raise
+    finally:
+        sys.settrace(outer)
+        snapshot.undo()
+    return found[0] if found else None
+
+
+def differ(before: tuple[Any, ...], after: tuple[Any, ...]) -> bool:
+    """Whether something else is there than before."""
+    if len(before) != len(after):
+        return True
+    return any(a is not b and not (type(a) is bytes and a == b) for a, b in zip(before, after))
+
+
+def _items(x: Any) -> list[tuple[Any, Any]]:
+    """What is in a container that is not too long, keys of dicts as well, by what they are called."""
+    cls = type(x)
+    if not issubclass(cls, (list, tuple, deque, set, frozenset, dict)):
+        return []
+    kind = kind_of_container(x)
+    if kind.__len__(x) > _MOST_ITEMS:
+        return []
+    return (
+        [*kind.items(x), *((key, key) for key in kind.__iter__(x))] if issubclass(cls, dict) else [*enumerate(kind.__iter__(x))]
+    )
+
+
+def _parts(x: Any) -> tuple[Any, ...]:
+    """What a library's object calls, or holds."""
+    return (*(getattr(x, name, None) for name in _PARTS.get(type(x), ())), _namespace(x).get("__wrapped__"))
+
+
+def _namespace(x: Any) -> Mapping[str, Any]:
+    """An object's own attributes; `vars` would call a `__getattribute__` of the user's."""
+    try:
+        found: Mapping[str, Any] = object.__getattribute__(x, "__dict__")
+    except AttributeError:
+        return {}
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _slots(cls: Any) -> Mapping[str, Any]:
+    members = {name: member for base in reversed(cls.__mro__) for name, member in vars(base).items()}
+    return {name: member for name, member in members.items() if type(member) is MemberDescriptorType}
+
+
+@lru_cache(maxsize=4096)
+def _mentioned(code: CodeType) -> frozenset[str]:
+    """Names in a code object, also of attributes and as strings, and in those inside it."""
+    texts = (c for c in code.co_consts if isinstance(c, str) and c.isidentifier())
+    return frozenset(code.co_names).union(texts, *(_mentioned(c) for c in code.co_consts if isinstance(c, CodeType)))
+
+
+@lru_cache(maxsize=4096)
+def is_users_class(cls: Any) -> bool:
+    """Whether a class is the user's, and not a library's."""
+    if cls.__module__.partition(".")[0] in _LIBRARIES:
+        return False
+    module = sys.modules.get(cls.__module__)
+    return is_users(getattr(module, "__file__", None) or "")
+
+
+def _attributes(owner: Any, attributes: Mapping[str, Any], names: Sequence[str], slots: int) -> tuple[Look, Put]:
+    """Attributes of these names, which may be missing, from some position on slots: how to look and how to put back."""
+    kind: Any = type(owner)
+    members = [_slots(kind)[name] for name in names[slots:]]
+
+    def look() -> tuple[Any, ...]:
+        return (*(attributes.get(name, _MISSING) for name in names[:slots]), *(_held(member, owner) for member in members))
+
+    def put(values: tuple[Any, ...]) -> None:
+        for name, value, now in zip(names, values, look()):
+            if now is not value:
+                _set(owner, attributes, name, value)
+
+    return look, put
+
+
+def _held(member: Any, owner: Any) -> Any:
+    try:
+        return member.__get__(owner)
+    except AttributeError:
+        return _MISSING
+
+
+def _set(owner: Any, attributes: Any, name: str, value: Any) -> None:
+    kind: Any = type if isinstance(owner, type) else object
+    if owner is attributes:  # the globals of a module
+        owner.pop(name) if value is _MISSING else owner.__setitem__(name, value)
+    elif value is _MISSING:
+        kind.__delattr__(owner, name)
+    else:
+        kind.__setattr__(owner, name, value)
+
+
+def contents(x: Any) -> tuple[Look, Put]:
+    """What is in a container: how to look and how to put back."""
+    if isinstance(x, (bytearray, array)):
+
+        def put_bytes(values: tuple[Any, ...]) -> None:
+            del x[:]
+            x.frombytes(values[0]) if isinstance(x, array) else x.extend(values[0])
+
+        return (lambda: (bytes(x),)), put_bytes
+    kind = kind_of_container(x)
+    if isinstance(x, dict):
+
+        def put_items(values: tuple[Any, ...]) -> None:
+            kind.clear(x)
+            for key, value in zip(values[::2], values[1::2]):
+                kind.__setitem__(x, key, value)
+
+        return (lambda: tuple(part for item in kind.items(x) for part in item)), put_items
+
+    def put(values: tuple[Any, ...]) -> None:
+        kind.clear(x)
+        kind.update(x, values) if isinstance(x, set) else kind.extend(x, values)
+
+    return (lambda: tuple(kind.__iter__(x))), put
+
+
+def _content(cell: CellType) -> tuple[Any, ...]:
+    try:
+        return (cell.cell_contents,)
+    except ValueError:
+        return (_MISSING,)
+
+
+def _cell(cell: CellType) -> tuple[Look, Put]:
+    def put(values: tuple[Any, ...]) -> None:
+        if values[0] is _MISSING:
+            del cell.cell_contents
+        else:
+            cell.cell_contents = values[0]
+
+    return (lambda: _content(cell)), put
+
+
+__all__ = ["Changed", "Snapshot", "contents", "differ", "find_line", "is_users_class", "unchanged"]
