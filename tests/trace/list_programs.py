@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -291,3 +292,71 @@ def a_list_of_a_loop_is_emptied_in_one_inside(x: Array) -> Any:
             k = path.pop()
             total = total * 0.5 + x[k]
     return total
+
+
+@program(vector, "w")
+def the_first_item_is_taken(x: Array) -> Any:
+    n = len(x)
+    steps = np.full(n, -1)
+    steps[0] = 0
+    queue = deque([0])
+    while queue:
+        u = queue.popleft()
+        for v in range(n):
+            if steps[v] < 0 and x[(u + v) % n] > 0.4:
+                steps[v] = steps[u] + 1
+                queue.append(v)
+    return steps, len(queue)
+
+
+@program(vector, "l")
+def items_are_taken_from_both_ends_of_a_list(x: Array) -> Any:
+    items, total = [0.5, 1.5], 0.0
+    for v in x:
+        items.append(v)
+        if v > 0.5:
+            first = items.pop(0)
+            total = total * 0.5 + first
+        elif len(items) > 1:
+            last = items.pop()
+            total += last * items[-1]
+    return total, items, len(items)
+
+
+@program(vector, "l")
+def the_greatest_of_the_last_three(x: Array) -> Any:
+    out = np.zeros(len(x))
+    places = deque()
+    for i in range(len(x)):
+        while places and x[places[-1]] <= x[i]:
+            places.pop()
+        places.append(i)
+        if places[0] <= i - 3:
+            places.popleft()
+        out[i] = x[places[0]]
+    return out
+
+
+@program(vector, "l")
+def taken_where_the_first_pass_does_not_see_it(x: Array) -> Any:
+    stack, out = [-1], np.zeros(len(x))
+    for i in range(len(x)):
+        stack.append(i)
+        if x[i] > 0.5 and stack[-2] < i - 1:
+            stack.pop()
+        if stack[-1] < i:
+            stack.pop()
+        out[i] = len(stack)
+        if len(stack) < 2:
+            stack.append(i)
+    return out, stack
+
+
+@program(vector, "l")
+def what_is_appended_depends_on_the_first_item(x: Array) -> Any:
+    ys, total = [5, 7], 0
+    for v in x:
+        total += ys[0] * v
+        if ys[0] < 6:
+            ys.append(9)
+    return total, ys

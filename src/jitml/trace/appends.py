@@ -1,7 +1,7 @@
-"""Which lists does a function only append to, or take the last item from?  Those that one name holds.
+"""Which lists and deques does a function only append to, or take an item from either end of?  Those that one name holds.
 
-`ys.append(y)` becomes `ys = __jm.push(ys, y)`, `y = ys.pop()` becomes `ys, y = __jm.popped(ys)`, and `while ys` asks
-`__jm.filled(ys)`.
+`ys.append(y)` becomes `ys = __jm.push(ys, y)`, `y = ys.pop()` becomes `ys, y = __jm.popped(ys, False)`, `ys.pop(0)` and
+`ys.popleft()` the same with True, and `while ys` asks `__jm.filled(ys)`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jitml.trace.escapes import within
 
 
 def only_named(function: ast.AST, names: frozenset[str]) -> frozenset[str]:
-    """Local names of lists that nothing else can hold when a loop appends to them, or takes items from their end.
+    """Local names of lists that nothing else can hold when a loop appends to them, or takes items from their ends.
 
     Such a name is only ever bound to a new list, and whatever else is done with the list comes after: further down, and not in a
     loop around the append that begins without a new list. Items, and the length, may be read anywhere.
@@ -28,7 +28,7 @@ def only_named(function: ast.AST, names: frozenset[str]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Use:
-    kind: Literal["made", "append", "pop", "read", "other"]
+    kind: Literal["made", "made deque", "append", "pop", "read", "other"]
     place: tuple[int, int]
     loops: tuple[ast.AST, ...]
 
@@ -38,9 +38,16 @@ def _collect(node: ast.AST, enclosing: tuple[ast.AST, ...], uses: dict[str, list
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.List() as made) if name in uses:
             uses[name].append(_Use("made", (node.lineno, node.col_offset), enclosing))
             _collect(made, enclosing, uses)
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.Call(func=ast.Name(id="deque") | ast.Attribute(attr="deque"), args=[] | [ast.List()] as args, keywords=[]),
+        ) if name in uses:
+            uses[name].append(_Use("made deque", (node.lineno, node.col_offset), enclosing))
+            for arg in args:
+                _collect(arg, enclosing, uses)
         case ast.AnnAssign(target=ast.Name() as target, value=ast.List() as made):
             _collect(ast.copy_location(ast.Assign([target], made), node), enclosing, uses)
-        case ast.Expr(value=popped) | ast.Assign(value=popped) if (name := _popped(node)) in uses:
+        case ast.Expr(value=popped) | ast.Assign(value=popped) if (name := _popped(node)[0]) in uses:
             uses[name].append(_Use("pop" if enclosing else "other", (popped.lineno, popped.col_offset), enclosing))
             for bound in node.targets if isinstance(node, ast.Assign) else ():
                 _collect(bound, enclosing, uses)
@@ -72,15 +79,20 @@ def _collect(node: ast.AST, enclosing: tuple[ast.AST, ...], uses: dict[str, list
                 _collect(child, inside, uses)
 
 
-def _popped(node: ast.AST) -> str:
-    """Of which name's list a statement takes the last item, alone or to bind it to something else; "" if it does not."""
+def _popped(node: ast.AST) -> tuple[str, bool]:
+    """Of which name's list a statement takes an item, alone or to bind it to something else, and whether the first; else "" ."""
     match node:
         case ast.Expr(value=call) | ast.Assign(targets=[_], value=call):
             match call:
-                case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="pop"), args=[], keywords=[]):
+                case ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=name), attr="pop" | "popleft" as attr),
+                    args=[] | [ast.Constant(value=0)] as args,
+                    keywords=[],
+                ) if not (args and attr == "popleft"):
                     targets = node.targets if isinstance(node, ast.Assign) else ()
-                    return "" if any(isinstance(n, ast.Name) and n.id == name for t in targets for n in ast.walk(t)) else name
-    return ""
+                    if not any(isinstance(n, ast.Name) and n.id == name for t in targets for n in ast.walk(t)):
+                        return name, attr == "popleft" or bool(args)
+    return "", False
 
 
 def _collect_test(test: ast.expr, enclosing: tuple[ast.AST, ...], uses: dict[str, list[_Use]]) -> None:
@@ -97,7 +109,9 @@ def _collect_test(test: ast.expr, enclosing: tuple[ast.AST, ...], uses: dict[str
 
 
 def _is_only_named(uses: list[_Use]) -> bool:
-    made = [use for use in uses if use.kind == "made"]
+    made = [use for use in uses if use.kind in ("made", "made deque")]
+    if {"made deque", "other"} <= {use.kind for use in uses}:  # after a loop it would be a list
+        return False
     for use in uses:
         if use.kind != "other":
             continue
@@ -153,20 +167,22 @@ class Appends(ast.NodeTransformer):
             ):
                 target = ast.copy_location(ast.Name(name, ast.Store()), node.value)
                 return self._bind(target, _hook("push", [ast.Name(name, ast.Load()), item], node.value), node.value)
-        if self.loops and (name := _popped(node)) in self.names:
-            return self._pop(name, ast.Name(f"{OURS}dropped", ast.Store()), node.value)
+        if self.loops and _popped(node)[0] in self.names:
+            return self._pop(*_popped(node), ast.Name(f"{OURS}dropped", ast.Store()), node.value)
         self.generic_visit(node)
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        if self.loops and (name := _popped(node)) in self.names:
-            return self._pop(name, node.targets[0], node.value)
+        if self.loops and _popped(node)[0] in self.names:
+            return self._pop(*_popped(node), node.targets[0], node.value)
         self.generic_visit(node)
         return node
 
-    def _pop(self, name: str, target: ast.expr, like: ast.expr) -> ast.Assign:
+    def _pop(self, name: str, is_first: bool, target: ast.expr, like: ast.expr) -> ast.Assign:
         both = ast.Tuple([ast.copy_location(ast.Name(name, ast.Store()), like), ast.copy_location(target, like)], ast.Store())
-        return self._bind(ast.copy_location(both, like), _hook("popped", [ast.Name(name, ast.Load())], like), like)
+        return self._bind(
+            ast.copy_location(both, like), _hook("popped", [ast.Name(name, ast.Load()), ast.Constant(is_first)], like), like
+        )
 
     @staticmethod
     def _bind(target: ast.expr, value: ast.expr, like: ast.expr) -> ast.Assign:

@@ -74,11 +74,13 @@ class Hooks(Accesses, Steering):
         self.conv(items.append)(item)
         return items
 
-    def popped(self, items: Any) -> tuple[Any, Any]:
-        """What the name of such a list is bound to after `items.pop()`, and the item."""
+    def popped(self, items: Any, is_first: bool) -> tuple[Any, Any]:
+        """What the name of such a list is bound to after `items.pop()`, or `items.pop(0)`, and the item."""
         if type(items) in (Growing, Probe):
-            return items.popped()
-        return items, self.conv(items.pop)()
+            return items.popped(is_first)
+        if type(items) is deque and is_first:
+            return items, self.conv(items.popleft)()
+        return items, self.conv(items.pop)(*([0] if is_first else []))
 
     def filled(self, items: Any) -> Any:
         """What the truth of such a list depends on."""

@@ -21,7 +21,7 @@ from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL
+from jitml.ir.types import BOOL, I64
 from jitml.trace.context import active_trace, unsupported, user_source
 from jitml.trace.decisions import Site
 from jitml.trace.doubts import doubt_of, is_exact, is_of, own_type, python_value, types_of
@@ -46,16 +46,18 @@ _INSTEAD = "Write into an array instead."
 class Probe:
     """A list in the first pass over a body: it only sees what is appended. `count` stands for its length."""
 
-    def __init__(self, before: Sequence[Any], loop: Demotable, count: TracedNumber) -> None:
+    def __init__(self, before: Sequence[Any], loop: Demotable, count: TracedNumber, taken: Collection[bool]) -> None:
         self.before = before
         self.loop = loop
         self.trace = loop.body.trace
         self.count = count
         self.items: list[Any] = []
         self.is_read = False
-        self.is_direct = True  # each iteration appends the same number of items
+        self.is_direct = not taken  # each iteration appends the same number of items
         self.is_inner = False  # a loop inside the body appends
-        self.is_popped = False
+        self.is_guessed = False  # an item has been read of which only the kind was known
+        self.is_popped = bool(taken)
+        self.is_queue = True in taken  # the first item is taken
 
     def push(self, item: Any, loops: int) -> Probe:
         """`loops`: how many are recorded inside the one whose body this is of."""
@@ -64,9 +66,10 @@ class Probe:
         self.is_inner = self.is_inner or loops > 0
         return self
 
-    def popped(self) -> tuple[Probe, Any]:
+    def popped(self, is_first: bool) -> tuple[Probe, Any]:
         """Of the item only the kind is known."""
         self.is_popped, self.is_direct = True, False
+        self.is_queue = self.is_queue or is_first
         held = take_apart(self[-1])
         inputs = [kind and kind.show(self.trace.builder.add_input(kind.aval)) for kind in held.kinds]
         return self, held.rebuild([leaf if new is None else new for leaf, new in zip(held.leaves, inputs)])
@@ -78,6 +81,9 @@ class Probe:
             unsupported("a list that a loop appends to is used in it", _INSTEAD)
         if not known:  # what its items are, the first iteration tells
             self.loop.demote(UnsupportedError("an item is read of a list that is empty before the loop", source=user_source()))
+        if type(index) is int and -len(self.before) <= index < len(self.before) and not (self.items or self.is_popped):
+            return self.before[index]
+        self.is_guessed = True
         return known[-1]
 
     def length(self) -> Any:
@@ -98,6 +104,8 @@ class Columns:
     flags: Sequence[Mapping[type, TracedArray]] = ()  # for each leaf, of which of Python's types it may be, and in which rows
     site: Site = ()
     is_popped: bool = False  # whether the number of items may get smaller
+    is_queue: bool = False  # whether it may begin after the first row
+    taken: set[bool] = field(default_factory=set)  # from which ends items are taken: True for the first
     misfits: bool = False  # whether an item is of another kind, and this pass in vain
     pushed: dict[Storage, int] = field(default_factory=dict)  # how often arrays had been written when they were appended
 
@@ -114,10 +122,11 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Growing:
-    """A list in the body of a captured loop. `count` items are in its columns."""
+    """A list in the body of a captured loop. `count` items are in its columns; those before the `first` have been taken."""
 
     columns: Columns
     count: Any
+    first: Any = 0
 
     def push(self, item: Any) -> Growing:
         columns = self.columns
@@ -130,14 +139,23 @@ class Growing:
             if type(leaf) is TracedArray:
                 self._remember(leaf)
         columns.put(of_size(self._place()), held.leaves)
-        return Growing(columns, self.count + 1)
+        return Growing(columns, self.count + 1, self.first)
 
-    def popped(self) -> tuple[Growing, Any]:
-        """The list without its last item, and that."""
-        count = read(self.count)
-        less = ops.check(ops.sub(count, number(1)), ops.gt(count, number(0)), error="IndexError", message="pop from empty list")
-        item = self[-1]
-        return Growing(self.columns, TracedNumber.of_value(active_trace(), ops.maximum(less, number(0)))), item
+    def popped(self, is_first: bool) -> tuple[Growing, Any]:
+        """The list without its last or its first item, and that."""
+        self.columns.taken.add(is_first)
+        if not self.columns.is_popped or is_first > self.columns.is_queue:
+            self.columns.misfits = True  # the pass that has made the memory has not seen this
+            return self, self._all()[of_size(_between(number(0), self.columns.rows - 1))]
+        count, first = read(self.count), read(self.first) if self.columns.is_queue else number(0)
+        ok = ops.gt(count, first)
+        place = first if is_first else ops.sub(count, number(1))
+        place = ops.check(place, ok, error="IndexError", message="pop from empty list")
+        item = self._all()[of_size(_between(place, self.columns.rows - 1))]
+        if is_first:
+            after = TracedNumber.of_value(active_trace(), ops.minimum(ops.add(place, number(1)), count))
+            return Growing(self.columns, self.count, after), item
+        return Growing(self.columns, TracedNumber.of_value(active_trace(), ops.maximum(place, first)), self.first), item
 
     def _remember(self, array: TracedArray) -> None:
         array.storage.appended = True
@@ -159,18 +177,30 @@ class Growing:
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice) or self.columns.head:
             unsupported("a list that a loop appends to is used in it", _INSTEAD)
-        return self._stack()[index]
+        return self._from_first(index) if self.columns.is_queue else self._stack()[index]
+
+    def _from_first(self, index: Any) -> Any:
+        count, first, asked = read(self.count), read(self.first), ops.convert(read(index), dtype=I64)
+        place = ops.add(asked, ops.select(ops.lt(asked, number(0)), count, first))
+        ok = ops.bit_and(ops.ge(place, first), ops.lt(place, count))
+        place = ops.check(place, ok, error="IndexError", message="list index out of range")
+        return self._all()[of_size(_between(place, self.columns.rows - 1))]
 
     def length(self) -> Any:
-        return len(self.columns.head) + self.count
+        return len(self.columns.head) + self.count - self.first
 
     def _stack(self) -> Stack:
         count = self.count
         if type(count) is TracedNumber and count.size is None:
             count = of_size(_between(read(count), self.columns.rows))
+        first = of_size(_between(read(self.first), self.columns.rows)) if self.columns.is_queue else 0
+        return self._all().part(slice(first, count))
+
+    def _all(self) -> Stack:
+        """All rows."""
         stack = Stack(self.columns.head, self.columns.spec, self.columns.kinds, self.columns.arrays)
         stack.flags, stack.site = self.columns.flags, self.columns.site
-        return stack.part(slice(0, count))
+        return stack
 
     def finished(self) -> Stack:
         """The list after the loop."""
@@ -244,7 +274,7 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
     flags = [{which: fresh(ops.full(value=False, shape=(rows,), dtype=BOOL)) for which in known} for known in types]
     firsts = () if head or are_alike or probe.is_popped else probe.before
     spec = (*items, *before)[0].spec
-    columns = Columns(head, spec, kinds, arrays, rows, claim, firsts, flags, site, probe.is_popped)
+    columns = Columns(head, spec, kinds, arrays, rows, claim, firsts, flags, site, probe.is_popped, probe.is_queue)
     for n, held in enumerate(before):
         columns.put(n, held.leaves)
     return columns, len(before), rate
@@ -282,7 +312,7 @@ def _common(items: Sequence[Held]) -> list[Kind] | None:
 
 
 def _taken_apart(growing: Any) -> Any:
-    return (growing.count,), growing.columns
+    return (growing.count, growing.first) if growing.columns.is_queue else (growing.count,), growing.columns
 
 
 def _made(columns: Any, count: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ class ListName(Name):
         self.probe: Probe | None = None
         self.is_own = type(entry) is not Growing  # and not that of a loop around this one
         self.before = entry
+        self.taken: set[bool] = set()  # from which ends items are taken, as far as the first pass does not show it
         self.rate = 0
         if not self.is_own:
             self._grow(entry)
@@ -34,8 +36,8 @@ class ListName(Name):
     def _grow(self, entry: Growing) -> None:
         self.entry = entry
         self.held = take_apart(entry)
-        self.kinds = [SIZE]
-        self.types, self.flags = [{int}], [{}]
+        self.kinds = [SIZE for _ in self.held.leaves]
+        self.types, self.flags = [{int} for _ in self.kinds], [{} for _ in self.kinds]
         self.is_carried = True
         self.direction = 0 if entry.columns.is_popped else 1
 
@@ -57,7 +59,7 @@ class ListName(Name):
     def begin(self, body: Body, memory: Memory) -> None:
         if type(self.entry) is not Growing:
             count = SIZE.show(body.trace.builder.add_input(SIZE.aval))
-            self.start = self.probe = Probe(self.entry, memory.loop, count)
+            self.start = self.probe = Probe(self.entry, memory.loop, count, self.taken)
             return
         if self.is_own:
             self.entry.columns.pushed.clear()
@@ -71,8 +73,11 @@ class ListName(Name):
         if self.probe is not None:
             if end is not self.probe:
                 loop.demote(self._error("is a list, and becomes something else in the loop"), Mode.PLAIN)
+            if self.probe.is_guessed and not self._is_changed(self.probe):
+                loop.demote(self._error("is read where only the compiled program knows which item it is"), Mode.PLAIN)
             return self._is_changed(self.probe)
         if self.is_own and self.entry.columns.misfits:
+            self.taken |= self.entry.columns.taken
             self.entry, self.rate = self.before, 0
             return True
         if self.rate and type(end) is Growing:
@@ -109,7 +114,7 @@ def _size(growing: Growing) -> Any:
 
 def name_of(name: str, value: Any, direction: int, grows: Sequence[str]) -> Name:
     """What a loop keeps of a name that holds a value as it begins."""
-    is_list = type(value) in (list, Growing) or (type(value) is Stack and type(value.rows) is int)
+    is_list = type(value) in (list, deque, Growing) or (type(value) is Stack and type(value.rows) is int)
     return ListName(name, value) if name in grows and is_list else Name(name, value, direction)
 
 
