@@ -42,6 +42,12 @@ def guarded(x: Array) -> Any:
     return np.where(np.isfinite(y), y, 0.0)
 
 
+def guarded_on_host(x: Array) -> Any:
+    with np.errstate(over="ignore"):
+        y = np.ldexp(x, 1000)
+    return y / x
+
+
 def raising_inside(x: Array) -> Any:
     with np.errstate(divide="raise"):
         y = 1 / x
@@ -73,6 +79,8 @@ EXPRESSIONS: dict[str, Callable[[Array], Any]] = {
     "normalise": lambda x: (x - x.mean()) / x.std(),
     "softmax": lambda x: np.exp(x - x.max()) / np.exp(x - x.max()).sum(),
     "guarded": guarded,
+    "host call": lambda x: np.ldexp(x, 1000) / x,
+    "guarded host call": guarded_on_host,
     "raising inside": raising_inside,
 }
 STATES: dict[str, dict[str, Any]] = {

@@ -97,7 +97,7 @@ class Executable:
         }
         self._measured = [kernels.measured.get(b.name) for b in self._outputs[:-1]] if kernels.measured else None
         self._target = host_target()
-        self._hosts = HostCalls(module.hosts)
+        self._hosts = HostCalls(module.hosts, watches=errors is not None)
         run = self._link_native() if native_calls() else self._link_portable()
         written = {k: self._inputs[k].nbytes for k in self._aliases.values()}
         self._watch = Watch(run, written, errors) if errors is not None and errors.possible else None

@@ -15,7 +15,7 @@ from warnings import warn_explicit
 
 import numpy as np
 
-from jitml.errors import FailedCheck
+from jitml.errors import FailedCheck, Source
 from jitml.ir.floating import CATEGORIES, demanded_in, place_of, possible_in, suspect
 from jitml.ir.graph import Graph
 
@@ -57,6 +57,12 @@ def errors_of(graph: Graph) -> Errors:
 def heard() -> int:
     """The flags that NumPy's error state does not ignore."""
     return sum(CATEGORIES[name] for name, reaction in np.geterr().items() if reaction != "ignore")
+
+
+def raising_at(source: Source | None) -> np.errstate:
+    """The error state of a host call: what shall be heard of raises, so that the plain function is the one to say it, once."""
+    raised = heard() if source is None else (heard() | source.demanded) & ~source.ignored
+    return np.errstate(**{name: "raise" if raised & flag else "ignore" for name, flag in CATEGORIES.items()})  # type: ignore[arg-type]  # names and texts
 
 
 class _Raising:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
@@ -19,6 +20,7 @@ from jitml.codegen.llvm.kernel import HostStep
 from jitml.errors import FailedCheck
 from jitml.fusion.loops import Buffer
 from jitml.ir.ops.host import postpone, postponing
+from jitml.runtime.floating import raising_at
 from jitml.runtime.jit import Code, generate, link, parse
 from jitml.runtime.target import host_target
 
@@ -64,7 +66,8 @@ def host_shim() -> Code:
 class HostCalls:
     """The calls of one program; `run` is the object that its code calls."""
 
-    def __init__(self, steps: Sequence[HostStep]) -> None:
+    def __init__(self, steps: Sequence[HostStep], *, watches: bool) -> None:
+        self._watches = watches  # whether the plain function answers where floating-point errors come up
         self._steps = [(s, len(s.reads), [View(b) for b in (*s.reads, *s.writes)]) for s in steps]
         self.run = self._run
 
@@ -85,7 +88,8 @@ class HostCalls:
         try:
             arrays = [view.at(pointer) for view, pointer in zip(views, pointers)]
             options = {"out": tuple(arrays[count:])} if function.fills else {}
-            results = function.call(*arrays[:count], **options)
+            with raising_at(step.source) if self._watches else nullcontext():
+                results = function.call(*arrays[:count], **options)
             if not function.fills:
                 for target, result in zip(arrays[count:], results):
                     target[...] = result
