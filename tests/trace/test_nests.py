@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 import jitml
 from jitml.ir.graph import Graph
 from jitml.trace import context, trace
+from jitml.trace.decisions import Decisions
+from jitml.trace.drivers import Restart
 from jitml.trace.loops import Loop
 
 
@@ -135,3 +138,12 @@ def test_the_line_of_an_instruction_is_looked_up_once(passes: list[Loop], monkey
     assert len(passes) == 20
     assert inside
     assert len(inside) == len(set(inside))
+
+
+def test_a_loop_that_is_peeled_leaves_those_around_it() -> None:
+    known, error = Decisions({}, {}), NameError("v")
+    around, inside = (SimpleNamespace(site=((1, place),)) for place in (1, 2))
+    for loop in (around, inside):
+        with pytest.raises(Restart):
+            known.peel(loop.site, 0, [around, inside], error)
+    assert set(known.peeled) == {(around.site, 0), (inside.site, 0)}

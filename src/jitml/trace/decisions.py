@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import takewhile
 from types import FrameType
 from typing import Any, NoReturn, Protocol
 
@@ -130,12 +131,12 @@ class Decisions:
         Loops in it that need the same there are going to need it in that iteration; whether in the others, too, will show.
 
         Args:
-            around: what is being recorded, the loop and all around it among it.
+            around: what is being recorded, outermost first: all around the loop, the loop, and what is in it.
         """
         self.peeled = {
             (inner, depth + (depth >= apart and site in outer)): outer for (inner, depth), outer in self.peeled.items()
         }
-        self.peeled[site, apart] = frozenset(region.site for region in around) - {site}
+        self.peeled[site, apart] = frozenset(region.site for region in takewhile(lambda region: region.site != site, around))
         self.reasons[site] = reason
         self.again()
 
