@@ -222,7 +222,7 @@ row("np.linalg.tensorinv", "fc", lambda x: np.linalg.tensorinv(x.reshape(3, 3, 1
 row("np.linalg.tensorsolve", "fc", np.linalg.tensorsolve, s, w[:, 0])
 # creation
 row("np.array", "fc", lambda x: np.array([x, x * x]), v)
-for n in words("asanyarray asarray ascontiguousarray asfortranarray copy"):
+for n in words("asanyarray asarray ascontiguousarray asfortranarray copy require"):
     row("np." + n, "fc", lambda x, n=n: getattr(np, n)(x) ** 2, m)
 row("np.astype", "fc", lambda x: np.astype(x, x.dtype) ** 2, m)
 row("ndarray.astype", "fc", lambda x: x.astype(np.float32 if False else x.dtype) ** 2, m)
@@ -421,6 +421,7 @@ for n in words("gammaln digamma erfc erfinv j0 j1 i0 i1 i0e ndtr log_ndtr expm1 
     row("scipy.special." + n, "f", getattr(special, n), np.abs(u))
 row("max min sum", "f", lambda x: max(x[0], x[1]) ** 2 + min(x[2], x[3]) + sum(x) ** 2, v)
 row("round", "f", lambda x: round(x[0], 1) * x[0], v)
+row("pow", "fc", lambda x: pow(x[1], 2) * x + pow(x, 3), v)
 row("complex", "c", lambda x: complex(x[0]) ** 2 * x, v)
 row("float", "f", lambda x: float(x[0]) ** 2 * x, v)
 for n in words("acos asin atan atanh cos cosh degrees exp expm1 fabs radians sin sinh sqrt tan tanh log log10 log1p log2 asinh"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import prod
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import optree
 
 from jitml.ir import ops
-from jitml.ir.types import BOOL, F64, I64, Aval
+from jitml.ir.types import BOOL, F64, I64, Aval, is_complex
 from jitml.numpy.flat import TracedFlat, repeated
 from jitml.numpy.operands import astype as converted
 from jitml.numpy.operands import not_compiled, reshape_value
@@ -67,11 +68,15 @@ def astype(
     target = np.dtype(dtype)
     if not np.can_cast(x.dtype, target, casting):  # type: ignore[arg-type]  # casting's literals are checked by NumPy
         raise TypeError(f"Cannot cast array data from {x.dtype!r} to {target!r} according to the rule '{casting}'")
+    value = read(x)
+    if is_complex(x.dtype) and not is_complex(target) and target != BOOL:
+        call(warnings.warn, "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
+        value = ops.real(value)
     if not isinstance(x, TracedArray):
-        return x if target == x.dtype else scalar(converted(read(x), target))
+        return x if target == x.dtype else scalar(converted(value, target))
     if target == x.dtype and not copy and lies_in(x, order):
         return x
-    return laid_out(converted(read(x), target), x, order)
+    return laid_out(converted(value, target), x, order)
 
 
 @implements(np.ndarray.flatten)
