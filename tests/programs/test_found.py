@@ -12,6 +12,18 @@ from programs.drawn.outcomes import judge
 
 # Name: what `program` does with its arguments; what the arguments are.
 FOUND = {
+    "an index from the end of a size, counted by a loop": (
+        ["w = x[x > 3]", "for i in range(len(w)):", "    x[-2] -= w[-1 - i] - x[i]", "    x[i] += np.sort(w).sum()", "return x"],
+        "np.array([1, 5, 6, 7, 0, 2])",
+    ),
+    "an index beyond all that a size can be": (
+        ["q = x[x > 3][:2]", "q[2] -= x[0]", "return q"],
+        "np.array([1, 5, 6, 7, 0, 2])",
+    ),
+    "an index beyond all that a size can be, where one branch goes": (
+        ["q = x[x > 3][:2]", "if x[0] > y:", "    return q[2]", "return x[0]"],
+        "np.array([1, 5, 6, 7, 0, 2]), 0",
+    ),
     "an index that is out of bounds at one end of every loop": (
         ["for i in range(3):", "    x[i - 1, -i, 0] = 7", "return x"],
         "np.zeros((1, 6, 1), np.int16)",

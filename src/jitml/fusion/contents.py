@@ -6,19 +6,21 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from jitml.fusion.loops import Expr, Load, Store, Var, walk_expression
-from jitml.ir.types import is_integer
+from jitml.ir.types import BOOL, is_integer
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of buffers' contents: those that a check has looked at, and the range of integer ones (None: any).
+    """What is known of buffers' contents: those that a check has looked at, and the range of integers and truths (None: any).
 
     made_of: of numbers, the buffers that they come from in the end.
+    ended: by a check that always fails: what comes next is never reached.
     """
 
     checked: frozenset[str] = frozenset()
     values: Mapping[str, tuple[int, int] | None] = field(default_factory=dict)
     made_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    ended: bool = False
 
     def without(self, written: Collection[str]) -> Known:
         """What is still known when something has been written of which nothing is."""
@@ -38,10 +40,11 @@ class Contents:
         self._checked = set(known.checked)
         self._unchecked: set[str] = set()  # buffers that have been written what no check has looked at
         self._made_of = dict(known.made_of)
+        self.ended = known.ended
 
     @property
     def known(self) -> Known:
-        return Known(frozenset(self._checked), self.values, self._made_of)
+        return Known(frozenset(self._checked), self.values, self._made_of, self.ended)
 
     def check(self, condition: Expr) -> None:
         """A check has looked at all that its condition depends on."""
@@ -63,7 +66,7 @@ class Contents:
         self._made_of = {name: of for name, of in self._made_of.items() if buffer not in {name, *of}}
         if not store.at and buffer not in sources:
             self._made_of[buffer] = sources
-        if is_integer(store.value.dtype):
+        if is_integer(store.value.dtype) or store.value.dtype == BOOL:
             least, greatest = bounds
             if least is None or greatest is None:
                 self.values[buffer] = None

@@ -39,6 +39,8 @@ def verify_program(program: KernelProgram, known: Known = NOTHING) -> KernelProg
                 raise VerificationError(f"{step.name} writes {name}, which belongs to the caller")
         if isinstance(step, Kernel):
             known = verify(step, known)
+            if known.ended:
+                return program
         else:
             if isinstance(step, Region):
                 verify_region(step, program, known)

@@ -210,6 +210,8 @@ class Ranges(Atoms):
         match condition:
             case Const(value):
                 return not value
+            case Load(buffer, _, dtype) if dtype == BOOL:
+                return self.values.get(buffer) == (0, 0)
             case Apply("bit_and" | "mul", (a, b)) if condition.dtype == BOOL:
                 return self.refutes(a) or self.refutes(b)
             case Apply("bit_or" | "add", (a, b)) if condition.dtype == BOOL:

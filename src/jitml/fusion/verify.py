@@ -33,6 +33,7 @@ from jitml.fusion.loops import (
     Update,
     Var,
     While,
+    affine,
     expressions,
     sub,
     walk,
@@ -68,6 +69,7 @@ class _Verifier:
         self.dtypes: dict[str, DType] = {}  # of every variable in scope
         self.cells: set[str] = set()
         self.places: set[str] = set()  # numbers that the kernel begins by loading
+        self.sizes: set[str] = set()  # those that it clamps to limits
         self.bounded = Cells(kernel.body, self.ranges)
 
     def error(self, message: str) -> VerificationError:
@@ -83,7 +85,8 @@ class _Verifier:
             if written == read:
                 raise self.error(f"{written} updates itself")
             self.contents.values[written] = self.contents.values.get(read)
-        self.body(self.kernel.body, ())
+        if not self.body(self.kernel.body, ()):
+            self.contents.ended = True
 
     def declare(self, buffer: Buffer) -> None:
         if buffer.name in self.buffers:
@@ -100,14 +103,15 @@ class _Verifier:
 
     # ------------------------------------------------------------------------------------------------- statements
 
-    def body(self, statements: Sequence[Stmt], around: tuple[Loop, ...]) -> None:
-        """A block: what is named or learned in it ends with it."""
+    def body(self, statements: Sequence[Stmt], around: tuple[Loop, ...]) -> bool:
+        """A block: what is named or learned in it ends with it. Whether its end is reached."""
         dtypes, cells = dict(self.dtypes), set(self.cells)
         with self.ranges.scope():
-            self.statements(statements, around)
+            ends = self.statements(statements, around)
         self.dtypes, self.cells = dtypes, cells
+        return ends
 
-    def statements(self, statements: Sequence[Stmt], around: tuple[Loop, ...]) -> None:
+    def statements(self, statements: Sequence[Stmt], around: tuple[Loop, ...]) -> bool:
         for stmt in statements:
             if not isinstance(stmt, While):  # its condition stands after its test
                 for expr in expressions(stmt):
@@ -117,10 +121,11 @@ class _Verifier:
             never = isinstance(stmt, Check) and self.ranges.refutes(stmt.condition)
             self.statement(stmt, around)
             if never:
-                return  # nothing after it is reached
+                return False  # nothing after it is reached
             self.forget_updated(stmt)
             if isinstance(stmt, If):
                 self.ranges.learn(stmt)
+        return True
 
     def forget_updated(self, stmt: Stmt) -> None:
         """What was known of cells that a statement changes holds no longer."""
@@ -135,13 +140,16 @@ class _Verifier:
             case Store(buffer, at, value):
                 self.access(buffer, at)
                 self.expect(value, self.buffers[buffer].dtype, f"the value stored to {buffer}")
-                is_bounded = is_integer(value.dtype) and stmt.combine is None
-                self.contents.store(stmt, self.ranges.bounds(value) if is_bounded else (None, None))
+                self.contents.store(stmt, self.stored(stmt))
             case Let(name, value):
                 self.name(name, value.dtype, self.contents.origin(value))
                 self.ranges.define(name, value)
-                if isinstance(value, Load) and not value.at and not around:
-                    self.places.add(name)
+                if not around:
+                    match value:
+                        case Load(at=()):
+                            self.places.add(name)
+                        case Apply("minimum", (Apply("maximum", (Load(at=()), Const())), Const())):
+                            self.sizes.add(name)
             case Draw(name, _, args, dtype):
                 for arg in args:
                     self.expect(arg, I64, "what a draw takes")
@@ -174,6 +182,13 @@ class _Verifier:
                     self.expect(value, I64, "a check's value")
                 self.contents.check(condition)
                 self.ranges.assume(condition)
+
+    def stored(self, store: Store) -> tuple[int | None, int | None]:
+        """The limits of what a store makes of an element."""
+        if store.combine is None and is_integer(store.value.dtype):
+            return self.ranges.bounds(store.value)
+        known = self.ranges.decided(store.value) if store.combine is None and store.value.dtype == BOOL else None
+        return (None, None) if known is None else (int(known), int(known))
 
     def loop(self, loop: Loop, around: tuple[Loop, ...]) -> None:
         self.expect(loop.start, I64, "a loop's start")
@@ -276,10 +291,17 @@ class _Verifier:
             )
 
     def is_window(self, index: Expr) -> bool:
-        """Whether an index counts from a place that the kernel begins by loading: such were made good (`ir/ops/dynamic.py`)."""
-        parts = list(walk_expression(index))
-        names = [e.name for e in parts if isinstance(e, Var) and self.contents.origins.get(e.name)]
-        return self.places.issuperset(names) and not any(isinstance(e, Load) for e in parts)
+        """Whether an index counts from a place that the kernel begins by loading: such were made good (`ir/ops/dynamic.py`).
+
+        A place may itself be counted from a size (`x[-1 - n]`), where no loop counts down from that.
+        """
+        names = {name for name in _names(index) if self.contents.origins.get(name)}
+        if not names.isdisjoint(self.sizes):
+            steps = affine(index)
+            if steps is None or any(step < 0 for name, step in steps.items() if name and name not in names):
+                return False
+            return not names.isdisjoint(self.places) and names <= self.places | self.sizes
+        return names <= self.places and not _loads(index)
 
     def is_in_window(self, index: Expr, n: int) -> bool:
         """Whether an index is a place of a window and what is known to be at most the axis itself."""
