@@ -318,7 +318,7 @@ def test_a_leaked_value_is_refused() -> None:
     exec("def unseen(x):\n    kept.append(x * 2)\n    return x", scope)  # no source: seen only afterwards
     with pytest.raises(UnsupportedError, match="kept is changed by code that runs only once, while the function is traced"):
         jitml.jit(scope["unseen"])(X)
-    assert scope["kept"] == []
+    assert scope["kept"]  # which is not undone: others may hold it, too
 
     kept = scope["kept"] = queue.SimpleQueue()
     exec("def hidden(x):\n    kept.put(x * 2)\n    return x", scope)  # nor can this be seen

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import signal
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +14,7 @@ import pytest
 from tests.trace.effect_programs import ROWS
 
 import jitml
+from jitml.trace.snapshots import Snapshot
 
 Array = np.ndarray[Any, Any]
 XS = [np.array([1.0, 2.0, 3.0]), np.array([-1.0, -2.0, -3.0]), np.array([4.0, 5.0, 6.0]), np.array([1.0, 0.5, 3.0])]
@@ -53,14 +58,103 @@ def test_as_in_python_or_refused(make: Callable[[], Any], shape: Callable[..., A
     outcome(make, shape)
 
 
+class Sized:
+    """Its length is asked for by what is traced."""
+
+    def __init__(self, act: Callable[[Sized], None]) -> None:
+        self.act, self.found = act, []  # type: ignore[var-annotated]
+        self.length = 0
+
+    def __len__(self) -> int:
+        self.act(self)
+        return 3
+
+
+def from_another_thread(obj: Sized) -> None:
+    other = threading.Thread(target=lambda: obj.found.append(len(obj.found)))
+    other.start()
+    other.join()
+
+
+def from_a_handler(obj: Sized) -> None:
+    before = signal.signal(signal.SIGUSR1, lambda *_: obj.found.append(len(obj.found)))
+    signal.raise_signal(signal.SIGUSR1)
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("act", [from_another_thread, from_a_handler], ids=lambda f: f.__name__)
+def test_what_others_do_meanwhile_is_refused_and_not_lost(act: Callable[[Sized], None]) -> None:
+    obj = Sized(act)
+
+    def f(x: Array) -> Array:
+        x = x + 1.0 * len(obj)
+        return x + 1.0 if obj.found is None else x
+
+    with pytest.raises(jitml.UnsupportedError, match=r"(?s)obj\.found is changed by .*What has changed stays so") as caught:
+        jitml.jit(f)(XS[0])
+    assert caught.value.source is not None
+    assert obj.found
+    assert obj.found == list(range(len(obj.found)))
+
+
+def test_what_is_iterated_over_while_another_thread_changes_it() -> None:
+    obj, stop = Sized(lambda _: None), threading.Event()
+    others = {n: n for n in range(900)}
+
+    def f(x: Array) -> Array:
+        return x + others.get(3, 0) + len(obj)
+
+    def work() -> None:
+        for n in itertools.count():
+            if stop.is_set():
+                return
+            others[n % 7 + 900] = n
+            del others[n % 7 + 900]
+
+    before, other = sys.getswitchinterval(), threading.Thread(target=work)
+    sys.setswitchinterval(1e-6)
+    other.start()
+    try:
+        for _ in range(200):
+            Snapshot([(f, "f")]).changed()
+    finally:
+        stop.set()
+        other.join()
+        sys.setswitchinterval(before)
+
+
+def test_a_cache_is_refused_until_it_is_filled() -> None:
+    def fill(obj: Sized) -> None:
+        obj.length = obj.length or 3
+
+    obj = Sized(fill)
+    f = jitml.jit(lambda x: x + (len(obj) + obj.length))
+    with pytest.raises(jitml.UnsupportedError, match=r"obj\.length is changed by"):
+        f(XS[0])
+    np.testing.assert_array_equal(f(XS[0]), XS[0] + 6)
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_has_changed_before_an_exception_does_not_change_twice() -> None:
+    obj = Sized(lambda obj: obj.found.append(1))
+
+    def f(x: Array) -> Array:
+        len(obj)
+        raise ValueError(len(obj.found))
+
+    with pytest.raises(jitml.UnsupportedError, match=r"obj\.found is changed by"):
+        jitml.jit(f)(XS[0])
+
+
 def outcome(make: Callable[[], Any], shape: Callable[..., Any]) -> str:
-    """`same`, or the refusal, before which nothing has changed; a difference raises AssertionError."""
+    """`same`, or the refusal, which says so if something has changed before; a difference raises AssertionError."""
     _, wanted = outcomes(*make(), shape, lambda f: f)
     compiled, got = outcomes(*make(), shape, jitml.jit)
     for number, ((result, state), (want, kept)) in enumerate(zip(got, wanted)):
         if isinstance(result, jitml.errors.JitmlError):
             before = got[number - 1][1] if number else compiled
-            assert state == before, f"refused in call {number}, after the change {before} -> {state}: {result}"
+            is_told = "What has changed stays so" in str(result)
+            assert state == before or is_told, f"refused in call {number}, after the change {before} -> {state}: {result}"
             return str(result)
         assert repr(result) == repr(want), f"call {number} gives {result}, not {want}"
         assert state == kept, f"call {number} leaves {state}, not {kept}"

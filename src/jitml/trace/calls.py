@@ -34,7 +34,7 @@ from jitml.trace.outside import CONTAINERS, guard_state, place_of
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name
 from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_part, shown_twice
-from jitml.trace.snapshots import contents, differ, is_users_class
+from jitml.trace.snapshots import contents, differ, is_users_class, refill
 from jitml.trace.stacks import Stack
 from jitml.trace.steering import Steering
 from jitml.trace.text import filled_in, joined, percent, text
@@ -202,8 +202,7 @@ class Hooks(Accesses, Steering):
         """Call a function that is not converted: those it is given are, the objects it may look into are guarded."""
         args = tuple(map(gone_through, args))
         given = (x for x in (*args, getattr(function, "__self__", None)) if isinstance(x, _COMPARED))
-        kept = [(x, *contents(x)) for x in given if not type(x).__module__.startswith("jitml.")]
-        held = [look() for _, look, _ in kept]
+        held = [(x, contents(x)) for x in given if not type(x).__module__.startswith("jitml.")]
         looks = function is hasattr or getattr(function, "__module__", None) != "builtins"  # others call special methods only
         for argument in (*args, *kwargs.values()) if looks else ():
             slot = self.trace.places.get(id(argument))
@@ -216,11 +215,12 @@ class Hooks(Accesses, Steering):
         if (getattr(function, "__module__", None) or "").startswith("numpy"):
             return call_library(function, *arguments, **named)
         value = function(*arguments, **named)
-        for (x, look, put), before in zip(kept, held):
-            if differ(before, after := look()):  # it is one of those that change what they are given
-                put(before)
-                self.grow(x)
-                put(after)
+        for x, before in held:
+            if differ(before, after := contents(x)):  # it is one of those that change what they are given
+                self._require_own(x)  # before anything is put back: what others see is theirs as well
+                refill(x, before)
+                self.effect(x)
+                refill(x, after)
         return lift(value) if type(value) is np.ndarray else value
 
     def _changing(self, function: Callable[..., Any], target: Any, *args: Any, **kwargs: Any) -> Any:

@@ -2,7 +2,10 @@
 
 What the function's own code does to the outside is recorded, on copies and beside objects (`changes.py`). A list, an object or a
 global that is another one after the trace has been changed by what the conversion does not see: a special method that Python
-calls, a callback of a library's, a constructor. That would happen once, and not at later calls: it is undone, and refused.
+calls, a callback of a library's, a constructor. That would happen once, and not at later calls: it is refused.
+
+Nothing is put back: what another thread, a signal's handler or a finalizer does to the same things meanwhile looks no different,
+and must not be lost. Nor is anything iterated over in Python that another thread may change: one call of C's copies it.
 
 Reached is what is named: of objects, classes and modules those attributes that some reachable code of the user's mentions.
 """
@@ -15,7 +18,7 @@ from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import BuiltinFunctionType, CellType, CodeType, FrameType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
@@ -42,23 +45,21 @@ _PARTS: dict[type, tuple[str, ...]] = {
 _PLAIN = {int, float, str, bool, type(None), bytes, complex, np.ndarray, np.float64, np.int64}
 _MISSING = object()
 Look = Callable[[], tuple[Any, ...]]
-Put = Callable[[tuple[Any, ...]], None]
 _LIBRARIES = sys.stdlib_module_names | {"builtins", "numpy", "scipy", "optree", "jitml"}
 
 
 @dataclass(frozen=True)
-class _Kept:
+class Part:
     """A part of the outside.
 
     Args:
         look: what is there, to be compared item by item.
-        put: puts back what was there.
+        before: what was there.
         keys: what the items are called, if they have names.
     """
 
     name: str
     look: Look
-    put: Put
     before: tuple[Any, ...]
     keys: tuple[str, ...] = ()
 
@@ -79,7 +80,7 @@ class Snapshot:
     """
 
     def __init__(self, roots: Iterable[tuple[Any, str]]) -> None:
-        self._kept: list[_Kept] = []
+        self._parts: list[Part] = []
         self._seen: dict[int, Any] = {}
         self._names: set[str] = set()  # that code mentions
         self._owners: list[tuple[Any, Mapping[str, Any], str]] = []  # what has attributes, these, and its name
@@ -98,23 +99,14 @@ class Snapshot:
         for owner, attributes, name in self._owners:
             kind: Any = type(owner)
             slots = sorted(self._names & _slots(kind).keys())
-            self._keep(name, *_attributes(owner, attributes, [*names, *slots], len(names)), (*names, *slots))
+            self._keep(name, _attributes(owner, attributes, names, slots), (*names, *slots))
 
-    def changed(self) -> str:
-        """The first part that is not as it was; empty if there is none."""
-        return next(filter(None, (kept.change() for kept in self._kept)), "")
+    def changed(self) -> Part | None:
+        """The first part that is not as it was."""
+        return next((part for part in self._parts if part.change()), None)
 
-    def undo(self) -> str:
-        """Put back what was there, and say what had changed."""
-        first = ""
-        for kept in self._kept:
-            if change := kept.change():
-                kept.put(kept.before)
-                first = first or change
-        return first
-
-    def _keep(self, name: str, look: Look, put: Put, keys: Sequence[str] = ()) -> None:
-        self._kept.append(_Kept(name, look, put, look(), tuple(keys)))
+    def _keep(self, name: str, look: Look, keys: Sequence[str] = ()) -> None:
+        self._parts.append(Part(name, look, look(), tuple(keys)))
 
     def _reach(self, x: Any, name: str) -> None:
         kind: Any = type(x)
@@ -131,7 +123,7 @@ class Snapshot:
                 self._owners.append((x, vars(x), name))
         else:
             if issubclass(kind, (list, dict, set, deque, bytearray, array)):
-                self._keep(name, *contents(x))
+                self._keep(name, functools.partial(contents, x))
             self._waiting += [(item, f"{name}[{key!r:.40}]") for key, item in _items(x) if type(item) not in _PLAIN]
             self._waiting += [(part, name) for part in (kind, *_parts(x))]
             if kind.__module__.partition(".")[0] in _OPEN:
@@ -144,11 +136,11 @@ class Snapshot:
         self._names |= _mentioned(code)
         named, space = sorted(_mentioned(code)), function.__globals__
         self._waiting += [(space[key], key) for key in named if key in space]
-        self._keep("", *_attributes(space, space, named, len(named)), named)
+        self._keep("", _attributes(space, space, named), named)
         for key, cell in zip(code.co_freevars, function.__closure__ or ()):
             if id(cell) not in self._seen:
                 self._seen[id(cell)] = cell
-                self._keep(key, *_cell(cell))
+                self._keep(key, functools.partial(_content, cell))
                 self._waiting += [(content, key) for content in _content(cell) if content is not _MISSING]
         self._waiting += [(function.__defaults__, f"{name}.__defaults__"), (function.__kwdefaults__, f"{name}.__kwdefaults__")]
         self._waiting.append((vars(function), name))
@@ -156,7 +148,7 @@ class Snapshot:
     def _reach_class(self, cls: type) -> None:
         """The class with its special methods, its bases and its metaclass."""
         self._owners.append((cls, vars(cls), cls.__qualname__))
-        for key, member in vars(cls).items():
+        for key, member in [*vars(cls).items()]:
             if key[:2] == "__" == key[-2:] and isinstance(member, (FunctionType, staticmethod, classmethod, property)):
                 self._waiting.append((member, f"{cls.__qualname__}.{key}"))
         self._waiting += [(base, base.__qualname__) for base in (*cls.__bases__, type(cls))]
@@ -164,42 +156,44 @@ class Snapshot:
 
 @contextmanager
 def unchanged(snapshot: Snapshot) -> Iterator[None]:
-    """What the block does to the outside is undone.
+    """The block does nothing to the outside.
 
     Raises:
-        UnsupportedError: it has done something, and ended well.
+        Changed: it has, however it ended, unless something else than its own end has interrupted it.
     """
     try:
         yield
-    except BaseException:
-        snapshot.undo()
+    except (Exception, Restart) as error:
+        if part := snapshot.changed():
+            raise Changed(part) from error
         raise
-    if name := snapshot.undo():
-        raise Changed(name)
+    if part := snapshot.changed():
+        raise Changed(part)
 
 
 class Changed(UnsupportedError):
-    """Something outside has been changed by code that is not converted."""
+    """Something outside has changed, by code that is not converted."""
 
-    def __init__(self, name: str, source: Source | None = None) -> None:
+    def __init__(self, part: Part) -> None:
         super().__init__(
-            f"{name} is changed by code that runs only once, while the function is traced, and not at every call",
-            source=source,
-            remedy="What Python or a library calls by itself (special methods, callbacks, constructors) must change nothing "
-            "outside: let the function do it, or what calls it.",
+            f"{part.change()} is changed by code that runs only once, while the function is traced, and not at every call",
+            remedy="What has changed stays so. If it was another thread, or a cache that is filled now, call again. What Python "
+            "or a library calls by itself (special methods, callbacks, constructors) must change nothing outside: let the "
+            "function do it, or what calls it.",
         )
-        self.name = name
+        self.part = part
 
 
-def find_line(snapshot: Snapshot, attempt: Callable[[], object]) -> Source | None:
-    """The first of the user's lines that changes something outside, found by running all over again, slowly."""
+def find_line(part: Part, attempt: Callable[[], object]) -> Source | None:
+    """The first of the user's lines that changes this part, found by running all over again, slowly."""
     found: list[Source] = []
     latest: list[Source] = []
+    now = replace(part, before=part.look())
 
     def follow(frame: FrameType, event: str, argument: Any) -> Any:
         if found or not is_users(frame.f_code.co_filename):
             return None
-        if latest and snapshot.changed():
+        if latest and now.change():
             found.append(latest[-1])
             return None
         latest[:] = [Source(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)]
@@ -214,7 +208,6 @@ def find_line(snapshot: Snapshot, attempt: Callable[[], object]) -> Source | Non
             raise
     finally:
         sys.settrace(outer)
-        snapshot.undo()
     return found[0] if found else None
 
 
@@ -233,9 +226,7 @@ def _items(x: Any) -> list[tuple[Any, Any]]:
     kind = kind_of_container(x)
     if kind.__len__(x) > _MOST_ITEMS:
         return []
-    return (
-        [*kind.items(x), *((key, key) for key in kind.__iter__(x))] if issubclass(cls, dict) else [*enumerate(kind.__iter__(x))]
-    )
+    return [*kind.items(x), *zip(keys := [*kind.__iter__(x)], keys)] if issubclass(cls, dict) else [*enumerate(kind.__iter__(x))]
 
 
 def _parts(x: Any) -> tuple[Any, ...]:
@@ -254,7 +245,7 @@ def _namespace(x: Any) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=4096)
 def _slots(cls: Any) -> Mapping[str, Any]:
-    members = {name: member for base in reversed(cls.__mro__) for name, member in vars(base).items()}
+    members = {name: member for base in reversed(cls.__mro__) for name, member in [*vars(base).items()]}
     return {name: member for name, member in members.items() if type(member) is MemberDescriptorType}
 
 
@@ -274,20 +265,11 @@ def is_users_class(cls: Any) -> bool:
     return is_users(getattr(module, "__file__", None) or "")
 
 
-def _attributes(owner: Any, attributes: Mapping[str, Any], names: Sequence[str], slots: int) -> tuple[Look, Put]:
-    """Attributes of these names, which may be missing, from some position on slots: how to look and how to put back."""
+def _attributes(owner: Any, attributes: Mapping[str, Any], names: Sequence[str], slots: Sequence[str] = ()) -> Look:
+    """How to look at attributes of these names, which may be missing."""
     kind: Any = type(owner)
-    members = [_slots(kind)[name] for name in names[slots:]]
-
-    def look() -> tuple[Any, ...]:
-        return (*(attributes.get(name, _MISSING) for name in names[:slots]), *(_held(member, owner) for member in members))
-
-    def put(values: tuple[Any, ...]) -> None:
-        for name, value, now in zip(names, values, look()):
-            if now is not value:
-                _set(owner, attributes, name, value)
-
-    return look, put
+    members = [_slots(kind)[name] for name in slots]
+    return lambda: (*(attributes.get(name, _MISSING) for name in names), *(_held(member, owner) for member in members))
 
 
 def _held(member: Any, owner: Any) -> Any:
@@ -297,40 +279,26 @@ def _held(member: Any, owner: Any) -> Any:
         return _MISSING
 
 
-def _set(owner: Any, attributes: Any, name: str, value: Any) -> None:
-    kind: Any = type if isinstance(owner, type) else object
-    if owner is attributes:  # the globals of a module
-        owner.pop(name) if value is _MISSING else owner.__setitem__(name, value)
-    elif value is _MISSING:
-        kind.__delattr__(owner, name)
-    else:
-        kind.__setattr__(owner, name, value)
-
-
-def contents(x: Any) -> tuple[Look, Put]:
-    """What is in a container: how to look and how to put back."""
+def contents(x: Any) -> tuple[Any, ...]:
+    """What is in a container."""
     if isinstance(x, (bytearray, array)):
-
-        def put_bytes(values: tuple[Any, ...]) -> None:
-            del x[:]
-            x.frombytes(values[0]) if isinstance(x, array) else x.extend(values[0])
-
-        return (lambda: (bytes(x),)), put_bytes
+        return (bytes(x),)
     kind = kind_of_container(x)
+    return (*kind.keys(x), *kind.values(x)) if isinstance(x, dict) else tuple(kind.__iter__(x))
+
+
+def refill(x: Any, values: tuple[Any, ...]) -> None:
+    """Put these contents into a container that nobody else can see."""
+    if isinstance(x, bytearray):
+        x[:] = values[0]
+        return
+    kind = kind_of_container(x)
+    kind.clear(x)
     if isinstance(x, dict):
-
-        def put_items(values: tuple[Any, ...]) -> None:
-            kind.clear(x)
-            for key, value in zip(values[::2], values[1::2]):
-                kind.__setitem__(x, key, value)
-
-        return (lambda: tuple(part for item in kind.items(x) for part in item)), put_items
-
-    def put(values: tuple[Any, ...]) -> None:
-        kind.clear(x)
+        for key, value in zip(values[: len(values) // 2], values[len(values) // 2 :]):
+            kind.__setitem__(x, key, value)
+    else:
         kind.update(x, values) if isinstance(x, set) else kind.extend(x, values)
-
-    return (lambda: tuple(kind.__iter__(x))), put
 
 
 def _content(cell: CellType) -> tuple[Any, ...]:
@@ -340,14 +308,4 @@ def _content(cell: CellType) -> tuple[Any, ...]:
         return (_MISSING,)
 
 
-def _cell(cell: CellType) -> tuple[Look, Put]:
-    def put(values: tuple[Any, ...]) -> None:
-        if values[0] is _MISSING:
-            del cell.cell_contents
-        else:
-            cell.cell_contents = values[0]
-
-    return (lambda: _content(cell)), put
-
-
-__all__ = ["Changed", "Snapshot", "contents", "differ", "find_line", "is_users_class", "unchanged"]
+__all__ = ["Changed", "Snapshot", "contents", "differ", "find_line", "is_users_class", "refill"]

@@ -93,7 +93,7 @@ def trace(
 ) -> Traced:
     """Run `function` on tracers standing for the arguments.
 
-    Exceptions of the user's code come out as they are; nothing of the caller's has been changed then.
+    Exceptions of the user's code come out as they are; no code of the function's that is converted has changed anything then.
 
     Args:
         opened: sizes of arguments that are not taken for what they are in this call (`opening.py`).
@@ -116,7 +116,7 @@ def trace(
         except Restart:
             continue
         except Changed as error:
-            error.source = find_line(before, attempt)
+            error.source = find_line(error.part, attempt)
             raise
         except Exception as error:
             if known.restart is not None or known.settle_place(error) or (not is_ours(error) and known.settle_sides()):
