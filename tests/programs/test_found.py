@@ -12,6 +12,10 @@ from programs.drawn.outcomes import judge
 
 # Name: what `program` does with its arguments; what the arguments are.
 FOUND = {
+    "a sum of booleans that doubles again and again": (
+        ["v = x[None]", "s = []", "for i in [0] * 60:", "    v += x", "    s.append(np.unique(v)[-1])", "return v, s"],
+        "np.arange(17) % 2 == 1",
+    ),
     "an index from the end of a size, counted by a loop": (
         ["w = x[x > 3]", "for i in range(len(w)):", "    x[-2] -= w[-1 - i] - x[i]", "    x[i] += np.sort(w).sum()", "return x"],
         "np.array([1, 5, 6, 7, 0, 2])",

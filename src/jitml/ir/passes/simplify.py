@@ -30,6 +30,8 @@ RULES = (
     Rule("divide negations", "div(neg(x), neg(y))", "div(x, y)"),
     Rule("invert twice", "bit_not(bit_not(x))", "x"),
     Rule("select by a negation", "select(bit_not(c), x, y)", "select(c, y, x)"),
+    Rule("add booleans", "add(x, y)", "bit_or(x, y)", kinds="b"),
+    Rule("multiply booleans", "mul(x, y)", "bit_and(x, y)", kinds="b"),
     Rule("maximum of one value", "maximum(x, x)", "x"),
     Rule("minimum of one value", "minimum(x, x)", "x"),
     Rule("and of one value", "bit_and(x, x)", "x"),
@@ -177,6 +179,15 @@ def _broadcast_twice(node: Node, producers: Producers) -> Value | None:
         return None
     axes = tuple(node.params["axes"][a] for a in maker.params["axes"])
     return _made(ops.broadcast(maker.inputs[0], shape=node.output.shape, axes=axes))
+
+
+@_shortcut(ops.broadcast)
+def _broadcast_of_nothing_more(node: Node, producers: Producers) -> Value | None:
+    """Where only axes of length one are put in, one form says so, for what is equal to be seen to be."""
+    (x,), shape, axes = node.inputs, node.output.shape, node.params["axes"]
+    if tuple(shape[a] for a in axes) != x.shape or any(n != 1 for a, n in enumerate(shape) if a not in axes):
+        return None
+    return _made(ops.reshape(x, shape=shape))
 
 
 @_shortcut(ops.broadcast)
