@@ -21,6 +21,7 @@ from jitml.fusion.lower.rolled.checks import with_checks_outside
 from jitml.fusion.lower.rolled.lanes import with_lanes
 from jitml.fusion.lower.rolled.order import NotRolled, continued, is_single
 from jitml.fusion.lower.rolled.proven import without_proven
+from jitml.fusion.lower.rolled.recurrences import with_recurrences
 from jitml.fusion.lower.rolled.threads import with_threads
 from jitml.fusion.lower.rolled.unused import without_unused
 from jitml.fusion.lower.rolled.windows import assign
@@ -88,7 +89,7 @@ def roll(
         updates,
         (node.source,) if node.source else (),
     )
-    return with_threads(with_lanes(_trimmed(kernel, writes, memories)), machine)
+    return with_threads(with_recurrences(with_lanes(_trimmed(kernel, writes, memories))), machine)
 
 
 def _seen(reads: Sequence[Buffer]) -> dict[str, Buffer]:
