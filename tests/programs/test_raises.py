@@ -26,6 +26,11 @@ RAISING = {
     ),
     "filled with an array of one element": (["x.fill(x[x > 2])"], "np.array([3.0, 1.0])", ""),
     "one element of x.flat is set to an array": (["x.flat[0] = x[x > 2]"], "np.array([3.0, 1.0])", ""),
+    "weights that sum to zero, where no division is heard of": (
+        ["with np.errstate(all='ignore'):", "    return np.average(x, axis=0, weights=y)"],
+        "np.ones((3, 2)), np.array([1.0, 2.0, 3.0])",
+        "np.ones((3, 2)), np.array([1.0, -3.0, 2.0])",
+    ),
     "axis 1 of a number": (["return x.cumsum(axis=1)"], "np.array(3.0)", ""),
     "a size of which the call does not get so far as to tell it": (
         ["k = 0", "while k < 3:", "    k += 1", "    np.add.at(x, y, 1)", "    n = k - 1", "return np.arange(k), np.zeros(n)"],

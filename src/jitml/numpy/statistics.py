@@ -229,6 +229,9 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
         dtype = np.result_type(x.dtype, w.dtype, *([] if is_inexact(x.dtype) else ["f8"]))
         x, w = astype(x, dtype), _weights(astype(w, dtype), x, axes)
         total = reduce_values(ops.reduce_sum, w, axes)
+        some = ops.ne(total, full(total.shape, 0, total.dtype))
+        every = reduce_values(ops.reduce_all, some, tuple(range(some.ndim)))
+        total = ops.check(total, every, error="ZeroDivisionError", message="Weights sum to zero, can't be normalized")
         result = ops.div(reduce_values(ops.reduce_sum, x * w, axes), total)
     average_ = finish(result, keep, None, x.ndim)
     return (average_, finish(total, keep, None, x.ndim)) if returned else average_
