@@ -123,6 +123,15 @@ def test_what_is_iterated_over_while_another_thread_changes_it() -> None:
         sys.setswitchinterval(before)
 
 
+def test_what_is_another_object_each_time_has_not_changed() -> None:
+    class Point(complex):
+        weight = 2.0
+
+    point = Point(1.5, 2.5)
+    agree = jitml.jit(lambda x: x * point.weight + point.real + point.imag)
+    np.testing.assert_array_equal(agree(XS[0]), XS[0] * 2.0 + 4.0)
+
+
 def test_a_cache_is_refused_until_it_is_filled() -> None:
     def fill(obj: Sized) -> None:
         obj.length = obj.length or 3

@@ -93,7 +93,7 @@ class Snapshot:
             new, known = self._names - known, set(self._names)
             for number, (_, attributes, name) in enumerate(self._owners):
                 for key in attributes.keys() & (known if number >= first else new):
-                    self._waiting.append((attributes[key], f"{name}.{key}"))
+                    self._waiting.append((attributes.get(key), f"{name}.{key}"))
             first = len(self._owners)
         names = sorted(self._names)
         for owner, attributes, name in self._owners:
@@ -135,7 +135,7 @@ class Snapshot:
         code, name = function.__code__, function.__name__
         self._names |= _mentioned(code)
         named, space = sorted(_mentioned(code)), function.__globals__
-        self._waiting += [(space[key], key) for key in named if key in space]
+        self._waiting += [(space.get(key), key) for key in named]
         self._keep("", _attributes(space, space, named), named)
         for key, cell in zip(code.co_freevars, function.__closure__ or ()):
             if id(cell) not in self._seen:
@@ -245,7 +245,9 @@ def _namespace(x: Any) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=4096)
 def _slots(cls: Any) -> Mapping[str, Any]:
-    members = {name: member for base in reversed(cls.__mro__) for name, member in [*vars(base).items()]}
+    """Of classes with `__slots__`; a member of one written in C, as `complex.real`, may be another object each time."""
+    bases = [base for base in reversed(cls.__mro__) if "__slots__" in vars(base)]
+    members = {name: member for base in bases for name, member in [*vars(base).items()]}
     return {name: member for name, member in members.items() if type(member) is MemberDescriptorType}
 
 
