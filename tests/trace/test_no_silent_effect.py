@@ -132,6 +132,29 @@ def test_what_is_another_object_each_time_has_not_changed() -> None:
     np.testing.assert_array_equal(agree(XS[0]), XS[0] * 2.0 + 4.0)
 
 
+KEPT: list[Any] = []
+
+
+def test_what_only_seems_to_be_a_new_deque() -> None:
+    def deque() -> list[Any]:
+        return KEPT
+
+    def f(x: Array) -> Any:
+        queue = deque()
+        for v in x:
+            queue.append(v)
+            if v > 1.5:
+                queue.pop(0)
+        return len(queue), len(KEPT)
+
+    KEPT.clear()
+    wanted, kept = [f(XS[0]), f(XS[0])], list(KEPT)
+    KEPT.clear()
+    compiled = jitml.jit(f)
+    assert [compiled(XS[0]), compiled(XS[0])] == wanted
+    assert kept == KEPT
+
+
 def test_a_cache_is_refused_until_it_is_filled() -> None:
     def fill(obj: Sized) -> None:
         obj.length = obj.length or 3

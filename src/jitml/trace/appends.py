@@ -1,12 +1,14 @@
 """Which lists and deques does a function only append to, or take an item from either end of?  Those that one name holds.
 
 `ys.append(y)` becomes `ys = __jm.push(ys, y)`, `y = ys.pop()` becomes `ys, y = __jm.popped(ys, False)`, `ys.pop(0)` and
-`ys.popleft()` the same with True, and `while ys` asks `__jm.filled(ys)`.
+`ys.popleft()` the same with True, and `while ys` asks `__jm.filled(ys)`. What `deque()` makes is
+`__jm.made_by(deque(), deque)`.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -40,8 +42,8 @@ def _collect(node: ast.AST, enclosing: tuple[ast.AST, ...], uses: dict[str, list
             _collect(made, enclosing, uses)
         case ast.Assign(
             targets=[ast.Name(id=name)],
-            value=ast.Call(func=ast.Name(id="deque") | ast.Attribute(attr="deque"), args=[] | [ast.List()] as args, keywords=[]),
-        ) if name in uses:
+            value=ast.Call(func=maker, args=[] | [ast.List()] as args, keywords=[]),
+        ) if name in uses and _is_called_deque(maker):
             uses[name].append(_Use("made deque", (node.lineno, node.col_offset), enclosing))
             for arg in args:
                 _collect(arg, enclosing, uses)
@@ -77,6 +79,14 @@ def _collect(node: ast.AST, enclosing: tuple[ast.AST, ...], uses: dict[str, list
             inside = (*enclosing, node) if isinstance(node, ast.For) else enclosing
             for child in ast.iter_child_nodes(node):
                 _collect(child, inside, uses)
+
+
+def _is_called_deque(function: ast.expr) -> bool:
+    """Whether a function is `deque`, or that of a module; whether it is the one that Python has, the run tells."""
+    match function:
+        case ast.Name(id="deque") | ast.Attribute(value=ast.Name(), attr="deque"):
+            return True
+    return False
 
 
 def _popped(node: ast.AST) -> tuple[str, bool]:
@@ -177,6 +187,10 @@ class Appends(ast.NodeTransformer):
             return self._pop(*_popped(node), node.targets[0], node.value)
         self.generic_visit(node)
         return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        return _hook("made_by", [node, copy.deepcopy(node.func)], node) if self.names and _is_called_deque(node.func) else node
 
     def _pop(self, name: str, is_first: bool, target: ast.expr, like: ast.expr) -> ast.Assign:
         both = ast.Tuple([ast.copy_location(ast.Name(name, ast.Store()), like), ast.copy_location(target, like)], ast.Store())

@@ -65,6 +65,12 @@ class Hooks(Accesses, Steering):
 
     __slots__ = ()
 
+    def made_by(self, items: Any, maker: Any) -> Any:
+        """What a name is bound to that alone holds it, if `maker` is what it is called."""
+        if maker is not deque:
+            self.trace.root.shared[id(items)] = items
+        return items
+
     def push(self, items: Any, item: Any) -> Any:
         """`items.append(item)` in a loop, of a list that only this name holds; the name is bound to the result."""
         if type(items) is Growing:

@@ -112,6 +112,7 @@ class Trace:
         self.own: dict[int, Any] = {}  # objects that the function made itself, by id
         self.containers: dict[Slot, Any] = {}
         self.watched: dict[int, Any] = {}  # copies of containers from outside, by id, with what was in them
+        self.shared: dict[int, Any] = {}  # what may be held by others than a name that seems to have a new deque, by id
         self.sealed: list[tuple[Any, Any]] = []  # arguments of the user's own kinds of containers, with their leaves
         self.stored: dict[tuple[int, str], Any] = {}  # what attributes of objects from outside have become: id, name -> value
         self.guarded: set[str] = set()  # names of numbers from outside that are guarded by value

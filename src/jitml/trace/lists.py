@@ -8,6 +8,7 @@ from typing import Any
 
 from jitml.trace.bodies import Body
 from jitml.trace.carried import Name, Outcome
+from jitml.trace.context import active_trace
 from jitml.trace.decisions import Mode, Site
 from jitml.trace.growing import Growing, Probe, columns_for
 from jitml.trace.handing import Demotable, Memory
@@ -115,7 +116,8 @@ def _size(growing: Growing) -> Any:
 def name_of(name: str, value: Any, direction: int, grows: Sequence[str]) -> Name:
     """What a loop keeps of a name that holds a value as it begins."""
     is_list = type(value) in (list, deque, Growing) or (type(value) is Stack and type(value.rows) is int)
-    return ListName(name, value) if name in grows and is_list else Name(name, value, direction)
+    is_alone = is_list and name in grows and id(value) not in active_trace().root.shared
+    return ListName(name, value) if is_alone else Name(name, value, direction)
 
 
 __all__ = ["ListName", "name_of"]
