@@ -12,6 +12,10 @@ from programs.drawn.outcomes import judge
 
 # Name: what `program` does with its arguments; what the arguments are.
 FOUND = {
+    "BLAS multiplies nothing by the number 0": (
+        ["n = np.reshape(y, (1, 1))", "return np.dot(x, y), np.inner(y, x), np.dot(x[:1], y), n.dot(x[None]), x[:, None] @ n"],
+        "np.array([np.nan, -1.0, 2.0]), 0.0",
+    ),
     "a sum of booleans that doubles again and again": (
         ["v = x[None]", "s = []", "for i in [0] * 60:", "    v += x", "    s.append(np.unique(v)[-1])", "return v, s"],
         "np.arange(17) % 2 == 1",
@@ -243,6 +247,11 @@ FOUND = {
 
 # As above, where the sizes of the last call differ.
 RESIZED = {
+    "BLAS multiplies nothing by the number 0, but one element": (
+        ["v = x[x != 1][:z]", "return np.dot(v, y), np.tensordot(v[:, None], np.array([[y]]), axes=1)"],
+        "np.array([np.nan, -1.0]), 0.0, 2",
+        "np.array([np.nan, -1.0]), 0.0, 1",
+    ),
     "a flat array's rows are as long as they are, not as they may become": (
         ["for _ in range(2):", "    x[...] = y", "return x"],
         "np.zeros((2, 3)), np.arange(6).reshape(2, 3)",

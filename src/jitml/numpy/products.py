@@ -5,6 +5,7 @@ float16 is multiplied in float32 and rounded once, as NumPy's loops do.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
-from jitml.ir.types import F32, I64, Aval, normalize_axis
+from jitml.ir.types import C64, C128, F32, F64, I64, Aval, normalize_axis
 from jitml.numpy.loops import conjugate
 from jitml.numpy.operands import (
     as_array,
@@ -33,8 +34,8 @@ from jitml.numpy.reshaping import moveaxis, reshaped, swapaxes, transposed
 from jitml.numpy.ufuncs import call_ufunc, store
 from jitml.trace.broadcasting import common_sizes, never_equal, require_sizes
 from jitml.trace.context import user_source
-from jitml.trace.registry import implements
-from jitml.trace.sizes import larger, smaller
+from jitml.trace.registry import call, implements
+from jitml.trace.sizes import larger, number, smaller, value_of_size
 from jitml.trace.steps import Diagonal, OpenDiagonal
 from jitml.trace.tracers import TracedArray, fresh, laid_out, read, view
 
@@ -110,11 +111,41 @@ def _matmul_values(x: Value, y: Value) -> Value:
     return dot_values(x, y, ((x.ndim - 1,), (y.ndim - 2,)), (batch, batch))
 
 
+def _skipped(x: Value, y: Value) -> tuple[Value, Value]:
+    """Operands as BLAS multiplies them, of which one is a single number: with 0 not at all, so that 0 times nan is 0."""
+    for is_swapped in (False, True):
+        array, factor = (y, x) if is_swapped else (x, y)
+        if x.dtype not in (F32, F64, C64, C128) or any(n != 1 for n in factor.shape) or all(n == 1 for n in array.shape):
+            continue
+        nothing = ops.full(value=0, shape=(), dtype=x.dtype)
+        skips = ops.eq(reshape_value(factor, ()), nothing)
+        size = prod(array.shape)
+        if isinstance(size, Dim):  # one element is a product of two numbers
+            skips = ops.bit_and(skips, ops.ne(value_of_size(size), number(1)))
+        is_finite = value_of(call(np.isfinite, fresh(array)))
+        left_out = ops.bit_and(broadcast_value(skips, array.shape), ops.bit_not(is_finite))
+        array = ops.select(left_out, broadcast_value(nothing, array.shape), array)
+        return (factor, array) if is_swapped else (array, factor)
+    return x, y
+
+
+def _times(a: Any, b: Any, out: Any = None) -> Any:
+    """np.dot and np.inner where one of the operands has no axes. What BLAS multiplies it adds to 0.0."""
+    x, y = promoted(a, b)
+    factors = _skipped(x, y) if max(x.ndim, y.ndim) <= 2 else (x, y)
+    if factors == (x, y):
+        return call_ufunc(np.multiply, x, y, out=out)
+    product = value_of(call_ufunc(np.multiply, *factors))
+    return finish_in(out, ops.add(product, ops.full(value=0, shape=product.shape, dtype=product.dtype)))
+
+
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return call_ufunc(np.multiply, value_of(a), value_of(b), out=out)
+        return _times(a, b, out)
     x, y = promoted(a, b)
+    if max(x.ndim, y.ndim) <= 2:
+        x, y = _skipped(x, y)
     y = _fitted("dot", x, y, -1, max(0, y.ndim - 2))
     return finish_in(out, dot_values(x, y, ((x.ndim - 1,), (max(0, y.ndim - 2),))))
 
@@ -136,8 +167,10 @@ def finish_in(out: Any, result: Value) -> Any:
 @implements(np.inner)
 def inner(a: Any, b: Any, /) -> Any:
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return call_ufunc(np.multiply, value_of(a), value_of(b))
+        return _times(a, b)
     x, y = promoted(a, b)
+    if max(x.ndim, y.ndim) <= 2:
+        x, y = _skipped(x, y)
     y = _fitted("inner", x, y, -1, -1)
     return result_of(dot_values(x, y, ((x.ndim - 1,), (y.ndim - 1,))))
 
@@ -211,7 +244,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> TracedArray:
         raise ShapeError(message, source=user_source())
     wanted = {m: x.shape[n] for n, m in zip(xs, ys)}
     y = require_sizes(y, [wanted.get(axis, size) for axis, size in enumerate(y.shape)], message)
-    return fresh(dot_values(x, y, (xs, ys)))
+    return fresh(dot_values(*_skipped(x, y), (xs, ys)))
 
 
 @implements(np.linalg.tensordot)
