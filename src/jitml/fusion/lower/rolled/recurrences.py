@@ -6,6 +6,7 @@ take. LLVM does the same, but not in loops with operations that may raise floati
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
@@ -35,6 +36,8 @@ from jitml.fusion.loops import (
 from jitml.fusion.substitution import substituted
 from jitml.ir.types import I64
 
+MOST = 64  # accesses of one buffer in a loop: among more, there are no registers to hand on
+
 
 def with_recurrences(kernel: Kernel) -> Kernel:
     """The kernel with cells for what iterations of its innermost loops store for the next one; it is stored as before."""
@@ -44,6 +47,7 @@ def with_recurrences(kernel: Kernel) -> Kernel:
 class _Recurrences:
     def __init__(self, kernel: Kernel) -> None:
         self.known = accesses(kernel).items
+        self.paths = [a.path for a in self.known]  # in order
         taken = {s.name for s in walk(kernel.body) if isinstance(s, (Cell, Draw, Let))}
         self.names = (name for n in count() if (name := f"r{n}") not in taken)
 
@@ -64,13 +68,19 @@ class _Recurrences:
 
     def handing_on(self, loop: Loop, path: Path) -> tuple[Stmt, ...]:
         """An innermost loop, and before it what its first iteration loads."""
-        inside = [a for a in self.known if a.path[: len(path)] == path and a.path != path]
+        first, last = (bisect_left(self.paths, end) for end in ((*path, 0), (*path, len(loop.body))))
+        touching: dict[str, list[Access]] = {}
+        for a in self.known[first:last]:
+            touching.setdefault(a.buffer, []).append(a)
+        check = next((k for k, stmt in enumerate(loop.body) if any(isinstance(s, Check) for s in walk((stmt,)))), len(loop.body))
         before, after = list[Stmt](), list[Stmt]()
         changed: dict[int, tuple[Stmt, ...]] = {}
-        for store in (a for a in inside if a.is_store and len(a.path) == len(path) + 1):
-            position = store.path[-1]
-            stmt, loads = loop.body[position], _loads_next(loop, store, inside)
-            if not loads or not isinstance(stmt, Store) or stmt.combine is not None:
+        for position, stmt in enumerate(loop.body):
+            if not isinstance(stmt, Store) or stmt.combine is not None:
+                continue
+            here = touching[stmt.buffer]
+            loads = _loads_next(loop, here, (*path, position)) if len(here) <= MOST else []
+            if not loads or loads[0] > check:
                 continue
             cell, value = (Var(next(self.names), stmt.value.dtype) for _ in range(2))
             before += _first(loop, loads[0], cell)
@@ -84,41 +94,40 @@ class _Recurrences:
         return (*before, replace(loop, body=(*body, *after)))
 
 
-def _loads_next(loop: Loop, store: Access, inside: Sequence[Access]) -> list[int]:
-    """Where the body loads what one of its statements has stored in the iteration before, if nothing has changed it since.
+def _loads_next(loop: Loop, touching: Sequence[Access], place: Path) -> list[int]:
+    """Where the body loads what its store at `place` has stored in the iteration before, if nothing has changed it since.
 
-    The first of these loads must be sure to run, since it is done before the loop for the first iteration.
+    Args:
+        touching: what accesses the same buffer in the loop.
     """
-    path = store.path[:-1]
-    loads: dict[Path, Access] = {}  # of statements that only load, the first access is the load
-    for a in inside:
-        if len(a.path) == len(store.path):
-            loads.setdefault(a.path, a)
-    found = [a.path[-1] for a in loads.values() if _is_let(loop.body[a.path[-1]]) and _is_next(a, store, path)]
-    if all(path not in (axis or {}) for axis in store.axes):  # one element: a later load is of what this iteration has stored
-        found = [k for k in found if k < store.path[-1]]
-    check = next((k for k, stmt in enumerate(loop.body) if any(isinstance(s, Check) for s in walk((stmt,)))), len(loop.body))
-    if not found or found[0] > check:
+    path = place[:-1]
+    (store,) = (a for a in touching if a.is_store and a.path == place)
+    if not all(axis is not None and _is_even(axis, path) for axis in store.axes):
         return []
-    for other in (a for a in inside if a.is_store and a.buffer == store.buffer and a.path != store.path):
-        if other.path > store.path and _may_meet(other, store, path, 0):
+    first: dict[Path, Access] = {}  # of a statement that loads, this is its load
+    for a in touching:
+        first.setdefault(a.path, a)
+    alone = [a for a in first.values() if len(a.path) == len(place) and _is_let(loop.body[a.path[-1]], a.buffer)]
+    found = [a.path[-1] for a in alone if _is_next(a, store, path)]
+    if all(path not in (axis or {}) for axis in store.axes):  # one element: a later load is of what this iteration has stored
+        found = [k for k in found if k < place[-1]]
+    for other in (a for a in touching if a.is_store and a is not store):
+        if found and other.path > place and _may_meet(other, store, path, 0):
             return []
-        if other.path < (*path, found[-1]) and _may_meet(other, store, path, 1):
+        if found and other.path < (*path, found[-1]) and _may_meet(other, store, path, 1):
             return []
     return found
 
 
-def _is_let(stmt: Stmt) -> bool:
-    return isinstance(stmt, Let) and isinstance(stmt.value, Load)
+def _is_let(stmt: Stmt, buffer: str) -> bool:
+    return isinstance(stmt, Let) and isinstance(stmt.value, Load) and stmt.value.buffer == buffer
 
 
 def _is_next(load: Access, store: Access, path: Path) -> bool:
     """Whether an iteration of the loop at `path` loads the element that the one before it stores."""
-    if load.buffer != store.buffer or len(load.axes) != len(store.axes):
-        return False
     return all(
-        here is not None and there is not None and _is_even(there, path) and _after(here, path, 1) == _after(there, path, 0)
-        for here, there in zip(load.axes, store.axes)
+        here is not None and there is not None and _after(here, path, 1) == _after(there, path, 0)
+        for here, there in zip(load.axes, store.axes, strict=True)
     )
 
 
