@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from jitml.codegen.target import AARCH64, X86_64, X86_64_V3, X86_64_V4, Target
@@ -52,3 +54,16 @@ def test_fast_math_is_only_what_was_asked_for() -> None:
     assert "fmul contract <" in emit_kernel_text(text, X86_64_V3, frozenset({"contract"})).text
     with pytest.raises(ValueError, match="fastmath: quick is not one of"):
         emit_kernel_text(text, X86_64_V3, frozenset({"quick"}))
+
+
+@pytest.mark.parametrize(
+    "length, lanes",
+    [(8, [8]), (9, [16]), (16, [16]), (20, [16, 8]), (32, [32]), (40, [32, 8]), (41, [32, 16]), (50, [64]), (64, [64])],
+)
+def test_short_loops_have_no_vectors_without_work(length: int, lanes: list[int]) -> None:
+    """LLVM drops no operation that may raise, whatever its lanes are for; nor the first addition to nothing."""
+    body = f"cell a: f64 = 0.0; for i in 0:{length} vector {{ a add= x[i] * x[i] }}; s[] = a"
+    text = f"kernel k(x: f64[{length}], s: f64[]) {{ {body} }}"
+    module = emit_kernel_text(text, TARGETS["x86-64-v4"]).text
+    assert [int(n) for n in re.findall(r"= call <\d+ x double> @llvm.experimental.constrained.fmul.v(\d+)f64", module)] == lanes
+    assert not re.search(r"constrained.fadd.*splat \(double 0x8000000000000000\)", module)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 
 from jitml.codegen.llvm.access import COMBINES, Accesses, Memory
-from jitml.codegen.llvm.builder import Operand, llvm_type
+from jitml.codegen.llvm.builder import Builder, Operand, llvm_type
 from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
@@ -18,6 +18,7 @@ from jitml.fusion.loops import (
     Alloc,
     Cell,
     Check,
+    Combine,
     Const,
     Draw,
     If,
@@ -31,7 +32,7 @@ from jitml.fusion.loops import (
     children,
     walk,
 )
-from jitml.ir.types import I64
+from jitml.ir.types import BOOL, I64, DType
 
 
 def identifier(name: str) -> str:
@@ -58,6 +59,32 @@ def _unrolled_size(stmt: Stmt) -> float:
     """Statements after all loops inside are unrolled; infinite if a limit is not known."""
     trips = known_trips(stmt) if isinstance(stmt, Loop) else 1
     return inf if trips is None or isinstance(stmt, While) else max(1, trips * sum(map(_unrolled_size, children(stmt))))
+
+
+def identity(b: Builder, combine: Combine, dtype: DType, lanes: int) -> Operand:
+    """What a reduction starts from in every lane: combining it changes nothing, not even the sign of -0.0."""
+    value: bool | int | float
+    match combine:
+        case "add" | "or":
+            value = -0.0 if dtype.kind == "f" else 0
+        case "mul":
+            value = 1
+        case "and":
+            value = True if dtype == BOOL else -1
+        case "max" | "min":
+            value = _extreme(dtype, is_low=combine == "max")
+    return b.splat(b.const(value, dtype), lanes)
+
+
+def _extreme(dtype: DType, *, is_low: bool) -> bool | int | float:
+    if dtype == BOOL:
+        return not is_low
+    if dtype.kind == "f":
+        return float("-inf" if is_low else "inf")
+    bits: int = 8 * dtype.itemsize
+    if dtype.kind == "u":
+        return 0 if is_low else (1 << bits) - 1
+    return -(1 << bits - 1) if is_low else (1 << bits - 1) - 1
 
 
 class Nest(Accesses):
@@ -130,7 +157,8 @@ class Nest(Accesses):
         old, new = self.scope[stmt.cell], self.value(stmt.value)
         lanes = max(old.lanes, new.lanes)
         old, new = self.widen(old, lanes), self.widen(new, lanes)
-        if stmt.combine is not None:
+        # LLVM would leave in an operation that may raise, though the first step of a reduction starts from nothing.
+        if stmt.combine is not None and old != identity(self.builder, stmt.combine, old.dtype, lanes):
             operands = (old, new)
             fn = COMBINES[stmt.combine]
             floor = self.function.here.depth

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.access import COMBINES, DENSE_STRIDE
-from jitml.codegen.llvm.builder import Builder, Operand
+from jitml.codegen.llvm.builder import Operand
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
-from jitml.codegen.llvm.nest import Nest, identifier, known_trips
+from jitml.codegen.llvm.nest import Nest, identifier, identity, known_trips
 from jitml.codegen.llvm.pressure import operations, registers_needed, widest_element
 from jitml.codegen.llvm.values import Lanes
 from jitml.fusion.loops import (
@@ -36,7 +36,7 @@ from jitml.fusion.loops import (
     walk_expression,
     walk_expressions,
 )
-from jitml.ir.types import BOOL, DTYPES, I64, DType
+from jitml.ir.types import BOOL, DTYPES, I64
 
 # Operations from which on a mask on every step costs less than the time to compile a second copy of the body.
 LARGE_BODY = 100
@@ -162,8 +162,11 @@ class VectorNest(Nest):
             last = self.apply("maximum", (self.evaluate(self.atom(count) - Linear(constant=1)), low), I64)
         lanes = width * vectors
         is_one_step = trips is not None and trips <= lanes
-        if has_masks and streamed is None and not is_strided and (is_one_step or operations(loop.body) >= LARGE_BODY):
-            return [Strip(zero, count, lanes, is_masked=self._whole(zero, count, lanes) != count)]
+        if has_masks and streamed is None and not is_strided:
+            if operations(loop.body) >= LARGE_BODY:
+                return [Strip(zero, count, lanes, is_masked=self._whole(zero, count, lanes) != count)]
+            if is_one_step:
+                return self._short(0, trips or 0, width)
         for lanes in (width * vectors, width) if vectors > 1 and (is_strided or not has_masks) else (width * vectors,):
             high = self._whole(low, last, lanes)
             if high != low:
@@ -171,15 +174,25 @@ class VectorNest(Nest):
                 low = high
         if low != count:
             if has_masks and low.is_constant and trips is not None and trips <= 8 * lanes:
-                # In a short loop the rest is one step as well.
-                while rest < trips - int(low.names[0]):
-                    rest *= 2
+                return [*strips, *self._short(int(low.names[0]), trips, width)]
             if low.is_constant and trips == int(low.names[0]) + 1:
-                # LLVM 20 turns a masked store of one lane into a store of that lane as it was before it was narrowed: too wide.
                 rest = 1
             left = self._whole(low, count, rest)
             strips.append(Strip(low, count, rest, is_masked=rest > 1 and left != count))
         return strips
+
+    def _short(self, low: int, high: int, width: int) -> list[Strip]:
+        """One step, or several of fewer lanes where a quarter of its vectors would have nothing to do: they would do it."""
+        start, stop, lanes = self.builder.const(low, I64), self.builder.const(high, I64), width
+        while lanes < high - low:
+            lanes *= 2
+        if high - low == 1:
+            # LLVM 20 turns a masked store of one lane into a store of that lane as it was before it was narrowed: too wide.
+            return [Strip(start, stop, 1)]
+        if -4 * (-(high - low) // width) * width > 3 * lanes:
+            return [Strip(start, stop, lanes, is_masked=high - low != lanes)]
+        middle = low + lanes // 2
+        return [Strip(start, self.builder.const(middle, I64), lanes // 2), *self._short(middle, high, width)]
 
     def _whole(self, low: Operand, high: Operand, lanes: int) -> Operand:
         """The end of the last whole step of `lanes` from `low` that is not beyond `high`."""
@@ -302,29 +315,3 @@ class VectorNest(Nest):
 
 def _names(*exprs: Expr) -> set[str]:
     return {e.name for expr in exprs for e in walk_expression(expr) if isinstance(e, Var)}
-
-
-def identity(b: Builder, combine: Combine, dtype: DType, lanes: int) -> Operand:
-    """What a reduction starts from in every lane: combining it changes nothing, not even the sign of -0.0."""
-    value: bool | int | float
-    match combine:
-        case "add" | "or":
-            value = -0.0 if dtype.kind == "f" else 0
-        case "mul":
-            value = 1
-        case "and":
-            value = True if dtype == BOOL else -1
-        case "max" | "min":
-            value = _extreme(dtype, is_low=combine == "max")
-    return b.splat(b.const(value, dtype), lanes)
-
-
-def _extreme(dtype: DType, *, is_low: bool) -> bool | int | float:
-    if dtype == BOOL:
-        return not is_low
-    if dtype.kind == "f":
-        return float("-inf" if is_low else "inf")
-    bits: int = 8 * dtype.itemsize
-    if dtype.kind == "u":
-        return 0 if is_low else (1 << bits) - 1
-    return -(1 << bits - 1) if is_low else (1 << bits - 1) - 1
