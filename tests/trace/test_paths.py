@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import jitml
+import jitml.pipeline
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError
+from jitml.trace import examples
 from programs.comparing import difference, within
 
 pytestmark = pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
@@ -201,11 +203,11 @@ def test_numbers_that_python_needs() -> None:
 
 def test_a_wrong_guess_heals() -> None:
     def f(x: Array) -> Any:
-        for _ in range(20_000):  # tracing looks at the first few iterations only
+        for _ in range(500_000):  # tracing looks at the first few iterations only
             x = x - 1
         return None if x[0] > 0 else x
 
-    agree(f, [10.0], [30_000.0], [10.0], variants=2)
+    agree(f, [10.0], [600_000.0], [10.0], variants=2)
 
 
 def test_short_loops_are_run_for_what_is_decided() -> None:
@@ -220,6 +222,45 @@ def test_short_loops_are_run_for_what_is_decided() -> None:
 
     agree(f, [-1, 0, 1, 2, 3, 4, 5, 6], variants=1)
     agree(f, [-1, 0, 1, 2, 3, 4], [-1, 0, 1, 2, 3, 3], [-1, 0, 1, 2, 3, 4], variants=2)
+
+
+def test_loops_of_many_iterations_are_run_for_what_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[Any] = []
+    compile_graph = jitml.pipeline.compile_graph
+
+    def count(*args: Any, **options: Any) -> Any:
+        compiled.append(args)
+        return compile_graph(*args, **options)
+
+    monkeypatch.setattr(jitml.pipeline, "compile_graph", count)
+
+    def f(previous: Array) -> Any:
+        total = 0.0
+        for _ in range(200):
+            for v in previous:
+                total = total + v * v
+        return None if total > 10_000 else previous
+
+    agree(f, np.arange(-10, 30), variants=1)
+    assert len(compiled) == 1
+
+
+def test_a_limit_grows_only_where_it_was_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examples, "_MOST_WORK", 0)  # each guess is wrong
+
+    def f(previous: Array) -> Any:
+        paths = []
+        for v in range(len(previous)):
+            path = [v]
+            while previous[path[-1]] >= 0:
+                path.append(previous[path[-1]])
+            paths.append(path[::-1])
+        return paths
+
+    compiled = agree(f, [-1, *range(10)], variants=1)
+    (variant,) = compiled.variants
+    limits = [a.outcome for a in variant.traced.path.assumptions if a.kind == "limit"]
+    assert set(limits) == {1 << 16}
 
 
 def test_what_is_written_before_a_wrong_path_is_undone() -> None:

@@ -7,7 +7,9 @@ regions are functions of their own. Transforms that are called outside `jit` run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from math import prod
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from jitml.ir import ops
-from jitml.ir.dims import Sym, resolve
+from jitml.ir.dims import Sym, bound, resolve
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.in_place import UPDATES, Owned, additions, in_place, is_copied
 from jitml.ir.op import Op
@@ -28,7 +30,20 @@ Run = Callable[..., Sequence[Array]]
 
 _LARGE = 1 << 15  # bytes
 
-_known: WeakKeyDictionary[Graph, dict[Owned, Run]] = WeakKeyDictionary()
+WORK_OF_A_NODE = 1 << 12  # elements that take as long as what each node costs
+
+_known: WeakKeyDictionary[Graph, dict[tuple[Owned, bool], Run]] = WeakKeyDictionary()
+_meter: ContextVar[Callable[[int], None] | None] = ContextVar("jitml_meter", default=None)
+
+
+@contextmanager
+def metered(meter: Callable[[int], None]) -> Iterator[None]:
+    """Let functions that are made inside the block tell `meter`, each time before they run, about how many nodes that takes."""
+    token = _meter.set(meter)
+    try:
+        yield
+    finally:
+        _meter.reset(token)
 
 
 def straight(graph: Graph, owned: Owned = frozenset()) -> Run:
@@ -44,9 +59,10 @@ def straight(graph: Graph, owned: Owned = frozenset()) -> Run:
     (array([1., 1.]),)
     """
     runs = _known.setdefault(graph, {})
-    if owned not in runs:
-        runs[owned] = _Writer(graph, owned).function()
-    return runs[owned]
+    kind = (owned, _meter.get() is not None)
+    if kind not in runs:
+        runs[kind] = _Writer(graph, owned).function()
+    return runs[kind]
 
 
 # What a call costs beside the arithmetic is mostly Python around it: these go to NumPy by the shortest way.
@@ -76,6 +92,8 @@ class _Writer:
         self.last = {v: n for n, node in enumerate(graph.nodes) for v in (*node.inputs, *self.added.get(node, ())[2:])}
 
     def function(self) -> Run:
+        if _meter.get() is not None:
+            self.lines.append(f"{self._name(_meter.get)}()({self._work()})")
         early = [node for node in self.graph.nodes if node.op is ops.bind and node.inputs[0] in self.code]
         if any(node.op is ops.bind for node in self.graph.nodes):
             self.lines.append("sizes = {}")
@@ -92,6 +110,10 @@ class _Writer:
         exec(compile(f"def run({arguments}):\n{source}", "<jitml graph>", "exec"), self.names)
         run: Run = self.names["run"]
         return run
+
+    def _work(self) -> int:
+        made = [v for node in self.graph.nodes if node not in self.in_place.updates for v in node.outputs]
+        return 1 + len(self.graph.nodes) + sum(prod(map(bound, v.shape)) for v in made) // WORK_OF_A_NODE
 
     def _name(self, thing: object) -> str:
         name = f"k{len(self.names)}"
@@ -243,6 +265,9 @@ def _same(w: _Writer, node: Node) -> None:
 
 
 def _convert(w: _Writer, node: Node) -> None:
+    if node.inputs[0].dtype.kind == "c":  # NumPy would warn of imaginary parts that are lost
+        w._call(node)
+        return
     w._set(node.output, f"{w._whole(node.inputs[0])}.astype({w._name(node.output.dtype)})")
 
 

@@ -1,13 +1,13 @@
 """What is a traced value in the call that is being traced?  `examples_of` computes it from the arguments, by interpretation.
 
 A host call tells by its result of today what its results will be. The value itself never gets into the compiled program, so
-inside loops those of the first iteration will do, and a long loop before is cut short. A short one is not: where a path is
-decided, each wrong guess costs a compilation.
+inside loops those of the first iteration will do, and a very long loop before is cut short. Others are not: where a path is
+decided, each wrong guess costs a compilation. They are interpreted, or run as Python functions if that takes long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +16,9 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.dims import resolve
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
-from jitml.ir.interpret import interpret_outputs, watched
+from jitml.ir.interpret import Watch, interpret_outputs, watched
 from jitml.ir.op import recording
+from jitml.ir.straight import WORK_OF_A_NODE, metered, straight
 from jitml.ir.types import F64, I64, Aval
 from jitml.trace.context import Trace, active_trace, unsupported
 from jitml.trace.memory import native_copy
@@ -25,8 +26,9 @@ from jitml.trace.memory import native_copy
 Array = np.ndarray[Any, Any]
 _COUNT = Aval((), I64)
 _MOST_ITERATIONS = 4
-_MOST_WORK = 10_000  # nodes that are run in the bodies of loops, while one recording goes on
-_WORK_OF_A_NODE = 1 << 12  # elements that take as long as what each node costs
+_FEW_NODES = 1_000  # what takes more in the bodies of a loop is worth a function
+_INTERPRETED = 10  # times as long does a node take then
+_MOST_WORK = 1_000_000  # nodes that are run in the bodies of loops, while one recording goes on
 _MOST_BYTES = 1 << 28
 
 
@@ -186,16 +188,39 @@ def _run_whole(root: Trace, node: Node, operands: Sequence[Array], params: dict[
     """What a node makes, with all iterations of the loops in it as long as there is time for them."""
     if not node.bodies:
         return _run_node(node, operands, params)
-    if any(not body.nodes for inner in _loops_in(node) for body in inner.bodies.values()):
-        raise _TooLong  # nothing in them could tell how long they take
 
-    def see(node: Node, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        root.example_work += 1 + sum(x.size for x in (*inputs, *outputs)) // _WORK_OF_A_NODE
+    def spend(nodes: int) -> None:
+        root.example_work += nodes
         if root.example_work > _MOST_WORK:
             raise _TooLong
 
-    with watched(see):
-        return _run_node(node, operands, params)
+    try:
+        with watched(_limited(spend)):
+            if all(body.nodes for inner in _loops_in(node) for body in inner.bodies.values()):
+                return _run_node(node, operands, params)
+    except _TooLong:
+        pass
+    if node.syms:
+        raise _TooLong
+    graph = Graph(tuple(dict.fromkeys(node.inputs)), (node,), node.outputs)
+    with metered(spend), np.errstate(all="ignore"):
+        results = straight(graph)(*dict(zip(node.inputs, operands)).values())
+    return [np.array(x, v.dtype) for v, x in zip(node.outputs, results)]
+
+
+def _limited(spend: Callable[[int], None]) -> Watch:
+    """A watch that ends what is better not interpreted."""
+    work = 0
+
+    def see(node: Node, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        nonlocal work
+        nodes = 1 + sum(x.size for x in (*inputs, *outputs)) // WORK_OF_A_NODE
+        work += nodes
+        spend(_INTERPRETED * nodes)
+        if work > _FEW_NODES:
+            raise _TooLong
+
+    return see
 
 
 def _run_node(node: Node, operands: Sequence[Array], params: dict[str, Any]) -> list[Array]:

@@ -78,6 +78,8 @@ class Path:
         if exactly and isinstance(failure, OtherResult):
             outcome = failure.exactly
         *before, wrong = self.assumptions[: number + 1]
+        if wrong.kind == "limit":
+            outcome = 1 << (4 * outcome).bit_length()  # a few steps reach any size
         return replace(self, assumptions=(*before, replace(wrong, outcome=outcome)))
 
 
@@ -109,7 +111,7 @@ class Decided:
         """The same of what a size is at most; None if nothing is known."""
         occurrence, outcome = self._foresee(place)
         if outcome is not None:
-            most = max(most or 0, 1 << (4 * outcome).bit_length())  # a few steps reach any size
+            most = max(most or 0, outcome)
         return None if most is None else self._add(Assumption(place, occurrence, most, "limit", user_source()))
 
     def result(self, place: Site, seen: Returned) -> tuple[int, Assumption]:
