@@ -35,6 +35,10 @@ FOUND = {
         ["x[0] = 0", "for _ in range(2):", "    v = np.any(x % x.sum())", "return v"],
         "np.ones(1, np.float32)",
     ),
+    "orders of complex numbers of which one is nan": (
+        ["v = x * (1 + 0j)", "return v < y, v[1:] >= 1, v == y"],
+        "np.array([np.nan, 1.0, np.nan]), np.ones(3)",
+    ),
     "complex sums that a loop computes in vain": (["for _ in range(3):", "    x + x", "return 1"], "np.full(5, 1e308 + 0j)"),
 }
 

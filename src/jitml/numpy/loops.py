@@ -222,6 +222,16 @@ def logical_not(x: Value) -> Any:
     return ops.bit_not(truth(x))
 
 
+def _minding_nan(x: Value, y: Value) -> Value:
+    """x, and an error where the order of complex numbers is asked for and what decides is nan. Scalars' operators are silent."""
+    if not x.ndim:
+        return x
+    decides = [ops.bit_or(ops.isnan(part(x)), ops.isnan(part(y))) for part in (ops.real, ops.imag)]
+    ties = ops.eq(ops.real(x), ops.real(y))
+    is_nan = ops.bit_or(decides[0], ops.bit_and(ties, decides[1]))
+    return ops.complex(ops.raise_invalid(ops.real(x), is_nan), ops.imag(x))
+
+
 def _comparison(op: Op, first_is_negative: bool, second_is_negative: bool) -> Loop:
     """A comparison that is exact between int64 and uint64 too, the one NumPy loop with two dtypes.
 
@@ -232,7 +242,8 @@ def _comparison(op: Op, first_is_negative: bool, second_is_negative: bool) -> Lo
 
     def compare(x: Value, y: Value) -> Any:
         if x.dtype == y.dtype:
-            return op(x, y)
+            is_ordered = op in (ops.eq, ops.ne) or not is_complex(x.dtype)
+            return op(x, y) if is_ordered else op(_minding_nan(x, y), y)
         if x.dtype == I64:
             return ops.select(ops.lt(x, 0), full(x.shape, first_is_negative, BOOL), op(astype(x, y.dtype), y))
         return ops.select(ops.lt(y, 0), full(x.shape, second_is_negative, BOOL), op(x, astype(y, x.dtype)))
