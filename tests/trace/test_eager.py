@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -142,3 +142,17 @@ def test_nothing_of_a_call_is_kept() -> None:
     del x
     gc.collect()
     assert alive() is None
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jitml.jit], ids=["eager", "jit"])
+def test_an_index_is_checked_though_nothing_needs_what_lies_there(wrap: Callable[..., Any]) -> None:
+    def f(i: Any) -> Any:
+        np.add.at(np.zeros(3), i, 1.0)
+        np.arange(3.0)[i]
+        return 2.0 * i
+
+    rows = wrap(jitml.vmap(f))
+    for _ in range(3):
+        np.testing.assert_array_equal(rows(np.array([[1], [2]])), [[2.0], [4.0]])
+        with pytest.raises(IndexError, match="index 9 is out of bounds"):
+            rows(np.array([[1], [9]]))

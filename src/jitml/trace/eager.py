@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from jitml.ir.in_place import in_place
 from jitml.ir.interpret import interpret
 from jitml.ir.passes import run_passes
 from jitml.ir.passes.dce import eliminate_dead
+from jitml.ir.passes.observe import observe_errors
 from jitml.ir.straight import Run, straight
 from jitml.trace.arguments import Callee
 from jitml.trace.context import active_trace, current_trace
@@ -68,8 +69,7 @@ def run(
     """
     if current_trace() is not None:
         program = make()
-        with _unheard():
-            return program(f, *args, **kwargs), program
+        return _unheard_of(program)(f, *args, **kwargs), program
     if is_debugging():
         with watching():
             given = (Callee(f), *args)
@@ -91,15 +91,19 @@ def run(
     return found
 
 
-@contextmanager
-def _unheard() -> Iterator[None]:
-    """What is recorded ignores floating-point errors, as `executed` does: compiled or not, a transform does not warn."""
-    root = active_trace().root
-    before, root.error_state = root.error_state, (ALL, 0)
-    try:
-        yield
-    finally:
-        root.error_state = before
+def _unheard_of(program: Callable[..., Any]) -> Callable[..., Any]:
+    """A program whose records ignore floating-point errors, as `executed` does: compiled or not, a transform does not warn."""
+
+    @wraps(program)
+    def unheard_of(*args: Any, **kwargs: Any) -> Any:
+        root = active_trace().root
+        before, root.error_state = root.error_state, (ALL, 0)
+        try:
+            return program(*args, **kwargs)
+        finally:
+            root.error_state = before
+
+    return unheard_of
 
 
 def _identity(f: Callable[..., Any]) -> Hashable:
@@ -129,7 +133,7 @@ def _traced_for(
     """A new variant, of the path that this call takes, and its result."""
     while True:
         program = make()
-        traced = trace(program, args, kwargs, path=other_paths(failed)[-1] if failed else Path())
+        traced = trace(_unheard_of(program), args, kwargs, path=other_paths(failed)[-1] if failed else Path())
         variant = _Variant(bind(traced, executed(traced)), program, traced.path)
         try:
             result = variant.enter(leaves)
@@ -155,7 +159,7 @@ def _keep(group: Hashable, variant: _Variant) -> None:
 
 def executed(traced: Traced) -> Execute:
     """Run a graph by NumPy, writing into the caller's arrays at the end: interpreted once, then as a function."""
-    graph = eliminate_dead(traced.graph)
+    graph = eliminate_dead(observe_errors(traced.graph))  # indices are checked, also where nothing needs what lies there
     dtypes = [v.dtype for v in graph.inputs]
     run: Run | None = None
     owned = [False] * len(graph.outputs)  # which results are memory that nobody else sees
