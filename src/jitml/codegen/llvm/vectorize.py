@@ -162,11 +162,8 @@ class VectorNest(Nest):
             last = self.apply("maximum", (self.evaluate(self.atom(count) - Linear(constant=1)), low), I64)
         lanes = width * vectors
         is_one_step = trips is not None and trips <= lanes
-        if has_masks and streamed is None and not is_strided:
-            if operations(loop.body) >= LARGE_BODY:
-                return [Strip(zero, count, lanes, is_masked=self._whole(zero, count, lanes) != count)]
-            if is_one_step:
-                return self._short(0, trips or 0, width)
+        if has_masks and streamed is None and not is_strided and (is_one_step or operations(loop.body) >= LARGE_BODY):
+            return [Strip(zero, count, lanes, is_masked=self._whole(zero, count, lanes) != count)]
         for lanes in (width * vectors, width) if vectors > 1 and (is_strided or not has_masks) else (width * vectors,):
             high = self._whole(low, last, lanes)
             if high != low:
@@ -174,25 +171,15 @@ class VectorNest(Nest):
                 low = high
         if low != count:
             if has_masks and low.is_constant and trips is not None and trips <= 8 * lanes:
-                return [*strips, *self._short(int(low.names[0]), trips, width)]
+                # In a short loop the rest is one step as well.
+                while rest < trips - int(low.names[0]):
+                    rest *= 2
             if low.is_constant and trips == int(low.names[0]) + 1:
+                # LLVM 20 turns a masked store of one lane into a store of that lane as it was before it was narrowed: too wide.
                 rest = 1
             left = self._whole(low, count, rest)
             strips.append(Strip(low, count, rest, is_masked=rest > 1 and left != count))
         return strips
-
-    def _short(self, low: int, high: int, width: int) -> list[Strip]:
-        """One step, or several of fewer lanes where a quarter of its vectors would have nothing to do: they would do it."""
-        start, stop, lanes = self.builder.const(low, I64), self.builder.const(high, I64), width
-        while lanes < high - low:
-            lanes *= 2
-        if high - low == 1:
-            # LLVM 20 turns a masked store of one lane into a store of that lane as it was before it was narrowed: too wide.
-            return [Strip(start, stop, 1)]
-        if -4 * (-(high - low) // width) * width > 3 * lanes:
-            return [Strip(start, stop, lanes, is_masked=high - low != lanes)]
-        middle = low + lanes // 2
-        return [Strip(start, self.builder.const(middle, I64), lanes // 2), *self._short(middle, high, width)]
 
     def _whole(self, low: Operand, high: Operand, lanes: int) -> Operand:
         """The end of the last whole step of `lanes` from `low` that is not beyond `high`."""
