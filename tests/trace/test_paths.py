@@ -245,6 +245,19 @@ def test_loops_of_many_iterations_are_run_for_what_is_decided(monkeypatch: pytes
     assert len(compiled) == 1
 
 
+def test_lists_that_loops_have_filled_are_compared() -> None:
+    def f(x: Array) -> Any:
+        above, far_above = [], []
+        for v in x:
+            if v > 0:
+                above.append(v)
+            if v > 1:
+                far_above.append(v)
+        return above == far_above, above != far_above, above == [1.0, 2.0], above == (1.0, 2.0)
+
+    agree(f, [-1.0, 1.0, 2.0], [2.0, 3.0, 2.0], [-1.0, -2.0, 0.0], [-1.0, 1.0, 2.0], variants=3)
+
+
 def test_a_limit_grows_only_where_it_was_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(examples, "_MOST_WORK", 0)  # each guess is wrong
 

@@ -138,6 +138,13 @@ class Stack(Sequence[Any]):
     def copy(self) -> list[Any]:
         return list(self)
 
+    def __eq__(self, other: object) -> Any:
+        if self is other:
+            return True
+        return [*self] == [*other] if isinstance(other, list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as of lists
+
     def __add__(self, other: Any) -> list[Any]:
         return [*self, *other]
 
