@@ -33,6 +33,27 @@ def under_a_condition(x: Array) -> Any:
 
 
 @program(vector, "l")
+def of_arrays_whose_size_the_data_decide(x: Array) -> Any:
+    v = x[x > 0.1]
+    total = 0.0
+    for _ in range(3):
+        ys = []
+        for i in range(len(v)):
+            ys.append(v * i)
+        total += np.array(ys).sum() if len(v) else 0.0
+    return total, len(ys), ys
+
+
+@program(vector, "l")
+def made_anew_in_each_iteration(x: Array) -> Any:
+    for j in range(3):
+        ys = [x * i for i in range(4)]
+        zs = [v for v in x if v > j * 0.1]
+    ys.append(x)
+    return ys, len(ys), zs, np.array(zs)
+
+
+@program(vector, "l")
 def from_the_last_item(x: Array) -> Any:
     ys = [x[0]]
     for i in range(20):

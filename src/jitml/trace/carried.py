@@ -26,7 +26,7 @@ from jitml.trace.doubts import doubt, is_of, types_of
 from jitml.trace.drivers import OURS, UNDEF
 from jitml.trace.extents import Varying
 from jitml.trace.handing import Carried, Demotable, Memory
-from jitml.trace.names import FLAG, Held, Kind, by_leaves, join, may_hold, same, take_apart, told
+from jitml.trace.names import FLAG, Held, Kind, by_leaves, is_filled, join, may_hold, same, take_all_apart, take_apart, told
 from jitml.trace.ragged import SIZE, handed
 from jitml.trace.tracers import TracedArray, lift
 from jitml.trace.truths import Truth, as_value
@@ -158,7 +158,7 @@ class Name:
         """Whether the body may bind the name: then the next pass carries it, and whether it is there."""
         if type(end) is not Unsure:
             return False
-        self.first = take_apart(end.value)
+        self.first = take_all_apart(end.value)
         self.unseen = _inner_syms(self.first, body)
         return True
 
@@ -187,7 +187,8 @@ class Name:
         x, bound = parts(x)
         if bound is False or (not self.is_carried and not self._is_made):
             return []
-        return [leaf for leaf in take_apart(x).leaves if type(leaf) is TracedArray]
+        apart = take_all_apart if self._is_made else take_apart
+        return [leaf for leaf in apart(x).leaves if type(leaf) is TracedArray]
 
     def outcome(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
         """What the loop carries for this name, and what the name holds after it; `least` is how often the body runs at least."""
@@ -208,7 +209,11 @@ class Name:
         if end is UNDEF or same(self.start, end):
             return Outcome([], lambda _: self.entry)
         is_unsure = type(end) is Unsure
-        ends = take_apart(present(end))
+        ends = take_all_apart(present(end))
+        if is_filled(present(end)):
+            if id(present(end)) in memory.lists:
+                memory.loop.demote(self._error("is a list that has another name, too"), Mode.PLAIN)
+            memory.lists.add(id(present(end)))
         is_ragged = bool(_inner_syms(ends, body))
         may_be_lost = not self.is_flag and not is_unsure and (least == 0 or is_ragged)
         if may_be_lost and not decisions().wants(self.name, site):
@@ -233,7 +238,7 @@ class Name:
             flags.append({t: body.truth() for t in types if kind is not None and t is not kind.python})
         outcome = _outcome(befores, starts, ends, kinds, flags, memory, least)
         if is_ragged:
-            outcome.then(lambda value: memory.cut_out(insides, take_apart(value).leaves))
+            outcome.then(lambda value: memory.cut_out(insides, take_all_apart(value).leaves))
         if not self.is_flag and least == 0:
             outcome.carry_truth(self.name, False, body.truth(), True)
         return outcome

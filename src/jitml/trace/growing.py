@@ -29,6 +29,7 @@ from jitml.trace.handing import Demotable
 from jitml.trace.names import Held, Kind, join, may_hold, take_apart
 from jitml.trace.numbers import TracedNumber, of_size, size_of
 from jitml.trace.paths import Limit, limit
+from jitml.trace.ragged import MOST_ELEMENTS
 from jitml.trace.registry import call
 from jitml.trace.sizes import named, number, value_of_size
 from jitml.trace.stacks import Stack
@@ -251,7 +252,9 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
     are_alike = kinds is not None and all(_is_alike(a, b) for held in before for a, b in zip(held.kinds, kinds))
     if kinds is None or not (are_alike or probe.is_read):
         head, before, kinds = probe.before, [], _common(items)
-    if kinds is None or (head and probe.is_read) or any(kind.aval.syms for kind in kinds):
+    trace = active_trace()
+    sizes = {sym for kind in kinds or () for sym in kind.aval.syms}
+    if kinds is None or (head and probe.is_read) or not all(trace.sees(trace.root.sizes[sym]) for sym in sizes):
         return None
     if probe.is_popped and any(kind.form == "array" for kind in kinds):
         return None  # the memory of an array that has been taken out is written again
@@ -261,8 +264,12 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
         return None
     rate = len(items) if probe.is_direct and is_whole else 0
     claim = None
-    widest = max(prod(kind.aval.shape) for kind in kinds)
-    if trip is not None and not probe.is_inner and bound(trip) * len(items) * widest <= _MOST_ELEMENTS:
+    widest = max(prod(map(bound, kind.aval.shape)) for kind in kinds)
+    most = MOST_ELEMENTS if sizes else _MOST_ELEMENTS
+    is_bounded = trip is not None and not probe.is_inner and bound(trip) * len(items) * widest <= most
+    if sizes and not is_bounded:
+        return None  # the memory of items that are perhaps all small
+    if trip is not None and is_bounded:
         rows = len(before) + len(items) * (trip if rate else bound(trip))
     else:
         rate = 0

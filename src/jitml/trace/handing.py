@@ -63,6 +63,7 @@ class Memory:
         self.known: dict[Storage, tuple[TracedArray, TracedArray, Value]] = {}  # entry storage -> what it was, is, holds
         self.after: dict[Storage, TracedArray] = {}  # storage at the end of the body -> the array after the loop
         self.made: dict[Storage, TracedArray] = {}  # that the body makes -> the array that a name hands out
+        self.lists: set[int] = set()  # that loops in the body have filled, by id, and a name hands out
         self.shared: set[Storage] = set()  # that more than one array stands for at the end of the body
         self.handed: list[tuple[TracedArray | None, TracedArray]] = []  # as the loop begins, if it is there, and as the body ends
         self.cut: list[tuple[Storage, Storage]] = []  # arrays of unknown size at the end of the body, and after the loop

@@ -146,9 +146,19 @@ class Held:
         return unflatten(self.spec, leaves)
 
 
+def is_filled(x: Any) -> bool:
+    """Whether something is a list that a loop has filled: a Stack."""
+    return isinstance(x, list) and type(x) is not list
+
+
 def take_apart(x: Any) -> Held:
-    if isinstance(x, list) and type(x) is not list:  # a Stack has many leaves; it is one object here
+    if is_filled(x):  # it has many leaves; it is one object here
         return Held(_LEAF, (x,), (None,))
+    return take_all_apart(x)
+
+
+def take_all_apart(x: Any) -> Held:
+    """The same of what is handed on as a new object: the leaves of a Stack, too."""
     leaves, spec = flatten(x)
     return Held(spec, tuple(leaves), tuple(map(kind_of, leaves)))
 

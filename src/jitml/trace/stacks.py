@@ -17,7 +17,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import F64
 from jitml.trace import paths
 from jitml.trace.broadcasting import insist_at_least
-from jitml.trace.context import unsupported
+from jitml.trace.context import active_trace, unsupported
 from jitml.trace.decisions import Decider, Site
 from jitml.trace.doubts import DTYPES, Doubt, doubt, require_decidable
 from jitml.trace.names import Kind, join, kind_of
@@ -217,6 +217,7 @@ class _Shape:
         if any(map(is_traced, columns)):
             stack = Stack(head, self.spec, self.kinds, columns)
             stack.tail, stack.flags, stack.site = tail, flags, self.site
+            active_trace().root.own[id(stack)] = stack
             return stack
         items = [column.tolist() if kind.form == "number" else column for kind, column in zip(self.kinds, columns)]
         for n, known in enumerate(flags):
