@@ -391,7 +391,8 @@ def _linalg() -> Iterator[OpCase]:
         yield case(op, dominant, (((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 1))))
     for op in (ops.eigh, ops.eigvalsh):
         yield case(op, definite, square, {"lower": True}, {"lower": False})
-    yield replace(case(ops.eig, dominant, square, {"real": True}), kinds="f")
+    real = bool(np.isrealobj(np.linalg.eigvals(np.eye(2))))  # NumPy 2.5 gives complex numbers always
+    yield replace(case(ops.eig, dominant, square, {"real": real}), kinds="f")
     yield case(ops.svd, dominant, tall, {"full": False}, {"full": True})
     yield case(ops.svdvals, dominant, tall)
     yield case(ops.qr, dominant, tall, {"complete": False}, {"complete": True})
