@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jitml
-from against_numpy import agree, check
+from against_numpy import agree, check, function_of
 
 X = np.random.default_rng(0).normal(size=(4, 6))
 HOLES = np.where(X > 0.9, np.nan, X)
@@ -23,6 +23,27 @@ METHODS = (
 def test_methods(method: str) -> None:
     agree(lambda x: np.quantile(x, 0.37, axis=1, method=method), X)
     agree(lambda x: np.percentile(x, [0, 12.5, 50, 99, 100], axis=0, method=method), X.astype(np.float32))
+
+
+# As the fractions of percentiles are 100 of these: plain numbers, NumPy's, lists, arrays; known and computed.
+FRACTIONS = """
+0.3*S ; 0.77*S ; S ; np.float64(0.3*S) ; np.float32(0.3*S) ; [0.1*S, 0.9*S] ; np.array([0.1*S, 0.9*S], "f4")
+np.array([0, 1], "i2") ; float(y[0])*S ; y[0]*S ; y*S ; z*S ; int(n[1]) ; n
+"""
+
+
+@pytest.mark.parametrize("name", ["quantile", "percentile", "nanquantile", "nanpercentile"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "i4"])
+def test_places_have_the_dtype_of_the_fraction(name: str, dtype: str) -> None:
+    x, y = (20 * (HOLES if name[0] == "n" and dtype[0] == "f" else X)).astype(dtype), np.array([0.3, 0.9])
+    fractions = FRACTIONS.replace("S", "100" if "per" in name else "1").replace("\n", " ; ").strip(" ;").split(" ; ")
+    expression = ", ".join(f"np.{name}(x, {fraction}, axis=1)" for fraction in fractions)
+    check(function_of("x, y, z, n", expression), x, y, y.astype("f4"), np.array([0, 1]), ulps=0)
+
+
+def test_an_integer_is_a_place() -> None:
+    x, n = np.array([1.0, np.inf]), np.array(1)
+    check(lambda x, n: (np.quantile(x, 1), np.nanquantile(x, 1), np.nanquantile(x, n)), x, n, ulps=0)
 
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from against_numpy import compare, function_of, run_traced
+from jitml.numpy.versions import BROADCAST_KEEPS_ARRAYS
 
 V, Z, X, S = np.array([0.5, 1.5, 2.5]), np.array(1.5), np.arange(6.0).reshape(2, 3), np.float64(1.5)
 # NumPy warns of a write into these, and will forbid it; here it is forbidden.
-READ_ONLY = ("np.broadcast_arrays(v, x)[0]", "np.meshgrid(v, v, copy=False)[0]")
+READ_ONLY = ["np.broadcast_arrays(v, x)[0]", "np.meshgrid(v, v, copy=False)[0]"]
+if not BROADCAST_KEEPS_ARRAYS:
+    READ_ONLY += ["np.broadcast_arrays(v, x)[1]", "np.meshgrid(v, v[:1], copy=False)[0]"]
 
 ROWS = """
 v[0] ; v[np.array(0)] ; z[()] ; z[...] ; x[0, 0] ; x[0, 0, ...] ; x[0] ; x[:, 0] ; x[0, ...] ; x[..., 0] ; v[None] ; v[:1]
@@ -35,6 +38,7 @@ np.split(v, [1]) ; np.array_split(v, 2) ; np.hsplit(x, [1]) ; np.array(v) ; np.a
 np.positive(v) ; +v ; abs(v) ; np.real(v) ; np.imag(v) ; v.imag ; np.triu(x) ; np.squeeze(x[None]) ; v.astype(float)
 v.astype(float, copy=False) ; v.astype("f4", copy=False) ; np.take(v, [0, 1]) ; np.compress([True, False, True], v)
 np.broadcast_arrays(v, x)[0] ; np.broadcast_arrays(v, x)[1] ; np.meshgrid(v, v)[0] ; np.meshgrid(v, v, copy=False)[0]
+np.meshgrid(v, copy=False)[0] ; np.meshgrid(v, v[:1], copy=False)[0] ; np.broadcast_arrays(v, v)[1] ; np.count_nonzero(v, 0)
 np.resize(v, 3) ; np.tile(v, 1) ; np.repeat(v, 1) ; np.concatenate([v]) ; np.stack([v]) ; np.nan_to_num(v)
 np.nan_to_num(v, copy=False) ; np.round(v) ; np.around(v, 2) ; np.rollaxis(x, 1) ; np.matrix_transpose(x) ; x.mT ; v[...]
 v[:] ; v[()] ; x[1:][0] ; x[1:, 1] ; v.flatten() ; v.copy() ; np.vstack([v]) ; v.max(keepdims=True) ; z.max()

@@ -12,8 +12,8 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import I64
-from jitml.numpy.operands import Shape, as_array, as_int, astype, broadcast_value, common_shape, full, reshape_value, value_of
-from jitml.numpy.reshaping import as_length, as_shape, broadcasted, reshaped
+from jitml.numpy.operands import Shape, as_array, as_int, astype, broadcast_value, full, reshape_value, value_of
+from jitml.numpy.reshaping import all_broadcasted, as_length, as_shape, reshaped
 from jitml.trace.context import user_source
 from jitml.trace.convert import convert
 from jitml.trace.registry import implements
@@ -89,11 +89,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         order[0], order[1] = 1, 0
     arrays = [as_array(x) for x in xi]
     placed = [reshaped(x, [x.aval.size if place == axis else 1 for axis in range(count)]) for x, place in zip(arrays, order)]
-    shape = common_shape("meshgrid", *(x.sizes for x in placed)) if placed else ()
-    grids = placed if sparse else [broadcasted(x, shape) for x in placed]
-    if copy:
-        return tuple(fresh(read(x)) for x in grids)
-    return grids if sparse else tuple(grids)
+    grids = placed if sparse else all_broadcasted("meshgrid", placed)
+    return tuple(fresh(read(x)) for x in grids) if copy else grids
 
 
 @implements(np.indices)

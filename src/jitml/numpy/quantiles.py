@@ -22,6 +22,7 @@ from jitml.numpy.operands import astype, axes_of, full, not_compiled, reshape_va
 from jitml.numpy.reductions import Axis, finish, is_given, reduce_values
 from jitml.numpy.selection import take_along_axis
 from jitml.numpy.statistics import compute_dtype, of_some
+from jitml.numpy.versions import FRACTIONS_TAKE_THE_DTYPE
 from jitml.trace.broadcasting import insist_differ
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.known import constant_of
@@ -97,7 +98,7 @@ def _or_nan(result: Value, rows: Value) -> Value:
 
 
 # Where a fraction of the way through n elements in order lies, counted from 0, and between its neighbours; NumPy's formulas.
-_CONTINUOUS: dict[str, Callable[[float, int], float]] = {
+_CONTINUOUS: dict[str, Callable[[Any, int], Any]] = {
     "linear": lambda q, n: (n - 1) * q,
     "interpolated_inverted_cdf": lambda q, n: _with_plotting_positions(q, n, 0, 1),
     "hazen": lambda q, n: _with_plotting_positions(q, n, 0.5, 0.5),
@@ -110,12 +111,12 @@ _STEPS = (
 )  # fmt: skip
 
 
-def _with_plotting_positions(q: float, n: int, alpha: float, beta: float) -> float:
+def _with_plotting_positions(q: Any, n: int, alpha: float, beta: float) -> Any:
     return n * q + (alpha + q * (1 - alpha - beta)) - 1
 
 
-def _position(method: str, q: float, n: int) -> tuple[int, float | None]:
-    """The element before, and how far on to the next; None takes it as it is."""
+def _position(method: str, q: np.generic, n: int) -> tuple[int, Any]:
+    """The element before, and how far on to the next, in the fraction's dtype; None takes it as it is."""
     if method in _STEPS:
         # Of the numbers of the places, NumPy's own quantile is the place: an element, or the middle of two.
         at = float(np.quantile(np.arange(n, dtype=float), q, method=method))  # type: ignore[call-overload]  # one of the methods
@@ -145,17 +146,17 @@ def _quantile(name: str, scale: int | None, *, without_nan: bool = False) -> Cal
         axes = axes_of(axis, x.ndim)
         rows = _sorted_rows(x, axes)
         keep = [1 if n in axes else size for n, size in enumerate(x.shape)] if keepdims is True else rows.shape[:-1]
+        given: Any = value_of(q) if known is None else np.asarray(known)
+        dtype, inner = _dtypes(q, given.dtype, rows.dtype, scale)
         if known is None or without_nan:
             if method != "linear":
                 not_compiled(name, f"with method={method!r}, of traced fractions or of rows with nan", "The method linear is.")
-            return _at_run_time(name, rows, q if known is None else known, scale, keep, out, without_nan)
-        is_weak = type(known) in (int, float)
-        fractions = np.asarray(known) if scale is None else np.asarray(known) / scale
+            return _at_run_time(name, rows, astype(value_of(given), dtype), inner, scale, keep, out, without_nan)
+        fractions = given.astype(dtype) if scale is None else given.astype(dtype) / scale
         if fractions.size and not (fractions.min() >= 0 and fractions.max() <= 1):
             raise ValueError(f"{_plural(name)} must be in the range [0, {scale or 1}]")
-        kind = "lower" if method == "linear" and fractions.dtype.kind in "iu" else method
-        inner = np.result_type(rows.dtype, 0.0) if is_weak else np.result_type(rows.dtype, fractions.dtype, 0.0)
-        values = [reshape_value(_at_fraction(rows, float(f), kind, inner), keep) for f in fractions.flat]
+        kind = "lower" if method == "linear" and not is_float(dtype) else method
+        values = [reshape_value(_at_fraction(rows, f, kind, inner), keep) for f in fractions.flat]
         if fractions.ndim == 0:
             return finish(values[0], None, out, x.ndim)
         if not values:
@@ -166,17 +167,29 @@ def _quantile(name: str, scale: int | None, *, without_nan: bool = False) -> Cal
     return function
 
 
+def _dtypes(q: Any, given: DType, rows: DType, scale: int | None) -> tuple[DType, DType]:
+    """In what NumPy finds the places of fractions `q` of the dtype `given`, and what it has between two elements."""
+    is_weak = q.__class__ in (int, float)
+    takes_rows = FRACTIONS_TAKE_THE_DTYPE and is_float(rows)
+    if takes_rows and (is_weak or (scale is None and isinstance(q, float))):
+        given = rows
+    if scale is not None:
+        given = np.true_divide(np.zeros((), given), rows.type(scale) if takes_rows else scale).dtype
+    return given, np.result_type(rows, 0.0) if is_weak else np.result_type(rows, given, 0.0)
+
+
 def _plural(name: str) -> str:
     return name.removeprefix("nan").capitalize() + "s"
 
 
-def _at_run_time(name: str, rows: Value, q: Any, scale: int | None, keep: Sequence[Any], out: Any, without_nan: bool) -> Any:
+def _at_run_time(
+    name: str, rows: Value, fractions: Value, inner: DType, scale: int | None, keep: Sequence[Any], out: Any, without_nan: bool
+) -> Any:
     """Of fractions, or of counts of what is no nan, that only the running program knows."""
     if rows.size == 0:
         not_compiled(name, "of nothing", "It is nan.")
-    given = value_of(q)
-    inner = np.result_type(rows.dtype, given.dtype if hasattr(q, "dtype") else 0.0, 0.0)
-    fractions = astype(given, np.result_type(inner, F64))
+    are_places = not is_float(fractions.dtype)  # the first element, or the last
+    fractions = astype(fractions, F64) if are_places else fractions
     shape = fractions.shape
     fractions = reshape_value(fractions / float(scale) if scale else fractions, (fractions.size,))
     inside = reduce_values(ops.reduce_all, ops.bit_and(ops.ge(fractions, 0.0), ops.le(fractions, 1.0)), (0,))
@@ -188,11 +201,8 @@ def _at_run_time(name: str, rows: Value, q: Any, scale: int | None, keep: Sequen
     at = ops.broadcast(fractions, shape=wide, axes=(rows.ndim - 1,)) * astype(last, fractions.dtype)
     below = ops.floor(at)
     before = ops.maximum(astype(below, I64), 0)
-    low, high = (
-        astype(read(take_along_axis(fresh(rows), fresh(place), -1)), inner) for place in (before, ops.minimum(before + 1, last))
-    )
-    weight, distance = astype(at - below, inner), ops.sub(high, low)
-    found = ops.select(ops.lt(weight, 0.5), low + distance * weight, high - distance * (1.0 - weight))
+    low, high = (read(take_along_axis(fresh(rows), fresh(place), -1)) for place in (before, ops.minimum(before + 1, last)))
+    found = low if are_places else _between(low, high, at - below, inner)
     front = ops.transpose(found, perm=(found.ndim - 1, *range(found.ndim - 1)))
     parts = reshape_value(front, (*shape, *rows.shape[:-1]))
     return finish(reshape_value(_known_rows(parts, rows, counts, without_nan), (*shape, *keep)), None, out, rows.ndim)
@@ -214,6 +224,8 @@ def _known_rows(result: Value, rows: Value, counts: Value, without_nan: bool) ->
         lost = ops.eq(counts, 0)
         enough = ops.bit_not(reduce_values(ops.reduce_any, lost, tuple(range(lost.ndim))))
         result = ops.check(result, enough, error="RuntimeWarning", message="All-NaN slice encountered")
+    if not is_inexact(result.dtype):
+        return result
     nan = full(result.shape, float("nan"), result.dtype)
     return ops.select(ops.broadcast(lost, shape=result.shape, axes=spread), nan, result)
 
@@ -252,7 +264,21 @@ def _known_fractions(q: Any) -> Any:
     return constant_of(value_of(q))
 
 
-def _at_fraction(rows: Value, fraction: float, method: str, inner: DType) -> Value:
+def _between(low: Value, high: Value, weight: Any, inner: DType) -> Value:
+    """What lies so far from one element to the next; the weight is a number or as many.
+
+    The difference is taken in their own dtype, and the sum from the nearer end, so that both ends are met exactly.
+    """
+    distance = astype(ops.sub(high, low), inner)
+    if not isinstance(weight, Value):
+        if weight < 0.5:
+            return astype(low, inner) + distance * float(weight)
+        return astype(high, inner) - distance * float(1 - weight)
+    near = astype(low, inner) + distance * astype(weight, inner)
+    return ops.select(ops.lt(weight, 0.5), near, astype(high, inner) - distance * astype(1.0 - weight, inner))
+
+
+def _at_fraction(rows: Value, fraction: np.generic, method: str, inner: DType) -> Value:
     count = rows.shape[-1]
     if isinstance(count, Dim):
         return _at_unknown_fraction(rows, fraction, method, inner)
@@ -262,28 +288,22 @@ def _at_fraction(rows: Value, fraction: float, method: str, inner: DType) -> Val
     low = _pick(rows, at)
     if weight is None:
         return _or_nan(low, rows)
-    high = _pick(rows, min(at + 1, count - 1))
-    # The difference is taken in the row's own dtype, and the sum from the nearer end, so that both ends are met exactly.
-    distance = astype(ops.sub(high, low), inner)
-    result = astype(low, inner) + distance * weight if weight < 0.5 else astype(high, inner) - distance * (1 - weight)
-    return _or_nan(result, rows)
+    return _or_nan(_between(low, _pick(rows, min(at + 1, count - 1)), weight, inner), rows)
 
 
-def _at_unknown_fraction(rows: Value, fraction: float, method: str, inner: DType) -> Value:
+def _at_unknown_fraction(rows: Value, fraction: Any, method: str, inner: DType) -> Value:
     """The same of rows whose length only the running program knows: it must not be 0."""
     if method != "linear":
         raise UnknownSizeError(f"a quantile by the method {method!r} of an array of the shape {rows.shape}", source=user_source())
     count = rows.shape[-1]
     insist_differ(count, 0)
-    at = ops.mul(ops.convert(value_of_size(count - 1), dtype=F64), full((), fraction, F64))
+    at = ops.mul(astype(value_of_size(count - 1), fraction.dtype), full((), float(fraction), fraction.dtype))
     below = ops.floor(at)
     trace = active_trace()
     first = trace.bind(ops.convert(below, dtype=I64), 0, count - 1)
-    low, high = astype(_pick(rows, first), inner), astype(_pick(rows, smaller(first + 1, count - 1)), inner)
-    weight = ops.broadcast(astype(ops.sub(at, below), inner), shape=low.shape, axes=())
-    distance = ops.sub(high, low)
-    near = ops.lt(weight, 0.5)
-    return _or_nan(ops.select(near, low + distance * weight, high - distance * (1.0 - weight)), rows)
+    low, high = _pick(rows, first), _pick(rows, smaller(first + 1, count - 1))
+    weight = ops.broadcast(ops.sub(at, below), shape=low.shape, axes=())
+    return _or_nan(_between(low, high, weight, inner), rows)
 
 
 implements(np.quantile)(_quantile("quantile", None))

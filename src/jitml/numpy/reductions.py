@@ -38,12 +38,12 @@ from jitml.numpy.operands import (
     with_axis,
 )
 from jitml.numpy.ufuncs import store
-from jitml.numpy.versions import NORM_OF_NOTHING_IS_ZERO
+from jitml.numpy.versions import COUNT_IS_A_NUMBER, NORM_OF_NOTHING_IS_ZERO
 from jitml.trace.broadcasting import never_equal, require_sizes
-from jitml.trace.context import user_source
+from jitml.trace.context import active_trace, user_source
 from jitml.trace.registry import implements
 from jitml.trace.sizes import span
-from jitml.trace.tracers import TracedArray, fresh
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh
 
 F16, U64 = np.dtype(np.float16), np.dtype(np.uint64)
 Axis = int | Sequence[int] | None
@@ -226,7 +226,10 @@ any_of = implements(np.any)(_quantified(ops.reduce_any, False))
 def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     x = astype(truth(value_of(a)), I64)
     axes = reduced_axes(axis, x.ndim)
-    return finish(reduce_values(ops.reduce_sum, x, axes), axes if keepdims else None, None, x.ndim)
+    count = reduce_values(ops.reduce_sum, x, axes)
+    if COUNT_IS_A_NUMBER and axis is None and not keepdims:
+        return TracedNumber.of_value(active_trace(), count)
+    return finish(count, axes if keepdims else None, None, x.ndim)
 
 
 def _position(op: Op, name: str) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, bound
 from jitml.ir.types import normalize_axis
 from jitml.numpy.operands import Shape, as_array, as_int, axes_of, common_shape, holds_traced, not_compiled, reduced_axes
-from jitml.numpy.versions import check_argument
+from jitml.numpy.versions import BROADCAST_KEEPS_ARRAYS, check_argument
 from jitml.trace.broadcasting import insist_differ, insist_equal
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.decisions import site
@@ -288,9 +288,14 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> TracedArray:
 
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[TracedArray, ...]:
-    arrays = [as_array(a) for a in args]
-    shape = common_shape("broadcast_arrays", *(x.sizes for x in arrays))
-    return tuple(x if x.sizes == shape else broadcasted(x, shape) for x in arrays)
+    return all_broadcasted("broadcast_arrays", [as_array(a) for a in args])
+
+
+def all_broadcasted(name: str, arrays: Sequence[TracedArray]) -> tuple[TracedArray, ...]:
+    """Views of one shape. NumPy warns of a write into those that it makes, and will forbid it; here it is forbidden."""
+    shape = common_shape(name, *(x.sizes for x in arrays))
+    kept = BROADCAST_KEEPS_ARRAYS or all(x.sizes == shape for x in arrays)
+    return tuple(x if kept and x.sizes == shape else broadcasted(x, shape) for x in arrays)
 
 
 def _at_least(ndim: int, place: Any) -> Any:

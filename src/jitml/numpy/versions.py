@@ -36,9 +36,28 @@ def _norm_of_nothing_is_zero() -> bool:
     return True
 
 
+def _count_is_a_number() -> bool:
+    """In older versions `np.count_nonzero` of all elements was Python's int."""
+    return isinstance(np.count_nonzero(np.ones(1)), int)
+
+
+def _broadcast_keeps_arrays() -> bool:
+    """In newer versions `np.broadcast_arrays` hands on arrays that have the common shape; before, all were views if one was."""
+    full = np.empty((1, 1))
+    return np.broadcast_arrays(np.empty(1), full)[1] is full
+
+
+def _fractions_take_the_dtype() -> bool:
+    """In older versions a fraction that is a plain number took the dtype of the floats whose quantile it asks for."""
+    return bool(np.quantile(np.array([-(2.0**30), 0.0], np.float32), 1 - 2.0**-30) == 0)
+
+
 POWER_TAKES_SHORTCUTS = _power_takes_shortcuts()
 ELLIPSIS_IS_AN_OUTPUT = _ellipsis_is_an_output()
 NORM_OF_NOTHING_IS_ZERO = _norm_of_nothing_is_zero()
+COUNT_IS_A_NUMBER = _count_is_a_number()
+BROADCAST_KEEPS_ARRAYS = _broadcast_keeps_arrays()
+FRACTIONS_TAKE_THE_DTYPE = _fractions_take_the_dtype()
 
 
 def check_argument(function: Callable[..., Any], name: str, value: Any) -> None:
