@@ -159,6 +159,32 @@ def scattered(h: Any, k: Any, w: Any) -> None:
         h[k[i]] += w[i]
 
 
+def looked_up_where_it_lies(z: Any, y: Any) -> None:
+    for i in range(3):
+        y[1:] = z[i : i + 6][::-1][y[:-1]]  # what is stored is the place where the next element is looked up
+        z[i] += y[i]
+
+
+def until_columns_are_small(a: Any) -> Any:
+    n = 0
+    while np.max(a.sum(axis=0)) > 1.0:
+        a[n % 3, :] *= 0.5
+        n += 1
+    return n
+
+
+def two_results_of_one_array(x: Any, c: Any, y: Any) -> None:
+    for i in range(len(c)):
+        if c[i] > 0:
+            x[i] += 1
+            y[:] = x
+            y[1] += 2
+        else:
+            x[i] -= 1
+            y[:] = x
+            y[0] = 5
+
+
 def grid() -> Any:
     return RNG.random((6, 7))
 
@@ -181,6 +207,9 @@ PROGRAMS: dict[Callable[..., Any], Callable[[], tuple[Any, ...]]] = {
     best_paths: lambda: (np.zeros((5, 11)), np.zeros((5, 11), np.int64), RNG.random((11, 11))),
     primes: lambda: (np.ones(50, bool),),
     scattered: lambda: (np.zeros(4), RNG.integers(-4, 4, 9), RNG.random(9)),
+    looked_up_where_it_lies: lambda: (np.array([3, 1, 4, 0, 5, 2, 2, 2, 3]), np.array([0, 5, 3, 1, 2, 4])),
+    until_columns_are_small: lambda: (RNG.random((3, 4)) + 1,),
+    two_results_of_one_array: lambda: (RNG.random(6), RNG.normal(size=6), np.zeros(6)),
 }
 
 

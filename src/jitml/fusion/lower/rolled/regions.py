@@ -94,11 +94,14 @@ def enter(
             state.append(body.b.cell(body.w.cell(body.w.expr(held)), value.dtype))
             continue
         array = body.in_place(value, held)
-        if any(isinstance(other, Array) and other.memory == array.memory for other in state):
-            array = body.stored(value, array)
-        state.append(array)
+        state.append(body.stored(value, array) if _is_taken(array, state) else array)
     written = {held.memory for held in state if isinstance(held, Array)}
     return state, [_kept(body, value, held, written) for value, held in zip(values[len(carried) :], captured, strict=True)]
+
+
+def _is_taken(array: Array, state: State) -> bool:
+    """Whether another part of the state lies in an array's memory."""
+    return any(isinstance(other, Array) and other.memory == array.memory for other in state)
 
 
 def _kept(body: Body, value: Value, held: Held, written: set[str]) -> Held:
@@ -166,7 +169,8 @@ def roll_cond(body: Body, node: Node, operands: list[Held]) -> None:
         if is_single(out):
             state.append(body.b.cell(body.w.cell(Const(0 if out.dtype.kind != "b" else False, out.dtype)), out.dtype))
         else:
-            state.append(_room(body, node, out, kept))
+            room = _room(body, node, out, kept)
+            state.append(body.scratch(out) if _is_taken(room, state) else room)
     arms = []
     before = dict(body.memories.version)
     for name, holds in (("then", True), ("orelse", False)):

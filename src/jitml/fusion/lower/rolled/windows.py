@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitml.fusion.loops import Apply, Check, Combine, Const, Expr, Var, affine, less, sub
+from jitml.fusion.loops import Apply, Check, Combine, Const, Expr, Load, Observe, Var, affine, less, sub, walk_expressions
 from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.rolled.body import Array, Body, Held, Lazy, rolled
 from jitml.fusion.lower.rolled.order import NotRolled, is_single
@@ -88,25 +88,22 @@ def _clashes(body: Body, memory: str, value: Value, held: Held, starts: Sequence
     names = [body.w.fresh("i") for _ in value.shape]
     index: Index = tuple(Const(0) if n == 1 else Var(name) for name, n in zip(names, value.shape))
     at = [a + i * s for a, i, s in zip(starts, index, steps, strict=True)]
-    for load in _loads(body.element(held, index, value.dtype)):
-        if load.value != memory:
-            continue
-        gaps = [None if e is None else sub(e, a) for e, a in zip(load.places, at)]
-        same = all(n == 1 or (gap is not None and affine(gap) == {"": 0}) for gap, n in zip(gaps, value.shape))
-        apart = any(gap is not None and not variables_of(gap) & {*names} and _never_zero(body, gap) for gap in gaps)
-        if not same and not apart:
-            return True
+    with body.w.block() as block:  # written to be looked at, and then left out
+        body.w.add(Observe(body.w.expr(body.element(held, index, value.dtype))))
+        for load in walk_expressions(block.statements):
+            if not isinstance(load, Load) or load.buffer != memory:
+                continue
+            gaps = [sub(e, a) for e, a in zip(load.at, at, strict=True)]
+            same = all(n == 1 or affine(gap) == {"": 0} for gap, n in zip(gaps, value.shape))
+            apart = any(not variables_of(gap) & {*names} and _never_zero(body, gap) for gap in gaps)
+            if not same and not apart:
+                return True
     return False
 
 
 def _never_zero(body: Body, gap: Expr) -> bool:
     least, most = body.w.ranges.bounds(gap)
     return (least is not None and least > 0) or (most is not None and most < 0)
-
-
-def _loads(scalar: Scalar) -> list[Scalar]:
-    own = [scalar] if scalar.kind == "load" else []
-    return own + [load for a in scalar.args for load in _loads(a)]
 
 
 @rolled.rule(ops.resize)

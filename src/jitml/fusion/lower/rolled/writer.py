@@ -154,7 +154,9 @@ class Writer:
         self.add(If(condition, then.body, orelse.body))
 
     def repeat(self, test: Block, condition: Expr, body: Block) -> None:
-        self.add(While(test.body, condition, body.body))
+        """What the test names is in scope in the condition and in the body, so that its scratch lives around all of them."""
+        self._blocks[-1].scratch += test.scratch
+        self.add(While(tuple(test.statements), condition, body.body))
 
     def check(self, check: Check) -> None:
         """Leave the program if a condition does not hold; nothing if it is known to."""
