@@ -71,3 +71,9 @@ def test_memory_for_rows_and_columns_that_are_both_unknown_is_not_the_product_of
     args = load("fft_stages").arguments("large", 0)
     lowered = jitml.jit(load("fft_stages").function).lower(*args)
     assert lowered.program.arena_size < 16 * sum(x.nbytes for x in args)
+
+
+def test_what_all_programs_share_is_no_part_of_their_code() -> None:
+    lowered = jitml.jit(load("bubble_sort").function).lower(*load("bubble_sort").arguments("small", 0))
+    assert "call i64 @take_flags()" in lowered.llvm
+    assert "@take_flags() {" not in lowered.llvm and "stmxcsr" not in lowered.llvm

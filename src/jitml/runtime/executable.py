@@ -22,6 +22,7 @@ from jitml.codegen.llvm.host import ASIDE, CALLS
 from jitml.codegen.llvm.kernel import NO_MEMORY
 from jitml.codegen.llvm.module import Module, emit_program
 from jitml.codegen.llvm.shapes import SHAPES
+from jitml.codegen.llvm.support import SUPPORT, support_ir
 from jitml.errors import FailedCheck
 from jitml.fusion.cost import kernel_flops, matrix_flops
 from jitml.fusion.loops import Buffer, Check
@@ -203,6 +204,8 @@ class Executable:
             elif name.endswith("_"):  # a Fortran name
                 addresses[name] = blas_address(name)
             # Anything else is libm's: the linker finds it in the process, and says so if it does not.
+        if SUPPORT.keys() & set(self.module.externals):
+            objects.append(_support())
         code = jit.link(objects, imports=addresses, exports=(ENTRY, SHAPES) if self.program.kernels.exact else (ENTRY,))
         code.keep(self._hosts)
         return code
@@ -268,6 +271,11 @@ def _failed_check(name: str) -> Any:
 @cache
 def _parallel_for(threads: int) -> bytes:
     return jit.generate(jit.parse(parallel_for_ir(threads)), host_target(), level=1)
+
+
+@cache
+def _support() -> bytes:
+    return jit.generate(jit.parse(support_ir(host_target())), host_target(), level=1)
 
 
 def _empty(buffer: Buffer) -> Array:

@@ -14,6 +14,7 @@ from jitml.codegen.llvm.calls import emit_call
 from jitml.codegen.llvm.kernel import Unit, emit_kernel
 from jitml.codegen.llvm.nest import identifier
 from jitml.codegen.llvm.storage import storage_groups
+from jitml.codegen.llvm.support import need
 from jitml.fusion.loops import Kernel
 from jitml.fusion.program import Call, Region
 from jitml.memory.liveness import sizes_of, uses_of
@@ -98,7 +99,7 @@ class Entry:
         if not ignored:
             self._call(symbol, pointers)
             return
-        self.unit.uses_flags = True
+        need(self.unit.declarations, "take_flags", "raise_flags")
         before, after, kept, flags = (self._value(word) for word in ("before", "after", "kept", "flags"))
         self._emit(f"{before} = call i64 @take_flags()")
         self._call(symbol, pointers)
@@ -193,7 +194,7 @@ class Entry:
                 there, away[other] = self._value("there"), self._value("place")
                 self._emit(f"{there} = icmp eq ptr {place}, {home}")
                 self._emit(f"{away[other]} = select i1 {there}, ptr {now}, ptr {place}")
-            self.unit.exchanges = True
+            need(self.unit.declarations, "exchange")
 
     def _loop(self, site: _Site, body: Callable[[], None]) -> None:
         region, pointers = site.region, site.pointers

@@ -23,7 +23,7 @@ def _loop(name: str, kind: str, start: str, stop: str, step: int) -> str:
 
 
 EXCHANGE = (
-    "define internal void @exchange(ptr %x, ptr %y, i64 %n) {\nentry:"
+    "define hidden void @exchange(ptr %x, ptr %y, i64 %n) {\nentry:"
     + f"\n  %whole = and i64 %n, {-_BLOCK}\n  br label %blocks"
     + _loop("blocks", f"<{_BLOCK} x i8>", "0", "%whole", _BLOCK).format(before="entry", after="bytes")
     + _loop("bytes", "i8", "%whole", "%n", 1).format(before="blocks", after="out")

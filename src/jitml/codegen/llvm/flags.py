@@ -1,7 +1,7 @@
 """Which floating-point errors have come up?  The processor's sticky flags, in the bits of `ir/floating.py`.
 
-The text below goes into the native functions that run programs and their threads. Elsewhere than on x86-64 and AArch64
-nothing is seen.
+The text below goes into the native functions that run programs and their threads, and beside programs that look themselves
+(`support.py`). Elsewhere than on x86-64 and AArch64 nothing is seen.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ define internal void @write_flags(i64 %state) {
 _PLACES = {"x86_64": (2, 3, 4, 0), "aarch64": (1, 2, 3, 0)}
 
 
-def flags_ir(target: Target) -> str:
-    """`i64 @take_flags()`, which clears them, and `void @raise_flags(i64)`."""
+def flags_ir(target: Target, *, linkage: str = "internal") -> str:
+    """`i64 @take_flags()`, which clears them, and `void @raise_flags(i64)`; `linkage` is theirs."""
     places = _PLACES.get(target.arch)
     if places is None:
-        return _OTHER + _take((0, 0, 0, 0))
-    return (_X86 if target.is_x86 else _AARCH64) + _take(places)
+        return _OTHER + _take((0, 0, 0, 0), linkage)
+    return (_X86 if target.is_x86 else _AARCH64) + _take(places, linkage)
 
 
-def _take(places: tuple[int, int, int, int]) -> str:
+def _take(places: tuple[int, int, int, int], linkage: str) -> str:
     mask = sum({1 << place for place in places})
     gather, scatter = ["  %got0 = add i64 0, 0"], ["  %set0 = add i64 %state, 0"]
     for n, place in enumerate(places):
@@ -79,7 +79,7 @@ def _take(places: tuple[int, int, int, int]) -> str:
         scatter.append(f"  %up{n} = shl i64 %bit{n}, {place}")
         scatter.append(f"  %set{n + 1} = or i64 %set{n}, %up{n}")
     lines = [
-        "define internal i64 @take_flags() {",
+        f"define {linkage} i64 @take_flags() {{",
         "  %state = call i64 @read_flags()",
         f"  %some = and i64 %state, {mask}",
         "  %none = icmp eq i64 %some, 0",
@@ -93,7 +93,7 @@ def _take(places: tuple[int, int, int, int]) -> str:
         f"  ret i64 %got{len(places)}",
         "}",
         "",
-        "define internal void @raise_flags(i64 %flags) {",
+        f"define {linkage} void @raise_flags(i64 %flags) {{",
         "  %state = call i64 @read_flags()",
         *scatter,
         f"  call void @write_flags(i64 %set{len(places)})",

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jitml.codegen.llvm.kernel import RAISED, HostStep, Unit
+from jitml.codegen.llvm.support import need
 from jitml.fusion.loops import Buffer
 from jitml.fusion.program import Call, seen_as
 from jitml.ir.ops.host import HostFunction
@@ -27,7 +28,7 @@ def emit_host(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
     reads = [seen_as(buffers[name], shape) for name, shape in zip(call.reads, call.params["shapes"], strict=True)]
     writes = [buffers[name] for name in call.writes]
     number = len(unit.hosts)
-    unit.uses_flags = True
+    need(unit.declarations, "take_flags", "raise_flags")
     unit.hosts.append(HostStep(function, tuple(reads), tuple(writes), call.sources[0] if call.sources else None))
     unit.declarations.declare("i64 @jitml_host(ptr, i64, ptr)")
     unit.declarations.declare_object(CALLS)

@@ -45,8 +45,6 @@ class Unit:
     checks: list[Check] = field(default_factory=list)
     hosts: list[HostStep] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
-    uses_flags: bool = False
-    exchanges: bool = False  # the contents of two buffers, by a call of `exchange`
     is_optimized: bool = False  # whether LLVM's optimiser sees it
 
     @cached_property

@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.entry import Entry
-from jitml.codegen.llvm.exchange import EXCHANGE
-from jitml.codegen.llvm.flags import flags_ir
 from jitml.codegen.llvm.kernel import HostStep, Unit
 from jitml.codegen.llvm.shapes import write_shapes
 from jitml.codegen.target import Target
@@ -65,10 +63,6 @@ def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = fr
     unit.functions.append(Entry(unit, program, streamed).text)
     if program.kernels.exact:
         write_shapes(unit, program.kernels)
-    if unit.uses_flags:
-        unit.functions.append(flags_ir(cpu))
-    if unit.exchanges:
-        unit.functions.append(EXCHANGE)
     externals = tuple(dict.fromkeys((*unit.declarations.symbols, *unit.apart.declarations.symbols)))
     optimized = _text(unit.apart) if unit.apart.functions else ""
     return Module(_text(unit), tuple(unit.checks), externals, _level(unit.functions), optimized, tuple(unit.hosts))
