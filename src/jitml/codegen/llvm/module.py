@@ -40,7 +40,7 @@ class Module:
     text: str
     checks: tuple[Check, ...]
     externals: tuple[str, ...]
-    level: int = 2
+    level: int = 1
     optimized: str = ""
     hosts: tuple[HostStep, ...] = ()
 
@@ -74,9 +74,11 @@ def _text(unit: Unit) -> str:
 
 
 def _level(functions: Iterable[str]) -> int:
-    """Little for very long straight code: scheduling and allocating it takes most of the time, and gains nothing there.
+    """None for very long straight code: scheduling and allocating it takes most of the time, and gains nothing there.
 
-    Loops with accumulators or short bodies run up to 4 times as long without (bench/results/code_generation.md).
+    Loops with accumulators or short bodies run up to 4 times as long without (bench/results/code_generation.md). What the second
+    level adds is to schedule once more after registers are allocated, where LLVM's model of the processor asks for that (AMD's
+    do): a tenth of the time for an order that such a processor finds by itself.
     """
     longest = 0
     for text in functions:
@@ -84,7 +86,7 @@ def _level(functions: Iterable[str]) -> int:
         for line in text.splitlines():
             block = block + 1 if line.startswith("  ") else 0
             longest = max(longest, block)
-    return 0 if longest >= LONG_BLOCK else 2
+    return 0 if longest >= LONG_BLOCK else 1
 
 
 def attributes(cpu: Target) -> str:
