@@ -56,6 +56,13 @@ def test_fast_math_is_only_what_was_asked_for() -> None:
         emit_kernel_text(text, X86_64_V3, frozenset({"quick"}))
 
 
+@pytest.mark.parametrize("text", ["y[3 * i] = x[i]", "y[3 * i] = x[5 * i] * x[i]"])
+def test_what_is_written_lane_by_lane_is_written_for_one_vector(text: str) -> None:
+    """Of several the code would be as many times as long, and no faster."""
+    module = emit_kernel_text(f"kernel k(x: f64[20000], y: f64[12000]) {{ for i in 0:4000 vector {{ {text} }} }}", X86_64_V4)
+    assert module.text.count("extractelement") == 8
+
+
 @pytest.mark.parametrize("length", [8, 20, 64])
 def test_the_first_step_of_a_reduction_is_not_added_to_nothing(length: int) -> None:
     """LLVM drops no operation that may raise."""

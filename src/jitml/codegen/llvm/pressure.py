@@ -72,9 +72,9 @@ def _need(expr: Expr) -> int:
     raise TypeError(type(expr).__name__)
 
 
-def operations(body: Sequence[Stmt]) -> int:
-    """Scalar functions in the body, index arithmetic included."""
-    return sum(isinstance(e, Apply) for e in walk_expressions(body))
+def operations(body: Sequence[Stmt], *, polynomial: int = 1) -> int:
+    """Scalar functions in the body, index arithmetic included; `polynomial` is what one of many instructions counts as."""
+    return sum(1 if e.fn in _PLAIN else polynomial for e in walk_expressions(body) if isinstance(e, Apply))
 
 
 def widest_element(loop: Loop) -> int:

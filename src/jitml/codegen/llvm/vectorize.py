@@ -40,6 +40,8 @@ from jitml.ir.types import BOOL, DTYPES, I64
 
 # Operations from which on a mask on every step costs less than the time to compile a second copy of the body.
 LARGE_BODY = 100
+# What an inlined polynomial counts as where its operations matter.
+POLYNOMIAL = 20
 # Fewer iterations than this are not worth aligning a streamed store for.
 STREAMED_LENGTH = 1024
 
@@ -115,6 +117,8 @@ class VectorNest(Nest):
         needed = registers_needed(loop.body)
         is_short = trips is not None and trips <= 8 * width
         most = 8 if is_short or self.carried(loop.body) else 4
+        if most == 4 and operations(loop.body, polynomial=POLYNOMIAL) <= width * self._accesses_by_lane(loop):
+            most = 1  # each access is an instruction for every lane: one vector has as much to overlap as the processor looks at
         vectors = 1
         while vectors < most and 2 * vectors * needed <= self.target.vector_registers:
             vectors *= 2
@@ -234,6 +238,12 @@ class VectorNest(Nest):
         return loop.step == 1 and any(
             isinstance(e, Load) and 2 <= self._stride(e.buffer, e.at, loop) <= DENSE_STRIDE for e in walk_expressions(loop.body)
         )
+
+    def _accesses_by_lane(self, loop: Loop) -> int:
+        """How many loads and stores of the body take an instruction for each lane, seen at a glance."""
+        strides = [(self._stride(e.buffer, e.at, loop), DENSE_STRIDE) for e in walk_expressions(loop.body) if isinstance(e, Load)]
+        strides += [(self._stride(stmt.buffer, stmt.at, loop), 1) for stmt in walk(loop.body) if isinstance(stmt, Store)]
+        return sum(stride < -1 or stride > dense for stride, dense in strides)
 
     def _stride(self, buffer: str, at: tuple[Expr, ...], loop: Loop) -> int:
         """Elements between the accesses of neighbouring iterations; 0 if that is not seen at a glance."""
