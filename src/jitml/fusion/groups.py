@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from jitml.fusion.loops import Apply, Const, Expr, Var, add, affine, mul
+from jitml.fusion.loops import Const, Expr, Var, add, affine, mul
 from jitml.fusion.lower import Point, lowering
 from jitml.fusion.lower.index_maps import aligned_blocks
 from jitml.fusion.lower.points import Index, Ranges, substituted
@@ -207,15 +207,6 @@ class Recorder:
             self.cuts.append((expr, low, high))
         self._asked += 1
         return self._script[self._asked - 1]
-
-
-def variables(expr: Expr) -> frozenset[str]:
-    match expr:
-        case Var(name):
-            return frozenset((name,))
-        case Apply():
-            return frozenset().union(*(variables(a) for a in expr.args))
-    return frozenset()
 
 
 def collect_cuts(recorder: Recorder, cuts: dict[str, set[int]], ranges: Ranges) -> bool:

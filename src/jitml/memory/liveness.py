@@ -34,13 +34,8 @@ class Uses:
     writes: tuple[str, ...]
 
 
-def updates_of(step: Step) -> Mapping[str, str]:
-    """Written buffer -> the buffer whose contents it must hold when the step starts."""
-    return step.updates
-
-
 def uses_of(step: Step, program: KernelProgram) -> Uses:
-    reads = (*step.reads, *updates_of(step).values())
+    reads = (*step.reads, *step.updates.values())
     return Uses(tuple(dict.fromkeys((*reads, *sizes_of((*reads, *step.writes), program)))), step.writes)
 
 

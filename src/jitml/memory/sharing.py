@@ -13,7 +13,7 @@ from jitml.fusion.dependence import Access, Accesses, Path, accesses, coincide_o
 from jitml.fusion.loops import Buffer, Kernel
 from jitml.fusion.program import Call, KernelProgram, Region, Step
 from jitml.memory.delay import delay
-from jitml.memory.liveness import Lifetime, Uses, has_check, updates_of
+from jitml.memory.liveness import Lifetime, Uses, has_check
 from jitml.memory.writeback import renamed, write_back
 
 
@@ -174,7 +174,7 @@ class Sharing:
             return False
         if self.lives[source].last > first or (may_fail and any(has_check(step) for step in steps[first:])):
             return False
-        base = updates_of(steps[first]).get(start)
+        base = steps[first].updates.get(start)
         if source not in self.uses[first].reads:
             self.give(first, source, start)
         elif base not in (None, source) or not self.update(first, source, start):  # else the base is copied in before
@@ -196,7 +196,7 @@ class Sharing:
         """The buffers that become the output by updates, oldest first; one that becomes several outputs goes with the first."""
         names = [output]
         while (n := self.lives[names[0]].first) < len(self.program.steps):
-            base = updates_of(self.program.steps[n]).get(names[0])
+            base = self.program.steps[n].updates.get(names[0])
             if base is None or base in self._callers or base in self.program.outputs or base in self._bound_for:
                 break
             names.insert(0, base)
@@ -238,14 +238,13 @@ def changed_part(sharing: Sharing, output: str, source: str) -> Kernel | None:
 
 
 def _share_step(sharing: Sharing, n: int, step: Step) -> None:
-    updates = updates_of(step)
-    for written, read in updates.items():
+    for written, read in step.updates.items():
         if sharing.home(written) == sharing.home(read) or written in sharing.write_backs:
             continue
         if not (sharing.is_free(n, read, written) and sharing.update(n, read, written)):
             sharing.copies_before.setdefault(n, []).append((read, written))
     for written in sharing.uses[n].writes:
-        if written not in updates and sharing.lives[written].first == n:
+        if written not in step.updates and sharing.lives[written].first == n:
             _take_over(sharing, n, written, sharing.uses[n].reads)
 
 

@@ -6,10 +6,10 @@ import heapq
 from collections.abc import Iterable
 
 from jitml.errors import UnsupportedError
+from jitml.fusion.regions import UPDATES
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 
-UPDATES = (ops.update_slice, ops.dynamic_update_slice, ops.scatter)
 RENAMES = (ops.check, ops.resize)  # the first operand itself
 
 
