@@ -78,6 +78,8 @@ EXPRESSIONS: dict[str, Callable[[Array], Any]] = {
     "where": lambda x: np.where(x > 0, 1 / x, 0.0),
     "normalise": lambda x: (x - x.mean()) / x.std(),
     "softmax": lambda x: np.exp(x - x.max()) / np.exp(x - x.max()).sum(),
+    "a product without elements": lambda x: np.zeros((0, 9)) @ (1 / x),
+    "padding by nothing": lambda x: np.pad(x, 0, constant_values=1 / x[5]),
     "guarded": guarded,
     "host call": lambda x: np.ldexp(x, 1000) / x,
     "guarded host call": guarded_on_host,
@@ -188,6 +190,25 @@ def test_orders_of_nan_are_no_floating_point_errors(size: int) -> None:
     for e, g in zip(program(x), step(x)):
         np.testing.assert_array_equal(e, g)
     step(x)
+    assert [dict(variant.replays) for variant in step.variants] == [{}]
+
+
+@pytest.mark.parametrize("bad", [np.inf, 1e308])
+def test_what_a_mask_leaves_out_raises_nothing(bad: float) -> None:
+    """It is left out because it would; a program over such data must not run twice."""
+
+    def program(x: Array) -> Any:
+        mask, y = x < 100, np.zeros(x.shape)
+        y[mask] = (x[mask] - x[mask] * 2) * 10
+        z = np.zeros(x.shape, int)
+        z[mask] = x[mask].astype(int)
+        return y, z, (x[mask] * x[mask]).sum()
+
+    x = with_one(bad)
+    step = jitml.jit(program)
+    for _ in range(2):
+        for e, g in zip(program(x), step(x)):
+            np.testing.assert_allclose(g, e)
     assert [dict(variant.replays) for variant in step.variants] == [{}]
 
 

@@ -72,8 +72,8 @@ def _evaluate_pow(x: Any, y: Any) -> Any:
 
 
 pow = _binary("pow", _evaluate_pow, NUMBER)
-maximum = _binary("maximum", np.maximum, ANY, commutative=True)
-minimum = _binary("minimum", np.minimum, ANY, commutative=True)
+maximum = _binary("maximum", np.maximum, ANY)  # of 0.0 and -0.0, and of two complex nan, the order decides
+minimum = _binary("minimum", np.minimum, ANY)
 fmax = _binary("fmax", np.fmax, NUMBER)
 fmin = _binary("fmin", np.fmin, NUMBER)
 arctan2 = _binary("arctan2", np.arctan2, REAL)

@@ -172,6 +172,9 @@ class _Sweep:
                 self.touch(node.inputs[0], node)
             case _ if node.op.name.startswith("reduce_"):
                 self.ask(node.inputs[0], [_widened(box, node) for box in known])
+            case _ if demand.is_empty:  # what has no element is not computed
+                for v in node.inputs:
+                    self.ask(v, [])
             case _:
                 self.whole(*node.inputs)
 
@@ -211,8 +214,10 @@ class _Sweep:
                 continue
             boxes: Sequence[Box] | None = known
             match node.op:
-                case ops.check | ops.pad if k > 0:
+                case ops.check if k > 0:
                     boxes = None
+                case ops.pad if k > 0:
+                    boxes = None if known else []
                 case ops.pad:
                     boxes = None if any(node.params["interior"]) else _clipped(known, node.params["low"], v)
                 case ops.concat:

@@ -15,7 +15,7 @@ from jitml.ir.op import Op
 from jitml.ir.passes.observe import let_go
 from jitml.ir.passes.windows import is_start
 from jitml.ir.rewrite import Producers, Rule, sweep
-from jitml.ir.types import BOOL, is_complex
+from jitml.ir.types import BOOL, is_complex, is_inexact
 
 RULES = (
     Rule("negate twice", "neg(neg(x))", "x"),
@@ -117,6 +117,8 @@ def _nothing_moves(node: Node, producers: Producers) -> Value | None:
     if x.aval != node.output.aval:
         return None
     if node.op is ops.transpose and node.params["perm"] != tuple(range(x.ndim)):
+        return None
+    if node.op is ops.pad and not let_go(node.inputs[1], producers):
         return None
     return x
 
@@ -265,7 +267,8 @@ def _convert_twice(node: Node, producers: Producers) -> Value | None:
     (x,), middle = maker.inputs, maker.output.dtype
     first, last = x.dtype, node.output.dtype
     exact = (first.kind == middle.kind or first.kind == "b") and first.itemsize <= middle.itemsize
-    if not exact or (first.kind == "f" and last.kind != "f") or (first.kind != "f" and last.kind == "f" and middle.kind == "f"):
+    # What of a wide float fits no integer is another number than what of a narrow one does not.
+    if not exact or (is_inexact(first) and not is_inexact(last)) or (first.kind == "b" and middle.kind == last.kind == "f"):
         return None
     return x if first == last else _made(ops.convert(x, dtype=last))
 
@@ -294,7 +297,7 @@ def _sum_of_repeats(node: Node, producers: Producers) -> Value | None:
     if any(sizes.get(a, 1) != 1 for a in axes):
         return None
     times = math.prod(node.inputs[0].shape[a] for a in axes)
-    if x.dtype.kind in "bc" or type(times) is not int or np.asarray(times).astype(x.dtype) != times:
+    if x.dtype.kind in "bc" or type(times) is not int or not times or np.asarray(times).astype(x.dtype) != times:
         return None
     kept = [a for a in range(node.inputs[0].ndim) if a not in axes]
     shape = tuple(n for a, n in zip(placed, x.shape) if a not in axes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.rewrite import Producers, sweep
@@ -12,14 +14,17 @@ Ints = tuple[int, ...]
 def sink_into_contractions(graph: Graph) -> Graph:
     """`dot_general(transpose x, y) -> dot_general(x, y)` with the axes renamed: BLAS reads either order for free.
 
-    Fires for an operand whose free axes keep their order, so that the result needs no transpose in turn; and a
-    transpose of a plain matrix product swaps the operands instead.
+    Fires for an operand whose free axes keep their order, so that the result needs no transpose in turn; and a transpose of
+    a plain matrix product that nothing else reads swaps the operands instead. (Else there would be two products, of which one
+    is not quite the transpose of the other.)
     """
+    uses = Counter(v for node in graph.nodes for v in node.inputs) + Counter(graph.outputs)
+    alone = {node.output for node in graph.nodes if node.op is ops.transpose and uses[node.inputs[0]] == 1}
 
     def visit(node: Node, producers: Producers) -> Value | None:
         if node.op is ops.dot_general:
             return _sink_operand(node, producers)
-        if node.op is ops.transpose:
+        if node.op is ops.transpose and node.output in alone:
             return _swap_operands(node, producers)
         return None
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.rewrite import Producers, sweep
-from jitml.ir.types import BOOL
+from jitml.ir.types import BOOL, is_inexact
 
-# What may be computed where the mask is false, too: no division and no function with a domain, whose floating-point flags the
-# elements that were not picked would raise.
+# What may be computed where the mask is false, too. Of 1 in the place of elements that were not picked: those may be there to be
+# left out (inf, nan), and their floating-point flags would leave the call to NumPy. No division, and no function with a domain.
 _ANYWHERE = frozenset({
     ops.add, ops.sub, ops.mul, ops.neg, ops.abs, ops.minimum, ops.maximum, ops.select, ops.convert, ops.sign,
     ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge, ops.bit_and, ops.bit_or, ops.bit_xor, ops.bit_not,
@@ -102,11 +102,23 @@ class _Whole:
             return self._of_one(node)
         if node.op not in _ANYWHERE:
             return None
+        return self._of_operands(node)
+
+    def _of_operands(self, node: Node) -> Value | None:
         operands = [self.of(v) for v in node.inputs]
         if any(v is None for v in operands):
             return None
-        result: Value = node.op(*operands, **node.params)
+        result: Value = node.op(*map(self._tamed, node.inputs, operands), **node.params)
         return result
+
+    def _tamed(self, x: Value, whole: Value | None) -> Value:
+        """All elements for those that are picked, with 1 for the others."""
+        made = self.producers.get(x)
+        assert whole is not None
+        if made is None or made.op is not ops.compress or not is_inexact(x.dtype):
+            return whole
+        tamed: Value = ops.select(self.mask, whole, ops.full(value=1.0, shape=self.mask.shape, dtype=x.dtype))
+        return tamed
 
     def _of_one(self, node: Node) -> Value | None:
         """A function of picked elements themselves, and of numbers: of 1 where the mask is false."""
@@ -116,12 +128,7 @@ class _Whole:
             return None
         if any(made is None or made.op not in (ops.compress, ops.full, ops.broadcast) for made in makers):
             return None
-        operands = [self.of(v) for v in node.inputs]
-        if any(v is None for v in operands):
-            return None
-        one = ops.full(value=1.0, shape=self.mask.shape, dtype=node.output.dtype)
-        result: Value = node.op(*(ops.select(self.mask, v, one) if picked else v for v, picked in zip(operands, is_picked)))
-        return result
+        return self._of_operands(node)
 
 
 def _holds(check: Node, producers: Producers) -> bool:

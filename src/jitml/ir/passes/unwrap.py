@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jitml.ir import ops
+from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.bodies import Parts, inlined
 from jitml.ir.passes.observe import let_go
@@ -17,41 +18,39 @@ def unwrap_regions(graph: Graph) -> Graph:
     """
     if not any(node.bodies for node in graph.nodes):
         return graph
-    bound: set[object] = set()
+    bound: set[Sym] = set()
 
     def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:
         if node.op is ops.bind and node.params["sym"] in bound:
             return ()  # a body that now stands before it has bound the size
-        results = _unwrapped(node, producers)
+        results = _unwrapped(node, producers, bound)
         if results is None:
             return None
         for v in dict.fromkeys(v for v in node.inputs if v not in results):
             let_go(v, producers)  # it was to be in memory, whatever the body reads of it
-        for body in node.bodies.values():
-            bound.update(inner.params["sym"] for inner in body.nodes if inner.op is ops.bind)
         return results
 
     return sweep(graph, visit)
 
 
-def _unwrapped(node: Node, producers: Producers) -> tuple[Value, ...] | None:
+def _unwrapped(node: Node, producers: Producers, bound: set[Sym]) -> tuple[Value, ...] | None:
+    """The results of a region whose course is known; `bound` learns of the sizes that the body in its place binds."""
     if not node.bodies:
         return None
     parts = Parts.of(node)
     if node.op is ops.while_:
-        (goes_on,) = parts.bodies["test"].outputs
-        return parts.carried if _number(goes_on, parts.bodies["test"].producers()) == 0 else None
+        test = parts.bodies["test"]
+        stops = _number(test.outputs[0], test.producers()) == 0 and not any(inner.has_effect for inner in test.nodes)
+        return parts.carried if stops else None
     known = _number(parts.head[0], producers)
     if known is None:
         return None
-    if node.op is ops.cond:
-        return inlined(parts.bodies["then" if known else "orelse"], parts.captured)
-    if known <= 0:
-        return parts.carried
-    if known == 1:
-        index = ops.full(value=0, shape=(), dtype=I64)
-        return inlined(parts.body, (index, *parts.carried, *parts.captured))
-    return None
+    if node.op is ops.loop and known != 1:
+        return parts.carried if known <= 0 else None
+    index = (ops.full(value=0, shape=(), dtype=I64),) if node.op is ops.loop else ()
+    body = parts.bodies["body" if node.op is ops.loop else "then" if known else "orelse"]
+    bound.update(body.binders())
+    return inlined(body, (*index, *parts.carried, *parts.captured))
 
 
 def _number(value: Value, producers: Producers) -> int | None:
