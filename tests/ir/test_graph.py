@@ -23,7 +23,9 @@ graph(a: f32[3,4], b: f32[4]) {
   f: f32[] = full {dtype=f32, shape=(), value=nan}
   g: i64[2,2] = array {dtype=i64, shape=(2, 2), value=[[1, 2], [3, 4]]}
   h: f32[] = full {dtype=f32, shape=(), value=-inf}
-  return e f g a h
+  i: c128[] = full {dtype=c128, shape=(), value=complex(-0.0, nan)}
+  j: c64[2] = array {dtype=c64, shape=(2,), value=[complex(1.0, -0.0), complex(-inf, 2.0)]}
+  return e f g a h i j
 }"""
 
 
@@ -74,6 +76,16 @@ def test_ops_evaluate_outside_any_recording() -> None:
         ("graph(a: f32[2], b: f32[3]) { c: f32[2] = add a b; return c }", "differ in shape"),
         ("graph(a: f32[2]) { b: f32[3] = neg a; return b }", "yields"),
         ("graph(a: i32[2]) { b: i32[2] = exp a; return b }", "not defined for i32"),
+        ("graph(a: f32[2]) { b: f64[2] = convert a; return b }", "missing 1 required keyword-only argument: 'dtype'"),
+        ("graph(a: i64[]) { bind a; return a }", "missing 1 required keyword-only argument: 'sym'"),
+        ("graph(a: f32[2]) { b: f32[2] = flip a {axes=(0, 0)}; return b }", "axes"),
+        ("graph(a: f32[2]) { b: f32[2,2] = dot_general a a {batch=((), ()), contract=((-1,), (0,))}; return b }", "axes"),
+        ("graph() { a: i64[2] = array {value=5, shape=(2,), dtype=i64}; return a }", "a value of the shape"),
+        ("graph() { a: u8[] = full {value=300, shape=(), dtype=u8}; return a }", "uint8 has no 300"),
+        ("graph() { a: i64[] = full {value=1.5, shape=(), dtype=i64}; return a }", "int64 has no 1.5"),
+        ("graph() { a: f64[-3] = full {value=1.5, shape=(-3,), dtype=f64}; return a }", "size is negative"),
+        ("graph(a: f64[n], b: i64[]) { c: i64[] = neg b; bind c {sym=n[0:4]}; return a }", "is not that of another input"),
+        ("graph(a: f64[], b: bool[]) { c: f64[] = check a b {error='Foo', message=''}; return c }", "no exception is named Foo"),
     ],
 )
 def test_verify_refuses(text: str, message: str) -> None:
@@ -88,7 +100,22 @@ def test_verify_refuses_use_before_definition() -> None:
         verify(Graph((a,), nodes, (c,)))
 
 
-@pytest.mark.parametrize("text", ["grap(a) {}", "graph() { a: f32[] = nosuch; return a }", "graph() { return b }", "graph() { }"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "grap(a) {}",
+        "graph() { a: f32[] = nosuch; return a }",
+        "graph() { return b }",
+        "graph() { }",
+        "graph(a: f31[]) { return a }",
+        "graph(a: f32[2 2]) { return a }",
+        "graph(a: f32[n]) { return a }",
+        "graph() { a: f32[] = full {value=1.0 shape=(), dtype=f32}; return a }",
+        "graph() { a: f32[] = full {1.0, value=1.0, shape=(), dtype=f32}; return a }",
+        "graph() { a: i64[2] = array {value=[1, 2, 3], shape=(2,), dtype=i64}; return a }",
+        "graph(a: f32[]) { host_call a {function=host(-1, 'gone')}; return a }",
+    ],
+)
 def test_parse_refuses(text: str) -> None:
     with pytest.raises(ParseError):
         parse(text)

@@ -256,11 +256,15 @@ def resolve(x: Any, values: Mapping[Sym, Any]) -> Any:
 
 
 def parse_size(text: str, syms: Mapping[str, Sym]) -> Size:
-    """`n*m - 2*n + 1` as a size; names are looked up in `syms`."""
+    """`n*m - 2*n + 1` as a size; names are looked up in `syms`.
+
+    Raises:
+        ValueError: the text is no size, or a name in it is none of `syms`.
+    """
 
     def read(node: ast.expr) -> Any:
         match node:
-            case ast.Name(id=name):
+            case ast.Name(id=name) if name in syms:
                 return as_size(syms[name])
             case ast.Constant(value=int(value)):
                 return value
@@ -274,5 +278,8 @@ def parse_size(text: str, syms: Mapping[str, Sym]) -> Size:
                 return read(left) * read(right)
         raise ValueError(f"not a size: {text!r}")
 
-    size: Size = read(ast.parse(text.strip(), mode="eval").body)
+    try:
+        size: Size = read(ast.parse(text.strip(), mode="eval").body)
+    except SyntaxError as error:
+        raise ValueError(f"not a size: {text!r}") from error
     return size

@@ -22,7 +22,7 @@ from jitml.ir.types import DTYPES, parse_aval
 _SKIPPED = re.compile(r"(?:[\s;]|#[^\n]*)*")
 _DEFINITION = re.compile(r"(\w+):\s*([a-z]+\d*\[[^\]]*\])\s*,?\s*")
 _STATEMENT = re.compile(r"(?:=\s*)?(\w+)((?:[ \t]+\w+(?![\w(]))*)[ \t]*")
-_RETURN = re.compile(r"return((?:[ \t]+\w+)*)")
+_RETURN = re.compile(r"return\b((?:[ \t]+\w+)*)")
 _BODY = re.compile(r"[ \t]*(\w+)(?=\()")
 _BIND = re.compile(r"\bsym=(\w+)\[(-?\d+):(-?\d+)\]")
 
@@ -92,12 +92,12 @@ class _Parser:
         self.expect("{")
         nodes: list[Node] = []
         self.skip()
-        while not self.text.startswith("return", self.at):
+        while (match := _RETURN.match(self.text, self.at)) is None:
             if self.at == len(self.text) or self.text[self.at] == "}":
                 raise ParseError("the graph has no return statement")
             nodes.append(self.node(env))
             self.skip()
-        match = self.take(_RETURN, "return")
+        self.at = match.end()
         outputs = tuple(_use(env, name, match[0]) for name in match[1].split())
         self.expect("}")
         self.skip()
@@ -127,7 +127,10 @@ class _Parser:
         while (match := _DEFINITION.match(self.text, self.at)) is not None:
             if match[1] in env:
                 raise ParseError(f"{match[1]} is defined twice")
-            env[match[1]] = Value(parse_aval(match[2], self.syms))
+            try:
+                env[match[1]] = Value(parse_aval(match[2], self.syms))
+            except ValueError as error:
+                raise ParseError(str(error)) from error
             values.append(env[match[1]])
             self.at = match.end()
         return tuple(values)
@@ -161,12 +164,19 @@ def parse_params(text: str, syms: Mapping[str, Sym] | None = None) -> dict[str, 
 
     Args:
         syms: what names in sizes stand for.
+
+    Raises:
+        ParseError: the text is something else.
     """
-    call = ast.parse(f"f({text.strip()[1:-1]})", mode="eval").body
-    assert isinstance(call, ast.Call)
-    params = {str(k.arg): _literal(k.value, syms or {}) for k in call.keywords}
-    if isinstance(params.get("value"), list):
-        params["value"] = np.array(params["value"], dtype=params["dtype"]).reshape(params["shape"])
+    try:
+        call = ast.parse(f"f({text.strip()[1:-1]})", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError("each parameter has a name")
+        params = {str(k.arg): _literal(k.value, syms or {}) for k in call.keywords}
+        if isinstance(params.get("value"), list):
+            params["value"] = np.array(params["value"], dtype=params["dtype"]).reshape(params["shape"])
+    except (SyntaxError, ValueError, TypeError, KeyError, OverflowError) as error:
+        raise ParseError(f"not parameters: {text!r} ({error})") from error
     return params
 
 
@@ -187,6 +197,8 @@ def _literal(node: ast.expr, syms: Mapping[str, Sym]) -> Any:
             return tuple(_literal(e, syms) for e in elts)
         case ast.List(elts=elts):
             return [_literal(e, syms) for e in elts]
+        case ast.Call(func=ast.Name(id="complex"), args=[re, im]):
+            return complex(_literal(re, syms), _literal(im, syms))
         case ast.Call(func=ast.Name(id="host"), args=[ast.Constant(value=int(serial)), _]):
             return HOST_FUNCTIONS[serial]
     return ast.literal_eval(node)

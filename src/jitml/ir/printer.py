@@ -55,10 +55,12 @@ def name_values(graph: Graph) -> dict[Value, str]:
 def show_param(value: Any) -> str:
     if isinstance(value, np.dtype):
         return dtype_name(value)
-    if isinstance(value, np.ndarray):
-        return repr(value.tolist())
-    if isinstance(value, np.generic):
-        return repr(value.item())
+    if isinstance(value, (np.ndarray, np.generic)):
+        return show_param(value.tolist())
+    if isinstance(value, list):
+        return f"[{', '.join(map(show_param, value))}]"
+    if isinstance(value, complex):  # NumPy's and Python's own text loses signs of zeros
+        return f"complex({value.real!r}, {value.imag!r})"
     if isinstance(value, Sym):
         return f"{value}[{value.low}:{value.high}]"
     return repr(value)

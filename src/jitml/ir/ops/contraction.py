@@ -21,6 +21,9 @@ def free_axes(ndim: int, batch: Ints, contract: Ints) -> Ints:
 def _dot_general_aval(x: Aval, y: Aval, *, batch: tuple[Ints, Ints], contract: tuple[Ints, Ints]) -> Aval:
     if x.dtype != y.dtype:
         raise DTypeError(f"dot_general: {x} and {y} differ in dtype")
+    for aval, axes in ((x, (*batch[0], *contract[0])), (y, (*batch[1], *contract[1]))):
+        if len(set(axes)) != len(axes) or any(not 0 <= a < aval.ndim for a in axes):
+            raise ShapeError(f"dot_general: axes {axes} of {aval}")
     for (xa, ya), what in ((batch, "batch"), (contract, "contracted")):
         if len(xa) != len(ya) or any(x.shape[a] != y.shape[b] for a, b in zip(xa, ya)):
             raise ShapeError(f"dot_general: {what} axes {xa} of {x} and {ya} of {y} do not match")

@@ -25,8 +25,16 @@ def _full_aval(*, value: Any, shape: Ints, dtype: DType) -> Aval:
 
 # One number in every element; the number is a Python bool, int or float.
 full = Op("full", "index_maps", _full_aval, lambda *, value, shape, dtype: np.full(shape, value, dtype))
+
+
+def _array_aval(*, value: Any, shape: Ints, dtype: DType) -> Aval:
+    if np.shape(value) != shape:
+        raise ShapeError(f"array: a value of the shape {np.shape(value)} for {shape}")
+    return _full_aval(value=value, shape=shape, dtype=dtype)
+
+
 # A literal array, small: large ones are inputs of the graph.
-array = Op("array", "index_maps", _full_aval, lambda *, value, shape, dtype: np.asarray(value, dtype).reshape(shape))
+array = Op("array", "index_maps", _array_aval, lambda *, value, shape, dtype: np.asarray(value, dtype).reshape(shape))
 
 
 def _empty_aval(*, shape: Ints, dtype: DType) -> Aval:
@@ -110,7 +118,7 @@ slice = Op("slice", "index_maps", _slice_aval, lambda x, *, start, stop, step: x
 
 
 def _flip_aval(x: Aval, *, axes: Ints) -> Aval:
-    if any(not 0 <= a < x.ndim for a in axes):
+    if len(set(axes)) != len(axes) or any(not 0 <= a < x.ndim for a in axes):
         raise ShapeError(f"flip: axes {axes} of {x}")
     return x
 

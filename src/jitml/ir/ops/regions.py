@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import DTypeError, ShapeError, WrongPath
+from jitml.errors import DTypeError, ShapeError, UnsupportedError, WrongPath
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret_outputs
@@ -103,7 +103,9 @@ def exception_named(name: str) -> type[Exception]:
     """A built-in exception, one of NumPy's (LinAlgError), or what says that a program answers other calls than this one."""
     if name == WrongPath.__name__:
         return WrongPath
-    found: type[Exception] = getattr(builtins, name, None) or getattr(np.linalg, name)
+    found: type[Exception] | None = getattr(builtins, name, None) or getattr(np.linalg, name, None)
+    if found is None:
+        raise UnsupportedError(f"no exception is named {name}")
     return found
 
 
@@ -111,6 +113,7 @@ def _check_aval(x: Aval, ok: Aval, *values: Aval, error: str, message: str) -> A
     _require("check: the claim", (ok,), (_TRUTH,))
     if any(v != _INDEX for v in values):
         raise DTypeError(f"check: the message's values must be i64[], not {values}")
+    exception_named(error)
     return x
 
 
