@@ -79,6 +79,21 @@ def test_an_access_outside_its_buffer_is_caught() -> None:
         interpret(kernel, {"x": np.zeros(4), "y": np.zeros(4)})
 
 
+def test_a_single_lane_stores_to_a_number() -> None:
+    y = np.zeros((), np.int64)
+    interpret(parse("kernel k(y: i64[]) { for i in 0:1 vector { y[] = i + 7 } }"), {"y": y})
+    assert y == 7
+
+
+def test_scratch_is_garbage_before_it_is_written_and_warnings_stop_nothing() -> None:
+    y = np.zeros(2)
+    text = (
+        "kernel k(y: f64[2]) { check false, UserWarning, 'no'; alloc s: f64[] { y[0] = s[] }; alloc s: f64[1] { y[1] = s[0] } }"
+    )
+    interpret(parse(text), {"y": y})
+    assert (y != 0).all()
+
+
 def test_a_lane_invariant_value_counts_once_per_lane() -> None:
     kernel = parse("kernel k(s: i64[]) { cell c: i64 = 0; for i in 0:5 vector { c add= 2 }; s[] = c }")
     s = np.zeros((), np.int64)

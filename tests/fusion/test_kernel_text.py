@@ -43,6 +43,12 @@ def test_parentheses_only_where_the_order_needs_them() -> None:
     assert show_expr(Apply("sub", (z, Apply("neg", (Const(-0.0, F64),), F64)), F64)) == "z - neg(-0.0)"
 
 
+def test_buffers_may_be_called_what_statements_are() -> None:
+    """Values are named a, b, ... z, aa, ab, ...: the 239th is `if`."""
+    text = "kernel k(if: f64[2], for: f64[2]) {\n  if[0] = for[1]\n  for[1] add= 2.0\n}"
+    assert show(parse(text)) == text
+
+
 def test_constants_carry_their_dtype() -> None:
     assert [show_expr(Const(v, t)) for v, t in ((1, F32), (float("-inf"), F32), (-3, I32), (0, F64))] == [
         "1.0_f32",
@@ -61,6 +67,8 @@ def test_constants_carry_their_dtype() -> None:
         ("kernel k(y: f64[2]) { z[0] = y[0] } }", "expected the end, found '}'"),
         ("kernel k(y: f64[2]) { y[0] = z[0] }", "no buffer is named z"),
         ("kernel k(y: f64[2]) { y[0] = 1.0 ? }", "not a token: '? }'"),
+        ("kernel k(y: i32[2]) { y[0] = 1.5_i32 }", "expected a number, found '1.5_i32 }'"),
+        ("kernel k(y: i32[2]) { y[0] = 1_i31 }", "expected a number, found '1_i31 }'"),
     ],
 )
 def test_errors_quote_the_place(text: str, message: str) -> None:

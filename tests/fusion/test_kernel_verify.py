@@ -108,6 +108,12 @@ REFUSED = {
     "the value stored to y, 1, is i64, not f64": XY + "{ y[0] = 1 }",
     "a condition, 1, is i64, not bool": XY + "{ if 1 { y[0] = 1.0 } }",
     "the update of s, 1, is i64, not f64": XY + "{ cell s: f64 = 0.0; s add= 1 }",
+    "there is no or of f64": XY + "{ cell s: f64 = 0.0; for i in 0:8 { s or= x[i] } }",
+    "y has 1 axes but 2 indices": XY + "{ for i in 3:2 { y[i, 9] = 0.0 } }",
+    "no exception is named Foo": XY + "{ check x[0] > 0.0, Foo, 'no' }",
+    "jitml_uniform_f64 draws no i32": "kernel k(a: i64[], y: i32[]) { draw d: i32 = jitml_uniform_f64(a[]); y[] = d }",
+    "parallel loop over i: the outer cell s is combined in two ways": XY
+    + "{ cell s: f64 = 0.0; for i in 0:8 parallel { s add= x[i]; s mul= x[i] } }",
     "q is updated but is no cell in scope": XY + "{ q add= 1 }",
     "the parallel loop over j stands inside the loop over i": MATRIX
     + "{ for i in 0:4 { for j in 0:6 parallel { y[i, j] = 0.0 } } }",
@@ -183,6 +189,15 @@ def test_constants_bound_the_indices_they_hold() -> None:
         ("copy(t)", "copy(out)", "copy reads out before anything is written there"),
         ("buffer t: f64[3]\n", "", "first uses t, which the program does not declare"),
         ("-> (out) {rows=3}", "-> (t) {rows=3}", "nothing writes the output out"),
+        ("first(x: f64[3]", "first(x: f64[9]", "first sees x: f64[9], which is x: f64[3]"),
+        ("first(x: f64[3]", "first(x: f64[3] strides(2)", "first sees x: f64[3] strides(2), which is x: f64[3]"),
+        ("buffer t: f64[3]", "buffer t: f32[3]", "first sees t: f64[3], which is t: f32[3]"),
+        ("t: f64[3]) {", "t: f64[3]) updates(t=out) {", "first cannot make t of out"),
+        ("-> (out) {\n", "-> (out, out) {\n", "out is handed in or out, and something else too"),
+        ("(x) -> (out)", "(x, q) -> (out)", "the program does not declare q"),
+        ("alias out = x", "alias out = t", "out cannot end up in t"),
+        ("alias out = x", "alias out = x\n  size n = x in 0:3", "the size n cannot be read from x"),
+        ("alias out = x", "alias out = x\n  extent t = [3, 1]", "t has 1 axes but 2 extents"),
     ],
 )
 def test_programs(old: str, new: str, message: str) -> None:

@@ -166,7 +166,7 @@ class _Memory:
         if place.space == "arena":  # ndarray refuses what does not fit
             return np.ndarray(buffer.shape, dtype, self.arena, place.offset + offset * dtype.itemsize, strides)
         base = {"input": self.inputs, "output": self.outputs, "constant": self.constants}[place.space][place.index]
-        if base.flags.c_contiguous and offset + _reach(buffer) > base.size:
+        if base.flags.c_contiguous and offset + buffer.reach > base.size:
             raise ValueError(f"{name}: {buffer} from element {offset} does not fit into {base.size} elements")
         start = as_strided(base, (offset + 1,), (dtype.itemsize,), writeable=base.flags.writeable)[offset:]
         return as_strided(start.view(dtype), buffer.shape, strides, writeable=base.flags.writeable)
@@ -203,11 +203,6 @@ def _gemm(call: Call, memory: _Memory) -> None:
     a, b = operand(reads[0], "a", m, k), operand(reads[-1], "b", k, n)
     result = operand(call.writes[0], "c", m, n)
     result[...] = result + np.matmul(a, b) if call.updates else np.matmul(a, b)
-
-
-def _reach(buffer: Buffer) -> int:
-    """Elements from a buffer's first to its last, both counted."""
-    return 1 + sum((n - 1) * s for n, s in zip(buffer.shape, buffer.element_strides))
 
 
 def _copy(call: Call, memory: _Memory) -> None:

@@ -9,6 +9,7 @@ lanes associate as NumPy's do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ def view_as(array: Array, buffer: Buffer) -> Array:
         raise TypeError(f"{buffer.name} is {buffer.dtype}, not {array.dtype}")
     if array.shape == buffer.shape:
         return array
-    if buffer.size and array.size < 1 + sum((n - 1) * abs(s) for n, s in zip(buffer.shape, buffer.element_strides)):
+    if array.size < buffer.reach:
         raise ValueError(f"{buffer.name} does not fit into {array.size} elements")
     steps = tuple(s * array.itemsize for s in buffer.element_strides)
     return np.lib.stride_tricks.as_strided(array, buffer.shape, steps)
@@ -103,6 +104,8 @@ def _load(name: str, array: Array, *at: Any) -> Any:
 
 def _store(name: str, array: Array, at: tuple[Any, ...], value: Any, combine: np.ufunc | None) -> None:
     _check_bounds(name, array, at)
+    if np.ndim(value) and not any(map(np.ndim, at)):
+        value = value[-1]  # one element: there is but one lane, or the verifier would have seen a race
     if combine is None:
         array[at] = value
     else:
@@ -131,7 +134,7 @@ def _fold(combine: np.ufunc, cell: Any, value: Any, lanes: int) -> Any:
 
 
 def _require(condition: Any, error: str, message: str, *values: Any) -> None:
-    if np.all(condition) or error == "RuntimeWarning":
+    if np.all(condition) or issubclass(exception_named(error), Warning):
         return
     first = int(np.argmin(condition))
     shown = [int(v[first]) if np.ndim(v) else int(v) for v in values]
@@ -147,9 +150,7 @@ def _draw(name: str, dtype: DType, *args: Any) -> Any:
 
 def _scratch(shape: tuple[int, ...], dtype: DType) -> Array:
     """Memory full of garbage, so that reading before writing shows."""
-    scratch = np.empty(shape, dtype)
-    scratch.view(np.uint8).fill(0xA5) if shape else scratch.fill(0)
-    return scratch
+    return np.full(prod(shape) * dtype.itemsize, 0xA5, np.uint8).view(dtype).reshape(shape)
 
 
 def _indices(start: Any, stop: Any, step: int) -> Iterator[Any]:

@@ -308,6 +308,11 @@ class Buffer:
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
 
+    @property
+    def reach(self) -> int:
+        """Elements from the first to the last in memory, both counted."""
+        return 1 + sum((n - 1) * abs(step) for n, step in zip(self.shape, self.element_strides)) if self.size else 0
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:

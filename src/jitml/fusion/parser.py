@@ -36,7 +36,7 @@ from jitml.fusion.loops import (
 from jitml.fusion.printer import INFIX
 from jitml.fusion.tokens import Tokens
 from jitml.ir.op import OPS
-from jitml.ir.types import BOOL, DTYPES, F64, I64, Aval, DType
+from jitml.ir.types import BOOL, DTYPES, F64, I64, Aval, DType, is_integer
 
 _SYMBOLS = {symbol: (fn, strength) for fn, (symbol, strength) in INFIX.items()}
 _COMBINES, _KINDS = get_args(Combine), get_args(Kind)
@@ -96,10 +96,12 @@ class KernelParser(Tokens):
         return Var(name, self.dtypes[name])
 
     def number(self, negative: bool) -> Const:
-        digits, _, suffix = self.next().partition("_")
-        is_integer = digits.isdigit() and DTYPES.get(suffix, I64).kind in "iu"
-        dtype = DTYPES[suffix] if suffix else I64 if is_integer else F64
-        value = int(digits) if is_integer else float(digits)
+        digits, _, suffix = self.token.partition("_")
+        dtype = DTYPES.get(suffix) if suffix else I64 if digits.isdigit() else F64
+        if self.kind != "number" or dtype is None or (is_integer(dtype) and not digits.isdigit()):
+            raise self.fail("a number")
+        self.next()
+        value = int(digits) if is_integer(dtype) else float(digits)
         return Const(-value if negative else value, dtype)
 
     def apply(self, fn: str, args: tuple[Expr, ...]) -> Apply:
@@ -151,6 +153,10 @@ class KernelParser(Tokens):
 
     def statement(self) -> Stmt:
         word = self.name()
+        if self.accept("["):  # whatever the buffer is called: no other statement goes on like this
+            at = self.sequence(self.expression, "]")
+            combine = self.combine()
+            return Store(word, at, self.expression(), combine)
         match word:
             case "for":
                 return self.loop()
@@ -173,10 +179,6 @@ class KernelParser(Tokens):
                 return self.check()
             case "observe":
                 return Observe(self.expression())
-        if self.accept("["):
-            at = self.sequence(self.expression, "]")
-            combine = self.combine()
-            return Store(word, at, self.expression(), combine)
         combine = self.combine()
         return Update(word, self.expression(), combine)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.errors import ParseError
 from jitml.fusion.loops import Buffer, Expr
 from jitml.fusion.parser import KernelParser
 from jitml.fusion.program import Call, KernelProgram, Region, Step
@@ -97,7 +98,7 @@ class _ProgramParser(KernelParser):
                 buffers[buffer.name] = buffer
                 if is_constant:
                     self.expect("=")
-                    constants[buffer.name] = np.array(self.literal(), buffer.dtype).reshape(buffer.shape)
+                    constants[buffer.name] = self.constant(buffer)
             else:
                 steps.append(self.call())
         return KernelProgram(
@@ -114,6 +115,13 @@ class _ProgramParser(KernelParser):
             frozenset(joined),
             frozenset(packed),
         )
+
+    def constant(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        literal = self.literal()
+        try:
+            return np.array(literal, buffer.dtype).reshape(buffer.shape)
+        except (ValueError, OverflowError) as error:
+            raise ParseError(f"{buffer.name}: {error}") from error
 
     def literal(self) -> Any:
         """A number or nested list of them."""
@@ -134,7 +142,9 @@ class _ProgramParser(KernelParser):
         params: dict[str, Any] = {}
         if self.token == "{":
             start = self.tokens[self.position][2]
-            while self.next() != "}":
-                pass
+            while not self.accept("}"):
+                if self.kind == "end":
+                    raise self.fail("'}'")
+                self.next()
             params = parse_params(self.text[start : self.tokens[self.position][2]])
         return Call(name, reads, writes, params, updates=updates)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from jitml.errors import VerificationError
 from jitml.fusion.contents import NOTHING, Known
 from jitml.fusion.loops import Buffer, Kernel
+from jitml.fusion.printer import show_buffer
 from jitml.fusion.program import KernelProgram, Region
 from jitml.fusion.verify import verify
 from jitml.ir.types import BOOL, I64, dtype_name
@@ -25,6 +26,7 @@ def verify_program(program: KernelProgram, known: Known = NOTHING) -> KernelProg
     literals = {name: c for name, c in program.constants.items() if c.size and c.dtype.kind in "iub"}
     known = replace(known, values={**known.values, **{name: (int(c.min()), int(c.max())) for name, c in literals.items()}})
     empty = {name for name, buffer in program.buffers.items() if not buffer.size}  # nothing to write, nothing to read
+    _verify_signature(program)
     written = {*program.inputs, *program.constants, *empty}
     known = _with_sizes(known, program, written)
     for step in program.steps:
@@ -37,13 +39,22 @@ def verify_program(program: KernelProgram, known: Known = NOTHING) -> KernelProg
         for name in step.writes:
             if name in program.constants or (name in program.inputs):
                 raise VerificationError(f"{step.name} writes {name}, which belongs to the caller")
+        for name, source in step.updates.items():
+            if name not in step.writes or source not in written or not _are_alike(program.buffers[name], program.buffers[source]):
+                raise VerificationError(f"{step.name} cannot make {name} of {source}")
         if isinstance(step, Kernel):
+            for seen in step.params:
+                whole = program.buffers[seen.name]
+                if seen.dtype != whole.dtype or seen.reach > whole.reach:
+                    raise VerificationError(f"{step.name} sees {show_buffer(seen)}, which is {show_buffer(whole)}")
             known = verify(step, known)
             if known.ended:
                 return program
         else:
             if isinstance(step, Region):
                 verify_region(step, program, known)
+            elif step.name == "copy" and program.buffers[step.reads[0]].dtype != program.buffers[step.writes[0]].dtype:
+                raise VerificationError(f"{step.reads[0]} cannot be copied to {step.writes[0]}")
             known = known.without(step.writes)
         written |= set(step.writes)
         known = _with_sizes(known, program, written)
@@ -51,6 +62,33 @@ def verify_program(program: KernelProgram, known: Known = NOTHING) -> KernelProg
         if name not in written:
             raise VerificationError(f"nothing writes the output {name}")
     return program
+
+
+def _verify_signature(program: KernelProgram) -> None:
+    """Check what is said of buffers: each is handed in or out once, and what a name or a size stands for is there."""
+    buffers, signature = program.buffers, (*program.inputs, *program.outputs)
+    for name in (*signature, *program.extents, *program.exact, *program.measured):
+        if name not in buffers:
+            raise VerificationError(f"the program does not declare {name}")
+    for name in signature:
+        if signature.count(name) > 1 or name in program.constants:
+            raise VerificationError(f"{name} is handed in or out, and something else too")
+    for output, source in program.aliases.items():
+        if output not in program.outputs or source not in program.inputs or not _are_alike(buffers[output], buffers[source]):
+            raise VerificationError(f"{output} cannot end up in {source}")
+        if list(program.aliases.values()).count(source) > 1:
+            raise VerificationError(f"two outputs end up in {source}")
+    for size, place in program.sizes.items():
+        if place.buffer not in buffers or (buffers[place.buffer].dtype, buffers[place.buffer].size) != (I64, 1):
+            raise VerificationError(f"the size {size} cannot be read from {place.buffer}")
+    for name, extents in program.extents.items():
+        if len(extents) != len(buffers[name].shape):
+            raise VerificationError(f"{name} has {len(buffers[name].shape)} axes but {len(extents)} extents")
+
+
+def _are_alike(x: Buffer, y: Buffer) -> bool:
+    """Whether what one buffer holds can be what the other does."""
+    return x.dtype == y.dtype and x.size == y.size
 
 
 def _with_sizes(known: Known, program: KernelProgram, written: Collection[str]) -> Known:
@@ -75,6 +113,10 @@ def verify_region(region: Region, program: KernelProgram, known: Known) -> None:
     bodies = 1 if region.kind == "loop" else 2
     if not len(region.bodies) == len(region.arguments) == len(region.results) == bodies:
         raise VerificationError(f"{region.name}: a {region.kind} has {bodies} bodies")
+    if region.index is not None and program.buffers[region.index] != Buffer(region.index, I64, ()):
+        raise VerificationError(f"{region.name} cannot count in {show_buffer(program.buffers[region.index])}")
+    if region.kind == "while" and region.results[0] != (region.control,):
+        raise VerificationError(f"{region.name}: the test does not write {region.control}")
     if isinstance(region.control, str):
         dtype = program.buffers[region.control].dtype
         if dtype != (I64 if region.kind == "loop" else BOOL):
@@ -103,6 +145,6 @@ def verify_region(region: Region, program: KernelProgram, known: Known) -> None:
 
 
 def _fits(region: Region, inner: Buffer, outer: Buffer) -> None:
-    same = inner.dtype == outer.dtype and inner.size == outer.size
-    if not same or (inner.shape == outer.shape and inner.element_strides != outer.element_strides and inner.size > 1):
+    differ = inner.shape == outer.shape and inner.element_strides != outer.element_strides and inner.size > 1
+    if differ or not _are_alike(inner, outer):
         raise VerificationError(f"{region.name}: {inner} cannot be {outer}")

@@ -46,9 +46,13 @@ def _cell_races(loop: Loop) -> Iterator[str]:
     own = {s.name for s in walk(loop.body) if isinstance(s, (Cell, Draw, Let))}
     own |= {s.index for s in walk(loop.body) if isinstance(s, Loop)}
     updated = {s.cell for s in walk(loop.body) if isinstance(s, Update) and s.cell not in own}
+    combines: dict[str, object] = {}
     for stmt in walk(loop.body):
-        if isinstance(stmt, Update) and stmt.cell in updated and stmt.combine is None:
-            yield f"the outer cell {stmt.cell} is set in order"
+        if isinstance(stmt, Update) and stmt.cell in updated:
+            if stmt.combine is None:
+                yield f"the outer cell {stmt.cell} is set in order"
+            elif combines.setdefault(stmt.cell, stmt.combine) != stmt.combine:
+                yield f"the outer cell {stmt.cell} is combined in two ways"
         for name in sorted(_names(stmt) & updated):
             yield f"the outer cell {name} is read while it is combined"
 

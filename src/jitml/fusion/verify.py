@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 import jitml.ir.ops  # noqa: F401  # fills OPS
 from jitml.errors import JitmlError, VerificationError
 from jitml.fusion.contents import NOTHING, Contents, Known
@@ -43,8 +41,11 @@ from jitml.fusion.monotone import Cells
 from jitml.fusion.printer import show_expr
 from jitml.fusion.races import races
 from jitml.fusion.ranges import Ranges
+from jitml.fusion.sums import within
 from jitml.ir.op import OPS
-from jitml.ir.types import BOOL, I64, Aval, DType, dtype_name, is_integer
+from jitml.ir.ops.random import DISTRIBUTIONS, routine
+from jitml.ir.ops.regions import exception_named
+from jitml.ir.types import BOOL, I64, Aval, DType, dtype_name, is_inexact, is_integer
 
 
 def verify(kernel: Kernel, known: Known = NOTHING) -> Known:
@@ -71,6 +72,7 @@ class _Verifier:
         self.places: set[str] = set()  # numbers that the kernel begins by loading
         self.sizes: set[str] = set()  # those that it clamps to limits
         self.bounded = Cells(kernel.body, self.ranges)
+        self.is_reached = True  # not in a loop that certainly runs no iteration
 
     def error(self, message: str) -> VerificationError:
         source = self.kernel.sources[0] if self.kernel.sources else None
@@ -140,7 +142,9 @@ class _Verifier:
             case Store(buffer, at, value):
                 self.access(buffer, at)
                 self.expect(value, self.buffers[buffer].dtype, f"the value stored to {buffer}")
-                self.contents.store(stmt, self.stored(stmt))
+                self.combine(stmt)
+                if self.is_reached:
+                    self.contents.store(stmt, self.stored(stmt))
             case Let(name, value):
                 self.name(name, value.dtype, self.contents.origin(value))
                 self.ranges.define(name, value)
@@ -150,7 +154,9 @@ class _Verifier:
                             self.places.add(name)
                         case Apply("minimum", (Apply("maximum", (Load(at=()), Const())), Const())):
                             self.sizes.add(name)
-            case Draw(name, _, args, dtype):
+            case Draw(name, method, args, dtype):
+                if method not in (routine(d, legacy, dtype) for d in DISTRIBUTIONS for legacy in (False, True)):
+                    raise self.error(f"{method} draws no {dtype_name(dtype)}")
                 for arg in args:
                     self.expect(arg, I64, "what a draw takes")
                 self.name(name, dtype, frozenset())
@@ -163,6 +169,7 @@ class _Verifier:
                 if cell not in self.cells:
                     raise self.error(f"{cell} is updated but is no cell in scope")
                 self.expect(value, self.dtypes[cell], f"the update of {cell}")
+                self.combine(stmt)
                 self.contents.origins[cell] |= self.contents.origin(value)
             case If(condition, then, orelse):
                 self.expect(condition, BOOL, "a condition")
@@ -176,12 +183,21 @@ class _Verifier:
                 self.declare(buffer)
                 self.body(body, around)
                 del self.buffers[buffer.name]
-            case Check(condition, _, _, values):
+            case Check(condition, error, _, values):
                 self.expect(condition, BOOL, "a check")
+                try:
+                    exception_named(error)
+                except JitmlError as problem:
+                    raise self.error(str(problem)) from problem
                 for value in values:
                     self.expect(value, I64, "a check's value")
-                self.contents.check(condition)
+                if self.is_reached:
+                    self.contents.check(condition)
                 self.ranges.assume(condition)
+
+    def combine(self, stmt: Store | Update) -> None:
+        if stmt.combine in ("or", "and") and is_inexact(stmt.value.dtype):
+            raise self.error(f"there is no {stmt.combine} of {dtype_name(stmt.value.dtype)}")
 
     def stored(self, store: Store) -> tuple[int | None, int | None]:
         """The limits of what a store makes of an element."""
@@ -200,14 +216,13 @@ class _Verifier:
         for outer in around:
             if outer.kind == "vector" and (loop.kind == "vector" or self.varies(loop, outer)):
                 raise self.error(f"the loop over {loop.index} cannot run in the lanes of {outer.index}")
-        if self.ranges.is_empty(loop):
-            return
-        dtypes = dict(self.dtypes)
+        dtypes, is_reached = dict(self.dtypes), self.is_reached
+        self.is_reached &= not self.ranges.is_empty(loop)
         with self.ranges.scope():
             self.name(loop.index, I64, frozenset())
             self.ranges.enter(loop)
             self.body(loop.body, (*around, loop))
-        self.dtypes = dtypes
+        self.dtypes, self.is_reached = dtypes, is_reached
 
     def while_loop(self, stmt: While, around: tuple[Loop, ...]) -> None:
         if any(outer.kind == "vector" for outer in around):
@@ -254,7 +269,7 @@ class _Verifier:
             case Apply():
                 self.apply(expr)
             case Const(value, dtype):
-                if is_integer(dtype) and not np.iinfo(dtype.str).min <= value <= np.iinfo(dtype.str).max:
+                if is_integer(dtype) and not (isinstance(value, int) and within(value, value, dtype)):
                     raise self.error(f"the constant {value} is no {dtype_name(dtype)}")
 
     def apply(self, expr: Apply) -> None:
@@ -279,6 +294,8 @@ class _Verifier:
             raise self.error(f"{name} has {len(buffer.shape)} axes but {len(at)} indices")
         for axis, (index, n) in enumerate(zip(at, buffer.shape)):
             self.expect(index, I64, f"an index of {name}")
+            if not self.is_reached:
+                continue
             least, greatest = self.ranges.bounds(index)
             if least is not None and least >= 0 and greatest is not None and greatest < n:
                 continue
