@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import jitml
+import jitml.numpy.python
+import jitml.trace.comprehensions
 
 X = np.array([0.5, -1.5, 2.25, 0.0, -3.0])
 N = np.array([3, -4, 7], np.int32)
@@ -30,6 +32,15 @@ def truths_are_numbers(x: Any) -> Any:
     return abs(t), -t, +t, ~t, t + t, t // True, t % True, t << 1, round(t), t & (x[1] < 0).item(), t | True, t ^ t
 
 
+def sums(x: Any) -> Any:
+    """Since Python 3.12 `sum` compensates what adding its own floats loses, up to the first item that is none."""
+    floats, n = x.tolist(), int(x[1])
+    known = sum([float(v) for v in x]), sum([float(v) for v in x if v > 1e20]), sum(floats), sum(floats, n), sum(floats, 0.5)
+    rolled = sum(float(v) for v in x), sum((float(v) for v in x), n), sum((float(v) for v in x), 0.5), sum(v for v in x)
+    mixed = sum([floats[0], n, n, floats[3]]), sum([floats[0], 1.0, 1.0, x[0], floats[3]]), sum([1e16, 1.0, n, -1e16])
+    return *known, *rolled, *mixed, sum(float(v) for v in x[:0]), sum([-0.0 * floats[1]], -0.0), sum([0.1] * 10 + [n])
+
+
 PROGRAMS: list[tuple[Callable[..., Any], Any]] = [
     (lambda x: (max(x), min(x)), X),
     (lambda x: (max(x), min(x)), np.array([np.nan, 1.0, 2.0])),
@@ -49,6 +60,9 @@ PROGRAMS: list[tuple[Callable[..., Any], Any]] = [
     (truths_are_numbers, -X),
     (running_best, X),
     (as_many_as, X),
+    (sums, np.array([1e16, 1.0, 1.0, -1e16])),
+    (sums, np.array([np.inf, 1.0, 1.0, -1e16])),
+    (sums, np.array([1e308, 2.0, 1e308, -1e308])),
     (as_many_as, -abs(X)),
     (lambda n: (pow(int(n[0]), 5, 7), pow(2, int(n[2]), int(n[0])), pow(int(n[0]), -1, mod=7), pow(n, 2), pow(3, n[0])), N),
     (lambda x: list(zip(*np.nonzero(x > 0))), X),
@@ -63,6 +77,17 @@ def test_as_python(program: Callable[..., Any], x: Any) -> None:
     for e, g in zip(expected, got) if isinstance(expected, (tuple, list)) else [(expected, got)]:
         assert type(e) is type(g)
         np.testing.assert_array_equal(e, g)
+
+
+def test_sums_of_a_python_that_compensates(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (jitml.numpy.python, jitml.trace.comprehensions):
+        monkeypatch.setattr(module, "COMPENSATES", True)
+
+    def fresh(x: Any) -> Any:
+        floats = x.tolist()
+        return sum(floats), sum([float(v) for v in x]), sum(float(v) for v in x), sum((float(v) for v in x), 1), sum(v for v in x)
+
+    assert jitml.jit(fresh)(np.array([1e16, 1.0, 1.0, -1e16])) == (2.0, 2.0, 2.0, 2.0, 0.0)
 
 
 @pytest.mark.parametrize("x", [np.inf, np.nan, 1e300])

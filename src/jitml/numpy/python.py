@@ -10,7 +10,7 @@ import builtins
 import collections
 import functools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from jitml.trace.open_lists import OpenList
 from jitml.trace.registry import call, implements
 from jitml.trace.sizes import span, value_of_size
 from jitml.trace.stacks import Stack
+from jitml.trace.sums import COMPENSATES, sum_of, sum_of_floats
 from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_traced, read, scalar
 from jitml.trace.truths import choose
 
@@ -51,13 +52,15 @@ def _of_stack(function: Callable[..., Any], stack: Stack, *args: Any, **kwargs: 
     is_of_rows = function is sum and stack.is_plain and not stack.flags[0]
     array = stack.rows_as_array() if is_of_rows else stack.numbers()
     if array is None or args or kwargs or (stack.flags[0] and not stack.is_plain):
-        return function(list(stack), *args, **kwargs)
+        return call(function, list(stack), *args, **kwargs)
     if function is sum and array.sizes and span(array.sizes[0])[0] < 1:  # of no items it is 0, whatever they would have been
         count = value_of_size(array.sizes[0])
         array = fresh(ops.check(read(array), ops.gt(count, 0), error="ValueError", message="a sum of no items"))
+    are_numbers = all(kind is not None and kind.form == "number" for kind in stack.all_kinds())
+    if COMPENSATES and function is sum and are_numbers and array.dtype == F64 and not stack.flags[0]:
+        return sum_of_floats(array)
     result = call(function, array)
-    is_number = type(result) is TracedScalar and all(kind is not None and kind.form == "number" for kind in stack.all_kinds())
-    if is_number:
+    if are_numbers and type(result) is TracedScalar:
         result = TracedNumber.of_value(active_trace(), read(result))
     if stack.flags[0] and function in (sum, max, min):
         cases = _sum_types(stack.flags[0]) if function is sum else _first_types(stack.flags[0], array, result)
@@ -156,9 +159,13 @@ def _sum(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if args and type(args[0]) is Stack:
         return _of_stack(function, *args, **kwargs)
     if len(args) != 1 or kwargs or type(args[0]) is not TracedArray or not args[0].ndim:
-        return function(*args, **kwargs)
+        return _added_up(*args, **kwargs) if COMPENSATES else function(*args, **kwargs)
     dtype = I64 if args[0].dtype == BOOL else args[0].dtype
     return call(np.sum, args[0], axis=0, dtype=dtype)
+
+
+def _added_up(items: Iterable[Any], /, start: Any = 0) -> Any:
+    return sum_of(items, sum((), start))  # which refuses texts
 
 
 def _any_or_all(function: Callable[..., Any], *args: Any) -> Any:

@@ -37,6 +37,7 @@ from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_pa
 from jitml.trace.snapshots import contents, differ, is_users_class, refill
 from jitml.trace.stacks import Stack
 from jitml.trace.steering import Steering
+from jitml.trace.sums import added, settled
 from jitml.trace.text import filled_in, joined, percent, text
 from jitml.trace.tracers import is_traced, lift
 
@@ -79,6 +80,14 @@ class Hooks(Accesses, Steering):
             return items.push(item, regions.loops_inside(items.trace))
         self.conv(items.append)(item)
         return items
+
+    def added(self, total: Any, rest: Any, item: Any) -> tuple[Any, Any]:
+        """What a sum is after one more item, and what rounding has lost."""
+        return added(total, rest, item)
+
+    def summed(self, total: Any, rest: Any) -> Any:
+        """A sum after its last item."""
+        return settled(total, rest)
 
     def popped(self, items: Any, is_first: bool) -> tuple[Any, Any]:
         """What the name of such a list is bound to after `items.pop()`, or `items.pop(0)`, and the item."""

@@ -9,6 +9,8 @@ Each becomes a call of a function that is defined right before its statement, wi
                                           ys = __jm__.push(ys, e)                   return total
                                   return ys
 
+Where Python's `sum` compensates floats (`sums.py`), the loop carries what rounding has lost beside the total.
+
 Other generators stay as they are, and so do sets, dicts, and comprehensions that bind a name outside (`:=`) or see their frame.
 """
 
@@ -20,9 +22,10 @@ from typing import Any
 
 from jitml.trace.drivers import HOOKS, OURS
 from jitml.trace.liveness import bound
+from jitml.trace.sums import COMPENSATES
 
 MADE = OURS + "comprehension_"  # how the names of such functions begin
-_FIRST, _RESULT = ".first", ".result"  # no name of the user's looks like this
+_FIRST, _RESULT, _LOST = ".first", ".result", ".lost"  # no name of the user's looks like this
 _FRAMES = {"locals", "vars", "eval", "exec", "dir", "super", "__class__"}
 _OF_A_LIST = {"list", "tuple", "sorted", "max", "min", "set"}  # do the same with a list as with a generator
 
@@ -144,13 +147,15 @@ def _parameters(names: Iterable[str]) -> ast.arguments:
 def _begin(kind: str) -> ast.stmt:
     if kind == "list":
         return ast.Assign([_stored(_RESULT)], ast.List([], ast.Load()))
-    return ast.Pass()
+    return ast.Assign([_stored(_LOST)], ast.Constant(0.0)) if kind == "sum" and COMPENSATES else ast.Pass()
 
 
 def _step(kind: str, element: ast.expr) -> ast.stmt:
     if kind == "list":
-        hook = ast.Attribute(ast.Name(HOOKS, ast.Load()), "push", ast.Load())
-        return ast.Assign([_stored(_RESULT)], ast.Call(hook, [_loaded(_RESULT), element], []))
+        return ast.Assign([_stored(_RESULT)], _hook("push", _loaded(_RESULT), element))
+    if kind == "sum" and COMPENSATES:
+        both = ast.Tuple([_stored(_RESULT), _stored(_LOST)], ast.Store())
+        return ast.Assign([both], _hook("added", _loaded(_RESULT), _loaded(_LOST), element))
     if kind == "sum":
         return ast.Assign([_stored(_RESULT)], ast.BinOp(_loaded(_RESULT), ast.Add(), element))
     test = element if kind == "any" else ast.UnaryOp(ast.Not(), element)
@@ -158,7 +163,13 @@ def _step(kind: str, element: ast.expr) -> ast.stmt:
 
 
 def _end(kind: str) -> ast.stmt:
+    if kind == "sum" and COMPENSATES:
+        return ast.Return(_hook("summed", _loaded(_RESULT), _loaded(_LOST)))
     return ast.Return(ast.Constant(kind == "all") if kind in ("any", "all") else _loaded(_RESULT))
+
+
+def _hook(name: str, *arguments: ast.expr) -> ast.expr:
+    return ast.Call(ast.Attribute(ast.Name(HOOKS, ast.Load()), name, ast.Load()), [*arguments], [])
 
 
 def _loops(generators: Sequence[ast.comprehension], step: ast.stmt) -> ast.stmt:

@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from jitml.errors import UnsupportedError, WrongPath
-from jitml.ir.floating import ALL
 from jitml.ir.graph import Graph
 from jitml.ir.in_place import in_place
 from jitml.ir.interpret import interpret
@@ -27,8 +26,9 @@ from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.passes.observe import observe_errors
 from jitml.ir.straight import Run, straight
 from jitml.trace.arguments import Callee
-from jitml.trace.context import active_trace, current_trace
+from jitml.trace.context import current_trace
 from jitml.trace.entry import MISS, Execute, bind
+from jitml.trace.exact import unheard
 from jitml.trace.loaded_names import is_library
 from jitml.trace.paths import Path, other_paths
 from jitml.trace.trace import Traced, trace
@@ -96,12 +96,8 @@ def _unheard_of(program: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(program)
     def unheard_of(*args: Any, **kwargs: Any) -> Any:
-        root = active_trace().root
-        before, root.error_state = root.error_state, (ALL, 0)
-        try:
+        with unheard():
             return program(*args, **kwargs)
-        finally:
-            root.error_state = before
 
     return unheard_of
 

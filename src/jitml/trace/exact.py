@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from jitml.ir import ops
-from jitml.ir.floating import DIVIDE, INVALID, OVERFLOW
+from jitml.ir.floating import ALL, DIVIDE, INVALID, OVERFLOW
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import F64, I64
@@ -35,6 +35,17 @@ def raising_as_python(function: Callable[..., Any]) -> Iterator[None]:
     before = ignored, demanded = root.error_state
     if function in (operator.pow, operator.abs) or function.__module__ == "math":
         root.error_state = ignored & ~_RAISED, demanded | _RAISED
+    try:
+        yield
+    finally:
+        root.error_state = before
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """What is recorded here ignores floating-point errors."""
+    root = active_trace().root
+    before, root.error_state = root.error_state, (ALL, 0)
     try:
         yield
     finally:

@@ -49,7 +49,7 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if _is_ours(node.func):
-            if isinstance(node.func, ast.Attribute) and node.func.attr in ("push", "made_by"):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in ("push", "made_by", "added"):
                 node.args = [self.visit(a) for a in node.args]
             return node
         if isinstance(node.func, ast.Name) and node.func.id in _UNTOUCHED and node.func.id not in self.names:

@@ -1,0 +1,81 @@
+"""How does Python's `sum` add floats?  Since Python 3.12 what rounding loses is carried along, and added at the end.
+
+The method is Neumaier's. What one addition loses is found without a branch (Knuth, The Art of Computer Programming 2, 4.2.2), and
+exactly, as Python finds it, so that the bits are Python's. Ints are not compensated, nor is anything from the first item on that
+is no number of Python's.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.trace.context import active_trace
+from jitml.trace.doubts import hand_on, is_of, own_type
+from jitml.trace.exact import unheard
+from jitml.trace.numbers import TracedNumber, combine
+from jitml.trace.registry import call
+from jitml.trace.tracers import TracedArray, is_traced, read
+from jitml.trace.truths import as_value
+
+COMPENSATES = sum([1e16, 1.0, -1e16]) == 1.0  # this Python's does
+
+
+def sum_of(items: Iterable[Any], start: Any = 0) -> Any:
+    """`sum(items, start)`, of numbers and arrays."""
+    rest: Any = 0.0
+    for x in items:
+        start, rest = added(start, rest, x)
+    return settled(start, rest)
+
+
+def sum_of_floats(x: TracedArray) -> Any:
+    """The same of a line of Python's floats."""
+    with unheard():
+        sums = call(np.cumsum, x)
+        before = call(np.concatenate, [np.zeros(1), sums[:-1]])
+        last = (read(along[-1]) for along in (sums, call(np.cumsum, _lost(before, x, sums))))
+        return settled(*(TracedNumber.of_value(active_trace(), value) for value in last))
+
+
+def added(total: Any, rest: Any, x: Any) -> tuple[Any, Any]:
+    """The next total, and what all additions have lost."""
+    if own_type(total) is not float or own_type(x) in (int, bool):
+        return total + x, rest
+    if own_type(x) is not float:
+        return settled(total, rest) + x, 0.0
+    after, is_float = total + x, is_of(total, float)
+    with unheard():
+        lost = _lost(total, x, after)
+        if is_float is not True:  # it may still be the int that the sum starts with
+            lost = TracedNumber.of_value(active_trace(), ops.select(as_value(is_float), read(lost), read(0.0)))
+        return after, rest + lost
+
+
+def _lost(x: Any, y: Any, total: Any) -> Any:
+    share = total - x
+    return (x - (total - share)) + (y - share)
+
+
+def settled(total: Any, rest: Any) -> Any:
+    """The total with what additions have lost, unless that is nothing, or more than there is."""
+    if own_type(total) is not float or (type(rest) is float and rest == 0.0):
+        return total
+    if not is_traced(total) and not is_traced(rest):
+        return _settled(total, rest)
+    if all(x.slot is not None for x in (total, rest) if type(x) is TracedNumber):
+        return combine(_settled, total, rest)
+    with unheard():
+        value, lost = read(total), read(rest)
+        counts = ops.bit_and(ops.ne(lost, 0.0), ops.eq(ops.sub(lost, lost), 0.0))
+        whole = ops.select(counts, ops.add(value, lost), value)
+    return hand_on(TracedNumber.of_value(active_trace(), whole), operator.pos, (total,))
+
+
+def _settled(total: float, rest: float) -> float:
+    return total + rest if rest and math.isfinite(rest) else total
