@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from jitml.autograd.jvp import Tangent, jvp, not_differentiable, zeros_like
 from jitml.autograd.transpose import Cotangent, Linear, Operand, linear_operands, transpose
 from jitml.ir import ops
-from jitml.ir.graph import Value
-from jitml.ir.op import Op
+from jitml.ir.graph import GraphBuilder, Value
+from jitml.ir.op import Op, active_recorder
 from jitml.ir.types import DType, is_complex
 
 Tangents = Sequence[Tangent]
@@ -159,10 +159,27 @@ def mul_transpose(ct: Value, x: Operand, y: Operand) -> tuple[Cotangent, ...]:
 def div_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
     (_, y), (dx, dy) = primals, tangents
     if dy is None:
-        return ops.div(dx, y)
+        return _over(dx, y)
     moved = dy * out
     # One division serves both operands, here and in the transpose.
-    return ops.div(-moved if dx is None else dx - moved, y)
+    return _over(-moved if dx is None else dx - moved, y)
+
+
+def _over(dx: Tangent, y: Value) -> Value:
+    """dx / y; where few numbers divide many, dx * (1 / y), so that no element is divided.
+
+    A derivative is not held to the bits of a quotient. Subnormal divisors are lost: their inverses are infinite.
+    """
+    b = active_recorder()
+    assert isinstance(b, GraphBuilder)
+    maker = b.producer(y)
+    if maker is None or not y.ndim or y.dtype.kind != "f" or y.dtype.itemsize < 4:
+        return ops.div(dx, y)
+    if maker.op is ops.broadcast and maker.inputs[0].capacity < y.capacity:
+        return ops.mul(dx, ops.broadcast(1.0 / maker.inputs[0], **maker.params))
+    if maker.op is ops.full and maker.params["value"] and abs(math.frexp(maker.params["value"])[1]) < 100:
+        return ops.mul(dx, 1.0 / y)
+    return ops.div(dx, y)
 
 
 @transpose.rule(ops.div)
