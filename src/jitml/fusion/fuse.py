@@ -11,6 +11,7 @@ import numpy as np
 from jitml.errors import Source, UnknownSizeError
 from jitml.fusion.accumulate import accumulate
 from jitml.fusion.buffers import Buffers
+from jitml.fusion.deliver import deliver
 from jitml.fusion.emptiness import behind_emptiness_checks
 from jitml.fusion.group_loops import GroupLoops, describe_group
 from jitml.fusion.grouping import group
@@ -98,8 +99,9 @@ class _Fusion:
         self.sources = {name: source for name, source in sources.items() if source.buffer in buffers.made}
         for g in grouping.groups:
             self.write(g)
-        self.steps, needless = accumulate([*self.steps, *outputs.copies], buffers.made, outputs.names)
-        for name in needless:
+        self.steps, summed = accumulate([*self.steps, *outputs.copies], buffers.made, outputs.names)
+        self.steps, delivered = deliver(self.steps, (*outputs.names, *(source.buffer for source in self.sources.values())))
+        for name in summed | delivered:
             del buffers.made[name]
         exact: dict[str, tuple[Expr, ...]] = {}
         measured: dict[str, tuple[int | None, ...]] = {}
