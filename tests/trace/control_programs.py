@@ -933,7 +933,7 @@ def asks_for_locals(xs: Xs, n: int) -> Any:
         y = x
         if x == n:
             break
-    return sorted(name for name in locals() if not name.startswith("__jm"))
+    return sorted(locals())
 
 
 @program

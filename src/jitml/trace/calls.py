@@ -23,6 +23,7 @@ from jitml.trace import regions
 from jitml.trace.accesses import Accesses
 from jitml.trace.contents import gone_through
 from jitml.trace.context import active_trace, unsupported
+from jitml.trace.drivers import OURS
 from jitml.trace.effects import effect_of
 from jitml.trace.growing import Growing, Probe
 from jitml.trace.hostcalls import call_library
@@ -80,6 +81,10 @@ class Hooks(Accesses, Steering):
             return items.push(item, regions.loops_inside(items.trace))
         self.conv(items.append)(item)
         return items
+
+    def users(self, names: dict[str, Any]) -> dict[str, Any]:
+        """`locals()` without what conversion has added."""
+        return {name: value for name, value in names.items() if not name.startswith(OURS)}
 
     def added(self, total: Any, rest: Any, item: Any) -> tuple[Any, Any]:
         """What a sum is after one more item, and what rounding has lost."""

@@ -53,7 +53,7 @@ class Expressions(ast.NodeTransformer):
                 node.args = [self.visit(a) for a in node.args]
             return node
         if isinstance(node.func, ast.Name) and node.func.id in _UNTOUCHED and node.func.id not in self.names:
-            return node
+            return self._hook("users", node, node) if node.func.id == "locals" else node
         function = self.visit(node.func)
         node.func = self._hook("conv", node.func, function)
         node.args = [self.visit(a) for a in node.args]
