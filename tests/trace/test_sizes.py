@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import jitml.numpy  # noqa: F401  # fills the table of functions
+import jitml.numpy  # fills the table of functions
 from jitml.errors import UnknownNumberError
 from jitml.ir.interpret import interpret
 from jitml.ir.types import I64, Aval
@@ -94,3 +94,16 @@ def test_what_python_would_refuse_ends_the_program(expression: Callable[[Any], A
     with pytest.raises(error):
         run(0)
     assert run(2) == expression(2)
+
+
+@pytest.mark.parametrize("largest", [lambda n: min(n, True), lambda n: max(True, n), lambda n: (min(n, True), max(n, False))])
+def test_a_size_and_a_truth_have_the_type_of_the_one_chosen(largest: Callable[[Any], Any]) -> None:
+    """The size was taken for the number that both are, so that 1 came out for True (150000:4359)."""
+
+    def program(x: np.ndarray[Any, Any], n: int) -> tuple[Any, Any]:
+        return x[n:], largest(n)
+
+    compiled = jitml.jit(program)
+    for n in (5, 2, 0, 1, 7, 4):
+        x = np.arange(9.0)
+        assert repr(compiled(x, n)) == repr(program(x, n))

@@ -305,6 +305,8 @@ def combine(function: Callable[..., Any], *operands: Any) -> Any:
 def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
     """A function of numbers of which at least one is known only to the running program."""
     trace = active_trace()
+    if function in (min, max) and len({o.kind if type(o) is TracedNumber else type(o) for o in operands}) > 1:
+        return _decided(function, *operands)
     if any(type(o) is TracedNumber and o.size is not None for o in operands):
         # Beside a size an integer is one as well: that of an argument is taken as it is, under a guard.
         operands = tuple(o.known() if type(o) is TracedNumber and o.slot is not None and o.kind is int else o for o in operands)
@@ -328,7 +330,7 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
     if function is bool:
         return combine(operator.ne, *operands, 0)
     if function in (min, max):
-        return _chosen(function, *operands) if len(kinds) == 1 else _decided(function, *operands)
+        return _chosen(function, *operands)
     if function not in _IN_GRAPH:
         return function(*(o.known() if type(o) is TracedNumber else o for o in operands))
     values = [*map(_value, operands)]
