@@ -711,3 +711,23 @@ def test_a_result_of_a_branch_takes_no_array_of_another_shape() -> None:
         x, y, z = lift(np.zeros(3)), lift(np.zeros(4)), lift(np.ones(4))
         assert not Output(kind_of(y), (None, y)).takes(x, y)
         assert Output(kind_of(y), (None, y)).takes(z, y)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_a_smaller_view_out_of_two_loops_is_a_view(n: int) -> None:
+    """That the inner loop's array may be a part of the outer one's was forgotten for being that array, perhaps (150000:2728)."""
+
+    def program(x: Array, n: int) -> Array:
+        for j in range(n):
+            k = 0
+            while k < 2:
+                k += 1
+                x = x[j:]
+        return x
+
+    compiled = jitml.jit(program)
+    for size in (9, 8, 7, 6):
+        x = np.arange(float(size))
+        got = compiled(x, n)
+        np.testing.assert_array_equal(got, program(x, n))
+        assert np.shares_memory(got, x) == np.shares_memory(program(x, n), x)

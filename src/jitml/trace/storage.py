@@ -194,12 +194,16 @@ def leave_region(pairs: Sequence[tuple[Storage, Storage]], decider: Decider, ent
             if other not in one.others:
                 one.may_be(other, decider, overlaps=True)
     for inside, outside in pairs:
-        for rival in inside.others:
-            for other in after.get(rival, ()):  # not what else that one may be, if no iteration has run, say
-                if other not in outside.others:
+        for rival in inside.rivals:
+            storage = rival.storage()
+            if storage is None:
+                continue
+            for other in after.get(storage, ()):  # not what else that one may be, if no iteration has run, say
+                if rival.overlaps or other not in outside.others:
                     outside.meet(Rival(weakref.ref(other), decider, overlaps=True))
-            other = entries.get(rival, rival)
-            if rival not in after and other.trace.encloses(active_trace()) and other not in outside.others:
+            other = entries.get(storage, storage)
+            is_there = storage not in after and other.trace.encloses(active_trace())
+            if is_there and (rival.overlaps or other not in outside.others):
                 outside.may_be(other, decider, overlaps=True)
 
 
