@@ -27,6 +27,7 @@ from programs.drawn.forms import (
     ROUNDED_BINARY,
     ROUNDING_UNARY,
     SUMS,
+    WITHIN_A_PERIOD,
 )
 from programs.drawn.scope import EXACT, INEXACT, ROUNDED, Expression, Scope
 
@@ -229,7 +230,8 @@ class Expressions:
         x = self.array(depth, most)
         forms = [(f, x.level if "square" not in f else max(x.level, ROUNDED)) for f in EXACT_UNARY]
         forms += [(f, x.level) for f in ROUNDING_UNARY] if x.level < INEXACT else []
-        forms += [("np.sqrt(np.abs({}))", max(x.level, ROUNDED))] + [(f, INEXACT) for f in INEXACT_UNARY]
+        forms += [("np.sqrt(np.abs({}))", max(x.level, ROUNDED))]
+        forms += [(WITHIN_A_PERIOD.get(f, f) if x.level == INEXACT else f, INEXACT) for f in INEXACT_UNARY]
         form, level = self.choices.pick(forms)
         return form.format(_bracketed(x.text)), level
 
