@@ -47,3 +47,21 @@ FOUND = {
 def test_agrees(name: str) -> None:
     lines, arguments = FOUND[name]
     check(lines, arguments, arguments)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "np.where(x > 0, x // x, 1)[y % 4]",
+        "(x // x + 1)[y % 4]",
+        "(x // x).reshape(-1, 1)[y % 4]",
+        "np.stack([x // x, x])[0, y % 4]",
+        "np.concatenate([x // x, x])[y % 4]",
+        "np.sum((x // x)[:, None] * x, axis=1)[y % 4]",
+        "np.flip(x // x)[y % 4]",
+        "(x // x)[: y % 4].sum()",
+    ],
+)
+def test_a_part_of_quotients_of_any_number(part: str) -> None:
+    """NumPy divides them all, also where sizes are open (150000:35596)."""
+    check([f"v = {part} // x[0]", "return y"], "np.arange(-5, 5), 1", "np.arange(-8, 8), 2")

@@ -16,6 +16,7 @@ from jitml.ir.rewrite import Producers
 
 Box: TypeAlias = tuple[tuple[int, int], ...]  # per axis: from, to
 _MOST_BOXES = 24  # more are not told apart
+_MOVES = (ops.flip, ops.transpose, ops.broadcast, ops.pad, ops.concat)
 
 
 def observe_errors(graph: Graph) -> Graph:
@@ -158,18 +159,26 @@ class _Sweep:
             case ops.gather | ops.compress | ops.dynamic_slice:
                 self.touch(node.inputs[0], node)
                 self.whole(*node.inputs[1:])
+            case ops.reshape if demand is not None and (known is not None or not demand.is_whole):
+                self.touch(node.inputs[0], node)
             case ops.slice:
                 self.slice(node, known)
             case ops.update_slice:
                 self.update(node, known)
             case ops.check if demand is None:
                 self.whole(*node.inputs[1:])  # a check that always holds goes, and what it hands on with it
-            case _ if known is None or demand is None:
+            case _ if demand is None or (known is None and demand.is_whole):
                 self.whole(*node.inputs)
-            case _ if node.op.is_pointwise or node.op in (ops.check, ops.flip, ops.transpose, ops.broadcast, ops.pad, ops.concat):
-                self.moved(node, known)
-            case ops.reshape:
+            case ops.check if known is None:
                 self.touch(node.inputs[0], node)
+                self.whole(*node.inputs[1:])
+            case _ if known is None and (node.op.is_pointwise or node.op in _MOVES or node.op.name.startswith("reduce_")):
+                for v in node.inputs:
+                    self.touch(v, node)
+            case _ if known is None:
+                self.whole(*node.inputs)
+            case _ if node.op.is_pointwise or node.op is ops.check or node.op in _MOVES:
+                self.moved(node, known)
             case _ if node.op.name.startswith("reduce_"):
                 self.ask(node.inputs[0], [_widened(box, node) for box in known])
             case _ if demand.is_empty:  # what has no element is not computed
