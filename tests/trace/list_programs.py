@@ -381,3 +381,46 @@ def what_is_appended_depends_on_the_first_item(x: Array) -> Any:
         if ys[0] < 6:
             ys.append(9)
     return total, ys
+
+
+@program(vector, "l")
+def of_views_of_what_the_loop_around_makes(x: Array) -> Any:
+    for _ in range(3):
+        y, ys = x * 2, []
+        for _ in range(4):
+            y -= 1
+            ys.append(y[:2])
+        z = np.stack(ys)
+    return z
+
+
+@program(vector, None)
+def of_views_that_two_loops_append(x: Array) -> Any:
+    ys = []
+    for k in range(3):
+        y = x * k
+        for _ in range(2):
+            y -= 1
+            ys.append(y[:2])
+    return np.stack(ys)
+
+
+@program(vector, None)
+def of_what_is_changed_after_the_loop_that_appends_it(x: Array) -> Any:
+    for k in range(3):
+        y, ys = x * k, []
+        for _ in range(4):
+            ys.append(y)
+        y[0] += 1
+        z = np.stack(ys)
+    return z
+
+
+@program(vector, "l")
+def of_an_array_of_the_loop_around_that_stays(x: Array) -> Any:
+    ys = []
+    for k in range(3):
+        y = x * k
+        for i in range(4):
+            ys.append(y[i])
+    return np.stack(ys)

@@ -22,8 +22,8 @@ from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64
-from jitml.trace.context import active_trace, unsupported, user_source
-from jitml.trace.decisions import Site
+from jitml.trace.context import Trace, active_trace, unsupported, user_source
+from jitml.trace.decisions import Decider, Site
 from jitml.trace.doubts import doubt_of, is_exact, is_of, own_type, python_value, types_of
 from jitml.trace.handing import Demotable
 from jitml.trace.names import Held, Kind, join, may_hold, take_apart
@@ -162,6 +162,8 @@ class Growing:
         array.storage.appended = True
         if not array.storage.trace.is_body:
             unsupported("an array that is there before the loop is appended to a list", "Append a copy.")
+        if array.storage.trace is not _body():
+            array.storage.listed = Decider(self.columns.site)  # other iterations of the innermost loop append it, too
         if self.columns.pushed.setdefault(array.storage, array.storage.writes) != array.storage.writes:
             unsupported("an array is changed after it has been appended to a list", "Append a copy.")
 
@@ -214,6 +216,14 @@ class Growing:
 
     def __getattr__(self, name: str) -> Any:
         unsupported(f"a list that a loop appends to is used in it (.{name})", _INSTEAD)
+
+
+def _body() -> Trace:
+    """Of the innermost loop."""
+    trace = active_trace()
+    while not trace.is_body and trace.parent is not None:
+        trace = trace.parent
+    return trace
 
 
 def _between(count: Value, last: Size) -> Size:

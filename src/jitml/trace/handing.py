@@ -98,6 +98,8 @@ class Memory:
         written = self.loop.body.written
         counts = Counter(after.storage for _, afters in ends for after in afters)
         self.shared = {storage for storage, count in counts.items() if count > 1}
+        if any(storage.appended for storage in written):
+            self._demote("an array that is there before the loop is appended to a list, and changed")
         for befores, afters in ends:
             for before, after in itertools.zip_longest(befores, afters):
                 entry = before.storage if before is not None else None
