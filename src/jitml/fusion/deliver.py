@@ -177,7 +177,7 @@ def _delivering(maker: Kernel, copy: _Copy, *, beside: bool) -> Kernel:
             match stmt:
                 case Store(name, at, value) if name == copy.source.name:
                     if beside:
-                        let = Let(f"{name}_made{next(numbered)}", value)
+                        let = Let(f"{target.name}_made{next(numbered)}", value)
                         value = Var(let.name, seen.dtype)
                         result += [let, replace(stmt, value=value)]
                     result.append(Store(target.name, (*copy.place, *at), value))
