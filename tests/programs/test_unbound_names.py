@@ -123,6 +123,15 @@ PROGRAMS = {
         "return v",
     ],
 }
+# Over a difference of two sizes, which calls leave open; in the last one nothing runs.
+OPEN = {
+    "a target": ["for v in x[n:]:", "    x[0] += 1", "return v"],
+    "a target that was something": ["v = 3", "for v in x[n:]:", "    x[0] += 1", "return v"],
+    "a target of an inner loop": ["for w, r in zip(x[n:], x[n:]):", "    for v in x[n:]:", "        x[0] += 1", "return v"],
+    "an array": ["for r in x[n:]:", "    v = x * 2", "return v"],
+    "an array of unknown size": ["for r in x[n:]:", "    v = x[x > r]", "return v"],
+    "before a break": ["for r in x[n:]:", "    v = x[0] + r", "    if r > 3:", "        break", "return v, r"],
+}
 # Where no hook sees the read, NumPy answers.
 UNSEEN = {
     "a function inside": [*SOME, "f = lambda: v", "return f()"],
@@ -147,6 +156,15 @@ def test_values_of_all_sorts(what: str) -> None:
 @pytest.mark.parametrize("what", PROGRAMS)
 def test_reads_of_all_sorts(what: str) -> None:
     assert run(PROGRAMS[what]).replays == 0
+
+
+@pytest.mark.parametrize("what", OPEN)
+def test_loops_over_sizes_that_calls_leave_open_may_not_run(what: str) -> None:
+    arguments = "    n, k = ((7, 3), (7, 5), (1, 1))[call]\n    return np.arange(n), k\n"
+    lines = "".join(f"    {line}\n" for line in OPEN[what])
+    text = f"import numpy as np\n\n\ndef arguments(call):\n{arguments}\n\ndef program(x, n):\n{lines}"
+    verdict = judge(text, exact=True)
+    assert verdict.kind == "equal", verdict.detail
 
 
 @pytest.mark.parametrize("what", UNSEEN)

@@ -122,7 +122,7 @@ class For(Loop):
     def _close(self, values: Values, stop: Any) -> None:
         trip = self.trip
         stops = stop is not False
-        least = limits(trip)[0]
+        least = max(limits(trip)[0], 0)  # the limits of a difference of sizes allow what no size is
         if stops:
             ends_at = truth(stop)
             # It may have ended in the iteration that ran apart.
