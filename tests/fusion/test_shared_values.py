@@ -55,3 +55,22 @@ def test_rows_that_wait_in_outputs_that_read_both() -> None:
             }"""
         )
     )
+
+
+def test_what_waits_in_a_place_for_each_turn_of_a_loop_that_it_does_not_depend_on() -> None:
+    fuse_and_check(
+        parse(
+            """graph(a: i64[4], b: i64[5]) {
+              c: i64[4,2] = broadcast a {axes=(0,), shape=(4, 2)}
+              d: i64[8] = reshape c {shape=(8,)}
+              e: i64[8] = full {dtype=i64, shape=(8,), value=5}
+              f: i64[8] = remainder d e
+              g: i64[8] = gather b f {axis=0}
+              h: i64[] = reduce_max d {axes=(0,)}
+              i: i64[8] = broadcast h {axes=(), shape=(8,)}
+              j: i64[8] = add g i
+              return d f j
+            }"""
+        ),
+        [np.array([7, 3, 4, 11]), np.arange(5) * 10],
+    )

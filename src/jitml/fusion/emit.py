@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from jitml.fusion.loops import Apply, Block, Buffer, Cell, Const, Expr, Let, Load, Loop, Stmt, Store, Var, as_expr
 from jitml.fusion.loops import Kind as LoopKind
-from jitml.fusion.lower.scalars import Scalar
+from jitml.fusion.lower.scalars import Scalar, variables_of
 from jitml.fusion.views import Places, Views
 
 DEEPEST = 6  # levels of one written expression
@@ -58,7 +58,7 @@ class Writer:
     ) -> Iterator[Var]:
         """A loop around what is written inside the `with`; `binds` names the group's indices that it stands for."""
         self.levels.append(_Level(Loop(index, as_expr(start), as_expr(stop), step, kind, (), grain)))
-        for name in binds:
+        for name in (index, *binds):
             self._level[name] = len(self.levels) - 1
         first, end = as_expr(start), as_expr(stop)
         outside, empty = self.base, isinstance(first, Const) and isinstance(end, Const) and end.value <= first.value
@@ -100,15 +100,20 @@ class Writer:
         self.known[scalar] = (expr, 1)
         self.levels[-1].named.append(scalar)
 
-    def level(self, scalar: Scalar) -> int:
-        return max((self._level.get(v, 0) for v in scalar.variables), default=0)  # a size is known everywhere
+    def _known_at(self, names: Iterable[str]) -> int:
+        """The outermost block that knows all of these names."""
+        return max((self._level.get(name, 0) for name in names), default=0)  # a size is known everywhere
 
     def values(self, roots: Iterable[Scalar]) -> list[Expr]:
         """The expressions of scalars, to be used here; their parts are named where that is worth it."""
         roots = list(roots)
         order, uses = self._postorder(roots)
         here = len(self.levels) - 1
-        levels = {s: max(self.base, self.level(s)) for s in order}
+        levels: dict[Scalar, int] = {}
+        for s in order:
+            # A staged operand may lie in one place for each turn of a loop that it does not depend on.
+            operands = [levels[a] if a in levels else self._known_at(variables_of(self.known[a][0])) for a in s.args]
+            levels[s] = max(self.base, self._known_at(s.variables), *operands)
         used_at = dict.fromkeys(roots, here)  # the innermost block that uses a scalar
         for s in order:
             for a in s.args:
@@ -122,6 +127,7 @@ class Writer:
                 name = self.fresh()
                 self.levels[level].block.statements.append(Let(name, expr))
                 self.levels[level].named.append(s)
+                self._level[name] = level
                 expr, depth = Var(name, s.dtype), 0
                 self.known[s] = (expr, depth)
             exprs[s] = (expr, depth)
