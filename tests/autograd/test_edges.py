@@ -24,6 +24,7 @@ def write_twice(v: np.ndarray) -> Any:
 SLOPES: dict[str, tuple[Callable[..., Any], Any, Any]] = {
     "absolute value": (np.abs, 0.0, 0),
     "square root": (np.sqrt, 0.0, inf),
+    "quotient of nothing by what is hardly more": (lambda x: (np.zeros((2, 3)) * x / np.array([[1e-310], [2.0]])).sum(), 1.0, 0),
     "norm": (np.linalg.norm, np.zeros(3), [0, 0, 0]),
     "third norm": (lambda x: np.linalg.norm(x, 3), np.zeros(3), [0, 0, 0]),
     "greatest norm": (lambda x: np.linalg.norm(x, inf), np.array([1.0, -1.0]), [0.5, -0.5]),

@@ -46,7 +46,7 @@ CASES: dict[str, tuple[Callable[..., Any], int]] = {
     "vectors": (lambda s, x, y: s[0] + x @ y[0], 0),
     "of one number": (lambda s, x, y: s[0, 0] + x[0] @ y[0], 0),
     "of what is multiplied": (lambda s, x, y: s + s @ y, 0),
-    "turned, too": (lambda s, x, y: (s + x @ y, (x @ y).T.copy()), 1),
+    "turned, too": (lambda s, x, y: (s + x @ y, (x @ y).T.copy()), 0),
     "returned too": (lambda s, x, y: (lambda z: (s + z, z))(x @ y), 0),
     "with something else": (lambda s, x, y: np.tanh(s + x @ y), 0),
     "to a row": (lambda s, x, y: s[0] + x @ y, 0),

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from jitml.autograd.jvp import Tangent, jvp, not_differentiable, zeros_like
 from jitml.autograd.transpose import Cotangent, Linear, Operand, linear_operands, transpose
 from jitml.ir import ops
@@ -168,7 +170,7 @@ def div_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent
 def _over(dx: Tangent, y: Value) -> Value:
     """dx / y; where few numbers divide many, dx * (1 / y), so that no element is divided.
 
-    A derivative is not held to the bits of a quotient. Subnormal divisors are lost: their inverses are infinite.
+    A derivative is not held to the bits of a quotient.
     """
     b = active_recorder()
     assert isinstance(b, GraphBuilder)
@@ -176,10 +178,18 @@ def _over(dx: Tangent, y: Value) -> Value:
     if maker is None or not y.ndim or y.dtype.kind != "f" or y.dtype.itemsize < 4:
         return ops.div(dx, y)
     if maker.op is ops.broadcast and maker.inputs[0].capacity < y.capacity:
-        return ops.mul(dx, ops.broadcast(1.0 / maker.inputs[0], **maker.params))
+        return ops.mul(dx, ops.broadcast(1.0 / _normal(maker.inputs[0]), **maker.params))
     if maker.op is ops.full and maker.params["value"] and abs(math.frexp(maker.params["value"])[1]) < 100:
         return ops.mul(dx, 1.0 / y)
     return ops.div(dx, y)
+
+
+def _normal(y: Value) -> Value:
+    """Subnormal numbers made normal: their inverses are infinite, and nothing times that would be NaN."""
+    least = full_like(y, float(np.finfo(y.dtype.name).smallest_normal))
+    is_subnormal = ops.bit_and(ops.lt(ops.abs(y), least), ops.ne(y, 0.0))
+    normal: Value = ops.select(is_subnormal, ops.copysign(least, y), y)
+    return normal
 
 
 @transpose.rule(ops.div)
