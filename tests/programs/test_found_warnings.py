@@ -39,6 +39,32 @@ FOUND = {
         ["v = x * (1 + 0j)", "return v < y, v[1:] >= 1, v == y"],
         "np.array([np.nan, 1.0, np.nan]), np.ones(3)",
     ),
+    "a quotient that a loop hands to one inside, which needs it for nothing": (
+        [
+            "for _ in range(3):",
+            "    y = y / 0",
+            "    v = []",
+            "    for _ in range(2):",
+            "        x[x > 3] = x[x > 3][::-1]",
+            "        v.append(y)",
+            "return x",
+        ],
+        "np.arange(6.0), np.ones(5)",
+    ),
+    "a quotient that a loop hands to a branch, which needs it for nothing": (
+        ["v = x * 0", "for _ in range(3):", "    y = y / 0", "    if x[1]:", "        v[x > 2] = y[x > 2]", "return x"],
+        "np.arange(5.0), np.ones(5)",
+    ),
+    "remainders by zero of which a loop reads no element": (
+        [
+            "for _ in range(5):",
+            "    x %= x + x",
+            "for _ in range(2):",
+            "    np.sqrt(np.cumsum(x) - np.diff(x[None]))",
+            "x[()] = 1",
+        ],
+        "np.array(0)",
+    ),
     "complex sums that a loop computes in vain": (["for _ in range(3):", "    x + x", "return 1"], "np.full(5, 1e308 + 0j)"),
 }
 

@@ -13,6 +13,18 @@ RAISING = {
     "an index array into a part without rows": (["x[1:, ::-2][[0, 0, -1]] = 3"], "np.zeros((1, 3))", ""),
     "one that is overwritten": (["v = x[1:]", "v[y] = 3", "v[:] = 4", "return x"], "np.arange(3.0), np.array([0, 2])", ""),
     "one of which nothing is read": (["return x[y].reshape(-1)[1:1]"], "np.arange(3.0), np.arange(4)", ""),
+    "one that a loop hands to one inside, which needs it for nothing": (
+        [
+            "for _ in range(3):",
+            "    y = y + 1",
+            "    y[z] = 2",
+            "    for _ in range(2):",
+            "        x[x > 3] = x[x > 3][::-1]",
+            "        y |= 1",
+        ],
+        "np.arange(6), np.ones(2, int), np.arange(3) % 2",
+        "np.arange(6), np.ones(2, int), np.arange(3)",
+    ),
     "put into an array without elements": (["np.put(x, [0, 1], 3)", "return x"], "np.ones((1, 4))", "np.ones((0, 5))"),
     "gathered rows of what would fill all memory": (
         ["if y.all():", "    x[y.reshape(-1) * 1] += 5", "return x"],

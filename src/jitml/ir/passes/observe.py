@@ -247,7 +247,7 @@ class _Sweep:
 
     def region(self, node: Node) -> None:
         """A region with its bodies swept: they make what is needed of its results, and what that depends on."""
-        used = [k for k, v in enumerate(node.outputs) if v in self.demands]
+        used = [k for k, v in enumerate(node.outputs) if v in self.demands and not self.demands[v].is_empty]
         wanted = used if node.op is ops.cond else needed(Parts.of(node), used)
         sweeps = {name: _Sweep(body, [0] if name == "test" else wanted) for name, body in node.bodies.items()}
         after = replace(node, params={**node.params, **{name: sweep.graph() for name, sweep in sweeps.items()}})

@@ -81,31 +81,41 @@ def _find_inputs_behind(graph: Graph) -> tuple[Mapping[Value, int], int]:
         mask = 0
         for v in (*node.inputs, *(binders[sym] for sym in node.syms)):
             mask |= masks[v]
-        effects |= mask if node.has_effect else 0
-        if node.bodies and len(node.outputs) > 1 and not node.has_effect:
-            masks |= zip(node.outputs, _results_behind(Parts.of(node), masks), strict=True)
+        if node.bodies and (len(node.outputs) > 1 or node.has_effect):
+            found, inner = _region_behind(Parts.of(node), masks)
+            masks |= zip(node.outputs, found, strict=True)
+            effects |= inner if node.has_effect else 0
         else:
             masks |= dict.fromkeys(node.outputs, mask)
+            effects |= mask if node.has_effect else 0
     return masks, effects
 
 
-def _results_behind(parts: Parts, masks: Mapping[Value, int]) -> list[int]:
-    """The same of a region's results, one by one: what one iteration hands to the next may be for some of them only."""
+def _region_behind(parts: Parts, masks: Mapping[Value, int]) -> tuple[list[int], int]:
+    """The same of a region's results, one by one, and of its effects: what iterations hand on may be for some of them only."""
     operands = [0] * parts.first + [masks[v] for v in (*parts.carried, *parts.captured)]
     around = reduce(or_, (masks[v] for v in parts.head), 0)
     for body in parts.bodies.values():
         around = reduce(or_, (masks[operand] for operand in _bound(body, parts)), around)
+    effects = reduce(or_, (_inputs_behind(body)[1] for body in parts.bodies.values()))
     if parts.node.op is ops.cond:
         bodies = [(body, _inputs_behind(body)[0]) for body in parts.bodies.values()]
         found = [reduce(or_, (inside[body.outputs[k]] for body, inside in bodies)) for k in range(len(parts.node.outputs))]
     else:
         inside, _ = _inputs_behind(parts.body)
         tested = _inputs_behind(parts.bodies["test"])[0][parts.bodies["test"].outputs[0]] if "test" in parts.bodies else 0
-        ends = [inside[v] for v in parts.body.outputs]
-        found = [reduce(or_, (ends[n] for n in needed(parts, [k])), tested) for k in range(len(ends))]
-        # What is carried and not needed is not even read before the first iteration; what is needed is.
-        found = [mask | reduce(or_, (1 << (parts.first + n) for n in needed(parts, [k]))) for k, mask in enumerate(found)]
-    return [reduce(or_, (o for n, o in enumerate(operands) if mask >> n & 1), around) for mask in found]
+
+        def handed_on(used: Sequence[int], mask: int) -> int:
+            # What is carried and not needed is not even read before the first iteration; what is needed is.
+            return reduce(or_, (inside[parts.body.outputs[n]] | 1 << (parts.first + n) for n in needed(parts, used)), mask)
+
+        found = [handed_on([k], tested) for k in range(len(parts.body.outputs))]
+        effects = handed_on([], tested | effects)
+
+    def outside(mask: int) -> int:
+        return reduce(or_, (o for n, o in enumerate(operands) if mask >> n & 1), around)
+
+    return [outside(mask) for mask in found], outside(effects)
 
 
 def _bound(body: Graph, parts: Parts) -> list[Value]:
