@@ -4,9 +4,10 @@ Programs are written by running them: after each statement the whole function ru
 to the place where the next statement goes, and what the locals hold there decides what fits. So nearly all programs are well
 typed, although no part of the generator knows NumPy's rules.
 
-Each name has a *level*: EXACT values (small multiples of a power of two, integers) have the same sum in any order; ROUNDED
-ones are reproducible bit by bit but their sums are not; INEXACT ones may differ by some units of the last place. No decision
-(a branch, an index, a cast to integers) is taken on an inexact value: a difference in rounding must not become one in kind.
+Each name has a *level*: EXACT values (integers, and multiples of a power of two that are not too large) have the same sum in
+any order; ROUNDED ones are reproducible bit by bit but their sums are not; INEXACT ones may differ by some units of the last
+place. No decision (a branch, an index, a cast to integers) is taken on an inexact value: a difference in rounding must not
+become one in kind.
 """
 
 from __future__ import annotations
@@ -131,6 +132,8 @@ class Scope:
             return None
         if np.asarray(value).dtype.kind != "f" and level < INEXACT:
             level = EXACT
+        elif level == EXACT and _is_large(value):
+            level = ROUNDED
         return Expression(text, value, level)
 
     def level_of(self, name: str) -> int:
@@ -147,6 +150,12 @@ class Scope:
                 if isinstance(array, np.ndarray) and np.may_share_memory(value, array):
                     self.levels[other] = max(level, self.levels.get(other, EXACT))
 
+    def taint_large(self) -> None:
+        """What iterations have added up to large numbers need not be the sums that it would be in another order."""
+        for name, value in self.values.items():
+            if self.level_of(name) == EXACT and isinstance(value, (np.ndarray, np.generic, float)) and _is_large(value):
+                self.taint(name, INEXACT)
+
     def name(self) -> str:
         """A name that is not in use."""
         self.fresh += 1
@@ -161,6 +170,12 @@ class Scope:
         """Names of Python and NumPy numbers."""
         kinds = (bool, int, float, np.generic)
         return [n for n, v in self.values.items() if isinstance(v, kinds) and self.level_of(n) <= most][::-1]
+
+
+def _is_large(value: Any) -> bool:
+    """Whether sums of such floats, multiples of 1/4 and as many as an array may have, can be rounded."""
+    x = np.asarray(value)
+    return x.dtype.kind == "f" and bool(np.any(np.isfinite(x) & (np.abs(x) * _LARGEST > 2.0 ** (np.finfo(x.dtype).nmant - 2))))
 
 
 @contextmanager

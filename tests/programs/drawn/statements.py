@@ -219,6 +219,8 @@ class Statements(Writes):
         if self.choices.chance(15):
             with self.scope.block("else:"):
                 self.block(1)
+        self.scope.look()
+        self.scope.taint_large()
         if self._decides_on_what_became_inexact(before, levels):
             self.scope.levels = levels
             del self.scope.lines[before:]
