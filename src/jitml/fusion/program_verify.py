@@ -40,7 +40,11 @@ def verify_program(program: KernelProgram, known: Known = NOTHING) -> KernelProg
             if name in program.constants or (name in program.inputs):
                 raise VerificationError(f"{step.name} writes {name}, which belongs to the caller")
         for name, source in step.updates.items():
-            if name not in step.writes or source not in written or not _are_alike(program.buffers[name], program.buffers[source]):
+            if (
+                name not in {*step.writes, *empty}
+                or source not in written
+                or not _are_alike(program.buffers[name], program.buffers[source])
+            ):
                 raise VerificationError(f"{step.name} cannot make {name} of {source}")
         if isinstance(step, Kernel):
             for seen in step.params:
