@@ -236,6 +236,17 @@ def test_what_is_no_number_is_guarded_by_value(values: tuple[Any, ...]) -> None:
     assert len(f.variants) == len(values)
 
 
+def test_the_names_of_numbers_do_not_double_with_each_operation() -> None:
+    def least(x: Array, n: float) -> Array:
+        for _ in "x" * 20:
+            n = min(n, n * 0.5)
+        return x * n
+
+    f, x = jitml.jit(least), np.arange(4.0)
+    np.testing.assert_array_equal(f(x, 1.5), least(x, 1.5))
+    assert max(map(len, f.variants[0].traced.host.names)) < 1000
+
+
 def test_truth_is_compared_by_identity() -> None:
     def told(x: Any, flag: Any) -> Any:
         found = [flag is True, flag is not False, bool(x.sum() > 3) is True, (x.sum() > 3) is True]

@@ -23,6 +23,7 @@ from jitml.errors import Source
 Slot = int
 Array = np.ndarray[Any, Any]
 
+_LONGEST = 200  # characters of a name that stands in others: n = n + n doubles it
 DENSE, OWNS, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400  # bits of ndarray.flags.num
 
 
@@ -62,6 +63,11 @@ def extent(array: Array, axis: int) -> int:
     return array.shape[axis]
 
 
+def _within(name: str) -> str:
+    """A name as a part of another one."""
+    return name if len(name) <= _LONGEST else "..."
+
+
 _SYMBOLS: dict[Callable[..., Any], str] = {
     operator.add: "({} + {})", operator.sub: "({} - {})", operator.mul: "({} * {})", operator.truediv: "({} / {})",
     operator.floordiv: "({} // {})", operator.mod: "({} % {})", operator.lt: "({} < {})", operator.le: "({} <= {})",
@@ -91,7 +97,7 @@ class Host:
 
     def compute(self, function: Callable[..., Any], operands: tuple[Slot | Const, ...], name: str = "") -> Slot:
         if not name:
-            texts = [repr(o.value) if isinstance(o, Const) else self.names[o] for o in operands]
+            texts = [_within(repr(o.value) if isinstance(o, Const) else self.names[o]) for o in operands]
             name = _SYMBOLS.get(function, f"{function.__name__}({', '.join('{}' for _ in texts)})").format(*texts)
         slot = self._slot(name)
         self.steps.append(Compute(slot, function, operands))
