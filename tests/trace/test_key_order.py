@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.trace.tree import flatten
 
 
 def _moved(d: OrderedDict[str, float]) -> OrderedDict[str, float]:
@@ -97,3 +98,24 @@ def test_of_a_gradient() -> None:
             found = compiled({key: np.full(2, 4.0) for key in keys})
             assert {key: x.tolist() for key, x in found.items()} == {keys[0]: [8.0, 8.0], keys[1]: [3.0, 3.0]}
             assert list(found) == list(keys)
+
+
+def test_structures_that_know_other_things_are_not_compared_with_all_seen_before() -> None:
+    compared = []
+
+    class Known:
+        def __eq__(self, other: object) -> bool:
+            compared.append(other)
+            return self is other
+
+        __hash__ = object.__hash__
+
+    class Box:
+        def __init__(self, value: float, known: Known) -> None:
+            self.value, self.known = value, known
+
+    jitml.register_pytree_node(Box, lambda box: ((box.value,), box.known), lambda known, values: Box(*values, known))
+    boxes = [Box(1.0, Known()) for _ in range(100)]
+    for box in boxes:
+        assert flatten(box)[0] == [1.0]
+    assert len(compared) <= len(boxes)

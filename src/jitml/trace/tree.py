@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import optree
@@ -15,6 +14,8 @@ _IN_ORDER = optree.dict_insertion_ordered(True, namespace=NAMESPACE)
 _IN_ORDER.__enter__()  # and never left: programs see in which order keys are
 _leaf_types: set[type] = set()  # known not to be dataclasses
 _registered: set[type] = set()  # dataclasses
+_structures: dict[int, tuple[optree.PyTreeSpec, bool]] = {}  # by their hashes, and whether they hold an OrderedDict
+_MOST_STRUCTURES = 4096
 
 
 def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
@@ -43,9 +44,19 @@ def _in_own_order(tree: Any) -> Any:
     return optree.tree_map(made_anew, tree, is_leaf=lambda x: type(x) is OrderedDict, namespace=NAMESPACE)
 
 
-@lru_cache(maxsize=4096)
 def _has_ordered(spec: optree.PyTreeSpec) -> bool:
-    return spec.type is OrderedDict or any(map(_has_ordered, spec.children()))
+    """Whether there is an OrderedDict in a structure.
+
+    What containers of a class of their own know besides their children does not enter a structure's hash: of those with the same
+    one only the last is kept, for a cache would compare each with all.
+    """
+    key = hash(spec)
+    known = _structures.get(key)
+    if known is None or known[0] != spec:
+        if len(_structures) == _MOST_STRUCTURES:
+            _structures.clear()
+        known = _structures[key] = spec, spec.type is OrderedDict or any(map(_has_ordered, spec.children()))
+    return known[1]
 
 
 def children(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
