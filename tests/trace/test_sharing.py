@@ -422,6 +422,63 @@ def maybe_no_iteration_of_a_view(x, y, n):
     return z, y
 
 
+# The first iteration, traced apart, makes an array that a later one writes by another name.
+
+
+def by_another_name(first, other):
+    """The rows differ in what else holds the array, and in which of its names the iterations bind anew."""
+
+    def name_is_rebound(x, y, n):
+        total = 0
+        for i in range(4):
+            if i == 0:
+                z = x.copy()
+                w = first(z)
+            else:
+                z += 1
+                total = total + other(w).sum()
+                z = z * 2
+        return total, z, other(w)
+
+    def other_is_rebound(x, y, n):
+        total = 0
+        for i in range(4):
+            if i == 0:
+                z = x.copy()
+                w = first(z)
+            else:
+                z += 1
+                total = total + other(w).sum()
+                w = first(other(w) * 2)
+        return total, z, other(w)
+
+    return name_is_rebound, other_is_rebound
+
+
+for held, first_of, other_of in (
+    ("itself", lambda z: z, lambda w: w),
+    ("a_view", lambda z: z[1:], lambda w: w),
+    ("a_list", lambda z: [z], lambda w: w[0]),
+):
+    for made in by_another_name(first_of, other_of):
+        made.__name__ = f"{held}_{made.__name__}"
+        row(made)
+
+
+@row
+def list_of_before_gets_what_is_written(x, y, n):
+    total, kept = 0, []
+    for i in range(4):
+        if i == 0:
+            z = x.copy()
+            kept.append(z)
+        else:
+            z += 1
+            total = total + kept[0].sum()
+            z = z * 2
+    return total, z, kept
+
+
 # Through views and functions that may give the array itself.
 
 

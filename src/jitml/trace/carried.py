@@ -182,6 +182,11 @@ class Name:
     def _error(self, what: str) -> JitmlError:
         return UnsupportedError(f"{self.name} {what}", source=user_source())
 
+    @property
+    def kept(self) -> Any:
+        """What the name has held since before the loop, if it holds that in each iteration."""
+        return UNDEF if self.is_carried else self.given
+
     def arrays(self, x: Any) -> list[TracedArray]:
         """The arrays among the leaves of what the name holds, where the loop hands it on."""
         x, bound = parts(x)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,7 +20,9 @@ from jitml.trace.names import Kind, same
 from jitml.trace.origins import either
 from jitml.trace.storage import Storage, leave_region
 from jitml.trace.tracers import TracedArray, lift
+from jitml.trace.tree import flatten
 from jitml.trace.truths import Truth, as_value
+from jitml.trace.unsure import parts
 
 
 class Demotable(Protocol):
@@ -91,8 +93,13 @@ class Memory:
             self.twins[id(before), id(end)] = either(before, end, self.loop.decider)
         return self.twins[id(before), id(end)]
 
-    def check(self, ends: Sequence[tuple[Sequence[TracedArray], Sequence[TracedArray]]]) -> None:
-        """`ends`: for each name, its arrays as the loop begins and as the body ends."""
+    def check(self, ends: Sequence[tuple[Sequence[TracedArray], Sequence[TracedArray]]], shown: Iterable[Any]) -> None:
+        """Refuse to take new memory where somebody sees the old one, too.
+
+        Args:
+            ends: for each name, its arrays as the loop begins and as the body ends.
+            shown: what all locals hold as the body ends, and names that it does not carry held before.
+        """
         goes_to: dict[Storage, TracedArray] = {}
         owners: dict[Storage, Storage | None] = {}
         written = self.loop.body.written
@@ -113,8 +120,12 @@ class Memory:
                 if not same(known, after) or owners.setdefault(after.storage, entry) is not entry:
                     self._demote("names share memory at the end of an iteration, but not at its start", Mode.PEELED)
         for entry, (_, now, _) in self.known.items():
-            if (now.storage.mutated or entry in written) and entry.serial < self.loop.born:
+            if entry in written or (now.storage.mutated and self._is_seen(entry, shown)):
                 self._demote("a name is bound to a new array, and the one it was bound to before is written", Mode.PEELED)
+
+    def _is_seen(self, entry: Storage, shown: Iterable[Any]) -> bool:
+        """Whether somebody else may see what a name has brought along; what a first iteration apart has made, only locals can."""
+        return entry.serial < self.loop.born or bool(entry.others) or entry in _storages_among(shown)
 
     def _is_doubtful(self, entry: Storage, end: Storage) -> bool:
         """Whether, in the next iteration, something is written that a name may stand for besides what stands for it here."""
@@ -140,3 +151,9 @@ class Memory:
         if self.loop.mode >= mode:
             mode = Mode.PLAIN
         self.loop.demote(UnsupportedError(reason, source=user_source()), mode)
+
+
+def _storages_among(values: Iterable[Any]) -> set[Storage]:
+    """Those of arrays, also in containers."""
+    leaves = [leaf for value in values for leaf in flatten(parts(value)[0])[0]]
+    return {leaf.storage for leaf in leaves if type(leaf) is TracedArray}

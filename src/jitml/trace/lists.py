@@ -45,6 +45,10 @@ class ListName(Name):
     def assume_carried(self) -> None:
         """Its memory is made for what the first pass sees."""
 
+    @property
+    def kept(self) -> Any:
+        return self.before
+
     def prepare(self, loop: Demotable, *, is_whole: bool) -> None:
         """Make memory for what the pass before has seen; outside the body."""
         if self.probe is None or not self._is_changed(self.probe):

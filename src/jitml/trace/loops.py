@@ -194,7 +194,8 @@ class Loop:
         moved = [name for name, end in ends if name.moves(end, self)]  # all of them, not only the first
         if self.extents.settle() or moved or self.contents.is_new:
             return True
-        self.memory.check([(name.arrays(name.entry), name.arrays(end)) for name, end in ends if end is not UNDEF])
+        arrays = [(name.arrays(name.entry), name.arrays(end)) for name, end in ends if end is not UNDEF]
+        self.memory.check(arrays, [*values.values(), *(name.kept for name in self.all_names)])
         return False
 
     def _see_exchange(self, ends: list[tuple[Name, Any]]) -> None:
