@@ -79,6 +79,20 @@ def last_user_source(error: BaseException) -> Source | None:
     return found
 
 
+class Effort:
+    """How many operations have been recorded, also in bodies that are going to be recorded again."""
+
+    __slots__ = ("recorded",)
+
+    def __init__(self) -> None:
+        self.recorded = 0
+
+    def locate(self) -> Source | None:
+        """Where the operation comes from that is being recorded."""
+        self.recorded += 1
+        return user_source()
+
+
 class Trace:
     """One recording. An inner trace (a function being differentiated) has a parent, whose values it may read.
 
@@ -90,7 +104,8 @@ class Trace:
         self.parent = parent
         self.root: Trace = parent.root if parent else self
         self.builder: GraphBuilder = GraphBuilder(parent.builder if parent else None)
-        self.builder.locate = user_source
+        self.effort: Effort = parent.effort if parent else Effort()
+        self.builder.locate = self.effort.locate
         self.refusal: JitmlError | None = None
         self.closed = False
         self.host: Host = parent.host if parent else Host(locate=user_source)

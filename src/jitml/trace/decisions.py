@@ -3,7 +3,7 @@
 A body is traced without knowing whether it can be a region: it may ask for the number behind a loop's index, append to a list,
 or give a name another type than it had. Then nothing is undone. The decision is written down at the *site*, a place in the
 program with the calls that led there, and the whole function is traced anew (`Restart`). Decisions only grow, or move inwards, so
-that this ends.
+that this ends; where it takes too long, the function is refused.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from dataclasses import dataclass
 from enum import IntEnum
 from itertools import takewhile
 from types import FrameType
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
+from jitml.config import CONFIG
 from jitml.errors import DerivativeError, JitmlError, LoweringError, Source, TraceError, UnsupportedError
-from jitml.trace.context import Trace, active_trace, is_converted, refuse, user_source
+from jitml.trace.context import Effort, Trace, active_trace, is_converted, refuse, user_source
 from jitml.trace.drivers import Restart
 
 Site = tuple[tuple[int, int], ...]
 _MOST_RESTARTS = 500
+_MOST_RECORDED = 200  # operations in all attempts, for each iteration that a loop may be unrolled to
 _MOST_RECURSIONS = 2  # a recursion that divides would meet its limit again and again, and each time takes longer
 
 
@@ -72,6 +74,10 @@ class Decisions:
         self.modes = dict(modes)
         self.peeled = dict(peeled)
         self.reasons: dict[Site, BaseException] = {}
+        self.latest: BaseException | None = None  # of the reasons
+        self.recorded = 0  # operations in earlier attempts
+        self.effort = Effort()  # of this one
+        self.exhausted: UnsupportedError | None = None
         self.periods: dict[Site, int] = {}  # after how many iterations names that exchange arrays have their own again
         self.raising: dict[tuple[Site, int], set[bool]] = {}  # branches that end with an exception, there and so far `apart`
         self.apart = 0  # in how many loops' first iterations, which are traced by themselves, what is recorded now stands
@@ -89,15 +95,16 @@ class Decisions:
         self.recursions = 0  # how often one has been entered too deep
         self._attempts = 0
 
-    def begin(self) -> None:
+    def begin(self, effort: Effort) -> None:
+        self.recorded += self.effort.recorded
+        self.effort = effort
         self.restart = None
         self.lost.clear()
         self.carried.clear()
         self.apart = 0
         self.base = sum(1 for _ in _user_frames(sys._getframe(1)))
         self._attempts += 1
-        if self._attempts > _MOST_RESTARTS:
-            raise UnsupportedError(f"control flow did not settle in {_MOST_RESTARTS} attempts at tracing")
+        self.require_end()
 
     @contextmanager
     def first_iteration(self) -> Iterator[None]:
@@ -113,6 +120,16 @@ class Decisions:
         self.restart = Restart()
         raise self.restart
 
+    def require_end(self) -> None:
+        """Refuse the function if tracing it has taken too long already."""
+        recorded = self.recorded + self.effort.recorded
+        if self.exhausted is None and (recorded > _MOST_RECORDED * CONFIG.max_unroll or self._attempts > _MOST_RESTARTS):
+            text = f"tracing finds no end: {recorded} operations have been recorded in {self._attempts} attempts"
+            remedy = "Write it so that the loop can stay one, or its condition be known, or raise the limit JITML_MAX_UNROLL."
+            self.exhausted = _because(text, self.latest, remedy)
+        if self.exhausted is not None:
+            raise self.exhausted
+
     def mode(self, site: Site) -> Mode:
         """How the construct at a place is traced."""
         mode = self.modes.get(site, Mode.ROLLED)
@@ -122,7 +139,7 @@ class Decisions:
         """Trace a loop in another mode, unless it is in that one already."""
         if self.modes.get(site, Mode.ROLLED) < mode:
             self.modes[site] = mode
-            self.reasons[site] = reason
+            self.reasons[site] = self.latest = reason
             self.again()
 
     def peel(self, site: Site, apart: int, around: Sequence[Region], reason: BaseException) -> NoReturn:
@@ -137,13 +154,15 @@ class Decisions:
             (inner, depth + (depth >= apart and site in outer)): outer for (inner, depth), outer in self.peeled.items()
         }
         self.peeled[site, apart] = frozenset(region.site for region in takewhile(lambda region: region.site != site, around))
-        self.reasons[site] = reason
+        self.reasons[site] = self.latest = reason
         self.again()
 
     def reconsider(self, trace: Trace, error: BaseException) -> None:
         """An exception goes through the open regions: begin anew if one of them can be traced otherwise."""
         if self.restart is not None:  # a `finally` or an `except` on the way out has met the next exception
             raise self.restart
+        if self.exhausted is not None:
+            raise self.exhausted
         if isinstance(error, NameError):
             self.reconsider_names(trace, error)
         for region in reversed(trace.root.open):
@@ -191,6 +210,7 @@ class Decisions:
         if place is None or self.modes.get(place) is Mode.PLAIN:
             return False
         self.modes[place] = Mode.PLAIN
+        self.latest = error
         return True
 
     def settle_sides(self) -> bool:
@@ -261,7 +281,12 @@ def _user_frames(frame: FrameType | None) -> Iterator[FrameType]:
 
 def refuse_region(what: str, site: Site, remedy: str = "") -> NoReturn:
     """A construct can neither be captured nor run as plain Python."""
-    reason: Any = decisions().reasons.get(site)
-    text = f": {reason.message if isinstance(reason, JitmlError) else reason}" if reason is not None else ""
-    source = reason.source if isinstance(reason, JitmlError) and reason.source is not None else user_source()
-    raise UnsupportedError(f"{what}{text}", source=source, remedy=remedy or getattr(reason, "remedy", ""))
+    raise _because(what, decisions().reasons.get(site), remedy)
+
+
+def _because(what: str, reason: BaseException | None, remedy: str) -> UnsupportedError:
+    """A refusal with the reason for which something could not be captured."""
+    known = reason if isinstance(reason, JitmlError) else None
+    text = f"{what}: {known.message if known is not None else reason}" if reason is not None else what
+    source = known.source if known is not None else None
+    return UnsupportedError(text, source=source or user_source(), remedy=remedy or (known.remedy if known is not None else ""))

@@ -85,6 +85,7 @@ class Loop:
 
     def _record(self) -> None:
         """Begin a pass."""
+        decisions().require_end()
         if not self.names:
             self.names = [name_of(n, value, self.counters.get(n, 0), self.grows) for n, value in self.held.items()]
             for name in self.names:

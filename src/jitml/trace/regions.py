@@ -187,6 +187,8 @@ def counted(iterable: Iterable[Any], place: Site) -> Iterator[Any]:
         return
     before = len(trace.builder.nodes)
     for done, element in enumerate(iterable):
+        if trace.root.decisions is not None:
+            decisions().require_end()
         recorded = len(trace.builder.nodes) - before
         if recorded > 10 * CONFIG.max_unroll or (done >= CONFIG.max_unroll and recorded >= done):
             refuse_region(

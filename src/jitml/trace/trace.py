@@ -119,9 +119,13 @@ def trace(
             error.source = find_line(error.part, attempt)
             raise
         except Exception as error:
+            if known.exhausted is not None and error is not known.exhausted:
+                raise known.exhausted from error
             if known.restart is not None or known.settle_place(error) or (not is_ours(error) and known.settle_sides()):
                 continue
             raise
+        if known.exhausted is not None:  # no `except` of the user's can prevent it
+            raise known.exhausted
         if known.restart is None:
             return traced
 
@@ -146,7 +150,7 @@ def _attempt(
     recording = Trace(host_calls=host_calls)
     recording.opened = opened
     recording.decisions, recording.decided = known, Decided(path)
-    known.begin()
+    known.begin(recording.effort)
     with _explained(recording), activate(recording), keeping_made(), recorded_errors():
         tracers = enter_all(recording, leaves, names)
         traced_args, traced_kwargs = unflatten(spec, tracers)
