@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from programs.drawn.choices import Choices
+from programs.drawn.expressions import bracketed
 from programs.drawn.outcomes import judge
 from programs.drawn.program import Drawn, programs, write_program
 from programs.drawn.shrinking import shrink
@@ -40,6 +41,25 @@ def test_an_argument_that_is_given_twice_is_judged_as_one() -> None:
         "import numpy as np\ndef arguments(call):\n    x = np.ones(3)\n    return (x, x)\ndef program(x, y):\n    return y, x\n"
     )
     assert judge(text, True).kind == "equal"
+
+
+def test_a_flag_that_products_leave_by_accident_is_not_judged() -> None:
+    text = (
+        "import numpy as np\ndef arguments(call):\n    x = np.ones((3, 4), np.float32)\n    x[0, 0] = np.inf\n    return (x,)\n"
+        "def program(x):\n    return x @ x.T, np.dot(x, x.T)\n"
+    )
+    assert judge(text, False).kind == "equal"
+
+
+@pytest.mark.parametrize("text", ["x", "x.T", "x[1:]", "np.ones(3)", "np.ones(3).T[0]"])
+def test_what_is_one_operand_has_no_brackets(text: str) -> None:
+    assert bracketed(text) == text
+
+
+@pytest.mark.parametrize("text", ["-x", "1", "x > 2", "np.empty_like(x) * 0 + 1", "np.arange(4) * x[0]"])
+def test_what_is_more_than_one_operand_has_brackets(text: str) -> None:
+    """`np.empty_like(x) * 0 + 1 // y` divided what was in memory."""
+    assert bracketed(text) == f"({text})"
 
 
 def test_shrinking_keeps_what_fails() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -224,7 +225,7 @@ class Expressions:
             forms += [(f, level) for f in INTEGER_BINARY] * 2
         forms += [(f, INEXACT) for f in INEXACT_BINARY]
         form, level = self.choices.pick(forms)
-        return f"({form.format(_bracketed(x.text), _bracketed(y.text))})", level
+        return f"({form.format(bracketed(x.text), bracketed(y.text))})", level
 
     def _unary(self, depth: int, most: int) -> tuple[str, int]:
         x = self.array(depth, most)
@@ -233,7 +234,7 @@ class Expressions:
         forms += [("np.sqrt(np.abs({}))", max(x.level, ROUNDED))]
         forms += [(WITHIN_A_PERIOD.get(f, f) if x.level == INEXACT else f, INEXACT) for f in INEXACT_UNARY]
         form, level = self.choices.pick(forms)
-        return form.format(_bracketed(x.text)), level
+        return form.format(bracketed(x.text)), level
 
     def _axis(self, x: Expression) -> str:
         n = np.ndim(x.value)
@@ -246,19 +247,19 @@ class Expressions:
         forms = [(f, EXACT if x.level == EXACT else INEXACT) for f in SUMS] * 2 + [(f, INEXACT) for f in MEANS]
         forms += [(f, x.level) for f in PICKS] if x.level < INEXACT else [(f, x.level) for f in PICKS[:2]]
         form, level = self.choices.pick(forms)
-        return form.format(_bracketed(x.text), self._axis(x)), level
+        return form.format(bracketed(x.text), self._axis(x)), level
 
     def _cumulative(self, depth: int, most: int) -> tuple[str, int]:
         x = self.array(depth, most)
         form = self.choices.pick(CUMULATIVE)
         adds = "add." in form or "sum" in form
         axis = "axis=-1" if np.ndim(x.value) < 2 else self.choices.pick(("axis=0", "axis=1", "axis=-1"))
-        return form.format(_bracketed(x.text), axis), INEXACT if adds and x.level > EXACT else x.level
+        return form.format(bracketed(x.text), axis), INEXACT if adds and x.level > EXACT else x.level
 
     def _where(self, depth: int, most: int) -> tuple[str, int]:
         c = self.array(1, ROUNDED)
         x, y = self.like(np.shape(c.value)), self.like(np.shape(c.value))
-        return f"np.where({_bracketed(c.text)} > {self.literal()}, {x.text}, {y.text})", max(x.level, y.level)
+        return f"np.where({bracketed(c.text)} > {self.literal()}, {x.text}, {y.text})", max(x.level, y.level)
 
     def _masked(self, depth: int, most: int) -> tuple[str, int]:
         names = self.scope.arrays(min(ROUNDED, most)) or [self.leaf(EXACT).text]
@@ -293,7 +294,7 @@ class Expressions:
         names = [a for a in self.scope.arrays(EXACT) if self.scope.values[a].dtype.kind in "iu"]
         if names and self.choices.chance(40):
             index = f"{self.choices.pick(names)} % {max(n, 1)}"
-        return self.choices.pick(("{}[{}]", "np.take({}, {}, axis=0)")).format(_bracketed(x.text), index), x.level
+        return self.choices.pick(("{}[{}]", "np.take({}, {}, axis=0)")).format(bracketed(x.text), index), x.level
 
     def _joined(self, depth: int, most: int) -> tuple[str, int]:
         x = self.leaf(most)
@@ -306,7 +307,7 @@ class Expressions:
         y = self._mate(x, depth, most)
         form = self.choices.pick(PRODUCTS)
         whole = all(np.asarray(v.value).dtype.kind in "biu" for v in (x, y))
-        return f"({form.format(_bracketed(x.text), _bracketed(y.text))})", max(x.level, y.level) if whole else INEXACT
+        return f"({form.format(bracketed(x.text), bracketed(y.text))})", max(x.level, y.level) if whole else INEXACT
 
     def _cast(self, depth: int, most: int) -> tuple[str, int]:
         x = self.array(depth, most)
@@ -315,14 +316,14 @@ class Expressions:
         # A float that an integer type cannot hold has no defined integer.
         if np.asarray(x.value).dtype.kind == "f" and "float" not in dtype and dtype != "bool":
             return f"np.clip(np.nan_to_num({x.text}), 0, 9).astype({dtype})", x.level
-        return f"{_bracketed(x.text)}.astype({dtype})", x.level
+        return f"{bracketed(x.text)}.astype({dtype})", x.level
 
     def _made(self, depth: int, most: int) -> tuple[str, int]:
         x = self.leaf(most)
-        n = self.choices.pick(["4", "x.shape[0]".replace("x", _bracketed(x.text)), *self.scope.scalars(EXACT)[:2]])
+        n = self.choices.pick(["4", "x.shape[0]".replace("x", bracketed(x.text)), *self.scope.scalars(EXACT)[:2]])
         forms = (
             f"np.zeros_like({x.text})",
-            f"np.ones({_bracketed(x.text)}.shape)",
+            f"np.ones({bracketed(x.text)}.shape)",
             f"np.arange({n})",
             f"np.zeros({n}, np.float32)",
             f"np.full({n}, 2.5)",
@@ -336,10 +337,10 @@ class Expressions:
     def _sized(self, depth: int, most: int) -> tuple[str, int]:
         x = self.leaf(most)
         form = self.choices.pick(RESIZED if x.level < INEXACT else RESIZED[:10])
-        return form.format(*[_bracketed(x.text)] * form.count("{}")), x.level
+        return form.format(*[bracketed(x.text)] * form.count("{}")), x.level
 
 
-def _bracketed(text: str) -> str:
-    """In brackets where an operator or a literal would bind more loosely."""
-    simple = text.replace("_", "").replace(".", "").isalnum() and not text[0].isdigit()
-    return text if simple or text.startswith("np.") or (text[-1] in ")]" and text[0].isalpha()) else f"({text})"
+def bracketed(text: str) -> str:
+    """In brackets, unless an operator after it would have all of it as its operand."""
+    whole = isinstance(ast.parse(text, mode="eval").body, (ast.Name, ast.Call, ast.Attribute, ast.Subscript))
+    return text if whole else f"({text})"
