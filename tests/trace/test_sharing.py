@@ -49,6 +49,26 @@ def view_of_either(x, y, n):
 
 
 @row
+def parts_that_overlap_or_are_one(x, y, n):
+    if x.sum() > n:
+        t = x * 2
+        a, b = t[1:], t[:-1]
+    else:
+        a = b = y[1:]
+    return a, b
+
+
+@row
+def parts_that_overlap_of_one_array_or_another(x, y, n):
+    if x.sum() > n:
+        t = x * 2
+        a, b = t[1:], t[:-1]
+    else:
+        a, b = y[1:], y[:-1]
+    return a, b
+
+
+@row
 def one_of_three(x, y, n):
     if x[0, 0] > n:
         z = x if x[0, 1] > 0 else y

@@ -143,6 +143,10 @@ class Storage:
         """What it may be the same memory as, as far as that is still there."""
         return [storage for rival in self.rivals if (storage := rival.storage()) is not None]
 
+    def says_when_it_is(self, other: Storage) -> bool:
+        """Whether a case tells when it is a part of that."""
+        return any(case.origin.storage() is other for case in self.cases)
+
     def require_apart(self, returned: Collection[int]) -> None:
         """Refuse to return it if others that are returned (`id`s of storages), or the caller's own, may share its memory."""
         for rival in self.rivals:
@@ -191,7 +195,7 @@ def leave_region(pairs: Sequence[tuple[Storage, Storage]], decider: Decider, ent
         after.setdefault(inside, []).append(outside)
     for parts in after.values():
         for one, other in itertools.combinations(parts, 2):
-            if other not in one.others:
+            if not (one.says_when_it_is(other) or other.says_when_it_is(one)):
                 one.may_be(other, decider, overlaps=True)
     for inside, outside in pairs:
         for rival in inside.rivals:
