@@ -9,6 +9,7 @@ from programs.drawn.choices import Choices
 from programs.drawn.expressions import bracketed
 from programs.drawn.outcomes import judge
 from programs.drawn.program import Drawn, programs, write_program
+from programs.drawn.scope import EXACT, INEXACT, Scope
 from programs.drawn.shrinking import shrink
 
 
@@ -60,6 +61,16 @@ def test_what_is_one_operand_has_no_brackets(text: str) -> None:
 def test_what_is_more_than_one_operand_has_brackets(text: str) -> None:
     """`np.empty_like(x) * 0 + 1 // y` divided what was in memory."""
     assert bracketed(text) == f"({text})"
+
+
+@pytest.mark.parametrize("text", ["x", "G"])
+def test_what_the_caller_sees_stays_inexact_when_its_name_is_bound_anew(text: str) -> None:
+    scope = Scope("import numpy as np\nG = np.ones(3)\ndef arguments(call):\n    return (np.ones(3),)\n", ["x"], "", {"x": EXACT})
+    assert scope.attempt(f"v = {text}[1:]")
+    assert scope.attempt("v *= np.exp(v)")
+    scope.taint("v", INEXACT)
+    scope.levels |= {"v": EXACT, "x": EXACT}
+    assert max(scope.levels.values()) == INEXACT
 
 
 def test_shrinking_keeps_what_fails() -> None:

@@ -8,6 +8,7 @@ Each name has a *level*: EXACT values (integers, and multiples of a power of two
 any order; ROUNDED ones are reproducible bit by bit but their sums are not; INEXACT ones may differ by some units of the last
 place. No decision (a branch, an index, a cast to integers) is taken on an inexact value: a difference in rounding must not
 become one in kind.
+Arguments and globals have levels of their own, as a caller sees them when no name holds them any more.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class Scope:
         self.loops = 0  # how many loops enclose the place
         self.fresh = 0
         self.values: dict[str, Any] = {}
+        self.outside: dict[str, Any] = {}  # arguments and globals, of the same run as the values
         self.namespace: dict[str, Any] = {}
         self.look()
 
@@ -103,6 +105,8 @@ class Scope:
             self._run(text)
         except Elsewhere as found:
             self.values = {name: value for name, value in found.args[0].items() if not name.startswith("_")}
+            self.outside = {f"argument {n}": x for n, x in enumerate(self._arguments)}
+            self.outside |= {f"global {name}": x for name, x in self.namespace.items() if name.startswith("G")}
         except Exception:
             pass
 
@@ -110,10 +114,10 @@ class Scope:
         namespace: dict[str, Any] = {"np": np, "Elsewhere": Elsewhere}
         with quiet():
             exec(compile(self.header + text, _FILE, "exec"), namespace)
-            arguments = namespace["arguments"](0)
+            self._arguments = namespace["arguments"](0)
             self.namespace = namespace
             with bounded():
-                namespace["program"](*arguments)
+                namespace["program"](*self._arguments)
 
     def evaluate(self, text: str, level: int) -> Expression | None:
         """An expression that has a value here, of a kind that programs use."""
@@ -140,15 +144,13 @@ class Scope:
         return self.levels.get(name, EXACT)
 
     def taint(self, name: str, level: int) -> None:
-        """A name is bound to, or its memory gets, a value of this level; so does every name that shares the memory."""
-        if level <= self.levels.get(name, EXACT):
-            return
-        self.levels[name] = level
+        """A name is bound to, or its memory gets, a value of this level; so does all that shares the memory."""
         value = self.values.get(name)
+        sharing = [name]
         if isinstance(value, np.ndarray):
-            for other, array in self.values.items():
-                if isinstance(array, np.ndarray) and np.may_share_memory(value, array):
-                    self.levels[other] = max(level, self.levels.get(other, EXACT))
+            held = {**self.values, **self.outside}
+            sharing += [n for n, x in held.items() if isinstance(x, np.ndarray) and np.may_share_memory(value, x)]
+        self.levels |= {n: max(level, self.level_of(n)) for n in sharing}
 
     def taint_large(self) -> None:
         """What iterations have added up to large numbers need not be the sums that it would be in another order."""
