@@ -20,6 +20,10 @@ FOUND = {
         ["y = x / x[::-1]", "for i in range(len(y)):", "    y[i] = 1", "y[i + 1 :] *= 2", "return i"],
         "np.arange(5.0)",
     ),
+    "a quotient of which a loop reads one window": (
+        ["y = x / x[::-1]", "for i in range(3):", "    y[:2] * 2", "return i"],
+        "np.arange(5.0)",
+    ),
     "what a branch computes in vain": (["if x.sum() > 3:", "    x + x", "return 1"], "np.full(5, 1e308)"),
     "an element that a branch reads in vain": (["if x.sum() > 3:", "    x[x]", "return 1"], "np.arange(1, 5)"),
     "covariances that nobody needs": (["np.cov(x)", "return 1"], "np.array([1.0, np.inf, 2.0])"),

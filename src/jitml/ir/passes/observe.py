@@ -267,9 +267,11 @@ class _Sweep:
             kept = () if parts.node.op is ops.cond else needed(parts, used)
             yield from ((parts.carried[k], None) for k in kept)
             for n, v in enumerate(parts.captured, parts.first + len(parts.carried)):
-                inside = [sweep.demands.get(sweep.source.inputs[n]) for sweep in sweeps.values()]
-                if any(inside):
-                    yield v, None if any(demand and not demand.is_empty for demand in inside) else Demand(v)
+                inside = [d for sweep in sweeps.values() if (d := sweep.demands.get(sweep.source.inputs[n])) is not None]
+                if inside:
+                    read = Demand(v)  # a window that is the same in each iteration moves out of a loop
+                    read.add([box for demand in inside for box in demand.boxes])
+                    yield v, None if any(d.is_whole or d.is_touched for d in inside if not d.is_empty) else read
             return
         sweep = sweeps["body" if parts.node.op is ops.loop else "then" if course else "orelse"]
         if parts.node.op is ops.loop and course <= 0:
