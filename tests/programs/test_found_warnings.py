@@ -24,6 +24,31 @@ FOUND = {
         ["y = x / x[::-1]", "for i in range(3):", "    y[:2] * 2", "return i"],
         "np.arange(5.0)",
     ),
+    "a quotient of which a loop reads every other element": (
+        ["y = x / x[::-1]", "for i in range(3):", "    y[1:4:2] * 2", "return i"],
+        "np.arange(5.0)",
+    ),
+    "a quotient of which a while reads a part of a shape": (
+        ["y = x / x[::-1]", "k = 0", "while k < x[1]:", "    y.reshape(1, -1)[:, 1:4] * 2", "    k += 1", "return k"],
+        "np.arange(5.0)",
+    ),
+    "a quotient by which a loop chooses between equal arrays": (
+        ["y = x / x[::-1]", "a = x * 1", "for _ in range(3):", "    a = np.where(y > 1, a, a)", "return a"],
+        "np.arange(5.0)",
+    ),
+    "quotients that a loop makes and another chooses by": (
+        [
+            "y = x * 1",
+            "for _ in range(3):",
+            "    y = y / x[::-1]",
+            "a = x * 1",
+            "for _ in range(3):",
+            "    a = np.where(y > 1, a, a)",
+            "return a",
+        ],
+        "np.arange(5.0)",
+    ),
+    "a quotient beside what is read of a stack": (["return np.stack([x / x[::-1], x])[1]"], "np.arange(5.0)"),
     "what a branch computes in vain": (["if x.sum() > 3:", "    x + x", "return 1"], "np.full(5, 1e308)"),
     "an element that a branch reads in vain": (["if x.sum() > 3:", "    x[x]", "return 1"], "np.arange(1, 5)"),
     "covariances that nobody needs": (["np.cov(x)", "return 1"], "np.array([1.0, np.inf, 2.0])"),

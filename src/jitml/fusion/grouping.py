@@ -151,7 +151,8 @@ class _Sweep:
     def place_region(self, node: Node) -> None:
         """A region or a host call: a step of its own, after all that it reads. Nothing joins it."""
         users = {g: None for v in node.outputs for g in self.merge(v, self.parts.users.get(v, []))}
-        if not users and self.outputs.isdisjoint(node.outputs) and not node.has_effect:
+        must = not (self.outputs | self.observed).isdisjoint(node.outputs)
+        if not users and not must and not node.has_effect:
             return
         self.place_whole(node, list(users))
 

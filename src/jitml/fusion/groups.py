@@ -13,7 +13,7 @@ from itertools import pairwise
 from jitml.fusion.loops import Const, Expr, Var, add, affine, mul
 from jitml.fusion.lower import Point, lowering
 from jitml.fusion.lower.index_maps import aligned_blocks
-from jitml.fusion.lower.points import Index, Ranges, substituted
+from jitml.fusion.lower.points import Index, Ranges, decide, substituted
 from jitml.fusion.lower.scalars import Scalar, Scalars
 from jitml.fusion.sizes import Sizes
 from jitml.ir import ops
@@ -167,7 +167,7 @@ class Group:
 
 
 class Recorder:
-    """Runs a lowering rule to see what it reads, once for each way its tests of position can come out."""
+    """Runs a lowering rule to see what it reads, once for each way its tests of position can come out, where that is open."""
 
     def __init__(self, group: Group, index: Index, reach: frozenset[str]) -> None:
         self.b = Scalars()
@@ -202,6 +202,9 @@ class Recorder:
         return self.sizes.place(value)
 
     def inside(self, expr: Expr, low: int, high: int) -> bool | None:
+        known = decide(expr, low, high, self.ranges)
+        if known is not None:
+            return known
         if self._asked == len(self._script):
             self._script.append(True)
             self.cuts.append((expr, low, high))

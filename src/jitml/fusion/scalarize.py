@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jitml.fusion.groups import Group
 from jitml.fusion.loops import Const, Expr
 from jitml.fusion.lower import Point, lowering
-from jitml.fusion.lower.points import Index, Ranges, limits, substituted
+from jitml.fusion.lower.points import Index, Ranges, decide, substituted
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar, Scalars
 from jitml.ir.graph import Node, Value
@@ -102,18 +102,6 @@ class _Builder:
 
     def inside(self, expr: Expr, low: int, high: int) -> bool | None:
         return decide(expr, low, high, self.ranges)
-
-
-def decide(expr: Expr, low: int, high: int, ranges: Ranges) -> bool | None:
-    """Whether low <= expr < high everywhere, nowhere, or (None) here and there."""
-    bounds = limits(expr, ranges)
-    if bounds is None:
-        return None
-    if low <= bounds[0] and bounds[1] < high:
-        return True
-    if bounds[1] < low or bounds[0] >= high:
-        return False
-    return None
 
 
 def scalarize(

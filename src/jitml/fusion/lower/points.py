@@ -109,6 +109,18 @@ def limits(expr: Expr, ranges: Ranges) -> tuple[int, int] | None:
     return low, high
 
 
+def decide(expr: Expr, low: int, high: int, ranges: Ranges) -> bool | None:
+    """Whether low <= expr < high everywhere, nowhere, or (None) here and there."""
+    bounds = limits(expr, ranges)
+    if bounds is None:
+        return None
+    if low <= bounds[0] and bounds[1] < high:
+        return True
+    if bounds[1] < low or bounds[0] >= high:
+        return False
+    return None
+
+
 def divided(expr: Expr, divisor: int, ranges: Ranges) -> tuple[Expr, Expr]:
     """Quotient and remainder by a positive number, simplified as far as the ranges of the indices allow.
 

@@ -12,7 +12,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import Op
-from jitml.ir.passes.observe import let_go
+from jitml.ir.passes.heard import let_go
 from jitml.ir.passes.windows import is_start
 from jitml.ir.rewrite import Producers, Rule, sweep
 from jitml.ir.types import BOOL, is_complex, is_inexact
@@ -91,8 +91,9 @@ def simplify(graph: Graph) -> Graph:
 def _is_itself(node: Node, producers: Producers) -> Value | None:
     """An integer equals itself. (nan does not.)"""
     x, y = node.inputs
-    if x is not y or x.dtype.kind not in "iub" or not let_go(x, producers):
+    if x is not y or x.dtype.kind not in "iub":
         return None
+    let_go(x, producers)
     return _made(ops.full(value=True, shape=x.shape, dtype=BOOL))
 
 
@@ -100,7 +101,10 @@ def _is_itself(node: Node, producers: Producers) -> Value | None:
 def _is_either_way(node: Node, producers: Producers) -> Value | None:
     """A choice between a value and itself."""
     test, x, y = node.inputs
-    return x if x is y and let_go(test, producers) else None
+    if x is not y:
+        return None
+    let_go(test, producers)
+    return x
 
 
 @_shortcut(ops.check)
@@ -118,8 +122,8 @@ def _nothing_moves(node: Node, producers: Producers) -> Value | None:
         return None
     if node.op is ops.transpose and node.params["perm"] != tuple(range(x.ndim)):
         return None
-    if node.op is ops.pad and not let_go(node.inputs[1], producers):
-        return None
+    if node.op is ops.pad:
+        let_go(node.inputs[1], producers)
     return x
 
 

@@ -13,6 +13,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.bodies import Parts, rebuilt
 from jitml.ir.passes.dce import eliminate_dead
+from jitml.ir.passes.heard import let_go
 from jitml.ir.rewrite import Producers, sweep
 
 _behind: WeakKeyDictionary[Graph, tuple[Mapping[Value, int], int]] = WeakKeyDictionary()
@@ -43,6 +44,9 @@ def trim_regions(graph: Graph) -> Graph:
             kept = [k for k in needed(parts, kept) if k not in results]
             parts = _carrying(parts, kept, unchanged)
         parts = _capturing(parts, producers)
+        for v in dict.fromkeys(node.inputs):
+            if v not in (*parts.head, *parts.carried, *parts.captured):
+                let_go(v, producers)
         if kept or node.has_effect:
             results |= zip(kept, parts.record(), strict=True)
         return tuple(results[k] if k in results else Value(v.aval) for k, v in enumerate(node.outputs))  # nobody reads the rest

@@ -6,7 +6,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.bodies import Parts, inlined
-from jitml.ir.passes.observe import let_go
+from jitml.ir.passes.heard import let_go
 from jitml.ir.rewrite import Producers, sweep
 from jitml.ir.types import I64
 
@@ -26,7 +26,7 @@ def unwrap_regions(graph: Graph) -> Graph:
         results = _unwrapped(node, producers, bound)
         if results is None:
             return None
-        for v in dict.fromkeys(v for v in node.inputs if v not in results):
+        for v in dict.fromkeys(node.inputs):
             let_go(v, producers)  # it was to be in memory, whatever the body reads of it
         return results
 
