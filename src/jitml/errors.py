@@ -100,6 +100,24 @@ class WrongPath(FailedCheck):
         return int(number), int(outcome)
 
 
+class OtherSizes(WrongPath, ValueError):
+    """A compiled program takes two sizes for equal, or one of them for 1, and they are something else in this call.
+
+    Its message begins "assumption <number> is <size> and <size>".
+    """
+
+    @property
+    def fact(self) -> tuple[int, int]:
+        """The number of the assumption, and what holds in this call: 0, or the first (1) or the second (2) is stretched."""
+        _, number, _, first, _, second, *_ = self.message.split()
+        return int(number), stretched(int(first), int(second))
+
+
+def stretched(first: int, second: int) -> int:
+    """Which of two sizes is stretched to the other where arrays of them meet, 1 or 2; 0 for neither."""
+    return 0 if first == second else 1 if first == 1 else 2 if second == 1 else 0
+
+
 class OtherResult(WrongPath):
     """A host call has returned something else than the program assumes.
 

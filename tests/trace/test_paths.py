@@ -276,6 +276,77 @@ def test_a_limit_grows_only_where_it_was_exceeded(monkeypatch: pytest.MonkeyPatc
     assert set(limits) == {1 << 16}
 
 
+def stretched_by_branches(x: Array) -> Any:
+    return x * x[x == 0] if x[-1] >= 0 else x
+
+
+def stretched_by_a_loop(x: Array) -> Any:
+    for i in range(3):
+        x = x * 2 - x[x == 0] * i
+    return x
+
+
+def kept_by_a_loop(x: Array) -> Any:
+    x /= x[x == 0] + 2
+    for low, _ in zip(np.unique(x), x):
+        v = low
+    return v, x
+
+
+ONE_OR_ALL = [
+    lambda x: x - x[x == 0], lambda x: x[x == 0] + x, lambda x: np.where(x[x == 0] < 1, x, x + 1),
+    lambda x: np.maximum(x, x[x == 0]),
+    lambda x: np.outer(x, x)[x == 0] + np.outer(x, x), lambda x: np.squeeze(x[x == 0]) + 1,
+    lambda x: np.squeeze(np.outer(x, x)[x == 0]), lambda x: np.einsum("i,i->i", x, x[x == 0]),
+    lambda x: np.einsum("i,i", x[x == 0] + 1, x),
+    lambda x: x[x == 0] * x[x == 0].sum() + x, stretched_by_branches,
+    stretched_by_a_loop, kept_by_a_loop,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", ONE_OR_ALL)
+def test_sizes_of_which_one_may_be_stretched(function: Function) -> None:
+    one, other, every = [0.0, 1.0, 2.0], [5.0, 0.0, 9.0], [0.0, 0.0, 0.0]
+    compiled = agree(function, one, other, every, one, every, other, variants=2)
+    assert {len(variant.assumes) for variant in compiled.variants} <= {1, 2}
+    agree(function, every, every, one, variants=2)
+
+
+def test_sizes_that_do_not_fit_compile_nothing_more() -> None:
+    def f(x: Array) -> Any:
+        return x - x[x == 0]
+
+    compiled = agree(f, [0.0, 1.0, 2.0], [0.0, 0.0, 0.0], variants=2)
+    for _ in range(3):
+        with pytest.raises(ValueError, match=r"operands could not be broadcast together with shapes \(3,\) \(2,\)"):
+            compiled(np.array([0.0, 0.0, 1.0]))
+    assert len(compiled.variants) == 2
+    assert sum(sum(variant.replays.values()) for variant in compiled.variants) == 3
+
+
+def test_sizes_that_are_stretched_in_some_iterations_are_numpys() -> None:
+    def f(x: Array) -> Any:
+        total = x * 0
+        for i in range(2):
+            total = total + x[x >= i] * x
+        for _ in range(2):
+            k = 0
+            while total.all() and k < 3:
+                k += 1
+                last = []
+                for _ in range(3):
+                    last.append(x)
+            x[0] = len(np.array(last))
+        return total, x
+
+    def at_once(x: Array) -> Any:
+        return jitml.jit(f)(x)
+
+    compiled = agree(f, [1.0, 3.0], [2.0, 7.0], variants=1)
+    for function in (compiled, compiled, at_once):
+        assert difference(function(np.array([0.5, 1.0])), f(np.array([0.5, 1.0])), within(1e-12)) is None
+
+
 def test_what_is_written_before_a_wrong_path_is_undone() -> None:
     def f(x: Array) -> Any:
         x += 1

@@ -18,7 +18,7 @@ from jitml.numpy.operands import as_array, astype, broadcast_value, not_compiled
 from jitml.numpy.products import diagonal_values, diagonal_view, dot_values
 from jitml.numpy.reductions import finish, reduce_values
 from jitml.numpy.reshaping import transposed
-from jitml.trace.broadcasting import common_sizes, insist_equal, require_sizes
+from jitml.trace.broadcasting import common_sizes, fitted, insist_equal
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray
@@ -86,6 +86,7 @@ def einsum(
     is_plain = out is None and dtype is None and len(values) == 1 and type(operands[1]) is TracedArray
     if is_plain and result and set(result) == set(labels[0]):
         return _view(operands[1], labels[0], result)
+    values = [fitted(v, [sizes[label] for label in ls]) for v, ls in zip(values, labels)]
     terms = [_distinct(Term(_without_ones(v, ls, sizes), _kept(ls, v, sizes))) for v, ls in zip(values, labels)]
     while len(terms) > 1:
         first, second, *rest = terms
@@ -140,7 +141,6 @@ def _kept(labels: str, value: Value, sizes: dict[str, int]) -> str:
 
 
 def _without_ones(value: Value, labels: str, sizes: dict[str, int]) -> Value:
-    value = require_sizes(value, [size if size == 1 else sizes[label] for label, size in zip(labels, value.shape)])
     return reshape_value(value, [size for label, size in zip(labels, value.shape) if not _stretches(label, size, sizes)])
 
 

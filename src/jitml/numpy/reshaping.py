@@ -14,7 +14,7 @@ from jitml.ir.dims import Dim, Size, bound
 from jitml.ir.types import normalize_axis
 from jitml.numpy.operands import Shape, as_array, as_int, axes_of, common_shape, holds_traced, not_compiled, reduced_axes
 from jitml.numpy.versions import BROADCAST_KEEPS_ARRAYS, check_argument
-from jitml.trace.broadcasting import insist_differ, insist_equal
+from jitml.trace.broadcasting import insist_equal, is_one
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.decisions import site
 from jitml.trace.examples import example_of_size, is_guess
@@ -258,13 +258,10 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> TracedArray:
 def squeeze(a: Any, axis: Any = None) -> Any:
     x = as_array(a)
     if axis is None:
-        drop = [n for n, size in enumerate(x.sizes) if size == 1]
-        for size in x.sizes:
-            if isinstance(size, Dim):
-                insist_differ(size, 1)
+        drop = [n for n, size in enumerate(x.sizes) if is_one(size)]
     else:
         drop = reduced_axes(axis, x.ndim)  # type: ignore[assignment]  # a tuple or a list
-        x = resized(x, [1 if n in drop and isinstance(size, Dim) else size for n, size in enumerate(x.sizes)])
+    x = resized(x, [1 if n in drop and isinstance(size, Dim) else size for n, size in enumerate(x.sizes)])
     if any(x.sizes[n] != 1 for n in drop):
         raise ShapeError("cannot select an axis to squeeze out which has size not equal to one", source=user_source())
     if not drop and isinstance(a, TracedArray):

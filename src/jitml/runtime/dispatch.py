@@ -92,7 +92,7 @@ class Variants:
             result = self.call(key, leaves, failed)
             if result is not self._miss:
                 return result
-            variant = make(self._groups.get(key, ()), failed)
+            variant = _made(make, self._groups.get(key, ()), failed)
             self._add(key, variant)
         while True:
             try:
@@ -101,7 +101,11 @@ class Variants:
                 failed.append((variant, failure))
                 with self._lock:
                     self._remove(key, variant)
-                    variant = make(self._groups.get(key, ()), failed)
+                    try:
+                        variant = _made(make, self._groups.get(key, ()), failed)
+                    except WrongPath:  # there is none: it says so of the next such call
+                        self._add(key, variant)
+                        raise
                     self._add(key, variant)
             except FailedCheck as failure:
                 variant.replays[failure.message] += 1
@@ -140,3 +144,18 @@ class Variants:
 
     def __iter__(self) -> Any:
         return (variant for group in self._groups.values() for variant in group)
+
+
+def _made(make: Callable[[tuple[Variant, ...], Failed], Variant], others: tuple[Variant, ...], failed: Failed) -> Variant:
+    """A variant for a call that these have failed to answer.
+
+    Raises:
+        WrongPath: one of the failures, if plain Python is to answer the call; it counts as a replay.
+    """
+    try:
+        return make(others, failed)
+    except WrongPath as failure:
+        for variant, known in failed:
+            if known is failure:
+                variant.replays[failure.message] += 1
+        raise

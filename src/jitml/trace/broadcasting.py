@@ -1,21 +1,25 @@
 """Which shape do operands have in common, where some sizes are known only to the running program?
 
-Sizes that must agree are claimed to be equal: a `check` of the run. That also excludes what NumPy would do if one of them turned
-out to be 1 and the other not; such a call runs through NumPy.
+Sizes that must agree are claimed to be equal: a `check` of the run. Where one may turn out to be 1 and the other not, they
+are taken to fit together as they do in the call that is traced (`paths.fit`); other calls get a program of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
 from jitml.errors import UnknownSizeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, limits
 from jitml.ir.graph import Value
+from jitml.trace.paths import Fit, fit
 from jitml.trace.sizes import number, span, value_of_size
 
 Sizes = tuple[int, ...]
+_Claim = tuple[tuple[Size, Size], dict[str, str]]  # sizes to tell of, and the error
+
+_DIFFER = {"error": "ValueError", "message": "sizes differ: {} and {}"}
 
 
 def common_sizes(*shapes: Sizes) -> Sizes:
@@ -33,7 +37,45 @@ def _common(sizes: Sequence[int]) -> int:
     known = [n for n in wanted if type(n) is int]
     if len(known) > 1 or (known and any(never_equal(known[0], n) and limits(n)[0] > 1 for n in wanted if type(n) is not int)):
         raise ValueError(f"sizes differ: {wanted}")
-    return known[0] if known else wanted[0] if wanted else 1
+    common = known[0] if known else wanted[0] if wanted else 1
+    for n in wanted:
+        if n != common and _is_stretched(common, n):
+            common = n
+    return common
+
+
+def _is_stretched(x: Size, y: Size) -> bool:
+    """Whether x is 1, and y another size: by their limits, or else in this call."""
+    if 1 in (x, y) or not _may_be_one(x):
+        return x == 1
+    if never_equal(x, y) and not _may_be_one(y):
+        return True
+    known = _fit(x, y)
+    return never_equal(x, y) if known is None else known.stretches(x)
+
+
+def is_one(size: Size) -> bool:
+    """Whether a size is 1: by its limits, or else in this call, which the program claims."""
+    if size == 1 or not _may_be_one(size):
+        return size == 1
+    known = _fit(size, 1)
+    if known is None:
+        insist_differ(size, 1)
+        return False
+    found = not known.stretches(1)
+    mine, one = map(value_of_size, known.sizes)
+    ops.check(mine, ops.eq(mine, one) if found else ops.ne(mine, one), mine, one, **known.claim)
+    return found
+
+
+def _may_be_one(x: Size) -> bool:
+    low, high = span(x)
+    return low <= 1 <= high
+
+
+def _fit(x: Size, y: Size) -> Fit | None:
+    """How sizes that differ in form are taken to fit together; None if they can only be equal, or nothing is assumed."""
+    return fit(x, y, value_of_size) if _may_be_one(x) or _may_be_one(y) else None
 
 
 def never_equal(x: Size, y: Size) -> bool:
@@ -47,9 +89,20 @@ def stretch(x: Value, shape: Sequence[int]) -> Value:
     shape = tuple(shape)
     if x.shape == shape:
         return x
-    places = shape[len(shape) - x.ndim :]
-    x = require_sizes(x, tuple(1 if n == 1 or never_equal(n, m) else m for n, m in zip(x.shape, places)))
+    x = fitted(x, shape[len(shape) - x.ndim :])
     return x if x.shape == shape else ops.broadcast(x, shape=shape, axes=tuple(range(len(shape) - x.ndim, len(shape))))
+
+
+def fitted(x: Value, places: Sequence[int]) -> Value:
+    """x with axes of these sizes, or of size 1 where it has to be stretched."""
+    claims: dict[int, _Claim] = {}
+    wanted = list(x.shape)
+    for axis, (n, m) in enumerate(zip(x.shape, places)):
+        if n != m:
+            wanted[axis] = 1 if _is_stretched(n, m) else m
+            if 1 not in (n, m) and not never_equal(n, m) and (known := _fit(n, m)) is not None:
+                claims[axis] = known.sizes, known.claim
+    return _claimed(x, wanted, claims)
 
 
 def insist(ok: Value, *values: Value, error: str = "ValueError", message: str) -> None:
@@ -89,13 +142,20 @@ def require_sizes(
     x: Value, shape: Sequence[int], message: str = "sizes differ: {} and {}", *, error: str = "ValueError"
 ) -> Value:
     """x with the sizes of `shape`, which are claimed to be its own: a check of the run where that is not known."""
+    claim = {"error": error, "message": message}
+    return _claimed(x, shape, {axis: (pair, claim) for axis, pair in enumerate(zip(x.shape, shape, strict=True))})
+
+
+def _claimed(x: Value, shape: Sequence[int], claims: Mapping[int, _Claim]) -> Value:
+    """x with these sizes, behind checks that they are its own; what fails is said of the claimed ones, by axis."""
     shape = tuple(shape)
     if not any(isinstance(n, Dim) for n in (*x.shape, *shape)):
         return x
-    for n, m in zip(x.shape, shape, strict=True):
+    for axis, (n, m) in enumerate(zip(x.shape, shape, strict=True)):
         if n != m and never_equal(n, m):
             raise UnknownSizeError(f"whether the sizes {n} and {m} fit together is known only when the program runs")
         if n != m:
-            mine, wanted = value_of_size(n), value_of_size(m)
-            x = ops.check(x, ops.eq(mine, wanted), mine, wanted, error=error, message=message)
+            sizes, claim = claims.get(axis, ((n, m), _DIFFER))
+            ok = ops.eq(value_of_size(n), value_of_size(m))
+            x = ops.check(x, ok, *map(value_of_size, sizes), **claim)
     return x if x.shape == shape else ops.resize(x, shape=shape)

@@ -77,6 +77,7 @@ class Decisions:
         self.latest: BaseException | None = None  # of the reasons
         self.recorded = 0  # operations in earlier attempts
         self.effort = Effort()  # of this one
+        self.answered_otherwise = False  # whether this one has met a claim that fails in this call
         self.exhausted: UnsupportedError | None = None
         self.periods: dict[Site, int] = {}  # after how many iterations names that exchange arrays have their own again
         self.raising: dict[tuple[Site, int], set[bool]] = {}  # branches that end with an exception, there and so far `apart`
@@ -101,6 +102,7 @@ class Decisions:
         self.restart = None
         self.lost.clear()
         self.carried.clear()
+        self.answered_otherwise = False
         self.apart = 0
         self.base = sum(1 for _ in _user_frames(sys._getframe(1)))
         self._attempts += 1

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from jitml.errors import UnsupportedError, WrongPath
+from jitml.errors import FailedCheck, UnsupportedError, WrongPath
 from jitml.ir.graph import Graph
 from jitml.ir.in_place import in_place
 from jitml.ir.interpret import interpret
@@ -129,7 +129,10 @@ def _traced_for(
     """A new variant, of the path that this call takes, and its result."""
     while True:
         program = make()
-        traced = trace(_unheard_of(program), args, kwargs, path=other_paths(failed)[-1] if failed else Path())
+        try:
+            traced = trace(_unheard_of(program), args, kwargs, path=other_paths(failed)[-1] if failed else Path())
+        except FailedCheck as failure:  # nothing but the program itself answers here: what it has raised
+            raise failure.__cause__ or failure from None
         variant = _Variant(bind(traced, executed(traced)), program, traced.path)
         try:
             result = variant.enter(leaves)

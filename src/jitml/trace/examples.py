@@ -81,7 +81,10 @@ def guess(value: Value) -> int:
         try:
             found = _examples([value])[0]
             return int(np.asarray(found).view(I64) if value.dtype == F64 else found)
-        except Exception:  # the call will not get so far either, or only a loop's first iteration knows
+        except _NoExample:  # only a loop's first iteration knows
+            return 0
+        except Exception:  # the call will not get so far either, or NumPy answers it
+            active_trace().root.decisions.answered_otherwise = True
             return 0
 
 

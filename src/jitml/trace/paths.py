@@ -8,20 +8,21 @@ be a mere guess: a wrong one costs a compilation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from jitml.config import CONFIG
-from jitml.errors import OtherResult, Source, UnknownNumberError, UnsupportedError, WrongPath
+from jitml.errors import OtherResult, OtherSizes, Source, UnknownNumberError, UnsupportedError, WrongPath, stretched
 from jitml.ir import ops
+from jitml.ir.dims import Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, I64
 from jitml.trace.context import active_trace, refuse, user_source
 from jitml.trace.decisions import Mode, Site, decisions, site
-from jitml.trace.examples import guess, remember
+from jitml.trace.examples import example_of_size, guess, remember
 from jitml.trace.returned import Returned
 
 _REMEDY = (
@@ -29,13 +30,14 @@ _REMEDY = (
 )
 
 
+_WHICH = ("neither", "the first", "the second")
 _NAN = int(np.float64(np.nan).view(I64))
 
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
     """A condition (then `outcome` is 0 or 1), an integer, or a float (its bits), that a program takes for known; what a size is
-    at most; or what a host call returns.
+    at most; which of two sizes is stretched to the other; or what a host call returns.
 
     Args:
         occurrence: how often the site had been passed before.
@@ -44,7 +46,7 @@ class Assumption:
     site: Site
     occurrence: int
     outcome: Any
-    kind: Literal["truth", "number", "float", "limit", "result"]
+    kind: Literal["truth", "number", "float", "limit", "sizes", "result"]
     source: Source | None
 
     def __str__(self) -> str:
@@ -53,6 +55,7 @@ class Assumption:
             "number": f"is {self.outcome}",
             "float": f"is {_float(self.outcome) if self.kind == 'float' else None}",
             "limit": f"is a size of at most {self.outcome}",
+            "sizes": f"stretches {_WHICH[self.outcome] if self.kind == 'sizes' else None} of two sizes",
             "result": f"has the result {self.outcome} of a host call",
         }[self.kind]
         text = f" `{self.source.text}`" if self.source is not None and self.source.text else ""
@@ -94,6 +97,7 @@ class Decided:
         self.foreseen = {(a.site, a.occurrence): a.outcome for a in path.assumptions}
         self.assumptions: list[Assumption] = []
         self.outcomes: dict[Value, int] = {}
+        self.fits: dict[tuple[Size, Size], Fit] = {}
         self._passed: dict[Site, int] = {}
         # Once an extent is open it is so for all that the place returns, however often a loop's body is traced.
         self._open_extents: dict[int, int] = {}
@@ -113,6 +117,12 @@ class Decided:
         if outcome is not None:
             most = max(most or 0, outcome)
         return None if most is None else self._add(Assumption(place, occurrence, most, "limit", user_source()))
+
+    def fit(self, place: Site, outcome: int) -> tuple[int, Assumption]:
+        """The same of which of two sizes is stretched."""
+        occurrence, foreseen = self._foresee(place)
+        outcome = outcome if foreseen is None else foreseen
+        return self._add(Assumption(place, occurrence, outcome, "sizes", user_source()))
 
     def result(self, place: Site, seen: Returned) -> tuple[int, Assumption]:
         """The same of what a host call returns, which has just returned what is `seen`."""
@@ -195,6 +205,42 @@ def limit(place: Site, most: int | None) -> Limit | None:
     return None if found is None else Limit(*found)
 
 
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How two sizes of which the limits do not tell are taken to fit together: one of them is 1 and stretched, or they are equal.
+
+    Whatever relies on it is behind a check of `sizes` with what `claim` says; a call for which it fails is answered by a program
+    that takes them to fit as they do there.
+    """
+
+    number: int
+    assumption: Assumption
+    sizes: tuple[Size, Size]
+
+    def stretches(self, size: Size) -> bool:
+        which = self.assumption.outcome
+        return which > 0 and self.sizes[which - 1] == size
+
+    @property
+    def claim(self) -> dict[str, str]:
+        text = f"assumption {self.number} is {{}} and {{}} at {_escaped(self.assumption)}: sizes differ"
+        return {"error": OtherSizes.__name__, "message": text}
+
+
+def fit(x: Size, y: Size, value_of: Callable[[Size], Value]) -> Fit | None:
+    """How two sizes fit together in this call, or in all that another one has shown; None where programs assume nothing."""
+    root = active_trace().root
+    if root.decided is None or root.decisions is None:
+        return None
+    decided: Decided = root.decided
+    known = decided.fits.get((x, y)) or decided.fits.get((y, x))
+    if known is None and len(decided.assumptions) < CONFIG.max_unroll:
+        mine, other = example_of_size(value_of(x)), example_of_size(value_of(y))
+        guessed = 0 if mine is None or other is None else stretched(mine, other)
+        known = decided.fits[x, y] = Fit(*decided.fit(site(), guessed), (x, y))
+    return known
+
+
 def result(seen: Returned) -> tuple[int | None, Returned]:
     """What a host call is taken to return, as far as calls have shown, and the number of that assumption, if there is one."""
     root = active_trace().root
@@ -259,7 +305,8 @@ def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:
 
     Raises:
         UnsupportedError: there are too many of them, or they contradict each other.
-        OtherResult: the same, but all that is wrong is the result of a host call, which plain Python can do with.
+        OtherResult, OtherSizes: the same, but all that is wrong is the result of a host call, or sizes, which plain Python can do
+            with.
     """
     path, failure = max(failed, key=lambda pair: pair[1].fact[0])
     found = [path.turned(failure)]
@@ -268,7 +315,7 @@ def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:
     found = [way for way in found if not any(_begins_with(other, way) for other, _ in failed)]
     if len(failed) < CONFIG.max_paths and found:
         return found
-    if isinstance(failure, OtherResult):
+    if isinstance(failure, (OtherResult, OtherSizes)):
         raise failure
     last = path.assumptions[failure.fact[0]]
     raise UnsupportedError(

@@ -19,7 +19,7 @@ import numpy as np
 import optree
 
 import jitml.trace.hostcalls  # noqa: F401  # what is not compiled goes there
-from jitml.errors import JitmlError, TraceError, UnsupportedError
+from jitml.errors import FailedCheck, JitmlError, TraceError, UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Value
@@ -104,6 +104,7 @@ def trace(
 
     Raises:
         UnsupportedError: the function does something that cannot be compiled.
+        FailedCheck: the function has raised something, but the program would have left this call to NumPy before.
     """
     register_imported()
     known = Decisions(path.modes, path.peeled)
@@ -123,6 +124,8 @@ def trace(
                 raise known.exhausted from error
             if known.restart is not None or known.settle_place(error) or (not is_ours(error) and known.settle_sides()):
                 continue
+            if known.answered_otherwise and not is_ours(error):
+                raise FailedCheck("a claim of the program fails in the call that it is traced for") from error
             raise
         if known.exhausted is not None:  # no `except` of the user's can prevent it
             raise known.exhausted

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import DTypeError, ShapeError, UnsupportedError, WrongPath
+from jitml.errors import DTypeError, OtherSizes, ShapeError, UnsupportedError, WrongPath
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret_outputs
@@ -101,8 +101,9 @@ bind = Op("bind", "regions", _bind_aval, lambda n, *, sym: ())
 
 def exception_named(name: str) -> type[Exception]:
     """A built-in exception, one of NumPy's (LinAlgError), or what says that a program answers other calls than this one."""
-    if name == WrongPath.__name__:
-        return WrongPath
+    for own in (WrongPath, OtherSizes):
+        if name == own.__name__:
+            return own
     found: type[Exception] | None = getattr(builtins, name, None) or getattr(np.linalg, name, None)
     if found is None:
         raise UnsupportedError(f"no exception is named {name}")
