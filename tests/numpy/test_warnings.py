@@ -262,3 +262,55 @@ def test_errors_from_before_a_call_into_numpy_are_not_forgotten() -> None:
     x[0] = 2
     with pytest.warns(RuntimeWarning, match="divide by zero encountered in remainder"):
         np.testing.assert_array_equal(jitml.jit(scaled)(x, y)[0], x**5)
+
+
+def divided(x: Array) -> None:
+    for i in range(1, len(x)):
+        x[i] = x[i] / x[i - 1]
+
+
+def raised(x: Array) -> None:
+    for i in range(len(x)):
+        x[i] = x[i] ** 2.5
+
+
+def scaled(x: Array) -> None:
+    for i in range(len(x)):
+        x[i] *= 1e300
+
+
+def narrowed(x: Array) -> None:
+    x[:] = x.astype(np.float32)
+
+
+def summed(x: Array) -> None:
+    x[:] = x.sum()
+
+
+def accumulated(x: Array) -> None:
+    x[:] = np.cumprod(x)
+
+
+def multiplied(x: Array) -> None:
+    x[:] = x @ x
+
+
+def doubled(x: Array) -> None:
+    for i in range(len(x)):
+        x[i] = x[i] + x[i]
+
+
+@pytest.mark.parametrize(
+    ("f", "kind", "bad"),
+    [
+        (divided, "f8", 0.0), (raised, "f8", 1e300), (scaled, "f8", 1e300), (narrowed, "f8", 1e300), (summed, "f8", 1e308),
+        (accumulated, "f8", 1e300), (multiplied, "f8", 1e300), (doubled, "i8", 2**62),
+    ],
+)  # fmt: skip
+def test_a_late_error_is_called_as_numpy_calls_it(f: Callable[[Array], None], kind: str, bad: float) -> None:
+    """Large arrays that are written are not copied for an error that has never been: then NumPy cannot be asked."""
+    jitted, x = jitml.jit(f), np.ones(5000, kind)
+    assert outcome(jitted, x.copy(), {})[2] == []
+    x[7:9] = bad
+    late, want = outcome(jitted, x.copy(), {})[2], outcome(f, x.copy(), {})[2]
+    assert {w[0] for w in late} == {w[0] for w in want}

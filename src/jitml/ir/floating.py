@@ -6,7 +6,7 @@ stands in each node's `Source`; elsewhere the state at the call decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from operator import or_
 
@@ -41,6 +41,15 @@ _MOVES = frozenset((
     *("reduce_max", "reduce_min", "reduce_any", "reduce_all", "argmax", "argmin", "cummax", "cummin", "sort", "argsort"),
     *("complex", "real", "imag", "conj", "bits", "from_bits"),
 ))  # fmt: skip
+
+# What NumPy calls otherwise in its warnings, and what its scalars compute by themselves.
+_NAMES = {
+    **{"sub": "subtract", "mul": "multiply", "div": "divide", "pow": "power", "convert": "cast", "dot_general": "matmul"},
+    **dict.fromkeys(("reduce_sum", "reduce_prod"), "reduce"),
+    **dict.fromkeys(("cumsum", "cumprod"), "accumulate"),
+    **{"neg": "negative", "abs": "absolute"},
+}
+_OF_SCALARS = frozenset(("add", "subtract", "multiply", "divide", "power", "remainder", "floor_divide", "negative", "absolute"))
 
 
 def raising(value: Value, errors: int) -> Value:
@@ -116,10 +125,24 @@ def demanded_in(graph: Graph) -> int:
 
 def suspect(graph: Graph, error: int) -> Node | None:
     """The operation that raises an error most probably: the first of those that few others are like."""
-    found = [node for node in graph.nodes if raised_by(node) & error and node.op.name in _RAISED]
-    found.sort(key=lambda node: node.op.name in ("add", "sub", "mul"))
+    found = [node for node in graph.nodes if raised_by(node) & error and not node.bodies]
+    found.sort(key=lambda node: node.op.name in ("add", "sub", "mul", "convert"))
+    makers = graph.producers()
     inner = (suspect(body, error) for node in graph.nodes for body in node.bodies.values())
-    return next(iter(found), None) or next((node for node in inner if node is not None), None)
+    return next((_raiser(node, makers) for node in found), None) or next((node for node in inner if node is not None), None)
+
+
+def _raiser(node: Node, makers: Mapping[Value, Node]) -> Node:
+    """What an error is raised for, where a node says nothing but that it is."""
+    while node.op in RAISING.values() and node.inputs[0] in makers:
+        node = makers[node.inputs[0]]
+    return node
+
+
+def name_of(node: Node) -> str:
+    """What NumPy calls a node's operation when it warns; an operation of single numbers is most probably one of scalars."""
+    name = _NAMES.get(node.op.name, node.op.name)
+    return f"scalar {name}" if name in _OF_SCALARS and node.output.ndim == 0 else name
 
 
 def place_of(node: Node) -> tuple[str, int]:

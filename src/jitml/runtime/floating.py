@@ -16,7 +16,7 @@ from warnings import warn_explicit
 import numpy as np
 
 from jitml.errors import FailedCheck, Source
-from jitml.ir.floating import CATEGORIES, demanded_in, place_of, possible_in, suspect
+from jitml.ir.floating import CATEGORIES, demanded_in, name_of, place_of, possible_in, suspect
 from jitml.ir.graph import Graph
 
 Array = np.ndarray[Any, Any]
@@ -28,8 +28,6 @@ _ERROR_STATE = getattr(getattr(getattr(np, "_core", None), "umath", None), "_ext
 
 
 _SMALL = 1 << 14  # bytes that are copied in less time than a call takes otherwise
-
-_NAMES = {"sub": "subtract", "mul": "multiply", "div": "divide", "pow": "power"}  # ops that NumPy calls otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class Errors:
 def errors_of(graph: Graph) -> Errors:
     """The account for a traced graph."""
     nodes = {error: suspect(graph, error) for error in CATEGORIES.values()}
-    names = {error: (_NAMES.get(n.op.name, n.op.name), *place_of(n)) for error, n in nodes.items() if n is not None}
+    names = {error: (name_of(n), *place_of(n)) for error, n in nodes.items() if n is not None}
     return Errors(demanded_in(graph), possible_in(graph), names)
 
 
