@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -36,6 +37,13 @@ def function_of(parameters: str, expression: str) -> Callable[..., Any]:
     names: dict[str, Any] = {"np": np}
     exec(compile(source, name, "exec"), names)
     return names["f"]  # type: ignore[no-any-return]  # defined by the source
+
+
+def skip_without(expression: str) -> None:
+    """Skip a test of functions that the installed NumPy does not have yet."""
+    lacking = [name for name in re.findall(r"\bnp\.(\w+)", expression) if not hasattr(np, name)]
+    if lacking:
+        pytest.skip(f"this NumPy has no {', '.join(lacking)}")
 
 
 def check(function: Callable[..., Any], *args: Any, ulps: float = 4, absolute: float = 0.0) -> None:

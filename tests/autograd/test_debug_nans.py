@@ -24,7 +24,7 @@ def masked(x: np.ndarray) -> Any:
 def looping(x: np.ndarray) -> Any:
     total = 0.0
     for i in range(3):
-        total = total + x[i] ** 0.5  # here
+        total = total + np.sqrt(x[i])  # here
     return total
 
 
@@ -53,7 +53,7 @@ def test_the_op_is_named(call: Any, message: str) -> None:
 def test_inside_of_loops() -> None:
     with debug_nans(), pytest.raises(NonFiniteError, match="the slope of sqrt is inf") as caught:
         grad(looping)(x3)
-    assert "x[i] ** 0.5  # here" in str(caught.value)
+    assert "np.sqrt(x[i])  # here" in str(caught.value)
 
 
 def test_nothing_else_changes() -> None:

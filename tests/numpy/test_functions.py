@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
-from against_numpy import agree, check, function_of
+from against_numpy import agree, check, function_of, skip_without
 
 R = np.random.default_rng(7)
 A, B, V = R.normal(size=(3, 4)), R.normal(size=(4, 5)), R.normal(size=4)
@@ -329,9 +327,7 @@ def _cases() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("names", "expression"), _cases())
 def test_function(names: str, expression: str) -> None:
-    lacking = [name for name in re.findall(r"\bnp\.(\w+)", expression) if not hasattr(np, name)]
-    if lacking:
-        pytest.skip(f"this NumPy has no {', '.join(lacking)}")
+    skip_without(expression)
     arguments = [globals()[name] for name in names.split()]
     function = function_of(", ".join("xyz"[: len(arguments)]), expression)
     check(function, *arguments, ulps=16, absolute=1e-3 if arguments[0].dtype == np.float16 else 1e-13)

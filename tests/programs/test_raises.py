@@ -36,6 +36,18 @@ RAISING = {
         "np.ones((3, 4))",
         "np.ones((0, 4))",
     ),
+    "one element is set to an array of one": (["x[0] = y", "return x"], "np.zeros(2), np.ones(1)", ""),
+    "it is set to a matrix of one": (["x[(-1,)] = y", "return x"], "np.zeros(2), np.ones((1, 1))", ""),
+    "an array of one is added to it": (["x[0, 1] += y", "return x"], "np.zeros((2, 2)), np.ones(1)", ""),
+    "it is chosen by an index array without axes": (["x[np.array(0)] = y", "return x"], "np.zeros(2), np.ones(1)", ""),
+    "the element of an array without axes": (["x[()] = y", "return x"], "np.zeros(()), np.ones(1)", ""),
+    "one element is set to what a mask picks, in a loop": (
+        ["for i in range(2):", "    x[i] = y[y > i]", "return x"],
+        "np.zeros(2), np.array([0.5, 3.0, 0.2])",
+        "np.zeros(2), np.array([0.5, 3.0, 1.2])",
+    ),
+    "a row of one element is": (["x[0] = y", "x[1, ...] = y", "return x"], "np.zeros((2, 1)), np.ones(1)", ""),
+    "an array of one to begin with": (["return np.sum(x, initial=y)"], "np.ones(2), np.ones(1)", ""),
     "filled with an array of one element": (["x.fill(x[x > 2])"], "np.array([3.0, 1.0])", ""),
     "one element of x.flat is set to an array": (["x.flat[0] = x[x > 2]"], "np.array([3.0, 1.0])", ""),
     "weights that sum to zero, where no division is heard of": (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from math import prod
 from typing import Any
 
@@ -13,7 +12,7 @@ from jitml.ir import ops
 from jitml.ir.types import BOOL, F64, I64, Aval, is_complex
 from jitml.numpy.flat import TracedFlat, repeated
 from jitml.numpy.operands import astype as converted
-from jitml.numpy.operands import not_compiled, reshape_value
+from jitml.numpy.operands import not_compiled, one_element, reshape_value, value_of, warn_of_discarding
 from jitml.numpy.reshaping import complete_shape, reshaped, same
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.names import Kind
@@ -70,7 +69,7 @@ def astype(
         raise TypeError(f"Cannot cast array data from {x.dtype!r} to {target!r} according to the rule '{casting}'")
     value = read(x)
     if is_complex(x.dtype) and not is_complex(target) and target != BOOL:
-        call(warnings.warn, "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
+        warn_of_discarding()
         value = ops.real(value)
     if not isinstance(x, TracedArray):
         return x if target == x.dtype else scalar(converted(value, target))
@@ -93,9 +92,7 @@ def flatten(x: Traced, order: str = "C") -> TracedArray:
 @implements(np.ndarray.fill)
 def fill(x: TracedArray, value: Any) -> None:
     """x.fill(value)"""
-    if np.ndim(value):
-        raise ValueError("setting an array element with a sequence.")
-    x[...] = value
+    x[...] = fresh(one_element(value_of(value, x.dtype))) if np.ndim(value) else value
 
 
 @implements(np.ndarray.sort)

@@ -25,6 +25,7 @@ from jitml.numpy.operands import (
     value_of,
 )
 from jitml.numpy.reshaping import as_shape, reshaped
+from jitml.numpy.versions import FLAT_IS_COPIED
 from jitml.trace.registry import implements
 from jitml.trace.strides import kept_strides
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, laid_out, lies_in, named_order, scalar
@@ -108,7 +109,7 @@ def array(
     """A new array; of an array with `copy=False` or `None`, the array itself where its dtype is right."""
     wanted = None if dtype is None else np.dtype(dtype)
     if isinstance(object, np.flatiter):
-        object, copy = as_array(object), None
+        object, copy = as_array(object), copy if FLAT_IS_COPIED else None
     is_kept = isinstance(object, TracedArray) and (wanted is None or wanted == object.dtype)  # float64 is equal to None
     if is_kept and not copy and (named_order(order) == "A" or lies_in(object, order)):  # only `astype` wants A to be contiguous
         result = object

@@ -14,7 +14,7 @@ from jitml.numpy.layouts import put_in_order
 from jitml.numpy.loops import truth
 from jitml.numpy.masks import flat, true_count, true_places
 from jitml.numpy.operands import as_int, constant, reshape_value, value_of, with_axis
-from jitml.numpy.reductions import finish_exactly
+from jitml.numpy.reductions import finish_picked
 from jitml.trace.broadcasting import require_sizes
 from jitml.trace.known import constant_of
 from jitml.trace.registry import implements
@@ -55,7 +55,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     x = with_axis(x, axis)
     along = normalize_axis(as_int(axis), x.ndim)
     x, mask = _of_one_length(x, mask, along)
-    return finish_exactly(compressed(x, mask, along), None, out, x.ndim)
+    return finish_picked(compressed(x, mask, along), out)
 
 
 @implements(np.ndarray.compress)

@@ -17,7 +17,16 @@ from jitml.ir.graph import Value
 from jitml.ir.types import I64, Aval
 from jitml.numpy.indexing import getitem, locate, setitem, value_for
 from jitml.numpy.loops import truth
-from jitml.numpy.operands import astype, broadcast_value, integers, not_compiled, reshape_value, spread_size, value_of
+from jitml.numpy.operands import (
+    astype,
+    broadcast_value,
+    integers,
+    not_compiled,
+    one_element,
+    reshape_value,
+    spread_size,
+    value_of,
+)
 from jitml.trace.broadcasting import insist_at_least
 from jitml.trace.context import active_trace
 from jitml.trace.registry import call, implements
@@ -77,8 +86,8 @@ class TracedFlat:
     def __setitem__(self, index: Any, value: Any) -> None:
         new = value_for(value, self.line)
         found = locate(self.line, index)
-        if found.is_scalar and new.ndim:
-            raise ValueError("Error setting single item of array.")
+        if found.is_scalar:
+            new = one_element(new, "Error setting single item of array.")
         (count,) = found.shape or (1,)
         if _is_empty(new):
             if count:

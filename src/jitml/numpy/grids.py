@@ -14,6 +14,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import I64
 from jitml.numpy.operands import Shape, as_array, as_int, astype, broadcast_value, full, reshape_value, value_of
 from jitml.numpy.reshaping import all_broadcasted, as_length, as_shape, reshaped
+from jitml.numpy.versions import GRIDS_ARE_A_TUPLE
 from jitml.trace.context import user_source
 from jitml.trace.convert import convert
 from jitml.trace.registry import implements
@@ -90,7 +91,9 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     arrays = [as_array(x) for x in xi]
     placed = [reshaped(x, [x.aval.size if place == axis else 1 for axis in range(count)]) for x, place in zip(arrays, order)]
     grids = placed if sparse else all_broadcasted("meshgrid", placed)
-    return tuple(fresh(read(x)) for x in grids) if copy else grids
+    if copy:
+        return tuple(fresh(read(x)) for x in grids)
+    return tuple(grids) if GRIDS_ARE_A_TUPLE else grids
 
 
 @implements(np.indices)

@@ -28,6 +28,7 @@ from jitml.numpy.operands import (
     common_shape,
     constant,
     not_compiled,
+    one_element,
     reshape_value,
     through_python,
     value_of,
@@ -129,6 +130,8 @@ def setitem(x: TracedArray, index: Any, value: Any) -> None:
         raise ValueError(
             "setting an array element with a sequence. The requested array would exceed the maximum number of dimension"
         )
+    if found.is_scalar:
+        new = one_element(new)
     new = fit(new if found.indices else through_python(value, new), found.shape)
     if found.indices:
         new = ops.scatter(read(found.base), new, *found.indices, axis=found.axis, combine="set")

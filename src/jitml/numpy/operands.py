@@ -6,6 +6,7 @@ strong. All other files of this package get their Values here.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -17,10 +18,11 @@ from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.limits import dtype_limits
 from jitml.ir.types import BOOL, F64, I64, DType, dtype_name, is_complex, is_float, is_integer, normalize_axis
+from jitml.numpy.versions import ONE_ELEMENT_IS_A_NUMBER
 from jitml.trace.broadcasting import common_sizes, never_equal, require_sizes, stretch
 from jitml.trace.context import active_trace, unsupported, user_source
 from jitml.trace.doubts import DTYPES, doubt_of, only_numpys, own_type, python_value, require_type, settled
-from jitml.trace.registry import full_name, implements
+from jitml.trace.registry import call, full_name, implements
 from jitml.trace.sizes import number, span, value_limits, value_of_size
 from jitml.trace.stacks import Stack
 from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, fresh, is_traced, read, scalar
@@ -28,6 +30,12 @@ from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, fresh, 
 Shape = tuple[int, ...]
 # A strong dtype, or the Python type of a weak number: what `np.ufunc.resolve_dtypes` takes.
 Kind = DType | type[int] | type[float] | type[complex]
+
+# What NumPy says when an array of one element is taken for a number.
+_DEPRECATED = (
+    "Conversion of an array with ndim > 0 to a scalar is deprecated, and will error in future. Ensure you extract a single "
+    "element from your array before performing this operation. (Deprecated NumPy 1.25.)"
+)
 
 _SAMPLES: dict[type, int | float | complex] = {int: 0, float: 0.0, complex: 0j}
 
@@ -196,6 +204,20 @@ def through_python(value: Any, stored: Value) -> Value:
     return checked
 
 
+def one_element(value: Value, message: str = "setting an array element with a sequence.") -> Value:
+    """What one element is set to: a value without axes.
+
+    Raises:
+        ValueError: it has axes, and this NumPy takes no array of one element for a number, or it has more than that.
+    """
+    if not value.ndim:
+        return value
+    if not ONE_ELEMENT_IS_A_NUMBER or any(never_equal(n, 1) for n in value.shape):
+        raise ValueError(message)
+    call(warnings.warn, _DEPRECATED, DeprecationWarning)
+    return reshape_value(require_sizes(value, (1,) * value.ndim, message), ())
+
+
 def _item(item: object, wanted: DType | None) -> Value:
     if _must_fit(item, wanted):
         return value_of(item, wanted)
@@ -231,6 +253,11 @@ def astype(x: Value, dtype: DType | None) -> Value:
     if is_complex(x.dtype) and not is_complex(dtype) and dtype != BOOL:
         unsupported(f"{x.aval} is converted to {dtype_name(dtype)}, which loses imaginary parts", "Write x.real.")
     return ops.convert(x, dtype=dtype)
+
+
+def warn_of_discarding() -> None:
+    """NumPy's warning where complex numbers are stored as real ones."""
+    call(warnings.warn, "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
 
 
 def broadcast_value(x: Value, shape: Sequence[int]) -> Value:

@@ -6,6 +6,7 @@ extremes, and results without axes are scalars.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,24 +30,31 @@ from jitml.numpy.operands import (
     mask_of,
     nonempty,
     not_compiled,
+    one_element,
     present,
     reduced_axes,
     reshape_value,
     result_of,
     spread_size,
     value_of,
+    warn_of_discarding,
     with_axis,
 )
 from jitml.numpy.ufuncs import store
-from jitml.numpy.versions import COUNT_IS_A_NUMBER, NORM_OF_NOTHING_IS_ZERO
+from jitml.numpy.versions import COUNT_IS_A_NUMBER, NORM_OF_NOTHING_IS_ZERO, PICKED_ARE_CONVERTED
 from jitml.trace.broadcasting import never_equal, require_sizes
 from jitml.trace.context import active_trace, user_source
-from jitml.trace.registry import implements
+from jitml.trace.registry import call, implements
 from jitml.trace.sizes import span
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh
 
 F16, U64 = np.dtype(np.float16), np.dtype(np.uint64)
 Axis = int | Sequence[int] | None
+# What NumPy says of an `out=` whose elements are of a lesser kind than what is picked.
+_OTHER_KIND = (
+    "Implicit casting of output to a different kind is deprecated. In a future version, this will result in an error. "
+    "(Deprecated NumPy 2.5)"
+)
 _NO_VALUE: Any = np._NoValue  # what NumPy's own wrappers pass for "not given"
 
 
@@ -73,14 +81,39 @@ def finish(x: Value, keep: Sequence[int] | None, out: Any, ndim: int) -> Any:
 
 
 def finish_exactly(x: Value, keep: Sequence[int] | None, out: Any, ndim: int) -> Any:
-    """The same where `out` may only have a dtype that is safely converted to the result's, as of positions and picked elements.
+    """The same where `out` may only have a dtype that is safely converted to the result's, as of positions.
 
     Raises:
         TypeError: it has another one.
     """
-    if is_given(out) and not np.can_cast(out.dtype, x.dtype):
-        raise TypeError(f"Cannot cast array data from {out.dtype!r} to {x.dtype!r} according to the rule 'safe'")
+    if is_given(out):
+        _must_be_safe(out, x.dtype)
     return finish(x, keep, out, ndim)
+
+
+def _must_be_safe(out: Any, dtype: DType) -> None:
+    if not np.can_cast(out.dtype, dtype):
+        raise TypeError(f"Cannot cast array data from {out.dtype!r} to {dtype!r} according to the rule 'safe'")
+
+
+def finish_picked(x: Value, out: Any) -> Any:
+    """Picked elements, or `out` with them: before NumPy 2.5 it is as exact as of positions."""
+    if is_given(out) and not PICKED_ARE_CONVERTED:
+        _must_be_safe(out, x.dtype)
+    elif is_given(out):
+        if not np.can_cast(x.dtype, out.dtype, "same_kind"):
+            call(warnings.warn, _OTHER_KIND, DeprecationWarning)
+        if is_complex(out.dtype) and not is_complex(x.dtype) and x.dtype != BOOL:
+            warn_of_discarding()  # NumPy converts what `out` holds, too
+    return finish_converted(x, out)
+
+
+def finish_converted(x: Value, out: Any) -> Any:
+    """Elements, or `out` of any dtype with them."""
+    if is_given(out) and is_complex(x.dtype) and not is_complex(out.dtype) and out.dtype != BOOL:
+        warn_of_discarding()
+        x = ops.real(x)
+    return finish(x, None, out, x.ndim)
 
 
 def accumulator(dtype: DType, chosen: Any, out: Any) -> DType:
@@ -126,10 +159,7 @@ def _over(x: Value, where: Any) -> Value:
 
 def _start(initial: Any, dtype: DType) -> Value:
     """An `initial=`, which is one number."""
-    start = value_of(initial, dtype)
-    if start.ndim:
-        raise ValueError("setting an array element with a sequence.")
-    return start
+    return one_element(value_of(initial, dtype))
 
 
 def _sum_or_product(op: Op, combine: Op, identity: int) -> Callable[..., Any]:

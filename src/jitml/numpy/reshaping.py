@@ -169,6 +169,7 @@ def _is_open(n: Size) -> bool:
 @implements(np.reshape)
 def reshape(a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None) -> Any:
     check_argument(np.reshape, "newshape", newshape)  # the name of `shape` in NumPy 2.0
+    check_argument(np.reshape, "copy", copy)
     shape = newshape if shape is None else shape
     if shape is None:
         raise TypeError("reshape() missing 1 required positional argument: 'shape'")

@@ -37,9 +37,10 @@ from jitml.numpy.operands import (
     value_of,
     with_axis,
 )
-from jitml.numpy.reductions import finish_exactly, is_given
+from jitml.numpy.reductions import finish_converted, finish_picked, is_given
 from jitml.numpy.reshaping import broadcasted, moveaxis, reshaped
 from jitml.numpy.ufuncs import call_ufunc
+from jitml.numpy.versions import CHOICES_WRAP
 from jitml.trace.context import active_trace
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, fresh_like, is_fortran, is_traced, read
@@ -56,7 +57,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 def where_value(condition: Any, x: Any, y: Any) -> Value:
     """np.where with weak Python numbers, as a Value."""
     dtype = common_dtype(x, y)
-    mask, values = truth(value_of(condition)), [_wrapped(v, dtype) for v in (x, y)]
+    choice = _wrapped if CHOICES_WRAP else value_of
+    mask, values = truth(value_of(condition)), [choice(v, dtype) for v in (x, y)]
     shape = common_shape("where", mask.shape, *(v.shape for v in values))
     return ops.select(*(broadcast_value(v, shape) for v in (mask, *values)))
 
@@ -190,7 +192,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     index = astype(broadcast_value(index, shape), I64)
     index = checked_index(index, len(values)) if mode == "raise" else _index_in_mode(index, len(values), mode)
     places = [ops.iota(shape=shape, axis=n, dtype=I64) for n in range(len(shape))]
-    return finish_exactly(ops.gather(stacked, index, *places, axis=0), None, out, len(shape))
+    return finish_converted(ops.gather(stacked, index, *places, axis=0), out)
 
 
 def _index_in_mode(index: Value, size: int, mode: str) -> Value:
@@ -212,7 +214,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     index = _index_in_mode(index if mode == "raise" else astype(index, I64), x.shape[along], mode)
     if x.shape[along] == 0 and index.size != 0:
         raise IndexError("cannot do a non-empty take from an empty axes.")
-    return finish_exactly(ops.gather(x, index, axis=along), None, out, x.ndim)
+    return finish_picked(ops.gather(x, index, axis=along), out)
 
 
 def _along(x: Value, index: Value, axis: int) -> list[Value]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -52,12 +53,57 @@ def _fractions_take_the_dtype() -> bool:
     return bool(np.quantile(np.array([-(2.0**30), 0.0], np.float32), 1 - 2.0**-30) == 0)
 
 
+def _one_element_is_a_number() -> bool:
+    """In older versions one element may be set to an array of one, with a DeprecationWarning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            np.zeros(1)[0] = np.zeros(1)
+        except ValueError:
+            return False
+    return True
+
+
+def _flat_is_copied() -> bool:
+    """In older versions `np.array(x.flat)` is a copy; in newer ones, memory in its order is handed on."""
+    memory = np.zeros(1)
+    return not np.shares_memory(np.array(memory.flat), memory)
+
+
+def _choices_wrap() -> bool:
+    """In older versions a Python integer that does not fit the dtype of `np.where` wraps around."""
+    try:
+        np.where(True, np.int8(0), 300)
+    except OverflowError:
+        return False
+    return True
+
+
+def _picked_are_converted() -> bool:
+    """In newer versions the `out=` of `np.take` and `np.compress` may have any dtype."""
+    try:
+        np.take(np.zeros(1, int), [0], out=np.zeros(1))
+    except TypeError:
+        return False
+    return True
+
+
+def _grids_are_a_tuple() -> bool:
+    """In older versions sparse grids that are no copies came in a list."""
+    return isinstance(np.meshgrid([0], sparse=True, copy=False), tuple)
+
+
 POWER_TAKES_SHORTCUTS = _power_takes_shortcuts()
 ELLIPSIS_IS_AN_OUTPUT = _ellipsis_is_an_output()
 NORM_OF_NOTHING_IS_ZERO = _norm_of_nothing_is_zero()
 COUNT_IS_A_NUMBER = _count_is_a_number()
 BROADCAST_KEEPS_ARRAYS = _broadcast_keeps_arrays()
 FRACTIONS_TAKE_THE_DTYPE = _fractions_take_the_dtype()
+ONE_ELEMENT_IS_A_NUMBER = _one_element_is_a_number()
+FLAT_IS_COPIED = _flat_is_copied()
+CHOICES_WRAP = _choices_wrap()
+PICKED_ARE_CONVERTED = _picked_are_converted()
+GRIDS_ARE_A_TUPLE = _grids_are_a_tuple()
 
 
 def check_argument(function: Callable[..., Any], name: str, value: Any) -> None:

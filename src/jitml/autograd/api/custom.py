@@ -30,7 +30,7 @@ class _Custom(ABC):
         functools.update_wrapper(self, f)
         self.function = f
         self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
-        self.name = str(getattr(f, "__qualname__", f))
+        self.name = str(getattr(f, "__qualname__", None) or getattr(f, "__name__", f))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is None:
