@@ -14,6 +14,7 @@ from jitml.autograd.budget import shared_by
 from jitml.autograd.halves import Halves, halve
 from jitml.autograd.jvp import push
 from jitml.autograd.recompute import recomputing
+from jitml.autograd.shifts import without_vain_shifts
 from jitml.autograd.transpose import transpose_graph
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
@@ -70,7 +71,7 @@ def split(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Split
         results: only the first so many outputs are differentiated (default: all); the others are merely computed.
     """
     b = GraphBuilder()
-    values, tangents = push(b, recomputing(with_short_slopes(trimmed(graph))), wrt)
+    values, tangents = push(b, recomputing(without_vain_shifts(with_short_slopes(trimmed(graph)))), wrt)
     moving = tuple(i for i, t in enumerate(tangents[:results]) if t is not None)
     derivative = _hoisted(trimmed(b.build([*values, *(t for t in tangents[:results] if t is not None)])))
     with shared_by(derivative):
