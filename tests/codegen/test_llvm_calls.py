@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from jitml.codegen.interpreter import run as interpret
+from jitml.codegen.llvm.blas import Pieces
 from jitml.codegen.llvm.module import emit_program
+from jitml.codegen.llvm.product import Matrix, Product
 from jitml.errors import UnsupportedError
 from jitml.fusion.loops import Buffer
 from jitml.fusion.program import Call, KernelProgram
@@ -113,11 +115,39 @@ def test_degenerate_products(m: int, n: int, k: int, dtype: DType) -> None:
 
 
 @pytest.mark.parametrize(
-    ("m", "n", "k", "batch"), [(700, 130, 60, ()), (90, 500, 200, ()), (64, 64, 500, (3,)), (900, 1, 900, ())]
+    ("m", "n", "k", "batch"),
+    [(700, 130, 60, ()), (90, 500, 200, ()), (303, 310, 200, ()), (64, 64, 500, (3,)), (900, 1, 900, ())],
 )
 def test_products_in_pieces(m: int, n: int, k: int, batch: tuple[int, ...]) -> None:
-    for orders in ("CCC", "FCC", "CFF"):
+    for orders in ("CCC", "FCC", "CFC", "CFF"):
         gemm(m, n, k, orders, batch, F64)
+
+
+# The operand that BLAS has to turn as it packs it is packed least often; eight threads have work where there is enough.
+@pytest.mark.parametrize(
+    ("extents", "orders", "grid"),
+    [
+        ((512, 512, 128), "CC", (8, 1)),
+        ((512, 512, 128), "CF", (2, 4)),
+        ((512, 128, 512), "CC", (8, 1)),
+        ((512, 128, 512), "FC", (8, 1)),
+        ((512, 128, 512), "CF", (4, 2)),
+        ((128, 512, 512), "FC", (2, 4)),
+        ((128, 128, 512), "FC", (2, 2)),
+        ((4096, 4096, 4096), "CF", (4, 4)),
+        ((50_000, 60, 100), "FC", (184, 1)),
+        ((60, 60, 60), "CC", (1, 1)),
+        ((512, 1, 4096), "CC", (8, 1)),
+    ],
+)
+def test_where_products_are_cut(extents: tuple[int, int, int], orders: str, grid: tuple[int, int]) -> None:
+    m, n, k = extents
+    x, y = (
+        Matrix(Buffer(name, F64, shape), 0, (), *((shape[1], 1) if order == "C" else (1, shape[0])))
+        for name, shape, order in zip("xy", ((m, k), (k, n)), orders)
+    )
+    pieces = Pieces.of(Product((), m, n, k, x, y, Matrix(Buffer("z", F64, (m, n)), 0, (), n, 1)))
+    assert (pieces.rows.count, pieces.columns.count) == grid
 
 
 @pytest.mark.parametrize("dtype", [F32, F64], ids=str)

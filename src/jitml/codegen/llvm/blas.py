@@ -1,4 +1,4 @@
-"""How is a product handed to BLAS?  In pieces of its own rows or columns, which threads of our pool share.
+"""How is a product handed to BLAS?  In pieces of its own rows and columns, which threads of our pool share.
 
 BLAS speaks column-major Fortran: every argument by pointer, sizes in 32 bits, a leading dimension per matrix. A row-major
 product is the column-major product of the transposes in the other order.
@@ -10,7 +10,7 @@ depend on the extents alone, so that results do not depend on the number of thre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.builder import Builder, llvm_type
@@ -22,35 +22,57 @@ from jitml.ir.types import F64, DType
 INT32 = 2**31 - 1
 PIECE_WORK = 1_000_000  # multiply-adds worth a piece of their own: some 30 us
 MOST_ROWS = 256  # of a piece: beyond, the packing of the other operand is paid for
+LEAST_ROWS = 48  # or columns, of a piece
 MOST_WORK_ALONE = 200_000  # BLAS uses one thread up to 64**3 multiply-adds anyway
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
-    """A product cut along its rows or columns: `count` pieces of `length`, the last one shorter, for each of the batch."""
+class Cut:
+    """An axis in `count` parts of `length`, the last one shorter."""
 
-    axis: str  # "m" or "n"
     length: int
     count: int
 
     @staticmethod
+    def of(n: int, count: int) -> Cut:
+        length = -(-n // max(1, count))
+        if count > 1:
+            length = -(-length // 16) * 16
+        return Cut(length, -(-n // length))
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A product cut along its rows and columns, for each of the batch."""
+
+    rows: Cut
+    columns: Cut
+
+    @property
+    def count(self) -> int:
+        return self.rows.count * self.columns.count
+
+    @staticmethod
     def of(p: Product) -> Pieces:
-        """As few as keep eight threads busy if there is work for them, and wide enough to pay for packing."""
+        """As few as keep eight threads busy if there is work for them, and cut where packing costs least."""
         work = p.m * p.n * p.k
         if p.n == 1:
             # A column: rows of x are independent; of a transposed x, short pieces would share its cache lines.
             least = 64 if p.x.col == 1 else 512
-            return _cut("m", p.m, min(work * 8 // PIECE_WORK, p.m // least))
-        axis, n = ("m", p.m) if p.m >= p.n else ("n", p.n)
-        wanted = max(min(8, work // PIECE_WORK) // min(p.stacks, 8), n // MOST_ROWS if work > PIECE_WORK else 1)
-        return _cut(axis, n, min(wanted, n // 48))
+            return Pieces(Cut.of(p.m, min(work * 8 // PIECE_WORK, p.m // least)), Cut(1, 1))
+        wanted = max(min(8, work // PIECE_WORK) // min(p.stacks, 8), max(p.m, p.n) // MOST_ROWS if work > PIECE_WORK else 1)
+        most_rows, most_columns = max(1, p.m // LEAST_ROWS), max(1, p.n // LEAST_ROWS)
+        grids = [(rows, min(most_columns, max(1, wanted // rows))) for rows in range(1, min(most_rows, max(1, wanted)) + 1)]
+        rows, columns = min(grids, key=lambda grid: (-grid[0] * grid[1], _packing(p, *grid), grid[1]))
+        return Pieces(Cut.of(p.m, rows), Cut.of(p.n, columns))
 
 
-def _cut(axis: str, n: int, count: int) -> Pieces:
-    length = -(-n // max(1, count))
-    if count > 1:
-        length = -(-length // 16) * 16
-    return Pieces(axis, length, -(-n // length))
+def _packing(p: Product, rows: int, columns: int) -> float:
+    """What bringing operands into its own order costs BLAS, in ns: each piece does so with its rows of x and its columns of y.
+
+    Measured with OpenBLAS on Zen 4. Those that have to be turned cost most; the microkernel reads rows of y as they are.
+    """
+    return p.k * (columns * p.m * (0.3 if p.x.col == 1 else 0.5) + rows * p.n * (0.05 if p.y.col == 1 else 0.6))
 
 
 class _Arguments:
@@ -117,7 +139,7 @@ def _emit_pieces(unit: Unit, product: Product, pieces: Pieces, symbol: str) -> N
     p, args = product, _Arguments(unit, product.z.buffer.dtype)
     letter = "d" if p.z.buffer.dtype == F64 else "s"
     b = unit.builder()
-    head, count, extent = [], str(pieces.count), str(p.m if pieces.axis == "m" else p.n)
+    head, count, across = [], str(pieces.count), str(pieces.columns.count)
     m, n, k = (args.size(size) for size in (p.m, p.n, p.k))
     if p.values is not None:
         head = ["  %slot.values = getelementptr ptr, ptr %matrices, i64 3", "  %values = load ptr, ptr %slot.values"]
@@ -128,20 +150,18 @@ def _emit_pieces(unit: Unit, product: Product, pieces: Pieces, symbol: str) -> N
             ]
     if p.sizes is not None:
         head += [*_load_sizes(p.sizes), *_count(p.sizes, pieces)]
-        count, extent = "%count", f"%{pieces.axis}"
+        count, across = "%count", "%n.count"
         m, n, k = (f"ptr %{name}.place" for name in "mnk")
     stack = _places(b, b.define(f"udiv i64 %piece, {count}"), p.batch)
     within = b.define(f"urem i64 %piece, {count}")
-    first = b.define(f"mul i64 {within}, {pieces.length}")
-    steps = {"x": p.x.row if pieces.axis == "m" else 0, "y": p.y.col if pieces.axis == "n" else 0}
-    steps["z"] = p.z.row if pieces.axis == "m" else p.z.col
-    x, y, z = (f"ptr {_pointer(b, name, m, stack, first, steps[name])}" for name, m in (("x", p.x), ("y", p.y), ("z", p.z)))
-    if pieces.count > 1:
-        left = b.define(f"sub i64 {extent}, {first}")
-        unit.declarations.declare("i64 @llvm.smin.i64(i64, i64)")
-        length = b.define(f"call i64 @llvm.smin.i64(i64 {left}, i64 {pieces.length})")
-        b.emit(f"store i32 {b.define(f'trunc i64 {length} to i32')}, ptr %extent")
-        m, n = ("ptr %extent", n) if pieces.axis == "m" else (m, "ptr %extent")
+    row, column = b.define(f"udiv i64 {within}, {across}"), b.define(f"urem i64 {within}, {across}")
+    first = {"m": b.define(f"mul i64 {row}, {pieces.rows.length}"), "n": b.define(f"mul i64 {column}, {pieces.columns.length}")}
+    begins = {"x": [(first["m"], p.x.row)], "y": [(first["n"], p.y.col)], "z": [(first["m"], p.z.row), (first["n"], p.z.col)]}
+    x, y, z = (f"ptr {_pointer(b, name, m, stack, begins[name])}" for name, m in (("x", p.x), ("y", p.y), ("z", p.z)))
+    if pieces.rows.count > 1:
+        m = _length(unit, b, "m", "%m" if p.sizes else str(p.m), first["m"], pieces.rows)
+    if pieces.columns.count > 1:
+        n = _length(unit, b, "n", "%n" if p.sizes else str(p.n), first["n"], pieces.columns)
     one, before = args.number(1.0), args.number(1.0 if p.adds else 0.0)
     if p.n == 1 and p.m == 1:
         routine, passed = "dot", [k, x, args.size(p.x.col), y, args.size(p.y.row)]
@@ -169,6 +189,15 @@ def _emit_pieces(unit: Unit, product: Product, pieces: Pieces, symbol: str) -> N
     unit.functions.append(_BODY.format(symbol=symbol, head="\n".join(head), lines="\n".join(b.lines)))
 
 
+def _length(unit: Unit, b: Builder, axis: str, extent: str, first: str, cut: Cut) -> str:
+    """How much of an axis a piece has, where BLAS finds it."""
+    unit.declarations.declare("i64 @llvm.smin.i64(i64, i64)")
+    left = b.define(f"sub i64 {extent}, {first}")
+    length = b.define(f"call i64 @llvm.smin.i64(i64 {left}, i64 {cut.length})")
+    b.emit(f"store i32 {b.define(f'trunc i64 {length} to i32')}, ptr %{axis}.length")
+    return f"ptr %{axis}.length"
+
+
 def _load_sizes(sizes: tuple[int, int, int]) -> list[str]:
     """`%m`, `%n` and `%k` of this run, and where BLAS finds them."""
     lines: list[str] = []
@@ -184,13 +213,16 @@ def _load_sizes(sizes: tuple[int, int, int]) -> list[str]:
 
 
 def _count(sizes: tuple[int, int, int], pieces: Pieces) -> list[str]:
-    """`%count`, of pieces in this run."""
-    return [
-        f"  %cut.slot = getelementptr i64, ptr %values, i64 {sizes['mn'.index(pieces.axis)]}",
-        "  %cut = load i64, ptr %cut.slot",
-        f"  %padded = add i64 %cut, {pieces.length - 1}",
-        f"  %count = udiv i64 %padded, {pieces.length}",
-    ]
+    """`%count`, of pieces in this run, and `%n.count`, of those side by side."""
+    lines: list[str] = []
+    for axis, place, cut in zip("mn", sizes, (pieces.rows, pieces.columns)):
+        lines += [
+            f"  %{axis}.cut.slot = getelementptr i64, ptr %values, i64 {place}",
+            f"  %{axis}.cut = load i64, ptr %{axis}.cut.slot",
+            f"  %{axis}.padded = add i64 %{axis}.cut, {cut.length - 1}",
+            f"  %{axis}.count = udiv i64 %{axis}.padded, {cut.length}",
+        ]
+    return [*lines, "  %count = mul i64 %m.count, %n.count"]
 
 
 def _places(b: Builder, stack: str, batch: tuple[int, ...]) -> list[str]:
@@ -202,12 +234,11 @@ def _places(b: Builder, stack: str, batch: tuple[int, ...]) -> list[str]:
     return [stack, *reversed(places)][: len(batch)]
 
 
-def _pointer(b: Builder, name: str, matrix: Matrix, stack: Sequence[str], first: str, step: int) -> str:
+def _pointer(b: Builder, name: str, matrix: Matrix, stack: Sequence[str], begins: Iterable[tuple[str, int]]) -> str:
     """Where a piece of a matrix begins."""
-    offset = b.define(f"mul i64 {first}, {step}")
-    for place, stride in zip(stack, matrix.batch, strict=True):
+    offset = str(matrix.offset)
+    for place, stride in (*begins, *zip(stack, matrix.batch, strict=True)):
         offset = b.define(f"add i64 {offset}, {b.define(f'mul i64 {place}, {stride}')}")
-    offset = b.define(f"add i64 {offset}, {matrix.offset}")
     if matrix.start is not None:
         offset = b.define(f"add i64 {offset}, %start{matrix.start}")
     return b.define(f"getelementptr {llvm_type(matrix.buffer.dtype)}, ptr %{name}, i64 {offset}")
@@ -215,7 +246,8 @@ def _pointer(b: Builder, name: str, matrix: Matrix, stack: Sequence[str], first:
 
 _BODY = """define internal void @{symbol}(ptr %matrices, i64 %begin, i64 %end) #0 {{
 entry:
-  %extent = alloca i32
+  %m.length = alloca i32
+  %n.length = alloca i32
   %x = load ptr, ptr %matrices
   %slot.y = getelementptr ptr, ptr %matrices, i64 1
   %y = load ptr, ptr %slot.y
