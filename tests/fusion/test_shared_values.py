@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+import jitml
 from fused import fuse_and_check
+from jitml.fusion.printer import show
 from jitml.ir.parser import parse
 
 
@@ -74,3 +76,22 @@ def test_what_waits_in_a_place_for_each_turn_of_a_loop_that_it_does_not_depend_o
         ),
         [np.array([7, 3, 4, 11]), np.arange(5) * 10],
     )
+
+
+def test_what_is_little_work_beside_a_value_that_is_kept_anyway_is_not_kept() -> None:
+    def gated(x, w):
+        t = np.tanh(x)
+        gate = 1 + t
+        return (x * gate) @ w * gate * (1 - t * t)
+
+    def apart(x, w):  # what it is made of is wanted nowhere else
+        gate = 1 + np.tanh(x)
+        return (x * gate) @ w * gate
+
+    x = np.random.default_rng(0).standard_normal((40, 40))
+    w = x[::-1].copy()
+    for f in (gated, apart):
+        program = jitml.jit(f).lower(x, w).program.kernels
+        assert len(program.buffers) == 2 + 1 + 3  # the tangent or the gate, what is multiplied, and the product
+        assert show(program.steps[-1]).count("1.0 + ") == (f is gated)
+        np.testing.assert_allclose(jitml.jit(f)(x, w), f(x, w), rtol=1e-12, atol=1e-12)

@@ -9,8 +9,9 @@ The sweep is near-linear in the number of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from jitml.fusion import cost
 from jitml.fusion.groups import WHOLE, Group, Recorder, collect_cuts, split_for_reshape
@@ -33,6 +34,8 @@ from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.limits import intervals
 from jitml.ir.passes.windows import is_start
 from jitml.ir.printer import name_values
+
+LOOKAHEAD = 32  # values that are looked at for one that is made of another
 
 _NONE: Mapping[Value, Value] = {}
 _DENSE: Mapping[Value, tuple[int, ...] | None] = {}
@@ -228,15 +231,35 @@ class _Sweep:
             times = sum(evaluations(g, value, index) for g, index in uses if index is not None)
             ratio = times / max(1, value.capacity)
             single = len(uses) == 1 and times <= value.capacity
-            if not single and not cost.recompute_pays(value, self.work[value], times, self.machine):
+            again = self.work_again(node, uses)
+            if not single and not cost.recompute_pays(value, again, times, self.machine):
                 self.decide(value, "stored", f"computing it {ratio:.1f} times costs more than its memory traffic")
                 return False
-            if not single and self.work[value] > 0:
+            if not single and again > 0:
                 how_often = f"{len(uses)} uses" if len(uses) > 1 else f"{ratio:.0f} times"
                 self.decide(value, f"recompute for {how_often}", "cheaper than its memory traffic")
         for g in users:
             self.inline(node, g)
         return True
+
+    def work_again(self, node: Node, uses: Sequence[tuple[Group, Index | None]]) -> float:
+        """Work of an element wherever it is wanted: the node's own, if its operands are to be had there as well."""
+        if node.op.is_pointwise:
+            operands = [v for v in node.inputs if self.work.get(v, 0.0) > 0]
+            # One of the groups would make the operands anyway, as it makes the value for all.
+            lacking = sum(not all(self.is_had(v, g, index, node) for v in operands) for g, index in uses)
+            if lacking <= 1:
+                return cost.work(node)
+        return self.work[node.output]
+
+    def is_had(self, operand: Value, g: Group, index: Index | None, but: Node) -> bool:
+        """Whether a group wants a value, or will for something else than one node; as far as can be seen."""
+        found = [v for v, at in g.wanted.items() if index in at and self.producers.get(v) not in g.members]
+        for v in islice(found, LOOKAHEAD):  # it grows meanwhile
+            maker = self.producers.get(v)
+            if maker is not None and maker is not but and maker.op.is_pointwise:
+                found += [x for x in maker.inputs if x not in found]
+        return operand in found
 
     def store_point(self, node: Node, users: list[Group]) -> None:
         """Compute a point node once, and keep it: in a reader that visits each element once, or in loops of its own."""
