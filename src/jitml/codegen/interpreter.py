@@ -202,7 +202,7 @@ def _gemm(call: Call, memory: _Memory) -> None:
 
     a, b = operand(reads[0], "a", m, k), operand(reads[-1], "b", k, n)
     result = operand(call.writes[0], "c", m, n)
-    result[...] = result + np.matmul(a, b) if call.updates else np.matmul(a, b)
+    result[...] = result + np.matmul(a, b) if "adds" in p else np.matmul(a, b)
 
 
 def _copy(call: Call, memory: _Memory) -> None:

@@ -40,7 +40,8 @@ def accumulate(steps: Sequence[Step], buffers: Mapping[str, Buffer], kept: Colle
             ):
                 term, total = sum_of
                 sources = tuple(dict.fromkeys((*before.sources, *step.sources)))
-                found[-1] = replace(before, writes=(total,), updates={total: term}, sources=sources)
+                params = {**before.params, "adds": 1}
+                found[-1] = replace(before, writes=(total,), params=params, updates={total: term}, sources=sources)
                 needless.add(product)
                 continue
         found.append(step)

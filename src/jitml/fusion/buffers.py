@@ -66,6 +66,11 @@ class Buffers:
         self.temporaries += 1
         return self.add(f"p{self.temporaries - 1}", dtype, shape, strides)
 
+    def another(self, name: str) -> str:
+        """The name of a new buffer that is like one in all else."""
+        known = self.made[name]
+        return self.temporary(known.dtype, known.shape, known.strides).name
+
     def literal(self, value: Array) -> str:
         """The name of a new constant."""
         name = self.temporary(value.dtype, value.shape).name

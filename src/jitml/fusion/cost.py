@@ -95,7 +95,9 @@ def bytes_moved(program: KernelProgram) -> int:
 
 
 def _bytes_of_call(call: Call, program: KernelProgram) -> int:
-    """A product may read parts of its operands; others read and write whole buffers."""
+    """A product may read and write parts of buffers; others do so with whole ones, but for memory that is only to be there."""
+    if call.name == "empty":
+        return 0
     sizes = {name: program.buffers[name].nbytes for name in (*call.reads, *call.writes)}
     if call.name == "gemm":
         p = call.params
@@ -103,7 +105,8 @@ def _bytes_of_call(call: Call, program: KernelProgram) -> int:
             stacks = prod(n for n, step in zip(p["batch"], p[f"{which}_batch"]) if step)
             part = stacks * prod(p[extent] for extent in extents) * program.buffers[name].dtype.itemsize
             sizes[name] = min(sizes[name], part)
-    return sum(sizes[name] for name in (*call.reads, *call.writes, *call.updates))
+    added = call.updates if "adds" in call.params else ()
+    return sum(sizes[name] for name in (*call.reads, *call.writes, *added))
 
 
 def flops(program: KernelProgram) -> int:

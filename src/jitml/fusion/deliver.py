@@ -7,7 +7,7 @@ an update in place is a step of its own (`grouping.py`); each value would be wri
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -113,24 +113,29 @@ def _visits_all(at: Sequence[Expr], shape: Sequence[int], loops: Sequence[Loop])
     limits = {loop.index: loop for loop in loops}
     names = [e.name for e in at if isinstance(e, Var)]
     return len(set(names)) == len(names) and all(
-        n == 1 if e == Const(0) else isinstance(e, Var) and e.name in limits and _is_whole(limits[e.name], n, limits)
+        n == 1 if e == Const(0) else isinstance(e, Var) and e.name in limits and limits_of(limits[e.name], limits) == (0, n)
         for e, n in zip(at, shape)
     )
 
 
-def _is_whole(loop: Loop, n: int, limits: dict[str, Loop]) -> bool:
-    """Whether a loop runs from 0 to n, or does so chunk by chunk."""
+def limits_of(loop: Loop, loops: Mapping[str, Loop]) -> tuple[int, int] | None:
+    """Where a loop starts and stops, if it visits all between; or the loop of the chunks does, of which it is one."""
     if loop.step != 1:
-        return False
-    if (loop.start, loop.stop) == (Const(0), Const(n)):
-        return True
-    chunks = limits.get(loop.start.name) if isinstance(loop.start, Var) else None
-    if chunks is None or (chunks.start, chunks.stop) != (Const(0), Const(n)):
-        return False
-    match loop.stop:
-        case Apply("minimum", (stop, Const(limit))) if limit == n:
-            return affine(stop) == {chunks.index: 1, "": chunks.step}
-    return n % chunks.step == 0 and affine(loop.stop) == {chunks.index: 1, "": chunks.step}
+        return None
+    match loop.start, loop.stop:
+        case Const(start), Const(stop):
+            return int(start), int(stop)
+    chunks = loops.get(loop.start.name) if isinstance(loop.start, Var) else None
+    if chunks is None or not isinstance(chunks.start, Const) or not isinstance(chunks.stop, Const):
+        return None
+    start, stop = int(chunks.start.value), int(chunks.stop.value)
+    end = loop.stop
+    match end:
+        case Apply("minimum", (first, Const(limit))) if limit == stop:
+            end = first
+        case _ if (stop - start) % chunks.step:
+            return None
+    return (start, stop) if affine(end) == {chunks.index: 1, "": chunks.step} else None
 
 
 def _names(expr: Expr) -> set[str]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from jitml.errors import Source, UnknownSizeError
 from jitml.fusion.accumulate import accumulate
+from jitml.fusion.assemble import assemble
 from jitml.fusion.buffers import Buffers
 from jitml.fusion.deliver import deliver
 from jitml.fusion.emptiness import behind_emptiness_checks
@@ -100,8 +101,10 @@ class _Fusion:
         for g in grouping.groups:
             self.write(g)
         self.steps, summed = accumulate([*self.steps, *outputs.copies], buffers.made, outputs.names)
-        self.steps, delivered = deliver(self.steps, (*outputs.names, *(source.buffer for source in self.sources.values())))
-        for name in summed | delivered:
+        read = (*outputs.names, *(source.buffer for source in self.sources.values()))
+        self.steps, assembled = assemble(self.steps, read, buffers.another)
+        self.steps, delivered = deliver(self.steps, read)
+        for name in summed | assembled | delivered:
             del buffers.made[name]
         exact: dict[str, tuple[Expr, ...]] = {}
         measured: dict[str, tuple[int | None, ...]] = {}

@@ -22,7 +22,7 @@ class Call:
     and, for each of `a b c`, the element strides `a_batch` (as many as `batch` has), `a_row a_col` (so a transposed operand is a
     swap of strides), and the element offset `a_offset`. What only the run knows is in a last read, i64[]: where `sized` is set,
     m, n and k (those in params are the largest ones), and at the place `a_start` what is added to `a_offset`.
-    f32 and f64 only, one of row/col strides is 1 (or that extent is 1). With `updates` the product is added to what is there.
+    f32 and f64 only, one of row/col strides is 1 (or that extent is 1). With `adds` the product is added to what is there.
     `copy`: writes[0] = reads[0], whole buffers of one dtype and shape, each with its own strides. Here and in the sorts, what is
     read may have another shape if it is contiguous.
     `sort`: writes[0] = reads[0] sorted along `axis` by NumPy's `kind` of sort. In both the elements of a row along `axis`

@@ -74,7 +74,7 @@ class Product:
             Matrix(buffers[name], p[f"{a}_offset"], p[f"{a}_batch"], p[f"{a}_row"], p[f"{a}_col"], p.get(f"{a}_start"))
             for name, a in zip(names, "abc", strict=True)
         )
-        product = Product(p["batch"], p["m"], p["n"], p["k"], x, y, z, values, sizes, bool(call.updates))
+        product = Product(p["batch"], p["m"], p["n"], p["k"], x, y, z, values, sizes, "adds" in p)
         is_turned = product.n > 1 and (product.m == 1 or z.col != 1)
         return product.transposed if is_turned else product
 
