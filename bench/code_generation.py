@@ -24,8 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from jitml.codegen.llvm.module import emit_program
 from jitml.fusion.loops import Kernel
 from jitml.fusion.parser import parse
-from jitml.runtime.jit import generate, link
-from jitml.runtime.jit import parse as parse_ir
+from jitml.runtime.jit import generate, link, prepare
 from jitml.runtime.target import host_target, llvm_binding, processor_name, target_machine
 from llvm_kernels import program_of
 
@@ -80,14 +79,14 @@ def optimise(module: Any, level: int) -> None:
 
 def measure(kernel: Kernel, level: int, optimiser: int | None) -> tuple[float, float]:
     """Milliseconds to compile, nanoseconds per element of the largest array."""
-    text = emit_program(program_of([kernel]), cpu=host_target()).text
-    start = time.thread_time()
-    module = parse_ir(text)
-    if optimiser is not None:
-        optimise(module, optimiser)
-    code = generate(module, host_target(), level=level)
+    texts = emit_program(program_of([kernel]), cpu=host_target()).texts
+    start, objects = time.thread_time(), []
+    for module, usual in prepare(texts, host_target()):
+        if optimiser is not None:
+            optimise(module, optimiser)
+        objects.append(generate(module, host_target(), level=min(usual, 1) * level))
     compiling = time.thread_time() - start
-    loaded = link([code], imports={}, exports=["jitml_run"])
+    loaded = link(objects, imports={}, exports=["jitml_run"])
     entry = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)(loaded["jitml_run"])
     arrays = [np.ones(b.shape, b.dtype) for b in kernel.params]
     table = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))

@@ -15,7 +15,7 @@ from jitml.fusion.parser import parse
 from jitml.fusion.program import KernelProgram
 from jitml.memory.program import MemoryReport, Place, Program
 from jitml.runtime.blas import GATES, blas_address, blas_gates
-from jitml.runtime.jit import generate, link, optimize
+from jitml.runtime.jit import generate, link, prepare
 from jitml.runtime.jit import parse as parse_ir
 from jitml.runtime.target import host_target
 from jitml.runtime.threads import parallel_for_ir, pool
@@ -41,17 +41,14 @@ def run_program(program: Program, arrays: Arrays, *, target: Target | None = Non
     """Run on `arrays` in place; returns the entry's result and the four words of the error record."""
     target = target or host_target()
     module = emit_program(program, cpu=target)
-    ir = parse_ir(module.text)
-    ir.verify()
     pooled = pool()
     helper = parse_ir(parallel_for_ir(threads))
     imports = {name: _address(name) for name in module.externals if name != "jitml_parallel_for"}
     imports["jitml_pool_run"] = pooled["jitml_pool_run"]
-    objects = [generate(ir, target, level=1), generate(helper, target, level=1)]
-    if module.optimized:
-        apart = parse_ir(module.optimized)
-        apart.verify()
-        objects.append(generate(optimize(apart, target), target, level=1))
+    objects = [generate(helper, target, level=1)]
+    for ir, level in prepare(module.texts, target):
+        ir.verify()
+        objects.append(generate(ir, target, level=level))
     code = link(objects, imports=imports, exports=["jitml_run"])
     pointers = [arrays[name].ctypes.data for name in program.kernels.inputs + program.kernels.outputs]
     error = (ctypes.c_int64 * 4)()

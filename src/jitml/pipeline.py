@@ -66,7 +66,7 @@ class Lowered:
     @property
     def llvm(self) -> str:
         """The LLVM IR of the whole program."""
-        return self.module.text + self.module.optimized
+        return self.module.text
 
     @property
     def asm(self) -> str:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+import numpy as np
 import pytest
 
+import jitml
+from jitml.codegen.llvm.module import emit_program
+from jitml.codegen.llvm.unit import LONG_BLOCK
 from jitml.codegen.target import AARCH64, X86_64, X86_64_V3, X86_64_V4, Target
 from jitml.fusion.parser import parse
-from jitml.runtime.jit import assembly, generate
+from jitml.runtime.jit import assembly, generate, prepare
 from jitml.runtime.jit import parse as parse_ir
 from jitml.runtime.target import host_target
 from kernel_texts import KERNELS
@@ -22,9 +27,11 @@ TEXTS = KERNELS | NESTS
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_kernel_compiles(target: str) -> None:
     for text in TEXTS.values():
-        module = parse_ir(emit_kernel_text(text, TARGETS[target]).text)
-        module.verify()
-        assert b"jitml_run" in generate(module, TARGETS[target], level=0)
+        objects = []
+        for module, _ in prepare(emit_kernel_text(text, TARGETS[target]).texts, TARGETS[target]):
+            module.verify()
+            objects.append(generate(module, TARGETS[target], level=0))
+        assert any(b"jitml_run" in code for code in objects)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +39,7 @@ def test_every_kernel_compiles(target: str) -> None:
 )
 def test_vectors_have_the_target_s_width(target: str, register: str) -> None:
     text = "kernel k(x: f64[999], y: f64[999]) { for i in 0:999 vector { y[i] = x[i] * x[i] + 1.0 } }"
-    code = assembly(parse_ir(emit_kernel_text(text, TARGETS[target]).text), TARGETS[target], level=1)
+    code = assembly(parse_ir(emit_kernel_text(text, TARGETS[target]).texts["usual"]), TARGETS[target], level=1)
     assert register in code
     assert "fmadd" not in code and "fmla" not in code, "contraction would change the last bit"
 
@@ -69,3 +76,62 @@ def test_the_first_step_of_a_reduction_is_not_added_to_nothing(length: int) -> N
     body = f"cell a: f64 = 0.0; for i in 0:{length} vector {{ a add= x[i] * x[i] }}; s[] = a"
     module = emit_kernel_text(f"kernel k(x: f64[{length}], s: f64[]) {{ {body} }}", TARGETS["x86-64-v4"]).text
     assert not re.search(r"constrained.fadd.*splat \(double 0x8000000000000000\)", module)
+
+
+LONG = "; ".join(f"let t{n + 1}: f64 = t{n} * x[i]" for n in range(LONG_BLOCK))
+
+
+@pytest.mark.parametrize(
+    ("text", "efforts"),
+    [
+        ("{ y[0] = x[0] * 2.0 }", {"least"}),
+        ("{ for i in 0:6400 vector { y[i] = x[i] * 2.0 } }", {"least", "usual"}),
+        ("{ for r in 0:6400:1600 parallel { for i in r:r + 1600 vector { y[i] = x[i] * 2.0 } } }", {"least", "usual"}),
+        (f"{{ for i in 0:6400 vector {{ let t0: f64 = x[i]; {LONG}; y[i] = t{LONG_BLOCK} }} }}", {"least"}),
+        ("optimize { for i in 1:6400 { y[i] = y[i - 1] * x[i] } }", {"least", "optimizer"}),
+    ],
+)
+def test_what_runs_once_and_long_blocks_are_worth_no_effort(text: str, efforts: set[str]) -> None:
+    """The entry and the functions that hand a loop to the threads run once, too."""
+    module = emit_kernel_text(f"kernel k(x: f64[6400], y: f64[6400]) {text}", X86_64_V4)
+    assert set(module.texts) == efforts
+    assert "define hidden i64 @jitml_run" in module.texts["least"]
+
+
+def test_what_runs_in_each_iteration_is_worth_the_usual_effort() -> None:
+    def steps(x: Any, y: Any) -> Any:
+        for _ in range(9):
+            x = np.sort(x)  # a call between the kernels keeps the loop in the entry
+            y[0] = x[0] + y[1]
+            x = x[::-1] * 0.5
+        return x
+
+    texts = jitml.jit(steps).lower(np.arange(99.0), np.arange(3.0)).module.texts
+    assert "_update_slice" in texts["usual"]
+
+
+TWIN = "kernel k({0}: f64[6400], {1}: f64[6400]) {{ for i in 0:6400 vector {{ {1}[i] = {0}[i] + {2} }} }}"
+CHECKED = "kernel k({0}: f64[6400], {1}: f64[6400]) {{ check {0}[0] < 9.0, IndexError, 'far'; {1}[0] = {0}[0] + {2} }}"
+
+
+@pytest.mark.parametrize(
+    ("form", "numbers", "shared", "functions"),
+    [
+        (TWIN, (1.0, 1.0), {}, 1),
+        (TWIN, (0.0, -0.0), {}, 2),
+        (TWIN, (1.0, 1.0), {"z": "y"}, 2),
+        (CHECKED, (1.0, 1.0), {}, 2),
+    ],
+    ids=["twins", "another constant", "in place", "checks stand where they stand"],
+)
+def test_kernels_that_differ_in_names_alone_share_a_function(
+    form: str, numbers: tuple[float, float], shared: dict[str, str], functions: int
+) -> None:
+    kernels = [parse(form.format(*names, number)) for names, number in zip(("xy", "yz"), numbers)]
+    program = program_of(kernels, shared)
+    assert emit_program(program, cpu=host_target()).text.count("define hidden i64 @k.") == functions
+    arrays = {name: np.full(6400, -0.0) for name in "xyz" if name not in shared}
+    assert run_program(program, arrays)[0] == 0
+    expected = np.float64(-0.0) + numbers[0] + numbers[1]
+    last = arrays[shared.get("z", "z")][0]
+    assert last == expected and np.signbit(last) == np.signbit(expected)

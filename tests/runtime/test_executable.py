@@ -51,7 +51,8 @@ THROUGH = DIRECT.replace("%o", "%arena") + "\n  " + DIRECT.replace("%i", "%arena
 
 
 def copy(bytes: int, source: int = 0, sink: int = 1, through: bool = False) -> Module:
-    return Module(COPY.format(source=source, sink=sink, body=(THROUGH if through else DIRECT).format(bytes=bytes)), (), (), 1)
+    text = COPY.format(source=source, sink=sink, body=(THROUGH if through else DIRECT).format(bytes=bytes))
+    return Module({"usual": text}, (), ())
 
 
 @pytest.fixture(params=["native", "portable"])
@@ -166,7 +167,7 @@ def test_a_failed_check_says_where(layout: str) -> None:
       store i64 3, ptr %e
       ret i64 1
     }"""
-    run = Executable(program([], [Buffer("y", F64, (3,))]), Module(text, (check,), (), 1), 1)
+    run = Executable(program([], [Buffer("y", F64, (3,))]), Module({"usual": text}, (check,), ()), 1)
     with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 3") as caught:
         run()
     assert isinstance(caught.value, JitmlError) and "a.py:3 in f" in str(caught.value)
@@ -187,7 +188,7 @@ def test_libraries_are_bound() -> None:
       store double %c, ptr %y
       ret i64 0
     }"""
-    run = Executable(program([Buffer("x", F64, (3,))], [Buffer("y", F64, ())]), Module(text, (), ("cosh", "ddot_"), 1), 1)
+    run = Executable(program([Buffer("x", F64, (3,))], [Buffer("y", F64, ())]), Module({"usual": text}, (), ("cosh", "ddot_")), 1)
     assert run(np.array([0.5, 0.25, 1.0]))[0] == math.cosh(1.3125)
 
 

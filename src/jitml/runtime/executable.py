@@ -131,18 +131,15 @@ class Executable:
     @property
     def llvm(self) -> str:
         """The LLVM IR of the program, as emitted."""
-        return self.module.text + self.module.optimized
+        return self.module.text
 
     @cached_property
     def asm(self) -> str:
         """The machine code, as text."""
-        return "\n".join(jit.assembly(module, self._target, level=self.module.level) for module in self._modules())
+        return "\n".join(jit.assembly(module, self._target, level=level) for module, level in self._modules())
 
-    def _modules(self) -> Iterator[Any]:
-        """LLVM's own, ready for code generation."""
-        yield jit.parse(self.module.text)
-        if self.module.optimized:
-            yield jit.optimize(jit.parse(self.module.optimized), self._target)
+    def _modules(self) -> Iterator[tuple[Any, int]]:
+        return jit.prepare(self.module.texts, self._target)
 
     def _link_native(self) -> Any:
         """The program behind the native call, which reads and makes arrays itself."""
@@ -185,7 +182,7 @@ class Executable:
 
     def _link(self) -> jit.Code:
         """Compile the program's text and bind what it calls."""
-        objects = [jit.generate(module, self._target, level=self.module.level) for module in self._modules()]
+        objects = [jit.generate(module, self._target, level=level) for module, level in self._modules()]
         addresses: dict[str, int] = {}
         for name in self.module.externals:
             if name == "jitml_parallel_for":

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.codegen.llvm.kernel import HostStep
+from jitml.codegen.llvm.unit import HostStep
 from jitml.errors import FailedCheck
 from jitml.fusion.loops import Buffer
 from jitml.ir.ops.host import postpone, postponing

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.builder import Builder, llvm_type
-from jitml.codegen.llvm.kernel import Unit
 from jitml.codegen.llvm.product import Matrix, Product
+from jitml.codegen.llvm.unit import Unit
 from jitml.errors import UnsupportedError
 from jitml.ir.types import F64, DType
 
@@ -109,11 +109,7 @@ def emit_blas(unit: Unit, product: Product, symbol: str) -> None:
     is_alone = work // pieces.count <= MOST_WORK_ALONE
     is_shared = product.stacks * pieces.count > 1 and product.stacks * work >= 2 * MOST_WORK_ALONE
     values = "" if product.values is None else ", ptr %values"
-    lines = [
-        f"define internal i64 @{symbol}(ptr %error, ptr %x, ptr %y, ptr %z{values}) #0 {{",
-        "entry:",
-        "  %matrices = alloca [4 x ptr]",
-    ]
+    lines = ["entry:", "  %matrices = alloca [4 x ptr]"]
     for slot, name in enumerate(["x", "y", "z", *(["values"] if values else [])]):
         lines += [f"  %slot{slot} = getelementptr ptr, ptr %matrices, i64 {slot}", f"  store ptr %{name}, ptr %slot{slot}"]
     total = str(product.stacks * pieces.count)
@@ -131,7 +127,7 @@ def emit_blas(unit: Unit, product: Product, symbol: str) -> None:
         lines += ["  call void @jitml_blas_enter()", f"  {run}", "  call void @jitml_blas_leave()"]
     else:
         lines.append(f"  {run}")
-    unit.functions.append("\n".join([*lines, "  ret i64 0", "}"]))
+    unit.add(f"i64 @{symbol}(ptr %error, ptr %x, ptr %y, ptr %z{values})", "\n".join([*lines, "  ret i64 0"]))
 
 
 def _emit_pieces(unit: Unit, product: Product, pieces: Pieces, symbol: str) -> None:
@@ -186,7 +182,9 @@ def _emit_pieces(unit: Unit, product: Product, pieces: Pieces, symbol: str) -> N
         b.emit(f"store {kind} {total}, {z}")
     else:
         b.emit(f"call void {function}({', '.join(passed)})")
-    unit.functions.append(_BODY.format(symbol=symbol, head="\n".join(head), lines="\n".join(b.lines)))
+    body = _BODY.format(head="\n".join(head), lines="\n".join(b.lines))
+    is_one = p.sizes is None and p.stacks * pieces.count == 1
+    unit.add(f"void @{symbol}(ptr %matrices, i64 %begin, i64 %end)", body, None if is_one else "usual")
 
 
 def _length(unit: Unit, b: Builder, axis: str, extent: str, first: str, cut: Cut) -> str:
@@ -244,8 +242,7 @@ def _pointer(b: Builder, name: str, matrix: Matrix, stack: Sequence[str], begins
     return b.define(f"getelementptr {llvm_type(matrix.buffer.dtype)}, ptr %{name}, i64 {offset}")
 
 
-_BODY = """define internal void @{symbol}(ptr %matrices, i64 %begin, i64 %end) #0 {{
-entry:
+_BODY = """entry:
   %m.length = alloca i32
   %n.length = alloca i32
   %x = load ptr, ptr %matrices
@@ -263,5 +260,4 @@ loop:
   %more = icmp slt i64 %next, %end
   br i1 %more, label %loop, label %done
 done:
-  ret void
-}}"""
+  ret void"""

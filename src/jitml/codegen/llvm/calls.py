@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from jitml.codegen.llvm.blas import emit_blas
 from jitml.codegen.llvm.gram import emit_gram, is_gram
 from jitml.codegen.llvm.host import emit_host
-from jitml.codegen.llvm.kernel import Unit, emit_kernel
+from jitml.codegen.llvm.kernel import emit_kernel
 from jitml.codegen.llvm.product import Product
 from jitml.codegen.llvm.random import emit_random
 from jitml.codegen.llvm.sorting import emit_sort
+from jitml.codegen.llvm.unit import Unit
 from jitml.errors import UnsupportedError
 from jitml.fusion.loops import Apply, Const, Expr, Kernel, Kind, Load, Loop, Stmt, Store, Var, floor_divide
 from jitml.fusion.program import Call, KernelProgram, seen_as
@@ -24,8 +25,12 @@ from jitml.ir.types import DType
 PARALLEL_BYTES = 1 << 20  # copies from this size on are shared among threads
 
 
-def emit_call(unit: Unit, call: Call, symbol: str, program: KernelProgram, groups: Mapping[str, str]) -> list[str]:
-    """Append the function of a library call, `i64 @symbol(ptr error, ptr buffer...)`; returns the buffers' names in order."""
+def emit_call(unit: Unit, call: Call, symbol: str, program: KernelProgram, groups: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Append the function of a library call, `i64 @symbol(ptr error, ptr buffer...)`.
+
+    Returns:
+        its name, and its buffers' in order.
+    """
     buffers = program.buffers
     match call.name:
         case "copy":
@@ -38,18 +43,17 @@ def emit_call(unit: Unit, call: Call, symbol: str, program: KernelProgram, group
                 else:
                     emit_blas(unit, product, symbol)
                 names = [product.x.buffer.name, product.y.buffer.name, product.z.buffer.name]
-                return names if product.values is None else [*names, product.values]
+                return symbol, names if product.values is None else [*names, product.values]
             kernel = product.kernel(buffers)
         case "sort" | "argsort":
-            return emit_sort(unit, call, symbol, buffers, groups)
+            return symbol, emit_sort(unit, call, symbol, buffers, groups)
         case "random":
-            return emit_random(unit, call, symbol)
+            return symbol, emit_random(unit, call, symbol)
         case "host":
-            return emit_host(unit, call, symbol, buffers)
+            return symbol, emit_host(unit, call, symbol, buffers)
         case _:
             raise UnsupportedError(f"no library function is named {call.name}")
-    emit_kernel(unit, kernel, symbol, groups)
-    return [b.name for b in kernel.params]
+    return emit_kernel(unit, kernel, symbol, groups), [b.name for b in kernel.params]
 
 
 def copy_kernel(call: Call, program: KernelProgram) -> Kernel:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from itertools import count
 
 from jitml.codegen.llvm.calls import emit_call
-from jitml.codegen.llvm.kernel import Unit, emit_kernel
+from jitml.codegen.llvm.kernel import emit_kernel
 from jitml.codegen.llvm.nest import identifier
 from jitml.codegen.llvm.storage import storage_groups
 from jitml.codegen.llvm.support import need
+from jitml.codegen.llvm.unit import Unit
 from jitml.fusion.loops import Kernel
 from jitml.fusion.program import Call, Region
 from jitml.memory.liveness import sizes_of, uses_of
@@ -66,11 +67,8 @@ class Entry:
                 start = self._address(name, f"load ptr, ptr {slot}")
                 pointers[name] = self._address(name, f"getelementptr i8, ptr {start}, i64 {offset}") if offset else start
         self._steps(program, pointers, "")
-
-    @property
-    def text(self) -> str:
-        head = f"define i64 @{ENTRY}(ptr %table, ptr %arena, ptr %error) #0 {{"
-        return "\n".join([head, "entry:", *self.addresses, "  br label %start", "start:", *self.lines, "  ret i64 0", "}"])
+        body = "\n".join(["entry:", *self.addresses, "  br label %start", "start:", *self.lines, "  ret i64 0"])
+        unit.add(f"i64 @{ENTRY}(ptr %table, ptr %arena, ptr %error)", body)
 
     # --------------------------------------------------------------------------------------------------- steps
 
@@ -81,14 +79,15 @@ class Entry:
             match step:
                 case Kernel():
                     names = [b.name for b in step.params]
-                    emit_kernel(self.unit, step, symbol, storage_groups(program, names), frozenset() if path else self.streamed)
+                    groups, streamed = storage_groups(program, names), frozenset() if path else self.streamed
+                    symbol = emit_kernel(self.unit, step, symbol, groups, streamed)
                     self._call_quietly(symbol, [pointers[name] for name in names], step.ignored)
                 case Call("empty"):
                     pass
                 case Call():
                     touched = (*step.reads, *step.writes)
                     groups = storage_groups(program, dict.fromkeys((*touched, *sizes_of(touched, program.kernels))))
-                    names = emit_call(self.unit, step, symbol, program.kernels, groups)
+                    symbol, names = emit_call(self.unit, step, symbol, program.kernels, groups)
                     self._call(symbol, [pointers[name] for name in names])
                 case Region():
                     moving = {name: self._value(f"{identifier(name)}.at") for name in step.moves}
@@ -130,17 +129,21 @@ class Entry:
 
         match region.kind:
             case "loop":
+                self.unit.loops += 1
                 self._loop(site, lambda: run(0))
+                self.unit.loops -= 1
             case "while":
                 test, body, done = (self._label(word) for word in ("test", "body", "done"))
                 before = self.block
                 self._emit(f"br label %{test}")
                 self._start(test)
                 phis = len(self.lines)
+                self.unit.loops += 1
                 run(0)
                 self._branch(site, body, done)
                 self._start(body)
                 run(1)
+                self.unit.loops -= 1
                 self._emit(f"br label %{test}")
                 self.lines[phis:phis] = self._moves(site, before)
                 self._start(done)

@@ -53,6 +53,7 @@ class Function:
         self.regions = [Region(0, "function", "start", lines=builder.lines)]
         self.active = self.regions[0]  # the region that the builder writes to
         self.depths: dict[str, int] = {}
+        self.has_loops = False
 
     # ---------------------------------------------------------------------------------------------- placement
 
@@ -169,7 +170,7 @@ class Function:
             stored: buffer groups that the body stores to.
             is_certain: there is at least one iteration.
         """
-        b, parent = self.builder, self.here
+        b, parent, self.has_loops = self.builder, self.here, True
         self.forget_loads(stored)
         header, done = b.fresh(f"{stem}.loop"), b.fresh(f"{stem}.done")
         child = Region(parent.depth + 1, "loop", header, stored, is_certain)
@@ -214,7 +215,7 @@ class Function:
             body: emits one iteration; returns the new carried values.
             stored: buffer groups that test or body store to.
         """
-        b, parent = self.builder, self.here
+        b, parent, self.has_loops = self.builder, self.here, True
         self.forget_loads(stored)
         header, inner, done = b.fresh("while"), b.fresh("do"), b.fresh("done")
         head = Region(parent.depth + 1, "loop", header, stored)

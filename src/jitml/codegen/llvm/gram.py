@@ -7,8 +7,9 @@ little. The number of pieces depends on the extents alone, and they are added up
 from __future__ import annotations
 
 from jitml.codegen.llvm.builder import llvm_type
-from jitml.codegen.llvm.kernel import NO_MEMORY, Unit, emit_kernel
+from jitml.codegen.llvm.kernel import NO_MEMORY, emit_kernel
 from jitml.codegen.llvm.product import Product
+from jitml.codegen.llvm.unit import Unit
 from jitml.fusion.loops import Buffer, Cell, Const, Kernel, Load, Loop, Store, Update, Var
 from jitml.ir.types import F64
 
@@ -30,7 +31,8 @@ def emit_gram(unit: Unit, p: Product, symbol: str) -> None:
     length = -(-p.k // pieces)
     pieces = -(-p.k // length)
     parts = Buffer("parts", dtype, (pieces, m, m))
-    emit_kernel(unit, _sum_kernel(p, parts), f"{symbol}.sum", {"parts": "parts", p.z.buffer.name: p.z.buffer.name})
+    groups = {"parts": "parts", p.z.buffer.name: p.z.buffer.name}
+    total = emit_kernel(unit, _sum_kernel(p, parts), f"{symbol}.sum", groups)
     constant, declare = unit.declarations.constant, unit.declarations.declare
     declare("noalias ptr @aligned_alloc(i64, i64)")
     declare("void @free(ptr)")
@@ -45,6 +47,7 @@ def emit_gram(unit: Unit, p: Product, symbol: str) -> None:
     scalar, turn = llvm_type(dtype), "T" if is_row_major else "N"
     texts = {
         "symbol": symbol,
+        "total": total,
         "scalar": scalar,
         "syrk": function,
         "bytes": -(-parts.nbytes // 64) * 64,
@@ -61,7 +64,8 @@ def emit_gram(unit: Unit, p: Product, symbol: str) -> None:
         "one": constant(f"{scalar} 1.0"),
         "zero": constant(f"{scalar} 0.0"),
     }
-    unit.functions.append(_TEXT.format(**texts))
+    unit.add(f"void @{symbol}.pieces(ptr %matrices, i64 %begin, i64 %end)", _PIECES.format(**texts))
+    unit.add(f"i64 @{symbol}(ptr %error, ptr %x, ptr %y, ptr %z)", _ALL.format(**texts))
 
 
 def _sum_kernel(p: Product, parts: Buffer) -> Kernel:
@@ -80,8 +84,7 @@ def _sum_kernel(p: Product, parts: Buffer) -> Kernel:
     return Kernel("gram", (parts, Buffer(p.z.buffer.name, dtype, (span,))), (rows,))
 
 
-_TEXT = """define internal void @{symbol}.pieces(ptr %matrices, i64 %begin, i64 %end) #0 {{
-entry:
+_PIECES = """entry:
   %extent = alloca i32
   %x = load ptr, ptr %matrices
   %slot = getelementptr ptr, ptr %matrices, i64 1
@@ -104,11 +107,9 @@ loop:
   %more = icmp slt i64 %next, %end
   br i1 %more, label %loop, label %done
 done:
-  ret void
-}}
+  ret void"""
 
-define internal i64 @{symbol}(ptr %error, ptr %x, ptr %y, ptr %z) #0 {{
-entry:
+_ALL = """entry:
   %matrices = alloca [2 x ptr]
   %parts = call ptr @aligned_alloc(i64 64, i64 {bytes})
   %there = icmp ne ptr %parts, null
@@ -122,7 +123,6 @@ start:
   call void @jitml_blas_enter()
   call void @jitml_parallel_for(ptr @{symbol}.pieces, ptr %matrices, i64 0, i64 {pieces}, i64 1)
   call void @jitml_blas_leave()
-  %code = call i64 @{symbol}.sum(ptr %error, ptr %parts, ptr %z)
+  %code = call i64 @{total}(ptr %error, ptr %parts, ptr %z)
   call void @free(ptr %parts)
-  ret i64 %code
-}}"""
+  ret i64 %code"""

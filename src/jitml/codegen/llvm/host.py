@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jitml.codegen.llvm.kernel import RAISED, HostStep, Unit
+from jitml.codegen.llvm.kernel import RAISED
 from jitml.codegen.llvm.support import need
+from jitml.codegen.llvm.unit import HostStep, Unit
 from jitml.fusion.loops import Buffer
 from jitml.fusion.program import Call, seen_as
 from jitml.ir.ops.host import HostFunction
@@ -36,8 +37,7 @@ def emit_host(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
         unit.declarations.declare(f"void @{name}(ptr)")
     count = len(reads) + len(writes)
     parameters = "".join(f", ptr %b{n}" for n in range(count))
-    lines = [f"define internal i64 @{symbol}(ptr %error{parameters}) #0 {{", "entry:", f"  %buffers = alloca [{count} x ptr]"]
-    lines.append("  %kept = alloca { ptr, i64 }")
+    lines = ["entry:", f"  %buffers = alloca [{count} x ptr]", "  %kept = alloca { ptr, i64 }"]
     for n in range(count):
         lines.append(f"  %slot{n} = getelementptr ptr, ptr %buffers, i64 {n}")
         lines.append(f"  store ptr %b{n}, ptr %slot{n}")
@@ -49,5 +49,5 @@ def emit_host(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
     lines.append("  call void @raise_flags(i64 %flags)")
     lines.append("  %failed = icmp ne i64 %code, 0")
     lines.append(f"  %status = select i1 %failed, i64 {RAISED}, i64 0")
-    unit.functions.append("\n".join([*lines, "  ret i64 %status", "}"]))
+    unit.add(f"i64 @{symbol}(ptr %error{parameters})", "\n".join([*lines, "  ret i64 %status"]))
     return [*call.reads, *call.writes]

@@ -3,77 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
 
 from jitml.codegen.llvm.access import Memory
-from jitml.codegen.llvm.builder import Builder, Operand
+from jitml.codegen.llvm.builder import Operand
 from jitml.codegen.llvm.compaction import CompactingNest
-from jitml.codegen.llvm.declarations import Declarations
 from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.nest import identifier
-from jitml.codegen.target import Target
-from jitml.errors import Source
+from jitml.codegen.llvm.unit import Effort, Unit
 from jitml.fusion.loops import Alloc, Buffer, Check, Kernel, Load, Loop, Store, Var, walk, walk_expressions
-from jitml.ir.ops.host import HostFunction
 from jitml.ir.types import BOOL, I64
 
 STACK_LIMIT = 16 * 1024  # bytes of scratch on the stack of one function; beyond that it is allocated
 
 
-@dataclass(frozen=True, slots=True)
-class HostStep:
-    """A call into Python, which the runtime makes: what, and how the memory looks that it is given."""
-
-    function: HostFunction
-    reads: tuple[Buffer, ...]
-    writes: tuple[Buffer, ...]
-    source: Source | None
-
-
-@dataclass
-class Unit:
-    """What all functions of a module share.
-
-    `apart` holds the functions of kernels that LLVM's optimiser is to see, as a module of its own; checks are numbered together.
-    """
-
-    target: Target
-    fastmath: str = ""
-    declarations: Declarations = field(default_factory=Declarations)
-    checks: list[Check] = field(default_factory=list)
-    hosts: list[HostStep] = field(default_factory=list)
-    functions: list[str] = field(default_factory=list)
-    is_optimized: bool = False  # whether LLVM's optimiser sees it
-
-    @cached_property
-    def apart(self) -> Unit:
-        return Unit(self.target, self.fastmath, checks=self.checks, is_optimized=True)
-
-    def check_number(self, check: Check) -> int:
-        """Position among the module's checks; a statement that is written twice (main loop and tail) has one."""
-        for number, known in enumerate(self.checks):
-            if known is check:
-                return number
-        self.checks.append(check)
-        return len(self.checks) - 1
-
-    def builder(self) -> Builder:
-        quiet = self.target.is_x86 and self.target.has_fma  # what has FMA has AVX, and with it 32 ways to compare
-        return Builder(
-            self.declarations,
-            has_fma=self.target.has_fma,
-            compares_quietly="vectors" if quiet and self.is_optimized else quiet,
-            half_lanes=self.target.vector_bytes // 4,
-            fastmath=self.fastmath,
-        )
-
-
 def emit_kernel(
     unit: Unit, kernel: Kernel, symbol: str, groups: Mapping[str, str], streamed: frozenset[str] = frozenset()
-) -> None:
-    """Append the functions of a kernel to the unit.
+) -> str:
+    """Append the functions of a kernel to the unit, unless it has their like; returns the name of the one to call.
 
     `i64 @symbol(ptr error, ptr buffer...)`, with the buffers in the order of `kernel.params`, returns 0, or 1 + the index
     of the check that failed, whose values are then in `error`, or NO_MEMORY.
@@ -82,21 +30,22 @@ def emit_kernel(
         groups: of each parameter, the name of its storage; parameters that share bytes have one group.
         streamed: parameters whose stores may go past the caches.
     """
-    home, linkage = unit, "internal"
-    if kernel.optimize:
-        home, linkage = unit.apart, "hidden"
-        unit.functions.append(f"declare hidden i64 @{symbol}({', '.join(['ptr'] * (1 + len(kernel.params)))})")
-    body = KernelBody(home, symbol, {b.name: Memory(b, pointer(b), groups[b.name], b.name in streamed) for b in kernel.params})
+    shared = [groups[b.name] for b in kernel.params]
+    memory = [(b.dtype, b.shape, b.strides, shared.index(group), b.name in streamed) for b, group in zip(kernel.params, shared)]
+    if (twin := unit.twin(kernel, (tuple(memory), unit.loops > 0), symbol)) is not None:
+        return twin
+    buffers = {b.name: Memory(b, pointer(b), groups[b.name], b.name in streamed) for b in kernel.params}
+    body = KernelBody(unit, symbol, buffers, "optimizer" if kernel.optimize else "usual")
     body.block(kernel.body)
     body.leave("0")
-    shared = [groups[b.name] for b in kernel.params]
     params = ["ptr noalias %error"]
     for b in kernel.params:
         attribute = "noalias " if shared.count(groups[b.name]) == 1 else ""
         params.append(f"ptr {attribute}{pointer(b).names[0]}")
     sources = [f"; {source}: {source.text}" for source in kernel.sources]
-    head = f"define {linkage} i64 @{symbol}({', '.join(params)}) #0 {{"
-    home.functions.append("\n".join([*sources, head, *body.text(), "}"]))
+    has_loops = kernel.optimize or body.function.has_loops
+    unit.add(f"i64 @{symbol}({', '.join(params)})", "\n".join([*sources, *body.text()]), body.effort if has_loops else None)
+    return symbol
 
 
 def pointer(buffer: Buffer) -> Operand:
@@ -107,9 +56,9 @@ def pointer(buffer: Buffer) -> Operand:
 class KernelBody(CompactingNest):
     """The body of a kernel, or of a parallel loop in it: statements that need the function around them."""
 
-    def __init__(self, unit: Unit, symbol: str, buffers: dict[str, Memory]) -> None:
-        super().__init__(Function(unit.builder()), buffers, unit.target)
-        self.unit, self.symbol = unit, symbol
+    def __init__(self, unit: Unit, symbol: str, buffers: dict[str, Memory], effort: Effort) -> None:
+        super().__init__(Function(unit.builder(effort)), buffers, unit.target)
+        self.unit, self.symbol, self.effort = unit, symbol, effort
         self.prologue: list[str] = []
         self.failures: list[str] = []
         self.allocated: list[str] = []
@@ -223,7 +172,7 @@ class KernelBody(CompactingNest):
         touched = {x.buffer for x in (*walk((loop,)), *walk_expressions((loop,))) if isinstance(x, (Load, Store))}
         values = {name: self.value(Var(name)) for name in sorted(used) if name in self.scope or name in self.linears}
         buffers = {name: self.buffers[name] for name in sorted(touched) if name in self.buffers}
-        body = ParallelBody(unit, symbol, values, buffers)
+        body = ParallelBody(unit, symbol, values, buffers, self.effort)
         body.run(loop)
         context = f"%{b.fresh('context')}"
         self.prologue.append(f"  {context} = alloca [{FIRST_CAPTURE + len(body.captures)} x i64], align 16")
@@ -261,8 +210,10 @@ class ParallelBody(KernelBody):
     Captured values and pointers are read from the context once per call. Nothing here depends on the thread.
     """
 
-    def __init__(self, unit: Unit, symbol: str, values: Mapping[str, Operand], buffers: Mapping[str, Memory]) -> None:
-        super().__init__(unit, symbol, {})
+    def __init__(
+        self, unit: Unit, symbol: str, values: Mapping[str, Operand], buffers: Mapping[str, Memory], effort: Effort
+    ) -> None:
+        super().__init__(unit, symbol, {}, effort)
         self.captures: list[tuple[str, str]] = []
         self.builder.emit("%place = getelementptr i64, ptr %ctx, i64 1")
         self.builder.emit("%error = load ptr, ptr %place")
@@ -297,8 +248,7 @@ class ParallelBody(KernelBody):
         else:
             self._run_in_order(loop, begin, end, start)
         self.leave("0")
-        head = f"define internal void @{self.symbol}(ptr %ctx, i64 %begin, i64 %end) #0 {{"
-        self.unit.functions.append("\n".join([head, *self.text(), "}"]))
+        self.unit.add(f"void @{self.symbol}(ptr %ctx, i64 %begin, i64 %end)", "\n".join(self.text()), self.effort)
 
     def _run_in_order(self, loop: Loop, begin: Operand, end: Operand, start: Linear) -> None:
         def body(number: Operand, current: dict[str, Operand]) -> dict[str, Operand]:

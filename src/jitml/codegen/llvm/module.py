@@ -7,12 +7,12 @@ constants, in this order; a buffer of the arena lies at its offset. It returns 0
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.entry import Entry
-from jitml.codegen.llvm.kernel import HostStep, Unit
 from jitml.codegen.llvm.shapes import write_shapes
+from jitml.codegen.llvm.unit import EFFORTS, Effort, HostStep, Unit
 from jitml.codegen.target import Target
 from jitml.fusion.loops import Check
 from jitml.memory.program import Program
@@ -20,7 +20,6 @@ from jitml.memory.program import Program
 # About half of a usual last-level cache: from here on an ordinary store only reads memory that it overwrites
 # (measured: x * 2 + z runs 1.5 times faster with streamed stores at 16 MB, and slower at 4 MB).
 STREAMED_BYTES = 16 << 20
-LONG_BLOCK = 1000  # instructions
 FLAGS = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
 
 
@@ -29,20 +28,21 @@ class Module:
     """LLVM IR of a whole program.
 
     Args:
-        text: the IR.
+        texts: the IR, a module for each effort of LLVM's that pays for some of the functions.
         checks: what the entry's non-zero results stand for.
         externals: functions that the runtime must supply.
-        level: LLVM's effort in code generation that pays for this program, 0 to 3.
-        optimized: a second module, of functions that LLVM's optimiser is to see before code generation; or nothing.
         hosts: the calls into Python, by the numbers that the code gives them.
     """
 
-    text: str
+    texts: Mapping[Effort, str]
     checks: tuple[Check, ...]
     externals: tuple[str, ...]
-    level: int = 1
-    optimized: str = ""
     hosts: tuple[HostStep, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All of it, for people."""
+        return "\n".join(self.texts.values())
 
 
 def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = frozenset()) -> Module:
@@ -60,33 +60,17 @@ def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = fr
     unit = Unit(cpu, " ".join(flag for flag in FLAGS if flag in fastmath))
     # Elsewhere the hint would not be enough: LLVM writes such stores element by element.
     streamed = streamed_buffers(program) if cpu.is_x86 else frozenset()
-    unit.functions.append(Entry(unit, program, streamed).text)
+    Entry(unit, program, streamed)
     if program.kernels.exact:
         write_shapes(unit, program.kernels)
-    externals = tuple(dict.fromkeys((*unit.declarations.symbols, *unit.apart.declarations.symbols)))
-    optimized = _text(unit.apart) if unit.apart.functions else ""
-    return Module(_text(unit), tuple(unit.checks), externals, _level(unit.functions), optimized, tuple(unit.hosts))
+    texts = {effort: _text(unit, effort) for effort in EFFORTS if unit.functions[effort]}
+    return Module(texts, tuple(unit.checks), unit.declarations.symbols, tuple(unit.hosts))
 
 
-def _text(unit: Unit) -> str:
+def _text(unit: Unit, effort: Effort) -> str:
     head, tail = f'target triple = "{unit.target.triple}"', f"attributes #0 = {{ {attributes(unit.target)} }}"
-    return "\n\n".join([head, *unit.functions, tail, unit.declarations.text]) + "\n"
-
-
-def _level(functions: Iterable[str]) -> int:
-    """None for very long straight code: scheduling and allocating it takes most of the time, and gains nothing there.
-
-    Loops with accumulators or short bodies run up to 4 times as long without (bench/results/code_generation.md). What the second
-    level adds is to schedule once more after registers are allocated, where LLVM's model of the processor asks for that (AMD's
-    do): a tenth of the time for an order that such a processor finds by itself.
-    """
-    longest = 0
-    for text in functions:
-        block = 0
-        for line in text.splitlines():
-            block = block + 1 if line.startswith("  ") else 0
-            longest = max(longest, block)
-    return 0 if longest >= LONG_BLOCK else 1
+    elsewhere = [text for other in EFFORTS if other != effort for text in unit.heads[other]]
+    return "\n\n".join([head, *unit.functions[effort], tail, "\n".join([*elsewhere, unit.declarations.text])]) + "\n"
 
 
 def attributes(cpu: Target) -> str:

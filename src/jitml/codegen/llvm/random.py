@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from jitml.codegen.llvm.kernel import Unit
+from jitml.codegen.llvm.unit import Unit
 from jitml.fusion.program import Call
 
 
@@ -18,9 +18,8 @@ def emit_random(unit: Unit, call: Call, symbol: str) -> list[str]:
         passed.append(f"i64 {count}")
     unit.declarations.declare(f"void @{call.params['routine']}_fill({', '.join(['i64'] * len(passed))}, ptr)")
     parameters = "".join(f", ptr %b{n}" for n in range(len(names)))
-    lines = [f"define internal i64 @{symbol}(ptr %error{parameters}) #0 {{", "entry:"]
-    lines += [f"  %v{n} = load i64, ptr %b{n}" for n in range(len(call.reads))]
+    lines = ["entry:", *(f"  %v{n} = load i64, ptr %b{n}" for n in range(len(call.reads)))]
     lines.append(f"  call void @{call.params['routine']}_fill({', '.join(passed)}, ptr %b{len(names) - 1})")
     lines.append(f"  store i64 %v0, ptr %b{len(names) - 2}")
-    unit.functions.append("\n".join([*lines, "  ret i64 0", "}"]))
+    unit.add(f"i64 @{symbol}(ptr %error{parameters})", "\n".join([*lines, "  ret i64 0"]))
     return names

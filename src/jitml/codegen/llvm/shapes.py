@@ -6,7 +6,8 @@ the program's `exact` outputs one after the other.
 
 from __future__ import annotations
 
-from jitml.codegen.llvm.kernel import Unit, emit_kernel
+from jitml.codegen.llvm.kernel import emit_kernel
+from jitml.codegen.llvm.unit import Unit
 from jitml.fusion.loops import Buffer, Const, Kernel, Stmt, Store
 from jitml.fusion.program import KernelProgram
 from jitml.fusion.sizes import with_sizes
@@ -21,12 +22,11 @@ def write_shapes(unit: Unit, program: KernelProgram) -> None:
     out = Buffer("shapes", I64, (len(extents),))
     stores: tuple[Stmt, ...] = tuple(Store(out.name, (Const(k),), e) for k, e in enumerate(extents))
     body, params = with_sizes(stores, (out,), program.sizes)
-    emit_kernel(unit, Kernel("shapes", params, body), f"{SHAPES}.kernel", {b.name: b.name for b in params})
+    symbol = emit_kernel(unit, Kernel("shapes", params, body), f"{SHAPES}.kernel", {b.name: b.name for b in params})
     lines, pointers, table = [], ["ptr null", "ptr %shapes"], program.table()
     for number, buffer in enumerate(params[1:]):
         lines.append(f"  %slot{number} = getelementptr ptr, ptr %table, i64 {table[buffer.name][0]}")
         lines.append(f"  %size{number} = load ptr, ptr %slot{number}")
         pointers.append(f"ptr %size{number}")
-    call = f"  %code = call i64 @{SHAPES}.kernel({', '.join(pointers)})"
-    head = f"define void @{SHAPES}(ptr %table, ptr %shapes) #0 {{"
-    unit.functions.append("\n".join([head, "entry:", *lines, call, "  ret void", "}"]))
+    call = f"  %code = call i64 @{symbol}({', '.join(pointers)})"
+    unit.add(f"void @{SHAPES}(ptr %table, ptr %shapes)", "\n".join(["entry:", *lines, call, "  ret void"]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jitml.codegen.llvm.kernel import Unit
+from jitml.codegen.llvm.unit import Unit
 from jitml.fusion.loops import Buffer, Check, Const
 from jitml.fusion.program import Call
 from jitml.ir.types import BOOL, dtype_name
@@ -38,7 +38,7 @@ def emit_sort(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
         run = f"call void @jitml_parallel_for(ptr @{symbol}.rows, ptr %context, i64 0, i64 {total}, i64 {max(1, GRAIN // n)})"
     failure = Check(Const(False, BOOL), "MemoryError", f"no memory for what {call.name} needs besides its result")
     status = 1 + unit.check_number(failure)
-    unit.functions.append(_ALL.format(symbol=symbol, run=run, status=status, parameter=parameter, keep=keep, total=total))
+    unit.add(f"i64 @{symbol}(ptr %error, ptr %x, ptr %y{parameter})", _ALL.format(run=run, status=status, keep=keep, total=total))
 
     x_step, y_step = n * x.dtype.itemsize, n * y.dtype.itemsize
     fill, parameters, operands = "  br label %sort", "ptr, i64, ptr", f"ptr %y.row, i64 {count}, ptr null"
@@ -50,12 +50,12 @@ def emit_sort(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
     function = f"@jitml_{call.name}_{dtype_name(x.dtype)}_{call.params['kind']}"
     unit.declarations.declare(f"i32 {function}({parameters})")
     sort = f"call i32 {function}({operands})"
-    unit.functions.append(_ROWS.format(symbol=symbol, x_step=x_step, y_step=y_step, fill=fill, sort=sort, fetch=fetch))
+    body = _ROWS.format(x_step=x_step, y_step=y_step, fill=fill, sort=sort, fetch=fetch)
+    unit.add(f"void @{symbol}.rows(ptr %context, i64 %begin, i64 %end)", body, "usual")
     return [x.name, y.name, *lengths]
 
 
-_ALL = """define internal i64 @{symbol}(ptr %error, ptr %x, ptr %y{parameter}) #0 {{
-entry:
+_ALL = """entry:
   %context = alloca {{ ptr, ptr, i32, ptr }}
   %slot.y = getelementptr {{ ptr, ptr, i32, ptr }}, ptr %context, i64 0, i32 1
   %slot.failed = getelementptr {{ ptr, ptr, i32, ptr }}, ptr %context, i64 0, i32 2
@@ -71,8 +71,7 @@ end:
   %failed = load i32, ptr %slot.failed
   %has_failed = icmp ne i32 %failed, 0
   %status = select i1 %has_failed, i64 {status}, i64 0
-  ret i64 %status
-}}"""
+  ret i64 %status"""
 
 _KEEP_LENGTHS = """  %slot.lengths = getelementptr { ptr, ptr, i32, ptr }, ptr %context, i64 0, i32 3
   store ptr %lengths, ptr %slot.lengths
@@ -85,8 +84,7 @@ _FETCH_LENGTHS = """  %slot.lengths = getelementptr { ptr, ptr, i32, ptr }, ptr 
   %n = load i64, ptr %lengths
 """
 
-_ROWS = """define internal void @{symbol}.rows(ptr %context, i64 %begin, i64 %end) #0 {{
-entry:
+_ROWS = """entry:
   %slot.y = getelementptr {{ ptr, ptr, i32, ptr }}, ptr %context, i64 0, i32 1
   %slot.failed = getelementptr {{ ptr, ptr, i32, ptr }}, ptr %context, i64 0, i32 2
   %x = load ptr, ptr %context
@@ -111,8 +109,7 @@ continue:
   %more = icmp slt i64 %next, %end
   br i1 %more, label %loop, label %done
 done:
-  ret void
-}}"""
+  ret void"""
 
 _COPY = """  %bytes = mul i64 {n}, {itemsize}
   call void @llvm.memcpy.p0.p0.i64(ptr %y.row, ptr %x.row, i64 %bytes, i1 false)
