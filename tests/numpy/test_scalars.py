@@ -7,6 +7,7 @@ import pytest
 
 from against_numpy import check, function_of
 
+U = np.array([1, 3], np.uint64)
 V, M = np.array([0.5, -1.5, 2.5]), np.arange(6.0).reshape(2, 3)
 Z, S, F = np.array(1.5), np.float64(1.5), np.float32(0.5)
 I, B = np.int64(1), np.bool_(True)
@@ -44,6 +45,8 @@ M | np.corrcoef(m[0]) ; m.T ; m[[0, 1], [0, 1]]
 M | np.allclose(m, m) ; np.array_equal(m, m.T) ; np.shape(m) ; m.ndim ; m.size ; m.nbytes ; len(m) ; m.dtype
 M | m.itemsize ; m.strides
 K | k.sum() ; k.mean() ; k.prod() ; k.cumsum() ; np.sort(k) ; k.argsort() ; k[k] ; k / 2 ; np.mean(k)
+U | np.arange(u[1]) ; np.arange(1, u[1]) ; np.arange(u[0], 5) ; np.arange(u.max(), dtype=np.int8) ; np.arange(u[1].astype("u4"))
+U | np.arange(*np.ones(3, "f4")) ; np.arange(np.float32(2))
 K | k.astype(bool) ; k.argmin() ; k.take(0)
 """
 

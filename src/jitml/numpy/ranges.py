@@ -19,6 +19,7 @@ from jitml.numpy.operands import (
     broadcast_value,
     common_dtype,
     common_shape,
+    kind_of,
     not_compiled,
     refuses,
     spread_size,
@@ -43,15 +44,18 @@ def known(x: Any) -> Any:
 @implements(np.arange)
 def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any) -> TracedArray:
     """np.arange([start,] stop[, step]): its length must be known, so bounds are taken as concrete numbers."""
+    if dtype is None:
+        given = (n for n in (*args, *named.values()) if n is not None)
+        dtype = np.result_type(I64, *(np.dtype(kind_of(n)) for n in given))  # of uint64 and of float32 it is float64
+    target = np.dtype(dtype)
     places = _unknown_range(args, named)
     if places is not None:
-        return _unknown_line(*places, np.dtype(int if dtype is None else dtype))
+        return _unknown_line(*places, target)
     start, stop, step = _range_bounds(args, named)
     if step == 0:
         raise ZeroDivisionError("division by zero")
     if any(isinstance(n, complex) for n in (start, stop, step)):
         not_compiled("arange", "of complex numbers", "Multiply a real range.")
-    target = np.dtype(np.result_type(*map(np.asarray, (start, stop, step))) if dtype is None else dtype)
     length = max(0, ceil((stop - start) / step))
     # NumPy makes two elements, in the target's dtype, and goes on by their difference.
     if target.kind in "iub":
