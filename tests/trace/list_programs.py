@@ -424,3 +424,82 @@ def of_an_array_of_the_loop_around_that_stays(x: Array) -> Any:
         for i in range(4):
             ys.append(y[i])
     return np.stack(ys)
+
+
+@program(vector, "l")
+def items_are_assigned_after_the_loop(x: Array) -> Any:
+    ys = []
+    for v in x:
+        if v > 0.3:
+            ys.append(v * 2)
+    ys[0] = 3.0
+    ys[-1] += 1
+    zs = ys
+    zs[1] = ys[0] + ys[2]
+    ws = [i * 2 for i in range(10)]
+    ws[3] = 70
+    fs = [float(v) for v in x]
+    fs[2] = 1
+    return ys, zs is ys, sum(ys), np.array(ys), ys[0], ys[1], ws, fs, sum(fs)
+
+
+@program(vector, None)
+def items_of_other_kinds_are_assigned(x: Array) -> Any:
+    ys = [x * v for v in x]
+    first, z = ys[1], x + 1
+    ys[0] = z
+    z += 1
+    ys[1] += 1
+    pairs = [(i, v) for i, v in enumerate(x)]
+    pairs[0] = (7, x[1])
+    pairs[1] = (8.0, x[1])
+    pairs[2:4] = [None, "none"]
+    return ys, z, first, pairs
+
+
+@program(vector, "l")
+def items_are_assigned_in_loops(x: Array) -> Any:
+    total = 0.0
+    for i in range(4):
+        ys = []
+        for v in x:
+            ys.append(v * i)
+        ys[0] = 5.0
+        total += sum(ys)
+    return total, ys
+
+
+@program(vector, "l")
+def items_from_either_end_of_mixed_lists(x: Array) -> Any:
+    ys = [0]
+    for v in x:
+        if v > 0.4:
+            ys.append(v)
+    last, first, second = ys[-1], ys[0], ys[1]
+    ys.append("end")
+    ys[-1] = "the end"
+    ys[-2] = x[0]
+    ys[1] = 0.5
+    return last, first, second, ys[-2], ys
+
+
+@program(vector, None)
+def filled_in_one_branch(x: Array) -> Any:
+    for j in range(1):
+        if x[j] < 2:
+            ys = [v * 2 for v in x if v > 0.5]
+            zs = [x * i for i in range(2)]
+    ys[0] = 4.0
+    return ys, sum(ys), len(ys), zs[0] + 1, np.array(zs)
+
+
+@program(vector, None)
+def under_two_names_of_one_branch(x: Array) -> Any:
+    us = [v for v in x if v > 0.3]
+    if x[0] < 2:
+        vs = us
+        ys = [v for v in x if v > 0.5]
+        zs = ys
+    zs[0] = 7.0
+    vs.append(1.0)
+    return ys, zs, us, len(vs)

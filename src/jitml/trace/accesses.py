@@ -195,7 +195,7 @@ class Accesses(Names):
             self._require_outermost(obj)
             self.effect(obj)
             return Outside(self, obj)
-        if not type(obj).__module__.startswith("jitml."):  # x.flat[i] = v writes a traced array
+        if isinstance(obj, list) or not type(obj).__module__.startswith("jitml."):  # x.flat[i] = v writes a traced array
             self.effect(obj)
         return Storing(self, obj) if stores_itself(obj) else obj
 

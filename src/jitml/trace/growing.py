@@ -9,7 +9,6 @@ first pass over a body such a name is a `Probe`, which sees what is appended; th
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -24,19 +23,17 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64
 from jitml.trace.context import Trace, active_trace, unsupported, user_source
 from jitml.trace.decisions import Decider, Site
-from jitml.trace.doubts import doubt_of, is_exact, is_of, own_type, python_value, types_of
+from jitml.trace.doubts import types_of
 from jitml.trace.handing import Demotable
-from jitml.trace.names import Held, Kind, join, may_hold, take_apart
+from jitml.trace.names import Held, Kind, join, take_apart
 from jitml.trace.numbers import TracedNumber, of_size, size_of
 from jitml.trace.paths import Limit, limit
 from jitml.trace.ragged import MOST_ELEMENTS
-from jitml.trace.registry import call
 from jitml.trace.sizes import named, number, value_of_size
-from jitml.trace.stacks import Stack
+from jitml.trace.stacks import Stack, holds, put_row
 from jitml.trace.storage import Storage
-from jitml.trace.tracers import TracedArray, assign, fresh, read
+from jitml.trace.tracers import TracedArray, fresh, read
 from jitml.trace.tree import NAMESPACE
-from jitml.trace.truths import as_value
 
 _FIRST_ROWS = 1 << 16  # of a list of which nobody knows how long it gets
 _FIRST_ELEMENTS = 1 << 20
@@ -112,13 +109,7 @@ class Columns:
 
     def put(self, place: Any, leaves: Sequence[Any]) -> None:
         """Write a row."""
-        for array, leaf, kind, flags in zip(self.arrays, leaves, self.kinds, self.flags):
-            value = kind.take(leaf)
-            assign(call(operator.getitem, array, (place, ...)), value)
-            for which, rows in flags.items():
-                test = as_value(is_of(leaf, which))
-                python_value(value, which, test, exact=is_exact(leaf, which, value.dtype))  # for its checks
-                assign(call(operator.getitem, rows, (place, ...)), test)
+        put_row(self.arrays, self.kinds, self.flags, place, leaves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +202,7 @@ class Growing:
         if firsts := self.columns.firsts:
             stack = stack.part(slice(len(firsts), None))
             stack.head = firsts
-        active_trace().root.own[id(stack)] = stack
+        active_trace().root.own[id(stack)] = active_trace().made[id(stack)] = stack
         return stack
 
     def __getattr__(self, name: str) -> Any:
@@ -309,9 +300,7 @@ def _keeps(leaf: Any, kind: Kind, known: Collection[type]) -> bool:
     """Whether a place of some kind, with truths for these types beside it, keeps all of a number."""
     if kind.form == "array":
         return True
-    own = own_type(leaf)
-    is_kept = doubt_of(leaf) is not None or own is None or is_exact(leaf, own, kind.aval.dtype)
-    return is_kept and may_hold(leaf, kind) and types_of(leaf) - {kind.python} <= set(known)
+    return holds(leaf, kind) and types_of(leaf) - {kind.python} <= set(known)
 
 
 def _common(items: Sequence[Held]) -> list[Kind] | None:

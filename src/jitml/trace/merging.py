@@ -17,7 +17,20 @@ from jitml.trace.context import active_trace
 from jitml.trace.decisions import decisions
 from jitml.trace.doubts import doubt, doubt_of, is_exact, is_of, own_type, types_of
 from jitml.trace.drivers import OURS, UNDEF
-from jitml.trace.names import FLAG, Held, Kind, by_leaves, join, kind_of, may_hold, same, take_apart, told
+from jitml.trace.names import (
+    FLAG,
+    Held,
+    Kind,
+    by_leaves,
+    is_filled,
+    join,
+    kind_of,
+    may_hold,
+    same,
+    take_all_apart,
+    take_apart,
+    told,
+)
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import either
 from jitml.trace.ragged import SIZE, Ragged, ragged, widened
@@ -34,6 +47,7 @@ class Merge:
     """Of the ends of a fork's sides.
 
     outputs: what the region hands out. twins: of views that the sides end with. views: of results that have another name.
+    lists: those that loops of the sides have filled.
     """
 
     def __init__(self, fork: Fork) -> None:
@@ -41,6 +55,7 @@ class Merge:
         self.outputs: list[Output] = []
         self.twins: dict[tuple[int, int], TracedArray] = {}
         self.views: list[View] = []
+        self.lists: set[int] = set()
 
     def name(self, name: str, a: Any, b: Any) -> Finish:
         """Of a name that is one thing in one branch and another one, perhaps, in the other."""
@@ -74,14 +89,24 @@ class Merge:
         """Of what the name holds where it is bound."""
         if same(a, b):
             return lambda: self._one_of(a, b)
-        one, other = (take_apart(x if x is not UNDEF else None) for x in (a, b))
-        if a is UNDEF:
-            return self._leaves(name, other, (None,) * len(other.leaves), other.leaves)
-        if b is UNDEF:
-            return self._leaves(name, one, one.leaves, (None,) * len(one.leaves))
+        if a is UNDEF or b is UNDEF:
+            held = self._new(name, a, b)
+            xs, ys = (held.leaves if x is not UNDEF else (None,) * len(held.leaves) for x in (a, b))
+            return self._leaves(name, held, xs, ys)
+        one, other = take_apart(a), take_apart(b)
         if one.spec != other.spec:
             self._refuse(name, a, b)
         return self._leaves(name, one, one.leaves, other.leaves)
+
+    def _new(self, name: str, a: Any, b: Any) -> Held:
+        """What the name holds that only one branch binds; a list that a loop of that branch has filled comes out as a new one."""
+        present = b if a is UNDEF else a
+        if not is_filled(present) or not any(id(present) in side.body.trace.made for side in self.fork.sides.values()):
+            return take_apart(present)
+        if id(present) in self.lists:
+            self.fork.give_up(f"after a branch on a traced condition {name} is a list that has another name, too", "Make a copy.")
+        self.lists.add(id(present))
+        return take_all_apart(present)
 
     def _leaves(self, name: str, held: Held, xs: Sequence[Any], ys: Sequence[Any]) -> Finish:
         made = [self._leaf(name, kind, x, y) for kind, x, y in zip(held.kinds, xs, ys)]

@@ -14,16 +14,28 @@ import optree
 
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import F64
+from jitml.ir.types import BOOL, F64
 from jitml.trace import paths
 from jitml.trace.broadcasting import insist_at_least
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.decisions import Decider, Site
-from jitml.trace.doubts import DTYPES, Doubt, doubt, require_decidable
-from jitml.trace.names import Kind, join, kind_of
+from jitml.trace.doubts import (
+    DTYPES,
+    Doubt,
+    doubt,
+    doubt_of,
+    is_exact,
+    is_of,
+    own_type,
+    python_value,
+    require_decidable,
+    types_of,
+)  # fmt: skip
+from jitml.trace.names import Kind, join, kind_of, may_hold, take_apart
 from jitml.trace.registry import call
-from jitml.trace.tracers import TracedArray, fresh, is_traced, read
+from jitml.trace.tracers import TracedArray, assign, fresh, is_traced, read
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
+from jitml.trace.truths import as_value
 
 
 class Stack(Sequence[Any]):
@@ -75,14 +87,53 @@ class Stack(Sequence[Any]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[n] for n in range(*index.indices(len(self)))]
+        part, place = self._locate(index)
+        return self._row(place) if part is None else part[place]
+
+    def _locate(self, index: Any) -> tuple[Sequence[Any] | None, Any]:
+        """The items around the rows, or None for these, among which an item is, and where."""
         if self.is_plain:
-            return self._row(index)
-        place = range(len(self))[operator.index(index)]
-        if place < len(self.head):
-            return self.head[place]
-        place -= len(self.head)
-        rows = operator.index(self.rows)
-        return self._row(place) if place < rows else self.tail[place - rows]
+            return None, index
+        place, head, tail = operator.index(index), self.head, self.tail
+        if 0 <= place < len(head) or -len(tail) <= place < 0:
+            return (tail if place < 0 else head), place
+        if place >= 0:
+            place -= len(head)
+            return (None, place) if not tail or self.rows > place else (tail, place - operator.index(self.rows))
+        place += len(tail)
+        if not head or self.rows >= -place:
+            return None, place
+        place += operator.index(self.rows) + len(head)
+        if place < 0:
+            raise IndexError("list index out of range")
+        return head, place
+
+    def __setitem__(self, index: Any, item: Any) -> None:
+        part, place = self._locate(index) if not isinstance(index, slice) else ((), 0)
+        if part is None and self._set_row(place, item):
+            return
+        if part is self.tail:
+            self.tail[place] = item
+            return
+        items = list(self)  # a head is short, and an array among the rows is itself what is assigned
+        items[index] = item
+        self.head, self.tail = items, []
+        none = self.part(slice(0, 0))
+        self.columns, self.flags = none.columns, none.flags
+
+    def _set_row(self, place: Any, item: Any) -> bool:
+        """Whether an item could be written into the rows."""
+        held = take_apart(item)
+        if held.spec != self.spec or not all(map(_fits, held.leaves, held.kinds, self.kinds)):
+            return False
+        columns = [fresh(read(column)) for column in self.columns]
+        flags = [{which: fresh(read(flag)) for which, flag in known.items()} for known in self.flags]
+        for leaf, kind, known in zip(held.leaves, self.kinds, flags):
+            for which in types_of(leaf) - {kind.python, *known}:
+                known[which] = fresh(ops.full(value=False, shape=columns[0].sizes[:1], dtype=BOOL))
+        put_row(columns, self.kinds, flags, place, held.leaves)
+        self.columns, self.flags = columns, flags
+        return True
 
     def numbers(self) -> Any:
         """The items as an array, where they are plain Python numbers or NumPy scalars; None if they are not.
@@ -187,6 +238,36 @@ class Stack(Sequence[Any]):
         return call(np.ndarray.astype, column, np.result_type(*found)) if found else column
 
 
+def holds(leaf: Any, kind: Kind) -> bool:
+    """Whether a place of some kind, with truths of types beside it, has room for all of a number."""
+    own = own_type(leaf)
+    return may_hold(leaf, kind) and (doubt_of(leaf) is not None or own is None or is_exact(leaf, own, kind.aval.dtype))
+
+
+def _fits(leaf: Any, kind: Kind | None, wanted: Kind) -> bool:
+    """Whether a number may stand in a place of some kind; an array is itself the item, and no copy of it."""
+    if kind is None or "array" in (kind.form, wanted.form):
+        return False
+    return join(kind, wanted) == wanted and holds(leaf, wanted)
+
+
+def put_row(
+    columns: Sequence[TracedArray],
+    kinds: Sequence[Kind],
+    flags: Sequence[Mapping[type, TracedArray]],
+    place: Any,
+    leaves: Sequence[Any],
+) -> None:
+    """Write an item, taken apart, with the truths of its types."""
+    for column, leaf, kind, known in zip(columns, leaves, kinds, flags):
+        value = kind.take(leaf)
+        assign(call(operator.getitem, column, (place, ...)), value)
+        for which, rows in known.items():
+            test = as_value(is_of(leaf, which))
+            python_value(value, which, test, exact=is_exact(leaf, which, value.dtype))  # for its checks
+            assign(call(operator.getitem, rows, (place, ...)), test)
+
+
 def columns(items: Sequence[Any]) -> Any:
     """A list of equal trees as a tree of arrays, their leaves stacked."""
     if type(items) is Stack and items.is_plain:
@@ -217,7 +298,7 @@ class _Shape:
         if any(map(is_traced, columns)):
             stack = Stack(head, self.spec, self.kinds, columns)
             stack.tail, stack.flags, stack.site = tail, flags, self.site
-            active_trace().root.own[id(stack)] = stack
+            active_trace().root.own[id(stack)] = active_trace().made[id(stack)] = stack
             return stack
         items = [column.tolist() if kind.form == "number" else column for kind, column in zip(self.kinds, columns)]
         for n, known in enumerate(flags):
