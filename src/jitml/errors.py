@@ -67,6 +67,10 @@ class UnsupportedError(JitmlError, NotImplementedError):
     """The program uses something that jitml cannot compile (yet); nothing has been changed."""
 
 
+class RowsDiffer(UnsupportedError):
+    """Rows of a batch take ways that no one program computes for all of them."""
+
+
 class UnknownNumberError(UnsupportedError):
     """A number that only the running program knows is needed while it is compiled. A loop that asks for one unrolls.
 
@@ -116,6 +120,10 @@ class OtherSizes(WrongPath, ValueError):
 def stretched(first: int, second: int) -> int:
     """Which of two sizes is stretched to the other where arrays of them meet, 1 or 2; 0 for neither."""
     return 0 if first == second else 1 if first == 1 else 2 if second == 1 else 0
+
+
+class BeyondLimit(WrongPath):
+    """A size is larger than a compiled program assumes that it ever is."""
 
 
 class OtherResult(WrongPath):

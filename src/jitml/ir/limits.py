@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -96,10 +97,11 @@ def _of_ends(function: Callable[[int, int], int]) -> Rule:
 
 
 def _of_sum(node: Node, limits: list[Limits]) -> Limits | None:
-    """Of a sum over some axes, or a running one: at most as many terms as the operand has."""
+    """Of a sum over some axes, or a running one: at most as many terms as those have elements."""
     if not limits:
         return None
-    (low, high), count = limits[0], node.inputs[0].aval.with_dtype(np.dtype(np.bool_)).nbytes
+    axes = node.params["axes"] if "axes" in node.params else (node.params["axis"],)
+    (low, high), count = limits[0], prod(bound(node.inputs[0].shape[axis]) for axis in axes)
     return min(0, count * low), max(0, count * high)
 
 

@@ -23,7 +23,7 @@ from jitml.numpy.reductions import Axis, finish, is_given, reduce_values
 from jitml.numpy.selection import take_along_axis
 from jitml.numpy.statistics import compute_dtype, of_some
 from jitml.numpy.versions import FRACTIONS_TAKE_THE_DTYPE
-from jitml.trace.broadcasting import insist_differ
+from jitml.trace.broadcasting import insist
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.known import constant_of
 from jitml.trace.registry import implements
@@ -61,7 +61,7 @@ def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = F
     rows = _sorted_rows(x, axes)
     count = rows.shape[-1]
     if isinstance(count, Dim):
-        result = astype(_or_nan(_unknown_median(rows, inner), rows), outer)
+        result = of_some(astype(_unknown_median(rows, inner), outer), x, axes, "Mean of empty slice")
     elif count == 0:
         result = of_some(full(rows.shape[:-1], float("nan"), outer), x, axes, "Mean of empty slice")
     else:
@@ -78,22 +78,25 @@ def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = F
 
 
 def _unknown_median(rows: Value, inner: DType) -> Value:
-    """Of rows whose length only the running program knows: it must not be 0."""
+    """Of rows whose length only the running program knows; of nothing it is what lies behind, nan."""
     count = rows.shape[-1]
-    insist_differ(count, 0)
+    none = (0,) * rows.ndim
+    rows = ops.pad(astype(rows, inner), full((), float("nan"), inner), low=none, high=(*none[1:], 1), interior=none)
     half = quotient(count, 2)
     assert half is not None
     odd = ops.broadcast(ops.eq(value_of_size(remainder(count, 2)), number(1)), shape=rows.shape[:-1], axes=())
-    upper = astype(_pick(rows, half), inner)
-    lower = astype(_pick(rows, larger(half - 1, 0)), inner)
-    return ops.select(odd, upper, ops.div(lower + upper, 2.0))
+    upper, lower, last = (_pick(rows, at) for at in (half, larger(half - 1, 0), larger(count - 1, 0)))
+    return _nan_where_last(ops.select(odd, upper, ops.div(lower + upper, 2.0)), last)
 
 
 def _or_nan(result: Value, rows: Value) -> Value:
     """nan where a row holds one: sorting has put it last."""
     if not is_inexact(rows.dtype):
         return result
-    last = _pick(rows, rows.shape[-1] - 1)
+    return _nan_where_last(result, _pick(rows, rows.shape[-1] - 1))
+
+
+def _nan_where_last(result: Value, last: Value) -> Value:
     return ops.select(ops.isnan(last), full(result.shape, float("nan"), result.dtype), result)
 
 
@@ -292,11 +295,12 @@ def _at_fraction(rows: Value, fraction: np.generic, method: str, inner: DType) -
 
 
 def _at_unknown_fraction(rows: Value, fraction: Any, method: str, inner: DType) -> Value:
-    """The same of rows whose length only the running program knows: it must not be 0."""
+    """The same of rows whose length only the running program knows."""
     if method != "linear":
         raise UnknownSizeError(f"a quantile by the method {method!r} of an array of the shape {rows.shape}", source=user_source())
     count = rows.shape[-1]
-    insist_differ(count, 0)
+    message = f"index {-1 if is_inexact(rows.dtype) else 0} is out of bounds for axis 0 with size 0"
+    insist(ops.gt(value_of_size(count), number(0)), error="IndexError", message=message)
     at = ops.mul(astype(value_of_size(count - 1), fraction.dtype), full((), float(fraction), fraction.dtype))
     below = ops.floor(at)
     trace = active_trace()

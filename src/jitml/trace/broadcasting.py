@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
-from jitml.errors import UnknownSizeError
+from jitml.errors import UnknownSizeError, UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, limits
 from jitml.ir.graph import Value
@@ -20,6 +20,7 @@ Sizes = tuple[int, ...]
 _Claim = tuple[tuple[Size, Size], dict[str, str]]  # sizes to tell of, and the error
 
 _DIFFER = {"error": "ValueError", "message": "sizes differ: {} and {}"}
+_OTHER_SIZE = "a size is not what this program was compiled for"
 
 
 def common_sizes(*shapes: Sizes) -> Sizes:
@@ -127,15 +128,15 @@ def require_at_least(x: Size, least: int, message: str) -> None:
 
 def insist_at_least(x: Size, least: int) -> None:
     """Claim that a size is not below `least`, because what NumPy does otherwise is not compiled."""
-    if isinstance(x, Dim):
-        require_at_least(x, least, "a size is not what this program was compiled for")
+    if isinstance(x, Dim) and span(x)[0] < least:
+        insist(ops.ge(value_of_size(x), number(least)), error=UnsupportedError.__name__, message=_OTHER_SIZE)
 
 
 def insist_differ(x: Size, y: Size) -> None:
     """Claim that two sizes differ, because what NumPy does otherwise is not compiled."""
     if span(x - y)[0] <= 0 <= span(x - y)[1]:
         mine, other = value_of_size(x), value_of_size(y)
-        ops.check(mine, ops.ne(mine, other), error="ValueError", message="a size is not what this program was compiled for")
+        insist(ops.ne(mine, other), error=UnsupportedError.__name__, message=_OTHER_SIZE)
 
 
 def require_sizes(

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from jitml.config import CONFIG
-from jitml.errors import OtherResult, OtherSizes, Source, UnknownNumberError, UnsupportedError, WrongPath, stretched
+from jitml.errors import BeyondLimit, OtherResult, OtherSizes, Source, UnknownNumberError, UnsupportedError, WrongPath, stretched
 from jitml.ir import ops
 from jitml.ir.dims import Size
 from jitml.ir.graph import Value
@@ -194,7 +194,7 @@ class Limit:
         """A size of which the program claims so; ints below 0 pass."""
         shown = value if value.dtype == I64 else ops.convert(value, dtype=I64)
         text = f"assumption {self.number} is {{}} at {_escaped(self.assumption)}: a size"
-        checked: Value = ops.check(value, ops.le(shown, self.most), shown, error=WrongPath.__name__, message=text)
+        checked: Value = ops.check(value, ops.le(shown, self.most), shown, error=BeyondLimit.__name__, message=text)
         return checked
 
 

@@ -12,15 +12,18 @@ import optree
 from jitml.autograd.api.running import Function, rows_of
 from jitml.autograd.budget import shared_by_rows
 from jitml.autograd.point import copied, is_number, told
-from jitml.autograd.vmap import Batch, Batched, Operand, spread
-from jitml.errors import DTypeError, ShapeError
+from jitml.autograd.ragged import Given, Ragged, RaggedRows
+from jitml.autograd.rows import Batch, Batched, Operand
+from jitml.autograd.vmap import spread_ragged
+from jitml.errors import DTypeError, RowsDiffer, ShapeError
 from jitml.ir import ops
-from jitml.ir.dims import Size
+from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Value
 from jitml.ir.types import I64
-from jitml.trace.context import user_source
+from jitml.trace.context import current_trace, user_source
 from jitml.trace.convert import convert, require_function
 from jitml.trace.eager import run
+from jitml.trace.sizes import named, number
 from jitml.trace.strides import kept_strides
 from jitml.trace.subgraphs import trace_subgraph
 from jitml.trace.tracers import fresh, layout_of, read, wrap
@@ -78,17 +81,39 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
         with shared_by_rows(size):
             subgraph = trace_subgraph(row, rows)
         operands: list[Operand] = [Batched(read(leaves[n]), axes[n]) for n in mapped]
-        values = spread(rows_of(size), subgraph.graph, [*operands, *subgraph.captured])
-        return _shown(values, *results[-1], out_axes, size)
+        batch, found = spread_ragged(rows_of(size), subgraph.graph, [*operands, *subgraph.captured])
+        return _shown([_of_one_size(batch, x) for x in found], *results[-1], out_axes, size)
 
     # Axes in lists and dicts have no hash: what is known of them is known to this function alone.
     key = ("vmap", *(axes if axes is None or isinstance(axes, int) else object() for axes in (in_axes, out_axes)))
 
     @functools.wraps(f)
     def batched(*args: Any, **kwargs: Any) -> Any:
-        return run(key, lambda: program, f, args, kwargs)[0]
+        try:
+            return run(key, lambda: program, f, args, kwargs)[0]
+        except RowsDiffer:
+            if current_trace() is not None:
+                raise
+            return _one_by_one(f, in_axes, out_axes, args, kwargs)
 
     return batched
+
+
+def _one_by_one(f: Function, in_axes: Any, out_axes: Any, args: Sequence[Any], kwargs: Any) -> Any:
+    """What `vmap` is short for; for rows that have sizes or ways of their own."""
+    leaves, spec = flatten((args, kwargs))
+    axes = _in_axes(in_axes, args, kwargs)
+    size = next(np.shape(leaf)[axis] for leaf, axis in zip(leaves, axes) if axis is not _WHOLE)
+    results: list[list[Any]] = []
+    for n in range(size):
+        given = [np.copy(leaf) if axis is _WHOLE else np.take(leaf, n, axis) for leaf, axis in zip(leaves, axes)]
+        passed, named = unflatten(spec, given)
+        result = f(*passed, **named)
+        results.append(flatten(result)[0])
+    out = _spread_axes("out_axes", out_axes, result)
+    return unflatten(
+        flatten(result)[1], [np.stack(rows, axis) for rows, axis in zip(zip(*results, strict=True), out, strict=True)]
+    )
 
 
 def _in_axes(in_axes: Any, args: Sequence[Any], kwargs: Any) -> list[Any]:
@@ -171,6 +196,24 @@ def _row(x: Value, axis: int) -> Value:
 def _row_of_zeros(x: Value, axis: int) -> Value:
     row: Value = ops.full(value=0, shape=(*x.shape[:axis], *x.shape[axis + 1 :]), dtype=x.dtype)
     return row
+
+
+def _of_one_size(rows: RaggedRows, x: Given) -> Operand:
+    """A result whose rows may differ in size, which NumPy does not stack."""
+    value = rows.packed(x)
+    if not isinstance(x, Ragged):
+        return value
+    shape = list(x.shape)
+    for axis, size in enumerate(shape):
+        if rows.is_open(size):
+            counts = rows.batch.with_one_more(rows.batch.front(rows.count(size)), 0)
+            first = ops.gather(counts, number(0), axis=0)
+            alike = ops.eq(rows.batch.front(rows.count(size)), rows.batch.front(first))
+            ok = ops.reduce_all(alike, axes=(0,))
+            first = ops.check(first, ok, error="ValueError", message="all input arrays must have the same shape")
+            shape[axis] = named(first, 0, bound(rows.whole(size)))
+            value = rows.window(value, axis, shape[axis])
+    return value
 
 
 def _shown(values: Sequence[Operand], leaves: Sequence[Any], spec: optree.PyTreeSpec, out_axes: Any, size: Size) -> Any:

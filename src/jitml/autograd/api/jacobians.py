@@ -18,9 +18,10 @@ from jitml.autograd.api.running import Choice, Function, inline, require_sequenc
 from jitml.autograd.jvp import push
 from jitml.autograd.linearize import Split, split, trimmed
 from jitml.autograd.point import Domain, Point, trace_point
+from jitml.autograd.rows import Batched
 from jitml.autograd.rules.calls import expand_pulls
 from jitml.autograd.transpose import transpose_graph, zeros
-from jitml.autograd.vmap import Batched, spread
+from jitml.autograd.vmap import spread
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Value

@@ -9,14 +9,14 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from jitml.autograd.linearize import Linearized, linearize
 from jitml.autograd.point import Form, Place, Point, told
-from jitml.autograd.vmap import Batch, syms_of
+from jitml.autograd.rows import Batch
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.dims import Size
@@ -51,8 +51,8 @@ def forward(point: Point) -> tuple[Linearized, Sequence[Value]]:
 
 def rows_of(size: Size, units: Value | None = None) -> Batch:
     """So many rows, in the current trace."""
-    sizes = active_trace().root.sizes
-    return Batch(size, tuple(sizes[sym] for sym in syms_of(size)), units=units)
+    sizes, batch = active_trace().root.sizes, Batch(size, units=units)
+    return replace(batch, counts=tuple(sizes[sym] for sym in batch.syms))
 
 
 @dataclass(frozen=True)

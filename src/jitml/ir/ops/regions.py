@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import DTypeError, OtherSizes, ShapeError, UnsupportedError, WrongPath
+from jitml.errors import BeyondLimit, DTypeError, OtherSizes, RowsDiffer, ShapeError, UnsupportedError, WrongPath
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret_outputs
@@ -99,11 +99,15 @@ def _bind_aval(n: Aval, *, sym: Sym) -> tuple[Aval, ...]:
 bind = Op("bind", "regions", _bind_aval, lambda n, *, sym: ())
 
 
+_OWN: dict[str, type[Exception]] = {
+    kind.__name__: kind for kind in (BeyondLimit, OtherSizes, RowsDiffer, UnsupportedError, WrongPath)
+}
+
+
 def exception_named(name: str) -> type[Exception]:
     """A built-in exception, one of NumPy's (LinAlgError), or what says that a program answers other calls than this one."""
-    for own in (WrongPath, OtherSizes):
-        if name == own.__name__:
-            return own
+    if name in _OWN:
+        return _OWN[name]
     found: type[Exception] | None = getattr(builtins, name, None) or getattr(np.linalg, name, None)
     if found is None:
         raise UnsupportedError(f"no exception is named {name}")

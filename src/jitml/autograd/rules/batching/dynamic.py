@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jitml.autograd.rows import Batch, Batched, Ints, Operand, inserted, refuse, row_of, vmap
 from jitml.autograd.rules.batching.indexed import gather_each, scatter_each
-from jitml.autograd.vmap import Batch, Batched, Ints, Operand, inserted, refuse, row_of, vmap
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import I64

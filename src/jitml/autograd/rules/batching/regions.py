@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
-from jitml.autograd.vmap import Batch, Batched, Operand, batch_graph, batched_inputs, is_bound, refuse, spread, vmap
-from jitml.errors import WrongPath
+from jitml.autograd.rows import Batch, Batched, Operand, is_bound, refuse, vmap
+from jitml.autograd.vmap import batch_graph, batched_inputs, spread
+from jitml.errors import OtherSizes, RowsDiffer, UnsupportedError, WrongPath
 from jitml.ir import ops
-from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, GraphBuilder, Value
+from jitml.ir.limits import limits_of
 from jitml.ir.op import active_recorder, recording
 from jitml.ir.types import I64, Aval
 
 Flags = tuple[bool, ...]
 _INDEX = Aval((), I64)
+_MANY = 1 << 62  # iterations of which no limit is known
 # Families whose ops may run although no row needs their result: they neither fail nor go on for ever.
 _HARMLESS = ("pointwise", "index_maps", "reductions", "contraction")
 
@@ -69,15 +70,6 @@ def _settled(batch: Batch, body: Graph, own: int, carried: Flags, captured: Flag
         carried = joined
 
 
-def _with_one_more(batch: Batch, x: Value, value: Any) -> Value:
-    """x[size] with an element behind it where there may be no row at all."""
-    if type(batch.size) is int and batch.size:
-        return x
-    border = ops.full(value=value, shape=(), dtype=x.dtype)
-    padded: Value = ops.pad(x, border, low=(0,), high=(1,), interior=(0,))
-    return padded
-
-
 def _kept(
     batch: Batch, body: Graph, own: int, running: Value, after: Sequence[Operand], before: Sequence[Operand]
 ) -> list[Operand]:
@@ -99,12 +91,15 @@ def loop_rows(batch: Batch, trip: Operand, *operands: Operand, body: Graph, carr
     state, captured = _flags(operands[:carried]), _flags(operands[carried:])
     differs = isinstance(trip, Batched)
     state = (True,) * carried if differs else _settled(batch, body, 1, state, captured)
-    further = _masks(batch)
+    further, most = _masks(batch), _MANY
     if isinstance(trip, Batched):
+        b = active_recorder()
+        assert isinstance(b, GraphBuilder)
+        most = limits_of(trip.value, b.producer, lambda v: None)[1]
         trips = batch.within(trip)
         assert isinstance(trips, Batched)
         further.append(trips.value)
-        longest: Operand = ops.reduce_max(_with_one_more(batch, trips.value, 0), axes=(0,))
+        longest: Operand = ops.reduce_max(batch.with_one_more(trips.value, 0), axes=(0,))
     else:
         longest = trip
 
@@ -114,7 +109,8 @@ def loop_rows(batch: Batch, trip: Operand, *operands: Operand, body: Graph, carr
             return _values(inner, spread(inner, body, [*own, *args]), state)
         running = ops.lt(ops.broadcast(own[0], shape=last[-1].shape, axes=()), last[-1])
         inner = inner.among(running)
-        after = spread(inner, body, [*own, *args])
+        index = own[0] if most >= _MANY else ops.minimum(own[0], ops.full(value=max(0, most - 1), shape=(), dtype=I64))
+        after = spread(inner, body, [index, *args])
         return list(map(rows.front, _kept(inner, body, 1, running, after, args)))
 
     graph = _body(batch, [_INDEX], body.in_avals[1:], state + captured, further, record)
@@ -232,29 +228,28 @@ def _bind_sizes(graph: Graph, args: Sequence[Operand]) -> None:
     assert isinstance(b, GraphBuilder)
     known = dict(zip(graph.inputs, args))
     for node in graph.nodes:
-        if node.op is ops.bind and node.inputs[0] in known and not is_bound(b, node.params["sym"]):
-            ops.bind(known[node.inputs[0]], sym=node.params["sym"])
-
-
-@vmap.rule(ops.bind)
-def bind_rows(batch: Batch, n: Batched, *, sym: Sym) -> tuple[Operand, ...]:
-    """Nothing: each row has its own number, which is good as an index. `spread` refuses what has it in its shape."""
-    return ()
+        count = known.get(node.inputs[0]) if node.op is ops.bind else None
+        if isinstance(count, Value) and not is_bound(b, node.params["sym"]):
+            ops.bind(count, sym=node.params["sym"])
 
 
 @vmap.rule(ops.check)
 def check_rows(batch: Batch, x: Operand, ok: Operand, *values: Operand, error: str, message: str) -> Operand:
     """All rows that count have to pass; the message is about the first that does not."""
     if error == WrongPath.__name__ and isinstance(ok, Batched):
-        refuse("a size, or a branch whose sides do not fit together, differs from row to row", "Use np.where.")
+        refuse("a size, or a branch whose sides do not fit together, differs from row to row", "Use np.where.", RowsDiffer)
+    if error == OtherSizes.__name__ and isinstance(ok, Batched):
+        error, message, values = RowsDiffer.__name__, "vmap: how the sizes of two arrays fit together differs from row to row", ()
+    if error == UnsupportedError.__name__ and isinstance(ok, Batched):
+        error = RowsDiffer.__name__
     if not isinstance(ok, Batched) and batch.active is not None:
         ok = Batched(batch.front(ok), 0)
     first: Value = ops.full(value=0, shape=(), dtype=I64)
     if isinstance(ok, Batched):
         passed = ok.value if batch.active is None else ops.bit_or(ok.value, ops.bit_not(batch.active))
-        first = ops.argmin(_with_one_more(batch, passed, False), axis=0)
+        first = ops.argmin(batch.with_one_more(passed, False), axis=0)
         ok = ops.reduce_all(passed, axes=(0,))
-    told = [ops.gather(_with_one_more(batch, v.value, 0), first, axis=0) if isinstance(v, Batched) else v for v in values]
+    told = [ops.gather(batch.with_one_more(v.value, 0), first, axis=0) if isinstance(v, Batched) else v for v in values]
     value = x.value if isinstance(x, Batched) else x
     checked = ops.check(value, ok, *told, error=error, message=message)
     return Batched(checked, x.axis) if isinstance(x, Batched) else checked
