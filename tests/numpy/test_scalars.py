@@ -25,7 +25,7 @@ Z | np.broadcast_to(z, ())
 Z | z.flatten() ; z.copy() ; np.nan_to_num(z) ; np.select([z > 0], [z])
 Z | np.transpose(z)
 S | s + 1 ; s * 2.5 ; s[...] ; s[()] ; np.squeeze(s) ; np.transpose(s) ; s.astype("f4") ; s.copy()
-S | s.reshape(()) ; np.exp(s) ; s.round(1)
+S | s.reshape(()) ; np.exp(s) ; s.round(1) ; s.fill(7) ; [v for v in s.flat] ; s.flat[0] ; np.int32(4).fill(5)
 S | np.asarray(s) ; np.array(s) ; np.zeros_like(s) ; np.cumsum(s) ; np.atleast_2d(s) ; s < 2 ; s == s
 S | np.maximum(s, 2) ; s // 1 ; s ** 2
 F | f + 1 ; f * 2.5 ; f + np.float64(1) ; f ** 2 ; np.sqrt(f) ; f + np.ones(2, "f4") ; f * np.arange(2) ; -f

@@ -152,6 +152,7 @@ np.linalg.norm(y[m], axis=1) ; np.outer(x[m], x[m]) ; np.tensordot(y[m], x[m], (
 np.vdot(x[m], x[m]) ; np.kron(x[m], [1., 2.]) ; np.einsum("ij,kj->ik", y[m], y) ; np.einsum("ij,ij->i", y[m], y[m])
 np.trace(y[m]) ; np.diagonal(y[m]) ; np.diag(x[m]) ; np.tril(y[m]) ; np.tri(len(x[m])) ; np.eye(m.sum())
 np.linspace(0, 1, m.sum()) ; np.linspace(1, 5, m.sum() + 3) ; np.meshgrid(x[m], x) ; np.delete(x, m) ; np.delete(x, [0, 1])
+np.array(range(n[0])) ; np.asarray(range(-3, n[3], 2)) + x[0] ; np.array(range(n[1]), float)
 np.delete(x, np.flatnonzero(m)) ; np.delete(x[m], slice(1, 2)) ; np.repeat(x, m.astype(int)) ; np.repeat(x, n % 3)
 np.repeat(x[m], 3) ; np.repeat(x, m.sum()) ; np.repeat(y, n % 3, axis=0) ; np.roll(x[m], 1) ; np.roll(x[m], -2)
 np.tile(y[m], (2, 1)) ; np.take(x, np.flatnonzero(m)) ; np.take(y[m], [0, 2], axis=1)

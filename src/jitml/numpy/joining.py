@@ -28,6 +28,7 @@ from jitml.numpy.operands import (
     reshape_value,
     spread_size,
     value_of,
+    whole,
     with_axis,
 )
 from jitml.numpy.reductions import finish
@@ -49,7 +50,7 @@ from jitml.trace.numbers import of_size
 from jitml.trace.places import unknown_size
 from jitml.trace.registry import call, implements
 from jitml.trace.stacks import Stack
-from jitml.trace.tracers import TracedArray, fresh, fresh_like, read, scalar, view
+from jitml.trace.tracers import TracedArray, fresh, fresh_like, is_traced, read, scalar, view
 
 
 def _parts(arrays: Any) -> list[Any]:
@@ -259,6 +260,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> TracedArray:
     x = with_axis(x, axis)
     along = normalize_axis(as_int(axis), x.ndim)
     if isinstance(repeats, TracedArray) and repeats.ndim:
+        if not np.can_cast(repeats.dtype, I64):
+            raise TypeError(f"Cannot cast array data from {repeats.dtype!r} to dtype('int64') according to the rule 'safe'")
         return fresh(_repeated(x, astype(value_of(repeats), I64), along))
     if (times := unknown_size(repeats)) is not None:
         counts = [as_length(of_size(times))]
@@ -291,17 +294,17 @@ def _repeated(x: Value, counts: Value, axis: int) -> Value:
 
 
 def _counts(repeats: Any) -> list[int]:
-    if isinstance(repeats, TracedArray):
-        return [as_int(repeats)]
-    return [as_int(n) for n in repeats] if hasattr(repeats, "__len__") else [as_int(repeats)]
+    if is_traced(repeats) or not hasattr(repeats, "__len__"):
+        return [as_int(whole(repeats))]
+    return [as_int(whole(n)) for n in repeats]
 
 
 @implements(np.roll)
 def roll(a: Any, shift: Any, axis: Any = None) -> TracedArray:
     x = value_of(a)
     if axis is None:
-        return fresh(reshape_value(_rolled(reshape_value(x, (x.size,)), as_int(shift), 0), x.shape))
-    shifts = list(as_shape(shift))
+        return fresh(reshape_value(_rolled(reshape_value(x, (x.size,)), as_int(whole(shift)), 0), x.shape))
+    shifts = list(as_shape([whole(n) for n in shift] if isinstance(shift, (tuple, list)) else whole(shift)))
     axes = [normalize_axis(n, x.ndim) for n in as_shape(axis)]
     if len(shifts) != len(axes):
         shifts, axes = (shifts * len(axes), axes) if len(shifts) == 1 else (shifts, axes * len(shifts))

@@ -19,9 +19,10 @@ from jitml.ir.graph import Value
 from jitml.ir.limits import dtype_limits
 from jitml.ir.types import BOOL, F64, I64, DType, dtype_name, is_complex, is_float, is_integer, normalize_axis
 from jitml.numpy.versions import ONE_ELEMENT_IS_A_NUMBER
-from jitml.trace.broadcasting import common_sizes, never_equal, require_sizes, stretch
+from jitml.trace.broadcasting import common_sizes, insist_at_least, never_equal, require_sizes, stretch
 from jitml.trace.context import active_trace, unsupported, user_source
 from jitml.trace.doubts import DTYPES, doubt_of, only_numpys, own_type, python_value, require_type, settled
+from jitml.trace.iteration import Range
 from jitml.trace.registry import call, full_name, implements
 from jitml.trace.sizes import number, span, value_limits, value_of_size
 from jitml.trace.stacks import Stack
@@ -108,6 +109,9 @@ def value_of(x: object, dtype: DType | None = None) -> Value:
         return astype(read(x), dtype)
     if type(x) is Stack and (whole := x.whole()) is not None:
         return astype(whole, dtype)
+    if type(x) is Range:
+        insist_at_least(x.trip, 1)  # of no numbers NumPy makes an array of no float64
+        return astype(read(call(np.arange, *x.bounds)), dtype)
     if isinstance(x, (list, tuple)) and holds_traced(x):
         return astype(_stacked(x, dtype), dtype)
     if type(x) in (bool, int, float, complex, list, tuple):
@@ -378,6 +382,11 @@ def with_axis(x: Value, axis: Any) -> Value:
 def as_int(x: Any) -> int:
     """A concrete integer; of a traced one the trace takes the value under a guard, or refuses."""
     return int(x.__index__())
+
+
+def whole(x: Any) -> Any:
+    """An integer argument that NumPy takes with `int`: of floats what is before the point."""
+    return int(x) if isinstance(x, (float, np.floating)) else x
 
 
 def result_of(x: Value) -> Any:

@@ -42,8 +42,11 @@ class Rows:
         return (self.at(position) for position in range(trip))
 
 
+@dataclass(frozen=True)
 class Range(Rows):
-    """A range whose bounds only the program knows. Of all `Rows`, this one has a length to Python, and may be false."""
+    """`range(*bounds)`, which only the program knows. Of all `Rows`, this one has a length to Python, and may be false."""
+
+    bounds: tuple[Any, ...]
 
     def __bool__(self) -> bool:
         return bool(_number(self.trip))
@@ -79,7 +82,7 @@ def _range(*args: Any) -> Any:
         step = operator.index(args[2])
     if step == 0:
         raise ValueError("range() arg 3 must not be zero")
-    return Range(_trip(start, stop, step), lambda position: _element(start, stop, step, position))
+    return Range(_trip(start, stop, step), lambda position: _element(start, stop, step, position), args)
 
 
 def _bound(x: Any) -> Size:

@@ -357,6 +357,9 @@ def _install() -> None:
         getter = vars(Traced)["shape"].fget if name == "shape" else method(np.ndarray, name)
         setter = getattr(np.ndarray, name).__set__
         setattr(TracedArray, name, property(getter, functools.partial(call, setter)))
+    # A NumPy scalar fills a copy of itself, and hands one out by elements.
+    TracedScalar.fill = lambda self, value: call(np.ndarray.fill, fresh(self.contents()), value)  # type: ignore[attr-defined]  # as above
+    TracedScalar.flat = property(lambda self: call(np.ndarray.flat, fresh(self.contents())))  # type: ignore[attr-defined]  # as above
 
 
 _install()
