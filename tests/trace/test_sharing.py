@@ -743,6 +743,42 @@ def read_only(x, y, n):
     return z, np.broadcast_to(y, (2, 3, 4))
 
 
+# Views of all of an array: other objects on its memory.
+
+
+@row
+def all_of_an_argument_in_a_loop(x, y, n):
+    for _ in range(2):
+        x = x[0:]
+    return x
+
+
+@row
+def all_of_it_as_often_as_not(x, y, n):
+    k = 0
+    while k < x[0, 0]:
+        x = x.view()
+        k = k + 1
+    return x, y
+
+
+@row
+def names_of_it_in_turn(x, y, n):
+    z = x
+    for _ in range(n):
+        z, x = x[:], z
+    return z, x, z is x
+
+
+@row
+def one_view_of_it_by_two_names(x, y, n):
+    z = x
+    for _ in range(2):
+        z = x[:]
+        x = z
+    return z, x
+
+
 def arguments(call: int) -> tuple[Any, ...]:
     rng = np.random.default_rng(call)
     return rng.integers(-4, 5, (3, 4)) + 0.0, rng.integers(-4, 5, (3, 4)) + 0.0, (1, 3, 2)[call % 3]

@@ -117,7 +117,8 @@ class Memory:
                     self._demote("an array is appended to a list, and changed in the next iteration")
                 if entry is not None and self._is_doubtful(entry, after.storage):
                     self._demote("a name may come to stand for an array that has another name, and is changed")
-                if not same(known, after) or owners.setdefault(after.storage, entry) is not entry:
+                are_views = entry is not None and entry.is_external and known is not after  # of an argument, or that itself
+                if are_views or not same(known, after) or owners.setdefault(after.storage, entry) is not entry:
                     self._demote("names share memory at the end of an iteration, but not at its start", Mode.PEELED)
         for entry, (_, now, _) in self.known.items():
             if entry in written or (now.storage.mutated and self._is_seen(entry, shown)):

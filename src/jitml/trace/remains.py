@@ -63,7 +63,7 @@ class Remains:
         if storage is None:
             return None
         entry = self.entries.get(storage)
-        if entry is not None and not origin.steps:
+        if entry is not None and not origin.steps and origin.array() is self.memory.known[entry][1]:
             return entry
         if entry is None and storage.trace is self.body.trace:
             return None
