@@ -60,9 +60,11 @@ class Pieces:
             # A column: rows of x are independent; of a transposed x, short pieces would share its cache lines.
             least = 64 if p.x.col == 1 else 512
             return Pieces(Cut.of(p.m, min(work * 8 // PIECE_WORK, p.m // least)), Cut(1, 1))
-        wanted = max(min(8, work // PIECE_WORK) // min(p.stacks, 8), max(p.m, p.n) // MOST_ROWS if work > PIECE_WORK else 1)
+        longest = max(p.m, p.n)
+        wanted = max(min(8, work // PIECE_WORK) // min(p.stacks, 8), longest // MOST_ROWS if work > PIECE_WORK else 1)
+        wanted = max(1, min(wanted, longest // LEAST_ROWS))
         most_rows, most_columns = max(1, p.m // LEAST_ROWS), max(1, p.n // LEAST_ROWS)
-        grids = [(rows, min(most_columns, max(1, wanted // rows))) for rows in range(1, min(most_rows, max(1, wanted)) + 1)]
+        grids = [(rows, min(most_columns, wanted // rows)) for rows in range(1, min(most_rows, wanted) + 1)]
         rows, columns = min(grids, key=lambda grid: (-grid[0] * grid[1], _packing(p, *grid), grid[1]))
         return Pieces(Cut.of(p.m, rows), Cut.of(p.n, columns))
 
