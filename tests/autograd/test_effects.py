@@ -135,3 +135,15 @@ def test_rows_lie_in_memory_as_copies_of_them(x: np.ndarray, finish: Any) -> Non
     np.testing.assert_allclose(finish(vmap(by_memory))(many), [by_memory(row) for row in many])
     last = np.moveaxis(np.stack([x, x + 1]), 0, -1)
     np.testing.assert_allclose(finish(vmap(by_memory, -1))(last), [by_memory(last[..., n]) for n in range(2)])
+
+
+@pytest.mark.parametrize("read", [lambda x, i: x[i], lambda x, i: np.sin(x)[i], lambda x, i: [x[i] for _ in range(2)]])
+def test_indices_of_what_no_slope_needs(read: Any, finish: Any) -> None:
+    def total(x, i):
+        read(x, i)
+        return x.sum()
+
+    slope = finish(grad(total))
+    np.testing.assert_array_equal(slope(x3, np.array([2, 0])), np.ones(3))
+    with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 3"):
+        slope(x3, np.array([5, 0]))

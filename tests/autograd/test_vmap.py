@@ -211,6 +211,8 @@ ERRORS = [
     (lambda: vmap(np.sin, out_axes=None)(y5), ShapeError, "vmap: a result whose out_axes is None differs from row to row"),
     (lambda: vmap(lambda x: "a")(y5), TypeError, "vmap: the function returns a str, of which there are no rows"),
     (lambda: jit(vmap(lambda x: sum([v for v in x if v > 0], 0)))(x53), UnsupportedError, "vmap: a size, or"),
+    (lambda: vmap(lambda x, i: x[i])(x53, np.arange(5)), IndexError, "index 3 is out of bounds for axis 0 with size 3"),
+    (lambda: jit(vmap(lambda x, i: x[None][0, i]))(x53, np.arange(5)), IndexError, "index 3 is out of bounds for axis 1"),
     (lambda: vmap(lambda x: x + np.random.normal())(y5), UnsupportedError, "an array i64[] from outside is written"),
     (lambda: vmap(lambda n: np.random.default_rng(n).normal())(np.arange(3)), UnsupportedError, "vmap: np.random.default_rng"),
 ]  # fmt: skip

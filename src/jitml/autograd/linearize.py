@@ -21,6 +21,7 @@ from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.passes.bodies import everywhere
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.passes.invariant import hoist_invariants
+from jitml.ir.passes.observe import observe_errors
 from jitml.ir.passes.trim import trim_regions
 from jitml.ir.rewrite import Producers, Rule, sweep
 
@@ -71,7 +72,8 @@ def split(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Split
         results: only the first so many outputs are differentiated (default: all); the others are merely computed.
     """
     b = GraphBuilder()
-    values, tangents = push(b, recomputing(without_vain_shifts(with_short_slopes(trimmed(graph)))), wrt)
+    heard = observe_errors(graph)  # an index that is out of range is, whether or not a slope depends on what lies there
+    values, tangents = push(b, recomputing(without_vain_shifts(with_short_slopes(trimmed(heard)))), wrt)
     moving = tuple(i for i, t in enumerate(tangents[:results]) if t is not None)
     derivative = _hoisted(trimmed(b.build([*values, *(t for t in tangents[:results] if t is not None)])))
     with shared_by(derivative):

@@ -91,7 +91,7 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
     def batched(*args: Any, **kwargs: Any) -> Any:
         try:
             return run(key, lambda: program, f, args, kwargs)[0]
-        except RowsDiffer:
+        except (RowsDiffer, IndexError):  # NumPy names the axis of a row that an index leaves, not one of all rows
             if current_trace() is not None:
                 raise
             return _one_by_one(f, in_axes, out_axes, args, kwargs)
