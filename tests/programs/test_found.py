@@ -12,6 +12,13 @@ from programs.drawn.outcomes import judge
 
 # Name: what `program` does with its arguments; what the arguments are.
 FOUND = {
+    "what a loop changes in rows, and an inner loop sums for a window without elements": (
+        [
+            *("v = np.triu(x)", "for w in v:", "    w[0] ^= 3", "    u = []", "    for i in range(4):"),
+            *("        y[1:, :0] = w.sum()", "        u.append(x[0])", "    t = u", "return t"),
+        ],
+        "np.arange(9, dtype=np.uint32), np.ones((2, 3))",
+    ),
     "BLAS multiplies nothing by the number 0": (
         ["n = np.reshape(y, (1, 1))", "return np.dot(x, y), np.inner(y, x), np.dot(x[:1], y), n.dot(x[None]), x[:, None] @ n"],
         "np.array([np.nan, -1.0, 2.0]), 0.0",

@@ -32,6 +32,7 @@ FOUND = {
         ["y = x / x[::-1]", "k = 0", "while k < x[1]:", "    y.reshape(1, -1)[:, 1:4] * 2", "    k += 1", "return k"],
         "np.arange(5.0)",
     ),
+    "the sum of nothing, less a number": (["x *= x[:0].sum() - 4", "return x"], "np.ones(3, np.uint64)"),
     "a quotient by which a loop chooses between equal arrays": (
         ["y = x / x[::-1]", "a = x * 1", "for _ in range(3):", "    a = np.where(y > 1, a, a)", "return a"],
         "np.arange(5.0)",

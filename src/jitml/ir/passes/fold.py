@@ -50,11 +50,11 @@ def fold_constants(graph: Graph) -> Graph:
         if node.syms or aval.size > MAX_ELEMENTS or any(v.size > MAX_ELEMENTS for v in node.inputs):
             return None
         arrays = tuple(m.op.run((), dict(m.params)) for m in known)
+        if node.op in RAISING.values() and np.any(arrays[1]):
+            return None
         try:
             value, errors = _evaluated(node, arrays)
         except (IndexError, ValueError):  # the program's to raise, when it gets there
-            return None
-        if errors and node.op in RAISING.values():
             return None
         result = np.asarray(value, aval.dtype)
         if result.size == 0:

@@ -42,7 +42,7 @@ def trim_regions(graph: Graph) -> Graph:
             unchanged = _unchanged(parts)
             results = {k: parts.carried[k] for k in unchanged}
             kept = [k for k in needed(parts, kept) if k not in results]
-            parts = _carrying(parts, kept, unchanged)
+            parts, kept = _carrying(parts, kept, unchanged)
         parts = _capturing(parts, producers)
         for v in dict.fromkeys(node.inputs):
             if v not in (*parts.head, *parts.carried, *parts.captured):
@@ -153,21 +153,30 @@ def _unchanged(parts: Parts) -> list[int]:
     return [k for k, (before, after) in enumerate(zip(carried, parts.body.outputs)) if before is after]
 
 
-def _carrying(parts: Parts, kept: Sequence[int], unchanged: Sequence[int]) -> Parts:
-    """The loop with some of what it carries dropped, and some captured instead."""
+def _carrying(parts: Parts, kept: list[int], unchanged: Sequence[int]) -> tuple[Parts, list[int]]:
+    """The loop with some of what it carries dropped, and some captured instead; and what it carries now."""
     if len(kept) == len(parts.carried):
-        return parts
+        return parts, kept
+    smaller = {name: _shrunk(body) for name, body in parts.bodies.items() if name == "test"}
+    smaller["body"] = _shrunk(replace(parts.body, outputs=tuple(parts.body.outputs[k] for k in kept)))
+    read = [k for body in smaller.values() for k in _carried_in(parts, body) if k not in kept and k not in unchanged]
+    if read:  # what a region inside does without is observed there
+        return _carrying(parts, [k for k in needed(parts, [*kept, *read]) if k not in unchanged], unchanged)
 
-    def changed(body: Graph, outputs: tuple[Value, ...]) -> Graph:
+    def changed(body: Graph) -> Graph:
         carried, captured = parts.inputs(body)
         inputs = (*body.inputs[: parts.first], *(carried[k] for k in kept), *captured, *(carried[k] for k in unchanged))
-        smaller = _shrunk(replace(body, outputs=outputs))
-        return rebuilt(smaller, inputs, smaller.outputs)
+        return rebuilt(body, inputs, body.outputs)
 
-    bodies = {name: changed(body, body.outputs) for name, body in parts.bodies.items() if name == "test"}
-    bodies["body"] = changed(parts.body, tuple(parts.body.outputs[k] for k in kept))
-    moved = tuple(parts.carried[k] for k in unchanged)
-    return replace(parts, carried=tuple(parts.carried[k] for k in kept), captured=(*parts.captured, *moved), bodies=bodies)
+    moved = (*parts.captured, *(parts.carried[k] for k in unchanged))
+    bodies = {name: changed(body) for name, body in smaller.items()}
+    return replace(parts, carried=tuple(parts.carried[k] for k in kept), captured=moved, bodies=bodies), kept
+
+
+def _carried_in(parts: Parts, body: Graph) -> list[int]:
+    """Carried positions that a body reads."""
+    read = {*body.outputs, *(v for node in body.nodes for v in node.inputs)}
+    return [k for k, v in enumerate(parts.inputs(body)[0]) if v in read]
 
 
 def _with_results(parts: Parts, kept: Sequence[int]) -> Parts:
