@@ -31,8 +31,16 @@ def words(text: str) -> list[str]:
     return text.split()
 
 
+def is_here(name: str) -> bool:
+    """Whether the installed NumPy has a function; other names are of no function of its."""
+    found: Any = np
+    for part in name.partition(":")[0].removeprefix("np.").split("."):
+        found = getattr(found, part, None)
+    return found is not None or not name.startswith("np.")
+
+
 def row(names: str, kinds: str, function: Callable[..., Any], *args: Any) -> None:
-    for name in names.split():
+    for name in filter(is_here, names.split()):
         ROWS.setdefault(name, []).append((kinds, function, args))
 
 
@@ -166,9 +174,8 @@ row("np.trace", "fc", lambda x: np.trace(x) ** 2, s)
 row("np.linalg.trace", "fc", lambda x: np.linalg.trace(x) ** 2, s)
 row("np.vecdot", "fc", np.vecdot, m, w)
 row("np.linalg.vecdot", "fc", np.linalg.vecdot, m, w)
-if hasattr(np, "matvec"):
-    row("np.matvec", "fc", np.matvec, m, w[0])
-    row("np.vecmat", "fc", np.vecmat, w[0, :3], m)
+row("np.matvec", "fc", lambda x, y: np.matvec(x, y) ** 2, m, w[0])
+row("np.vecmat", "fc", lambda x, y: np.vecmat(x, y) ** 2, w[0, :3], m)
 row("np.einsum", "fc", lambda x, y: np.einsum("ij,kj->ik", x, y) + np.einsum("ii", x[:3, :3]) + np.einsum("ij,ij->i", x, y), m, w)
 row("np.linalg.multi_dot", "fc", lambda x, y: np.linalg.multi_dot([x, y.T, x]), m, w)
 row("np.linalg.matrix_power", "fc", lambda x: np.linalg.matrix_power(x, 3) + np.linalg.matrix_power(x, -2), s)
@@ -330,7 +337,7 @@ row(
 )
 row("np.block", "fc", lambda x: np.block([[x, x * 2], [x * x, x]]), m)
 row(
-    "np.column_stack np.concatenate np.dstack np.hstack np.vstack np.stack np.unstack",
+    "np.column_stack np.concatenate np.dstack np.hstack np.vstack np.stack",
     "fc",
     lambda x: (
         np.column_stack([x, x[:, 0]])[:, :4]
@@ -339,10 +346,10 @@ row(
         * np.hstack([x, x])[:, :4]
         * np.vstack([x, x])[3:]
         * np.stack([x, x])[0]
-        * np.unstack(x)[0]
     ),
     m,
 )
+row("np.unstack", "fc", lambda x: np.unstack(x)[0] * x, m)
 row("np.fft.fftshift np.fft.ifftshift np.roll", "fc", lambda x: np.fft.fftshift(x) * np.fft.ifftshift(x) * np.roll(x, 2), v)
 row("np.repeat np.tile np.resize", "fc", lambda x: np.repeat(x, 2, axis=0) * np.tile(x, (2, 1)) * np.resize(x, (6, 4)), m)
 for mode in words("constant edge linear_ramp maximum mean median minimum reflect symmetric wrap empty"):

@@ -12,6 +12,13 @@ from programs.drawn.outcomes import judge
 
 # Name: what `program` does with its arguments; what the arguments are.
 FOUND = {
+    "a row that goes into a window and is changed by an index that a loop makes": (
+        [
+            *("for v in x:", "    for w in x:", "        n = v.size", "        v *= 2", "        u = v[::-1]"),
+            *("    w[-n] = 100", "return u"),
+        ],
+        "np.arange(6).reshape(2, 3)",
+    ),
     "what a loop changes in rows, and an inner loop sums for a window without elements": (
         [
             *("v = np.triu(x)", "for w in v:", "    w[0] ^= 3", "    u = []", "    for i in range(4):"),

@@ -6,12 +6,11 @@ added to an array as large as it is.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from jitml.fusion.loops import Apply, Buffer, Kernel, Load, Loop, Store
-from jitml.fusion.program import Call, Step
+from jitml.fusion.program import Call, Step, times_used
 
 
 def accumulate(steps: Sequence[Step], buffers: Mapping[str, Buffer], kept: Collection[str]) -> tuple[list[Step], set[str]]:
@@ -23,7 +22,7 @@ def accumulate(steps: Sequence[Step], buffers: Mapping[str, Buffer], kept: Colle
     Returns:
         The steps, and the buffers that they no longer need.
     """
-    uses = Counter(name for step in steps for name in (*step.reads, *step.writes))
+    uses = times_used(steps, kept)
     found: list[Step] = []
     needless: set[str] = set()
     for step in steps:
@@ -31,13 +30,7 @@ def accumulate(steps: Sequence[Step], buffers: Mapping[str, Buffer], kept: Colle
         if isinstance(step, Kernel) and isinstance(before, Call) and before.name == "gemm" and not before.updates:
             (product,) = before.writes
             sum_of = _sum_with(step, product, buffers)
-            if (
-                sum_of is not None
-                and "sized" not in before.params
-                and uses[product] == 2
-                and product not in kept
-                and sum_of[0] not in before.reads
-            ):
+            if sum_of is not None and "sized" not in before.params and uses[product] == 2 and sum_of[0] not in before.reads:
                 term, total = sum_of
                 sources = tuple(dict.fromkeys((*before.sources, *step.sources)))
                 params = {**before.params, "adds": 1}

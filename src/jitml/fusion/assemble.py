@@ -13,7 +13,7 @@ from typing import Any
 
 from jitml.fusion.deliver import limits_of
 from jitml.fusion.loops import Buffer, Expr, Kernel, Load, Loop, Stmt, Store, affine, walk_expressions
-from jitml.fusion.program import Call, Step
+from jitml.fusion.program import Call, Step, times_used
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,7 @@ def assemble(steps: Sequence[Step], kept: Collection[str], new_buffer: Callable[
     Returns:
         The steps, and the buffers that they no longer need.
     """
-    uses = Counter(name for step in steps for name in (*step.reads, *step.writes))
-    uses.update(kept)
+    uses = times_used(steps, kept)
     found: list[Step] = []
     needless: set[str] = set()
     for step in steps:

@@ -6,7 +6,6 @@ an update in place is a step of its own (`grouping.py`); each value would be wri
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -30,7 +29,7 @@ from jitml.fusion.loops import (
     walk,
     walk_expression,
 )
-from jitml.fusion.program import Step
+from jitml.fusion.program import Step, times_used
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,7 @@ def deliver(steps: Sequence[Step], kept: Collection[str]) -> tuple[list[Step], s
     Returns:
         The steps, and the buffers that they no longer need.
     """
-    uses = Counter(name for step in steps for name in (*step.reads, *step.writes))
-    uses.update(kept)
+    uses = times_used(steps, kept)
     found: list[Step] = []
     needless: set[str] = set()
     for step in steps:

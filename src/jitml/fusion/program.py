@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -120,6 +121,15 @@ class Region:
 
 
 Step: TypeAlias = Kernel | Call | Region
+
+
+def times_used(steps: Iterable[Step], kept: Iterable[str]) -> Counter[str]:
+    """How often steps read, write or update each buffer; once more what is kept for others."""
+    uses = Counter(kept)
+    for step in steps:
+        bases = [name for name in step.updates.values() if name not in step.reads]
+        uses.update((*step.reads, *step.writes, *bases))
+    return uses
 
 
 @dataclass(frozen=True, slots=True)
