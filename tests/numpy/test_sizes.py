@@ -52,6 +52,7 @@ a[:i[4]][::-1, ::2] ; a[..., i[0]] ; x[i[1:i[0]]] ; a[i[0], i[0]:] ; np.array(i)
 x[:-i[0]] ; a[i[0], ::-1] ; a[::-1, i[0]] ; x[min(len(x[:i[0]]), 5)] ; x[:i[0]].strides
 np.squeeze(a[:i[0], :1]) ; np.squeeze(a[:i[0], :1], 1) ; x[i[0]:i[0]+2] * x[i[4]:i[4]+2] ; x[i[0]//2] ; x[i[5] % 6]
 np.broadcast_arrays(x[:i[0]], 1.0)[1] ; np.expand_dims(x[:i[0]], 1) ; np.atleast_2d(x[:i[0]]) ; x[i[3]:i[1]-7:-2] ; x[i.argmax()]
+a[i[0]:, :-1].reshape(-1) ; np.outer(a[i[0]:, :-1], x[:2])
 """
 
 

@@ -106,11 +106,11 @@ def reshape_strides(shape: Ints, strides: Ints, new: Ints) -> Ints | None:
 
 
 def typical(size: Size) -> int:
-    """A number that stands for an unknown size where only its factors matter: every Sym is a prime."""
+    """A number that stands for an unknown size where only its factors matter, not its sign: every Sym is a prime."""
     if not isinstance(size, Dim):
         return size
     primes = {sym: _PRIMES[n % len(_PRIMES)] for n, sym in enumerate(sorted(size.syms, key=lambda sym: sym.serial))}
-    return int(size.evaluate(primes))
+    return abs(int(size.evaluate(primes)))
 
 
 _PRIMES = (10007, 10009, 10037, 10039, 10061)
