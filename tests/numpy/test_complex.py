@@ -33,7 +33,7 @@ z @ r.T; np.vecdot(z, w); np.linalg.norm(z); np.linalg.norm(z, axis=1); np.convo
 np.correlate(z[0], w[0], 'full'); np.where(r > 0, z, w); np.concatenate([z, r]); np.stack([z, w]); z.T; z.reshape(4, 3)
 z[1:, ::2]; z[[0, 2]]; z[r > 0]; z.ravel(); np.zeros_like(z); np.ones(3, complex); np.array([1j, 2]); np.full((2,), 1 + 2j)
 z.astype(np.complex64); r.astype(complex); z != 0; np.pad(z, 1); np.roll(z, 1); np.diff(z); np.unique(np.round(z))
-np.take(z, [0, 5]); np.nan_to_num(z); np.cov(z); np.average(z); np.count_nonzero(z); np.gradient(z)
+np.take(z, [0, 5]); np.nan_to_num(z); np.cov(z); np.average(z); np.count_nonzero(z); np.gradient(z); np.ones(3, complex).sum()
 np.interp(r, np.sort(r[0]), r[1]) + 1j; np.linspace(0, 1j, 5); np.clip(z.real, 0, 1); np.trapezoid(z); np.any(z); np.all(z)
 np.result_type(z, 1j); np.float32(1) * z; np.complex64(1j) * r; complex(r[0, 0]) * z; z[0, 0] * 2; z[0, 0].real; z.item(0)
 """

@@ -44,7 +44,7 @@ def split_array(node: Node) -> Complex:
     dtype = part_dtype(node.params["dtype"])
 
     def literal(part: Any) -> Value:
-        value: Value = ops.array(value=np.ascontiguousarray(part), shape=node.params["shape"], dtype=dtype)
+        value: Value = ops.array(value=np.array(part, order="C"), shape=node.params["shape"], dtype=dtype)
         return value
 
     value = np.asarray(node.params["value"], node.params["dtype"])
