@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -356,3 +357,27 @@ def test_rows_with_ways_of_their_own() -> None:
     np.testing.assert_array_equal(vmap(kept, in_axes=1, out_axes=0)(X.T), np.stack([kept(x) for x in X]))
     with pytest.raises(UnsupportedError, match="differs from row to row"):
         jit(vmap(kept))(X)
+    with pytest.raises(UnsupportedError, match="differs from row to row"):
+        vmap(kept)(X[:0])
+    with pytest.raises(IndexError, match="index 9 is out of bounds for axis 0 with size 7"):
+        vmap(lambda x: x[9])(X[:0])
+
+
+def test_what_rows_get_that_are_computed_one_by_one() -> None:
+    def told(x, f, scale, name):
+        """What all rows share comes as it is, arrays as copies of a row are laid out, and errors are not reported."""
+        assert type(scale) is float and name == "sin" and scale / np.zeros(()) > 0
+        return f(sum([v for v in x.ravel() if v > 0], x[0, 0])) * scale, x.ravel("K"), np.ones(2), x.shape[0] * 1.0
+
+    many = rng.normal(size=(3, 4, 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = vmap(told, (2, None, None, None), (0, 0, None, None))(many, np.sin, 2.0, "sin")
+    with np.errstate(divide="ignore"):
+        rows = zip(*(told(many[..., n].copy("K"), np.sin, 2.0, "sin") for n in range(5)))
+    for result, expected in zip(got, [*map(np.stack, itertools.islice(rows, 2)), np.ones(2), 3.0], strict=True):
+        np.testing.assert_array_equal(result, expected)
+    with pytest.raises(ValueError, match="a result whose out_axes is None differs from row to row"):
+        vmap(lambda x: sum([v for v in x if v > 0], x[0]), out_axes=None)(X)
+    with pytest.raises(ValueError, match="all input arrays must have the same shape"):
+        vmap(lambda x: [v for v in x if v > 0])(X)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ from jitml.trace.tracers import fresh, layout_of, read, wrap
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
 
 _WHOLE = object()  # an axis of None: the same for every row
+_UNLIKE = "all input arrays must have the same shape"  # as np.stack has it
+_NOT_ONE = "vmap: a result whose out_axes is None differs from row to row"
 
 
 def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
@@ -94,26 +96,44 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
         except (RowsDiffer, IndexError):  # NumPy names the axis of a row that an index leaves, not one of all rows
             if current_trace() is not None:
                 raise
-            return _one_by_one(f, in_axes, out_axes, args, kwargs)
+            leaves, spec = flatten((args, kwargs))
+            axes = _in_axes(in_axes, args, kwargs)
+            size = next(leaf.shape[axis] for leaf, axis in zip(leaves, axes) if axis is not _WHOLE)
+            if not size:
+                raise
+        rows = (unflatten(spec, [_row_of_array(leaf, axis, n) for leaf, axis in zip(leaves, axes)]) for n in range(size))
+        return _one_by_one(f, rows, out_axes)
 
     return batched
 
 
-def _one_by_one(f: Function, in_axes: Any, out_axes: Any, args: Sequence[Any], kwargs: Any) -> Any:
+def _one_by_one(f: Function, rows: Iterable[Any], out_axes: Any) -> Any:
     """What `vmap` is short for; for rows that have sizes or ways of their own."""
-    leaves, spec = flatten((args, kwargs))
-    axes = _in_axes(in_axes, args, kwargs)
-    size = next(np.shape(leaf)[axis] for leaf, axis in zip(leaves, axes) if axis is not _WHOLE)
-    results: list[list[Any]] = []
-    for n in range(size):
-        given = [np.copy(leaf) if axis is _WHOLE else np.take(leaf, n, axis) for leaf, axis in zip(leaves, axes)]
-        passed, named = unflatten(spec, given)
-        result = f(*passed, **named)
-        results.append(flatten(result)[0])
-    out = _spread_axes("out_axes", out_axes, result)
-    return unflatten(
-        flatten(result)[1], [np.stack(rows, axis) for rows, axis in zip(zip(*results, strict=True), out, strict=True)]
-    )
+    found = []
+    for args, kwargs in rows:
+        with np.errstate(all="ignore"):  # transforms report no floating-point errors
+            found.append(flatten(f(*args, **kwargs)))
+    results, (spec, *others) = zip(*found)
+    if any(other != spec for other in others):
+        raise ValueError(_UNLIKE)
+    axes = _spread_axes("out_axes", out_axes, unflatten(spec, results[0]))
+    return unflatten(spec, [_joined(column, axis) for column, axis in zip(zip(*results), axes, strict=True)])
+
+
+def _row_of_array(leaf: Any, axis: Any, n: int) -> Any:
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    row = leaf if axis is _WHOLE else np.moveaxis(leaf, axis, 0)[n]
+    return row.copy("K") if isinstance(row, np.ndarray) else row
+
+
+def _joined(rows: Sequence[Any], axis: Any) -> Any:
+    """The rows of a result along an axis, or the one that all of them are."""
+    if axis is not _WHOLE:
+        return np.stack(rows, axis)
+    if any(np.asarray(row).tobytes() != np.asarray(rows[0]).tobytes() for row in rows):
+        raise ShapeError(_NOT_ONE, source=user_source())
+    return rows[0]
 
 
 def _in_axes(in_axes: Any, args: Sequence[Any], kwargs: Any) -> list[Any]:
@@ -210,7 +230,7 @@ def _of_one_size(rows: RaggedRows, x: Given) -> Operand:
             first = ops.gather(counts, number(0), axis=0)
             alike = ops.eq(rows.batch.front(rows.count(size)), rows.batch.front(first))
             ok = ops.reduce_all(alike, axes=(0,))
-            first = ops.check(first, ok, error="ValueError", message="all input arrays must have the same shape")
+            first = ops.check(first, ok, error="ValueError", message=_UNLIKE)
             shape[axis] = named(first, 0, bound(rows.whole(size)))
             value = rows.window(value, axis, shape[axis])
     return value
@@ -229,5 +249,5 @@ def _show(value: Operand, leaf: Any, axis: Any, batch: Batch) -> Any:
             raise ShapeError(f"vmap: out_axes has {axis} for a result of {ndim - 1} axes in each row", source=user_source())
         return fresh(batch.at(value, axis % ndim))
     if isinstance(value, Batched):
-        raise ShapeError("vmap: a result whose out_axes is None differs from row to row", source=user_source())
+        raise ShapeError(_NOT_ONE, source=user_source())
     return fresh(value) if isinstance(leaf, np.ndarray) else wrap(value)
