@@ -503,3 +503,16 @@ def under_two_names_of_one_branch(x: Array) -> Any:
     zs[0] = 7.0
     vs.append(1.0)
     return ys, zs, us, len(vs)
+
+
+@program(vector, None)
+def sums_and_additions(x: Array) -> Any:
+    ys = [v * 2 for v in x if v > 0.3]
+    zs = ys
+    ys += [x[0]]
+    ws = [v + 0 for v in x]
+    first, second, sums = [1, *ws], [*ws, 2], (ws + x, x + ws, ws + x[0])
+    us = ws
+    us += ws
+    us += np.ones(1)
+    return zs, zs is ys, first, second, sums, us, ws

@@ -175,7 +175,7 @@ class Stack(Sequence[Any]):
         self.tail.append(item)
 
     def extend(self, items: Any) -> None:
-        self.tail.extend(items)
+        self.tail.extend(list(items))  # which may be these
 
     def pop(self, *place: int) -> Any:
         if place not in ((), (-1,)):
@@ -196,11 +196,17 @@ class Stack(Sequence[Any]):
 
     __hash__ = None  # type: ignore[assignment]  # as of lists
 
-    def __add__(self, other: Any) -> list[Any]:
-        return [*self, *other]
+    def __add__(self, other: Any) -> Any:
+        return [*self, *other] if isinstance(other, list) else NotImplemented
 
-    def __radd__(self, other: Any) -> list[Any]:
-        return [*other, *self]
+    def __radd__(self, other: Any) -> Any:
+        return [*other, *self] if isinstance(other, list) else NotImplemented
+
+    def __iadd__(self, items: Any) -> Any:
+        if hasattr(type(items), "__radd__") and not isinstance(items, list):  # an array, which Python asks first
+            return NotImplemented
+        self.extend(items)
+        return self
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(list, name):
