@@ -368,6 +368,24 @@ INTERPRETED: dict[str, tuple[str, list[str], str, str]] = {
         "np.arange(3), np.arange(6)",
         "np.arange(4), np.arange(6)",
     ),
+    "NumPy raises what a call of it raises, after what it has written": (
+        "graph",
+        ["x += x", "return (x > 1) ** y"],
+        "np.arange(3), np.arange(3)",
+        "np.arange(3), np.arange(-1, 2)",
+    ),
+    "a step raises what a call of NumPy raises": (
+        "program",
+        ["x += x", "return (x > 1) ** y"],
+        "np.arange(3), np.arange(3)",
+        "np.arange(3), np.arange(-1, 2)",
+    ),
+    "as many elements are sorted as there are": (
+        "program",
+        ["for i in range(3):", "    x = np.unique(x)", "return x"],
+        "np.array([2, 1, 2, 3])",
+        "np.array([1, 1, 0, 1])",
+    ),
     "a generator draws once": (
         "graph",
         ["v = y.random(3)", "x += 1", "return v[:2] * x[1::2]"],

@@ -142,11 +142,14 @@ class _Memory:
         return self.whole(name)[tuple(map(slice, self._extents(self.kernels.extents[name])))]
 
     def operand(self, call: Call) -> Array:
-        """What a call reads that gives as many elements; a contiguous buffer may have another shape."""
+        """What a call reads, as far as what it writes reaches: of an array that is resized, the part that both have.
+
+        A contiguous buffer may have another shape.
+        """
         (read, *_), (written,) = call.reads, call.writes
-        if self.buffers[read].shape == self.buffers[written].shape:
-            return self.live(read)
-        return self.view(read, seen_as(self.buffers[read], self.buffers[written].shape))
+        same = self.buffers[read].shape == self.buffers[written].shape
+        source = self.live(read) if same else self.view(read, seen_as(self.buffers[read], self.buffers[written].shape))
+        return source[tuple(map(slice, self.live(written).shape))]
 
     def result(self, name: str) -> Array:
         """An output as the caller gets it."""
@@ -206,10 +209,8 @@ def _gemm(call: Call, memory: _Memory) -> None:
 
 
 def _copy(call: Call, memory: _Memory) -> None:
-    """Of an array that is resized, what both of them have."""
-    source, target = memory.operand(call), memory.live(call.writes[0])
-    both = tuple(slice(min(sizes)) for sizes in zip(source.shape, target.shape, strict=True))
-    target[both] = source[both]
+    source = memory.operand(call)
+    memory.live(call.writes[0])[tuple(map(slice, source.shape))] = source
 
 
 def _sort(call: Call, memory: _Memory) -> None:

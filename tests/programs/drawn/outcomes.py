@@ -16,13 +16,12 @@ import numpy as np
 
 import jitml
 from jitml.api import Jit, Options
-from jitml.codegen.interpreter import run
+from jitml.codegen import interpreter
 from jitml.errors import FailedCheck, UncompiledWarning
 from jitml.fusion.fuse import fuse
 from jitml.ir.generators import generators_in
 from jitml.ir.graph import Graph
-from jitml.ir.ops import indexed
-from jitml.ir.ops.host import generator_at
+from jitml.ir.ops import host, indexed
 from jitml.ir.passes import run_passes
 from jitml.ir.types import F64
 from jitml.memory.plan import plan
@@ -86,7 +85,7 @@ class Layered(Jit):
         generators = generators_in(traced.graph)
 
         def checked(*inputs: Any) -> Any:
-            restore = [state_keeper(generator_at(inputs[n])) for n in generators]
+            restore = [state_keeper(host.generator_at(inputs[n])) for n in generators]
             try:
                 return execute(*inputs)
             except Exception as error:
@@ -102,13 +101,15 @@ class Layered(Jit):
         if self.layer == "graph":
             return interpreted(traced)
         program = plan(fuse(run_passes(traced.graph), aliases=traced.aliases, strides=traced.strides))
-        return lambda *inputs: run(program, [np.asarray(x) for x in inputs])
+        return lambda *inputs: interpreter.run(program, [np.asarray(x) for x in inputs])
 
 
 def _is_check(error: BaseException) -> bool:
-    """Whether an interpreter raised it where the program has a check, or will have one: access by index arrays."""
-    code = next(reversed(list(walk_tb(error.__traceback__))))[0].f_code
-    return code.co_name in ("_evaluate_check", "_require") or code.co_filename == indexed.__file__
+    """Whether an interpreter raised it where the program has a check, or will have one: access by index arrays, a call of NumPy."""
+    *outer, code = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
+    if code.co_name in ("_evaluate_check", "_require") or code.co_filename == indexed.__file__:
+        return True
+    return any(c.co_filename == host.__file__ or (c.co_filename == interpreter.__file__ and c.co_name == "_host") for c in outer)
 
 
 def module(text: str) -> dict[str, Any]:
