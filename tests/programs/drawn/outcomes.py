@@ -105,7 +105,7 @@ class Layered(Jit):
 
 
 def _is_check(error: BaseException) -> bool:
-    """Whether an interpreter raised it where the program has a check, or will have one: access by index arrays, a call of NumPy."""
+    """Whether an interpreter raised it where the program has a check, or will have one: index arrays, a call of NumPy."""
     *outer, code = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
     if code.co_name in ("_evaluate_check", "_require") or code.co_filename == indexed.__file__:
         return True
