@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -78,3 +80,20 @@ def test_a_sum_is_not_minus_zero(name: str) -> None:
     """It begins with 0.0, even where nothing is left to add."""
     x = np.array([-0.0, 0.0, -0.0, 1.0])
     assert np.signbit(jitml.jit(SUMS[name])(x)).tolist() == np.signbit(SUMS[name](x)).tolist()
+
+
+@pytest.mark.parametrize("n", [3, 30_000])
+def test_nan_has_a_sign(n: int) -> None:
+    """Constants that differ in nothing else are two: in a graph, in a kernel, and where kernels share a function."""
+
+    def signs(x: Any) -> Any:
+        found = []
+        for number in (np.nan, -np.nan):
+            found.append(np.copysign(x, number))
+            found.append(np.signbit(np.full(x.shape, number)))
+            found.append(np.cumsum(np.copysign(x, np.where(x > 0, number, x))))
+        return found
+
+    x = np.ones(n)
+    for got, expected in zip(jitml.jit(signs)(x), signs(x), strict=True):
+        np.testing.assert_array_equal(got, expected)

@@ -23,7 +23,7 @@ graph(a: f32[3,4], b: f32[4]) {
   f: f32[] = full {dtype=f32, shape=(), value=nan}
   g: i64[2,2] = array {dtype=i64, shape=(2, 2), value=[[1, 2], [3, 4]]}
   h: f32[] = full {dtype=f32, shape=(), value=-inf}
-  i: c128[] = full {dtype=c128, shape=(), value=complex(-0.0, nan)}
+  i: c128[] = full {dtype=c128, shape=(), value=complex(-0.0, -nan)}
   j: c64[2] = array {dtype=c64, shape=(2,), value=[complex(1.0, -0.0), complex(-inf, 2.0)]}
   return e f g a h i j
 }"""

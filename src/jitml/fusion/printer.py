@@ -38,7 +38,7 @@ from jitml.fusion.loops import (
     While,
 )
 from jitml.fusion.program import Call, KernelProgram, Region, Step
-from jitml.ir.printer import show_param, show_params
+from jitml.ir.printer import show_number, show_param, show_params
 from jitml.ir.types import BOOL, F64, I64, DType, dtype_name
 
 # Symbol and binding strength of the functions that are written between their operands.
@@ -53,7 +53,7 @@ _COMPARISON = 1
 def show_const(value: bool | int | float, dtype: DType) -> str:
     if dtype == BOOL:
         return "true" if value else "false"
-    text = repr(float(value)) if dtype.kind == "f" else str(int(value))
+    text = show_number(float(value)) if dtype.kind == "f" else str(int(value))
     return text if dtype in (I64, F64) else f"{text}_{dtype_name(dtype)}"
 
 

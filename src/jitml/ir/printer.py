@@ -16,6 +16,7 @@ as they appear, and `bind` states their limits: `bind b {sym=n0[0:9]}`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import copysign
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +53,13 @@ def name_values(graph: Graph) -> dict[Value, str]:
     return names
 
 
+def show_number(value: complex) -> str:
+    """Another text for each number: with the signs of zeros, and of nan, which `copysign` sees."""
+    if isinstance(value, complex):  # Python's own text loses signs of zeros
+        return f"complex({show_number(value.real)}, {show_number(value.imag)})"
+    return "-nan" if value != value and copysign(1.0, value) < 0 else repr(value)
+
+
 def show_param(value: Any) -> str:
     if isinstance(value, np.dtype):
         return dtype_name(value)
@@ -59,8 +67,8 @@ def show_param(value: Any) -> str:
         return show_param(value.tolist())
     if isinstance(value, list):
         return f"[{', '.join(map(show_param, value))}]"
-    if isinstance(value, complex):  # NumPy's and Python's own text loses signs of zeros
-        return f"complex({value.real!r}, {value.imag!r})"
+    if isinstance(value, (float, complex)):
+        return show_number(value)
     if isinstance(value, Sym):
         return f"{value}[{value.low}:{value.high}]"
     return repr(value)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jitml.fusion.loops import Const, Expr, Var, walk_expression
+from jitml.ir.printer import show_number
 from jitml.ir.types import BOOL, I64, DType
 
 _NONE: frozenset[str] = frozenset()
@@ -44,8 +45,8 @@ class Scalars:
         self._known: dict[tuple[Any, ...], Scalar] = {}
 
     def _make(self, kind: str, value: Any, args: tuple[Scalar, ...], places: tuple[Expr | None, ...], dtype: DType) -> Scalar:
-        # repr tells 0.0 from -0.0 and True from 1; nan is one constant.
-        key = (kind, repr(value) if kind == "const" else value, tuple([id(a) for a in args]), places, dtype)
+        # The text tells 0.0 from -0.0 and True from 1.
+        key = (kind, show_number(value) if kind == "const" else value, tuple([id(a) for a in args]), places, dtype)
         known = self._known.get(key)
         if known is None:
             own = frozenset((value,)) if kind == "cell" else _NONE

@@ -10,14 +10,15 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.floating import raised_by
 from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.printer import show_number
 from jitml.ir.rewrite import Producers, sweep
 
 
 def _param_key(value: Any) -> Hashable:
     if isinstance(value, np.ndarray):
         return (value.dtype.str, value.shape, value.tobytes())
-    # 0.0 equals -0.0 and 1 equals True, but they are different numbers to a program; nan is one number here.
-    key: Hashable = (type(value), repr(value)) if isinstance(value, (bool, int, float, complex)) else value
+    # 0.0 equals -0.0 and 1 equals True, but they are different numbers to a program.
+    key: Hashable = (type(value), show_number(value)) if isinstance(value, (bool, int, float, complex)) else value
     return key
 
 
