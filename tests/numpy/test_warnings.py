@@ -133,6 +133,25 @@ def test_no_replay_where_nothing_happens(name: str) -> None:
     assert not jitted.variants[0].replays
 
 
+def test_kernels_that_share_a_function_are_heard_apart() -> None:
+    """The line and what `np.errstate` ignores belong to each of them."""
+
+    def roots(x: Array, y: Array, z: Array) -> Any:
+        with np.errstate(all="ignore"):
+            a = np.sort(np.sqrt(x))
+        b = np.sort(np.sqrt(y))
+        return a, b, np.sort(np.sqrt(z))
+
+    jitted = jitml.jit(roots)
+    arrays = [np.arange(1.0, 2001.0) for _ in range(3)]
+    jitted(*arrays)
+    assert jitted.lower(*arrays).module.text.count("define hidden i64 @k") == 1
+    for bad, warned in ((0, 0), (1, 1), (2, 1)):
+        mine = [x - 2 * (k == bad) for k, x in enumerate(arrays)]
+        want, got = (outcome(lambda _, f=f: f(*mine), arrays[0], {})[2] for f in (roots, jitted))  # noqa: B023  # called at once
+        assert got == want and len(got) == warned
+
+
 @pytest.mark.parametrize("dtype", ["i1", "i4", "i8", "u2"])
 def test_integers(dtype: str) -> None:
     for f in (lambda x, y: x // y, lambda x, y: x % y, np.fmod):
