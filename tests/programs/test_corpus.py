@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -16,18 +15,8 @@ from jitml.ir.graph import Graph, Node
 from programs.comparing import difference, within
 from programs.corpus import NAMES, Program, load
 
-# Programs that refuse, and what they wait for. A program that starts to pass fails until its line is gone.
-WAITING: dict[str, str] = {}
 
-
-def programs(waiting: dict[str, str]) -> list[Any]:
-    def marks(name: str) -> list[Any]:
-        return [pytest.mark.xfail(strict=True, raises=jitml.JitmlError, reason=waiting[name])] if name in waiting else []
-
-    return [pytest.param(name, marks=marks(name)) for name in NAMES]
-
-
-@pytest.mark.parametrize("name", programs(WAITING))
+@pytest.mark.parametrize("name", NAMES)
 def test_a_program_agrees_with_numpy_and_compiles_once(name: str) -> None:
     program = load(name)
     compiled = jitml.jit(program.function, host_calls="error")
