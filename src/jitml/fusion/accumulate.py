@@ -6,42 +6,29 @@ added to an array as large as it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from jitml.fusion.loops import Apply, Buffer, Kernel, Load, Loop, Store
-from jitml.fusion.program import Call, Step, times_used
+from jitml.fusion.loops import Apply, Kernel, Load, Loop, Store
+from jitml.fusion.program import Call, Step
 
 
-def accumulate(steps: Sequence[Step], buffers: Mapping[str, Buffer], kept: Collection[str]) -> tuple[list[Step], set[str]]:
-    """`z = x @ y`, then `t = s + z`, becomes `t = s` and `t += x @ y`, which may happen in the memory of s.
-
-    Args:
-        kept: buffers that others read.
-
-    Returns:
-        The steps, and the buffers that they no longer need.
-    """
-    uses = times_used(steps, kept)
-    found: list[Step] = []
-    needless: set[str] = set()
-    for step in steps:
-        before = found[-1] if found else None
-        if isinstance(step, Kernel) and isinstance(before, Call) and before.name == "gemm" and not before.updates:
-            (product,) = before.writes
-            sum_of = _sum_with(step, product, buffers)
-            if sum_of is not None and "sized" not in before.params and uses[product] == 2 and sum_of[0] not in before.reads:
-                term, total = sum_of
-                sources = tuple(dict.fromkeys((*before.sources, *step.sources)))
-                params = {**before.params, "adds": 1}
-                found[-1] = replace(before, writes=(total,), params=params, updates={total: term}, sources=sources)
-                needless.add(product)
-                continue
-        found.append(step)
-    return found, needless
+def accumulate(steps: Sequence[Step], step: Step, uses: Mapping[str, int]) -> list[Step] | None:
+    """`z = x @ y`, then `t = s + z`, becomes `t = s` and `t += x @ y`, which may happen in the memory of s; a `Merge`."""
+    before = steps[-1] if steps else None
+    if not isinstance(step, Kernel) or not isinstance(before, Call) or before.name != "gemm" or before.updates:
+        return None
+    (product,) = before.writes
+    sum_of = _sum_with(step, product)
+    if sum_of is None or "sized" in before.params or uses[product] != 2 or sum_of[0] in before.reads:
+        return None
+    term, total = sum_of
+    sources = tuple(dict.fromkeys((*before.sources, *step.sources)))
+    params = {**before.params, "adds": 1}
+    return [*steps[:-1], replace(before, writes=(total,), params=params, updates={total: term}, sources=sources)]
 
 
-def _sum_with(kernel: Kernel, product: str, buffers: Mapping[str, Buffer]) -> tuple[str, str] | None:
+def _sum_with(kernel: Kernel, product: str) -> tuple[str, str] | None:
     """What a kernel adds to a product, and where the sum is put, if that is all it does: arrays that lie alike."""
     body = kernel.body
     while len(body) == 1 and isinstance(body[0], Loop):
@@ -51,7 +38,7 @@ def _sum_with(kernel: Kernel, product: str, buffers: Mapping[str, Buffer]) -> tu
             term = b if a == product else a
         case _:
             return None
-    lie_alike = all(buffers[name].is_c_contiguous for name in (term, product, total))
+    lie_alike = all(b.is_c_contiguous for b in kernel.params)
     if not lie_alike or kernel.updates or len({term, product, total}) < 3 or len({b.shape for b in kernel.params}) > 1:
         return None
     return term, total

@@ -13,7 +13,7 @@ from typing import Any
 
 from jitml.fusion.deliver import limits_of
 from jitml.fusion.loops import Buffer, Expr, Kernel, Load, Loop, Stmt, Store, affine, walk_expressions
-from jitml.fusion.program import Call, Step, times_used
+from jitml.fusion.program import Call, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,38 +30,30 @@ class _Part:
     offset: int
 
 
-def assemble(steps: Sequence[Step], kept: Collection[str], new_buffer: Callable[[str], str]) -> tuple[list[Step], set[str]]:
-    """`z = x @ y`, then `t[:, 3:5] = z`, becomes `t[:, 3:5] = x @ y`, where nobody else wants z and t is as it was before.
+def assemble(
+    steps: Sequence[Step], step: Step, uses: Mapping[str, int], *, new_buffer: Callable[[str], str]
+) -> list[Step] | None:
+    """`z = x @ y`, then `t[:, 3:5] = z`, becomes `t[:, 3:5] = x @ y`, if nobody else wants z and t is as it was; a `Merge`.
 
     Args:
-        kept: buffers that others read.
         new_buffer: makes one like another, and gives its name.
-
-    Returns:
-        The steps, and the buffers that they no longer need.
     """
-    uses = times_used(steps, kept)
-    found: list[Step] = []
-    needless: set[str] = set()
-    for step in steps:
-        found.append(step)
-        parts = _parts(step) if isinstance(step, Kernel) else {}
-        placed: dict[int, Call] = {}  # steps -> what they are to be
-        for k, maker in enumerate(found if parts else ()):
-            part = parts.get(maker.writes[0]) if isinstance(maker, Call) and maker.writes else None
-            if part is None or uses[part.source.name] != 2 or not _is_untouched(found[k:-1], step.updates.values()):
-                continue
-            assert isinstance(maker, Call)
-            if (params := _placed(maker, part)) is not None:
-                sources = tuple(dict.fromkeys((*maker.sources, *step.sources)))
-                placed[k] = replace(maker, params=params, sources=sources)
-        if placed:
-            assert isinstance(step, Kernel)
-            gone = {name for call in placed.values() for name in call.writes}
-            rest = tuple(nest for nest in _nests(step.body) if nest not in [parts[name].nest for name in gone])
-            found = _written_there(found, placed, rest, new_buffer)
-            needless |= gone
-    return found, needless
+    parts = _parts(step) if isinstance(step, Kernel) else {}
+    placed: dict[int, Call] = {}  # steps -> what they are to be
+    for k, maker in enumerate(steps if parts else ()):
+        part = parts.get(maker.writes[0]) if isinstance(maker, Call) and maker.writes else None
+        if part is None or uses[part.source.name] != 2 or not _is_untouched(steps[k:], step.updates.values()):
+            continue
+        assert isinstance(maker, Call)
+        if (params := _placed(maker, part)) is not None:
+            sources = tuple(dict.fromkeys((*maker.sources, *step.sources)))
+            placed[k] = replace(maker, params=params, sources=sources)
+    if not placed:
+        return None
+    assert isinstance(step, Kernel)
+    moved = [parts[name].nest for call in placed.values() for name in call.writes]
+    rest = tuple(nest for nest in _nests(step.body) if nest not in moved)
+    return _written_there(steps, step, placed, rest, new_buffer)
 
 
 def _is_untouched(steps: Sequence[Step], names: Collection[str]) -> bool:
@@ -70,11 +62,10 @@ def _is_untouched(steps: Sequence[Step], names: Collection[str]) -> bool:
 
 
 def _written_there(
-    steps: Sequence[Step], placed: Mapping[int, Call], rest: tuple[Stmt, ...], new_buffer: Callable[[str], str]
+    steps: Sequence[Step], last: Kernel, placed: Mapping[int, Call], rest: tuple[Stmt, ...], new_buffer: Callable[[str], str]
 ) -> list[Step]:
     """Let products write one after the other into the memory that the last step, of which a rest is left, has written."""
-    *found, last = steps
-    assert isinstance(last, Kernel)
+    found = list(steps)
     (target,) = last.writes
     base = last.updates.get(target)
     is_new = base is None

@@ -6,7 +6,7 @@ an update in place is a step of its own (`grouping.py`); each value would be wri
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -29,7 +29,7 @@ from jitml.fusion.loops import (
     walk,
     walk_expression,
 )
-from jitml.fusion.program import Step, times_used
+from jitml.fusion.program import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,31 +56,15 @@ class _Copy:
         return {e.buffer for let in self.numbers for e in walk_expression(let.value) if isinstance(e, Load)}
 
 
-def deliver(steps: Sequence[Step], kept: Collection[str]) -> tuple[list[Step], set[str]]:
-    """`t = f(x)`, then `stack[k] = t`, becomes `stack[k] = f(x)`, beside `t` if others read that.
-
-    Args:
-        kept: buffers that others read.
-
-    Returns:
-        The steps, and the buffers that they no longer need.
-    """
-    uses = times_used(steps, kept)
-    found: list[Step] = []
-    needless: set[str] = set()
-    for step in steps:
-        copy = _copied(step) if isinstance(step, Kernel) else None
-        at = None if copy is None else _maker(found, copy)
-        if copy is None or at is None:
-            found.append(step)
-            continue
-        maker = found[at]
-        assert isinstance(maker, Kernel)
-        is_all = uses[copy.source.name] == 2
-        found[at] = _delivering(maker, copy, beside=not is_all)
-        if is_all:
-            needless.add(copy.source.name)
-    return found, needless
+def deliver(steps: Sequence[Step], step: Step, uses: Mapping[str, int]) -> list[Step] | None:
+    """`t = f(x)`, then `stack[k] = t`, becomes `stack[k] = f(x)`, beside `t` if others read that; a `Merge`."""
+    copy = _copied(step) if isinstance(step, Kernel) else None
+    at = None if copy is None else _maker(steps, copy)
+    if copy is None or at is None:
+        return None
+    maker = steps[at]
+    assert isinstance(maker, Kernel)
+    return [*steps[:at], _delivering(maker, copy, beside=uses[copy.source.name] != 2), *steps[at + 1 :]]
 
 
 def _copied(kernel: Kernel) -> _Copy | None:

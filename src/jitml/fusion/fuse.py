@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from jitml.fusion.lower.points import targets
 from jitml.fusion.lower.rolled import NotRolled, roll
 from jitml.fusion.machine import Machine
 from jitml.fusion.outputs import behind_checks, behind_widening, exact_shapes, name_outputs, to_be_measured, with_flat_results
-from jitml.fusion.program import Call, Decision, KernelProgram, Step
+from jitml.fusion.program import Call, Decision, KernelProgram, Step, merge_steps
 from jitml.fusion.readback import read_back
 from jitml.fusion.regions import REGIONS, RegionSite, known_trips, updated_operands
 from jitml.fusion.signature import Signature, over_real_numbers
@@ -100,11 +101,10 @@ class _Fusion:
         self.sources = {name: source for name, source in sources.items() if source.buffer in buffers.made}
         for g in grouping.groups:
             self.write(g)
-        self.steps, summed = accumulate([*self.steps, *outputs.copies], buffers.made, outputs.names)
         read = (*outputs.names, *(source.buffer for source in self.sources.values()))
-        self.steps, assembled = assemble(self.steps, read, buffers.another)
-        self.steps, delivered = deliver(self.steps, read)
-        for name in summed | assembled | delivered:
+        rules = (accumulate, partial(assemble, new_buffer=buffers.another), deliver)
+        self.steps, needless = merge_steps([*self.steps, *outputs.copies], read, rules)
+        for name in needless:
             del buffers.made[name]
         exact: dict[str, tuple[Expr, ...]] = {}
         measured: dict[str, tuple[int | None, ...]] = {}

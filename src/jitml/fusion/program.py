@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -121,6 +121,33 @@ class Region:
 
 
 Step: TypeAlias = Kernel | Call | Region
+
+
+# (steps, the next one, how often all of them use each buffer) -> other steps that do what these and the next do, or None.
+Merge: TypeAlias = Callable[[Sequence[Step], Step, Mapping[str, int]], list[Step] | None]
+
+
+def merge_steps(steps: Sequence[Step], kept: Collection[str], rules: Sequence[Merge]) -> tuple[list[Step], set[str]]:
+    """Steps of which some are done by others, rule by rule.
+
+    Args:
+        kept: buffers that others read.
+
+    Returns:
+        The steps, and the buffers that they no longer need.
+    """
+    touched = times_used(steps, kept)
+    uses = touched
+    for merge in rules:
+        found: list[Step] = []
+        for step in steps:
+            merged = merge(found, step, uses)
+            if merged is None:
+                found.append(step)
+            else:
+                found = merged
+        steps, uses = found, times_used(found, kept)
+    return list(steps), touched.keys() - uses.keys()
 
 
 def times_used(steps: Iterable[Step], kept: Iterable[str]) -> Counter[str]:
