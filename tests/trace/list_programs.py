@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from typing import Any
 
@@ -516,3 +517,41 @@ def sums_and_additions(x: Array) -> Any:
     us += ws
     us += np.ones(1)
     return zs, zs is ys, first, second, sums, us, ws
+
+
+@program(vector, "l")
+def items_are_taken_out(x: Array) -> Any:
+    ys = [v * 2 for v in x if v > -1]
+    zs = []
+    for v in x:
+        if v > 0.02:
+            zs.append(float(v))
+    del zs[0]
+    del zs[1], zs[-2]
+    first = zs.pop(0)
+    del zs[-1]
+    zs.insert(0, 0)
+    zs.append("end")
+    del ys[4], ys[len(x) - 7], ys[-1], zs[-1]
+    return first, ys.pop(3), ys, zs, len(zs)
+
+
+@program(vector, "l")
+def changed_as_lists_are(x: Array) -> Any:
+    ys, ws = [v * 2 for v in x], [x * i for i in range(5)]
+    zs, vs, us = ys, ys.copy(), copy.deepcopy(ws)
+    for _ in range(2):
+        del ys[1:3]
+    ys.reverse()
+    ys *= 2
+    ys.insert(3, 0.5)
+    list.insert(ys, 2, 7)
+    del ws[1]
+    ws.insert(1, x)
+    taken = ws.pop(2)
+    taken += 1
+    ws[3] *= 2
+    us[1] *= 3
+    kept = copy.copy(vs)
+    vs.clear()
+    return ys, zs is ys, vs, kept, ws, taken, us, ws <= ws, 3 * kept == kept * 3, kept.index(kept[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -256,6 +257,35 @@ def test_lists_that_loops_have_filled_are_compared() -> None:
         return above == far_above, above != far_above, above == [1.0, 2.0], above == (1.0, 2.0)
 
     agree(f, [-1.0, 1.0, 2.0], [2.0, 3.0, 2.0], [-1.0, -2.0, 0.0], [-1.0, 1.0, 2.0], variants=3)
+
+
+def test_lists_that_loops_have_filled_are_changed_as_their_items_say() -> None:
+    def f(x: Array) -> Any:
+        ys: list[Any] = ["the first"]
+        for v in x:
+            ys.append(v * 2)
+        ys.remove(4.0)
+        if x[0] > 0:
+            ys.insert(1, x[0])
+        else:
+            del ys[1]
+        del ys[0]
+        zs = ys.copy()
+        zs.sort(reverse=True)
+        heapq.heapify(ys)
+        return ys, zs, ys < zs, x[0] == "the first", x != "the first"
+
+    agree(f, [-1.0, 3.0, 2.0], [2.0, 3.0, 1.0], [-2.0, 3.0, 2.0], variants=2)
+
+
+def test_items_of_a_long_list_that_a_loop_has_filled_are_not_taken_one_by_one() -> None:
+    def f(x: Array) -> Any:
+        ys = [v * 2 for v in x]
+        ys.reverse()
+        return ys
+
+    with pytest.raises(UnsupportedError, match="the 5000 items of a list that a loop has filled are taken one by one"):
+        jitml.jit(f)(np.ones(5000))
 
 
 def test_a_limit_grows_only_where_it_was_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:

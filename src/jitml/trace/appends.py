@@ -125,7 +125,7 @@ def _is_only_named(uses: list[_Use]) -> bool:
     for use in uses:
         if use.kind != "other":
             continue
-        for append in (a for a in uses if a.kind in ("append", "pop")):
+        for append in (a for a in uses if a.kind in ("append", "pop") and a.loops):
             around = [loop for loop in use.loops if loop in append.loops]
             if use.place < append.place or any(all(loop not in m.loops for m in made) for loop in around):
                 return False

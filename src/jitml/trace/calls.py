@@ -246,6 +246,8 @@ class Hooks(Accesses, Steering):
     def _changing(self, function: Callable[..., Any], target: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a function of the standard library that changes its first argument."""
         self.grow(target)
+        if type(target) is Stack:
+            return target.change(function, *args, **kwargs)
         return function(target, *args, **kwargs)
 
     def _callback(self, argument: Any) -> Any:

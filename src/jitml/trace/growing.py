@@ -202,8 +202,7 @@ class Growing:
         if firsts := self.columns.firsts:
             stack = stack.part(slice(len(firsts), None))
             stack.head = firsts
-        active_trace().root.own[id(stack)] = active_trace().made[id(stack)] = stack
-        return stack
+        return stack.owned()
 
     def __getattr__(self, name: str) -> Any:
         unsupported(f"a list that a loop appends to is used in it (.{name})", _INSTEAD)

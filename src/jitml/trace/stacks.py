@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import optree
 
+from jitml.config import CONFIG
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64
@@ -115,11 +117,44 @@ class Stack(Sequence[Any]):
         if part is self.tail:
             self.tail[place] = item
             return
-        items = list(self)  # a head is short, and an array among the rows is itself what is assigned
-        items[index] = item
+        self.change(operator.setitem, index, item)
+
+    def __delitem__(self, index: Any) -> None:
+        part: Sequence[Any] | None = None
+        place: Any = index
+        if not isinstance(index, slice):
+            part, place = self._locate(index)
+        if part is self.tail:
+            del self.tail[place]
+        elif part is not None:
+            place %= len(part)
+            self.head = [*part[:place], *part[place + 1 :]]
+        elif not (type(place) is int and self._take_row(place)):
+            self.change(operator.delitem, index)
+
+    def _take_row(self, place: int) -> bool:
+        """Whether a row could be taken out of the rows; an array that is one of them stays where it is."""
+        self._row(place)  # which there has to be
+        before, after = self.part(slice(None, place)), self.part(slice(place + 1 or None, None))
+        if place in (0, -1):
+            self._take_rows(before if place else after)
+            return True
+        if any(kind.form == "array" for kind in self.kinds):
+            return False
+        self.columns = [call(np.concatenate, both) for both in zip(before.columns, after.columns)]
+        self.flags = [{t: call(np.concatenate, [a[t], b[t]]) for t in a} for a, b in zip(before.flags, after.flags)]
+        return True
+
+    def change(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """What a function that changes its first argument, a list, does to all items, each for itself."""
+        items = list(self)  # an array among the rows stays itself, and no copy of it
+        result = function(items, *args, **options)
         self.head, self.tail = items, []
-        none = self.part(slice(0, 0))
-        self.columns, self.flags = none.columns, none.flags
+        self._take_rows(self.part(slice(0, 0)))
+        return result
+
+    def _take_rows(self, other: Stack) -> None:
+        self.columns, self.flags = other.columns, other.flags
 
     def _set_row(self, place: Any, item: Any) -> bool:
         """Whether an item could be written into the rows."""
@@ -169,7 +204,12 @@ class Stack(Sequence[Any]):
         return optree.tree_unflatten(self.spec, leaves)
 
     def __iter__(self) -> Iterator[Any]:
-        return (self[n] for n in range(len(self)))
+        if (count := len(self)) > CONFIG.max_unroll:
+            unsupported(
+                f"the {count} items of a list that a loop has filled are taken one by one",
+                "Make an array of it, with np.array, or raise the limit JITML_MAX_UNROLL.",
+            )
+        return (self[n] for n in range(count))
 
     def append(self, item: Any) -> None:
         self.tail.append(item)
@@ -177,22 +217,55 @@ class Stack(Sequence[Any]):
     def extend(self, items: Any) -> None:
         self.tail.extend(list(items))  # which may be these
 
-    def pop(self, *place: int) -> Any:
-        if place not in ((), (-1,)):
-            unsupported("an item is taken out of a list that a loop has filled, and not the last one", "Make it an array.")
-        if self.tail:
-            return self.tail.pop()
-        item, rest = self[-1], self.part(slice(None, -1))
-        self.columns, self.flags = rest.columns, rest.flags
+    def pop(self, place: Any = -1, /) -> Any:
+        item = self[place]
+        del self[place]
         return item
 
-    def copy(self) -> list[Any]:
-        return list(self)
+    def insert(self, place: Any, item: Any, /) -> None:
+        if type(place) is int and place == 0:
+            self.head = [item, *self.head]
+        else:
+            self.change(list.insert, place, item)
 
-    def __eq__(self, other: object) -> Any:
-        if self is other:
-            return True
-        return [*self] == [*other] if isinstance(other, list) else NotImplemented
+    def remove(self, item: Any, /) -> None:
+        self.change(list.remove, item)
+
+    def clear(self) -> None:
+        self.change(list.clear)
+
+    def reverse(self) -> None:
+        self.change(list.reverse)
+
+    def sort(self, **options: Any) -> None:
+        self.change(list.sort, **options)
+
+    def index(self, *args: Any) -> Any:
+        return [*self].index(*args)
+
+    def copy(self) -> Stack:
+        other = Stack(self.head, self.spec, self.kinds, self.columns)
+        other.flags, other.site, other.tail = self.flags, self.site, [*self.tail]
+        return other.owned()
+
+    __copy__ = copy
+
+    def owned(self) -> Stack:
+        """The list, noted down as one that the function, and the body that is traced, has made itself."""
+        active_trace().root.own[id(self)] = active_trace().made[id(self)] = self
+        return self
+
+    def _compared(self, compare: Callable[[Any, Any], Any], other: Any) -> Any:
+        mine = [*self]
+        if other is self:  # of which each item is itself
+            return compare(mine, mine)
+        return compare(mine, [*other]) if isinstance(other, list) else NotImplemented
+
+    __eq__ = functools.partialmethod(_compared, operator.eq)
+    __lt__ = functools.partialmethod(_compared, operator.lt)
+    __le__ = functools.partialmethod(_compared, operator.le)
+    __gt__ = functools.partialmethod(_compared, operator.gt)
+    __ge__ = functools.partialmethod(_compared, operator.ge)
 
     __hash__ = None  # type: ignore[assignment]  # as of lists
 
@@ -208,10 +281,17 @@ class Stack(Sequence[Any]):
         self.extend(items)
         return self
 
-    def __getattr__(self, name: str) -> Any:
-        if hasattr(list, name):
-            unsupported(f"list.{name} of a list that a loop has filled is not compiled", "Make it an array, with np.array.")
-        raise AttributeError(f"'list' object has no attribute {name!r}")
+    def __mul__(self, times: Any) -> Any:
+        return [*self] * times
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: Any) -> Any:
+        self.change(operator.imul, times)
+        return self
+
+    def __deepcopy__(self, known: dict[int, Any]) -> Any:
+        return copy.deepcopy([*self], known)
 
     def whole(self) -> Value | None:
         """All items as one array, where they are values of one shape."""
@@ -304,8 +384,7 @@ class _Shape:
         if any(map(is_traced, columns)):
             stack = Stack(head, self.spec, self.kinds, columns)
             stack.tail, stack.flags, stack.site = tail, flags, self.site
-            active_trace().root.own[id(stack)] = active_trace().made[id(stack)] = stack
-            return stack
+            return stack.owned()
         items = [column.tolist() if kind.form == "number" else column for kind, column in zip(self.kinds, columns)]
         for n, known in enumerate(flags):
             for which, flag in known.items():

@@ -319,6 +319,16 @@ def _install() -> None:
             return lambda self: call(function, self)
         return lambda self: hand_on(call(function, self), python, (self,))
 
+    def compared(function: Any, name: str = "") -> Any:
+        compare = binary(function, name)
+        if function not in (np.equal, np.not_equal):
+            return compare
+        # No number is a text, operators say, where functions have no loop for the two.
+        unlike = function is np.not_equal
+        return lambda self, other: (
+            call(np.full, self.shape, unlike)[()] if isinstance(other, (str, bytes)) else compare(self, other)
+        )
+
     def method(home: Any, name: str) -> Any:
         function = getattr(home, name)
         return lambda self, *args, **kwargs: call(function, self, *args, **kwargs)
@@ -337,8 +347,8 @@ def _install() -> None:
     TracedScalar.__pow__ = binary(operator.pow, "pow")  # type: ignore[method-assign]  # as all others
     TracedScalar.__rpow__ = reflected(np.power, "pow")  # type: ignore[method-assign]
     for name, function in COMPARE.items():
-        setattr(Traced, f"__{name}__", binary(function))
-        setattr(TracedScalar, f"__{name}__", binary(function, name))
+        setattr(Traced, f"__{name}__", compared(function))
+        setattr(TracedScalar, f"__{name}__", compared(function, name))
     for name, function in UNARY.items():
         setattr(Traced, f"__{name}__", unary(function))
         own = vars(np.generic)[f"__{name}__"] if name in OWN_OPERATORS else function
