@@ -10,15 +10,25 @@ import pytest
 import jitml
 from programs.comparing import within
 from programs.drawn.outcomes import host_calls
-from programs.everyday import builtins_on_arrays, changes, classes, containers, numpy_helpers, own_kinds, state_in_loops, texts
+from programs.everyday import (
+    builtins_on_arrays,
+    changes,
+    classes,
+    containers,
+    numpy_helpers,
+    own_kinds,
+    state_in_loops,
+    statements,
+    texts,
+)
 from programs.everyday.comparing import difference
 from programs.everyday.table import Row
 
-ROWS = [
-    row
-    for module in (containers, changes, own_kinds, classes, builtins_on_arrays, numpy_helpers, state_in_loops, texts)
-    for row in module.ROWS
-]
+_TABLES = (
+    *(containers, changes, own_kinds, classes, statements),
+    *(builtins_on_arrays, numpy_helpers, state_in_loops, texts),
+)
+ROWS = [row for table in _TABLES for row in table.ROWS]
 
 
 def outcome(row: Row, jit: Any) -> list[Any]:

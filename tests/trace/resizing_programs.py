@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tests.trace.region_programs import Array, vector
-from tests.trace.while_programs import program_list
+from tests.trace.region_programs import Array, program_list, vector
 
 PROGRAMS: list[Any] = []
 program = program_list(PROGRAMS)

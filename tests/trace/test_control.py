@@ -11,7 +11,8 @@ from types import CodeType, TracebackType
 from typing import Any
 
 import pytest
-from tests.trace.control_programs import PROGRAMS, deleted
+from tests.trace.control.statements import deleted
+from tests.trace.control.table import PROGRAMS
 
 from jitml.trace.calls import Hooks
 from jitml.trace.context import Trace, activate

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.trace.effect_programs import ROWS
+from tests.trace.effects.table import ROWS
 
 import jitml
 from jitml.trace.snapshots import Snapshot
@@ -207,7 +207,7 @@ def outcomes(act: Callable[..., Any], state: Callable[[], Any], shape: Any, comp
 
 
 def told(x: Any) -> str:
-    if type(x).__module__.endswith("effect_programs") and hasattr(x, "__dict__"):
+    if type(x).__module__.startswith("tests.trace.effects.") and hasattr(x, "__dict__"):
         return type(x).__name__ + told(vars(x))
     if isinstance(x, dict):
         return f"{type(x).__name__}{{{', '.join(f'{told(k)}: {told(v)}' for k, v in x.items())}}}"

@@ -12,9 +12,7 @@ import pytest
 
 import jitml
 import jitml.pipeline
-from jitml.config import CONFIG
-from jitml.errors import UnsupportedError
-from jitml.trace import decisions, examples
+from jitml.trace import examples
 from programs.comparing import difference, within
 
 pytestmark = pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
@@ -452,62 +450,6 @@ def test_derivatives_of_the_path() -> None:
         expected = 2 * x + (3 * x**2 if x[0] > 0 else 0)
         np.testing.assert_allclose(compiled(x), expected)
         np.testing.assert_allclose(jitml.grad(f)(x), expected)
-
-
-def test_too_many_paths_are_refused() -> None:
-    def f(x: Array) -> Any:
-        return ["a"] * int(x[0])
-
-    compiled = jitml.jit(f)
-    for n in range(CONFIG.max_paths):
-        assert compiled(np.array([float(n)])) == ["a"] * n
-    with pytest.raises(UnsupportedError, match=r"compiled for a path no\. 17") as refusal:
-        compiled(np.array([50.0]))
-    assert refusal.value.source is not None
-    assert 'return ["a"]' in refusal.value.source.text
-    assert compiled(np.array([3.0])) == ["a"] * 3
-
-
-def test_too_many_decisions_are_refused() -> None:
-    def f(x: Array) -> Any:
-        kept: list[Any] = []
-        for value in x:
-            if value > 0:
-                kept = [*kept, value]
-        return kept
-
-    with pytest.raises(UnsupportedError):
-        jitml.jit(f)(np.ones(CONFIG.max_unroll + 1))
-
-
-def decided_each_time(x: Array) -> Any:
-    kept = []
-    for value in x:
-        if value > 0:
-            kept = [*kept, value]
-    return kept
-
-
-def caught_by_the_function(x: Array) -> Any:
-    y = x + 1
-    try:
-        for value in x:
-            y = y * value
-    except Exception:
-        return x
-    return y
-
-
-@pytest.mark.parametrize(
-    ("function", "said"),
-    [(decided_each_time, "2 attempts: after a branch on a traced condition kept is"), (caught_by_the_function, "1 attempts")],
-)
-def test_a_trace_that_takes_too_long_is_refused(function: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decisions, "_MOST_RECORDED", 0)
-    with pytest.raises(UnsupportedError, match=rf"tracing finds no end: \d+ operations have been recorded in {said}") as refusal:
-        jitml.jit(function)(np.ones(3))
-    assert refusal.value.source is not None
-    assert refusal.value.source.function == function.__name__
 
 
 def padded(x: Array) -> Any:

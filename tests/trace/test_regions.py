@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.trace import list_programs, region_programs, resizing_programs, while_programs
+from tests.trace import (
+    ending_programs,
+    list_programs,
+    nest_programs,
+    queue_programs,
+    region_programs,
+    resizing_programs,
+    while_programs,
+)
 
 import jitml
 from jitml.ir.graph import Graph
@@ -18,7 +26,11 @@ from jitml.trace.tree import flatten
 
 _LETTERS = {"loop": "l", "while_": "w", "cond": "c"}
 _SEEDS = 4
-PROGRAMS = [*region_programs.PROGRAMS, *while_programs.PROGRAMS, *list_programs.PROGRAMS, *resizing_programs.PROGRAMS]
+_TABLES = (
+    *(region_programs, ending_programs, nest_programs),
+    *(while_programs, list_programs, queue_programs, resizing_programs),
+)
+PROGRAMS = [row for table in _TABLES for row in table.PROGRAMS]
 
 
 def agree(got: Any, expected: Any) -> None:

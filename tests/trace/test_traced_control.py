@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.trace.traced_programs import CHOICES, DECIDED, PROGRAMS, Program, kept_by_a_branch, while_may_not_run
+from tests.trace.traced_choices import CHOICES, DECIDED, kept_by_a_branch, while_may_not_run
+from tests.trace.traced_programs import PROGRAMS, Program
 
 import jitml
 

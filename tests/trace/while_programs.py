@@ -5,25 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tests.trace.region_programs import Array, matrix, spd, vector
+from tests.trace.region_programs import Array, matrix, program_list, spd, vector
 
 Rng = np.random.Generator
 PROGRAMS: list[Any] = []
-
-
-def program_list(programs: list[Any]) -> Any:
-    """What registers a program there: with what it is called with, and which regions its graph has (None: not looked at)."""
-
-    def program(arguments: Any, regions: str | None) -> Any:
-        def register(function: Any) -> Any:
-            programs.append((function, arguments, regions))
-            return function
-
-        return register
-
-    return program
-
-
 program = program_list(PROGRAMS)
 
 
