@@ -96,7 +96,8 @@ class Jit:
         # The arguments are as they were: NumPy itself raises, or answers.
         result = self.function(*args, **kwargs)
         if untraced is not None:
-            warn(f"{_name(self.function)} was not compiled: tracing it raised {untraced!r}", UncompiledWarning, stacklevel=2)
+            said = f"{_name(self.function)} was not compiled: tracing it raised {untraced!r}; each call tries again"
+            warn(said, UncompiledWarning, stacklevel=2)
         return result
 
     def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

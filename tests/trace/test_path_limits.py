@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jitml
+import jitml.pipeline
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError
 from jitml.trace import decisions
@@ -63,3 +64,20 @@ def test_a_trace_that_takes_too_long_is_refused(function: Any, said: str, monkey
         jitml.jit(function)(np.ones(3))
     assert refusal.value.source is not None
     assert refusal.value.source.function == function.__name__
+
+
+def refused_below_zero(x: Array) -> Any:
+    for _ in range(500_000):  # tracing looks at the first few iterations only
+        x = x - 1
+    return None if x[0] > 0 else set(x)
+
+
+def test_a_refusal_after_a_wrong_guess_compiles_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guessed program stays, and says of the next such call which path it takes."""
+    compiled = jitml.jit(refused_below_zero)
+    for _ in range(2):
+        with pytest.raises(UnsupportedError, match="which cannot be compiled"):
+            compiled(np.array([10.0]))
+        monkeypatch.setattr(jitml.pipeline, "compile_graph", None)
+    assert compiled(np.array([600_000.0])) is None
+    assert len(compiled.variants) == 1

@@ -97,16 +97,13 @@ class Variants:
         while True:
             try:
                 result = variant.enter(leaves)
-            except WrongPath as failure:  # what was assumed of the call was a guess: the variant is of no use
+            except WrongPath as failure:  # what was assumed of the call was a guess: one of no use, if there is a better one
                 failed.append((variant, failure))
                 with self._lock:
-                    self._remove(key, variant)
-                    try:
-                        variant = _made(make, self._groups.get(key, ()), failed)
-                    except WrongPath:  # there is none: it says so of the next such call
-                        self._add(key, variant)
-                        raise
-                    self._add(key, variant)
+                    better = _made(make, self._without(key, variant), failed)
+                    self._groups = {**self._groups, key: self._without(key, variant)}
+                    self._add(key, better)
+                    variant = better
             except FailedCheck as failure:
                 variant.replays[failure.message] += 1
                 raise
@@ -119,8 +116,8 @@ class Variants:
             )
         return result
 
-    def _remove(self, key: Hashable, variant: Variant) -> None:
-        self._groups = {**self._groups, key: tuple(v for v in self._groups.get(key, ()) if v is not variant)}
+    def _without(self, key: Hashable, variant: Variant) -> tuple[Variant, ...]:
+        return tuple(v for v in self._groups.get(key, ()) if v is not variant)
 
     def _add(self, key: Hashable, variant: Variant) -> None:
         groups = {k: v for k, v in self._groups.items() if k != key}
@@ -136,7 +133,7 @@ class Variants:
         with self._lock:
             group = self._groups.get(key, ())
             if variant in group:
-                self._groups = {**self._groups, key: (variant, *(v for v in group if v is not variant))}
+                self._groups = {**self._groups, key: (variant, *self._without(key, variant))}
 
     def clear(self) -> None:
         with self._lock:
