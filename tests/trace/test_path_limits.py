@@ -66,6 +66,16 @@ def test_a_trace_that_takes_too_long_is_refused(function: Any, said: str, monkey
     assert refusal.value.source.function == function.__name__
 
 
+def test_items_of_a_long_list_that_a_loop_has_filled_are_not_taken_one_by_one() -> None:
+    def f(x: Array) -> Any:
+        ys = [v * 2 for v in x]
+        ys.reverse()
+        return ys
+
+    with pytest.raises(UnsupportedError, match="the 5000 items of a list that a loop has filled are taken one by one"):
+        jitml.jit(f)(np.ones(5000))
+
+
 def refused_below_zero(x: Array) -> Any:
     for _ in range(500_000):  # tracing looks at the first few iterations only
         x = x - 1

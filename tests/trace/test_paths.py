@@ -276,16 +276,6 @@ def test_lists_that_loops_have_filled_are_changed_as_their_items_say() -> None:
     agree(f, [-1.0, 3.0, 2.0], [2.0, 3.0, 1.0], [-2.0, 3.0, 2.0], variants=2)
 
 
-def test_items_of_a_long_list_that_a_loop_has_filled_are_not_taken_one_by_one() -> None:
-    def f(x: Array) -> Any:
-        ys = [v * 2 for v in x]
-        ys.reverse()
-        return ys
-
-    with pytest.raises(UnsupportedError, match="the 5000 items of a list that a loop has filled are taken one by one"):
-        jitml.jit(f)(np.ones(5000))
-
-
 def test_a_limit_grows_only_where_it_was_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(examples, "_MOST_WORK", 0)  # each guess is wrong
 
