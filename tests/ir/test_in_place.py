@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.ir.in_place import carried_in_place, in_place
+from jitml.ir.graph import Graph
+from jitml.ir.in_place import _Analysis, carried_in_place, in_place
 from jitml.ir.parser import parse
 from jitml.ir.straight import straight
 
@@ -103,3 +104,32 @@ def test_an_eager_loop_costs_what_it_writes() -> None:
         return time.perf_counter() - start
 
     assert seconds(1 << 19) < 10 * seconds(1 << 11)  # copies would take 100 times as long
+
+
+def nest(depth: int) -> str:
+    """A loop around a loop around ..., of which each exchanges two arrays."""
+    inside = nest(depth - 1) if depth else "c: f64[4] = exp a; d: f64[4] = exp b"
+    body = f"body(n: i64[], a: f64[4], b: f64[4], m: i64[]) {{ {inside}; return d c }}"
+    return f"c: f64[4], d: f64[4] = loop m a b m {{carried=2}} {body}"
+
+
+def test_a_nest_costs_as_much_for_each_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    def analysed(depth: int) -> int:
+        graphs: list[Graph] = []
+        run = _Analysis.run
+        with monkeypatch.context() as patch:
+            patch.setattr(_Analysis, "run", lambda self: graphs.append(self.graph) or run(self))
+            in_place(parse(f"graph(m: i64[], a: f64[4], b: f64[4]) {{ {nest(depth)}; return c d }}"))
+        return len(graphs)
+
+    assert analysed(8) - analysed(6) == analysed(6) - analysed(4)
+
+
+def test_results_that_may_be_any_operand_lie_in_one_memory() -> None:
+    inputs, outputs = "a: f64[4], b: f64[4], c: f64[4]", "d: f64[4], e: f64[4], f: f64[4]"
+    side = f"({inputs}) {{ return b c a }}"
+    graph = parse(f"graph(p: bool[], {inputs}) {{ {outputs} = cond p a b c then{side} orelse{side}; return d e f }}")
+    analysis = _Analysis(graph, frozenset())
+    assert analysis.run().owned == [False] * 3
+    # One set, and not one for each: a thousand truths that a branch hands on took minutes.
+    assert len({id(analysis.memory[v]) for v in graph.outputs}) == 1

@@ -10,6 +10,7 @@ import pytest
 from tests.trace.sharing.table import ROWS
 
 import jitml
+from jitml.ir.graph import Graph
 from jitml.trace.context import Trace, activate
 from jitml.trace.names import kind_of
 from jitml.trace.sharing import Output
@@ -84,3 +85,26 @@ def test_a_smaller_view_out_of_two_loops_is_a_view(n: int) -> None:
         got = compiled(x, n)
         np.testing.assert_array_equal(got, program(x, n))
         assert np.shares_memory(got, x) == np.shares_memory(program(x, n), x)
+
+
+def test_what_a_row_of_branches_may_keep_costs_the_same_for_each() -> None:
+    """Each of two names may be what the other one may be: the cases of both were added up, more than twice as many each time."""
+
+    def program(x: Array, t: Array, n: int) -> Any:
+        y, z = x + 1.0, x * 2.0
+        for k in [*range(n)]:
+            if t[k] > 0:
+                z = y
+            if t[k] > 1:
+                y = z
+        return y.sum(), z.sum()
+
+    def nodes(graph: Graph) -> int:
+        return sum(1 + sum(map(nodes, node.bodies.values())) for node in graph.nodes)
+
+    compiled = jitml.jit(program, static_argnums=2)
+    x, t = np.arange(3.0), np.array([2, 0, 1, 2, 0, 1, 2, 1])
+    for n in (4, 6, 8):
+        assert compiled(x, t, n) == program(x, t, n)
+    few, more, most = (nodes(variant.traced.graph) for variant in compiled.variants)
+    assert most - more == more - few

@@ -7,8 +7,9 @@ into what it carries, if each iteration hands on memory of its own. Then `y[i] =
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
@@ -45,8 +46,17 @@ class InPlace:
 
 
 def in_place(graph: Graph, owned: Owned = frozenset()) -> InPlace:
-    """What may be written to if the inputs `owned` are memory that only this run sees."""
-    return _Analysis(graph, owned).run()
+    """What may be written to if the inputs `owned` are memory that only this run sees.
+
+    Found once: what is in a nest of loops would else be looked at several times for each of them.
+    """
+    runs = _known.setdefault(graph, {})
+    if owned not in runs:
+        runs[owned] = _Analysis(graph, owned).run()
+    return runs[owned]
+
+
+_known: WeakKeyDictionary[Graph, dict[Owned, InPlace]] = WeakKeyDictionary()
 
 
 def is_copied(node: Node) -> bool:
@@ -86,11 +96,15 @@ def _place_of(node: Node, arrays: int) -> object:
 class _Analysis:
     def __init__(self, graph: Graph, owned: Owned) -> None:
         self.graph, self.found = graph, InPlace()
-        # The memory that a value may lie in, each named by the value that it was made for.
-        self.memory: dict[Value, frozenset[Value]] = {v: frozenset([v]) for v in graph.inputs}
-        self.private = {graph.inputs[n] for n in owned}
         self.last = {v: n for n, node in enumerate(graph.nodes) for v in node.inputs}
         self.last |= dict.fromkeys(graph.outputs, len(graph.nodes))
+        # The memory that a value may lie in, each named by the value that it was made for, and until when it is read.
+        self.memory: dict[Value, frozenset[Value]] = {}
+        self.latest: dict[Value, int] = {}
+        for v in graph.inputs:
+            self.lie([v], frozenset([v]))
+        self.private = {graph.inputs[n] for n in owned}
+        self.positions = {v: k for k, v in enumerate(graph.inputs)}
 
     def run(self) -> InPlace:
         for n, node in enumerate(self.graph.nodes):
@@ -99,19 +113,15 @@ class _Analysis:
             elif node.op in UPDATES and self.is_free(n, node.inputs[0]) and node.output.ndim:
                 self.found.updates.add(node)
                 self.write(node.inputs[0])
-                self.memory[node.output] = self.memory[node.inputs[0]]
+                self.lie(node.outputs, self.memory[node.inputs[0]])
             elif self.makes_new(node):
                 self.own(node.outputs)
-            elif node.op is ops.broadcast:
-                self.memory[node.output] = self.reach(node.inputs) | {
-                    node.output
-                }  # not to be written to: its elements are shared
+            elif node.op is ops.broadcast:  # not to be written to: its elements are shared
+                self.lie(node.outputs, self.reach(node.inputs) | {node.output})
             else:
-                self.memory |= dict.fromkeys(node.outputs, self.reach(node.inputs))
-        outputs = self.graph.outputs
-        for k, v in enumerate(outputs):
-            others = self.reach(w for j, w in enumerate(outputs) if j != k)
-            self.found.owned.append(self.is_private(v) and others.isdisjoint(self.memory[v]))
+                self.lie(node.outputs, self.reach(node.inputs))
+        alone = self.alone(self.graph.outputs)
+        self.found.owned.extend(k in alone for k in range(len(self.graph.outputs)))
         return self.found
 
     def makes_new(self, node: Node) -> bool:
@@ -119,55 +129,57 @@ class _Analysis:
 
     def own(self, values: Iterable[Value]) -> None:
         for v in values:
-            self.memory[v] = frozenset([v])
+            self.lie([v], frozenset([v]))
             self.private.add(v)
 
+    def lie(self, values: Sequence[Value], memory: frozenset[Value]) -> None:
+        """Each of these may lie anywhere in that memory."""
+        self.memory |= dict.fromkeys(values, memory)
+        last = max((self.last.get(v, -1) for v in values), default=-1)
+        for m in memory:
+            self.latest[m] = max(last, self.latest.get(m, -1))
+
     def reach(self, values: Iterable[Value]) -> frozenset[Value]:
-        return frozenset().union(*(self.memory[v] for v in values))
+        return frozenset().union(*{self.memory[v] for v in values})
 
     def is_private(self, value: Value) -> bool:
         return len(self.memory[value]) == 1 and self.memory[value] <= self.private
 
     def is_free(self, n: int, value: Value) -> bool:
         """Whether a value's memory may be written to by the n-th node: nobody reads it, or a view of it, later."""
-        if not self.is_private(value):
-            return False
-        memory = self.memory[value]
-        return all(self.last.get(v, -1) <= n or memory.isdisjoint(of) for v, of in self.memory.items())
+        return self.is_private(value) and all(self.latest[m] <= n for m in self.memory[value])
 
     def write(self, value: Value) -> None:
-        self.found.written.update(k for k, v in enumerate(self.graph.inputs) if v in self.memory[value])
+        self.found.written.update(self.positions[m] for m in self.memory[value] if m in self.positions)
 
     def region(self, n: int, node: Node) -> None:
+        first = 0 if node.op is ops.while_ else 1
+        operands = node.inputs[first:]
+        alone = self.alone(operands)
+        free = frozenset(k for k in alone if operands[k].ndim and self.is_free(n, operands[k]))
         if node.op is ops.cond:
-            free = frozenset(k for k, v in enumerate(node.inputs[1:]) if self.is_alone(n, v, node.inputs[1:]))
             bodies = [in_place(body, free) for body in node.bodies.values()]
             self.found.given[node] = self.found.moved[node] = free
-            for k in set().union(*(body.written for body in bodies)):
-                self.write(node.inputs[1 + k])
+            written: Owned = frozenset().union(*(body.written for body in bodies))
             owned = [all(of) for of in zip(*(body.owned for body in bodies))]
         else:
-            first = 1 if node.op is ops.loop else 0
             given = carried_in_place(node)
-            starts = node.inputs[first:]
-            moved = frozenset(k for k in given if self.is_alone(n, starts[k], starts))
-            self.found.given[node], self.found.moved[node] = given, moved
-            for k in moved:
-                self.write(starts[k])
+            self.found.given[node], self.found.moved[node] = given, given & free
+            written = given & free
             owned = [k in given for k in range(len(node.outputs))]
-        around = self.reach(node.inputs)
-        for v, mine in zip(node.outputs, owned):
-            if mine:
-                self.own([v])
-            else:
-                self.memory[v] = around | {v}
+        for k in written:
+            self.write(operands[k])
+        self.own(v for v, mine in zip(node.outputs, owned) if mine)
+        others = [v for v, mine in zip(node.outputs, owned) if not mine]
+        # Memory that is new, or an operand's: the first of them stands for what is new of all of them.
+        self.lie(others, self.reach(node.inputs).union(others[:1]))
 
-    def is_alone(self, n: int, value: Value, operands: Collection[Value]) -> bool:
-        """Whether a node may write to one of its operands, none of the others being in the same memory."""
-        others = [v for v in operands if v is not value]
-        if len(others) < len(operands) - 1 or not value.ndim:
-            return False
-        return self.is_free(n, value) and self.reach(others).isdisjoint(self.memory[value])
+    def alone(self, values: Sequence[Value]) -> Owned:
+        """The positions of those whose memory is their own: none of the others may lie in it."""
+        times = Counter[Value]()
+        for memory, of_values in Counter(self.memory[v] for v in values).items():
+            times.update(dict.fromkeys(memory, of_values))
+        return frozenset(k for k, v in enumerate(values) if self.is_private(v) and all(times[m] == 1 for m in self.memory[v]))
 
 
 def carried_in_place(node: Node) -> Owned:

@@ -90,6 +90,7 @@ class _Writer:
         self.makers = graph.producers()
         self.added = additions(graph, self.in_place)
         self.last = {v: n for n, node in enumerate(graph.nodes) for v in (*node.inputs, *self.added.get(node, ())[2:])}
+        self.last |= dict.fromkeys(graph.outputs, len(graph.nodes))
 
     def function(self) -> Run:
         if _meter.get() is not None:
@@ -126,8 +127,7 @@ class _Writer:
 
     def _forget(self, n: int, node: Node) -> None:
         """Drop what nobody reads any more: memory is given back as by the interpreter."""
-        kept = set(self.graph.outputs)
-        dead = [v for v in dict.fromkeys((*node.inputs, *node.outputs)) if self.last.get(v, -1) <= n and v not in kept]
+        dead = [v for v in dict.fromkeys((*node.inputs, *node.outputs)) if self.last.get(v, -1) <= n]
         # What is thin may be needed as a whole later; it is small.
         names = [self.code[v] for v in dead if v in self.code and self.code[v][0] == "v" and self.code[v] not in self.held]
         if names:

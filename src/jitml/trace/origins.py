@@ -21,6 +21,7 @@ from jitml.trace.decisions import Decider
 from jitml.trace.standins import TracedArray
 from jitml.trace.steps import Step
 from jitml.trace.storage import Case, Origin, Storage, nothing
+from jitml.trace.truths import all_of, any_of, negated
 
 
 def origin_of(array: TracedArray) -> Origin:
@@ -88,11 +89,30 @@ def link(array: TracedArray, cases: Sequence[Case], decider: Decider) -> None:
     """Say what an array may be that a region has handed out: the first that holds."""
     storage = array.storage
     storage.whole = weakref.ref(array)
-    storage.cases = tuple(cases)
-    for _, origin in cases:
+    storage.cases = tuple(_once(cases))
+    for _, origin in storage.cases:
         other = origin.storage()
         if other is not None:
             storage.may_be(other, decider)
+
+
+def _once(cases: Sequence[Case]) -> list[Case]:
+    """The same with each array once: else there are twice as many after each of a row of branches that may keep one."""
+    found: list[Case] = []
+    for test, origin in cases:
+        known = next((n for n, case in enumerate(found) if _is_same(case.origin, origin)), None)
+        if known is None:
+            found.append(Case(test, origin))
+        else:
+            between = any_of(*(other for other, _ in found[known + 1 :]))
+            found[known] = Case(any_of(found[known].test, all_of(test, negated(between))), origin)
+    return found
+
+
+def _is_same(x: Origin, y: Origin) -> bool:
+    if x.storage() is None or y.storage() is None:
+        return x.storage() is y.storage()
+    return x == y and x.array() is y.array()
 
 
 _numbers = itertools.count()
