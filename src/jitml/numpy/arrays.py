@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from math import prod
 from typing import Any
 
@@ -41,6 +42,25 @@ def view(x: Any, dtype: Any = None, type: Any = None) -> Any:
         return scalar(reinterpret(read(x), target))
     steps = (*x.steps, Reinterpreted.of(x.aval, target))
     return TracedArray(x.storage, steps, x.aval.with_dtype(target), x.layout, x.writeable)
+
+
+@implements(np.frombuffer)
+def frombuffer(buffer: Any, dtype: Any = float, count: Any = -1, offset: Any = 0, *, like: Any = None) -> Any:
+    """A view of an array's elements in one row; what is no traced array is memory of before."""
+    if not isinstance(buffer, Traced):
+        return np.frombuffer(buffer, dtype, count, offset)
+    if not isinstance(buffer, TracedArray):
+        not_compiled("frombuffer", "of a NumPy scalar, whose bytes compiled programs do not know", "Take an array.")
+    if not buffer.is_contiguous:
+        raise ValueError("ndarray is not C-contiguous")
+    row = call(np.ndarray.view, buffer.reshape(-1), dtype)
+    count, offset = operator.index(count), operator.index(offset)
+    if offset % row.itemsize:
+        not_compiled("frombuffer", f"from within an element, at offset {offset}", "Take the view outside of the jitted function.")
+    start, length = offset // row.itemsize, operator.index(row.sizes[0])
+    if not 0 <= start <= start + max(count, 0) <= length:
+        raise ValueError("buffer is smaller than requested size")
+    return row[start:] if count < 0 else row[start : start + count]
 
 
 @implements(np.ndarray.copy)

@@ -23,7 +23,7 @@ from jitml.trace.broadcasting import common_sizes, insist_at_least, never_equal,
 from jitml.trace.context import active_trace, unsupported, user_source
 from jitml.trace.doubts import DTYPES, doubt_of, only_numpys, own_type, python_value, require_type, settled
 from jitml.trace.iteration import Range
-from jitml.trace.registry import call, full_name, implements
+from jitml.trace.registry import call
 from jitml.trace.sizes import number, span, value_limits, value_of_size
 from jitml.trace.stacks import Stack
 from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, fresh, is_traced, read, scalar
@@ -49,17 +49,6 @@ def not_compiled(name: str, what: str, remedy: str = "") -> NoReturn:
 def present(*names: str) -> list[Callable[..., Any]]:
     """The functions of these names, as far as this NumPy has them."""
     return [getattr(np, name) for name in names if hasattr(np, name)]
-
-
-def refuses(*functions: Callable[..., Any], because: str, remedy: str) -> None:
-    """Register NumPy functions that cannot be compiled, with the reason that users and the documentation see."""
-    for function in functions:
-
-        def refuse(*args: Any, _name: str = full_name(function), **kwargs: Any) -> NoReturn:
-            unsupported(f"{_name} {because}", remedy)
-
-        refuse.because = because  # type: ignore[attr-defined]  # read by supported.py
-        implements(function)(refuse)
 
 
 def kind_of(x: Any) -> Kind:

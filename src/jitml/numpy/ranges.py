@@ -1,4 +1,4 @@
-"""Evenly spaced numbers: `arange`, `linspace`, `logspace`."""
+"""Evenly spaced numbers: `arange`, `linspace`, `logspace`, `geomspace`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from jitml.numpy.operands import (
     common_shape,
     kind_of,
     not_compiled,
-    refuses,
     spread_size,
     value_of,
 )
@@ -29,9 +28,9 @@ from jitml.numpy.reshaping import as_length, moveaxis
 from jitml.trace.broadcasting import insist
 from jitml.trace.numbers import of_size
 from jitml.trace.places import unknown_size
-from jitml.trace.registry import implements
+from jitml.trace.registry import call, implements
 from jitml.trace.sizes import HIGHEST, LOWEST, larger, number, quotient, span, value_of_size
-from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, scalar
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read, scalar
 
 
 def known(x: Any) -> Any:
@@ -201,4 +200,21 @@ def logspace(
     return result if dtype is None else result.astype(dtype)
 
 
-refuses(np.geomspace, because="is not compiled yet", remedy="np.exp(np.linspace(np.log(a), np.log(b), n)) is.")
+@implements(np.geomspace)
+def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> TracedArray:
+    """NumPy's own steps: signs are taken off before the logarithm, and the ends are what was given."""
+    count = as_int(num)
+    inner = np.result_type(common_dtype(start, stop), 0.0, np.dtype(dtype))  # None is float64 here, too
+    first, last = (fresh(value_of(x, inner)) for x in (start, stop))
+    for end in (first, last):
+        insist(read(call(np.all, call(np.not_equal, end, 0))), message="Geometric sequence cannot include zero")
+    sign: Any = call(np.sign, first)
+    low, high = first / sign, last / sign
+    result: Any = logspace(np.log10(low), np.log10(high), count, endpoint, dtype=inner)
+    if count > 0:
+        result[0] = low
+    if count > 1 and endpoint:
+        result[-1] = high
+    result *= sign
+    moved: TracedArray = moveaxis(result, 0, axis).astype(inner if dtype is None else dtype, copy=False)
+    return moved

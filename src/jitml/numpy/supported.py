@@ -24,14 +24,13 @@ _NOT_ARRAY_FUNCTIONS = ("numpy.char", "numpy.rec", "numpy.ma", "numpy.strings")
 
 
 def table() -> str:
-    """The page: topics with their functions, then what is refused with a reason, then what has no meaning yet."""
+    """The page: topics with their functions, then what has no meaning yet."""
     import scipy.special  # noqa: F401  # its functions are listed too; slow to import, so only here
 
     register_imported()
     lines = [_HEAD, "## Supported", "", "| topic | functions |", "| --- | --- |"]
-    done = {f for f, implementation in FUNCTIONS.items() if not hasattr(implementation, "because")}
     for topic in TOPICS:
-        functions = [f for f in done if _topic(f) == topic.__name__]
+        functions = [f for f in FUNCTIONS if _topic(f) == topic.__name__]
         functions = [f for f in functions if getattr(f, "__name__", "") != "outer" or not hasattr(f, "__self__")]
         if functions:
             lines.append(f"| {_title(topic)} | {_listed(functions)} |")
@@ -40,9 +39,6 @@ def table() -> str:
         "Every supported ufunc of two operands has `.outer` too, and of floats `.reduce`, `.accumulate`, `.reduceat` and `.at`.",
     ]
     lines += ["`x[i]` and `x[i] = v` are in *indexing*."]
-    lines += ["", "## Not compiled, and why", "", "| function | why |", "| --- | --- |"]
-    refused = {f: i.because for f, i in FUNCTIONS.items() if hasattr(i, "because")}
-    lines += [f"| `{name}` | {why} |" for name, why in sorted((full_name(f), why) for f, why in refused.items())]
     missing = [f for f in array_functions() if f not in FUNCTIONS]
     lines += ["", "## Host calls", "", _listed(missing), ""]
     return "\n".join(lines)

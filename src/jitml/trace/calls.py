@@ -177,6 +177,8 @@ class Hooks(Accesses, Steering):
             return functools.partial(self._writing, str, owner)
         if _changes_first(function):
             return functools.partial(self._changing, function)
+        if _in(function, {bytearray, memoryview}):
+            return functools.partial(_of_memory, function)
         if type(function) is functools.partial and type(function.func) is not FunctionType:
             return functools.partial(self.conv(function.func), *function.args, **function.keywords)
         self._check_effects(function, owner)
@@ -315,6 +317,11 @@ def _changes_first(function: Any) -> bool:
     name = getattr(function, "__name__", "")
     is_unbound = isinstance(getattr(function, "__objclass__", None), type) and getattr(function, "__self__", None) is None
     return (getattr(function, "__module__", ""), name) in _CHANGES_FIRST or (name in _MUTATORS and is_unbound)
+
+
+def _of_memory(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """`memoryview(x)`, which an object cannot refuse by itself."""
+    return args[0].data if args and is_traced(args[0]) else function(*args, **kwargs)
 
 
 def _is_scipys(function: Any) -> bool:

@@ -199,6 +199,10 @@ class Traced:
             unsupported(f"{kind.__name__}.{name} {why}", "Move this part out of the jitted function.")
         raise AttributeError(f"'numpy.{kind.__name__}' object has no attribute '{name}'")
 
+    def __bytes__(self) -> bytes:  # which would ask for its elements one by one
+        made: bytes = self.tobytes()  # refuses
+        return made
+
     def conj(self) -> Any:
         return call(np.conjugate, self) if is_complex(self.dtype) else self
 

@@ -183,6 +183,16 @@ def bytes_of_an_array(a):
     return (a + 1).tobytes()
 
 
+@calls((A,), (A * 2,), (np.ones((3, 2)),), refused="tobytes")
+def pythons_bytes_of_an_array(a):
+    return bytes(a[0] > 0)
+
+
+@calls((A,), (A * 2,), (np.ones((3, 2)),), refused="memory itself")
+def the_memory_of_an_array(a):
+    return len(memoryview(a))
+
+
 @calls((A,), (A * 2,), (np.ones((3, 2)),), refused="tofile")
 def an_array_to_a_file(a):
     a.tofile("/dev/null")
