@@ -26,8 +26,9 @@ from jitml.fusion.loops import (
     Var,
     While,
     affine,
+    loaded_by,
+    variables_of,
     walk,
-    walk_expression,
 )
 from jitml.fusion.program import Step
 
@@ -51,9 +52,9 @@ class _Copy:
         return self.kernel.updates[self.target.name]
 
     @property
-    def loaded(self) -> set[str]:
+    def loaded(self) -> frozenset[str]:
         """The buffers that the place is read from."""
-        return {e.buffer for let in self.numbers for e in walk_expression(let.value) if isinstance(e, Load)}
+        return loaded_by(*(let.value for let in self.numbers))
 
 
 def deliver(steps: Sequence[Step], step: Step, uses: Mapping[str, int]) -> list[Step] | None:
@@ -85,7 +86,7 @@ def _copied(kernel: Kernel) -> _Copy | None:
     if before < 1 or at[before:] != rest or y.shape[before:] != x.shape or not (x.is_c_contiguous and y.is_c_contiguous):
         return None
     inside = {loop.index for loop in loops}
-    if not _visits_all(rest, x.shape, loops) or any(_names(e) & inside for e in at[:before]):
+    if not _visits_all(rest, x.shape, loops) or any(variables_of(e) & inside for e in at[:before]):
         return None
     return _Copy(kernel, x, y, at[:before], numbers)
 
@@ -118,10 +119,6 @@ def limits_of(loop: Loop, loops: Mapping[str, Loop]) -> tuple[int, int] | None:
         case _ if (stop - start) % chunks.step:
             return None
     return (start, stop) if affine(end) == {chunks.index: 1, "": chunks.step} else None
-
-
-def _names(expr: Expr) -> set[str]:
-    return {e.name for e in walk_expression(expr) if isinstance(e, Var)}
 
 
 def _maker(steps: Sequence[Step], copy: _Copy) -> int | None:

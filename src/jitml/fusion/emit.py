@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from jitml.fusion.loops import Apply, Block, Buffer, Cell, Const, Expr, Let, Load, Loop, Stmt, Store, Var, as_expr
+from jitml.fusion.loops import Apply, Block, Buffer, Cell, Const, Expr, Let, Load, Loop, Stmt, Store, Var, as_expr, variables_of
 from jitml.fusion.loops import Kind as LoopKind
-from jitml.fusion.lower.scalars import Scalar, variables_of
+from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.views import Places, Views
 
 DEEPEST = 6  # levels of one written expression

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jitml.fusion.groups import WHOLE, Group, Recorder, collect_cuts
+from jitml.fusion.loops import variables_of
 from jitml.fusion.lower.points import Index, targets
-from jitml.fusion.lower.scalars import variables_of
 from jitml.fusion.machine import Machine
 from jitml.ir import ops
 from jitml.ir.dims import bound
@@ -99,7 +99,7 @@ def _is_home(g: Group, value: Value, index: Index) -> bool:
 
 def evaluations(g: Group, value: Value, index: Index) -> float:
     """How often an expression at an index runs: its loops, and those around them."""
-    used = g.axes.keys() & {name for e in index for name in variables_of(e)}
+    used = g.axes.keys() & variables_of(*index)
     if g.rows is not None and used <= g.rows:
         names = [n for n in g.axes if n in g.rows]
     else:

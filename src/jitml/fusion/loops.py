@@ -398,6 +398,16 @@ def expressions(stmt: Stmt) -> Iterator[Expr]:
             yield from values
 
 
+def variables_of(*exprs: Expr) -> frozenset[str]:
+    """The names that expressions mention."""
+    return frozenset(e.name for expr in exprs for e in walk_expression(expr) if isinstance(e, Var))
+
+
+def loaded_by(*exprs: Expr) -> frozenset[str]:
+    """The buffers that expressions read."""
+    return frozenset(e.buffer for expr in exprs for e in walk_expression(expr) if isinstance(e, Load))
+
+
 def walk_expressions(body: Sequence[Stmt]) -> Iterator[Expr]:
     for stmt in walk(body):
         for expr in expressions(stmt):

@@ -17,12 +17,10 @@ from jitml.fusion.loops import (
     Kernel,
     Let,
     Loop,
-    Stmt,
     Update,
-    Var,
     expressions,
+    variables_of,
     walk,
-    walk_expression,
 )
 
 
@@ -53,15 +51,8 @@ def _cell_races(loop: Loop) -> Iterator[str]:
                 yield f"the outer cell {stmt.cell} is set in order"
             elif combines.setdefault(stmt.cell, stmt.combine) != stmt.combine:
                 yield f"the outer cell {stmt.cell} is combined in two ways"
-        for name in sorted(_names(stmt) & updated):
+        for name in sorted(variables_of(*expressions(stmt)) & updated):
             yield f"the outer cell {name} is read while it is combined"
-
-
-def _names(stmt: Stmt) -> set[str]:
-    found: set[str] = set()
-    for expr in expressions(stmt):
-        found |= {e.name for e in walk_expression(expr) if isinstance(e, Var)}
-    return found
 
 
 def _memory_races(loop: Loop, path: Path, known: Accesses) -> Iterator[str]:

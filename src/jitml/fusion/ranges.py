@@ -12,7 +12,20 @@ from fractions import Fraction
 
 import numpy as np
 
-from jitml.fusion.loops import Apply, Const, Draw, Expr, If, Load, Loop, Update, Var, walk, walk_expression
+from jitml.fusion.loops import (
+    Apply,
+    Const,
+    Draw,
+    Expr,
+    If,
+    Load,
+    Loop,
+    Update,
+    Var,
+    loaded_by,
+    variables_of,
+    walk,
+)
 from jitml.fusion.sums import GREATEST, LEAST, Atoms, Sum, constant, plus, times, within
 from jitml.ir.types import BOOL, I64, DType, is_integer
 
@@ -63,7 +76,7 @@ class Ranges(Atoms):
 
     def define_now(self, name: str, value: Expr) -> None:
         """A `Let` where stores are about: what is loaded is a thing of its own, and no other load of that element is it."""
-        if not _loads(value):
+        if not loaded_by(value):
             self.define(name, value)
             return
         least, most = Ranges({}).bounds(value) if is_integer(value.dtype) else (None, None)
@@ -80,9 +93,9 @@ class Ranges(Atoms):
         lower = () if least is None else (least,)
         upper = () if most is None else (most,)
         for table in (self.values_of, self.implied):
-            for n in [n for n, value in table.items() if n == name or name in _names(value)]:
+            for n in [n for n, value in table.items() if n == name or name in variables_of(value)]:
                 del table[n]
-        self.claims = frozenset(claim for claim in self.claims if name not in _names(claim))
+        self.claims = frozenset(claim for claim in self.claims if name not in variables_of(claim))
         atom = self.atom((name, len(self.age)), lower, upper)
         self.words[atom] = word
         self.names[name] = {atom: Fraction(1), None: Fraction(0)}
@@ -93,7 +106,7 @@ class Ranges(Atoms):
         for update in stmt.orelse:
             if isinstance(update, Update) and update.value in (Const(False, BOOL), stmt.condition):
                 once = sum(isinstance(s, Update) and s.cell == update.cell for s in walk(stmt.orelse)) == 1
-                if once and not _names(stmt.condition) & changed and not _loads(stmt.condition):
+                if once and not variables_of(stmt.condition) & changed and not loaded_by(stmt.condition):
                     self.implied[update.cell] = stmt.condition
 
     def enter(self, loop: Loop) -> None:
@@ -151,7 +164,7 @@ class Ranges(Atoms):
                         break
             case Apply(fn, (a, b)) if fn in _NEGATED and is_integer(a.dtype):
                 self.compare(fn if holds else _NEGATED[fn], self.exact(a), self.exact(b))
-            case Apply("le") if holds and not _loads(condition):
+            case Apply("le") if holds and not loaded_by(condition):
                 self.claims |= {condition}
                 self.learn_size(condition)
 
@@ -182,7 +195,7 @@ class Ranges(Atoms):
 
     def holds(self, condition: Expr) -> bool:
         """Whether a condition is known to be true. Nothing is known of what it loads itself."""
-        if _loads(condition):
+        if loaded_by(condition):
             return False
         if condition in self.claims:
             return True
@@ -365,14 +378,6 @@ def _truth(expr: Expr, given: Expr, holds: bool) -> bool | None:
         case Apply("bit_not", (x,)) if x == given:
             return not holds
     return holds if expr == given else None
-
-
-def _loads(expr: Expr) -> bool:
-    return any(isinstance(e, Load) for e in walk_expression(expr))
-
-
-def _names(expr: Expr) -> set[str]:
-    return {e.name for e in walk_expression(expr) if isinstance(e, Var)}
 
 
 def _least(a: int | None, b: int | None) -> tuple[Sum, ...]:

@@ -26,6 +26,7 @@ from jitml.fusion.loops import (
     as_expr,
     mul,
     sub,
+    variables_of,
     walk_expression,
     walk_expressions,
 )
@@ -103,7 +104,7 @@ class Sizes:
 
     def roots(self, value: Value) -> frozenset[Value]:
         """The values that `place` loads."""
-        names = {e.name for e in walk_expression(self.place(value)) if isinstance(e, Var)}
+        names = variables_of(self.place(value))
         return frozenset(v for table in (self._bound, self._loose) for v, name in table.items() if name in names)
 
     def claims(self, value: Value) -> Iterator[Value]:

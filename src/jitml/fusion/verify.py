@@ -33,9 +33,10 @@ from jitml.fusion.loops import (
     While,
     affine,
     expressions,
+    loaded_by,
     sub,
+    variables_of,
     walk,
-    walk_expression,
 )
 from jitml.fusion.monotone import Cells
 from jitml.fusion.printer import show_expr
@@ -241,11 +242,11 @@ class _Verifier:
         varying = {outer.index}
         for stmt in walk(outer.body):
             match stmt:
-                case Let(name, value) if _names(value) & varying or _loads(value):
+                case Let(name, value) if variables_of(value) & varying or loaded_by(value):
                     varying.add(name)
                 case Cell(name) | Draw(name):
                     varying.add(name)
-        return bool((_names(loop.start) | _names(loop.stop)) & varying)
+        return bool(variables_of(loop.start, loop.stop) & varying)
 
     # ------------------------------------------------------------------------------------------------ expressions
 
@@ -312,29 +313,21 @@ class _Verifier:
 
         A place may itself be counted from a size (`x[-1 - n]`), where no loop counts down from that.
         """
-        names = {name for name in _names(index) if self.contents.origins.get(name)}
+        names = {name for name in variables_of(index) if self.contents.origins.get(name)}
         if not names.isdisjoint(self.sizes):
             steps = affine(index)
             if steps is None or any(step < 0 for name, step in steps.items() if name and name not in names):
                 return False
             return not names.isdisjoint(self.places) and names <= self.places | self.sizes
-        return names <= self.places and not _loads(index)
+        return names <= self.places and not loaded_by(index)
 
     def is_in_window(self, index: Expr, n: int) -> bool:
         """Whether an index is a place of a window and what is known to be at most the axis itself."""
-        for place in _names(index) & self.places:
+        for place in variables_of(index) & self.places:
             least, most = self.ranges.bounds(sub(index, Var(place)))
             if least is not None and least >= 0 and most is not None and most < n:
                 return True
         return False
-
-
-def _names(expr: Expr) -> set[str]:
-    return {e.name for e in walk_expression(expr) if isinstance(e, Var)}
-
-
-def _loads(expr: Expr) -> bool:
-    return any(isinstance(e, Load) for e in walk_expression(expr))
 
 
 def _shown(bound: int | None) -> str:

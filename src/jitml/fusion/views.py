@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import prod
 from typing import TypeAlias
 
-from jitml.fusion.loops import Apply, Buffer, Const, Expr, Load, Var, add, affine, mul
+from jitml.fusion.loops import Apply, Buffer, Const, Expr, Load, Var, add, affine, mul, variables_of
 from jitml.fusion.lower.points import sum_of
 from jitml.ir.dims import Size, bound
 
@@ -95,7 +95,7 @@ class Views:
         loose = set(fixed)
         for (_, at), steps in zip(self.accesses, self._steps):
             if steps is None:
-                loose |= {v for e in at if e is not None for v in _names(e)}
+                loose |= variables_of(*(e for e in at if e is not None))
         chains: list[list[str]] = []
         for name, n in axes.items():
             if chains and name not in barriers and isinstance(n, int):
@@ -150,7 +150,7 @@ class Views:
     def _wants_join(self, x: Expr | None, y: Expr | None, n: int) -> bool:
         if x is None or y is None:
             return False
-        return any(v in self._inner for v in _names(x)) or merged(x, y, n) != add(mul(x, n), y)
+        return bool(variables_of(x) & self._inner) or merged(x, y, n) != add(mul(x, n), y)
 
     def _reads_well(self, buffer: Buffer, runs: list[list[int]], at: Places) -> bool:
         """Whether an access can be written with the joined loops' indices."""
@@ -161,7 +161,7 @@ class Views:
             if e is None:
                 continue
             terms = affine(e)
-            if (terms is None and _names(e) & self._inner) or (terms is not None and not self._moves_evenly(terms)):
+            if (terms is None and variables_of(e) & self._inner) or (terms is not None and not self._moves_evenly(terms)):
                 return False
         return True
 
@@ -216,12 +216,3 @@ def renamed(e: Expr, names: Mapping[str, str]) -> Expr:
         case Load():
             raise AssertionError("index expressions hold no loads")
     return e
-
-
-def _names(e: Expr) -> set[str]:
-    match e:
-        case Var(name):
-            return {name}
-        case Apply():
-            return set().union(*(_names(a) for a in e.args))
-    return set()

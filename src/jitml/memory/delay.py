@@ -28,8 +28,8 @@ from jitml.fusion.loops import (
     expressions,
     floor_divide,
     remainder,
+    variables_of,
     walk,
-    walk_expression,
     walk_expressions,
 )
 from jitml.ir.types import BOOL
@@ -245,9 +245,8 @@ def _touches(stmt: Stmt, names: tuple[str, ...]) -> bool:
 
 def _named(stmt: Stmt) -> tuple[str, ...]:
     """Names that a statement gives, or uses."""
-    used = (e.name for expr in expressions(stmt) for e in walk_expression(expr) if isinstance(e, Var))
     own = stmt.index if isinstance(stmt, Loop) else stmt.buffer.name if isinstance(stmt, Alloc) else getattr(stmt, "name", "")
-    return (*used, own)
+    return (*variables_of(*expressions(stmt)), own)
 
 
 def _fresh(stem: str, taken: set[str]) -> str:

@@ -22,6 +22,7 @@ from jitml.fusion.loops import (
     Store,
     Var,
     expressions,
+    loaded_by,
     walk,
     walk_expression,
     walk_expressions,
@@ -62,7 +63,7 @@ def numbers_for(kernel: Kernel, body: Sequence[Stmt]) -> tuple[tuple[Let, ...], 
         if let.name in used:
             used |= _names((let.value,))
             lets.insert(0, let)
-    loads = {e.buffer for let in lets for e in walk_expression(let.value) if isinstance(e, Load)}
+    loads = loaded_by(*(let.value for let in lets))
     return tuple(lets), tuple(b for b in kernel.params if b.name in loads)
 
 

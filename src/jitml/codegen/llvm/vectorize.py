@@ -28,12 +28,11 @@ from jitml.fusion.loops import (
     Loop,
     Store,
     Update,
-    Var,
     While,
     affine,
     expressions,
+    variables_of,
     walk,
-    walk_expression,
     walk_expressions,
 )
 from jitml.ir.types import BOOL, DTYPES, I64
@@ -69,24 +68,19 @@ class VectorNest(Nest):
         combines: dict[str, Combine] = {}
         varying = {loop.index}
         for stmt in walk(loop.body):
-            own = None
             if isinstance(stmt, (Alloc, Draw, While)):
                 return False  # one scratch, one generator or one test, but many lanes at once
             if isinstance(stmt, (Let, Cell)):
                 varying.add(stmt.name)
-            if isinstance(stmt, Loop) and _names(stmt.start, stmt.stop) & varying:
+            if isinstance(stmt, Loop) and variables_of(stmt.start, stmt.stop) & varying:
                 return False
             if isinstance(stmt, Update) and stmt.cell in shared:
                 if stmt.combine is None or combines.setdefault(stmt.cell, stmt.combine) != stmt.combine:
                     return False
-                own = stmt.cell
-            if isinstance(stmt, Store) and not (_names(*stmt.at) & varying and self._is_injective(stmt, loop)):
+            if isinstance(stmt, Store) and not (variables_of(*stmt.at) & varying and self._is_injective(stmt, loop)):
                 return False  # one element for all iterations, where there is at most one, is no vector to be written
-            for expr in expressions(stmt):
-                if any(isinstance(e, Var) and e.name in shared and e.name != own for e in walk_expression(expr)):
-                    return False  # a scan: the running value is read
-                if own is not None and any(isinstance(e, Var) and e.name == own for e in walk_expression(expr)):
-                    return False
+            if variables_of(*expressions(stmt)) & shared:
+                return False  # a scan: the running value is read
         return True
 
     def suits_lanes(self, loop: Loop) -> bool:
@@ -308,7 +302,3 @@ class VectorNest(Nest):
         while x.lanes > lanes:
             x = emit(b, COMBINES[combine], b.halves(x), x.dtype)
         return self.function.pin(x, self.function.here.depth)
-
-
-def _names(*exprs: Expr) -> set[str]:
-    return {e.name for expr in exprs for e in walk_expression(expr) if isinstance(e, Var)}

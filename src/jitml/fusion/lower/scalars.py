@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from jitml.fusion.loops import Const, Expr, Var, walk_expression
+from jitml.fusion.loops import Const, Expr, variables_of
 from jitml.ir.printer import show_number
 from jitml.ir.types import BOOL, I64, DType
 
@@ -34,10 +34,6 @@ class Scalar:
     variables: frozenset[str]
 
 
-def variables_of(expr: Expr) -> frozenset[str]:
-    return frozenset(e.name for e in walk_expression(expr) if isinstance(e, Var))
-
-
 class Scalars:
     """Makes scalars, each distinct one once."""
 
@@ -50,7 +46,7 @@ class Scalars:
         known = self._known.get(key)
         if known is None:
             own = frozenset((value,)) if kind == "cell" else _NONE
-            variables = own.union(*(variables_of(e) for e in places if e is not None), *(a.variables for a in args))
+            variables = own.union(variables_of(*(e for e in places if e is not None)), *(a.variables for a in args))
             known = self._known[key] = Scalar(kind, value, args, places, dtype, variables)
         return known
 

@@ -22,8 +22,8 @@ from jitml.fusion.loops import (
     floor_divide,
     mul,
     sub,
+    variables_of,
     walk,
-    walk_expression,
 )
 from jitml.fusion.substitution import substituted
 
@@ -37,7 +37,7 @@ def jam(loop: Loop, times: int) -> tuple[Stmt, ...] | None:
     own = {s.name: (s.value if isinstance(s, Let) else s.init).dtype for s in inside if isinstance(s, (Let, Cell))}
     if not all(isinstance(s, (Let, Cell, Update, Store, Loop)) for s in inside):
         return None
-    if any(_names(s.start, s.stop) & {loop.index, *own} for s in inside if isinstance(s, Loop)):
+    if any(variables_of(s.start, s.stop) & {loop.index, *own} for s in inside if isinstance(s, Loop)):
         return None
     rows = sub(loop.stop, loop.start)
     group = Var(f"{loop.index}g")
@@ -80,7 +80,3 @@ def _renamed(name: str, row: Mapping[str, Expr]) -> str:
     new = row.get(name, Var(name))
     assert isinstance(new, Var)
     return new.name
-
-
-def _names(*exprs: Expr) -> set[str]:
-    return {e.name for expr in exprs for e in walk_expression(expr) if isinstance(e, Var)}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from jitml.fusion.loops import Const, Expr, Kind, Let, Load, Store, Update, Var, walk_expression
+from jitml.fusion.loops import Const, Expr, Kind, Let, Load, Store, Update, Var, variables_of, walk_expression
 from jitml.fusion.lower.reductions import REDUCTIONS
-from jitml.fusion.lower.scalars import Scalar, variables_of
+from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.scalarize import Reduced, Stored
 from jitml.fusion.schedule.nest import Nest
 
@@ -40,7 +40,7 @@ def passes_of(nest: Nest) -> tuple[list[Pass], tuple[Stored, ...]]:
 
 
 def visits(store: Stored, inside: set[str]) -> bool:
-    return any(variables_of(e) & inside for e in store.at)
+    return bool(variables_of(*store.at) & inside)
 
 
 def _level(scalar: Scalar, cells: Mapping[str, int], levels: dict[Scalar, int]) -> int:

@@ -31,6 +31,7 @@ from jitml.fusion.loops import (
     affine,
     less,
     sub,
+    variables_of,
     walk,
     walk_expression,
 )
@@ -71,7 +72,7 @@ def _before(loop: Loop) -> list[Stmt]:
         if isinstance(stmt, Check):
             condition = unwrapped(substituted(stmt.condition, lets))
             values = [substituted(v, lets) for v in stmt.values]
-            if not any(_names(e) & own for e in (condition, *values)) and holds_between(condition, loop.index):
+            if not any(variables_of(e) & own for e in (condition, *values)) and holds_between(condition, loop.index):
                 for end in (loop.start, sub(loop.stop, 1)):
                     place = {loop.index: end}
                     shown = tuple(substituted(v, place) for v in values)
@@ -171,7 +172,3 @@ def unwrapped(condition: Expr) -> Expr:
                 if fn == "lt" or bound == 0:
                     return replace(condition, args=(x, Const(bound if fn == "lt" else -gap[""])))
     return condition
-
-
-def _names(expr: Expr) -> set[str]:
-    return {e.name for e in walk_expression(expr) if isinstance(e, Var)}

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitml.fusion.loops import Apply, Check, Combine, Const, Expr, Load, Observe, Var, affine, less, sub, walk_expressions
+from jitml.fusion.loops import (
+    Apply,
+    Check,
+    Combine,
+    Const,
+    Expr,
+    Load,
+    Observe,
+    Var,
+    affine,
+    less,
+    sub,
+    variables_of,
+    walk_expressions,
+)
 from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.rolled.body import Array, Body, Held, Lazy, rolled
 from jitml.fusion.lower.rolled.order import NotRolled, is_single
-from jitml.fusion.lower.scalars import Scalar, variables_of
+from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, I64
