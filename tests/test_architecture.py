@@ -41,6 +41,9 @@ def imports(path: Path) -> Iterator[tuple[str, ast.AST, bool]]:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node, id(node) in inside
+        elif isinstance(node, ast.ImportFrom) and node.module == "jitml":
+            for alias in node.names:
+                yield f"jitml.{alias.name}", node, id(node) in inside
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module, node, id(node) in inside
 

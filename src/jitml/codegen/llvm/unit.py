@@ -73,7 +73,7 @@ class Unit:
 
         What runs once in a call of the program is worth the least: LLVM's work takes a thousand times as long as it saves. So are
         long blocks: scheduling and allocating them takes most of the time, and gains nothing. Loops with accumulators or short
-        bodies run up to 4 times as long so (bench/results/code_generation.md).
+        bodies run two to three times as long so (bench/results/code_generation.md).
         """
         if effort is None:
             effort = "usual" if self.loops else "least"
