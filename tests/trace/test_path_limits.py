@@ -66,14 +66,33 @@ def test_a_trace_that_takes_too_long_is_refused(function: Any, said: str, monkey
     assert refusal.value.source.function == function.__name__
 
 
-def test_items_of_a_long_list_that_a_loop_has_filled_are_not_taken_one_by_one() -> None:
+def turned(x: Array) -> Any:
+    ys = [v * 2 for v in x]
+    ys.reverse()
+    return ys
+
+
+def all_but_one(x: Array) -> Any:
+    ys = [v * 2 for v in x]
+    return ys[1:]
+
+
+@pytest.mark.parametrize(("function", "count"), [(turned, 5000), (all_but_one, 4999)])
+def test_items_of_a_long_list_that_a_loop_has_filled_are_not_taken_one_by_one(function: Any, count: int) -> None:
+    with pytest.raises(UnsupportedError, match=f"{count} items of a list that a loop has filled are taken one by one"):
+        jitml.jit(function)(np.ones(5000))
+
+
+def test_a_long_list_that_a_loop_has_filled_is_cut_or_cleared() -> None:
     def f(x: Array) -> Any:
         ys = [v * 2 for v in x]
-        ys.reverse()
-        return ys
+        first = ys[:3]
+        ys.clear()
+        ys.append(first[1])
+        return first, ys
 
-    with pytest.raises(UnsupportedError, match="the 5000 items of a list that a loop has filled are taken one by one"):
-        jitml.jit(f)(np.ones(5000))
+    x = np.arange(5000.0)
+    assert jitml.jit(f)(x) == f(x)
 
 
 def refused_below_zero(x: Array) -> Any:

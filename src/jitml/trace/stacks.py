@@ -88,7 +88,7 @@ class Stack(Sequence[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self[n] for n in range(*index.indices(len(self)))]
+            return [*self._items(range(*index.indices(len(self))))]
         part, place = self._locate(index)
         return self._row(place) if part is None else part[place]
 
@@ -149,8 +149,8 @@ class Stack(Sequence[Any]):
         """What a function that changes its first argument, a list, does to all items, each for itself."""
         items = list(self)  # an array among the rows stays itself, and no copy of it
         result = function(items, *args, **options)
-        self.head, self.tail = items, []
-        self._take_rows(self.part(slice(0, 0)))
+        self.clear()
+        self.head = items
         return result
 
     def _take_rows(self, other: Stack) -> None:
@@ -204,12 +204,15 @@ class Stack(Sequence[Any]):
         return optree.tree_unflatten(self.spec, leaves)
 
     def __iter__(self) -> Iterator[Any]:
-        if (count := len(self)) > CONFIG.max_unroll:
+        return self._items(range(len(self)))
+
+    def _items(self, places: range) -> Iterator[Any]:
+        if len(places) > CONFIG.max_unroll:
             unsupported(
-                f"the {count} items of a list that a loop has filled are taken one by one",
+                f"{len(places)} items of a list that a loop has filled are taken one by one",
                 "Make an array of it, with np.array, or raise the limit JITML_MAX_UNROLL.",
             )
-        return (self[n] for n in range(count))
+        return (self[n] for n in places)
 
     def append(self, item: Any) -> None:
         self.tail.append(item)
@@ -232,7 +235,8 @@ class Stack(Sequence[Any]):
         self.change(list.remove, item)
 
     def clear(self) -> None:
-        self.change(list.clear)
+        self.head, self.tail = [], []
+        self._take_rows(self.part(slice(0, 0)))
 
     def reverse(self) -> None:
         self.change(list.reverse)
