@@ -303,7 +303,7 @@ def _counts(repeats: Any) -> list[int]:
 def roll(a: Any, shift: Any, axis: Any = None) -> TracedArray:
     x = value_of(a)
     if axis is None:
-        return fresh(reshape_value(_rolled(reshape_value(x, (x.size,)), as_int(whole(shift)), 0), x.shape))
+        return fresh(reshape_value(read(roll(fresh(reshape_value(x, (x.size,))), shift, 0)), x.shape))
     shifts = list(as_shape([whole(n) for n in shift] if isinstance(shift, (tuple, list)) else whole(shift)))
     axes = [normalize_axis(n, x.ndim) for n in as_shape(axis)]
     if len(shifts) != len(axes):
