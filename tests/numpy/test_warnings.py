@@ -133,6 +133,18 @@ def test_no_replay_where_nothing_happens(name: str) -> None:
     assert not jitted.variants[0].replays
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_what_is_added_in_vain_may_be_too_much_for_half_precision(dtype: type) -> None:
+    def f(x: Array) -> Any:
+        y, z = x + dtype(100), x - dtype(-900)
+        return y[:3], z[3:6]
+
+    x = np.ones(9, dtype)
+    x[7] = np.finfo(dtype).max
+    want, got = outcome(f, x, {}), outcome(jitml.jit(f), x, {})
+    assert got[1:] == want[1:] and bool(got[2]) == (dtype is np.float16)
+
+
 def test_kernels_that_share_a_function_are_heard_apart() -> None:
     """The line and what `np.errstate` ignores belong to each of them."""
 
