@@ -24,6 +24,7 @@ CONFIG = {"w": np.ones(3), "items": [1, 2]}
 KEPT: list[Any] = []
 SEEN: set[int] = set()
 ONE: list[Any] = [1.0]
+ONE_RNG = np.random.default_rng(0)
 
 
 @dataclass
@@ -48,6 +49,14 @@ def reworded(x: Array) -> Any:
         return x * len(pickle.dumps(x))
     except Exception:
         raise ValueError("no good") from None
+
+
+def made_inside(x: Array) -> Any:
+    @jitml.custom_vjp
+    def square(v: Array) -> Any:
+        return v * v
+
+    return square(x).sum()
 
 
 def endless(x: Array) -> Any:
@@ -143,30 +152,44 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     ),
     (
         "object arrays", lambda x: x, (np.array([1, None], object),),
-        "an array of object is not supported: only numbers are compiled", "Do this part outside the jitted function.",
+        "x: an array of object is not supported: only numbers are compiled", "Do this part outside the jitted function.",
     ),
     (
         "arrays of strings", lambda x: x, (np.array(["a"]),),
-        "an array of <U1 is not supported: only numbers are compiled", "Do this part outside the jitted function.",
+        "x: an array of <U1 is not supported: only numbers are compiled", "Do this part outside the jitted function.",
     ),
     (
         "structured arrays", lambda x: x, (np.zeros(2, "i4,f4"),),
-        "an array of [('f0', '<i4'), ('f1', '<f4')] is not supported: only numbers are compiled",
+        "x: an array of [('f0', '<i4'), ('f1', '<f4')] is not supported: only numbers are compiled",
         "Do this part outside the jitted function.",
     ),
     (
         "long numbers", lambda x: x, (np.zeros(2, np.longdouble),),
-        f"dtype {np.dtype(np.longdouble)} is not supported: jitml compiles bool, integers, float16, float32, float64, "
+        f"x: dtype {np.dtype(np.longdouble)} is not supported: jitml compiles bool, integers, float16, float32, float64, "
         "complex64 and complex128",
         "Convert the array with .astype(...) before the jitted call, or leave this part outside jit.",
     ),
     (
         "matrices", lambda x: x, (X.view(np.matrix),),
-        "arrays of numpy.matrix are not supported", "Use np.asarray(x).",
+        "x: arrays of numpy.matrix are not supported", "Use np.asarray(x).",
     ),
     (
         "masked arrays", lambda x: x, (np.ma.array(X),),
-        "arrays of numpy.ma.MaskedArray are not supported", "Use np.asarray(x).",
+        "x: arrays of numpy.ma.MaskedArray are not supported", "Use np.asarray(x).",
+    ),
+    (
+        "strings among arguments", lambda x, weights: x, (X, {"w": [np.array(["a"])]}),
+        "weights['w'][0]: an array of <U1 is not supported: only numbers are compiled",
+        "Do this part outside the jitted function.",
+    ),
+    (
+        "a generator from outside in a transform", lambda x, rng: jitml.vmap(lambda v: v + rng.random())(x), (X, ONE_RNG),
+        "a generator from outside draws random numbers inside a function that is being transformed",
+        "Draw them outside of it, and pass them to it.",
+    ),
+    (
+        "a function without a rule, made inside", lambda x: jitml.grad(made_inside)(x[0]), (X,),
+        "made_inside.<locals>.square is to be differentiated, and has no rule", "Set it with made_inside.<locals>.square.defvjp.",
     ),
     (
         "a set", lambda x, s: x, (X, {1}),

@@ -12,6 +12,7 @@ import pytest
 
 import jitml
 import jitml.pipeline
+from jitml.errors import TraceError, UnsupportedError
 from jitml.trace import examples
 from programs.comparing import difference, within
 
@@ -255,6 +256,19 @@ def test_lists_that_loops_have_filled_are_compared() -> None:
         return above == far_above, above != far_above, above == [1.0, 2.0], above == (1.0, 2.0)
 
     agree(f, [-1.0, 1.0, 2.0], [2.0, 3.0, 2.0], [-1.0, -2.0, 0.0], [-1.0, 1.0, 2.0], variants=3)
+
+
+def test_keys_of_a_result_are_numbers() -> None:
+    def f(x: Array) -> Any:
+        return {x[0]: 1, float(x[1]): 2}, [{v: 1} for v in x]
+
+    agree(f, [0.5, 2.25, -1.75], [0.75, 2.25, -1.75], variants=2)
+
+
+def test_a_key_that_no_program_can_know_is_refused_in_a_transform() -> None:
+    """Its hash was asked for again where an exception ends the process."""
+    with pytest.raises((TraceError, UnsupportedError)):
+        jitml.jvp(lambda x: {x[0]: x.sum()}, (np.ones(2),), (np.ones(2),))
 
 
 def test_lists_that_loops_have_filled_are_changed_as_their_items_say() -> None:

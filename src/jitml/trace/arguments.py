@@ -74,7 +74,7 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
         return lift(leaf, slot, position)
     if isinstance(leaf, np.generic):
         if not _is_number(leaf):
-            refuse_dtype(leaf)
+            refuse_dtype(leaf, name)
         host.require_type(slot, kind)
         number = host.compute(np.generic.item, (slot,), name)
         return scalar(recording.number_input(number, leaf.item(), leaf.dtype))

@@ -134,7 +134,7 @@ class TracedNumber:
         if self.slot is None:
             return paths.number(
                 self.as_value(),
-                f"a differentiated or loop-carried Python {self.kind.__name__} has no concrete value here",
+                f"a Python {self.kind.__name__} has to be known here, and only the compiled program computes it",
                 "Keep it out of shapes, list indices and `if`; np.where chooses between two values.",
             )
         self.trace.host.require(self.slot, self.concrete)

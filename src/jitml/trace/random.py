@@ -133,6 +133,7 @@ def from_outside(trace: Trace, generator: Any, slot: Slot) -> TracedGenerator:
     trace.kept.append(stand_by := copy.deepcopy(generator))
     address = trace.number_input(host.compute(id, (slot,)), id(stand_by), I64)
     made = TracedGenerator(type(generator), Storage(trace, address), slot)
+    made.storage.draws = True
     known[slot] = (generator, made)
     return made
 

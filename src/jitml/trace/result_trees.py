@@ -53,10 +53,8 @@ def _settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]]) -> Any:
 
 
 def plain_key(key: Any) -> Any:
-    if type(key) is TracedNumber:
+    if type(key) in (TracedNumber, TracedScalar):
         return key.known()
-    if type(key) is TracedScalar:
-        return key.dtype.type(int(key))
     return str(key) if type(key) is TracedText else key
 
 

@@ -30,7 +30,7 @@ def rewrite(found: Found, code: CodeType) -> CodeType:
                 raise
     name = "<lambda>" if isinstance(found.node, ast.Lambda) else "__jm_function"
     made = _dig(_dig(compiled, "__jm_factory"), name)
-    return made.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+    return _named(made, made.co_qualname, code.co_qualname).replace(co_name=code.co_name)
 
 
 def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
@@ -84,6 +84,19 @@ def _function(name: str, arguments: ast.arguments, body: list[ast.stmt]) -> ast.
 
 def _dig(code: CodeType, name: str) -> CodeType:
     return next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
+
+
+def _named(code: CodeType, prefix: str, name: str) -> CodeType:
+    """Code whose functions and classes are named as those of the plain function are, and not as the factory has them."""
+
+    def renamed(constant: object) -> object:
+        if isinstance(constant, CodeType):
+            return _named(constant, prefix, name)
+        is_ours = isinstance(constant, str) and constant.startswith(f"{prefix}.<locals>.")  # a class names itself
+        return name + constant.removeprefix(prefix) if isinstance(constant, str) and is_ours else constant
+
+    consts = tuple(map(renamed, code.co_consts))
+    return code.replace(co_consts=consts, co_qualname=name + code.co_qualname.removeprefix(prefix))
 
 
 def own_names(node: FunctionNode) -> frozenset[str]:

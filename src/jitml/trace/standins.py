@@ -289,11 +289,12 @@ class TracedArray(Traced):
 class TracedScalar(Traced):
     """A NumPy scalar: one value, immutable, of its own storage-free kind. `isinstance(s, np.float64)` holds."""
 
-    __slots__ = ("trace", "value")
+    __slots__ = ("key", "trace", "value")
 
     def __init__(self, trace: Trace, value: Value) -> None:
         self.trace = trace
         self.value = value
+        self.key: Any = None  # what it is taken to be, once it has been a key
         self.aval = value.aval
 
     @property  # type: ignore[misc]  # see TracedNumber.__class__
@@ -305,7 +306,13 @@ class TracedScalar(Traced):
         return ()
 
     def __hash__(self) -> int:
-        return hash(self._number("a dict key or set member made", "astype"))
+        return hash(self.known())
+
+    def known(self) -> Any:
+        """The scalar itself, from now on assumed: whoever has seen its hash has to see the same one again."""
+        if self.key is None:
+            self.key = self.dtype.type(self._number("a dict key or set member made", "astype"))
+        return self.key
 
     def __len__(self) -> int:
         raise TypeError(f"object of type '{self.__class__.__name__}' has no len()")

@@ -61,11 +61,11 @@ class Storage:
 
     `slot` is the array itself in the host program, `entry` what the graph is given: the same, or a copy in native layout.
     `serial` says which storages are older; `rivals` are those that may be the same memory. Of `cases` the first that holds says
-    which of them it is, of all that `whole` shows.
+    which of them it is, of all that `whole` shows. What a generator of random numbers is kept in, `draws` says.
     """
 
     __slots__ = (
-        "__weakref__", "appended", "cases", "entry", "listed", "mutated", "rivals", "serial", "slot", "strides", "trace",
+        "__weakref__", "appended", "cases", "draws", "entry", "listed", "mutated", "rivals", "serial", "slot", "strides", "trace",
         "value", "whole", "writes",
     )  # fmt: skip
     count = itertools.count()
@@ -84,6 +84,7 @@ class Storage:
         self.rivals: list[Rival] = []
         self.cases: tuple[Case, ...] = ()
         self.whole: weakref.ref[Any] | None = None
+        self.draws = False
 
     @property
     def is_external(self) -> bool:
@@ -173,6 +174,11 @@ class Storage:
         inner: Trace | None = trace
         while inner is not None and inner is not self.trace:
             if not (inner.is_body or inner.hands_on):
+                if self.draws:
+                    unsupported(
+                        "a generator from outside draws random numbers inside a function that is being transformed",
+                        "Draw them outside of it, and pass them to it.",
+                    )
                 unsupported(
                     f"an array {self.value.aval} from outside is written inside a function that is being transformed",
                     "Return the new value from the function instead, or write to a copy made inside it.",

@@ -14,6 +14,7 @@ from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace.context import Trace, activate, active_trace, user_source
 from jitml.trace.convert import convert
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.result_trees import settled
 from jitml.trace.strides import kept_strides
 from jitml.trace.tracers import TracedArray, TracedScalar, fresh, fresh_like, layout_of, read, scalar
 from jitml.trace.tree import flatten, unflatten
@@ -59,7 +60,7 @@ def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], *, write
             tracers = [_enter(inner, *pair) for pair in values]
             result = convert(function)(*tracers)
             _require_unwritten(tracers)
-            out_leaves, spec = flatten(result)
+            out_leaves, spec = flatten(settled(inner, result))
             kinds = [_wrapper(leaf) for leaf in out_leaves]
             outputs = [read(leaf) for leaf, kind in zip(out_leaves, kinds) if kind is not None]
             outputs += [storage.value for storage in inner.written]

@@ -76,7 +76,7 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | 
             meet_again(known, slot)
         return known
     if type(array) not in (np.ndarray, np.memmap) or not is_supported(array.dtype.newbyteorder("=")):
-        refuse_dtype(array)
+        refuse_dtype(array, "" if slot is None else host.name(slot))
     if slot is None:
         slot = host.hold(array, "an array")
     places = [] if position is None else [(position, axis) for axis in range(array.ndim)]
@@ -138,17 +138,18 @@ def _input(root: Trace, aval: Aval, entry: Slot) -> Value:
     return value
 
 
-def refuse_dtype(x: Any) -> NoReturn:
-    """No array of this kind can be compiled."""
-    dtype = getattr(x, "dtype", None)
+def refuse_dtype(x: Any, name: str = "") -> NoReturn:
+    """No array of this kind can be compiled. `name`: how users write it, if it has a name."""
+    dtype, name = getattr(x, "dtype", None), f"{name}: " if name else ""
     if type(x) is not np.ndarray and isinstance(x, np.ndarray):
-        unsupported(f"arrays of {type(x).__module__}.{type(x).__qualname__} are not supported", "Use np.asarray(x).")
+        unsupported(f"{name}arrays of {type(x).__module__}.{type(x).__qualname__} are not supported", "Use np.asarray(x).")
     if dtype is not None and dtype.kind in "OSUV":
         unsupported(
-            f"an array of {dtype} is not supported: only numbers are compiled", "Do this part outside the jitted function."
+            f"{name}an array of {dtype} is not supported: only numbers are compiled", "Do this part outside the jitted function."
         )
     unsupported(
-        f"dtype {dtype} is not supported: jitml compiles bool, integers, float16, float32, float64, complex64 and complex128",
+        f"{name}dtype {dtype} is not supported: jitml compiles bool, integers, float16, float32, float64, complex64 and "
+        "complex128",
         "Convert the array with .astype(...) before the jitted call, or leave this part outside jit.",
     )
 

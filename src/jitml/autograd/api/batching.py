@@ -20,9 +20,10 @@ from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Value
 from jitml.ir.types import I64
-from jitml.trace.context import current_trace, user_source
+from jitml.trace.context import active_trace, current_trace, user_source
 from jitml.trace.convert import convert, require_function
 from jitml.trace.eager import run
+from jitml.trace.result_trees import settled
 from jitml.trace.sizes import named, number
 from jitml.trace.strides import kept_strides
 from jitml.trace.subgraphs import trace_subgraph
@@ -73,7 +74,7 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
             for n, x in zip(mapped, varying):
                 given[n] = x
             passed, named = unflatten(spec, list(map(copied, given)))
-            results.append(flatten(convert(f)(*passed, **named)))
+            results.append(flatten(settled(active_trace(), convert(f)(*passed, **named))))
             out_leaves = results[-1][0]
             for leaf in out_leaves:
                 if not is_number(leaf):
