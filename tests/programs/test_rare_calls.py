@@ -75,6 +75,8 @@ np.geomspace(s, 9) ; np.geomspace(-s, -9, 4) ; np.geomspace(v, w, 5, axis=1) ; n
 np.geomspace(s, 9, 0)
 np.geomspace(s - 2.5, 3) ; np.geomspace(s, 9, 1) ; np.geomspace(9, s, 4, dtype=int) ; np.geomspace(s, 9, -1)
 np.geomspace(g[:2], 2, 3, dtype="f4") ; np.geomspace(s, 0) ; np.geomspace(v * 1j, 3, 4) ; np.geomspace(v, w, 5, axis=-1)
+np.signbit(np.einsum("i,i->i", v, v * 0)) ; np.signbit(np.einsum("i,j,i->ji", -v, v * 0, w))
+np.signbit(np.einsum("i->i", -v * 0))
 np.einsum("i->ii", v) ; np.einsum("ij,j->i", a, v[:4], dtype="f4") ; np.einsum("ij,jk->ik", a, a.T, order="F")
 """
 

@@ -13,6 +13,7 @@ import numpy as np
 from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
+from jitml.ir.types import is_inexact
 from jitml.numpy.layouts import put_in_order, put_like, stand_in
 from jitml.numpy.operands import as_array, astype, broadcast_value, not_compiled, reshape_value, value_of
 from jitml.numpy.products import diagonal_values, diagonal_view, dot_values
@@ -96,6 +97,8 @@ def einsum(
             *rest,
         ]
     last = _summed(terms[0], set(result))
+    if not optimize and len(values) > 1 and set("".join(labels)) == set(result) and is_inexact(target):
+        last = Term(last.value + 0, last.labels)  # NumPy adds products to zeros: none of them is -0.0
     made = finish(_arranged(last, result, sizes), None, out, len(result))
     if out is None and type(made) is TracedArray and len(result) > 1 and order in "CF":
         put_in_order(made, range(made.ndim) if order == "C" else range(made.ndim)[::-1])
