@@ -44,6 +44,7 @@ from jitml.numpy.reshaping import (
     transposed,
 )
 from jitml.numpy.sorting import search
+from jitml.numpy.versions import SHIFTS_ARE_CUT
 from jitml.trace.broadcasting import never_equal, require_at_least, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.numbers import of_size
@@ -304,18 +305,19 @@ def roll(a: Any, shift: Any, axis: Any = None) -> TracedArray:
     x = value_of(a)
     if axis is None:
         return fresh(reshape_value(read(roll(fresh(reshape_value(x, (x.size,))), shift, 0)), x.shape))
-    shifts = list(as_shape([whole(n) for n in shift] if isinstance(shift, (tuple, list)) else whole(shift)))
+    shifts = list(shift) if isinstance(shift, (tuple, list)) or np.ndim(shift) else [shift]
     axes = [normalize_axis(n, x.ndim) for n in as_shape(axis)]
     if len(shifts) != len(axes):
         shifts, axes = (shifts * len(axes), axes) if len(shifts) == 1 else (shifts, axes * len(shifts))
-    if len(shifts) != len(axes):
+    if len(shifts) != len(axes) or any(map(np.ndim, shifts)):
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
     for by, along in zip(shifts, axes):
-        x = _rolled(x, by, along)
+        is_cut = SHIFTS_ARE_CUT or not isinstance(by, (float, np.floating))
+        x = _rolled(x, as_int(whole(by)) if is_cut else by, along)
     return fresh_like(x, a)
 
 
-def _rolled(x: Value, by: int, axis: int) -> Value:
+def _rolled(x: Value, by: Any, axis: int) -> Value:
     size = x.shape[axis]
     if isinstance(size, Dim):
         # Element k comes from k - by, counted around.
@@ -323,6 +325,8 @@ def _rolled(x: Value, by: int, axis: int) -> Value:
         return ops.gather(x, ops.remainder(places, spread_size(size, (size,))), axis=axis)
     if size == 0 or by % size == 0:
         return x
+    if isinstance(by, (float, np.floating)):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
     array = fresh(x)
     cut = size - by % size
     return concat_values([read(_along(array, axis, cut, size)), read(_along(array, axis, 0, cut))], axis)

@@ -58,6 +58,8 @@ CHOICES_WRAP = _works(lambda: np.where(True, np.int8(0), 300), OverflowError)
 PICKED_ARE_CONVERTED = _works(lambda: np.take(np.zeros(1, int), [0], out=np.zeros(1)), TypeError)
 # In older versions sparse grids that are no copies came in a list.
 GRIDS_ARE_A_TUPLE = isinstance(np.meshgrid([0], sparse=True, copy=False), tuple)
+# In newer versions `np.roll` takes shifts that are floats with `int`; before, they were an error.
+SHIFTS_ARE_CUT = _works(lambda: np.roll(np.zeros(2), 1.0), TypeError)  # type: ignore[call-overload]  # that is the question
 
 
 def check_argument(function: Callable[..., Any], name: str, value: Any) -> None:

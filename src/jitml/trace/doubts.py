@@ -9,6 +9,7 @@ are dead code.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -222,7 +223,9 @@ def _is_told_exactly(x: Any, which: type) -> bool:
 def _made(function: Callable[..., Any], types: Sequence[type]) -> type | None:
     """The type of what an operator makes of numbers of some types; None if it refuses them."""
     try:
-        return type(function(*(which(1) for which in types)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # ~True, since Python 3.12
+            return type(function(*(which(1) for which in types)))
     except TypeError:  # bits of floats
         return None
 
