@@ -153,6 +153,16 @@ def test_loops_that_end_at_different_times(finish: Any) -> None:
 
     agrees(finish, search, np.sort(x53, 1), y5)
 
+    def until_negative(x: np.ndarray) -> Any:
+        total = 0.0
+        for i in range(3):
+            if x[i] < 0:
+                return total * x[i]
+            total += x[i]
+        return total
+
+    agrees(finish, until_negative, np.abs(x53) * [[1, 1, 1], [1, 1, -1], [1, 1, 1], [1, -1, 1], [1, 1, 1]])
+
 
 def test_branches_inside_of_loops(finish: Any) -> None:
     def collatz(n: int) -> int:

@@ -208,12 +208,15 @@ def _leaf_position(element: Any, end: Any) -> int | None:
 
 
 def _goes_on(body: Graph, captured: list[Value]) -> Graph:
-    """The test of a `for` that may end early: index < count and not stopped."""
+    """The test of a `for` that may end early: index < count and not stopped.
+
+    The index of the body has the limits of a size. Here it has not: in the end it is one past the last.
+    """
     builder = GraphBuilder()
     inputs = [builder.add_input(v.aval) for v in body.inputs]
     count = builder.add_input(captured[-1].aval)
     for sym, v in body.binders().items():
-        if v in body.inputs:
+        if v in body.inputs[1:]:
             builder.emit(ops.bind, (inputs[body.inputs.index(v)],), {"sym": sym}, (), None)
     with recording(builder):
         return builder.build([ops.bit_and(ops.lt(inputs[0], count), ops.bit_not(inputs[1]))])
