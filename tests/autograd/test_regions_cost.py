@@ -292,3 +292,21 @@ def test_room_that_a_while_does_not_need_costs_nothing(saved_bytes: Any) -> None
     assert abs(slope(2.0) - 0.5 / np.sqrt(2.0)) < 1e-12
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 256 << 10  # KiB
     assert slope.lower(2.0).program.report.arena > 1 << 30
+
+
+def test_second_derivatives_outside_jit_touch_no_more_of_that_room(saved_bytes: Any) -> None:
+    """Cotangents of what is saved are zeros as long; what is read of them and then cleared is no reason for a copy."""
+    resource = pytest.importorskip("resource")
+    saved_bytes(2 << 30)
+
+    def shrink(x: Any) -> Any:
+        total = 0.0
+        while x.size > 1:
+            x = x[x > x.mean()]
+            total = total + (x * x * x).sum()
+        return total
+
+    curvature = jitml.grad(lambda x: jitml.grad(shrink)(x).sum())
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    np.testing.assert_allclose(curvature(np.arange(5.0)), [0, 0, 0, 18, 48])
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 256 << 10  # KiB

@@ -36,6 +36,7 @@ class InPlace:
         moved: those of `given` that need not be copied for it.
         written: the owned inputs that are written to.
         owned: for each output, whether it is memory that nobody else sees.
+        copied: windows that are read into memory of their own: as views they would keep others from being written to.
     """
 
     updates: set[Node] = field(default_factory=set)
@@ -43,6 +44,7 @@ class InPlace:
     moved: dict[Node, Owned] = field(default_factory=dict)
     written: set[int] = field(default_factory=set)
     owned: list[bool] = field(default_factory=list)
+    copied: set[Node] = field(default_factory=set)
 
 
 def in_place(graph: Graph, owned: Owned = frozenset()) -> InPlace:
@@ -59,9 +61,11 @@ def in_place(graph: Graph, owned: Owned = frozenset()) -> InPlace:
 _known: WeakKeyDictionary[Graph, dict[Owned, InPlace]] = WeakKeyDictionary()
 
 
-def is_copied(node: Node) -> bool:
-    """Whether a window is read into memory of its own: it is small, and as a view it would keep others from being written to."""
-    return node.op is ops.dynamic_slice and not node.syms and node.output.capacity <= _SMALL
+def _copied(graph: Graph) -> set[Node]:
+    """Windows that are small, or of an array that is written to here: of a stack, say, which is far larger."""
+    updated = {node.inputs[0] for node in graph.nodes if node.op in UPDATES}
+    windows = [node for node in graph.nodes if node.op is ops.dynamic_slice]
+    return {node for node in windows if node.output.capacity <= _SMALL or node.inputs[0] in updated}
 
 
 def additions(graph: Graph, found: InPlace) -> dict[Node, tuple[Node, Node, Value]]:
@@ -95,7 +99,7 @@ def _place_of(node: Node, arrays: int) -> object:
 
 class _Analysis:
     def __init__(self, graph: Graph, owned: Owned) -> None:
-        self.graph, self.found = graph, InPlace()
+        self.graph, self.found = graph, InPlace(copied=_copied(graph))
         self.last = {v: n for n, node in enumerate(graph.nodes) for v in node.inputs}
         self.last |= dict.fromkeys(graph.outputs, len(graph.nodes))
         # The memory that a value may lie in, each named by the value that it was made for, and until when it is read.
@@ -125,7 +129,7 @@ class _Analysis:
         return self.found
 
     def makes_new(self, node: Node) -> bool:
-        return (node.op.family in _NEW_FAMILIES and node.op not in _SAME) or node.op in _NEW or is_copied(node)
+        return (node.op.family in _NEW_FAMILIES and node.op not in _SAME) or node.op in _NEW or node in self.found.copied
 
     def own(self, values: Iterable[Value]) -> None:
         for v in values:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from math import prod
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,7 +20,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.dims import Sym, bound, resolve
 from jitml.ir.graph import Graph, Node, Value
-from jitml.ir.in_place import UPDATES, Owned, additions, in_place, is_copied
+from jitml.ir.in_place import UPDATES, Owned, additions, in_place
 from jitml.ir.op import Op
 from jitml.ir.ops.contraction import free_axes
 from jitml.ir.ops.indexed import COMBINE
@@ -143,6 +144,13 @@ class _Writer:
                 self._set(value, f"{self._name(np.broadcast_to)}({self.thin[value]}, {self._name(value.shape)})")
         return self.code[value]
 
+    def _copy(self, value: Value) -> str:
+        """Memory of its own with a value's elements; a number that fills it is not filled in twice."""
+        maker = self.makers.get(value)
+        if maker is not None and maker.op is ops.full and not value.aval.syms:
+            return f"{self._name(partial(maker.op.evaluate, **maker.params))}()"
+        return f"{self._whole(value)}.copy()"
+
     def _node(self, node: Node) -> None:
         if node.op is ops.bind:
             self._bind(node)
@@ -182,7 +190,8 @@ class _Writer:
         """A node whose shapes are known when it runs."""
         arguments = "".join(f", {self._whole(v)}" for v in node.inputs)
         params = self._name(node.params)
-        self._results(node, f"{self._name(_resolved)}({self._name(node.op)}, {params}, sizes{arguments})")
+        made = ".copy()" if node in self.in_place.copied else ""
+        self._results(node, f"{self._name(_resolved)}({self._name(node.op)}, {params}, sizes{arguments}){made}")
 
     def _pointwise(self, node: Node) -> None:
         operands = node.inputs
@@ -322,7 +331,7 @@ def _update(w: _Writer, node: Node) -> None:
         w._call(node)
         return
     (x, v), starts = node.inputs[:2], node.inputs[2:]
-    w._set(node.output, w._whole(x) if node in w.in_place.updates else f"{w._whole(x)}.copy()")
+    w._set(node.output, w._whole(x) if node in w.in_place.updates else w._copy(x))
     into = w.code[node.output]
     if node.op is ops.scatter:
         places = ["slice(None)"] * node.params["axis"] + [w._whole(start) for start in starts]
@@ -362,24 +371,24 @@ def _place(w: _Writer, starts: Sequence[Value | int], part: Value, step: Sequenc
 def _window(w: _Writer, node: Node) -> None:
     x, starts = node.inputs[0], node.inputs[1:]
     place = _place(w, starts, node.output, node.params["step"], x) if starts else "()"
-    w._set(node.output, f"{w._whole(x)}[{place}]{'.copy()' if is_copied(node) else ''}")
+    w._set(node.output, f"{w._whole(x)}[{place}]{'.copy()' if node in w.in_place.copied else ''}")
 
 
 def _loop(w: _Writer, node: Node) -> None:
     given = frozenset(k + 1 for k in w.in_place.given[node])
     body, carried = w._name(straight(node.params["body"], given)), node.params["carried"]
-    trip, *operands = map(w._whole, node.inputs)
-    state = _state(w, node, operands[:carried])
-    arguments = ", ".join([f"{w._name(np.int64)}(i)", *_held(w, node), *operands[carried:]])
+    trip, captured = w._whole(node.inputs[0]), [w._whole(v) for v in node.inputs[1 + carried :]]
+    state = _state(w, node, node.inputs[1 : 1 + carried])
+    arguments = ", ".join([f"{w._name(np.int64)}(i)", *_held(w, node), *captured])
     w.lines.append(f"for i in range(int({trip})): {state}= {body}({arguments})")
 
 
 def _while(w: _Writer, node: Node) -> None:
     test, body = w._name(straight(node.params["test"])), w._name(straight(node.params["body"], w.in_place.given[node]))
     carried = node.params["carried"]
-    operands = [w._whole(v) for v in node.inputs]
-    state = _state(w, node, operands[:carried])
-    arguments = ", ".join([*_held(w, node), *operands[carried:]])
+    captured = [w._whole(v) for v in node.inputs[carried:]]
+    state = _state(w, node, node.inputs[:carried])
+    arguments = ", ".join([*_held(w, node), *captured])
     w.lines.append(f"while {test}({arguments})[0]: {state}= {body}({arguments})")
 
 
@@ -393,11 +402,11 @@ def _cond(w: _Writer, node: Node) -> None:
     w.lines.append(f"{state}= {then}({arguments}) if {which} else {orelse}({arguments})")
 
 
-def _state(w: _Writer, node: Node, initial: Sequence[str]) -> str:
+def _state(w: _Writer, node: Node, initial: Sequence[Value]) -> str:
     """Variables for what is carried, set; as the target of an assignment."""
     copied = w.in_place.given[node] - w.in_place.moved[node]
     for k, (v, x) in enumerate(zip(node.outputs, initial)):
-        w._set(v, f"{x}.copy()" if k in copied else x)
+        w._set(v, w._copy(x) if k in copied else w._whole(x))
     return "".join(f"{name}, " for name in _held(w, node)) or "_ "
 
 

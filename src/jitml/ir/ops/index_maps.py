@@ -23,8 +23,14 @@ def _full_aval(*, value: Any, shape: Ints, dtype: DType) -> Aval:
     return Aval(shape, dtype)
 
 
+def _evaluate_full(*, value: Any, shape: Ints, dtype: DType) -> Any:
+    number = dtype.type(value)
+    # Zeros take memory where something is written; that decides about arrays as long as what a `while` may save.
+    return np.full(shape, number) if any(number.tobytes()) else np.zeros(shape, dtype)
+
+
 # One number in every element; the number is a Python bool, int or float.
-full = Op("full", "index_maps", _full_aval, lambda *, value, shape, dtype: np.full(shape, value, dtype))
+full = Op("full", "index_maps", _full_aval, _evaluate_full)
 
 
 def _array_aval(*, value: Any, shape: Ints, dtype: DType) -> Aval:
