@@ -46,7 +46,9 @@ def test_what_is_still_needed_is_not_written_to(rest: str) -> None:
 @pytest.mark.parametrize("size", ["n", 2])
 def test_a_window_of_what_is_written_to_is_copied(size: str | int) -> None:
     """A window of unknown size, or of a large array, as of a stack: the array is not copied for its sake."""
-    rest = "g: i64[] = full {dtype=i64, shape=(), value=2}; bind g {sym=n[0:100]}; h: i64[] = full {dtype=i64, shape=(), value=0};"
+    rest = (
+        "g: i64[] = full {dtype=i64, shape=(), value=2}; bind g {sym=n[0:100]}; h: i64[] = full {dtype=i64, shape=(), value=0};"
+    )
     rest += f"c: f64[4,100] = exp a; e: f64[{size},100] = dynamic_slice c h h {{sizes=({size}, 100), step=(1, 1)}};"
     rest += f"d: f64[4,100] = update_slice c b {{start=(0, 0), step=(1, 1)}}; f: f64[{size},100] = exp e; return d f"
     graph = parse("graph(a: f64[4,100], b: f64[2,100]) { " + rest + " }")
