@@ -84,14 +84,24 @@ def test_what_is_little_work_beside_a_value_that_is_kept_anyway_is_not_kept() ->
         gate = 1 + t
         return (x * gate) @ w * gate * (1 - t * t)
 
+    def crowded(x, w):  # among much else that the same kernel reads, and what its operand is for comes earlier
+        t = np.tanh(x)
+        square, gate = t * t, 1 + t
+        y = (x * gate) @ w * gate * (1 - square)
+        for v in others:
+            y = y * v
+        return y
+
     def apart(x, w):  # what it is made of is wanted nowhere else
         gate = 1 + np.tanh(x)
         return (x * gate) @ w * gate
 
     x = np.random.default_rng(0).standard_normal((40, 40))
     w = x[::-1].copy()
-    for f in (gated, apart):
+    others = [x + k for k in range(40)]
+    for f in (gated, crowded, apart):
         program = jitml.jit(f).lower(x, w).program.kernels
-        assert len(program.buffers) == 2 + 1 + 3  # the tangent or the gate, what is multiplied, and the product
-        assert show(program.steps[-1]).count("1.0 + ") == (f is gated)
+        read = 2 + len(others) * (f is crowded)
+        assert len(program.buffers) == read + 1 + 3  # the tangent or the gate, what is multiplied, and the product
+        assert show(program.steps[-1]).count("1.0 + ") == (f is not apart)
         np.testing.assert_allclose(jitml.jit(f)(x, w), f(x, w), rtol=1e-12, atol=1e-12)

@@ -35,7 +35,7 @@ from jitml.ir.limits import intervals
 from jitml.ir.passes.windows import is_start
 from jitml.ir.printer import name_values
 
-LOOKAHEAD = 32  # values that are looked at for one that is made of another
+LOOKAHEAD = 32  # values that are looked at for one that something is made of
 
 _NONE: Mapping[Value, Value] = {}
 _DENSE: Mapping[Value, tuple[int, ...] | None] = {}
@@ -87,7 +87,7 @@ class _Sweep:
     ) -> None:
         self.graph, self.sizes, self.machine, self.in_place, self.strided = graph, sizes, machine, in_place, strided
         self.names = name_values(graph)
-        self.producers = graph.producers()
+        self.producers, self.users = graph.producers(), graph.users()
         self.point = {v: is_point(n) for v, n in self.producers.items()}
         self.intervals = intervals(graph)
         self.work = cost.work_from_memory(graph, self.point)
@@ -254,12 +254,13 @@ class _Sweep:
 
     def is_had(self, operand: Value, g: Group, index: Index | None, but: Node) -> bool:
         """Whether a group wants a value, or will for something else than one node; as far as can be seen."""
-        found = [v for v, at in g.wanted.items() if index in at and self.producers.get(v) not in g.members]
+        found = [operand]
         for v in islice(found, LOOKAHEAD):  # it grows meanwhile
-            maker = self.producers.get(v)
-            if maker is not None and maker is not but and maker.op.is_pointwise:
-                found += [x for x in maker.inputs if x not in found]
-        return operand in found
+            if index in g.wanted.get(v, ()) and self.producers.get(v) not in g.members:
+                return True
+            makers = (n for n in self.users[v] if n is not but and n.op.is_pointwise and n not in g.members)
+            found += [n.output for n in makers if n.output not in found]
+        return False
 
     def store_point(self, node: Node, users: list[Group]) -> None:
         """Compute a point node once, and keep it: in a reader that visits each element once, or in loops of its own."""

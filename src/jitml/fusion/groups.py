@@ -45,7 +45,7 @@ class Group:
     reductions: dict[Node, tuple[Index, Index]] = field(default_factory=dict)
     wanted: dict[Value, dict[Index | None, frozenset[str]]] = field(default_factory=dict)
     cuts: dict[str, set[int]] = field(default_factory=dict)
-    members: list[Node] = field(default_factory=list)
+    members: dict[Node, None] = field(default_factory=dict)
     raised: int = 0  # floating-point errors that a member can raise
     ignored: int = ALL  # those that nobody wants to hear of, whichever member they come from
     node: Node | None = None  # the only one, of a group that is not loops over points
@@ -92,7 +92,7 @@ class Group:
         return tuple(self.views[k][0].inputs[0] if k in self.views else v for k, v in enumerate(node.inputs))
 
     def admit(self, node: Node) -> None:
-        self.members.append(node)
+        self.members[node] = None
         self.raised |= raised_by(node)
         self.ignored &= ignored_by((node,))
 
@@ -102,7 +102,7 @@ class Group:
             self.rows = other.rows
         self.stores |= other.stores
         self.reductions |= other.reductions
-        self.members += other.members
+        self.members |= other.members
         self.raised |= other.raised
         self.ignored &= other.ignored
         self.claims |= other.claims

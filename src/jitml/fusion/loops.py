@@ -366,9 +366,11 @@ def children(stmt: Stmt) -> tuple[Stmt, ...]:
 
 def walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
     """Every statement, outer before inner, in order."""
-    for stmt in body:
+    stack = [*reversed(body)]
+    while stack:
+        stmt = stack.pop()
         yield stmt
-        yield from walk(children(stmt))
+        stack += reversed(children(stmt))
 
 
 def walk_expression(expr: Expr) -> Iterator[Expr]:

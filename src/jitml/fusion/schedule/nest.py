@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
@@ -106,12 +106,13 @@ def all_scalars(points: Points) -> list[Scalar]:
     return reachable([s.scalar for s in points.stores] + [r.operand for r in points.reductions])
 
 
-def reachable(roots: Iterable[Scalar]) -> list[Scalar]:
+def reachable(roots: Iterable[Scalar], known: Container[Scalar] = ()) -> list[Scalar]:
+    """What scalars are made of, and they themselves, each once; not what is known, nor what only that is made of."""
     seen: dict[Scalar, None] = {}
     stack = list(roots)[::-1]
     while stack:
         s = stack.pop()
-        if s not in seen:
+        if s not in seen and s not in known:
             seen[s] = None
             stack += s.args[::-1]
     return list(seen)

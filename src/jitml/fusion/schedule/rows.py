@@ -6,7 +6,7 @@ rows at a price is done for a block of rows at once. A few long rows are cut int
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import ExitStack
 
 from jitml.fusion import cost
@@ -70,12 +70,36 @@ def _jam_last(w: Writer) -> None:
 
 
 def _write_row(nest: Nest, passes: Sequence[Pass]) -> None:
+    plan = Plan(passes)
     for k, step in enumerate(passes):
         for r in step.reductions:
             nest.writer.cell(r.cell, identity(r))
-        staged = _to_stage(nest, step, passes[k + 1 :])
-        homes = [_stage_home(nest, s, step, passes[k + 1 :]) for s in staged]
+        staged = _to_stage(nest, k, plan)
+        homes = [_stage_home(nest, s, k, plan) for s in staged]
         _write_pass(nest, step, staged, homes, nest.inner, None)
+
+
+class Plan:
+    """In which passes over a row are scalars computed, if nothing is kept from one to the next?
+
+    first, last: of each scalar, a pass.
+    ends: the last pass that stores or sums it, and not only what is made of it.
+    users: what is made of it.
+    """
+
+    def __init__(self, passes: Sequence[Pass]) -> None:
+        self.passes = passes
+        self.first: dict[Scalar, int] = {}
+        self.last: dict[Scalar, int] = {}
+        self.users: dict[Scalar, list[Scalar]] = {}
+        self.ends = {s: k for k, step in enumerate(passes) for s in _roots(step)}
+        for k, step in enumerate(passes):
+            for s in reachable(_roots(step), self.first):
+                self.first[s] = k
+                for a in s.args:
+                    self.users.setdefault(a, []).append(s)
+        for k, step in reversed([*enumerate(passes)]):
+            self.last |= dict.fromkeys(reachable(_roots(step), self.last), k)
 
 
 def _is_worth_vectors(nest: Nest, per_row: Sequence[Stored]) -> bool:
@@ -108,25 +132,19 @@ def _write_block_of_rows(nest: Nest, passes: Sequence[Pass], per_row: Sequence[S
             write_stores(nest, per_row)
 
 
-def _to_stage(nest: Nest, now: Pass, later: Sequence[Pass]) -> list[Scalar]:
+def _to_stage(nest: Nest, now: int, plan: Plan) -> list[Scalar]:
     """What a later pass over the row would compute again at a price: the topmost such scalars."""
-    if not later or not nest.inner:
+    if not nest.inner:
         return []
     inside = {name for axis in nest.inner for name in axis.members}
-    here = set(reachable(_roots(now)))
-    again: dict[Scalar, None] = {}
-    for step in later:
-        roots = _roots(step)
-        for s in reachable(roots):
-            shared = [a for a in s.args if a in here and s not in here]
-            again.update(dict.fromkeys(shared))
-        again.update(dict.fromkeys(r for r in roots if r in here))
     known = nest.writer.known
-    return [s for s in again if s not in known and s.variables & inside and work_of([s]) >= COSTLY]
+    here = reachable(_roots(plan.passes[now]), known)
+    again = [s for s in here if plan.ends.get(s, 0) > now or any(plan.first[user] > now for user in plan.users.get(s, ()))]
+    return [s for s in again if s.variables & inside and work_of([s], known) >= COSTLY]
 
 
-def work_of(scalars: Iterable[Scalar]) -> float:
-    return sum(cost.WORK.get(a.value, 1.0) for a in reachable(scalars) if a.kind == "apply")
+def work_of(scalars: Iterable[Scalar], known: Container[Scalar] = ()) -> float:
+    return sum(cost.WORK.get(a.value, 1.0) for a in reachable(scalars, known) if a.kind == "apply")
 
 
 def _roots(step: Pass) -> list[Scalar]:
@@ -171,18 +189,17 @@ def _write_pass(
         w.stage(s, Load(buffer, at, s.dtype))
 
 
-def _stage_home(nest: Nest, s: Scalar, step: Pass, later: Sequence[Pass]) -> tuple[str, tuple[Expr, ...]]:
+def _stage_home(nest: Nest, s: Scalar, now: int, plan: Plan) -> tuple[str, tuple[Expr, ...]]:
     """Where a staged scalar waits for later passes: where it is stored anyway, in an output that will replace it when
     it has been read for the last time, or in a row of scratch."""
     w = nest.writer
-    for store in step.stores:
+    for store in plan.passes[now].stores:
         if store.scalar is s:
             return store.buffer, tuple(e for e in nest.views.at(store.buffer, store.at) if e is not None)
     taken = {e.buffer for e, _ in w.known.values() if isinstance(e, Load)}
     loaded = {t.value for t in all_scalars(nest.points) if t.kind == "load"}
     inside = {name for axis in nest.inner for name in axis.members}
-    last = max(k for k, p in enumerate(later) if s in reachable(_roots(p)))
-    for store in (store for p in later[last:] for store in p.stores):
+    for store in (store for step in plan.passes[plan.last[s] :] for store in step.stores):
         free = store.buffer not in taken | loaded | w.homes
         if free and store.scalar.dtype == s.dtype and visits(store, inside):
             w.homes.add(store.buffer)
