@@ -29,7 +29,8 @@ def continued(node: Node) -> dict[Value, Value]:
     elif node.op in (ops.loop, ops.while_):
         pairs = list(zip(node.outputs, node.inputs[node.op is ops.loop :]))
     elif node.op is ops.cond:
-        pairs = [(out, node.inputs[1 + p]) for j, out in enumerate(node.outputs) if (p := _common_origin(node, j)) is not None]
+        arrays = [(j, out) for j, out in enumerate(node.outputs) if not is_single(out)]
+        pairs = [(out, node.inputs[1 + p]) for j, out in arrays if (p := _common_origin(node, j)) is not None]
     else:
         pairs = []
     return {out: x for out, x in pairs if not is_single(out)}
