@@ -120,8 +120,8 @@ class RaggedRows:
             return tuple(map(self.whole, param))
         return replace(self.batch, rooms=self.rooms).room(param) if self.is_open(param) else param
 
-    def number(self, n: int, shape: Sequence[Size] = ()) -> Value:
-        return as_value(ops.full(value=n, shape=tuple(shape), dtype=I64))
+    def number(self, n: int) -> Value:
+        return as_value(ops.full(value=n, shape=(), dtype=I64))
 
     def count(self, size: Size) -> Operand:
         """i64[]: how many there are."""
@@ -229,7 +229,7 @@ class RaggedRows:
         if n == 0:
             return self.op(ops.convert, mask, dtype=I64)
         # What is not picked goes behind the end.
-        ranks = self.op(ops.select, mask, self.ranks_of(mask), self.spread(self.count(n), (n,)))
+        ranks = self.op(ops.select, mask, self.ranks_of(mask), self.spread(self.size_number(n), (n,)))
         longer = as_value(ops.full(value=0, shape=(n + 1,), dtype=I64))
         found = self.scatter(longer, self.along(n), (ranks,), 0, "set")
         return self.window(found, 0, n)
@@ -267,6 +267,10 @@ class RaggedRows:
         """0, 1, ... size - 1"""
         return as_value(ops.iota(shape=(size,), axis=0, dtype=I64))
 
+    def size_number(self, size: Size) -> Operand:
+        """A room as a number."""
+        return self.count(size)
+
     def take(self, x: Operand, index: Operand, axis: int) -> Operand:
         """x at these places of an axis, which lie in it where they count."""
         row, (n,) = row_of(x), row_of(index).shape
@@ -299,7 +303,7 @@ class RaggedRows:
             return self.op(ops.pad, x, one, low=none, high=high, interior=none)
         if isinstance(n, int) and isinstance(room, int):
             return self.window(x, axis, room)
-        last = self.op(ops.maximum, self.op(ops.sub, self.count(n), self.number(1)), self.number(0))
+        last = self.op(ops.maximum, self.op(ops.sub, self.size_number(n), self.number(1)), self.number(0))
         return self.take(x, self.op(ops.minimum, self.along(room), self.spread(last, (room,))), axis)
 
     def refuse(self, remedy: str = "Give all rows the largest size, and mask what is beyond with np.where.") -> NoReturn:

@@ -19,9 +19,10 @@ from jitml.ir.graph import Value
 from jitml.ir.limits import dtype_limits
 from jitml.ir.types import BOOL, F64, I64, DType, dtype_name, is_complex, is_float, is_integer, normalize_axis
 from jitml.numpy.versions import ONE_ELEMENT_IS_A_NUMBER
+from jitml.trace.apart import as_type
 from jitml.trace.broadcasting import common_sizes, insist_at_least, never_equal, require_sizes, stretch
-from jitml.trace.context import active_trace, unsupported, user_source
-from jitml.trace.doubts import DTYPES, doubt_of, only_numpys, own_type, python_value, require_type, settled
+from jitml.trace.context import unsupported, user_source
+from jitml.trace.doubts import doubt_of, dtype_of, only_numpys, own_type, require_type, settled
 from jitml.trace.iteration import Range
 from jitml.trace.registry import call
 from jitml.trace.sizes import number, span, value_limits, value_of_size
@@ -114,15 +115,14 @@ def _with_its_type(x: Any, dtype: DType | None) -> Any:
     if found is None:
         return x
     if dtype is None:
-        shows = any(DTYPES[which] != x.dtype for which in found.cases)
+        shows = any(dtype_of(which) != x.dtype for which in found.cases)
     else:
-        shows = dtype.kind in "iu" and dtype != I64  # where Python's ints have to fit
+        shows = dtype.kind in "iu" and dtype not in (I64, x.dtype)  # where Python's ints have to fit; if they have one, they do
     which = require_type(x) if shows else own_type(x)
     if which is None or which is own_type(x):
         is_wider = not shows and dtype is not None and dtype.itemsize > x.dtype.itemsize
         return only_numpys(x) if is_wider else x
-    value = python_value(x.value, which, found.cases[which], exact=which in found.exact)
-    return TracedNumber.of_value(active_trace(), value)
+    return as_type(x, which)
 
 
 def constant(array: np.ndarray[Any, Any]) -> Value:

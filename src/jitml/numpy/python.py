@@ -19,13 +19,14 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_integer
 from jitml.trace import paths
+from jitml.trace.choices import Ternary
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.decisions import Decider, site
-from jitml.trace.doubts import doubt, is_of, types_of
+from jitml.trace.doubts import doubt, doubt_of, is_mixed, is_of, numpys, own_type, types_of
 from jitml.trace.growing import Growing, Probe
 from jitml.trace.identity import is_one
 from jitml.trace.iteration import Range
-from jitml.trace.names import truth
+from jitml.trace.names import is_decided, kind_of, truth
 from jitml.trace.numbers import TracedNumber, combine, of_size
 from jitml.trace.open_lists import OpenList
 from jitml.trace.registry import call, implements
@@ -94,7 +95,7 @@ def _extreme(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     args = (operands,) if len(args) == 1 and not is_traced(args[0]) else args
     if kwargs or len(operands) < 2 or not any(map(is_traced, operands)):
         return function(*args, **kwargs)
-    if all(type(x) is TracedNumber or type(x) in _PLAIN for x in operands):
+    if all(type(x) is TracedNumber or type(x) in _PLAIN for x in operands) and _are_alike(operands):
         return combine(function, *operands)
     dtypes = {x.dtype for x in operands if type(x) in (TracedScalar, TracedArray)}
     place = site() if active_trace().root.decisions is not None else None
@@ -103,7 +104,8 @@ def _extreme(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return _extreme_of_unlike(function, operands)
     (dtype,) = dtypes
     best, *others = (x.as_value(dtype) if type(x) is TracedNumber else _converted(x, dtype) for x in operands)
-    types = {which: is_of(operands[0], which) for x in operands for which in types_of(x)} if place is not None else {}
+    open_types = {which for x in operands for which in types_of(x)} - {numpys(dtype)} if place is not None else set()
+    types = {which: is_of(operands[0], which) for which in open_types}
     for other, operand in zip(others, operands[1:]):
         is_other = ops.gt(other, best) if function is max else ops.lt(other, best)
         best = ops.select(is_other, other, best)
@@ -113,8 +115,17 @@ def _extreme(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return scalar(best)
 
 
+def _are_alike(operands: Sequence[Any]) -> bool:
+    """Whether numbers of Python's are of one type, or known before the program runs."""
+    are_known = all(x.slot is not None for x in operands if type(x) is TracedNumber)
+    return are_known or (len({own_type(x) for x in operands}) == 1 and not any(map(doubt_of, operands)))
+
+
 def _extreme_of_unlike(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
     """One of the operands, as Python finds it: which one is decided for the call that is traced."""
+    decided = active_trace().root.decisions is None or paths.is_decided(site())
+    if not decided and all(kind_of(x) is not None and not np.shape(x) for x in operands):
+        return functools.reduce(functools.partial(_better, function), operands)
     kinds = ", ".join(str(getattr(x, "dtype", type(x).__name__)) for x in operands)
     message = f"{function.__name__}() of {kinds}: which type the result has depends on the values"
     remedy = f"np.{'maximum' if function is max else 'minimum'} has one type for its result."
@@ -127,9 +138,22 @@ def _extreme_of_unlike(function: Callable[..., Any], operands: Sequence[Any]) ->
     return best
 
 
+def _better(function: Callable[..., Any], best: Any, other: Any) -> Any:
+    """The greater or less of two numbers; the first one unless the other is more so."""
+    test = (operator.gt if function is max else operator.lt)(other, best)
+    if not is_traced(test) or is_decided(test):
+        return other if test else best
+    fork = Ternary(test)
+    fork.then()
+    fork.orelse()
+    return fork.end(other, best)
+
+
 def _joins(x: Any, dtype: np.dtype[Any]) -> bool:
     """Whether a NumPy scalar of this dtype stands for the number too."""
     kind = x.kind if type(x) is TracedNumber else type(x)
+    if is_mixed(x):
+        return False
     return kind not in _PLAIN or dtype == F64 or (dtype == I64 and kind is not float)
 
 
@@ -213,7 +237,11 @@ def number_of(kind: Any, *args: Any, **kwargs: Any) -> Any:
         return kind(*args, **kwargs)
     (x,) = args
     if type(x) is TracedNumber:
-        return x if x.kind is kind else combine(kind, x)
+        if x.kind is kind:
+            return x if doubt_of(x) is None else TracedNumber.of_value(active_trace(), x.as_value())
+        return (
+            combine(kind, x) if x.slot is not None or kind is not int else TracedNumber.of_value(active_trace(), whole(read(x)))
+        )
     if x.size != 1 or (x.ndim and kind is not bool):
         return kind(x)
     x = x if not x.ndim else x.reshape(())

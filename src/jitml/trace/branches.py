@@ -37,6 +37,8 @@ class Side:
 class Fork:
     """A condition on which two bodies hang."""
 
+    is_strict = False  # whether a number of which it leaves the type open is so strictly (`doubts.py`)
+
     def __init__(self, test: Any, place: Site | None = None) -> None:
         self.site = place or site()
         self.decider = Decider(self.site)

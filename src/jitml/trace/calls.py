@@ -23,6 +23,7 @@ from jitml.trace import regions
 from jitml.trace.accesses import Accesses
 from jitml.trace.contents import gone_through
 from jitml.trace.context import active_trace, unsupported
+from jitml.trace.doubts import doubt_of
 from jitml.trace.drivers import OURS
 from jitml.trace.effects import effect_of
 from jitml.trace.growing import Growing, Probe
@@ -33,7 +34,7 @@ from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import CONTAINERS, guard_state, place_of
 from jitml.trace.random import Draw, maker, method_of
-from jitml.trace.registry import FUNCTIONS, call, full_name
+from jitml.trace.registry import FUNCTIONS, call, call_for_each_type, full_name
 from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_part, shown_twice
 from jitml.trace.snapshots import contents, differ, is_users_class, refill
 from jitml.trace.stacks import Stack
@@ -163,8 +164,8 @@ class Hooks(Accesses, Steering):
             return functools.partial(_unbound, function)
         if function is setattr:
             return lambda obj, name, value: setattr(self.own(obj), name, value)
-        if function is type:
-            return lambda *args: args[0].__class__ if len(args) == 1 and is_traced(args[0]) else type(*args)
+        if function is type or function is isinstance:
+            return functools.partial(_of_its_type, _type if function is type else isinstance)
         if function is np.errstate:
             return _ErrorState
         if (found := method_of(self.trace, function) or maker(function)) is not None or isinstance(function, Draw):
@@ -190,7 +191,7 @@ class Hooks(Accesses, Steering):
         converted = self.convert(function)
         if isinstance(function, type) and not is_users_class(function) and converted is not function:
             return functools.partial(self._iterating, converted)
-        if converted is not function or module.startswith("jitml") or _in(function, {isinstance, issubclass, callable}):
+        if converted is not function or module.startswith("jitml") or _in(function, {issubclass, callable}):
             return converted
         if isinstance(function, type) and function not in (map, filter) and not module.startswith("numpy"):
             return functools.partial(self._iterating, function)
@@ -364,6 +365,17 @@ class _ErrorState(ContextDecorator):
     def __exit__(self, *error: Any) -> None:
         self.numpys.__exit__(*error)
         active_trace().root.error_state = self.before
+
+
+def _type(*args: Any) -> Any:
+    return args[0].__class__ if len(args) == 1 and is_traced(args[0]) else type(*args)
+
+
+def _of_its_type(function: Callable[..., Any], *args: Any) -> Any:
+    """Call `type` or `isinstance`."""
+    if args and doubt_of(args[0]) is not None:
+        return call_for_each_type(args[0], function, *args)
+    return function(*args)
 
 
 def _math(function: Callable[..., Any], *args: Any) -> Any:

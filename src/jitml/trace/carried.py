@@ -19,17 +19,31 @@ from jitml.ir.dims import Sym
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL
 from jitml.trace.bodies import Body
-from jitml.trace.context import user_source
+from jitml.trace.context import active_trace, user_source
 from jitml.trace.counters import ask_for_limits, counted, furthest
 from jitml.trace.decisions import Decider, Mode, Site, decisions
-from jitml.trace.doubts import doubt, is_of, types_of
+from jitml.trace.doubts import Doubt, doubt, is_of, types_of
 from jitml.trace.drivers import OURS, UNDEF
 from jitml.trace.extents import Varying
 from jitml.trace.handing import Carried, Demotable, Memory
-from jitml.trace.names import FLAG, Held, Kind, by_leaves, is_filled, join, may_hold, same, take_all_apart, take_apart, told
+from jitml.trace.names import (
+    FLAG,
+    Held,
+    Kind,
+    by_leaves,
+    is_filled,
+    join,
+    kind_of,
+    same,
+    take_all_apart,
+    take_apart,
+    told,
+    widest,
+)
 from jitml.trace.ragged import SIZE, handed
 from jitml.trace.tracers import TracedArray, lift
 from jitml.trace.truths import Truth, as_value
+from jitml.trace.types import Types, settles
 from jitml.trace.unsure import Unsure, parts, placeholder, present, unsure
 
 
@@ -62,9 +76,7 @@ class Name:
         # Where an iteration may begin without it, the truth of it is carried, too.
         self.is_unsure = type(entry) is Unsure
         self.truth: Value | None = None
-        # Of each leaf, what types of Python's a number may come to have, and as the body begins the truth of it.
-        self.types: list[set[type]] = [types_of(leaf) for leaf in self.held.leaves] if self.held else []
-        self.flags: list[dict[type, Value]] = [{} for _ in self.types]
+        self.types = [Types(types_of(leaf)) for leaf in self.held.leaves] if self.held else []
 
     def assume_carried(self) -> None:
         """An earlier recording of the loop carried it: so does the first pass of this one, which shows whether that is needed."""
@@ -93,8 +105,7 @@ class Name:
                 start = body.trace.builder.add_input(kind.aval)
                 count = counted(start, leaf, self.direction, self.furthest) if self.direction and kind == SIZE else None
                 leaf = kind.show(start) if count is None else count
-                self.flags[n] = {t: body.truth() for t in self.types[n] - {kind.python}}
-                doubt(start, self.flags[n], memory.loop.decider)
+                self.types[n].begin(start, kind, body, memory.loop.decider)
             leaves.append(leaf)
             self.starts.append(start)
         self.start = self.held.rebuild(leaves)
@@ -125,23 +136,33 @@ class Name:
                 continue
             if before == after and (before is not None or same(self.held.leaves[n], held.leaves[n])):
                 continue
-            joined = join(before, after) if before is not None and after is not None else None
-            if joined is not None and not (may_hold(self.held.leaves[n], joined) and may_hold(held.leaves[n], joined)):
-                joined = None
+            joined = self._joined(n, held.leaves[n])
             if joined is not None and not self.is_carried:
                 continue  # the next pass shows how the first iteration uses it
-            if joined is None or not self._may_join(n, joined, loop.body):
-                loop.demote(self._error(f"is {told(self.held.leaves[n])} first and {told(held.leaves[n])} later"))
+            is_strict = joined is not None and not self._may_join(n, joined, loop.body)
+            if is_strict and not (settles(held.leaves[n], types_of(self.held.leaves[n])) and loop.decider.mode is Mode.PEELED):
+                self.types[n].is_strict = True
+                is_strict = False
+            if joined is None or is_strict:
+                before, after = self.held.leaves[n], held.leaves[n]
+                loop.demote(self._error(f"is {told(before)} first and {told(after)} later", self._as(before, after)))
             assert joined is not None
             if joined != before:
                 self.kinds[n] = joined
                 moved = True
-        for known, after, end in zip(self.types, held.kinds, held.leaves):
-            if after is not None and after.form != "array" and not types_of(end) <= known:
-                known |= types_of(end)
+        for types, kind, entry, end in zip(self.types, self.kinds, self.held.leaves, held.leaves):
+            if kind is not None and kind.form != "array" and types.find(kind, entry, end):
                 moved = moved or self.is_carried
         self.is_carried = True
         return moved
+
+    def _joined(self, n: int, end: Any) -> Kind | None:
+        """The kind of what holds a leaf before the first iteration, and after it."""
+        assert self.held is not None
+        before, after = self.kinds[n], kind_of(end)
+        if before is None or after is None:
+            return None
+        return widest(before, after, (self.held.leaves[n], end))
 
     def _finds_limit(self, end: Any, body: Body) -> bool:
         """Whether the pass has made an array that is as long as what the loop counts with, and shows how far it counts."""
@@ -179,8 +200,17 @@ class Name:
         assert start is not None
         return _takes_as(body.trace.builder.nodes, start, joined)
 
-    def _error(self, what: str) -> JitmlError:
-        return UnsupportedError(f"{self.name} {what}", source=user_source())
+    def _error(self, what: str, remedy: str = "") -> JitmlError:
+        return UnsupportedError(f"{self.name} {what}", source=user_source(), remedy=remedy)
+
+    def _as(self, before: Any, after: Any) -> str:
+        """How to begin with a number of the type that iterations end with."""
+        kind = kind_of(after)
+        if kind is None or kind.form == "array" or kind_of(before) is None or not self.name.isidentifier():
+            return ""
+        number = repr(before) if type(before) in (int, float, bool) else "..."
+        literal = f"np.{kind.aval.dtype}({number})" if kind.python is None else f"{kind.python.__name__}({number})"
+        return f"Give it one type: write `{self.name} = {literal}` before the loop."
 
     @property
     def kept(self) -> Any:
@@ -204,7 +234,7 @@ class Name:
             return Outcome([], lambda _: kept)
         assert self.held is not None
         end, bound = parts(end)
-        made = _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, self.flags, memory, least)
+        made = _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, [t.flags for t in self.types], memory, least)
         if self.is_unsure:
             assert self.truth is not None
             made.carry_truth(self.name, self.bound, self.truth, bound)
@@ -240,7 +270,7 @@ class Name:
         flags: list[dict[type, Value]] = []
         for before, end, kind in zip(befores, ends.leaves, kinds):
             types = types_of(end) | types_of(before) if kind is not None and kind.form != "array" else set()
-            flags.append({t: body.truth() for t in types if kind is not None and t is not kind.python})
+            flags.append({t: body.truth() for t in types if kind is not None and t is not kind.which})
         outcome = _outcome(befores, starts, ends, kinds, flags, memory, least)
         if is_ragged:
             outcome.then(lambda value: memory.cut_out(insides, take_all_apart(value).leaves))
@@ -313,24 +343,28 @@ def _outcome(
                 told[-1][which] = len(carried)
             carried.append(Carried.of_truth(partial(_is_of, before, which), flag, last))
 
-    def shown(leaf: Any, kind: Kind, value: Value, cases: dict[type, Value]) -> Any:
+    def shown(leaf: Any, kind: Kind, value: Value, cases: dict[type, Value], doubted: Doubt | None) -> Any:
         new = kind.show(value)
         if type(leaf) is not TracedArray:
-            doubt(value, cases, memory.loop.decider)
+            exact, is_strict = ((), False) if doubted is None else (doubted.exact, doubted.is_strict)
+            doubt(value, cases, memory.loop.decider, exact, is_strict=is_strict)
             return new
         if leaf.storage.appended:
             new.storage.listed = Decider(memory.loop.site)
         return memory.after.setdefault(leaf.storage, new)
 
+    known = active_trace().root.doubts
+
     def show(results: list[Value]) -> Any:
         leaves = []
-        for leaf, kind, place, cases in zip(ends.leaves, kinds, places, told):
+        for leaf, kind, place, cases, start in zip(ends.leaves, kinds, places, told, starts):
+            before = None if start is None else known.get(start)
             if kind is None:
                 leaves.append(leaf)
             elif place is None:
                 leaves.append(memory.after[leaf.storage])
             else:
-                leaves.append(shown(leaf, kind, results[place], {which: results[n] for which, n in cases.items()}))
+                leaves.append(shown(leaf, kind, results[place], {which: results[n] for which, n in cases.items()}, before))
         return ends.rebuild(leaves)
 
     return Outcome(carried, show)

@@ -139,6 +139,7 @@ class Trace:
         self.sizes: dict[Sym, Value] = {}
         self.size_names: dict[Value, Dim] = {}
         self.doubts: dict[Value, Any] = {}  # numbers that may be of another type
+        self.operating = False  # whether an operator of Python's is being computed
         self.size_limits: dict[Sym, tuple[Size, Size]] = {}  # where a Sym's limits are sizes themselves
         self.facts: tuple[Dim, ...] = ()  # sizes that are not negative as long as this trace records: of a branch, its condition
         self.derived: dict[Any, Value] = {}  # quotients, minima, ... of sizes: computed once
@@ -304,6 +305,8 @@ class Attempt:
         if trace is None or trace is not self.trace:
             return False
         for node in trace.builder.cut(self.nodes):
+            if node.op is ops.check and trace.root.decided is not None:
+                trace.root.decided.outcomes.pop(node.inputs[0], None)  # who asks has it claimed again
             if node.op is ops.bind:
                 del trace.root.size_names[trace.root.sizes[node.params["sym"]]]  # whoever asks for the size binds it again
         while scope is not None:

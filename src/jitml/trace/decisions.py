@@ -291,4 +291,5 @@ def _because(what: str, reason: BaseException | None, remedy: str) -> Unsupporte
     known = reason if isinstance(reason, JitmlError) else None
     text = f"{what}: {known.message if known is not None else reason}" if reason is not None else what
     source = known.source if known is not None else None
-    return UnsupportedError(text, source=source or user_source(), remedy=remedy or (known.remedy if known is not None else ""))
+    told = known.remedy if known is not None else ""
+    return UnsupportedError(text, source=source or user_source(), remedy=told or remedy)

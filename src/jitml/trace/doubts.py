@@ -2,8 +2,8 @@
 
 A branch, a loop, or `max(x, 0.0)` may leave a number of Python's or one of NumPy's, an int or a float. They compute alike, until
 somebody can tell: the graph's value stands for all of them, as the widest, and truths beside it say which other it is. Who sees
-the type reads these: a result is made as they say, and a dtype follows what this call has (`paths.py`). Where nobody looks, they
-are dead code.
+the type reads these: a result is made as they say. A dtype follows what this call has (`paths.py`) or, in a region, where nobody
+knows that, is computed for each type, by a branch on the truths (`apart.py`). Where nobody looks, they are dead code.
 """
 
 from __future__ import annotations
@@ -13,40 +13,45 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, C128, F64, I64
+from jitml.ir.types import BOOL, C128, F64, I64, is_complex
 from jitml.trace import paths
 from jitml.trace.context import active_trace, current_trace, unsupported
-from jitml.trace.decisions import Decider, decisions
+from jitml.trace.decisions import Decider, Mode, decisions
+from jitml.trace.drivers import OpenType
 from jitml.trace.truths import Truth, all_of, any_of, as_value, negated
 
 _REMEDY = "Give it one type in all cases: 0.0 instead of 0, float(x), or np.float64(0.0)."
 _PLAIN = (bool, int, float, complex)
 _EXACT = 2.0**53
+_MOST_CASES = 3  # for which something is computed apart
 DTYPES = {bool: BOOL, int: I64, float: F64, complex: C128}
-Which = type | None  # a type of Python's; None: a NumPy scalar
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Which types of Python's a number may have instead of its own, each with the truth of it; at most one holds.
+    """Which types a number may have instead of its own, each with the truth of it; at most one holds.
 
     exact: those of which every number that it may be has its very value in the dtype, although that has fewer bits.
+    settles: whether it has one type from the second iteration of the loop on that has left it open.
+    is_strict: whether what is computed of it may depend on the type even where the dtype of that does not.
     """
 
     cases: Mapping[type, Value]
     decider: Decider
     exact: Collection[type] = ()
+    settles: bool = False
+    is_strict: bool = False
 
 
-def doubt(value: Value, cases: Mapping[type, Truth], decider: Decider, exact: Collection[type] = ()) -> None:
+def doubt(value: Value, cases: Mapping[type, Truth], decider: Decider, exact: Collection[type] = (), **more: bool) -> None:
     """Note that a number stands for one of other types, too."""
-    found = Doubt({which: as_value(test) for which, test in cases.items() if test is not False}, decider, exact)
+    found = Doubt({which: as_value(test) for which, test in cases.items() if test is not False}, decider, exact, **more)
     if found.cases:
         active_trace().root.doubts[value] = found
         if decider.site in decisions().typed and not active_trace().root.open:
@@ -63,34 +68,71 @@ def doubt_of(x: Any) -> Doubt | None:
     return found
 
 
-def own_type(x: Any) -> Which:
-    """The type that a number has where nothing else holds: Python's, or None for a value of NumPy's."""
-    kind: Which = x.kind if hasattr(type(x), "kind") else type(x) if type(x) in _PLAIN else None
-    return kind
+def own_type(x: Any) -> type | None:
+    """The type that a number has where nothing else holds; None for what is no number."""
+    if hasattr(type(x), "kind"):
+        kind: type = x.kind
+        return kind
+    if type(x) in _PLAIN:
+        return type(x)
+    if hasattr(type(x), "value") or isinstance(x, np.generic):
+        return numpys(x.dtype)
+    return None
+
+
+def numpys(dtype: np.dtype[Any]) -> type:
+    """The type of a NumPy scalar."""
+    scalar: type = dtype.type
+    return scalar
+
+
+def is_pythons(which: type | None) -> bool:
+    return which in _PLAIN
 
 
 def types_of(x: Any) -> set[type]:
-    """The types of Python's that a number may have."""
+    """The types that a number may have."""
     found, own = doubt_of(x), own_type(x)
     return {*(() if found is None else found.cases), *(() if own is None else (own,))}
 
 
 def is_of(x: Any, which: type) -> Truth:
-    """Whether a number is of a type of Python's."""
+    """Whether a number is of a type."""
     found = doubt_of(x)
     if found is None or which in found.cases:
         return own_type(x) is which if found is None else found.cases[which]
     return negated(any_of(*found.cases.values())) if own_type(x) is which else False
 
 
-def require_type(x: Any) -> Which:
-    """Somebody sees the type of a number: which it has in this call."""
+def require_type(x: Any) -> type | None:
+    """Somebody sees the type of a number: which it has in this call.
+
+    Raises:
+        OpenType: in a region it may have each of them.
+    """
     found = doubt_of(x)
     if found is None:
         return own_type(x)
+    if is_open(found):
+        raise OpenType(x)
     require_decidable(found)
     which = _decide(found)
     return own_type(x) if which is None else which
+
+
+def require_type_known(x: Any) -> None:
+    """The same where nothing can be computed for each type."""
+    found = doubt_of(x)
+    assert found is not None
+    require_decidable(found)
+
+
+def is_open(found: Doubt) -> bool:
+    """Whether what is computed of a number is to be computed for each of its types: nobody can say which it has in this call."""
+    root = active_trace().root
+    if root.decided is None or not root.open or _is_known(found, root.decided.outcomes):
+        return False
+    return len(found.cases) <= _MOST_CASES and not (found.settles and found.decider.mode is Mode.PEELED)
 
 
 def require_decidable(found: Doubt) -> None:
@@ -101,20 +143,33 @@ def require_decidable(found: Doubt) -> None:
         if known is not None and found.decider.site not in decisions().typed:
             decisions().typed.add(found.decider.site)
             decisions().again()
-        found.decider.refuse("which type a number has depends on values that only the compiled program knows", _REMEDY)
+        refuse_type(found)
+
+
+def refuse_type(found: Doubt) -> NoReturn:
+    """Somebody sees what is in doubt, and nobody can say what it is."""
+    found.decider.refuse("which type a number has depends on values that only the compiled program knows", _REMEDY)
 
 
 def _is_known(found: Doubt, known: Mapping[Value, int]) -> bool:
     return any(known.get(test) for test in found.cases.values()) or all(test in known for test in found.cases.values())
 
 
-def _decide(found: Doubt) -> Which:
+def _decide(found: Doubt) -> type | None:
     """The case that holds in the call that is traced."""
     return next((which for which, test in found.cases.items() if paths.decide(test, found.decider.site)), None)
 
 
+def is_mixed(x: Any) -> bool:
+    """Whether a number does not compute as Python's do, although it is one of them where nothing else holds."""
+    found = doubt_of(x)
+    if found is not None and found.is_strict:
+        return True
+    return found is not None and is_pythons(own_type(x)) and not all(map(is_pythons, found.cases))
+
+
 def is_exact(x: Any, which: type, dtype: Any) -> bool:
-    """Whether a number, if it is of this type of Python's, has its very value in a dtype."""
+    """Whether a number, if it is of this type, has its very value in a dtype."""
     found = doubt_of(x)
     if x is None or which not in types_of(x) or not _is_narrower(dtype, which):
         return True
@@ -150,22 +205,43 @@ def _never(value: Value, test: Value) -> Value:
 
 def _is_narrower(dtype: Any, which: type) -> bool:
     """Whether numbers of a type of Python's may lose digits in a dtype; ints in float64 are another matter."""
-    return which is not bool and dtype not in (DTYPES[which], F64, C128)
+    return is_pythons(which) and which is not bool and dtype not in (DTYPES[which], F64, C128)
 
 
-def python_value(value: Value, which: type, test: Value, *, exact: bool = False) -> Value:
-    """What a number is as one of Python's, where the truth holds."""
-    dtype = DTYPES[which]
+def dtype_of(which: type) -> Any:
+    """The dtype of a type of Python's, or of a NumPy scalar."""
+    return DTYPES[which] if which in DTYPES else np.dtype(which)
+
+
+def typed_value(value: Value, which: type, test: Value, *, exact: bool = False) -> Value:
+    """What a number is as one of some type, where the truth holds."""
+    dtype = dtype_of(which)
     if value.dtype == dtype:
         return value
     if _is_narrower(value.dtype, which) and not exact:
         value = _never(value, test)
-    if value.dtype == F64:  # holds ints below 2**53
-        value = ops.select(test, value, ops.full(value=0.0, shape=(), dtype=F64))
-        message = "an int that was carried as a float is too large for it"
-        value = ops.check(value, ops.lt(ops.abs(value), _EXACT), error="OverflowError", message=message)
-    made: Value = ops.convert(value, dtype=dtype)
+    if value.dtype.kind == "f":
+        value = ops.select(test, value, ops.full(value=0.0, shape=(), dtype=value.dtype))
+        if value.dtype == F64 and dtype.kind in "iu" and dtype.itemsize == 8:  # holds ints below 2**53
+            message = "an int that was carried as a float is too large for it"
+            value = ops.check(value, ops.lt(ops.abs(value), _EXACT), error="OverflowError", message=message)
+    elif is_complex(value.dtype) and not is_complex(dtype):
+        return typed_value(ops.real(value), which, test)
+    made: Value = ops.ne(value, 0) if dtype == BOOL else ops.convert(value, dtype=dtype)
     return made
+
+
+def same_value(value: Value) -> Value:
+    """The same once more, of a number of which less is open."""
+    made: Value = ops.convert(value, dtype=value.dtype)
+    return made
+
+
+def of_known_type(result: Any, operands: Sequence[Any]) -> Any:
+    """What a function has made of numbers: another object with the value of one in doubt has a type of its own."""
+    if doubt_of(result) is not None and any(getattr(x, "value", None) is result.value and x is not result for x in operands):
+        result.value = same_value(result.value)
+    return result
 
 
 def settled(xs: Sequence[Any], kinds: Sequence[Any], resolve: Callable[[Sequence[Any]], Any]) -> Any:
@@ -174,6 +250,9 @@ def settled(xs: Sequence[Any], kinds: Sequence[Any], resolve: Callable[[Sequence
     found = [doubt_of(x) for x in xs]
     if not any(found):
         return result
+    strict = next((x for x, d in zip(xs, found) if d is not None and d.is_strict), None)
+    if strict is not None:
+        raise OpenType(strict)
     choices = [[kind] if d is None else [kind, *map(_part, d.cases)] for kind, d in zip(kinds, found)]
     rest = kinds[len(found) :]
     if all(resolve([*chosen, *rest]) == result for chosen in product(*choices)):
@@ -184,18 +263,18 @@ def settled(xs: Sequence[Any], kinds: Sequence[Any], resolve: Callable[[Sequence
 
 def _part(which: type) -> Any:
     """A type's part in promotion."""
-    return BOOL if which is bool else which
+    return which if which in (int, float, complex) else dtype_of(which)
 
 
 def hand_on(result: Any, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
     """The result of an operator: of numbers that may be Python's it may be one as well."""
     found = [doubt_of(x) for x in operands]
     value = getattr(result, "value", None)
-    if not any(found) or not isinstance(value, Value):
+    if not any(found) or not isinstance(value, Value) or doubt_of(result) is not None:
         return result
     cases: dict[type, Truth] = {}
     for chosen in product(*(_types(x) for x in operands)):
-        types = [which for which in chosen if which is not None]
+        types = [which for which in chosen if which is not None and is_pythons(which)]
         if len(types) < len(chosen):
             continue
         test = all_of(*map(is_of, operands, types))
@@ -230,6 +309,6 @@ def _made(function: Callable[..., Any], types: Sequence[type]) -> type | None:
         return None
 
 
-def _types(x: Any) -> list[Which]:
+def _types(x: Any) -> list[type | None]:
     found = doubt_of(x)
     return [own_type(x), *(() if found is None else found.cases)]

@@ -78,6 +78,18 @@ class _Undefined:
 UNDEF: Final = _Undefined()
 
 
+class OpenType(BaseException):
+    """Somebody sees the type of a number that only the compiled program knows: what is computed depends on it.
+
+    is_undone: whether nothing of that has been recorded.
+    """
+
+    def __init__(self, number: Any) -> None:
+        super().__init__("somebody sees the type of a number")
+        self.number = number
+        self.is_undone = True
+
+
 class Restart(BaseException):
     """A captured region turns out not to be one: the whole function is to be traced again, now knowing that.
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from jitml.ir import ops
 from jitml.ir.floating import ALL, DIVIDE, INVALID, OVERFLOW
 from jitml.ir.graph import Value
@@ -82,15 +84,18 @@ def checked_operands(function: Callable[..., Any], values: Sequence[Value]) -> l
         values[1] = _nonzero(values[1])
     dtypes = {v.dtype for v in values}
     if dtypes == {I64} if function is operator.truediv else function in _ORDERS and {I64, F64} <= dtypes:
-        values = [_that_floats_hold(v) if v.dtype == I64 else v for v in values]
+        values = [that_floats_hold(v) if v.dtype == I64 else v for v in values]
     return values
 
 
-def _that_floats_hold(x: Value) -> Value:
+def that_floats_hold(x: Value) -> Value:
+    """An integer of 64 bits that a double has the very value of."""
     low, high = value_limits(x)
     if low >= -_MOST_OF_FLOAT and high <= _MOST_OF_FLOAT:
         return x
-    return _where(ops.bit_and(ops.ge(x, number(-_MOST_OF_FLOAT)), ops.le(x, number(_MOST_OF_FLOAT))), x)
+    ends = (0 if x.dtype == np.uint64 else -_MOST_OF_FLOAT, _MOST_OF_FLOAT)
+    least, most = (ops.full(value=end, shape=(), dtype=x.dtype) for end in ends)
+    return _where(ops.bit_and(ops.ge(x, least), ops.le(x, most)), x)
 
 
 def _where(

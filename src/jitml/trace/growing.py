@@ -291,7 +291,7 @@ def _python_types(leaves: Sequence[Any], kind: Kind) -> list[type]:
     """Of which types of Python's, besides the kind's own, some leaf may be."""
     if kind.form == "array":
         return []
-    found = {which for leaf in leaves for which in types_of(leaf)} - {kind.python}
+    found = {which for leaf in leaves for which in types_of(leaf)} - {kind.which}
     return sorted(found, key=lambda which: which.__name__)
 
 
@@ -299,7 +299,7 @@ def _keeps(leaf: Any, kind: Kind, known: Collection[type]) -> bool:
     """Whether a place of some kind, with truths for these types beside it, keeps all of a number."""
     if kind.form == "array":
         return True
-    return holds(leaf, kind) and types_of(leaf) - {kind.python} <= set(known)
+    return holds(leaf, kind) and types_of(leaf) - {kind.which} <= set(known)
 
 
 def _common(items: Sequence[Held]) -> list[Kind] | None:

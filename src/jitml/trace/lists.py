@@ -16,6 +16,7 @@ from jitml.trace.names import take_apart
 from jitml.trace.numbers import TracedNumber, of_size
 from jitml.trace.ragged import SIZE
 from jitml.trace.stacks import Stack
+from jitml.trace.types import Types
 
 
 class ListName(Name):
@@ -38,7 +39,7 @@ class ListName(Name):
         self.entry = entry
         self.held = take_apart(entry)
         self.kinds = [SIZE for _ in self.held.leaves]
-        self.types, self.flags = [{int} for _ in self.kinds], [{} for _ in self.kinds]
+        self.types = [Types({int}) for _ in self.kinds]
         self.is_carried = True
         self.direction = 0 if entry.columns.is_popped else 1
 

@@ -15,7 +15,7 @@ from jitml.ir.graph import Value
 from jitml.trace.conds import conditional
 from jitml.trace.context import active_trace
 from jitml.trace.decisions import decisions
-from jitml.trace.doubts import doubt, doubt_of, is_exact, is_of, own_type, types_of
+from jitml.trace.doubts import doubt, doubt_of, is_exact, is_of, own_type, same_value, types_of
 from jitml.trace.drivers import OURS, UNDEF
 from jitml.trace.names import (
     FLAG,
@@ -23,13 +23,12 @@ from jitml.trace.names import (
     Kind,
     by_leaves,
     is_filled,
-    join,
     kind_of,
-    may_hold,
     same,
     take_all_apart,
     take_apart,
     told,
+    widest,
 )
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import either
@@ -128,10 +127,10 @@ class Merge:
             return self._ragged(wide, x, y)
         if missing and kind is None:
             return Output(None, (x, y), present)  # an object beside nothing
-        common = kind if missing else join(*kinds) if len(kinds) == 2 else None
+        common = kind if missing else widest(kinds[0], kinds[1], (x, y)) if len(kinds) == 2 else None
         if common is not None and not missing and kinds[0] != kinds[1]:
             decisions().widened.add(self.fork.site)
-        if common is None or not (may_hold(x, common) and may_hold(y, common)):
+        if common is None:
             self._refuse(name, x, y)
         if not _is_known(common):
             self._refuse_size(name, common)
@@ -171,7 +170,9 @@ class Merge:
     def _refuse(self, name: str, a: Any, b: Any) -> NoReturn:
         self.fork.give_up(
             f"after a branch on a traced condition {_subject(name)} {told(a)} or {told(b)}",
-            "Give both branches values of one type: arrays of the same shape and dtype, or numbers.",
+            "Write a number for none, -1 or np.nan, or keep a flag beside it."
+            if {True, False} == {x is None for x in (a, b)} and all(x is None or own_type(x) is not None for x in (a, b))
+            else "Give both branches values of one type: arrays of the same shape and dtype, or numbers.",
         )
 
     def _refuse_size(self, name: str, kind: Kind) -> NoReturn:
@@ -185,23 +186,37 @@ class Merge:
         assert kind is not None
         if output.ragged is not None:
             kind, value = output.ragged.show(value, [read(extent.result) for extent in output.extents])
-        self._note_types(output, value)
-        return kind.show(value)
+        return kind.show(self._typed(output, value))
 
     def _types(self, kind: Kind, x: Any, y: Any) -> dict[type, Callable[[], Truth]]:
         """Which other types the result may have, and what tells after both branches whether it has."""
         if kind.form == "array":
             return {}
-        types = {t for leaf in (x, y) if leaf is not None for t in types_of(leaf)} - {kind.python}
-        return {t: self._truth(x is not None and is_of(x, t), y is not None and is_of(y, t)) for t in types}
+        types = {t for leaf in (x, y) if leaf is not None for t in types_of(leaf)} - {kind.which}
+        return {t: self._truth(self._is_of(True, x, t), self._is_of(False, y, t)) for t in types}
 
-    def _note_types(self, output: Output, value: Value) -> None:
-        """Whether the result stands for numbers of other types."""
+    def _is_of(self, branch: bool, leaf: Any, which: type) -> Truth:
+        """Whether what a branch ends with is of a type, as the branch can tell."""
+        if leaf is None or doubt_of(leaf) is None:
+            return leaf is not None and is_of(leaf, which)
+        body = self.fork.sides[branch].body
+        body.resume()
+        truth = is_of(leaf, which)
+        body.suspend()
+        return truth
+
+    def _typed(self, output: Output, value: Value) -> Value:
+        """The result, which may stand for numbers of other types."""
+        if not output.types and value not in active_trace().root.doubts:
+            return value
+        value = same_value(value)  # it may be one from before the branch, of which something else is open
         cases = {which: tell() for which, tell in output.types.items()}
         exact = {which for which in cases if all(is_exact(leaf, which, value.dtype) for leaf in output.leaves)}
         inner = next((d for d in map(doubt_of, output.leaves) if d is not None), None)
         is_inner = inner is not None and len({own_type(leaf) for leaf in output.leaves}) == 1
-        doubt(value, cases, inner.decider if inner is not None and is_inner else self.fork.decider, exact)
+        decider = inner.decider if inner is not None and is_inner else self.fork.decider
+        doubt(value, cases, decider, exact, is_strict=self.fork.is_strict)
+        return value
 
     def _is_outer(self, leaf: Any) -> bool:
         """Whether it is an array from outside the branches, seen through nothing that they have computed."""

@@ -6,7 +6,7 @@ other objects have to stay the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,11 @@ import optree
 from jitml.ir import ops
 from jitml.ir.dims import limits
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F64, I64, Aval, is_supported
+from jitml.ir.types import BOOL, C128, F64, I64, Aval, is_supported
 from jitml.trace.context import active_trace
-from jitml.trace.doubts import fits
+from jitml.trace.doubts import fits, numpys
 from jitml.trace.drivers import UNDEF
+from jitml.trace.exact import that_floats_hold
 from jitml.trace.known import constant_of
 from jitml.trace.storage import Storage
 from jitml.trace.strides import Ints
@@ -51,6 +52,11 @@ class Kind:
         """The type of Python's that a number has; None for values of NumPy's."""
         return _TYPES.get(self.aval.dtype, complex) if self.form == "number" else None
 
+    @property
+    def which(self) -> type | None:
+        """The type that a number or scalar has; None for an array."""
+        return self.python if self.form == "number" else None if self.form == "array" else numpys(self.aval.dtype)
+
     def show(self, value: Value) -> Any:
         """A value as a leaf of this kind; an array is a new one."""
         if self.form == "number":
@@ -65,6 +71,8 @@ class Kind:
         if type(leaf) is TracedNumber and leaf.kind is int and dtype.kind in "iu":
             return leaf.as_value(dtype)
         value = read(leaf)
+        if dtype in (F64, C128) and value.dtype.kind in "iu" and value.dtype.itemsize == 8:
+            value = that_floats_hold(value)
         return value if value.dtype == dtype else ops.convert(value, dtype=dtype)
 
 
@@ -97,11 +105,23 @@ def join(a: Kind, b: Kind) -> Kind | None:
     if "array" in (a.form, b.form):
         return None
     if a.form == b.form:
-        return None if a.form == "scalar" or BOOL in (a.aval.dtype, b.aval.dtype) else Kind("number", Aval((), F64))
+        return None if a.form == "scalar" or {a.aval.dtype, b.aval.dtype} != {I64, F64} else Kind("number", Aval((), F64))
     weak, strong = (a, b) if a.form == "number" else (b, a)
-    sample = {BOOL: False, I64: 0, F64: 0.0}[weak.aval.dtype]
+    sample = {BOOL: False, I64: 0, F64: 0.0, C128: 0j}[weak.aval.dtype]
     fits = np.result_type(sample, strong.aval.dtype) == strong.aval.dtype
     return strong if fits and (weak.aval.dtype == BOOL) == (strong.aval.dtype == BOOL) else None
+
+
+def widest(a: Kind, b: Kind, leaves: Iterable[Any]) -> Kind | None:
+    """The kind of a place that holds one or the other with the truth of its type beside it; None if there is none.
+
+    Then they need not compute alike: one may be a truth and the other a number, or one Python's float and the other NumPy's int.
+    """
+    joined = join(a, b)
+    if (joined is not None and all(may_hold(leaf, joined) for leaf in leaves)) or "array" in (a.form, b.form):
+        return joined
+    pairs = ((wide, other) for wide, other in ((a, b), (b, a)) if np.can_cast(other.aval.dtype, wide.aval.dtype))
+    return next((wide for wide, other in pairs if wide.form == "number" or other.form == "scalar" or other == FLAG), None)
 
 
 def may_hold(leaf: Any, kind: Kind) -> bool:

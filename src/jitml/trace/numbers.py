@@ -24,10 +24,10 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace import paths
 from jitml.trace.context import Trace, active_trace, leaked, unsupported
-from jitml.trace.doubts import hand_on
+from jitml.trace.doubts import hand_on, is_mixed
 from jitml.trace.exact import EXACT, checked_operands, raising_as_python, without_large
 from jitml.trace.host import Const, Slot
-from jitml.trace.registry import call
+from jitml.trace.registry import call, call_for_each_type, operate
 from jitml.trace.sizes import HIGHEST, LOWEST, NO_FACTS, Facts, compute, facts_of_comparison, value_of_size
 
 _DTYPES: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64, complex: C128}
@@ -299,14 +299,15 @@ def combine(function: Callable[..., Any], *operands: Any) -> Any:
         return _of_unknown(function, *operands)
     if not all(type(o) in _DTYPES or hasattr(type(o), "__array_ufunc__") for o in operands):
         return NotImplemented  # None, a string; or a list repeated n times, for which Python asks __index__
-    return hand_on(call(_BESIDE_SCALARS.get(function) or _IN_GRAPH[function], *operands), function, operands)
+    return hand_on(operate(_BESIDE_SCALARS.get(function) or _IN_GRAPH[function], function, *operands), function, operands)
 
 
 def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
     """A function of numbers of which at least one is known only to the running program."""
     trace = active_trace()
-    if function in (min, max) and len({o.kind if type(o) is TracedNumber else type(o) for o in operands}) > 1:
-        return _decided(function, *operands)
+    mixed = next((o for o in operands if is_mixed(o)), None)
+    if mixed is not None and function not in (float, bool) and function.__module__ != "math":
+        return call_for_each_type(mixed, function, *operands)
     if any(type(o) is TracedNumber and o.size is not None for o in operands):
         # Beside a size an integer is one as well: that of an argument is taken as it is, under a guard.
         operands = tuple(o.known() if type(o) is TracedNumber and o.slot is not None and o.kind is int else o for o in operands)
@@ -347,15 +348,6 @@ def _chosen(function: Callable[..., Any], *operands: Any) -> Any:
     for other in map(_value, operands[1:]):
         best = ops.select(ops.lt(other, best) if function is min else ops.gt(other, best), other, best)
     return TracedNumber.of_value(active_trace(), best)
-
-
-def _decided(function: Callable[..., Any], *operands: Any) -> Any:
-    """The same of numbers of several kinds: which of them it is must be known, and no more."""
-    best = operands[0]
-    for other in operands[1:]:
-        if other < best if function is min else other > best:
-            best = other
-    return best
 
 
 # What Python's truths have of their own; to all else they are the numbers 0 and 1.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Hashable
+from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any, Protocol, TypeVar
 
@@ -18,6 +19,8 @@ import numpy as np
 
 from jitml.errors import UnsupportedError
 from jitml.trace.context import Attempt
+from jitml.trace.doubts import doubt_of, of_known_type
+from jitml.trace.drivers import OpenType
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -89,6 +92,26 @@ def otherwise(fallback: Fallback) -> Fallback:
     return fallback
 
 
+class ForEachType(Protocol):
+    """What to do with a function that sees the type of a number which only the compiled program knows."""
+
+    def __call__(self, found: OpenType, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+
+
+_FOR_EACH_TYPE: list[ForEachType] = []
+
+
+def for_each_type(compute: ForEachType) -> ForEachType:
+    """Let the decorated function answer there."""
+    _FOR_EACH_TYPE.append(compute)
+    return compute
+
+
+def call_for_each_type(number: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A function of a number that may be Python's or NumPy's, of each type apart."""
+    return _FOR_EACH_TYPE[0](OpenType(number), function, args, kwargs)
+
+
 def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The traced meaning of a NumPy function, applied: its implementation, else a host call."""
     implementation = FUNCTIONS.get(function)
@@ -96,12 +119,34 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return _FALLBACK[0](None, function, args, kwargs)
     attempt = Attempt()
     try:
-        return implementation(*args, **kwargs)
-    except UnsupportedError as refusal:
-        if not attempt.undo():
+        return of_known_type(implementation(*args, **kwargs), args)
+    except OpenType as found:
+        if attempt.trace is None or attempt.trace.root.operating:
             raise
-        refused = refusal
-    return _FALLBACK[0](refused, function, args, kwargs)
+        found.is_undone = attempt.undo()
+        open_type = found
+    except UnsupportedError as refusal:
+        if any(doubt_of(x) is not None for x in args) or not attempt.undo():  # NumPy's function would see one type of several
+            raise
+        return _FALLBACK[0](refusal, function, args, kwargs)
+    return _FOR_EACH_TYPE[0](open_type, partial(call, function), args, kwargs)
+
+
+def operate(function: Callable[..., Any], python: Callable[..., Any], *operands: Any) -> Any:
+    """The same of an operator, `python`, of which a NumPy function says what it does to arrays and NumPy scalars."""
+    attempt = Attempt()
+    if attempt.trace is None:
+        return call(function, *operands)
+    root = attempt.trace.root
+    outer, root.operating = root.operating, True
+    try:
+        return call(function, *operands)
+    except OpenType as found:
+        found.is_undone = attempt.undo()
+        open_type = found
+    finally:
+        root.operating = outer
+    return _FOR_EACH_TYPE[0](open_type, python, operands, {})
 
 
 def full_name(function: Any) -> str:

@@ -15,7 +15,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Value
 from jitml.trace.context import Trace, unsupported, user_source
-from jitml.trace.doubts import doubt_of, own_type, python_value
+from jitml.trace.doubts import doubt_of, is_pythons, typed_value
 from jitml.trace.host import Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import others, require_told_apart, storages_of
@@ -149,14 +149,14 @@ class Results:
         """A number of Python's or NumPy's; which of the two, the program may have to say."""
         self.outputs.append(read(leaf))
         own = len(self.outputs) - 1
-        result: FromGraph | Either = FromGraph(own, own_type(leaf) or np.generic)
+        result: FromGraph | Either = FromGraph(own, leaf.kind if type(leaf) is TracedNumber else np.generic)
         found = doubt_of(leaf)
         for which, test in found.cases.items() if found is not None else ():
             assert found is not None
-            value = python_value(read(leaf), which, test, exact=which in found.exact)
+            value = typed_value(read(leaf), which, test, exact=which in found.exact)
             place = own if value is read(leaf) else len(self.outputs)
             self.outputs += [] if place == own else [value]
-            result = self._either(test, FromGraph(place, which), result)
+            result = self._either(test, FromGraph(place, which if is_pythons(which) else np.generic), result)
         return result
 
     def _either(self, test: Truth, then: Result, orelse: Result) -> Either:

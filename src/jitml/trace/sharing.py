@@ -90,6 +90,7 @@ class Fork(Protocol):
     site: Site
     decider: Decider
     test: Value
+    is_strict: bool
 
     @property
     def sides(self) -> dict[bool, Any]: ...

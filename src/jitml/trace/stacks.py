@@ -27,10 +27,11 @@ from jitml.trace.doubts import (
     doubt,
     doubt_of,
     is_exact,
+    is_mixed,
     is_of,
     own_type,
-    python_value,
     require_decidable,
+    typed_value,
     types_of,
 )  # fmt: skip
 from jitml.trace.names import Kind, join, kind_of, may_hold, take_apart
@@ -164,7 +165,7 @@ class Stack(Sequence[Any]):
         columns = [fresh(read(column)) for column in self.columns]
         flags = [{which: fresh(read(flag)) for which, flag in known.items()} for known in self.flags]
         for leaf, kind, known in zip(held.leaves, self.kinds, flags):
-            for which in types_of(leaf) - {kind.python, *known}:
+            for which in types_of(leaf) - {kind.which, *known}:
                 known[which] = fresh(ops.full(value=False, shape=columns[0].sizes[:1], dtype=BOOL))
         put_row(columns, self.kinds, flags, place, held.leaves)
         self.columns, self.flags = columns, flags
@@ -331,7 +332,9 @@ class Stack(Sequence[Any]):
 def holds(leaf: Any, kind: Kind) -> bool:
     """Whether a place of some kind, with truths of types beside it, has room for all of a number."""
     own = own_type(leaf)
-    return may_hold(leaf, kind) and (doubt_of(leaf) is not None or own is None or is_exact(leaf, own, kind.aval.dtype))
+    if not may_hold(leaf, kind) or is_mixed(leaf):
+        return False
+    return doubt_of(leaf) is not None or own is None or is_exact(leaf, own, kind.aval.dtype)
 
 
 def _fits(leaf: Any, kind: Kind | None, wanted: Kind) -> bool:
@@ -354,7 +357,7 @@ def put_row(
         assign(call(operator.getitem, column, (place, ...)), value)
         for which, rows in known.items():
             test = as_value(is_of(leaf, which))
-            python_value(value, which, test, exact=is_exact(leaf, which, value.dtype))  # for its checks
+            typed_value(value, which, test, exact=is_exact(leaf, which, value.dtype))  # for its checks
             assign(call(operator.getitem, rows, (place, ...)), test)
 
 

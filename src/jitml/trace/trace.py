@@ -29,7 +29,8 @@ from jitml.trace.changes import Change, changes_of, check_sealed, watch_argument
 from jitml.trace.context import Trace, activate, last_user_source, user_source
 from jitml.trace.convert import convert
 from jitml.trace.decisions import Decisions, is_ours
-from jitml.trace.drivers import Restart
+from jitml.trace.doubts import require_type_known
+from jitml.trace.drivers import OpenType, Restart
 from jitml.trace.flags import recorded_errors
 from jitml.trace.host import Host, Slot
 from jitml.trace.memory import all_disjoint, disjoint, meets_itself
@@ -164,6 +165,9 @@ def _attempt(
             leaves = [*leaves, given]
         try:
             result = convert(function)(*traced_args, **traced_kwargs)
+        except OpenType as error:
+            require_type_known(error.number)
+            raise
         except Exception as error:
             known.reconsider(recording, error)
             known.settle_open(recording, error)

@@ -23,7 +23,7 @@ from jitml.trace.doubts import hand_on
 from jitml.trace.host import Const, Slot, extent
 from jitml.trace.memory import is_native, native_copy, same_view
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.registry import call
+from jitml.trace.registry import call, operate
 from jitml.trace.standins import Traced, TracedArray, TracedScalar, is_traced, refuse_concrete_target
 from jitml.trace.steps import Step
 from jitml.trace.storage import Storage, write_through
@@ -303,13 +303,13 @@ def _install() -> None:
         python = getattr(operator, f"__{name}__", None)
         if python is None:
             return lambda self, other: call(function, self, other)
-        return lambda self, other: hand_on(call(function, self, other), python, (self, other))
+        return lambda self, other: hand_on(operate(function, python, self, other), python, (self, other))
 
     def reflected(function: Any, name: str = "") -> Any:
         python = getattr(operator, f"__{name}__", None)
         if python is None:
             return lambda self, other: call(function, other, self)
-        return lambda self, other: hand_on(call(function, other, self), python, (other, self))
+        return lambda self, other: hand_on(operate(function, python, other, self), python, (other, self))
 
     def in_place(function: Any) -> Any:
         return lambda self, other: assign_cast(self, call(function, self, other), function.__name__)
@@ -318,7 +318,7 @@ def _install() -> None:
         python = getattr(operator, f"__{name}__", None)
         if python is None:
             return lambda self: call(function, self)
-        return lambda self: hand_on(call(function, self), python, (self,))
+        return lambda self: hand_on(operate(function, python, self), python, (self,))
 
     def compared(function: Any, name: str = "") -> Any:
         compare = binary(function, name)

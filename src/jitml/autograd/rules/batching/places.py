@@ -66,7 +66,7 @@ def _read(rows: RaggedRows, node: Node, x: Given, starts: Sequence[Operand], fix
             continue
         index = rows.along(rows.whole(size))
         at = row_of(index).shape
-        index = rows.op(ops.mul, index, rows.number(step[axis], at)) if step[axis] != 1 else index
+        index = rows.op(ops.mul, index, rows.spread(rows.number(step[axis]), at)) if step[axis] != 1 else index
         index = rows.op(ops.add, index, rows.spread(starts[axis], at))
         value = rows.take(value, rows.filled(index, (size,), 0, True), axis)
     return rows.named(rows.one_elsewhere(value, shape, True), shape, True)
@@ -110,8 +110,8 @@ def _reshape(rows: RaggedRows, node: Node, x: Given) -> Given:
     if row_of(value).size == 0:
         return _nothing(rows, node)
     # Where each element lies in the order that both shapes have, and from there where it was.
-    counting = rows.filled(rows.number(1, room), after, 0, True)
-    place: Operand = rows.number(0, room)
+    counting = rows.filled(as_value(ops.full(value=1, shape=room, dtype=I64)), after, 0, True)
+    place: Operand = as_value(ops.full(value=0, shape=room, dtype=I64))
     for axis, size in enumerate(after):
         along = as_value(ops.iota(shape=room, axis=axis, dtype=I64))
         place = rows.op(ops.add, rows.op(ops.mul, place, rows.spread(rows.count(size), room)), along)
@@ -205,13 +205,15 @@ def _write(rows: RaggedRows, node: Node, x: Given, v: Given, starts: Sequence[Op
             continue
         at = (room[axis],)
         index = rows.op(ops.sub, rows.along(room[axis]), rows.spread(starts[axis], at))
-        hit = rows.op(ops.ge, index, rows.number(0, at))
+        hit = rows.op(ops.ge, index, rows.spread(rows.number(0), at))
         if step[axis] != 1:
-            steps = rows.number(step[axis], at)
-            hit = rows.op(ops.bit_and, hit, rows.op(ops.eq, rows.op(ops.remainder, index, steps), rows.number(0, at)))
+            steps = rows.spread(rows.number(step[axis]), at)
+            hit = rows.op(
+                ops.bit_and, hit, rows.op(ops.eq, rows.op(ops.remainder, index, steps), rows.spread(rows.number(0), at))
+            )
             index = rows.op(ops.floor_divide, index, steps)
         hit = rows.op(ops.bit_and, hit, rows.op(ops.lt, index, rows.spread(rows.count(size), at)))
-        part = rows.take(part, rows.op(ops.select, hit, index, rows.number(0, at)), axis)
+        part = rows.take(part, rows.op(ops.select, hit, index, rows.spread(rows.number(0), at)), axis)
         hit = rows.spread(hit, room, (axis,))
         inside = hit if inside is None else rows.op(ops.bit_and, inside, hit)
     found = part if inside is None else rows.op(ops.select, inside, part, value)
@@ -243,7 +245,7 @@ def _inside(rows: RaggedRows, index: Given, shape: Sizes, axis: int, size: Size,
     room = row_of(given).shape
     if prod(room) == 0:
         return given
-    count, zero = rows.spread(rows.count(size), room), rows.number(0, room)
+    count, zero = rows.spread(rows.count(size), room), rows.spread(rows.number(0), room)
     place = rows.op(ops.select, rows.op(ops.lt, given, zero), rows.op(ops.add, given, count), given)
     ok = rows.op(ops.bit_and, rows.op(ops.ge, place, zero), rows.op(ops.lt, place, count))
     ok = rows.filled(ok, shape, True, packed)
@@ -299,8 +301,9 @@ def _scatter(rows: RaggedRows, node: Node, x: Given, v: Given, *indices: Given) 
         part = rows.filled(part, node.inputs[1].shape, COMBINED[combine](node.output.dtype), packed, over)
     elif over:  # what does not count is sent behind the end of the first axis that is written to
         room = row_of(value).shape[axis]
-        everywhere = as_value(ops.full(value=True, shape=row_of(places[0]).shape, dtype=BOOL))
-        counting = rows.filled(everywhere, shape, False, packed)
+        counting = rows.filled(
+            rows.spread(as_value(ops.full(value=True, shape=(), dtype=BOOL)), row_of(places[0]).shape), shape, False, packed
+        )
         first = places[0] if row_of(places[0]).dtype == I64 else rows.op(ops.convert, places[0], dtype=I64)
         places[0] = rows.op(ops.select, counting, first, rows.spread(rows.count(room), row_of(first).shape))
         found = rows.op(ops.scatter, _one_longer(rows, value, axis), part, *places, axis=axis, combine=combine)

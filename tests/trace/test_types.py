@@ -1,0 +1,205 @@
+"""Numbers in loops that are Python's first and NumPy's later, as data say: value and type are NumPy's, in one rolled program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+
+Function = Callable[[Any], Any]
+COUNT = 1500  # more iterations than a loop is unrolled to
+
+
+def greatest(x: Any) -> Any:
+    r = 0.0
+    for i in range(len(x)):
+        r = max(r, abs(x[i]))
+    return r
+
+
+def least(x: Any) -> Any:
+    r = 3
+    for i in range(len(x)):
+        r = min(x[i], r)
+    return r
+
+
+def counted(x: Any) -> Any:
+    n = i = 0
+    while i < len(x):
+        if x[i] and n < 100:
+            n += 1
+        i += 1
+    return n
+
+
+def greatest_from_infinity(x: Any) -> Any:
+    best, place = -np.inf, -1
+    for i in range(len(x)):
+        if x[i] > best:
+            best, place = x[i], i
+    return best, place
+
+
+def summed(x: Any) -> Any:
+    s = n = 0
+    for v in x:
+        if v > 0:
+            s += v
+            n += 1
+    return s, s / n if n else 0.0
+
+
+def rectified(x: Any) -> Any:
+    t = 0
+    for v in x:
+        t += v if v > 0 else 0
+    return t
+
+
+def in_a_nest(x: Any) -> Any:
+    t = 0
+    for i in range(len(x) - 3):
+        s = 0
+        for j in range(3):
+            if x[i + j] > 1:
+                s += x[i + j]
+        if s > 2:
+            t += s
+    return t
+
+
+def stepped(x: Any) -> Any:
+    h, t = 1, 0.0
+    for i in range(len(x)):
+        h = np.clip(0.9 * h * (0.5 / x[i]) if x[i] > 0 else 5, 0.1, 5)
+        t += h
+    return t, h
+
+
+def smoothed(x: Any) -> Any:
+    y, out = 0, np.zeros(len(x))
+    for i in range(len(x)):
+        y = 0.9 * y + 0.1 * x[i] if x[i] != 1 else y
+        out[i] = y
+    return y, out
+
+
+def held(x: Any) -> Any:
+    s, out = 0, np.zeros(len(x), x.dtype)
+    for i in range(len(x)):
+        if x[i] > 1:
+            s = x[i]
+        elif x[i] < 0:
+            s = 0
+        out[i] = s
+    return s, out
+
+
+def two_greatest(x: Any) -> Any:
+    a = b = 0
+    for v in x:
+        if v > a:
+            a, b = v, a
+        elif v > b:
+            b = v
+    return a, b
+
+
+def until(x: Any) -> Any:
+    best = 0.0
+    for v in x:
+        best = max(v, best)
+        if best > 3:
+            break
+    return best
+
+
+def halved(x: Any) -> Any:
+    low, high = 0, 4
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        if middle * middle > x[-1]:
+            high = middle
+        else:
+            low = middle
+    return low, high
+
+
+def typed(x: Any) -> Any:
+    best = 0
+    for v in x:
+        if v > best:
+            best = v
+    return isinstance(best, int), isinstance(best, np.generic), float(best), best + True
+
+
+def of_a_truth(x: Any) -> Any:
+    found = False
+    for v in x:
+        found = (found or v > 2) if v != 1 else found and v
+    return found
+
+
+LOOPS: list[Function] = [
+    greatest, least, counted, greatest_from_infinity, summed, rectified, in_a_nest, stepped, smoothed, held, two_greatest, until,
+    halved, typed, of_a_truth,
+]  # fmt: skip
+
+
+def calls(dtype: Any) -> list[Any]:
+    """Of some numbers, of none but 0, of some late ones, and of one at the end."""
+    numbers = (np.arange(COUNT) * 7 % 11 % 5).astype(dtype)
+    late, last = np.zeros((2, COUNT), dtype)
+    late[COUNT // 2 :] = numbers[COUNT // 2 :]
+    last[-1] = 1
+    return [numbers, np.zeros(COUNT, dtype), late, last]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("function", LOOPS, ids=lambda f: f.__name__)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_the_value_and_the_type_are_numpys(function: Function, dtype: str) -> None:
+    compiled = jitml.jit(function)
+    for x in calls(dtype):
+        assert_same(compiled(x.copy()), function(x.copy()))
+    assert len(compiled.variants) <= 2  # what is asked of a number after the loop is decided
+
+
+def assert_same(got: Any, wanted: Any) -> None:
+    assert type(got) is type(wanted)
+    if isinstance(wanted, tuple):
+        for one, other in zip(got, wanted, strict=True):
+            assert_same(one, other)
+    elif isinstance(wanted, (np.ndarray, float, np.generic)):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5)
+    else:
+        assert got == wanted
+
+
+def digits(x: Any, n: Any) -> Any:
+    t = n if x[0] > 0 else x[1]
+    return t % 10
+
+
+def kind(x: Any, n: Any) -> Any:
+    t = n if x[0] > 0 else x[1]
+    return isinstance(t, int), type(t).__name__, float(t)
+
+
+@pytest.mark.parametrize("function", [digits, kind], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("n", [3, 2**60 + 1])
+def test_an_int_that_may_be_a_float_is_one_after_a_branch(function: Callable[..., Any], n: int) -> None:
+    compiled = jitml.jit(function)
+    for x in (np.zeros(2), np.ones(2)):
+        assert repr(compiled(x, n)) == repr(function(x, n))
+
+
+def test_what_an_operator_makes_of_each_type_is_no_host_call() -> None:
+    compiled = jitml.jit(rectified)
+    compiled(np.arange(5))
+    assert "host" not in str(compiled.lower(np.arange(5)).graph)
