@@ -9,6 +9,7 @@ from programs.test_found import check
 FIRST = "np.array([0, 3, 0, 0]), np.arange(4)"
 LONGER = "np.arange(6), np.arange(6)"
 TWICE = ["if x.sum() > 1:", "    v = x * 2", "    w = v", "else:", "    v = x * 3"]
+LISTED = ["u = []", "t = []", "w = x", "v = x + 1", "z = v", "for k in range(3):"]
 
 # What happens to the names v and w; the program returns them, or what else tells.
 PROGRAMS = {
@@ -51,6 +52,19 @@ PROGRAMS = {
     "carried, chosen and changed": [
         *("w = x * 2", "v = x * 4", "for i in range(3):", "    v += 1", "    v = w if x[i] > 1 else v", "return v, w"),
     ],
+    "appended, an argument": [*LISTED, "    u.append(x)", "    x = x + 1", "u[0] += 5", "return u"],
+    "appended, a part of an argument": [*LISTED, "    u.append(x)", "    x = x + 1", "u[0][1] = 7", "return u[1] * 2"],
+    "appended, views of an argument": [*LISTED, "    x = x[0:]", "    u.append(x)", "u[0] += 5", "return u"],
+    "appended, then written one by one": [*LISTED, "    u.append(x)", "    x = x + 1", "for t in u:", "    t *= 2", "return u"],
+    "appended, then written by name": [*LISTED, "    u.append(x)", "    x = x + 1", "w += 1", "return u"],
+    "appended, an array of before": [*LISTED, "    u.append(v)", "    v = v * 2", "u[0] += 1", "return u, z"],
+    "appended, an array of before, then written by name": [*LISTED, "    u.append(v)", "    v = v * 2", "z += 1", "return u"],
+    "appended, what a branch may have kept": [
+        *(*LISTED, "    if x[k] > 1:", "        v = v + 1", "    u.append(v)", "u[0] += 1", "return u"),
+    ],
+    "appended, what a name holds": [*LISTED, "    v = v + 1", "    u.append(v)", "u[-1] += 1", "return v"],
+    "appended with a view of it": [*LISTED, "    v = x + k", "    u.append((v, v[1:]))", "u[0][0][2] = 0", "return u"],
+    "appended to two lists": [*LISTED, "    v = x + k", "    u.append(v)", "    t.append(v)", "u[0][2] = 0", "return t"],
     "made in a loop": ["for i in range(3):", "    v = x + 1", "    w = v if x[i] > 1 else v * 2", "w += 1", "return v, w"],
     "a part, made in a loop": [
         *("for i in range(3):", "    if x[i] > 1:", "        v = x + 1", "        w = v[1:]"),

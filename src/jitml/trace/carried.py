@@ -349,8 +349,8 @@ def _outcome(
             exact, is_strict = ((), False) if doubted is None else (doubted.exact, doubted.is_strict)
             doubt(value, cases, memory.loop.decider, exact, is_strict=is_strict)
             return new
-        if leaf.storage.appended:
-            new.storage.listed = Decider(memory.loop.site)
+        if leaf.storage.appended or leaf.storage.listed is not None:
+            new.storage.listed = leaf.storage.listed or Decider(memory.loop.site)
         return memory.after.setdefault(leaf.storage, new)
 
     known = active_trace().root.doubts

@@ -106,6 +106,7 @@ class Columns:
     taken: set[bool] = field(default_factory=set)  # from which ends items are taken: True for the first
     misfits: bool = False  # whether an item is of another kind, and this pass in vain
     pushed: dict[Storage, int] = field(default_factory=dict)  # how often arrays had been written when they were appended
+    is_shared: bool = False  # whether NumPy's items may be arrays that others show, too
 
     def put(self, place: Any, leaves: Sequence[Any]) -> None:
         """Write a row."""
@@ -150,7 +151,8 @@ class Growing:
         return Growing(self.columns, TracedNumber.of_value(active_trace(), ops.maximum(place, first)), self.first), item
 
     def _remember(self, array: TracedArray) -> None:
-        array.storage.appended = True
+        for storage in (array.storage, *array.storage.others):
+            storage.appended += 1
         if not array.storage.trace.is_body:
             unsupported("an array that is there before the loop is appended to a list", "Append a copy.")
         if array.storage.trace is not _body():
@@ -199,6 +201,8 @@ class Growing:
     def finished(self) -> Stack:
         """The list after the loop."""
         stack = self._stack()
+        if self.columns.is_shared:
+            stack.listed = Decider(self.columns.site)
         if firsts := self.columns.firsts:
             stack = stack.part(slice(len(firsts), None))
             stack.head = firsts

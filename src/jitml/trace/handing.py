@@ -121,6 +121,8 @@ class Memory:
                 if are_views or not same(known, after) or owners.setdefault(after.storage, entry) is not entry:
                     self._demote("names share memory at the end of an iteration, but not at its start", Mode.PEELED)
         for entry, (_, now, _) in self.known.items():
+            if now.storage.appended:
+                entry.listed = Decider(self.loop.site)
             if entry in written or (now.storage.mutated and self._is_seen(entry, shown)):
                 self._demote("a name is bound to a new array, and the one it was bound to before is written", Mode.PEELED)
 

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from jitml.ir.graph import Value
 from jitml.trace.bodies import Body
 from jitml.trace.carried import Name, Outcome
 from jitml.trace.context import active_trace
@@ -106,11 +107,18 @@ class ListName(Name):
                 memory.loop.demote(self._error("is given an array that is changed afterwards"), Mode.PLAIN)
         if self.rate:
             count = of_size(self.entry.count + self.rate * memory.loop.trip)
-            return Outcome([], lambda _: Growing(columns, count).finished())
-        made = super().outcome(end, body, site, least, memory)
-        if self.is_own:
-            show = made.show
-            made.show = lambda results: show(results).finished()
+            made = Outcome([], lambda _: Growing(columns, count))
+        else:
+            made = super().outcome(end, body, site, least, memory)
+        show = made.show
+
+        def finish(results: list[Value]) -> Any:
+            held = {x.storage for _, x in memory.handed} | {now.storage for _, now, _ in memory.known.values()}
+            columns.is_shared |= any(x.appended > 1 or x.others or x in held for x in columns.pushed)
+            growing = show(results)
+            return growing.finished() if self.is_own else growing
+
+        made.show = finish
         return made
 
 

@@ -57,6 +57,7 @@ class Stack(Sequence[Any]):
         self.columns = columns
         self.flags: Sequence[Mapping[type, TracedArray]] = [{} for _ in columns]
         self.site: Site = ()
+        self.listed: Decider | None = None  # the loop, where arrays among the rows may be others' in NumPy
         self.tail: list[Any] = []
 
     def part(self, rows: slice) -> Stack:
@@ -64,7 +65,7 @@ class Stack(Sequence[Any]):
         columns = [call(operator.getitem, column, rows) for column in self.columns]
         stack = Stack(self.head, self.spec, self.kinds, columns)
         stack.flags = [{t: call(operator.getitem, flag, rows) for t, flag in flags.items()} for flags in self.flags]
-        stack.site = self.site
+        stack.site, stack.listed = self.site, self.listed
         return stack
 
     @property  # type: ignore[misc]  # as TracedNumber.__class__
@@ -198,6 +199,8 @@ class Stack(Sequence[Any]):
         leaves = []
         for kind, column, flags in zip(self.kinds, self.columns, self.flags):
             row = call(operator.getitem, column, index)
+            if kind.form == "array" and self.listed is not None:
+                column.storage.listed = self.listed
             leaves.append(row if kind.form == "array" else kind.show(read(row)))
             if flags:
                 cases = {which: read(call(operator.getitem, flag, index)) for which, flag in flags.items()}
@@ -250,7 +253,7 @@ class Stack(Sequence[Any]):
 
     def copy(self) -> Stack:
         other = Stack(self.head, self.spec, self.kinds, self.columns)
-        other.flags, other.site, other.tail = self.flags, self.site, [*self.tail]
+        other.flags, other.site, other.listed, other.tail = self.flags, self.site, self.listed, [*self.tail]
         return other.owned()
 
     __copy__ = copy
@@ -380,6 +383,7 @@ class _Shape:
     kinds: tuple[Kind, ...]
     types: tuple[tuple[type, ...], ...]
     site: Site
+    listed: Decider | None
 
     def join(self, parts: Sequence[Any]) -> Any:
         """The list itself once the program has run; while it is traced, a `Stack`."""
@@ -390,7 +394,7 @@ class _Shape:
         tail = list(rest)
         if any(map(is_traced, columns)):
             stack = Stack(head, self.spec, self.kinds, columns)
-            stack.tail, stack.flags, stack.site = tail, flags, self.site
+            stack.tail, stack.flags, stack.site, stack.listed = tail, flags, self.site, self.listed
             return stack.owned()
         items = [column.tolist() if kind.form == "number" else column for kind, column in zip(self.kinds, columns)]
         for n, known in enumerate(flags):
@@ -401,7 +405,7 @@ class _Shape:
 
 def _taken_apart(stack: Any) -> Any:
     flags = [flag for flags in stack.flags for flag in flags.values()]
-    shape = _Shape(len(stack.head), stack.spec, tuple(stack.kinds), tuple(map(tuple, stack.flags)), stack.site)
+    shape = _Shape(len(stack.head), stack.spec, tuple(stack.kinds), tuple(map(tuple, stack.flags)), stack.site, stack.listed)
     return (*stack.head, *stack.columns, *flags, *stack.tail), shape
 
 

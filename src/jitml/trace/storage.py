@@ -78,7 +78,7 @@ class Storage:
         self.entry = entry
         self.mutated = False
         self.writes = 0
-        self.appended = False  # whether a loop's body has appended it to a list
+        self.appended = 0  # how often a loop's body appends it to lists
         self.listed: Decider | None = None  # the loop that has left a copy in a list, where NumPy's has the array itself
         self.serial = next(Storage.count)
         self.rivals: list[Rival] = []
