@@ -276,6 +276,11 @@ RESIZED = {
         "np.arange(12).reshape(3, 4)",
         "np.arange(30).reshape(6, 5)",
     ),
+    "a diagonal beside elements of the same array at places from data": (
+        ["return (x[y, y[::-1]] ** 2).sum() + (np.diagonal(x) ** 2).sum(), x[y, y] * x.ravel()[1:4]"],
+        "np.arange(12.0).reshape(4, 3), np.array([0, 2, 1])",
+        "np.arange(12.0).reshape(4, 3)[::-1], np.array([2, 2, 1])",
+    ),
     "a check of an element's place comes before the element, even beside what is gathered": (
         ["x[y % 7] += abs(y[3])", "return x"],
         "np.arange(7), np.arange(7, dtype=np.uint8)",

@@ -140,16 +140,16 @@ class Views:
         for p in dims:
             if runs:
                 q = runs[-1][-1]
-                joins = [at for at in uses if self._wants_join(at[q], at[p], buffer.shape[p])]
+                # What reads at an index from data keeps its axis for all others, too.
+                given = [(x, y) for at in uses if (x := at[q]) is not None and (y := at[p]) is not None]
+                joins = len(given) == len(uses) and any(self._wants_join(x, y, buffer.shape[p]) for x, y in given)
                 if joins and strides[q] == buffer.shape[p] * strides[p]:
                     runs[-1].append(p)
                     continue
             runs.append([p])
         return runs
 
-    def _wants_join(self, x: Expr | None, y: Expr | None, n: int) -> bool:
-        if x is None or y is None:
-            return False
+    def _wants_join(self, x: Expr, y: Expr, n: int) -> bool:
         return bool(variables_of(x) & self._inner) or merged(x, y, n) != add(mul(x, n), y)
 
     def _reads_well(self, buffer: Buffer, runs: list[list[int]], at: Places) -> bool:
