@@ -38,6 +38,9 @@ def looping(x: np.ndarray) -> Any:
         (lambda: grad(masked)(x3), "the cotangent of log is nan at [1]: div(0, 0)"),
         (lambda: grad(lambda x: (x / x).sum())(x3), "the result of div is nan at [1]: div(0, 0)"),
         (lambda: grad(lambda x: np.sqrt(x - 1).sum())(x3), "the result of sqrt is nan at [1]: sqrt(-1)"),
+        # Elsewhere something is no number already.
+        (lambda: grad(lambda x: np.nansum(np.sqrt(x)))(np.array([np.nan, 0.0])), "the slope of sqrt is inf at [1]: div(0.5, 0)"),
+        (lambda: grad(lambda x: (x / x).sum())(np.array([np.inf, 0.0])), "the result of div is nan at [1]: div(0, 0)"),
     ],
 )
 def test_the_op_is_named(call: Any, message: str) -> None:

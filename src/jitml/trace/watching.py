@@ -66,13 +66,18 @@ def derived(node: Node, role: str) -> Source | None:
 
 
 def _watch(node: Node, operands: Sequence[Array], results: Sequence[Array]) -> None:
-    if not operands or not all(map(_is_finite, operands)):
+    if not operands or not (node.op.is_pointwise or all(map(_is_finite, operands))):
         return
     role = node.source.role if node.source is not None else ""
     for result in results:
-        if result.dtype.kind not in "fc" or _is_finite(result) or not (role or np.isnan(result).any()):
+        if result.dtype.kind not in "fc" or _is_finite(result):
             continue
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(result))[0])
+        wrong = ~np.isfinite(result) if role else np.isnan(result)
+        for x in operands if node.op.is_pointwise else ():  # an element is made of those in its place
+            wrong = wrong & np.isfinite(x)
+        if not wrong.any():
+            continue
+        place = tuple(int(i) for i in np.argwhere(wrong)[0])
         told = [_told(x[place] if x.shape == result.shape else x) for x in operands]
         at = f" at {list(place)}" if place else ""
         raise NonFiniteError(
