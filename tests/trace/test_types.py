@@ -145,7 +145,63 @@ def of_a_truth(x: Any) -> Any:
     return found
 
 
+def last_place(x: Any) -> Any:
+    best, place = 0, None
+    for i in range(len(x)):
+        if x[i] > best:
+            best, place = x[i], i
+    return best, place
+
+
+def first_place(x: Any) -> Any:
+    place, i = None, 0
+    while i < len(x):
+        if place is None and x[i] > 2:
+            place = i
+        i += 1
+    return -1 if place is None else x[place]
+
+
+def greatest_of_some(x: Any) -> Any:
+    best = None
+    for v in x:
+        if v > 0 and (best is None or v > best):
+            best = v
+    return {"best": best, "pair": (best, best is not None)}
+
+
+def steps_up(x: Any) -> Any:
+    before, n = None, 0
+    for v in x:
+        if before is not None and v > before:
+            n += 1
+        if v > 0:
+            before = v
+        elif v < -1:
+            before = None
+    return n, before
+
+
+def found_in(x: Any) -> Any:
+    for i in range(len(x)):
+        if x[i] > 2:
+            return i
+    return None
+
+
+def of_none_in_a_nest(x: Any) -> Any:
+    places = []
+    for i in range(3):
+        least = None
+        for j in range(len(x)):
+            if x[j] > i and (least is None or x[j] < x[least]):
+                least = j
+        places.append(-1 if least is None else least)
+    return places
+
+
 LOOPS: list[Function] = [
+    last_place, first_place, greatest_of_some, steps_up, found_in, of_none_in_a_nest,
     greatest, least, counted, greatest_from_infinity, summed, rectified, in_a_nest, stepped, smoothed, held, two_greatest, until,
     halved, typed, of_a_truth,
 ]  # fmt: skip
@@ -172,6 +228,8 @@ def test_the_value_and_the_type_are_numpys(function: Function, dtype: str) -> No
 
 def assert_same(got: Any, wanted: Any) -> None:
     assert type(got) is type(wanted)
+    if isinstance(wanted, dict):
+        got, wanted = tuple(got.items()), tuple(wanted.items())
     if isinstance(wanted, tuple):
         for one, other in zip(got, wanted, strict=True):
             assert_same(one, other)
@@ -179,6 +237,51 @@ def assert_same(got: Any, wanted: Any) -> None:
         np.testing.assert_allclose(got, wanted, rtol=1e-5)
     else:
         assert got == wanted
+
+
+def maybe(x: Any) -> Any:
+    t = None
+    for v in x:
+        if v > 2:
+            t = v
+    return t
+
+
+def matched(x: Any) -> Any:
+    match maybe(x):
+        case None:
+            return "none"
+        case _:
+            return "a number"
+
+
+NONE: list[Function] = [
+    matched,
+    lambda x: (maybe(x) == None, maybe(x) != None, maybe(x) == 3),  # noqa: E711
+    lambda x: (isinstance(maybe(x), float), type(maybe(x)).__name__),
+    lambda x: (f"{maybe(x)}", bool(maybe(x)), maybe(x) or 7),
+    lambda x: maybe(x) in (None, 3),
+    lambda x: (hasattr(maybe(x), "dtype"), getattr(maybe(x), "dtype", None)),
+    lambda x: (x[: None if maybe(x) is None else 2].sum(), [maybe(x), {"a": maybe(x)}]),
+    lambda x: np.array([maybe(x), 1.0]) if maybe(x) is not None else None,
+    lambda x: maybe(x) + 1,
+    lambda x: x * maybe(x),
+    lambda x: max(maybe(x), 1),
+]
+
+
+@pytest.mark.parametrize("number", range(len(NONE)))
+def test_none_is_seen_by_whoever_asks_and_no_number(number: int) -> None:
+    compiled = jitml.jit(NONE[number])
+    for x in [np.array([1.0, 3.0, 2.0]), np.zeros(3)] * 2:
+        assert told(compiled, x) == told(NONE[number], x)
+
+
+def told(function: Function, x: Any) -> str:
+    try:
+        return repr(function(x))
+    except TypeError as error:
+        return type(error).__name__
 
 
 def digits(x: Any, n: Any) -> Any:

@@ -225,7 +225,10 @@ def _contains(some: Any, x: Any, /) -> Any:
     if not isinstance(some, (list, tuple, set, frozenset, dict)):
         return x in some
     found = [number_of(bool, y == x) for y in some]
-    return functools.reduce(lambda a, b: combine(operator.or_, a, b), found) if found else False
+    traced = [outcome for outcome in found if is_traced(outcome)]
+    if any(outcome is True for outcome in found) or not traced:
+        return any(outcome is True for outcome in found)
+    return functools.reduce(lambda a, b: combine(operator.or_, a, b), traced)
 
 
 def _both(a: Any, b: Any) -> Any:

@@ -19,6 +19,7 @@ import numpy as np
 
 from jitml.trace.contents import effect, gone_through
 from jitml.trace.context import active_trace, is_users, unsupported
+from jitml.trace.doubts import may_be_none, require_type_known
 from jitml.trace.host import Const, Slot
 from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
@@ -48,6 +49,8 @@ class Accesses(Names):
         """`obj.name` was loaded."""
         kind = type(obj)
         if is_traced(obj) or kind in (TracedGenerator, OpenList):
+            if may_be_none(obj):
+                require_type_known(obj)
             return getattr(obj, name)
         if kind is super:
             return self._super_attr(obj, name)

@@ -6,14 +6,17 @@ ends of any branch, so that a result may be of one type or another as well.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from jitml.errors import UnsupportedError
+from jitml.ir import ops
 from jitml.trace.choices import Ternary
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.decisions import Mode, Site, decisions, site
 from jitml.trace.doubts import (
+    NONE,
     doubt,
     doubt_of,
     is_open,
@@ -28,6 +31,8 @@ from jitml.trace.drivers import OpenType
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.registry import for_each_type
 from jitml.trace.tracers import TracedScalar, scalar
+
+_OF_NONE = (operator.eq, operator.ne, isinstance)  # what can be asked of None, too
 
 
 class _Types(Ternary):
@@ -51,6 +56,9 @@ def _for_each_type(found: OpenType, function: Callable[..., Any], args: tuple[An
     assert open_type is not None
     if not _holds((args, kwargs), x):
         refuse_type(open_type)
+    if NONE in open_type.cases and function not in _OF_NONE:
+        ops.check(open_type.cases[NONE], ops.bit_not(open_type.cases[NONE]), error="TypeError", message="a number is None")
+        return _call(function, args, kwargs, x, _without(x, NONE))
     if not is_open(open_type):
         which = require_type(x)
         sure = _without(x, *open_type.cases) if which is None or which not in open_type.cases else as_type(x, which)
@@ -71,6 +79,8 @@ def as_type(x: Any, which: type) -> Any:
     """A number as the one that it is if it has one of the types that are open."""
     found = doubt_of(x)
     assert found is not None
+    if which is NONE:
+        return None
     value = typed_value(x.value, which, found.cases[which], exact=which in found.exact)
     value = same_value(value) if value is x.value else value
     return TracedNumber.of_value(active_trace(), value) if is_pythons(which) else scalar(value)

@@ -21,9 +21,10 @@ import numpy as np
 from jitml.ir.floating import CATEGORIES
 from jitml.trace import regions
 from jitml.trace.accesses import Accesses
+from jitml.trace.choices import negation
 from jitml.trace.contents import gone_through
 from jitml.trace.context import active_trace, unsupported
-from jitml.trace.doubts import doubt_of
+from jitml.trace.doubts import NONE, doubt_of, is_of, may_be_none, require_type_known
 from jitml.trace.drivers import OURS
 from jitml.trace.effects import effect_of
 from jitml.trace.growing import Growing, Probe
@@ -42,6 +43,7 @@ from jitml.trace.steering import Steering
 from jitml.trace.sums import added, settled
 from jitml.trace.text import filled_in, joined, percent, text
 from jitml.trace.tracers import is_traced, lift
+from jitml.trace.truths import as_value
 
 # Modules whose functions give another answer at each call: traced once, they would be frozen.
 _IMPURE = ("random", "time", "os", "datetime", "secrets", "uuid", "io", "_io", "posix", "numpy.random")
@@ -127,6 +129,22 @@ class Hooks(Accesses, Steering):
     def is_one(self, x: Any, y: Any) -> bool:
         """`x is y`"""
         return is_one(x, y)
+
+    def present_number(self, x: Any) -> Any:
+        """What is seen by somebody who may ask whether it is None."""
+        if may_be_none(x):
+            require_type_known(x)
+        return x
+
+    def is_none(self, x: Any, y: Any) -> Any:
+        """`x is None`"""
+        number = x if y is None else y
+        return TracedNumber.of_value(self.trace, as_value(is_of(number, NONE))) if may_be_none(number) else x is y
+
+    def is_not_none(self, x: Any, y: Any) -> Any:
+        """`x is not None`"""
+        outcome = self.is_none(x, y)
+        return negation(outcome) if type(outcome) is TracedNumber else not outcome
 
     def is_not_one(self, x: Any, y: Any) -> bool:
         """`x is not y`"""
@@ -223,7 +241,7 @@ class Hooks(Accesses, Steering):
 
     def _call_outside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function that is not converted: those it is given are, the objects it may look into are guarded."""
-        args = tuple(map(gone_through, args))
+        args = tuple(self.present_number(arg) for arg in map(gone_through, args))
         given = (x for x in (*args, getattr(function, "__self__", None)) if isinstance(x, _COMPARED))
         held = [(x, contents(x)) for x in given if not type(x).__module__.startswith("jitml.")]
         looks = function is hasattr or getattr(function, "__module__", None) != "builtins"  # others call special methods only

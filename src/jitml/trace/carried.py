@@ -22,7 +22,7 @@ from jitml.trace.bodies import Body
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.counters import ask_for_limits, counted, furthest
 from jitml.trace.decisions import Decider, Mode, Site, decisions
-from jitml.trace.doubts import Doubt, doubt, is_of, types_of
+from jitml.trace.doubts import NONE, Doubt, doubt, is_of, may_be_none, types_of
 from jitml.trace.drivers import OURS, UNDEF
 from jitml.trace.extents import Varying
 from jitml.trace.handing import Carried, Demotable, Memory
@@ -56,6 +56,7 @@ class Name:
         self.furthest: int | None = None  # where iterations leave it at most, if an array is as long
         self.first: Held | None = None  # as the body has bound it, before it was known that it does
         self.unseen: set[Sym] = set()  # sizes of that which the body alone knows
+        self.number: Kind | None = None  # that the body has made of None
         self._enter(entry)
 
     def _enter(self, entry: Any) -> None:
@@ -89,6 +90,11 @@ class Name:
             leaves = [placeholder(leaf, kind, self.unseen) for leaf, kind in zip(self.first.leaves, self.first.kinds)]
             self._enter(Unsure(self.name, self.first.rebuild(leaves), as_value(False)))
             self.is_carried, self.first = True, None
+        if self.number is not None:
+            value = ops.full(value=0, shape=(), dtype=self.number.aval.dtype)
+            doubt(value, {NONE: True}, loop.decider)
+            self._enter(self.number.show(value))
+            self.number = None
 
     def begin(self, body: Body, memory: Memory) -> None:
         """What the name holds as a pass begins."""
@@ -125,6 +131,9 @@ class Name:
         if end is UNDEF:
             loop.demote(self._error("is deleted in the loop"), Mode.PLAIN)
         assert self.held is not None
+        if self.entry is None and may_be_none(end):
+            self.number = kind_of(end)
+            return True
         held = take_apart(end)
         if held.spec != self.held.spec:
             loop.demote(self._error("becomes something else in the loop"))

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jitml.trace.escapes import can_lower, lower_escapes, within
-from jitml.trace.expressions import compares_truth
+from jitml.trace.expressions import compares_none, compares_truth
 from jitml.trace.liveness import bound, find_carried
 from jitml.trace.pieces import Pieces, strings
 
@@ -220,6 +220,12 @@ class Control(Pieces):
         self.depth = depth
         return [self._mark_depth(depth, node), node, self._unwind(depth, node)] if self.driven else node
 
+    def visit_Match(self, node: ast.Match) -> ast.AST:
+        subject = node.subject
+        self.generic_visit(node)
+        node.subject = self._hook("present_number", subject, node.subject)
+        return node
+
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
         # A pattern is not an expression: `case Color.RED` must stay an attribute.
         node.guard = self.visit(node.guard) if node.guard else None
@@ -329,12 +335,12 @@ class Control(Pieces):
 
 
 def _is_decided(test: ast.expr) -> bool:
-    """Whether a test never is traced: `x is None`, a constant."""
+    """Whether a test never is traced: `x is y`, a constant."""
     match test:
         case ast.Constant():
             return True
         case ast.Compare(left, [ast.Is() | ast.IsNot() as op], [right]):
-            return not compares_truth(op, left, right)
+            return not (compares_truth(op, left, right) or compares_none(op, left, right))
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return _is_decided(operand)
         case _:

@@ -29,6 +29,7 @@ from jitml.trace.truths import Truth, all_of, any_of, as_value, negated
 _REMEDY = "Give it one type in all cases: 0.0 instead of 0, float(x), or np.float64(0.0)."
 _PLAIN = (bool, int, float, complex)
 _EXACT = 2.0**53
+NONE = type(None)  # of what is no number at all: `best = None` before a loop
 _MOST_CASES = 3  # for which something is computed apart
 DTYPES = {bool: BOOL, int: I64, float: F64, complex: C128}
 
@@ -125,6 +126,23 @@ def require_type_known(x: Any) -> None:
     found = doubt_of(x)
     assert found is not None
     require_decidable(found)
+    refuse_type(found)
+
+
+def may_be_none(x: Any) -> bool:
+    """Whether there is perhaps no number."""
+    found = doubt_of(x)
+    return found is not None and NONE in found.cases
+
+
+def require_number(x: Any) -> None:
+    """Somebody reads a number.
+
+    Raises:
+        OpenType: perhaps there is none.
+    """
+    if may_be_none(x):
+        raise OpenType(x)
 
 
 def is_open(found: Doubt) -> bool:
@@ -163,7 +181,7 @@ def _decide(found: Doubt) -> type | None:
 def is_mixed(x: Any) -> bool:
     """Whether a number does not compute as Python's do, although it is one of them where nothing else holds."""
     found = doubt_of(x)
-    if found is not None and found.is_strict:
+    if found is not None and (found.is_strict or NONE in found.cases):
         return True
     return found is not None and is_pythons(own_type(x)) and not all(map(is_pythons, found.cases))
 
@@ -250,7 +268,7 @@ def settled(xs: Sequence[Any], kinds: Sequence[Any], resolve: Callable[[Sequence
     found = [doubt_of(x) for x in xs]
     if not any(found):
         return result
-    strict = next((x for x, d in zip(xs, found) if d is not None and d.is_strict), None)
+    strict = next((x for x, d in zip(xs, found) if d is not None and (d.is_strict or NONE in d.cases)), None)
     if strict is not None:
         raise OpenType(strict)
     choices = [[kind] if d is None else [kind, *map(_part, d.cases)] for kind, d in zip(kinds, found)]

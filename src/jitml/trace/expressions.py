@@ -92,6 +92,8 @@ class Expressions(ast.NodeTransformer):
             return self._hook("is_in" if isinstance(op, ast.In) else "is_not_in", at, left, right)
         if compares_truth(op, left, right):
             return self._hook("is_same" if isinstance(op, ast.Is) else "is_not_same", at, left, right)
+        if compares_none(op, left, right):
+            return self._hook("is_none" if isinstance(op, ast.Is) else "is_not_none", at, left, right)
         if isinstance(op, (ast.Is, ast.IsNot)) and not any(isinstance(side, ast.Constant) for side in (left, right)):
             return self._hook("is_one" if isinstance(op, ast.Is) else "is_not_one", at, left, right)
         return ast.copy_location(ast.Compare(left, [op], [right]), at)
@@ -186,3 +188,8 @@ def _is_ours(node: ast.expr) -> bool:
 def compares_truth(op: ast.cmpop, *sides: ast.expr) -> bool:
     """`x is True` and the like: of a bool that is traced, its value decides."""
     return isinstance(op, (ast.Is, ast.IsNot)) and any(isinstance(s, ast.Constant) and type(s.value) is bool for s in sides)
+
+
+def compares_none(op: ast.cmpop, *sides: ast.expr) -> bool:
+    """`x is None` and the like: of a number that may be none, the program decides."""
+    return isinstance(op, (ast.Is, ast.IsNot)) and any(isinstance(s, ast.Constant) and s.value is None for s in sides)

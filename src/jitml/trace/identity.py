@@ -14,6 +14,7 @@ import numpy as np
 from jitml.errors import UnsupportedError
 from jitml.trace.context import active_trace, current_trace, user_source
 from jitml.trace.decisions import Mode
+from jitml.trace.doubts import may_be_none, require_type_known
 from jitml.trace.host import Slot
 from jitml.trace.loops import Loop
 from jitml.trace.origins import others, require_told_apart
@@ -24,6 +25,9 @@ _REMEDY = "Compare what the arrays hold, or remember in a flag of your own which
 
 def is_one(x: Any, y: Any) -> bool:
     """`x is y`"""
+    for one in (x, y):
+        if may_be_none(one):
+            require_type_known(one)
     if x is y or current_trace() is None:
         return _is_it(x, y)
     if TracedArray not in (type(x), type(y)):

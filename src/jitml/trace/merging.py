@@ -15,7 +15,7 @@ from jitml.ir.graph import Value
 from jitml.trace.conds import conditional
 from jitml.trace.context import active_trace
 from jitml.trace.decisions import decisions
-from jitml.trace.doubts import doubt, doubt_of, is_exact, is_of, own_type, same_value, types_of
+from jitml.trace.doubts import NONE, doubt, doubt_of, is_exact, is_of, own_type, same_value, types_of
 from jitml.trace.drivers import OURS, UNDEF
 from jitml.trace.names import (
     FLAG,
@@ -92,10 +92,23 @@ class Merge:
             held = self._new(name, a, b)
             xs, ys = (held.leaves if x is not UNDEF else (None,) * len(held.leaves) for x in (a, b))
             return self._leaves(name, held, xs, ys)
+        if (a is None) != (b is None):
+            return self._number_or_none(name, a, b)
         one, other = take_apart(a), take_apart(b)
         if one.spec != other.spec:
             self._refuse(name, a, b)
         return self._leaves(name, one, one.leaves, other.leaves)
+
+    def _number_or_none(self, name: str, a: Any, b: Any) -> Finish:
+        """Of what is None in one branch: in the other one a number, or None perhaps."""
+        present, is_here = (b, False) if a is None else (a, True)
+        kind = kind_of(present)
+        if kind is None or kind.form == "array":
+            self._refuse(name, a, b)
+        truths = (self._is_of(True, a, NONE), True) if is_here else (True, self._is_of(False, b, NONE))
+        types = {**self._types(kind, a, b), NONE: self._truth(*truths)}
+        output = self._output(kind, (a, b), types=types)
+        return lambda: output.result
 
     def _new(self, name: str, a: Any, b: Any) -> Held:
         """What the name holds that only one branch binds; a list that a loop of that branch has filled comes out as a new one."""
@@ -203,7 +216,11 @@ class Merge:
         body.resume()
         truth = is_of(leaf, which)
         body.suspend()
-        return truth
+        test = self.fork.test
+        maker = active_trace().builder.maker(test)
+        if truth is test:  # `x is None` has been asked
+            return branch
+        return not branch if maker is not None and maker.op is ops.bit_not and maker.inputs[0] is truth else truth
 
     def _typed(self, output: Output, value: Value) -> Value:
         """The result, which may stand for numbers of other types."""

@@ -18,7 +18,7 @@ from jitml.ir.dims import limits
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, Aval, is_supported
 from jitml.trace.context import active_trace
-from jitml.trace.doubts import fits, numpys
+from jitml.trace.doubts import fits, may_be_none, numpys
 from jitml.trace.drivers import UNDEF
 from jitml.trace.exact import that_floats_hold
 from jitml.trace.known import constant_of
@@ -69,11 +69,17 @@ class Kind:
         """A leaf in the graph, as a value of this kind; that an integer of Python's fits is checked."""
         dtype = self.aval.dtype
         if type(leaf) is TracedNumber and leaf.kind is int and dtype.kind in "iu":
-            return leaf.as_value(dtype)
-        value = read(leaf)
+            return leaf.value_if_any(dtype)
+        value = value_if_any(leaf)
         if dtype in (F64, C128) and value.dtype.kind in "iu" and value.dtype.itemsize == 8:
             value = that_floats_hold(value)
         return value if value.dtype == dtype else ops.convert(value, dtype=dtype)
+
+
+def value_if_any(leaf: Any) -> Value:
+    """A leaf in the graph; of a number that may be None, what stands for that, too."""
+    value: Value = leaf.value if may_be_none(leaf) else read(leaf)
+    return value
 
 
 FLAG = Kind("number", Aval((), BOOL))

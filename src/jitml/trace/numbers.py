@@ -24,7 +24,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace import paths
 from jitml.trace.context import Trace, active_trace, leaked, unsupported
-from jitml.trace.doubts import hand_on, is_mixed
+from jitml.trace.doubts import hand_on, is_mixed, may_be_none, require_number
 from jitml.trace.exact import EXACT, checked_operands, raising_as_python, without_large
 from jitml.trace.host import Const, Slot
 from jitml.trace.registry import call, call_for_each_type, operate
@@ -82,6 +82,11 @@ class TracedNumber:
         Raises:
             OverflowError: a Python int that does not fit the integer dtype, as NumPy says it.
         """
+        require_number(self)
+        return self.value_if_any(dtype)
+
+    def value_if_any(self, dtype: np.dtype[Any] | None = None) -> Value:
+        """The same of a number that may be None, and is then handed on."""
         self._check_alive()
         dtype = self.dtype if dtype is None else dtype
         if self.slot is None:
@@ -293,6 +298,9 @@ _BESIDE_SCALARS = {  # operators of NumPy's scalars, which say more than the fun
 
 def combine(function: Callable[..., Any], *operands: Any) -> Any:
     """An operator or `math` function with at least one TracedNumber: on the host if it can, else in the graph."""
+    none = next((o for o in operands if may_be_none(o)), None)
+    if none is not None:
+        return call_for_each_type(none, function, *operands)
     if all((type(o) is TracedNumber and o.slot is not None) or type(o) in _DTYPES for o in operands):
         return apply(function, *operands)
     if all(type(o) is TracedNumber or type(o) in _DTYPES for o in operands):

@@ -8,6 +8,7 @@ np.power in every NumPy, by `operator.pow`.
 
 from __future__ import annotations
 
+import operator
 import sys
 import threading
 from collections.abc import Callable, Hashable
@@ -19,7 +20,7 @@ import numpy as np
 
 from jitml.errors import UnsupportedError
 from jitml.trace.context import Attempt
-from jitml.trace.doubts import doubt_of, of_known_type
+from jitml.trace.doubts import doubt_of, may_be_none, of_known_type
 from jitml.trace.drivers import OpenType
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -137,6 +138,11 @@ def operate(function: Callable[..., Any], python: Callable[..., Any], *operands:
     attempt = Attempt()
     if attempt.trace is None:
         return call(function, *operands)
+    none = next((x for x in operands if may_be_none(x)), None)
+    if none is not None:
+        return call_for_each_type(none, python, *operands)
+    if operands[-1] is None and python in (operator.eq, operator.ne):
+        return python is operator.ne  # a number of NumPy's is not None
     root = attempt.trace.root
     outer, root.operating = root.operating, True
     try:

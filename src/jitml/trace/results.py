@@ -15,8 +15,9 @@ from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Value
 from jitml.trace.context import Trace, unsupported, user_source
-from jitml.trace.doubts import doubt_of, is_pythons, typed_value
+from jitml.trace.doubts import NONE, doubt_of, is_pythons, typed_value
 from jitml.trace.host import Slot
+from jitml.trace.names import value_if_any
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import others, require_told_apart, storages_of
 from jitml.trace.random import TracedGenerator
@@ -147,17 +148,20 @@ class Results:
 
     def _number(self, leaf: TracedNumber | TracedScalar) -> FromGraph | Either:
         """A number of Python's or NumPy's; which of the two, the program may have to say."""
-        self.outputs.append(read(leaf))
+        whole = value_if_any(leaf)
+        self.outputs.append(whole)
         own = len(self.outputs) - 1
         result: FromGraph | Either = FromGraph(own, leaf.kind if type(leaf) is TracedNumber else np.generic)
         found = doubt_of(leaf)
         for which, test in found.cases.items() if found is not None else ():
             assert found is not None
-            value = typed_value(read(leaf), which, test, exact=which in found.exact)
-            place = own if value is read(leaf) else len(self.outputs)
+            if which is NONE:
+                continue
+            value = typed_value(whole, which, test, exact=which in found.exact)
+            place = own if value is whole else len(self.outputs)
             self.outputs += [] if place == own else [value]
             result = self._either(test, FromGraph(place, which if is_pythons(which) else np.generic), result)
-        return result
+        return result if found is None or NONE not in found.cases else self._either(found.cases[NONE], Fixed(None), result)
 
     def _either(self, test: Truth, then: Result, orelse: Result) -> Either:
         """One result where the truth holds, else another one."""

@@ -21,6 +21,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import Aval, is_complex
 from jitml.trace import paths
 from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
+from jitml.trace.doubts import require_number
 from jitml.trace.host import Slot
 from jitml.trace.known import constant_of
 from jitml.trace.numbers import TracedNumber, of_size
@@ -341,6 +342,7 @@ class TracedScalar(Traced):
         trace = active_trace()
         if (self.trace.closed or not self.trace.encloses(trace)) and not trace.sees(self.value):
             raise leaked()
+        require_number(self)
         return self.value
 
     def __round__(self, digits: int | None = None) -> Any:
