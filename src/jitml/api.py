@@ -18,6 +18,7 @@ from jitml.errors import (
     DTypeError,
     FailedCheck,
     JitmlError,
+    RaisingBranch,
     ShapeError,
     Source,
     UncompiledWarning,
@@ -89,15 +90,16 @@ class Jit:
             return self.function(*args, **kwargs)
         try:
             return self._call_compiled(args, kwargs)
+        except RaisingBranch as failure:
+            why = f"ran as plain Python in this call: {failure.message}"
         except FailedCheck:
-            untraced = None
+            why = ""
         except _Untraced as error:
-            untraced = error.__cause__
+            why = f"was not compiled: tracing it raised {error.__cause__!r}; each call tries again"
         # The arguments are as they were: NumPy itself raises, or answers.
         result = self.function(*args, **kwargs)
-        if untraced is not None:
-            said = f"{_name(self.function)} was not compiled: tracing it raised {untraced!r}; each call tries again"
-            warn(said, UncompiledWarning, stacklevel=2)
+        if why:
+            warn(f"{_name(self.function)} {why}", UncompiledWarning, stacklevel=2)
         return result
 
     def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

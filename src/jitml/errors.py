@@ -91,6 +91,10 @@ class FailedCheck(JitmlError):
     """
 
 
+class RaisingBranch(FailedCheck):
+    """A call takes a branch that raised an exception when it was traced; the function itself may do without it."""
+
+
 class WrongPath(FailedCheck):
     """A compiled program assumes of a condition, or of a number that Python needed, what does not hold in this call.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -111,6 +112,63 @@ def test_what_only_tracing_raises_is_told() -> None:
         UncompiledWarning, match=r"odd was not compiled: tracing it raised ValueError\('seen'\); each call tries again"
     ):
         np.testing.assert_array_equal(jitml.jit(odd)(np.ones(2)), 2)
+
+
+def seen(x: Array) -> Array:
+    if hasattr(x, "aval"):
+        raise ValueError("seen")
+    return x
+
+
+def in_a_branch(x: Array) -> Any:
+    if x[0] > 0:
+        return x * 2
+    if hasattr(x, "aval"):
+        raise ValueError("seen")
+    return x * 3
+
+
+def in_a_helper(x: Array) -> Any:
+    return x * 2 if x[0] > 0 else seen(x) * 3
+
+
+def in_a_test(x: Array) -> Any:
+    while x[0] <= 0 and (not hasattr(x, "aval") or 1 // 0):
+        x = x + 1
+    return x * 2
+
+
+def in_a_while(x: Array) -> Any:
+    while x[0] <= 0:
+        x = seen(x) + 1
+    return x * 2
+
+
+def caught_by_the_caller(x: Array) -> Any:
+    def positive(x: Array) -> Array:
+        if x[0] <= 0:
+            raise ValueError("{not} positive")
+        return x * 2
+
+    try:
+        return positive(x)
+    except ValueError:
+        return x * 5
+
+
+@pytest.mark.parametrize("f", [in_a_branch, in_a_helper, in_a_test, in_a_while, caught_by_the_caller])
+def test_calls_that_take_a_branch_which_raises_when_traced_say_so(f: Callable[..., Any]) -> None:
+    jitted = jitml.jit(f)
+    for x in (np.ones(2), -np.ones(2), np.ones(2), -np.ones(2)):
+        if x[0] > 0:
+            with warnings.catch_warnings(action="error"):
+                np.testing.assert_array_equal(jitted(x), f(x))
+        else:
+            said = rf"{f.__name__} ran as plain Python in this call: a .*, traced, ends with"
+            with pytest.warns(UncompiledWarning, match=said):
+                np.testing.assert_array_equal(jitted(x), f(x))
+    (variant,) = jitted.variants
+    assert variant.replays.total() == 2
 
 
 def test_outside_jit_the_error_is_ours() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from jitml.errors import UnsupportedError
+from jitml.errors import RaisingBranch, UnsupportedError
 from jitml.ir import ops
 from jitml.trace.bodies import Body
 from jitml.trace.contents import iterators_among
@@ -47,12 +47,13 @@ class Fork:
         self.facts = facts_of(test)
         self.sides: dict[bool, Side] = {}
         self.place = self.site, decisions().apart
-        self.raising = decisions().raising.get(self.place, set())
+        self.raising = decisions().raising.get(self.place, {})
         self._open: Side | None = None
         self.iterators: dict[int, Any] = {}
-        for branch in self.raising:
+        for branch, raised in self.raising.items():
             ok = ops.bit_not(self.test) if branch else self.test
-            ops.check(self.test, ok, error="AssertionError", message="a branch was taken that ends with an exception")
+            message = f"a branch was taken that, traced, ends with {raised}"
+            ops.check(self.test, ok, error=RaisingBranch.__name__, message=message)
 
     def enter_side(self, branch: bool) -> None:
         """Begin to record a branch; what a check has ruled out of the other one holds here, where no region is needed."""
@@ -89,7 +90,7 @@ class Fork:
     def amend(self, error: BaseException) -> None:
         """Of an exception that is the program's own: the branch that raised it is not taken, or the program ends."""
         if self._open is not None and not is_ours(error):
-            self.raise_here()
+            self.raise_here(repr(error))
 
     def see_unbound(self, error: NameError) -> None:
         pass
@@ -105,12 +106,10 @@ class Fork:
         self.settle(error)
         refuse(error)
 
-    def raise_here(self) -> None:
+    def raise_here(self, raised: str) -> NoReturn:
         """The open branch ends with an exception."""
-        known = decisions()
         assert self._open is not None
-        known.raising.setdefault(self.place, set()).add(self._open.branch)
-        known.again()
+        decisions().leave_out(self.place, self._open.branch, raised)
 
     def merge(self, names: Sequence[str]) -> dict[str, Any]:
         """What the names hold after both branches; storages are written."""
@@ -143,7 +142,7 @@ class If(Fork):
 
     def __iter__(self) -> Iterator[bool]:
         for branch in (True, False):
-            if branch not in self.raising or self.raising == {True, False}:
+            if branch not in self.raising or len(self.raising) == 2:
                 self._branch = branch
                 self.enter_side(branch)
                 yield branch

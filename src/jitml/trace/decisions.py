@@ -80,7 +80,8 @@ class Decisions:
         self.answered_otherwise = False  # whether this one has met a claim that fails in this call
         self.exhausted: UnsupportedError | None = None
         self.periods: dict[Site, int] = {}  # after how many iterations names that exchange arrays have their own again
-        self.raising: dict[tuple[Site, int], set[bool]] = {}  # branches that end with an exception, there and so far `apart`
+        # Branches that end with an exception, there and so far `apart`, and what it says.
+        self.raising: dict[tuple[Site, int], dict[bool, str]] = {}
         self.apart = 0  # in how many loops' first iterations, which are traced by themselves, what is recorded now stands
         self.widened: set[Site] = set()  # branches after which a number has a type that only one of them gives it
         self.typed: set[Site] = set()  # after which it is decided of which type numbers are, because a region asks for it
@@ -169,6 +170,11 @@ class Decisions:
             self.reconsider_names(trace, error)
         for region in reversed(trace.root.open):
             region.amend(error)
+
+    def leave_out(self, place: tuple[Site, int], branch: bool, raised: str) -> NoReturn:
+        """A branch ends with an exception, which its check tells from now on."""
+        self.raising.setdefault(place, {})[branch] = raised.replace("{", "{{").replace("}", "}}")
+        self.again()
 
     def wants(self, name: str, site: Site) -> bool:
         """Whether a name is known to be read after a construct that may leave it unbound; if not, it is lost from here on."""

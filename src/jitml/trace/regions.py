@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jitml.config import CONFIG
-from jitml.errors import UnsupportedError
+from jitml.errors import RaisingBranch, UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.trace import branches, choices, fors, paths, remaining, whiles
-from jitml.trace.context import active_trace, current_trace, unsupported
+from jitml.trace.context import active_trace, current_trace, unsupported, user_source
 from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site, decisions, depth_of_owner, refuse_region, site
 from jitml.trace.drivers import Choice, Driver, Names, Operand, Values, WhileDriver
@@ -108,16 +108,16 @@ def while_(names: Names, values: Values, counters: Directions, grows: Names, pla
     return made
 
 
-def raises(place: Site) -> bool:
-    """Whether the body of a `while` is known to end with an exception."""
-    return bool(decisions().raising.get((place, decisions().apart)))
+def raises(place: Site) -> str:
+    """The exception with which the body of a `while` is known to end."""
+    return decisions().raising.get((place, decisions().apart), {}).get(True, "")
 
 
-def never(test: Any) -> None:
+def never(test: Any, raised: str) -> None:
     """A `while` whose body ends with an exception is not entered, or the program's own Python says what happens."""
     entered = truth(test)
-    message = "a loop is entered whose body ends with an exception"
-    ops.check(entered, ops.bit_not(entered), error="AssertionError", message=message)
+    message = f"a loop was entered whose body, traced, ends with {raised}"
+    ops.check(entered, ops.bit_not(entered), error=RaisingBranch.__name__, message=message)
 
 
 def rest(place: Site, stop: Any, born: int) -> WhileDriver:
@@ -203,7 +203,7 @@ def dead_end(caught: bool) -> bool:
     """Whether to leave out a `raise` because a captured branch ends with it. `caught`: by the same function."""
     trace = current_trace()
     if trace is not None and not caught and trace.root.open and isinstance(trace.root.open[-1], branches.Fork):
-        trace.root.open[-1].raise_here()
+        trace.root.open[-1].raise_here(f"the exception raised at {user_source()}")
     return False
 
 

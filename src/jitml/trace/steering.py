@@ -125,9 +125,9 @@ class PlainWhile(_Late):
             return bool(value)
         first, self.is_first = self.is_first, False
         self.pending = regions.mode_at(self.place) < (Mode.PEELED if first else Mode.PLAIN)
-        if self.pending and regions.raises(self.place):
+        if self.pending and (raised := regions.raises(self.place)):
             self.pending = False
-            regions.never(value)
+            regions.never(value, raised)
             return False
         return not self.pending and regions.assumed(value, self.place)
 

@@ -57,8 +57,7 @@ class While(Loop):
         """Of an exception that is the program's own, in the first iteration: the loop is not entered, or the program ends."""
         is_own = not (is_ours(error) or isinstance(error, NameError))
         if is_own and self.passes == 1 and self.outcome is not None and not self.may_be_plain:
-            decisions().raising.setdefault(self.place, set()).add(True)
-            decisions().again()
+            decisions().leave_out(self.place, True, repr(error))
         super().amend(error)
 
     def __iter__(self) -> Iterator[None]:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import BeyondLimit, DTypeError, OtherSizes, RowsDiffer, ShapeError, UnsupportedError, WrongPath
+from jitml.errors import BeyondLimit, DTypeError, OtherSizes, RaisingBranch, RowsDiffer, ShapeError, UnsupportedError, WrongPath
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret_outputs
@@ -100,7 +100,7 @@ bind = Op("bind", "regions", _bind_aval, lambda n, *, sym: ())
 
 
 _OWN: dict[str, type[Exception]] = {
-    kind.__name__: kind for kind in (BeyondLimit, OtherSizes, RowsDiffer, UnsupportedError, WrongPath)
+    kind.__name__: kind for kind in (BeyondLimit, OtherSizes, RaisingBranch, RowsDiffer, UnsupportedError, WrongPath)
 }
 
 
