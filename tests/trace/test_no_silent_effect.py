@@ -53,8 +53,6 @@ def loop(act: Callable[..., Any]) -> Callable[[Array], Array]:
 @pytest.mark.parametrize("shape", [straight, branch, loop], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("make", ROWS, ids=lambda f: f.__name__)
 def test_as_in_python_or_refused(make: Callable[[], Any], shape: Callable[..., Any]) -> None:
-    if make.__name__ == "cached_property_of_traced" and shape is not straight:
-        pytest.skip("in a branch or loop such a property is computed anew, and not kept")
     outcome(make, shape)
 
 

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from jitml.trace.contents import effect, gone_through
+from jitml.trace.contents import effect, gone_through, kept
 from jitml.trace.context import active_trace, is_users, unsupported
 from jitml.trace.doubts import may_be_none, require_type_known
 from jitml.trace.host import Const, Slot
@@ -114,10 +114,11 @@ class Accesses(Names):
         if (id(obj), name) in self.trace.stored:
             return self.trace.stored[id(obj), name]
         value = self.convert(member.func)(obj)
-        if active_trace() is self.trace:  # a body computes it each time
+        if active_trace() is self.trace or active_trace().is_body:  # what is differentiated computes it each time
             slot = place_of(self.trace, obj)
             if slot is not None:
                 require_unset(self.trace, slot, name)
+            kept(obj, name)
             setattr(self.own(obj), name, value)
         return value
 

@@ -120,6 +120,19 @@ def effect(obj: Any) -> None:
     )
 
 
+def kept(obj: Any, name: str) -> None:
+    """A cached property of an object is about to be kept, for good: by a loop's first iteration, if by any of its own."""
+    trace = current_trace()
+    if trace is None or not trace.is_body or id(obj) in trace.made:
+        return
+    what = f"{name} of a {type(obj).__name__} is kept by its first reading"
+    text = f"{what}, under a condition, or in a loop, that only the compiled program decides"
+    region = trace.root.open[-1] if trace.root.open else None
+    if region is not None and hasattr(region, "contents") and region.body.trace is trace:
+        region.demote(UnsupportedError(text, source=user_source(), remedy="Read it once before."))
+    unsupported(text, "Read it once before.")
+
+
 def iterators_among(values: Values) -> dict[int, Any]:
     """Iterators that names hold: going through one in a body would move it once, while tracing."""
     return {id(x): x for x in values.values() if hasattr(type(x), "__next__")}
@@ -144,4 +157,4 @@ def gone_through(x: Any) -> Any:
     return x
 
 
-__all__ = ["Contents", "effect", "gone_through", "iterators_among"]
+__all__ = ["Contents", "effect", "gone_through", "iterators_among", "kept"]

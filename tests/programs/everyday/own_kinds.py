@@ -130,6 +130,48 @@ def a_cached_property_stays(jit):
 
 
 @session()
+def a_cached_property_stays_as_a_branch_has_found_it(jit):
+    @jit
+    def f(x):
+        model = Model()
+        y = model.norm if x[0] > 1 else 0.0
+        model.w = x
+        return y, model.norm
+
+    return f(X), f(X + 5), f(X - 5)
+
+
+@session()
+def a_cached_property_stays_as_a_loop_has_found_it(jit):
+    model = Model()
+
+    @jit
+    def f(x):
+        total = 0.0
+        for i in range(5000):
+            model.w[0] += 1.0
+            total += model.norm * x[i % 3]
+        return total
+
+    return f(X), f(X * 2), vars(model)
+
+
+@session(refused="norm of a Model is kept by its first reading, under a condition, or in a loop")
+def a_cached_property_that_a_branch_in_a_long_loop_would_keep(jit):
+    model = Model()
+
+    @jit
+    def f(x):
+        total = 0.0
+        for i in range(5000):
+            if x[i % 3] > 1e6:
+                total += model.norm
+        return total
+
+    return f(X)
+
+
+@session()
 def an_attribute_gets_back_what_it_was(jit):
     model = Model()
 
