@@ -409,3 +409,21 @@ def test_a_fault_of_the_compiler_is_not_taken_for_the_programs(monkeypatch: pyte
         jitml.jit(lambda x: x + 1)(X)
     assert "please report it" in str(error.value)
     assert isinstance(error.value.__cause__, KeyError)
+
+
+@pytest.mark.parametrize("transform", [jitml.jit, jitml.grad, jitml.value_and_grad, jitml.hessian], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ((2.0, np.array(["a"])), "y"),
+        ((2.0, [1.0, {"k": np.array(["a"])}]), "y[1]['k']"),
+        ((2.0, 3.0, 4.0, np.array(["a"])), "rest[1]"),
+    ],
+)
+def test_arguments_have_the_names_that_the_function_gives_them(transform: Any, given: tuple[Any, ...], name: str) -> None:
+    def f(x, y, *rest, **kwargs):  # type: ignore[no-untyped-def]
+        return x
+
+    with pytest.raises(jitml.UnsupportedError) as caught:
+        transform(f)(*given)
+    assert caught.value.message.startswith(f"{name}: an array of ")

@@ -24,7 +24,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
-from jitml.trace.arguments import check_containers, enter_all
+from jitml.trace.arguments import Callee, check_containers, enter_all
 from jitml.trace.changes import Change, changes_of, check_sealed, watch_arguments
 from jitml.trace.context import Trace, activate, last_user_source, user_source
 from jitml.trace.convert import convert
@@ -150,7 +150,7 @@ def _attempt(
         Restart: this one has taught something, too.
     """
     leaves, spec = flatten((args, dict(kwargs)))
-    names = leaf_names(spec, _parameters(function))
+    names = leaf_names(spec, _parameters(function, args))
     recording = Trace(host_calls=host_calls)
     recording.opened = opened
     recording.decisions, recording.decided = known, Decided(path)
@@ -161,7 +161,9 @@ def _attempt(
         rooted = rooted and is_nested(spec)
         if rooted:
             given, copied = (args, dict(kwargs)), (traced_args, traced_kwargs)
-            watch_arguments(recording, recording.host.argument(len(leaves), "arguments"), given, copied, _parameters(function))
+            watch_arguments(
+                recording, recording.host.argument(len(leaves), "arguments"), given, copied, _parameters(function, args)
+            )
             leaves = [*leaves, given]
         try:
             result = convert(function)(*traced_args, **traced_kwargs)
@@ -204,11 +206,19 @@ def _explained(recording: Trace) -> Iterator[None]:
         raise
 
 
-def _parameters(function: Callable[..., Any]) -> list[str]:
+def _parameters(function: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
+    """What a function calls its positional arguments; those that a transform hands on have the names of its function's."""
     try:
-        return list(inspect.signature(function).parameters)
+        known = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return []
+    names = [p.name for p in known if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = next((p.name for p in known if p.kind is p.VAR_POSITIONAL), None)
+    if rest is None:
+        return names
+    if args and type(args[0]) is Callee:
+        return [*names, *_parameters(args[0].function, args[len(names) :])]
+    return [*names, *(f"{rest}[{n}]" for n in range(len(args) - len(names)))]
 
 
 def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSpec, result: Any) -> Traced:
