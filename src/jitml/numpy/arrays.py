@@ -53,7 +53,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: Any = -1, offset: Any = 0
         not_compiled("frombuffer", "of a NumPy scalar, whose bytes compiled programs do not know", "Take an array.")
     if not buffer.is_contiguous:
         raise ValueError("ndarray is not C-contiguous")
-    row = call(np.ndarray.view, buffer.reshape(-1), dtype)
+    row = call(np.ndarray.view, buffer.reshape(-1), np.dtype(dtype))  # None is float64 here
     count, offset = operator.index(count), operator.index(offset)
     if offset % row.itemsize:
         not_compiled("frombuffer", f"from within an element, at offset {offset}", "Take the view outside of the jitted function.")
