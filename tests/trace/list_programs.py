@@ -407,8 +407,14 @@ def changed_as_lists_are(x: Array) -> Any:
     ws.insert(1, x)
     taken = ws.pop(2)
     taken += 1
+    rest = iter(vs)
+    next(rest)
+    vs.pop()
+    vs.append("end")
+    vs.append(0.5)
+    left = [*rest]
     ws[3] *= 2
     us[1] *= 3
     kept = copy.copy(vs)
     vs.clear()
-    return ys, zs is ys, vs, kept, ws, taken, us, ws <= ws, 3 * kept == kept * 3, kept.index(kept[0])
+    return ys, zs is ys, vs, left, kept, ws, taken, us, ws <= ws, 3 * kept == kept * 3, kept.index(kept[0])

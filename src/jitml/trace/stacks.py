@@ -208,14 +208,12 @@ class Stack(Sequence[Any]):
         return optree.tree_unflatten(self.spec, leaves)
 
     def __iter__(self) -> Iterator[Any]:
-        return self._items(range(len(self)))
+        _require_few(len(self))
+        # The list may change meanwhile.
+        return (self[n] for n in itertools.takewhile(lambda n: n < len(self), itertools.count()))
 
     def _items(self, places: range) -> Iterator[Any]:
-        if len(places) > CONFIG.max_unroll:
-            unsupported(
-                f"{len(places)} items of a list that a loop has filled are taken one by one",
-                "Make an array of it, with np.array, or raise the limit JITML_MAX_UNROLL.",
-            )
+        _require_few(len(places))
         return (self[n] for n in places)
 
     def append(self, item: Any) -> None:
@@ -330,6 +328,14 @@ class Stack(Sequence[Any]):
             require_decidable(Doubt({which: tests[DTYPES[which]] for which in flags}, Decider(self.site)))
             found = [dtype for dtype, test in tests.items() if paths.decide(test, self.site)]
         return call(np.ndarray.astype, column, np.result_type(*found)) if found else column
+
+
+def _require_few(count: int) -> None:
+    if count > CONFIG.max_unroll:
+        unsupported(
+            f"{count} items of a list that a loop has filled are taken one by one",
+            "Make an array of it, with np.array, or raise the limit JITML_MAX_UNROLL.",
+        )
 
 
 def holds(leaf: Any, kind: Kind) -> bool:
