@@ -306,3 +306,33 @@ def test_what_an_operator_makes_of_each_type_is_no_host_call() -> None:
     compiled = jitml.jit(rectified)
     compiled(np.arange(5))
     assert "host" not in str(compiled.lower(np.arange(5)).graph)
+
+
+def of_two_widths(x: Any) -> Any:
+    t = np.float32(0.1) if x[0] > 0 else np.float64(0.1)
+    return t**2, np.power(t, 3), np.power(2, t), t.dtype, t.itemsize, t.item(), t.astype(int), np.zeros(2, t.dtype) + t
+
+
+def of_three(x: Any) -> Any:
+    t = min(x[0], 2, 3.5)
+    return bool(t), t.real, t.conjugate(), np.power(t, 2), t * t
+
+
+def dtype_of_pythons(x: Any) -> Any:
+    t = 1 if x[0] > 0 else 0.5
+    return t.dtype
+
+
+@pytest.mark.parametrize("function", [of_two_widths, of_three, dtype_of_pythons], ids=lambda f: f.__name__)
+@pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")
+def test_attributes_and_powers_tell_the_type(function: Function) -> None:
+    compiled = jitml.jit(function)
+    for x in (np.zeros(2), np.ones(2), np.full(2, 5), np.ones(2, np.float32)):
+        assert _told(compiled, x) == _told(function, x)
+
+
+def _told(function: Function, x: Any) -> str:
+    try:
+        return repr(function(x))
+    except AttributeError as error:
+        return str(error)

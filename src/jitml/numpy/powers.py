@@ -12,6 +12,7 @@ from jitml.ir.types import BOOL, F64, is_complex, is_inexact
 from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import broadcast_value, common_shape, kind_of, not_compiled, value_of
 from jitml.numpy.versions import POWER_TAKES_SHORTCUTS
+from jitml.trace.doubts import settled
 from jitml.trace.known import constant_of
 from jitml.trace.registry import call, implements
 from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, fresh, is_traced
@@ -65,7 +66,8 @@ def replace_power(base: Any, exponent: Any) -> tuple[np.ufunc, tuple[Any, ...]]:
         UnsupportedError: one that may be negative for all that is known.
     """
     exponent = _known_if_short(exponent)
-    result = np.power.resolve_dtypes((kind_of(base), kind_of(exponent), None))[2]
+    operands = (base, exponent)
+    result = settled(operands, [*map(kind_of, operands)], lambda kinds: np.power.resolve_dtypes((*kinds, None))[2])
     number = _known_number(exponent)
     if is_inexact(result):
         takes = POWER_TAKES_SHORTCUTS and not isinstance(kind_of(base), type) and not is_complex(result)

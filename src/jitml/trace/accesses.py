@@ -19,7 +19,7 @@ import numpy as np
 
 from jitml.trace.contents import effect, gone_through, kept
 from jitml.trace.context import active_trace, is_users, unsupported
-from jitml.trace.doubts import may_be_none, require_type_known
+from jitml.trace.doubts import doubt_of, may_be_none, require_type_known, types_of
 from jitml.trace.host import Const, Slot
 from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
@@ -27,9 +27,9 @@ from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import entries, is_read_unseen, load, observe, place_of, require_unset
 from jitml.trace.random import TracedGenerator
 from jitml.trace.regions import shared_write
-from jitml.trace.registry import FUNCTIONS, call
+from jitml.trace.registry import FUNCTIONS, call, call_for_each_type
 from jitml.trace.targets import Outside, Storing, sets_itself, stores_itself
-from jitml.trace.tracers import TracedArray, is_traced, lift
+from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, lift
 
 # Methods by which `obj += v` and its like change an object.
 _IN_PLACE = frozenset(f"__i{name.strip('_')}__" for name in vars(operator) if f"i{name.strip('_')}" in operator.__all__)
@@ -48,9 +48,9 @@ class Accesses(Names):
     def attr(self, obj: Any, name: str) -> Any:
         """`obj.name` was loaded."""
         kind = type(obj)
+        if kind in (TracedNumber, TracedScalar):
+            return self._attr_of_number(obj, name)
         if is_traced(obj) or kind in (TracedGenerator, OpenList):
-            if may_be_none(obj):
-                require_type_known(obj)
             return getattr(obj, name)
         if kind is super:
             return self._super_attr(obj, name)
@@ -100,6 +100,19 @@ class Accesses(Names):
         if name == "__dict__":
             return self._namespace(obj, value, place, text)
         return observe(self.trace, value, place, text)
+
+    def _attr_of_number(self, x: Any, name: str) -> Any:
+        """An attribute that numbers of some types have, and stand-ins of others must not show; it may itself tell the type."""
+        if may_be_none(x):
+            require_type_known(x)
+            return getattr(x, name)
+        if doubt_of(x) is not None:
+            if all(callable(getattr(which, name, None)) for which in types_of(x)):
+                return functools.partial(call_for_each_type, x, lambda y, *args, **kwargs: self.attr(y, name)(*args, **kwargs))
+            return call_for_each_type(x, self.attr, name)
+        if type(x) is TracedNumber and not hasattr(x.kind, name):
+            raise AttributeError(f"'{x.kind.__name__}' object has no attribute '{name}'")
+        return getattr(x, name)
 
     def _namespace(self, obj: Any, value: Any, place: Slot, name: str) -> Any:
         """`obj.__dict__`, which may be read as long as the object does not change."""

@@ -337,7 +337,7 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
     if function is float:
         return TracedNumber.of_value(trace, ops.convert(_value(*operands), dtype=F64))
     if function is bool:
-        return combine(operator.ne, *operands, 0)
+        return combine(operator.ne, *operands, 0) if mixed is None else TracedNumber.of_value(trace, ops.ne(_value(*operands), 0))
     if function in (min, max):
         return _chosen(function, *operands)
     if function not in _IN_GRAPH:
