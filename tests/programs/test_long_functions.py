@@ -74,10 +74,20 @@ def branches(x: Array, n: int) -> Array:
     return y
 
 
+def distances(x: Array, n: int) -> int:
+    before = list(range(n // 8 + 1))
+    for i in range(len(x)):
+        row = [i + 1]
+        for j in range(n // 8):
+            row.append(min(before[j + 1] + 1, row[j] + 1, before[j] + (0 if x[i, 0] * 5 > j else 1)))
+        before = row
+    return before[-1]
+
+
 @pytest.mark.parametrize(
-    "function", [choices, neighbours, inner_points, elements, products, rows, branches], ids=lambda f: f.__name__
+    "function", [choices, neighbours, inner_points, elements, products, rows, branches, distances], ids=lambda f: f.__name__
 )
-def test_twice_as_much_takes_twice_as_long(function: Callable[..., Array]) -> None:
+def test_twice_as_much_takes_twice_as_long(function: Callable[..., Any]) -> None:
     compiled = jitml.jit(function, static_argnums=1)
     x = np.linspace(0.5, 1.5, 64).reshape(8, 8)
     compiled(x, 2)

@@ -41,6 +41,7 @@ from jitml.ir.types import is_integer
 
 _ORDER = ("lt", "le", "gt", "ge")
 EITHER = 2  # it rises or it falls
+_LARGEST = 1000  # parts of what a check says once names are spelled out: each use of a name doubles what it stands for
 
 
 def with_checks_outside(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
@@ -59,20 +60,43 @@ def with_checks_outside(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     return tuple(result)
 
 
+class _Names:
+    """What a loop's body names, as expressions over the index and what is outside."""
+
+    def __init__(self, body: Sequence[Stmt]) -> None:
+        self._own = {s.name for s in walk(body) if isinstance(s, (Let, Draw, Cell))}
+        self._own |= {s.cell for s in walk(body) if isinstance(s, Update)}
+        self._values: dict[str, Expr] = {}
+        self._sizes: dict[str, int] = {}
+
+    def add(self, let: Let) -> None:
+        """Take note of a name, unless it depends on what an iteration reads or changes, or takes too much to spell out."""
+        spelled = self.spelled((let.value,))
+        if spelled is not None and not any(isinstance(e, Load) for e in walk_expression(let.value)):
+            self._values[let.name] = spelled[0]
+            self._sizes[let.name] = self._size(let.value)
+
+    def spelled(self, exprs: Sequence[Expr]) -> list[Expr] | None:
+        """Expressions without the body's names; None if they have others, or are too large."""
+        if any(variables_of(e) & self._own - self._values.keys() for e in exprs) or sum(map(self._size, exprs)) > _LARGEST:
+            return None
+        return [substituted(e, self._values) for e in exprs]
+
+    def _size(self, expr: Expr) -> int:
+        return sum(self._sizes.get(e.name, 1) if isinstance(e, Var) else 1 for e in walk_expression(expr))
+
+
 def _before(loop: Loop) -> list[Stmt]:
     """The loop behind those of its checks that can stand before it, all of them skipped if it does not run."""
-    lets: dict[str, Expr] = {}  # names of the body as expressions over the index and what is outside
-    own = {s.name for s in walk(loop.body) if isinstance(s, (Let, Draw, Cell))}
-    own |= {s.cell for s in walk(loop.body) if isinstance(s, Update)}
+    names = _Names(loop.body)
     kept: list[Stmt] = []
     ends: dict[Check, None] = {}
     for stmt in loop.body:
-        if isinstance(stmt, Let) and not any(isinstance(e, Load) for e in walk_expression(stmt.value)):
-            lets[stmt.name] = substituted(stmt.value, lets)
-        if isinstance(stmt, Check):
-            condition = unwrapped(substituted(stmt.condition, lets))
-            values = [substituted(v, lets) for v in stmt.values]
-            if not any(variables_of(e) & own for e in (condition, *values)) and holds_between(condition, loop.index):
+        if isinstance(stmt, Let):
+            names.add(stmt)
+        if isinstance(stmt, Check) and (spelled := names.spelled((stmt.condition, *stmt.values))) is not None:
+            condition, values = unwrapped(spelled[0]), spelled[1:]
+            if holds_between(condition, loop.index):
                 for end in (loop.start, sub(loop.stop, 1)):
                     place = {loop.index: end}
                     shown = tuple(substituted(v, place) for v in values)
