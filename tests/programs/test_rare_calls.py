@@ -70,7 +70,7 @@ v.view(np.int64) ; g.view("u4") ; k.view(np.uint8) ; i.view(float) ; s.view("u8"
 f.view(np.uint64) ; v.astype("f2").view(np.int16) ; v.astype("f2").view("u2").view("f2")
 (0x5F3759DF - (g.view("i4") >> 1)).view("f4")
 np.frombuffer(v) ; np.frombuffer(a[1:], int, 3, 8) ; np.frombuffer(a[:, ::2]) ; np.frombuffer(f) ; np.frombuffer(v, count=9)
-np.frombuffer(i, None)
+np.frombuffer(i, None) ; np.roll(a, (), (0, 1)) ; np.roll(a, (), 1) ; np.roll(a, 1, ())
 np.frombuffer(v[:0]) ; np.frombuffer(z, count=1) ; np.frombuffer(v, offset=40) ; np.frombuffer(v * 2, offset=16)
 np.geomspace(s, 9) ; np.geomspace(-s, -9, 4) ; np.geomspace(v, w, 5, axis=1) ; np.geomspace(abs(v), 3, 4, endpoint=False)
 np.geomspace(s, 9, 0)

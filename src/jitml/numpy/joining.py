@@ -307,8 +307,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> TracedArray:
         return fresh(reshape_value(read(roll(fresh(reshape_value(x, (x.size,))), shift, 0)), x.shape))
     shifts = list(shift) if isinstance(shift, (tuple, list)) or np.ndim(shift) else [shift]
     axes = [normalize_axis(n, x.ndim) for n in as_shape(axis)]
-    if len(shifts) != len(axes):
-        shifts, axes = (shifts * len(axes), axes) if len(shifts) == 1 else (shifts, axes * len(shifts))
+    if len(shifts) == 1:
+        shifts *= len(axes)
+    elif len(axes) == 1:
+        axes *= len(shifts)
     if len(shifts) != len(axes) or any(map(np.ndim, shifts)):
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
     for by, along in zip(shifts, axes):
