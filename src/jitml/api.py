@@ -81,6 +81,7 @@ class Jit:
         self.options = options
         self._variants = Variants(MISS)
         self._closed: dict[Hashable, Closed] = {}
+        self._handled: dict[str, str] = {}  # branches that raise, where the function returned: why they cannot be compiled
         self._statics = _static_names(function, options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -91,7 +92,7 @@ class Jit:
         try:
             return self._call_compiled(args, kwargs)
         except RaisingBranch as failure:
-            why = f"ran as plain Python in this call: {failure.message}"
+            return self._replay(failure, args, kwargs)
         except FailedCheck:
             why = ""
         except _Untraced as error:
@@ -100,6 +101,17 @@ class Jit:
         result = self.function(*args, **kwargs)
         if why:
             warn(f"{_name(self.function)} {why}", UncompiledWarning, stacklevel=2)
+        return result
+
+    def _replay(self, failure: RaisingBranch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Let plain Python answer a call that takes a branch which raises.
+
+        Should it return, the function handles the exception, and the next such call has that path compiled.
+        """
+        result = self.function(*args, **kwargs)
+        if why := self._handled.setdefault(failure.message, ""):
+            said = f"{_name(self.function)} ran as plain Python in this call: {failure.message}; it was not compiled: {why}"
+            warn(said, UncompiledWarning, stacklevel=3)
         return result
 
     def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -128,13 +140,39 @@ class Jit:
         others: tuple[Variant, ...],
         failed: Failed,
     ) -> Variant:
-        """A variant for these arguments; sizes that change are left open, if that can be compiled.
+        """A variant for these arguments.
 
         Args:
             failed: variants that answer arguments like these, but not where the call takes the branches that this one takes.
+
+        Raises:
+            RaisingBranch: one that the call takes; it is not compiled before plain Python has shown that the function handles it.
         """
+        raised = [failure for _, failure in failed if isinstance(failure, RaisingBranch)]
+        for failure in raised:
+            if self._handled.get(failure.message) != "":
+                raise failure
+        try:
+            paths = other_paths([(variant.traced.path, failure) for variant, failure in failed]) if failed else [Path()]
+            return self._make_for(paths, key, args, kwargs, leaves, others)
+        except (JitmlError, _Untraced) as error:
+            if not raised:
+                raise
+            why = error.message if isinstance(error, JitmlError) else f"tracing it raised {error.__cause__!r}"
+            self._handled[raised[-1].message] = why
+            raise raised[-1] from None
+
+    def _make_for(
+        self,
+        paths: Sequence[Path],
+        key: Hashable,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        leaves: Sequence[Any],
+        others: tuple[Variant, ...],
+    ) -> Variant:
+        """A variant for one of these paths; sizes that change are left open, if that can be compiled."""
         earlier = [variant.traced for variant in others]
-        paths = other_paths([(variant.traced.path, failure) for variant, failure in failed]) if failed else [Path()]
         now, closed = seen(leaves), self._closed.setdefault(key, Closed())
         is_patient = not self.options.dynamic and sum(comparable(t.seen, now) for t in earlier) < CONFIG.max_paths
         for path in paths:
@@ -155,7 +193,7 @@ class Jit:
                     refused.update(opened if is_last else ())
                     continue
                 closed.refused.update(refused - traced.opened.keys())
-                reason = f"another path: {path.assumptions[-1]}" if failed else self._reason(leaves, earlier, traced)
+                reason = path.reason or self._reason(leaves, earlier, traced)
                 checks = tuple(check.text for check in traced.host.checks())
                 assumes = tuple(map(str, traced.path.assumptions))
                 return Variant(bind(traced, executable), reason, traced, executable, checks, assumes)
@@ -236,6 +274,7 @@ class Jit:
         """Forget every specialisation."""
         self._variants.clear()
         self._closed.clear()
+        self._handled.clear()
 
     def _mark_static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         positions, names = self._statics or ((), ())

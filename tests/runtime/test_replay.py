@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -144,31 +145,195 @@ def in_a_while(x: Array) -> Any:
     return x * 2
 
 
-def caught_by_the_caller(x: Array) -> Any:
-    def positive(x: Array) -> Array:
-        if x[0] <= 0:
-            raise ValueError("{not} positive")
-        return x * 2
+@pytest.mark.parametrize("f", [in_a_branch, in_a_helper, in_a_test, in_a_while])
+def test_calls_that_take_a_branch_which_raises_only_when_traced_say_so(f: Callable[..., Any]) -> None:
+    """From the second one on: that the function answers the first suggests that it handles the exception, to be compiled."""
+    jitted = jitml.jit(f)
+    for turn, x in enumerate((np.ones(2), -np.ones(2), np.ones(2), -np.ones(2), -np.ones(2))):
+        if x[0] > 0 or turn == 1:
+            with warnings.catch_warnings(action="error"):
+                np.testing.assert_array_equal(jitted(x), f(x))
+        else:
+            said = rf"{f.__name__} ran as plain Python in this call: a branch at .*, traced, ends with"
+            with pytest.warns(UncompiledWarning, match=said):
+                np.testing.assert_array_equal(jitted(x), f(x))
+    (variant,) = jitted.variants
+    assert variant.replays.total() == 3
 
+
+def positive(x: Any) -> Any:
+    if np.all(x > 0):
+        return x * 2
+    raise ValueError("{not} positive")
+
+
+def handled(x: Array) -> Any:
     try:
         return positive(x)
     except ValueError:
         return x * 5
 
 
-@pytest.mark.parametrize("f", [in_a_branch, in_a_helper, in_a_test, in_a_while, caught_by_the_caller])
-def test_calls_that_take_a_branch_which_raises_when_traced_say_so(f: Callable[..., Any]) -> None:
+def suppressed(x: Array) -> Any:
+    y = x * 3
+    with contextlib.suppress(ValueError):
+        y = positive(x)
+    return y
+
+
+def with_all_clauses(x: Array) -> Any:
+    n = 0
+    try:
+        y = positive(x)
+    except (KeyError, ValueError) as error:
+        y, n = x * len(str(error)), n + 1
+    else:
+        n += 10
+    finally:
+        n += 100
+    return y, n
+
+
+class Wrapped(Exception):
+    pass
+
+
+def translated(x: Array) -> Any:
+    def wrap(x: Array) -> Any:
+        try:
+            return positive(x)
+        except ValueError as error:
+            raise Wrapped("outer") from error
+
+    try:
+        return wrap(x)
+    except Wrapped as error:
+        return x * (9 if isinstance(error.__cause__, ValueError) else 1)
+
+
+def raised_again(x: Array) -> Any:
+    try:
+        try:
+            return positive(x)
+        except ValueError:
+            raise
+    except ValueError:
+        return x * 4
+
+
+def of_a_dict(x: Array) -> Any:
+    def scaled(x: Array, scales: dict[str, float]) -> Any:
+        return x * scales["positive" if x[0] > 0 else "negative"]
+
+    try:
+        return scaled(x, {"positive": 2.0})
+    except KeyError:
+        return x
+
+
+def written_before(x: Array) -> Any:
+    def step(x: Array) -> Array:
+        x += 1
+        if x[1] < 0:
+            raise ValueError
+        x *= 2
+        return x
+
+    try:
+        return step(x)
+    except ValueError:
+        x[0] = 77
+        return x * 5
+
+
+def two_kinds(x: Array) -> Any:
+    def look(x: Array) -> Array:
+        if x[0] < 0:
+            raise IndexError("first")
+        if x[1] < 0:
+            raise KeyError("second")
+        return x * 2
+
+    try:
+        return look(x)
+    except IndexError:
+        return x * 3
+    except KeyError:
+        return x * 5
+
+
+def counted_in_a_loop(x: Array) -> Any:
+    total, count = 0.0, 0
+    for i in range(len(x)):
+        try:
+            total += positive(x[i])
+        except ValueError:
+            count += 1
+    return total, count
+
+
+def around_a_loop(x: Array) -> Any:
+    total, i = 0.0, 0
+    try:
+        while i < len(x):
+            total += positive(x[i])
+            i += 1
+    except ValueError:
+        total += 100
+    return total, i
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        handled, suppressed, with_all_clauses, translated, raised_again, of_a_dict, written_before, two_kinds, counted_in_a_loop,
+        around_a_loop,
+    ],
+)  # fmt: skip
+def test_exceptions_that_the_function_handles_are_paths(f: Callable[..., Any]) -> None:
     jitted = jitml.jit(f)
-    for x in (np.ones(2), -np.ones(2), np.ones(2), -np.ones(2)):
-        if x[0] > 0:
+    ways = [(1.0, 3.0), (-1.0, 4.0), (1.0, -5.0), (-2.0, -6.0)]
+    for turn in range(3):
+        for way in ways:
+            x, mine = np.array(way), np.array(way)
+            before = sum(v.replays.total() for v in jitted.variants)
             with warnings.catch_warnings(action="error"):
-                np.testing.assert_array_equal(jitted(x), f(x))
-        else:
-            said = rf"{f.__name__} ran as plain Python in this call: a .*, traced, ends with"
-            with pytest.warns(UncompiledWarning, match=said):
-                np.testing.assert_array_equal(jitted(x), f(x))
+                expected, got = f(x), jitted(mine)
+            for one, other in zip(expected, got, strict=True):
+                np.testing.assert_array_equal(one, other)
+            np.testing.assert_array_equal(x, mine)
+            if turn == 2:
+                assert sum(v.replays.total() for v in jitted.variants) == before
+
+
+def test_an_exception_that_leaves_the_function_is_not_traced_for() -> None:
+    jitted = jitml.jit(positive)
+    for _ in range(3):
+        with pytest.raises(ValueError, match=r"{not} positive"):
+            jitted(-np.ones(2))
     (variant,) = jitted.variants
-    assert variant.replays.total() == 2
+    assert variant.replays.total() == 3
+
+
+def test_more_ways_to_raise_than_paths_are_plain() -> None:
+    jitted = jitml.jit(counted_in_a_loop)
+    rng = np.random.default_rng(3)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(40):
+            x = rng.standard_normal(9)
+            np.testing.assert_allclose(jitted(x), counted_in_a_loop(x))
+    assert {w.category for w in caught} == {UncompiledWarning}
+
+
+def test_outside_jit_exceptions_are_handled_and_raised() -> None:
+    def loss(x: Array) -> Any:
+        return np.sum(handled(x))
+
+    for x, slope in ((np.ones(2), 2.0), (-np.ones(2), 5.0), (np.ones(2), 2.0), (-np.ones(2), 5.0)):
+        np.testing.assert_array_equal(jitml.grad(loss)(x), np.full(2, slope))
+    with pytest.raises(ValueError, match=r"{not} positive"):
+        jitml.grad(lambda x: np.sum(positive(x)))(-np.ones(2))
 
 
 def test_outside_jit_the_error_is_ours() -> None:

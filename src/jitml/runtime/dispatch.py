@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jitml.errors import FailedCheck, UnsupportedError, WrongPath
+from jitml.errors import FailedCheck, RaisingBranch, UnsupportedError, WrongPath
 
 # A function with more specialisations than this forgets the one that was not used for longest.
 MOST_VARIANTS = 64
@@ -101,7 +101,8 @@ class Variants:
                 failed.append((variant, failure))
                 with self._lock:
                     better = _made(make, self._without(key, variant), failed)
-                    self._groups = {**self._groups, key: self._without(key, variant)}
+                    if not isinstance(failure, RaisingBranch):
+                        self._groups = {**self._groups, key: self._without(key, variant)}
                     self._add(key, better)
                     variant = better
             except FailedCheck as failure:

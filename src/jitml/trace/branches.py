@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from jitml.errors import RaisingBranch, UnsupportedError
+from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.trace.bodies import Body
 from jitml.trace.contents import iterators_among
@@ -19,6 +19,7 @@ from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.merging import Merge
 from jitml.trace.names import truth
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.paths import require_not
 from jitml.trace.sizes import NO_FACTS, Facts
 from jitml.trace.tracers import TracedArray
 
@@ -51,9 +52,7 @@ class Fork:
         self._open: Side | None = None
         self.iterators: dict[int, Any] = {}
         for branch, raised in self.raising.items():
-            ok = ops.bit_not(self.test) if branch else self.test
-            message = f"a branch was taken that, traced, ends with {raised}"
-            ops.check(self.test, ok, error=RaisingBranch.__name__, message=message)
+            require_not(self.test if branch else ops.bit_not(self.test), raised, self.site, self.source)
 
     def enter_side(self, branch: bool) -> None:
         """Begin to record a branch; what a check has ruled out of the other one holds here, where no region is needed."""

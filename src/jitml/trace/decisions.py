@@ -173,7 +173,7 @@ class Decisions:
 
     def leave_out(self, place: tuple[Site, int], branch: bool, raised: str) -> NoReturn:
         """A branch ends with an exception, which its check tells from now on."""
-        self.raising.setdefault(place, {})[branch] = raised.replace("{", "{{").replace("}", "}}")
+        self.raising.setdefault(place, {})[branch] = raised
         self.again()
 
     def wants(self, name: str, site: Site) -> bool:

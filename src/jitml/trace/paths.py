@@ -15,7 +15,17 @@ from typing import Any, Literal
 import numpy as np
 
 from jitml.config import CONFIG
-from jitml.errors import BeyondLimit, OtherResult, OtherSizes, Source, UnknownNumberError, UnsupportedError, WrongPath, stretched
+from jitml.errors import (
+    BeyondLimit,
+    OtherResult,
+    OtherSizes,
+    RaisingBranch,
+    Source,
+    UnknownNumberError,
+    UnsupportedError,
+    WrongPath,
+    stretched,
+)
 from jitml.ir import ops
 from jitml.ir.dims import Size
 from jitml.ir.graph import Value
@@ -65,11 +75,19 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """All that a program assumes, in the order of the trace, and which places are decided so."""
+    """All that a program assumes, in the order of the trace, and which places are decided so.
+
+    raising: where a branch raises and is left out, by what its check says.
+    handled: the checks of earlier programs in whose place this one decides, because the function handles the exception.
+    reason: why it is compiled, if other programs did not fit the call.
+    """
 
     assumptions: tuple[Assumption, ...] = ()
     modes: Mapping[Site, Mode] = field(default_factory=dict)
     peeled: Mapping[tuple[Site, int], frozenset[Site]] = field(default_factory=dict)
+    raising: Mapping[str, frozenset[Site]] = field(default_factory=dict)
+    handled: frozenset[str] = frozenset()
+    reason: str = ""
 
     def turned(self, failure: WrongPath, *, exactly: bool = False) -> Path:
         """The path of the call that made this one fail, as far as it is known: up to the claim that failed.
@@ -83,7 +101,14 @@ class Path:
         *before, wrong = self.assumptions[: number + 1]
         if wrong.kind == "limit":
             outcome = 1 << (4 * outcome).bit_length()  # a few steps reach any size
-        return replace(self, assumptions=(*before, replace(wrong, outcome=outcome)))
+        turned = replace(wrong, outcome=outcome)
+        return replace(self, assumptions=(*before, turned), reason=f"another path: {turned}")
+
+    def handling(self, failure: RaisingBranch) -> Path:
+        """The path of a call that takes a branch which was left out."""
+        modes = {**self.modes, **dict.fromkeys(self.raising[failure.message], Mode.PLAIN)}
+        reason = f"an exception that the function handles: {failure.message}"
+        return Path((), modes, self.peeled, handled=self.handled | {failure.message}, reason=reason)
 
 
 class Decided:
@@ -94,6 +119,8 @@ class Decided:
     """
 
     def __init__(self, path: Path) -> None:
+        self.handled = path.handled
+        self.raising: dict[str, frozenset[Site]] = {}
         self.foreseen = {(a.site, a.occurrence): a.outcome for a in path.assumptions}
         self.assumptions: list[Assumption] = []
         self.outcomes: dict[Value, int] = {}
@@ -133,6 +160,10 @@ class Decided:
             outcome = self._opened[place].widened(outcome)
         self._open_extents |= outcome.open_extents(seen)
         return self._add(Assumption(place, occurrence, outcome, "result", user_source()))
+
+    def leave_out(self, message: str, place: Site) -> None:
+        """A check with this message stands for a branch that raises."""
+        self.raising[message] = self.raising.get(message, frozenset()) | {place}
 
     def _foresee(self, place: Site) -> tuple[int, Any]:
         occurrence = self._passed.get(place, 0)
@@ -296,8 +327,17 @@ def _float(bits: int) -> float:
 
 def path_of(recording: Any) -> Path:
     """What the program of a finished recording assumes."""
+    decided: Decided = recording.decided
     modes = {place: mode for place, mode in recording.decisions.modes.items() if mode is not Mode.ROLLED}
-    return Path(tuple(recording.decided.assumptions), modes, recording.decisions.peeled)
+    return Path(tuple(decided.assumptions), modes, recording.decisions.peeled, decided.raising, decided.handled)
+
+
+def require_not(test: Value, raised: str, place: Site, source: Source | None) -> None:
+    """A branch that is taken where `test` holds raises, and is left out: where a call takes it, Python says what happens."""
+    message = f"a branch at {source} was taken that, traced, ends with {raised}"
+    active_trace().root.decided.leave_out(message, place)
+    escaped = message.replace("{", "{{").replace("}", "}}")
+    ops.check(test, ops.bit_not(test), error=RaisingBranch.__name__, message=escaped)
 
 
 def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:
@@ -305,9 +345,17 @@ def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:
 
     Raises:
         UnsupportedError: there are too many of them, or they contradict each other.
-        OtherResult, OtherSizes: the same, but all that is wrong is the result of a host call, or sizes, which plain Python can do
-            with.
+        OtherResult, OtherSizes, RaisingBranch: the same, but all that is wrong is the result of a host call, or sizes, or that an
+            exception is handled, which plain Python can do with.
     """
+    for path, failure in failed:
+        if isinstance(failure, RaisingBranch):
+            handling = path.handling(failure)
+            if not any(handling.handled <= other.handled for other, _ in failed):
+                if len(failed) >= CONFIG.max_paths:
+                    raise failure
+                return [handling]
+    failed = _alike(failed)
     path, failure = max(failed, key=lambda pair: pair[1].fact[0])
     found = [path.turned(failure)]
     if isinstance(failure, OtherResult):
@@ -324,6 +372,14 @@ def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:
         source=last.source,
         remedy=_REMEDY + " JITML_MAX_PATHS is the limit.",
     )
+
+
+def _alike(failed: list[tuple[Path, WrongPath]]) -> list[tuple[Path, WrongPath]]:
+    """Those of them that decide where this call raises, and nowhere else if possible."""
+    raised = {failure.message for _, failure in failed if isinstance(failure, RaisingBranch)}
+    others = [pair for pair in failed if not isinstance(pair[1], RaisingBranch)]
+    handled = max((path.handled for path, _ in others), key=lambda handled: (len(handled & raised), -len(handled)))
+    return [pair for pair in others if pair[0].handled == handled]
 
 
 def _begins_with(path: Path, beginning: Path) -> bool:

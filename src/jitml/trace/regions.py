@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jitml.config import CONFIG
-from jitml.errors import RaisingBranch, UnsupportedError
-from jitml.ir import ops
+from jitml.errors import UnsupportedError
 from jitml.ir.dims import Dim
 from jitml.trace import branches, choices, fors, paths, remaining, whiles
 from jitml.trace.context import active_trace, current_trace, unsupported, user_source
@@ -113,11 +112,9 @@ def raises(place: Site) -> str:
     return decisions().raising.get((place, decisions().apart), {}).get(True, "")
 
 
-def never(test: Any, raised: str) -> None:
+def never(test: Any, raised: str, place: Site) -> None:
     """A `while` whose body ends with an exception is not entered, or the program's own Python says what happens."""
-    entered = truth(test)
-    message = f"a loop was entered whose body, traced, ends with {raised}"
-    ops.check(entered, ops.bit_not(entered), error=RaisingBranch.__name__, message=message)
+    paths.require_not(truth(test), raised, place, user_source())
 
 
 def rest(place: Site, stop: Any, born: int) -> WhileDriver:

@@ -127,7 +127,7 @@ class PlainWhile(_Late):
         self.pending = regions.mode_at(self.place) < (Mode.PEELED if first else Mode.PLAIN)
         if self.pending and (raised := regions.raises(self.place)):
             self.pending = False
-            regions.never(value, raised)
+            regions.never(value, raised, self.place)
             return False
         return not self.pending and regions.assumed(value, self.place)
 
