@@ -205,6 +205,47 @@ def test_native_draws(f: Callable[[Any], Any], target: str) -> None:
         assert "Generator." not in jitted.explain(kind(bits()[0])) and "RandomState." not in jitted.explain(kind(bits()[0]))
 
 
+PARAMETERS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "numbers": (lambda g, a, n: (g.normal(a, n), g.normal(n, a, 4), g.uniform(n, a), g.uniform(-a, a, (2, 3)),
+                                 g.normal(True, n, ())),
+                (2.5, 1)),
+    "numbers of Python": (lambda g, a: (g.exponential(float(a[1])), g.exponential(int(a[2]), 3), g.normal(a.sum(), 2)),
+                          (np.arange(4.0),)),
+    "NumPy scalars": (lambda g, x, k: (g.normal(x[1], 1.0), g.uniform(x[0], x[1], 5), g.exponential(k[1]), g.normal(k[0], x[1])),
+                      (np.array([0.5, 2], np.float32), np.array([3, 1], np.int8))),
+    "arrays": (lambda g, x: (g.normal(x), g.normal(x, x[0] + 1), g.uniform(x[:, :1], 9.0), g.exponential(x),
+                             g.normal(x[0], 2, (4, 3)), g.uniform(-x, x, (2, 2, 3)), g.normal(x[:1, :1])), (X,)),
+    "nan": (lambda g, x: (g.normal(0, x), g.normal(x, x), g.exponential(x[0])), (np.array([np.nan, 0.0]),)),
+    "sizes that data decide": (lambda g, x: (g.normal(x[x > 1]), g.exponential(x[x > 1].sum(), 3)), (X,)),
+    "negative": (lambda g, x: g.normal(0, x[0]) + g.normal(), (np.array([-1.0]),)),
+    "negative zero": (lambda g, x: g.exponential(x), (np.array([1.0, -0.0]),)),
+    "limits that fall": (lambda g, x: g.uniform(x[1], x[0]), (X[0],)),
+    "no limit": (lambda g, x: g.uniform(x[1], x[0] + np.inf), (X[0],)),
+    "no limits": (lambda g, x: g.uniform(x, np.inf), (X[0],)),
+    "sizes that differ": (lambda g, x: g.normal(x, 1.0, 2), (X[0],)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("f, args", PARAMETERS.values(), ids=PARAMETERS)
+@pytest.mark.parametrize("kind", [np.random.Generator, np.random.RandomState])
+def test_parameters_of_native_draws(kind: Any, f: Callable[..., Any], args: tuple[Any, ...], target: str) -> None:
+    """Errors are NumPy's, and leave the generator as it was there."""
+    mine, theirs = kind(np.random.PCG64(5)), kind(np.random.PCG64(5))
+    jitted = jitml.jit(f)
+    for _ in range(2):
+        try:
+            expected = f(theirs, *args)
+        except (ValueError, OverflowError) as refusal:
+            with pytest.raises(type(refusal)) as raised:
+                jitted(mine, *args) if target == "compiled" else run_traced(f, mine, *args)
+            assert str(raised.value).splitlines()[0] == str(refusal)
+        else:
+            compare(jitted(mine, *args) if target == "compiled" else run_traced(f, mine, *args), expected)
+            if target == "compiled" and kind is np.random.Generator:
+                assert "Generator." not in jitted.explain(mine, *args)
+        assert states([mine]) == states([theirs])
+
+
 def walk(rng: Any, steps: int) -> Any:
     place, turns = 0, 0
     for _ in range(steps):

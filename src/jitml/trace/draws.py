@@ -1,7 +1,8 @@
 """Which draws need no Python?  Those whose algorithm NumPy exports, and what is a sum or product of them.
 
 `native_draw` records `ops.random` for a generator's method, or says that it cannot (None): then Python draws (`random.py`). It
-takes Python numbers as parameters, known or traced. What NumPy would refuse is left to NumPy, or checked at run time.
+takes real numbers and arrays of them as parameters, known or traced. What NumPy would refuse is left to NumPy, or checked at run
+time.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
-from jitml.ir.dims import Size
+from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.limits import dtype_limits
 from jitml.ir.types import BOOL, DTYPES, F32, F64, I64, DType
+from jitml.trace.broadcasting import common_sizes, stretch
 from jitml.trace.context import active_trace
+from jitml.trace.exact import unheard
 from jitml.trace.numbers import TracedNumber, size_of
 from jitml.trace.sizes import number, span
 from jitml.trace.storage import Storage
-from jitml.trace.tracers import fresh, read, scalar
+from jitml.trace.tracers import TracedArray, TracedScalar, fresh, read, scalar
 
 # Elsewhere NumPy's own code may round `low + range * u` once, where ours rounds twice.
 _ROUNDS_TWICE = platform.machine() in ("x86_64", "AMD64")
@@ -66,17 +69,27 @@ def _shape(size: Any) -> tuple[Size, ...] | None:
 def _extent(n: Any) -> Size:
     if type(n) is TracedNumber and n.kind is int and n.slot is not None:
         n = n.known()
-    size = n if type(n) is int else size_of(n) if type(n) is TracedNumber else None
+    size = n if type(n) in (int, Dim) else size_of(n) if type(n) is TracedNumber else None
     if size is None or span(size)[0] < 0:
         raise _Unable
     return size
 
 
-def _real(x: Any) -> Any:
-    """A parameter that is a Python number."""
-    if type(x) in (int, float) and math.isfinite(x):
-        return float(x)
+def _parameter(x: Any) -> Any:
+    """A parameter that is a real number, as a float if it is known, else as f64 values: a number, or an array of them."""
+    if issubclass(type(x), (int, float, np.integer, np.floating)):
+        if math.isfinite(x):
+            return float(x)
+    elif type(x) is TracedNumber and x.kind is not complex:
+        return x.as_value(F64)
+    elif type(x) in (TracedArray, TracedScalar) and x.dtype.kind in "biuf":
+        value = read(x)
+        return value if value.dtype == F64 else ops.convert(value, dtype=F64)
     raise _Unable
+
+
+def _values(*parameters: Any) -> tuple[Value, ...]:
+    return tuple(ops.full(value=x, shape=(), dtype=F64) if type(x) is float else x for x in parameters)
 
 
 def _dtype_of(dtype: Any) -> DType:
@@ -111,31 +124,72 @@ def _floats(stream: _Stream, distribution: str, size: Any, dtype: Any) -> Any:
 
 
 def _uniform(stream: _Stream, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
-    low, high = _real(low), _real(high)
-    span = high - low
-    if not math.isfinite(span) or math.copysign(1.0, span) < 0:
-        raise _Unable
-    return _scaled(stream, "uniform", size, low, span)
+    low, high = _parameter(low), _parameter(high)
+    if type(low) is float and type(high) is float:
+        return _scaled(stream, "uniform", size, low, high - low, "high - low")
+    with unheard():
+        low, high = _values(low, high)
+        shape = _common(low, high)
+        span = ops.sub(stretch(high, shape), stretch(low, shape))
+        message = "Range exceeds valid bounds" if shape or stream.legacy else "high - low range exceeds valid bounds"
+        span = ops.check(span, _all(ops.lt(ops.abs(span), np.inf)), error="OverflowError", message=message)
+    return _scaled(stream, "uniform", size, low, span, None if stream.legacy else "high - low")
 
 
 def _normal(stream: _Stream, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-    loc, scale = _real(loc), _real(scale)
-    if math.copysign(1.0, scale) < 0:
-        raise _Unable
-    return _scaled(stream, "normal", size, loc, scale)
+    return _scaled(stream, "normal", size, _parameter(loc), _parameter(scale), "scale")
 
 
 def _exponential(stream: _Stream, scale: Any = 1.0, size: Any = None) -> Any:
-    scale = _real(scale)
-    if math.copysign(1.0, scale) < 0:
-        raise _Unable
-    return stream.draw("exponential", size, F64) * scale
+    return _scaled(stream, "exponential", size, None, _parameter(scale), "scale")
 
 
-def _scaled(stream: _Stream, distribution: str, size: Any, start: float, span: float) -> Any:
-    if not _ROUNDS_TWICE:
+def _scaled(stream: _Stream, distribution: str, size: Any, start: Any, span: Any, name: str | None) -> Any:
+    """`start + span * u`; no start is none at all.
+
+    Args:
+        name: of the span, in the error that it is negative; None if it may be.
+    """
+    if start is not None and not _ROUNDS_TWICE:
         raise _Unable
-    return start + span * stream.draw(distribution, size, F64)
+    if type(span) is float and (start is None or type(start) is float):
+        if not math.isfinite(span) or math.copysign(1.0, span) < 0:
+            raise _Unable
+        drawn = stream.draw(distribution, size, F64)
+        return drawn * span if start is None else start + span * drawn
+    with unheard():
+        parameters = _values(span) if start is None else _values(span, start)
+        shape = _common(*parameters)
+        if size is not None and shape and not _fills(_shape(size), shape):
+            raise _Unable
+        factor = parameters[0]
+        if name is not None:
+            valid = ops.bit_or(ops.ne(factor, factor), ops.bit_not(ops.signbit(factor)))
+            factor = ops.check(factor, _all(valid), error="ValueError", message=f"{name} < 0")
+        drawn = stream.draw(distribution, shape if size is None and shape else size, F64)
+        number = drawn.as_value(F64) if type(drawn) is TracedNumber else read(drawn)
+        result = ops.mul(stretch(factor, number.shape), number)
+        if start is not None:
+            result = ops.add(stretch(parameters[1], number.shape), result)
+    return fresh(result) if result.ndim or size is not None else TracedNumber.of_value(active_trace(), result)
+
+
+def _common(*values: Value) -> tuple[int, ...]:
+    try:
+        return tuple(common_sizes(*(x.shape for x in values)))
+    except ValueError as error:  # NumPy says it better
+        raise _Unable from error
+
+
+def _fills(size: tuple[Size, ...] | None, shape: tuple[int, ...]) -> bool:
+    """Whether parameters of a shape are known to fit into a size."""
+    assert size is not None
+    ends = size[len(size) - len(shape) :]
+    return len(size) >= len(shape) and all(n in (1, m) for n, m in zip(shape, ends, strict=True))
+
+
+def _all(claims: Value) -> Value:
+    return ops.reduce_all(claims, axes=tuple(range(claims.ndim))) if claims.ndim else claims
 
 
 def _rand(stream: _Stream, *shape: Any) -> Any:
