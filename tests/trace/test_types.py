@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -189,6 +190,20 @@ def found_in(x: Any) -> Any:
     return None
 
 
+def steps_of_some(x: Any) -> Any:
+    """Truths of a number or None, by `or`, `not` and a slice that it ends."""
+    step, n, end = None, 0, None
+    for i in range(len(x)):
+        n += step or 2
+        if not step:
+            n += 1
+        if x[i] > 2:
+            step = i % 3
+        if x[i] > 0:
+            end = i
+    return step, n, step or 7, x[: end or 1].sum(), np.zeros(step or 1)
+
+
 def of_none_in_a_nest(x: Any) -> Any:
     places = []
     for i in range(3):
@@ -201,7 +216,7 @@ def of_none_in_a_nest(x: Any) -> Any:
 
 
 LOOPS: list[Function] = [
-    last_place, first_place, greatest_of_some, steps_up, found_in, of_none_in_a_nest,
+    steps_of_some, last_place, first_place, greatest_of_some, steps_up, found_in, of_none_in_a_nest,
     greatest, least, counted, greatest_from_infinity, summed, rectified, in_a_nest, stepped, smoothed, held, two_greatest, until,
     halved, typed, of_a_truth,
 ]  # fmt: skip
@@ -318,12 +333,44 @@ def of_three(x: Any) -> Any:
     return bool(t), t.real, t.conjugate(), np.power(t, 2), t * t
 
 
+def indices(x: Any) -> Any:
+    return x[True if x[0] > 0 else 1], np.arange(3 if x[0] > 0 else np.float64(2))
+
+
+def promotions(x: Any) -> Any:
+    t = x[0] if x[0] > 0 else 3
+    return np.result_type(t, np.int8), np.result_type(t), np.result_type(t, "f4"), hasattr(t, "dtype"), hasattr(t, "bit_length")
+
+
+def rounded_truth(x: Any) -> Any:
+    return round(np.bool_(True) if x[0] > 0 else np.float64(2))
+
+
+def cut_truth(x: Any) -> Any:
+    return math.trunc(np.bool_(True) if x[0] > 0 else 3)
+
+
+def index_of_a_truth(x: Any) -> Any:
+    return [5, 6, 7][np.bool_(True) if x[0] > 0 else 1]
+
+
+def divided(x: Any) -> Any:
+    n = int(x[0]) - int(x[0])
+    with np.errstate(all="ignore"):
+        return 1 / (n if x[0] > 0 else x[1])
+
+
 def dtype_of_pythons(x: Any) -> Any:
     t = 1 if x[0] > 0 else 0.5
     return t.dtype
 
 
-@pytest.mark.parametrize("function", [of_two_widths, of_three, dtype_of_pythons], ids=lambda f: f.__name__)
+ASKING: list[Function] = [
+    of_two_widths, of_three, dtype_of_pythons, indices, promotions, rounded_truth, cut_truth, index_of_a_truth, divided,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", ASKING, ids=lambda f: f.__name__)
 @pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")
 def test_attributes_and_powers_tell_the_type(function: Function) -> None:
     compiled = jitml.jit(function)
@@ -334,5 +381,14 @@ def test_attributes_and_powers_tell_the_type(function: Function) -> None:
 def _told(function: Function, x: Any) -> str:
     try:
         return repr(function(x))
-    except AttributeError as error:
-        return str(error)
+    except (AttributeError, TypeError, ZeroDivisionError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def test_an_argument_has_the_attributes_of_its_type() -> None:
+    def attributes(k: Any) -> Any:
+        return hasattr(k, "dtype"), hasattr(k, "is_integer"), hasattr(k + 1, "item"), hasattr(k, "bit_length")
+
+    compiled = jitml.jit(attributes)
+    for k in (1.5, np.float32(1.5), np.ones(()), 3, True):
+        assert compiled(k) == attributes(k)

@@ -37,6 +37,8 @@ from jitml.numpy.reshaping import reshaped, transposed
 from jitml.numpy.windows import Window, element, part, whole, window_view
 from jitml.trace.broadcasting import common_sizes, insist_equal, never_equal
 from jitml.trace.context import user_source
+from jitml.trace.doubts import doubt_of, types_of
+from jitml.trace.drivers import OpenType
 from jitml.trace.known import constant_of
 from jitml.trace.numbers import of_size
 from jitml.trace.places import place_of
@@ -234,6 +236,8 @@ def _as_items(i: Any) -> list[Any]:
     """One part of an index, brought to a slice, None, `...`, a size, or a Value of integers; a concrete mask is several."""
     if i is None or i is Ellipsis or isinstance(i, slice):
         return [i]
+    if doubt_of(i) is not None and not all(map(_is_whole, types_of(i))):
+        raise OpenType(i)
     if isinstance(i, TracedNumber) and i.kind is float:
         raise IndexError(_VALID_INDICES)
     if (isinstance(i, TracedNumber) and i.kind is int) or (type(i) is TracedScalar and is_integer(i.dtype)):
@@ -254,6 +258,10 @@ def _as_items(i: Any) -> list[Any]:
     if not is_integer(value.dtype):
         raise IndexError("arrays used as indices must be of integer (or boolean) type" if is_traced(i) else _VALID_INDICES)
     return [value]
+
+
+def _is_whole(which: type) -> bool:
+    return issubclass(which, (int, np.integer)) and which is not bool
 
 
 def _mask_items(mask: Value) -> list[Any]:

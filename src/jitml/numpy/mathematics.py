@@ -16,9 +16,10 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.op import Op
-from jitml.ir.types import F64
 from jitml.numpy.python import number_of, whole
 from jitml.trace.context import active_trace
+from jitml.trace.doubts import doubt_of, types_of
+from jitml.trace.drivers import OpenType
 from jitml.trace.exact import raising_as_python
 from jitml.trace.hostcalls import record
 from jitml.trace.numbers import TracedNumber, combine
@@ -64,8 +65,11 @@ def _whole(function: Callable[..., Any], x: Any, *digits: Any) -> Any:
         return _on_host(round, x, *digits)
     if digits or not _is_unknown(x):
         return function(x, *digits)
-    if function is math.trunc and type(x) is not TracedNumber and x.dtype != F64:
-        raise TypeError(f"type numpy.{x.dtype} doesn't define __trunc__ method")
+    method = f"__{function.__name__}__"
+    if function in (round, math.trunc) and not all(hasattr(which, method) for which in types_of(x)):
+        if doubt_of(x) is not None:
+            raise OpenType(x)
+        raise TypeError(f"type numpy.{x.dtype} doesn't define {method} method")
     if x.dtype.kind != "f":
         return number_of(int, x)
     return TracedNumber.of_value(active_trace(), whole(_WHOLE[function](read(number_of(float, x)))))

@@ -22,7 +22,7 @@ from jitml.trace import paths
 from jitml.trace.choices import Ternary
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.decisions import Decider, site
-from jitml.trace.doubts import doubt, doubt_of, is_mixed, is_of, numpys, own_type, types_of
+from jitml.trace.doubts import doubt, doubt_of, is_mixed, is_of, may_be_none, numpys, own_type, types_of
 from jitml.trace.growing import Growing, Probe
 from jitml.trace.identity import is_one
 from jitml.trace.iteration import Range
@@ -240,6 +240,8 @@ def number_of(kind: Any, *args: Any, **kwargs: Any) -> Any:
         return kind(*args, **kwargs)
     (x,) = args
     if type(x) is TracedNumber:
+        if kind is bool and may_be_none(x):
+            return TracedNumber.of_value(active_trace(), truth(x))
         if x.kind is kind:
             return x if doubt_of(x) is None else TracedNumber.of_value(active_trace(), x.as_value())
         return (

@@ -26,6 +26,7 @@ from jitml.numpy.operands import (
 )
 from jitml.numpy.reshaping import as_length, moveaxis
 from jitml.trace.broadcasting import insist
+from jitml.trace.doubts import settled
 from jitml.trace.numbers import of_size
 from jitml.trace.places import unknown_size
 from jitml.trace.registry import call, implements
@@ -44,8 +45,9 @@ def known(x: Any) -> Any:
 def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any) -> TracedArray:
     """np.arange([start,] stop[, step]): its length must be known, so bounds are taken as concrete numbers."""
     if dtype is None:
-        given = (n for n in (*args, *named.values()) if n is not None)
-        dtype = np.result_type(I64, *(np.dtype(kind_of(n)) for n in given))  # of uint64 and of float32 it is float64
+        given = [n for n in (*args, *named.values()) if n is not None]
+        # Of uint64 and of float32 it is float64.
+        dtype = settled(given, [*map(kind_of, given)], lambda kinds: np.result_type(I64, *map(np.dtype, kinds)))
     target = np.dtype(dtype)
     places = _unknown_range(args, named)
     if places is not None:

@@ -31,6 +31,7 @@ from jitml.numpy.reductions import finish, is_given, reduce_values
 from jitml.numpy.ufuncs import call_ufunc
 from jitml.trace.broadcasting import common_sizes, never_equal
 from jitml.trace.context import active_trace, current_trace
+from jitml.trace.doubts import settled
 from jitml.trace.host import Slot
 from jitml.trace.identity import require_known
 from jitml.trace.memory import disjoint
@@ -183,8 +184,10 @@ def _signed_infinity(x: Any, infinity: float, out: Any) -> Any:
 
 @implements(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    kinds = (a if isinstance(a, (type, np.dtype, str)) else _sample_of(kind_of(a)) for a in arrays_and_dtypes)
-    return np.result_type(*kinds)
+    given = arrays_and_dtypes
+    kinds = [np.dtype(a) if isinstance(a, (type, np.dtype, str)) else kind_of(a) for a in given]
+    dtype: np.dtype[Any] = settled(given, kinds, lambda kinds: np.result_type(*map(_sample_of, kinds)))
+    return dtype
 
 
 def _sample_of(kind: Any) -> Any:

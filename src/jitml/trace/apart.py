@@ -19,6 +19,7 @@ from jitml.trace.doubts import (
     NONE,
     doubt,
     doubt_of,
+    has_attribute,
     is_open,
     is_pythons,
     refuse_type,
@@ -32,7 +33,7 @@ from jitml.trace.numbers import TracedNumber
 from jitml.trace.registry import for_each_type
 from jitml.trace.tracers import TracedScalar, scalar
 
-_OF_NONE = (operator.eq, operator.ne, isinstance)  # what can be asked of None, too
+_OF_NONE = (operator.eq, operator.ne, isinstance, has_attribute)  # what can be asked of None, too
 
 
 class _Types(Ternary):
@@ -102,8 +103,13 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
 
 def _holds(part: Any, x: Any) -> bool:
     """Whether `_with` finds a number in arguments."""
-    parts = part.values() if type(part) is dict else part if type(part) in (tuple, list) else ()
+    parts = part.values() if type(part) is dict else _bounds(part) if type(part) is slice else part
+    parts = parts if type(part) in (dict, slice, tuple, list) else ()
     return (type(part) is type(x) and part.value is x.value) or any(_holds(item, x) for item in parts)
+
+
+def _bounds(part: slice) -> tuple[Any, ...]:
+    return part.start, part.stop, part.step
 
 
 def _with(part: Any, x: Any, new: Any) -> Any:
@@ -112,6 +118,8 @@ def _with(part: Any, x: Any, new: Any) -> Any:
         return new
     if type(part) in (tuple, list):
         return type(part)(_with(item, x, new) for item in part)
+    if type(part) is slice:
+        return slice(*_with(_bounds(part), x, new))
     return {key: _with(item, x, new) for key, item in part.items()} if type(part) is dict else part
 
 

@@ -24,7 +24,7 @@ from jitml.trace.accesses import Accesses
 from jitml.trace.choices import negation
 from jitml.trace.contents import gone_through
 from jitml.trace.context import active_trace, unsupported
-from jitml.trace.doubts import NONE, doubt_of, is_of, may_be_none, require_type_known
+from jitml.trace.doubts import NONE, doubt_of, has_attribute, is_of, may_be_none, require_type_known
 from jitml.trace.drivers import OURS
 from jitml.trace.effects import effect_of
 from jitml.trace.growing import Growing, Probe
@@ -42,7 +42,7 @@ from jitml.trace.stacks import Stack
 from jitml.trace.steering import Steering
 from jitml.trace.sums import added, settled
 from jitml.trace.text import filled_in, joined, percent, text
-from jitml.trace.tracers import is_traced, lift
+from jitml.trace.tracers import TracedScalar, is_traced, lift
 from jitml.trace.truths import as_value
 
 # Modules whose functions give another answer at each call: traced once, they would be frozen.
@@ -178,6 +178,8 @@ class Hooks(Accesses, Steering):
             return self.convert(function)
         if function is getattr:
             return self._getattr
+        if function is hasattr:
+            return self._hasattr
         if getattr(function, "__objclass__", None) is np.ndarray:
             return functools.partial(_unbound, function)
         if function is setattr:
@@ -286,6 +288,11 @@ class Hooks(Accesses, Steering):
                     guard_state(self.trace, obj, slot)
                 return default[0]
             raise
+
+    def _hasattr(self, obj: Any, name: str, /) -> Any:
+        if type(obj) in (TracedNumber, TracedScalar):
+            return _of_its_type(has_attribute, obj, name)
+        return self._call_outside(hasattr, obj, name)
 
     def _refuse_once(self, function: Any) -> NoReturn:
         unsupported(

@@ -29,6 +29,7 @@ from jitml.trace.truths import Truth, all_of, any_of, as_value, negated
 _REMEDY = "Give it one type in all cases: 0.0 instead of 0, float(x), or np.float64(0.0)."
 _PLAIN = (bool, int, float, complex)
 _EXACT = 2.0**53
+_QUOTIENTS = (operator.truediv, operator.floordiv, operator.mod)
 NONE = type(None)  # of what is no number at all: `best = None` before a loop
 _MOST_CASES = 3  # for which something is computed apart
 DTYPES = {bool: BOOL, int: I64, float: F64, complex: C128}
@@ -127,6 +128,11 @@ def require_type_known(x: Any) -> None:
     assert found is not None
     require_decidable(found)
     refuse_type(found)
+
+
+def has_attribute(x: Any, name: str) -> bool:
+    """`hasattr` of a number or None, as numbers of its type have it, and not of the stand-in."""
+    return hasattr(own_type(x) or x, name)
 
 
 def may_be_none(x: Any) -> bool:
@@ -298,6 +304,8 @@ def hand_on(result: Any, function: Callable[..., Any], operands: Sequence[Any]) 
         test = all_of(*map(is_of, operands, types))
         if value.dtype == BOOL and not all(map(_is_told_exactly, operands, types)):
             result.value = value = _never(value, as_value(test))
+        if function in _QUOTIENTS and test is not False:
+            _require_divisor(operands[1], test)
         made = _made(function, types)
         if made is None or made is own_type(result) or made not in _PLAIN:
             continue
@@ -310,6 +318,16 @@ def hand_on(result: Any, function: Callable[..., Any], operands: Sequence[Any]) 
     first = next(d for d in found if d is not None)
     doubt(value, cases, first.decider)
     return result
+
+
+def _require_divisor(x: Any, are_pythons: Truth) -> None:
+    """Python raises where NumPy divides by zero, whatever `np.errstate` says."""
+    divisor = x.as_value() if hasattr(type(x), "as_value") else getattr(x, "value", x)
+    is_zero = ops.eq(divisor, 0) if isinstance(divisor, Value) else not divisor
+    ok = negated(all_of(are_pythons, is_zero))
+    if ok is True:
+        return
+    ops.check(as_value(ok), as_value(ok), error="ZeroDivisionError", message="division by zero")
 
 
 def _is_told_exactly(x: Any, which: type) -> bool:

@@ -18,7 +18,7 @@ from jitml.ir.dims import limits
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, Aval, is_supported
 from jitml.trace.context import active_trace
-from jitml.trace.doubts import fits, may_be_none, numpys
+from jitml.trace.doubts import NONE, fits, is_of, may_be_none, numpys
 from jitml.trace.drivers import UNDEF
 from jitml.trace.exact import that_floats_hold
 from jitml.trace.known import constant_of
@@ -26,6 +26,7 @@ from jitml.trace.storage import Storage
 from jitml.trace.strides import Ints
 from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, lift, read, scalar
 from jitml.trace.tree import flatten, unflatten
+from jitml.trace.truths import all_of, as_value, negated
 
 _NUMBERS: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64}
 _WEAK: dict[np.dtype[Any], type] = {I64: int, F64: float}
@@ -137,15 +138,18 @@ def may_hold(leaf: Any, kind: Kind) -> bool:
 
 
 def truth(x: Any) -> Value:
-    """The truth of a number, a scalar or an array of one element, in the graph."""
-    value = read(x)
+    """The truth of a number, a scalar or an array of one element, in the graph; None is false."""
+    value = value_if_any(x)
     if value.shape:
         value = ops.reshape(value, shape=())
-    return value if value.dtype == BOOL else ops.ne(value, 0)
+    value = value if value.dtype == BOOL else ops.ne(value, 0)
+    return as_value(all_of(negated(is_of(x, NONE)), value)) if may_be_none(x) else value
 
 
 def is_decided(x: Any) -> bool:
     """Whether Python decides on a traced value: on a number from outside or a constant, whose truth is then guarded."""
+    if may_be_none(x):
+        return False
     if type(x) is TracedNumber:
         if x.slot is not None:
             return True

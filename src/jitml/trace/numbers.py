@@ -24,7 +24,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace import paths
 from jitml.trace.context import Trace, active_trace, leaked, unsupported
-from jitml.trace.doubts import hand_on, is_mixed, may_be_none, require_number
+from jitml.trace.doubts import doubt_of, hand_on, is_mixed, may_be_none, require_number, types_of
 from jitml.trace.exact import EXACT, checked_operands, raising_as_python, without_large
 from jitml.trace.host import Const, Slot
 from jitml.trace.registry import call, call_for_each_type, operate
@@ -170,6 +170,8 @@ class TracedNumber:
         return int(self.known())
 
     def __index__(self) -> int:
+        if doubt_of(self) is not None and not all(hasattr(which, "__index__") for which in types_of(self)):
+            return call_for_each_type(self, operator.index, self)
         if self.kind is float:
             raise TypeError("'float' object cannot be interpreted as an integer")
         return int(self.known())
@@ -288,6 +290,8 @@ _IN_GRAPH: dict[Callable[..., Any], np.ufunc] = {
     complex.conjugate: np.conjugate,
 }  # fmt: skip
 
+_BY_METHOD = (math.floor, math.ceil, math.trunc)  # which Python asks the number for
+
 _BESIDE_SCALARS = {  # operators of NumPy's scalars, which say more than the functions do: that a number overflows
     operator.add: vars(np.generic)["__add__"],
     operator.sub: vars(np.generic)["__sub__"],
@@ -314,7 +318,7 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
     """A function of numbers of which at least one is known only to the running program."""
     trace = active_trace()
     mixed = next((o for o in operands if is_mixed(o)), None)
-    if mixed is not None and function not in (float, bool) and function.__module__ != "math":
+    if mixed is not None and function not in (float, bool) and (function.__module__ != "math" or function in _BY_METHOD):
         return call_for_each_type(mixed, function, *operands)
     if any(type(o) is TracedNumber and o.size is not None for o in operands):
         # Beside a size an integer is one as well: that of an argument is taken as it is, under a guard.

@@ -18,14 +18,14 @@ from jitml.errors import TraceError
 from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
-from jitml.ir.types import Aval, is_complex
+from jitml.ir.types import BOOL, Aval, is_complex
 from jitml.trace import paths
 from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
-from jitml.trace.doubts import require_number
+from jitml.trace.doubts import doubt_of, require_number
 from jitml.trace.host import Slot
 from jitml.trace.known import constant_of
 from jitml.trace.numbers import TracedNumber, of_size
-from jitml.trace.registry import call
+from jitml.trace.registry import call, call_for_each_type
 from jitml.trace.steps import Step
 from jitml.trace.storage import Storage, read_through
 from jitml.trace.strides import Ints, is_contiguous
@@ -346,6 +346,10 @@ class TracedScalar(Traced):
         return self.value
 
     def __round__(self, digits: int | None = None) -> Any:
+        if doubt_of(self) is not None:
+            return call_for_each_type(self, round, self, digits)
+        if self.dtype == BOOL:
+            raise TypeError("type numpy.bool doesn't define __round__ method")
         if digits is None and self.dtype.kind == "f":
             return round(self._number("round()", "round()"))
         return call(np.round, self, digits or 0)
