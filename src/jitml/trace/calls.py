@@ -43,6 +43,7 @@ from jitml.trace.steering import Steering
 from jitml.trace.sums import added, settled
 from jitml.trace.text import filled_in, joined, percent, text
 from jitml.trace.tracers import TracedScalar, is_traced, lift
+from jitml.trace.tree import flatten
 from jitml.trace.truths import as_value
 
 # Modules whose functions give another answer at each call: traced once, they would be frozen.
@@ -194,6 +195,8 @@ class Hooks(Accesses, Steering):
             return functools.partial(self._noting, effect)
         if isinstance(owner, str) and function.__name__ in ("format", "join"):
             return functools.partial(self._filled_in if function.__name__ == "format" else joined, owner)
+        if isinstance(owner, (bytes, bytearray)) and function.__name__ == "join":
+            return lambda parts: self._call_outside(function, list(parts))
         if type(function) is MethodWrapperType and function.__name__ == "__str__" and not is_traced(owner):
             return functools.partial(self._writing, str, owner)
         if _changes_first(function):
@@ -257,7 +260,11 @@ class Hooks(Accesses, Steering):
         named = {name: self._callback(arg) for name, arg in kwargs.items()}
         if (getattr(function, "__module__", None) or "").startswith("numpy"):
             return call_library(function, *arguments, **named)
-        value = function(*arguments, **named)
+        try:
+            value = function(*arguments, **named)
+        except TypeError as error:
+            _refuse_memory(error, (arguments, named))
+            raise
         for x, before in held:
             if differ(before, after := contents(x)):  # it is one of those that change what they are given
                 self._require_own(x)  # before anything is put back: what others see is theirs as well
@@ -348,6 +355,13 @@ def _changes_first(function: Any) -> bool:
 def _of_memory(function: Any, *args: Any, **kwargs: Any) -> Any:
     """`memoryview(x)`, which an object cannot refuse by itself."""
     return args[0].data if args and is_traced(args[0]) else function(*args, **kwargs)
+
+
+def _refuse_memory(error: TypeError, given: Any) -> None:
+    """`zlib.crc32(x)`, `b"".join([x])`: what asks for memory is not told by an object that there is none."""
+    if "bytes-like" in str(error) or "buffer" in str(error):
+        for x in filter(is_traced, flatten(given)[0]):
+            _ = x.data
 
 
 def _is_scipys(function: Any) -> bool:

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 import operator
 import statistics
+import zlib
 from functools import reduce
 
 import numpy as np
@@ -191,6 +193,26 @@ def pythons_bytes_of_an_array(a):
 @calls((A,), (A * 2,), (np.ones((3, 2)),), refused="memory itself")
 def the_memory_of_an_array(a):
     return len(memoryview(a))
+
+
+@calls((A,), (A * 2,), (np.ones((3, 2)),), refused="memory itself")
+def bytes_of_arrays_joined(a):
+    return b"".join([a, a + 1])
+
+
+@calls((A,), (A * 2,), (np.ones((3, 2)),), refused="memory itself")
+def bytes_of_scalars_joined(a):
+    return bytearray(b"-").join(v for v in (a[0, 0], a[1, 0]))
+
+
+@calls((A,), (A * 2,), (np.ones((3, 2)),), refused="memory itself")
+def the_checksum_of_an_array(a):
+    return zlib.crc32(a) + 1
+
+
+@calls((A,), (A * 2,), (np.ones((3, 2)),), refused="memory itself")
+def the_hash_of_an_array(a):
+    return hashlib.sha256(a + 1).hexdigest()
 
 
 @calls((A,), (A * 2,), (np.ones((3, 2)),), refused="tofile")
