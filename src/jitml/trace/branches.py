@@ -19,6 +19,7 @@ from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.merging import Merge
 from jitml.trace.names import truth
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.open_lists import OpenList
 from jitml.trace.paths import require_not
 from jitml.trace.sizes import NO_FACTS, Facts
 from jitml.trace.tracers import TracedArray
@@ -33,11 +34,13 @@ class Side:
         self.branch = branch
         self.body = Body()
         self.ends: dict[str, Any] = {}
+        self.lists: dict[int, tuple[OpenList, Any]] = {}  # by id, those that it appends to, and what is new in them after it
 
 
 class Fork:
     """A condition on which two bodies hang."""
 
+    may_append = False  # without a loop around it
     is_strict = False  # whether a number of which it leaves the type open is so strictly (`doubts.py`)
 
     def __init__(self, test: Any, place: Site | None = None) -> None:
@@ -80,8 +83,21 @@ class Fork:
             if regions[-1] is not self:
                 decisions().reconsider(active_trace(), UnsupportedError("an exception leaves a captured region"))
             regions.pop()
+            for key, (obj, before) in side.lists.items():
+                side.lists[key], obj.tail = (obj, obj.tail), before
             side.body.suspend()
             self._open = None
+
+    @property
+    def body(self) -> Body:
+        """Of the side that is recorded."""
+        assert self._open is not None
+        return self._open.body
+
+    def append_to(self, obj: OpenList) -> None:
+        """The side that is recorded is about to append to a list from outside."""
+        assert self._open is not None
+        self._open.lists.setdefault(id(obj), (obj, obj.tail))
 
     def carries(self, name: str) -> bool:
         return False
@@ -115,10 +131,14 @@ class Fork:
         then, orelse = self.sides[True], self.sides[False]
         merge = Merge(self)
         merged = {name: merge.name(name, then.ends.get(name, UNDEF), orelse.ends.get(name, UNDEF)) for name in names}
+        lists = {key: (obj, obj.tail) for side in (then, orelse) for key, (obj, _) in side.lists.items()}
+        tails = [merge.name(kept[0].name, *(s.lists.get(key, kept)[1] for s in (then, orelse))) for key, kept in lists.items()]
         merge.emit(list(dict.fromkeys((*then.body.written, *orelse.body.written))))
         then.body.close()
         orelse.body.close()
         self.sides.clear()
+        for (obj, _), finish in zip(lists.values(), tails):
+            obj.tail = finish()
         return {name: finish() for name, finish in merged.items()}
 
     def is_made_here(self, leaf: TracedArray) -> bool:

@@ -11,7 +11,7 @@ import functools
 import operator
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator
 from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any, NoReturn
@@ -247,6 +247,7 @@ class Hooks(Accesses, Steering):
     def _call_outside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function that is not converted: those it is given are, the objects it may look into are guarded."""
         args = tuple(self.present_number(arg) for arg in map(gone_through, args))
+        _close(args)
         given = (x for x in (*args, getattr(function, "__self__", None)) if isinstance(x, _COMPARED))
         held = [(x, contents(x)) for x in given if not type(x).__module__.startswith("jitml.")]
         looks = function is hasattr or getattr(function, "__module__", None) != "builtins"  # others call special methods only
@@ -275,6 +276,7 @@ class Hooks(Accesses, Steering):
 
     def _changing(self, function: Callable[..., Any], target: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a function of the standard library that changes its first argument."""
+        _close([target])
         self.grow(target)
         if type(target) is Stack:
             return target.change(function, *args, **kwargs)
@@ -329,6 +331,13 @@ class Hooks(Accesses, Steering):
             self._refuse_once(function)
         if slot is not None and not is_users and type(owner).__module__.partition(".")[0] in sys.stdlib_module_names:
             guard_state(self.trace, owner, slot)  # so that nobody goes on with a program that has changed it once
+
+
+def _close(given: Iterable[Any]) -> None:
+    """What is not converted may look into lists as C does, and not ask them."""
+    for x in given:
+        if type(x) is OpenList:
+            x.close()
 
 
 def _has_hidden_state(cls: type) -> bool:

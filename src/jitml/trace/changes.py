@@ -19,7 +19,7 @@ from jitml.errors import UnsupportedError
 from jitml.trace.context import Trace, user_source
 from jitml.trace.host import Slot
 from jitml.trace.open_lists import OpenList
-from jitml.trace.outside import CONTAINERS, Watched, entries, kind_of_container, load, observe
+from jitml.trace.outside import CONTAINERS, Watched, entries, kind_of_container, load, observe, with_items
 from jitml.trace.result_trees import plain_key
 from jitml.trace.tree import flatten
 
@@ -34,41 +34,61 @@ class Change:
     put: Callable[[Any, Sequence[Any]], None]
 
 
-def watch_arguments(trace: Trace, root: Slot, given: Any, copied: Any, names: Sequence[str]) -> None:
+def watch_arguments(trace: Trace, root: Slot, given: Any, copied: Any, names: Sequence[str]) -> Any:
     """Watch all containers among the arguments.
 
     Args:
-        root: the slot of `(args, kwargs)`, which is `given`; `copied` is what the function gets.
+        root: the slot of `(args, kwargs)`, which is `given`; `copied` is its copy.
+
+    Returns:
+        What the function gets: the copy, in which lists that loops append to are open.
     """
+    copies: tuple[dict[Any, Any], dict[Any, Any]] = (dict(enumerate(copied[0])), dict(copied[1]))
     for which in (0, 1):
         find = partial(load, trace, getitem, root, which, "arguments")
         for key, original in entries(given[which]):
             name = names[key] if which == 0 and key < len(names) else str(key)
-            _watch(trace, partial(_part, trace, find, getitem, key, name), original, copied[which][key], name)
+            copies[which][key] = _watch(
+                trace, partial(_part, trace, find, getitem, key, name), original, copied[which][key], name
+            )
+    return (*copies[0].values(),), copies[1]
 
 
 def _part(trace: Trace, find: Callable[[], Slot], function: Callable[..., Any], key: Any, name: str) -> Slot:
     return load(trace, function, find(), key, name)
 
 
-def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, name: str) -> None:
+def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, name: str) -> Any:
     is_record = dataclasses.is_dataclass(original) and not isinstance(original, type)
     leaves, _ = flatten(copied)
     if copied is None or any(leaf is copied for leaf in leaves):
-        return
+        return copied
     if not (is_record or isinstance(original, (list, dict, deque, tuple))):
         trace.sealed.append((copied, leaves))  # of a kind of the user's, which only its own functions know
-        return
+        return copied
+    if type(original) is list and name in trace.decisions.moving - trace.decisions.closed:
+        result = OpenList(trace, None, name, original, copied.__getitem__)
+        trace.watched[id(result)] = Watched(result, original, find, name, ())
+        return result
     given = dict(entries(copied))
+    opened: dict[Any, Any] = {}
     for key, other in entries(original):
         function, text = (getattr, f"{name}.{key}") if is_record else (getitem, f"{name}[{key!r}]")
         part = partial(_part, trace, find, function, key, text)
         if key in given:
-            _watch(trace, part, other, given[key], text)
+            seen = _watch(trace, part, other, given[key], text)
+            if seen is not given[key]:
+                opened[key] = seen
         else:  # an attribute that is none of a dataclass's fields
             object.__setattr__(copied, key, observe(trace, other, part(), text))
+    if opened and is_record:
+        for key, seen in opened.items():
+            object.__setattr__(copied, key, seen)
+    elif opened:
+        copied = with_items(copied, [*{**given, **opened}.items()])
     if not isinstance(original, tuple):
         trace.watched[id(copied)] = Watched(copied, original, find, name, entries(copied))
+    return copied
 
 
 def check_sealed(trace: Trace) -> None:
@@ -97,7 +117,7 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
             put, new, numbers = found
             _require_alone(trace, watched)
             moving |= {f"{watched.name}[{key!r}]" for key in numbers}
-            if isinstance(put, _SetSequence) and put.only_grows:
+            if isinstance(put, _Extend) or (isinstance(put, _SetSequence) and put.only_grows):
                 moving.add(watched.name)
             changes.append(Change(watched.find(), put))
             values.append(new)
@@ -131,8 +151,8 @@ def _require_same_state(watched: Watched) -> None:
 def _difference(watched: Watched) -> tuple[Callable[[Any, Sequence[Any]], None], list[Any], list[Any]] | None:
     """How the caller's own becomes like the copy, the values that this takes, and keys of numbers that are replaced."""
     if type(watched.copy) is OpenList:
-        tail = watched.copy.tail
-        return (_SetSequence(0, (None,) * len(tail)), tail, []) if tail else None
+        parts = [part for part in watched.copy.parts if type(part) is not list or part]
+        return (_Extend(), parts, []) if parts else None
     before, after = watched.before, entries(watched.copy)
     if len(before) == len(after) and all(a is c and b is d for (a, b), (c, d) in zip(before, after)):
         return None
@@ -206,6 +226,15 @@ class _SetSequence:
         items = [next(given) if place is None else own[place] for place in self.places]
         kind.clear(target)
         kind.extend(target, items)
+
+
+@dataclass(frozen=True)
+class _Extend:
+    """A list gets further items, all that are in others."""
+
+    def __call__(self, target: Any, values: Sequence[Any]) -> None:
+        for items in values:
+            list.extend(target, items)
 
 
 def _require_alone(trace: Trace, changed: Watched) -> None:

@@ -13,9 +13,13 @@ from typing import Any, Protocol
 from jitml.errors import UnsupportedError
 from jitml.trace.bodies import Body
 from jitml.trace.carried import Name
-from jitml.trace.context import current_trace, unsupported, user_source
+from jitml.trace.context import active_trace, current_trace, unsupported, user_source
+from jitml.trace.decisions import decisions
 from jitml.trace.drivers import Values
+from jitml.trace.growing import Probe
 from jitml.trace.handing import Demotable, Memory
+from jitml.trace.lists import ListName
+from jitml.trace.open_lists import OpenList, undecided
 
 # An object of before is found in the first pass, or in the next ones, where types have moved.
 _LATEST_PASS = 3
@@ -41,6 +45,45 @@ class _Changed:
             self.obj.update(zip(self.keys, items))
         else:
             self.obj[:] = items
+
+    def restore(self) -> None:
+        """It holds again what it held before the loop."""
+        self.put([name.entry for name in self.names])
+
+    def ends(self, loop: Demotable) -> list[Any]:
+        """What it holds as the body ends."""
+        obj = self.obj
+        if (list(obj) if type(obj) is dict else list(range(len(obj)))) != self.keys:
+            if len(obj) > len(self.names) and all(item is name.start for item, name in zip(obj, self.names)):
+                _open(obj)
+            loop.demote(UnsupportedError(f"a {type(obj).__name__} gets other keys in the loop", source=user_source()))
+        return list(obj.values() if type(obj) is dict else obj)
+
+
+@dataclass
+class _Appended(_Changed):
+    """A list from outside that the body appends to, with one name for what is added."""
+
+    def put(self, items: list[Any]) -> None:
+        (self.obj.tail,) = items
+
+    def restore(self) -> None:
+        (name,) = self.names
+        self.put([name.kept])
+
+    def ends(self, loop: Demotable) -> list[Any]:
+        return [self.obj.tail]
+
+
+def _open(obj: Any) -> None:
+    """Trace anew if this is a list from outside, which a loop seems to append to: then the loop can carry what it adds."""
+    root, known = active_trace().root, decisions()
+    watched = root.watched.get(id(obj))
+    if watched is None or type(watched.original) is not list or watched.name in known.closed or watched.name in known.moving:
+        return
+    if root.open and root.open[0].may_append:
+        known.moving.add(watched.name)
+        known.again()
 
 
 class Contents:
@@ -68,6 +111,22 @@ class Contents:
         self.is_new = True
         return True
 
+    def append_to(self, obj: OpenList, body: Body, memory: Memory) -> None:
+        """Carry what is about to be appended to a list."""
+        if type(obj.tail) is Probe and id(obj) not in self._all:  # of a loop around this one, which takes a first look
+            obj.tail.is_inner = True
+        elif id(obj) not in self._all:
+            name = ListName(f"list {len(self._all)}, {obj.name},", obj.begin())
+            self._all[id(obj)] = _Appended(obj, [], [name])
+            name.begin(body, memory)
+            obj.tail = name.start
+
+    def prepare(self, loop: Demotable, *, is_whole: bool) -> None:
+        """What lists that are appended to need outside the body."""
+        for changed in self._all.values():
+            if type(changed) is _Appended:
+                changed.names[0].prepare(loop, is_whole=is_whole)
+
     def begin(self, body: Body, memory: Memory) -> None:
         """The objects hold what an iteration begins with."""
         self.is_new = False
@@ -79,17 +138,13 @@ class Contents:
     def restore(self) -> None:
         """They hold again what they held before the loop."""
         for changed in self._all.values():
-            changed.put([name.entry for name in changed.names])
+            changed.restore()
 
     def ends(self, loop: Demotable) -> Values:
         """What they hold as the body ends, by the names of their items."""
         found: dict[str, Any] = {}
         for changed in self._all.values():
-            obj = changed.obj
-            if (list(obj) if type(obj) is dict else list(range(len(obj)))) != changed.keys:
-                loop.demote(UnsupportedError(f"a {type(obj).__name__} gets other keys in the loop", source=user_source()))
-            items = obj.values() if type(obj) is dict else obj
-            found.update((name.name, item) for name, item in zip(changed.names, items))
+            found.update((name.name, item) for name, item in zip(changed.names, changed.ends(loop)))
         return found
 
     def finish(self, held: dict[str, Any]) -> None:
@@ -109,15 +164,16 @@ def effect(obj: Any) -> None:
     trace = current_trace()
     if trace is None or not trace.is_body or id(obj) in trace.made:
         return
+    if type(obj) is OpenList:  # it sees for itself what is appended to it
+        return
     region: _Region | None = trace.root.open[-1] if trace.root.open else None
     contents = getattr(region, "contents", None)
     if region is not None and contents is not None and region.body.trace is trace and region.passes <= _LATEST_PASS:
         if contents.take(obj):
             return
-    unsupported(
-        f"a {obj.__class__.__name__} is changed under a condition, or in a loop, that only the compiled program decides",
-        "Use an array, and write into it.",
-    )
+    elif type(obj) is list:
+        _open(obj)
+    undecided(obj)
 
 
 def kept(obj: Any, name: str) -> None:

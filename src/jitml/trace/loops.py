@@ -27,6 +27,7 @@ from jitml.trace.extents import Extents
 from jitml.trace.handing import Carried, Memory
 from jitml.trace.lists import name_of
 from jitml.trace.names import same
+from jitml.trace.open_lists import OpenList
 from jitml.trace.remains import Remains
 from jitml.trace.sizes import value_of_size
 from jitml.trace.storage import Storage
@@ -44,6 +45,7 @@ class Loop:
     index: Value
     trip: Any = None  # how often it runs at most, if that is known
     remains: Remains
+    may_append = True  # to a list from outside, as the outermost region
     is_whole = False  # whether no escape ends it, as far as the last pass has shown
 
     def __init__(self, place: Site) -> None:
@@ -93,6 +95,7 @@ class Loop:
                     name.assume_carried()
         for name in self.names:
             name.prepare(self, is_whole=self.is_whole)
+        self.contents.prepare(self, is_whole=self.is_whole)
         self.passes += 1
         if self.passes > _MOST_PASSES:
             self.demote(UnsupportedError("what the loop carries does not settle", source=self.source))
@@ -122,6 +125,10 @@ class Loop:
     def all_names(self) -> list[Name]:
         """With those that items of changed containers have."""
         return [*self.names, *self.contents.names]
+
+    def append_to(self, obj: OpenList) -> None:
+        """The body is about to append to a list from outside."""
+        self.contents.append_to(obj, self.body, self.memory)
 
     def carries(self, name: str) -> bool:
         return any(carried.name == name for carried in self.names)

@@ -271,7 +271,7 @@ def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     seen = [(key, _observe_item(trace, slot, name, key, item)) for key, item in items]
     result = value
     if not isinstance(value, tuple) or any(after is not before for (_, after), (_, before) in zip(seen, items)):
-        result = _with_items(value, seen)
+        result = with_items(value, seen)
     if result is not value and not isinstance(value, tuple):
         trace.watched[id(result)] = Watched(result, value, lambda: slot, name, entries(result))
     trace.containers[slot] = result
@@ -329,7 +329,7 @@ def kind_of_container(x: Any) -> Any:
     return next(cls for cls in type(x).__mro__ if cls.__module__ in ("builtins", "collections"))
 
 
-def _with_items(value: Any, items: list[tuple[Any, Any]]) -> Any:
+def with_items(value: Any, items: list[tuple[Any, Any]]) -> Any:
     if isinstance(value, tuple):
         parts = [item for _, item in items]
         return type(value)._make(parts) if hasattr(value, "_make") else type(value)(parts)

@@ -161,9 +161,8 @@ def _attempt(
         rooted = rooted and is_nested(spec)
         if rooted:
             given, copied = (args, dict(kwargs)), (traced_args, traced_kwargs)
-            watch_arguments(
-                recording, recording.host.argument(len(leaves), "arguments"), given, copied, _parameters(function, args)
-            )
+            root = recording.host.argument(len(leaves), "arguments")
+            traced_args, traced_kwargs = watch_arguments(recording, root, given, copied, _parameters(function, args))
             leaves = [*leaves, given]
         try:
             result = convert(function)(*traced_args, **traced_kwargs)

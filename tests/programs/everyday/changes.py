@@ -217,6 +217,95 @@ def an_object_changes_in_a_loop(p):
     return p
 
 
+@dataclass
+class Body:
+    pos: np.ndarray
+    vel: np.ndarray
+    mass: float = 1.0
+    trail: list = field(default_factory=list)
+
+    def step(self, force, dt):
+        self.vel += force / self.mass * dt
+        self.pos += self.vel * dt
+        self.trail.append(self.pos.copy())
+
+
+@calls(lambda: ([Body(X[n : n + 2], X[:2] / 8) for n in range(2)], 700))
+def bodies_that_keep_their_trails(bodies, n):
+    for _ in range(n):
+        for b in bodies:
+            f = np.zeros(2)
+            for o in bodies:
+                if o is not b:
+                    d = o.pos - b.pos
+                    f += d / (np.sqrt(d @ d) + 0.1) ** 3
+            b.step(f, 0.01)
+    return np.array([b.pos for b in bodies])
+
+
+# More iterations than a loop is unrolled to, in the next rows.
+
+
+@calls(lambda: ([], [2.5], X.copy(), 1200), lambda: ([1.5], [], -X, 5))
+def each_iteration_appends_to_one_of_two_lists(xs, ys, x, n):
+    for i in range(n):
+        x[0] = (x[0] * 7 + 3) % 11
+        if x[0] > 5:
+            xs.append(x[0])
+            if i % 3 == 1:
+                ys += [(i, x.copy())]
+        else:
+            xs.append(-x[0])
+    return len(xs), xs
+
+
+@calls(lambda: ({"a": []}, X, 1200), lambda: ({"a": [1, 2]}, X, 1200))
+def loops_in_loops_append_for_helpers(d, x, n):
+    def note(v):
+        d["a"].append(v)
+
+    for i in range(n):
+        note(i)
+        if x[i % 4] > 1:
+            for j in range(3):
+                note(x[j] + i)
+    d["a"].append(None)
+    for i in range(n):
+        d["a"].append((i, x[i % 4]))
+
+
+@calls(lambda: ([], X.copy(), 1200), lambda: ([3.0], X.copy(), 1200))
+def a_while_reads_how_many_it_has_appended(xs, x, n):
+    while len(xs) < n:
+        x[0] += 1
+        if x[0] > n - 10:
+            break
+        xs.append(x[0])
+
+
+@calls(lambda: ([], X, 1200))
+def a_loop_reads_the_last_that_it_has_appended(xs, x, n):
+    xs.append(x[1])
+    for i in range(n):
+        xs.append(xs[-1] * 0.5 + x[i % 4])
+
+
+@session()
+def a_global_and_an_objects_list_in_one_loop(jit):
+    thing, seen = Thing(), []
+
+    @jit
+    def f(x, n):
+        for i in range(n):
+            x = x * 0.5
+            seen.append(x.sum())
+            if x[1] > 1e-3:
+                thing.items.append(i)
+        return x
+
+    return f(X, 1200), f(X, 1200), thing.items, seen
+
+
 @session()
 def thousands_of_steps_are_no_thousand_compilations(jit):
     thing, state = Thing(), {"t": 0, "loss": 1.0}
