@@ -317,7 +317,11 @@ S     | x[np.diag_indices_from(x)]
 S     | x[np.tril_indices(3, -1)]
 V     | np.r_[x, 1.0, 0:3, x]
 V     | np.c_[x, x]
+V     | np.r_[0:x[0]:3j, x]
 V     | np.mgrid[0:2, 0:3] * x[0]
+V     | np.mgrid[0:2, x[0]:3:4j]
+V     | np.ogrid[x[1]:x[0]:5j, :2]
+V     | np.ogrid[x[1]:x[0]:5j]
 V     | np.fft.fftshift(x)
 W     | np.fft.ifftshift(x)
 V     | np.cumulative_sum(x, include_initial=True)

@@ -1,6 +1,6 @@
-"""Helpers for indices: `np.r_[...]`, `np.c_[...]`, `ix_`, `unravel_index` and the places of a diagonal or triangle.
+"""Helpers for indices: `np.r_[...]`, `np.mgrid[...]`, `ix_`, `unravel_index` and the places of a diagonal or triangle.
 
-Without a traced part `r_` and `c_` are NumPy's own; so are `mgrid` and `ogrid` always.
+Without a traced part `r_`, `c_`, `mgrid` and `ogrid` are NumPy's own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import numpy as np
 
 from jitml.ir.types import BOOL
 from jitml.numpy.finding import flatnonzero
-from jitml.numpy.joining import concatenate
+from jitml.numpy.grids import meshgrid
+from jitml.numpy.joining import concatenate, stack
 from jitml.numpy.operands import as_array, checked_index, common_dtype, holds_traced, integers, not_compiled, result_of, value_of
 from jitml.numpy.ranges import arange
 from jitml.numpy.reshaping import as_shape, atleast_1d, reshaped
@@ -27,17 +28,57 @@ def _joining(name: str, place: Callable[[TracedArray], TracedArray]) -> Callable
 
     def index(key: Any) -> Any:
         items = key if isinstance(key, tuple) else (key,)
-        if not holds_traced(list(items)):
+        if not any(map(_is_traced, items)):
             return as_array(plain[key])
         if any(isinstance(i, str) for i in items):
             not_compiled(name, "with a string of directives", "np.concatenate and np.stack take an axis.")
-        parts = [plain[i] if isinstance(i, slice) else i for i in items]
+        parts = [_steps(i) if isinstance(i, slice) else i for i in items]
         dtype = common_dtype(*parts)
         return concatenate([place(fresh(value_of(part, dtype))) for part in parts], -1)
 
     return index
 
 
+def _is_traced(item: Any) -> bool:
+    return holds_traced([item.start, item.stop, item.step] if isinstance(item, slice) else item)
+
+
+def _steps(places: slice, *, multiples: bool = False) -> Any:
+    """The numbers of `start:stop:step`, or `start:stop:3j` for three from end to end.
+
+    Args:
+        multiples: floats are `start + k * step`, not sums of steps.
+    """
+    start: Any = 0 if places.start is None else places.start
+    step: Any = 1 if places.step is None else places.step
+    if not isinstance(step, (complex, np.complexfloating)):
+        steps: Any = arange(start, places.stop, step)
+        return step * arange(steps.shape[0]) + start if multiples and steps.dtype.kind == "f" else steps
+    count = int(np.abs(step))
+    width = (places.stop - start) / float(count - 1) if count != 1 else 1
+    return width * arange(count, dtype=float) + start
+
+
+def _grid(name: str) -> Callable[[Any], Any]:
+    plain = getattr(np, name)
+
+    def index(key: Any) -> Any:
+        items = key if isinstance(key, tuple) else (key,)
+        if not any(map(_is_traced, items)):
+            found = plain[key]
+            return tuple(map(as_array, found)) if isinstance(found, tuple) else as_array(found)
+        if not isinstance(key, tuple):
+            return _steps(key)
+        rows = [_steps(item, multiples=True) for item in items]
+        dtype = common_dtype(*rows)
+        rows = [fresh(value_of(row, dtype)) for row in rows]
+        return tuple(meshgrid(*rows, sparse=True, indexing="ij")) if name == "ogrid" else stack(meshgrid(*rows, indexing="ij"))
+
+    return index
+
+
+for _name in ("mgrid", "ogrid"):
+    implements(getattr(np, _name))(_grid(_name))
 for _name, _place in (("r_", atleast_1d), ("c_", lambda x: reshaped(x, (x.aval.size, 1)) if x.ndim < 2 else x)):
     implements(getattr(np, _name))(_joining(_name, _place))
 

@@ -82,8 +82,8 @@ def _listed(functions: Iterable[Callable[..., Any]]) -> str:
 
 
 def _name(function: Any) -> str:
-    if function in (np.r_, np.c_):
-        return "np.r_" if function is np.r_ else "np.c_"
+    if type(function).__module__ == np.lib._index_tricks_impl.__name__:
+        return next(f"np.{name}" for name in ("r_", "c_", "mgrid", "ogrid") if function is getattr(np, name))
     if isinstance(function, np.ufunc) and not _is_numpys(function):
         return f"scipy.special.{function.__name__}"
     return _OPERATORS.get(function) or full_name(function)

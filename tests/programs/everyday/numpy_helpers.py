@@ -76,6 +76,21 @@ def grids(x, y):
     return r, u * v, i + j, k.sum(), np.indices((2, 3))[1]
 
 
+@calls(
+    lambda: (np.random.default_rng(0).random((6, 5)), 3),
+    lambda: (np.random.default_rng(1).random((9, 4)), 5),
+    lambda: (np.random.default_rng(2).random((5, 5)), 0),
+)
+def grids_of_windows(x, n):
+    total = 0.0
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            i0, i1, j0, j1 = max(i - 2, 0), min(i + 3, x.shape[0]), max(j - 1, 0), min(j + 2, x.shape[1])
+            y, z = np.mgrid[i0:i1, j0:j1]
+            total += (x[i0:i1, j0:j1] * np.exp(-((y - i) ** 2) - (z - j) ** 2)).sum()
+    return total, np.mgrid[:n], np.mgrid[:n, 1:n:2], np.ogrid[:n, -1:1:0.3], np.ogrid[:n,], np.r_[:n, 7]
+
+
 @calls(*THREE)
 def choices(x):
     piecewise = np.piecewise(x, [x < 0, x >= 0], [lambda t: -t, lambda t: t * 2])
