@@ -55,7 +55,7 @@ def _steps(places: slice, *, multiples: bool = False) -> Any:
         steps: Any = arange(start, places.stop, step)
         return step * arange(steps.shape[0]) + start if multiples and steps.dtype.kind == "f" else steps
     count = int(np.abs(step))
-    width = (places.stop - start) / float(count - 1) if count != 1 else 1
+    width: Any = (places.stop - start) / float(count - 1) if count != 1 else 1
     return width * arange(count, dtype=float) + start
 
 
