@@ -342,6 +342,11 @@ def promotions(x: Any) -> Any:
     return np.result_type(t, np.int8), np.result_type(t), np.result_type(t, "f4"), hasattr(t, "dtype"), hasattr(t, "bit_length")
 
 
+def compared_and_added(x: Any) -> Any:
+    t = x[0] if x[0] > 0 else 3
+    return t > 2, t == 3, 1 + t
+
+
 def rounded_truth(x: Any) -> Any:
     return round(np.bool_(True) if x[0] > 0 else np.float64(2))
 
@@ -366,7 +371,7 @@ def dtype_of_pythons(x: Any) -> Any:
 
 
 ASKING: list[Function] = [
-    of_two_widths, of_three, dtype_of_pythons, indices, promotions, rounded_truth, cut_truth, index_of_a_truth, divided,
+    of_two_widths, of_three, dtype_of_pythons, indices, promotions, compared_and_added, rounded_truth, cut_truth, index_of_a_truth, divided,
 ]  # fmt: skip
 
 

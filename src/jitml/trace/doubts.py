@@ -282,6 +282,8 @@ def settled(xs: Sequence[Any], kinds: Sequence[Any], resolve: Callable[[Sequence
     if all(resolve([*chosen, *rest]) == result for chosen in product(*choices)):
         return result
     types = [None if d is None else require_type(x) for x, d in zip(xs, found)]
+    if all(is_pythons(which or own_type(x)) for x, which in zip(xs, types)):  # as they are, they compute as Python's
+        raise OpenType(next(x for x, d in zip(xs, found) if d is not None))
     return resolve([*(kind if which is None else _part(which) for kind, which in zip(kinds, types)), *rest])
 
 
