@@ -51,6 +51,23 @@ def test_the_report_says_what_a_loop_does_each_time() -> None:
     assert [line.split()[0] for line in lines[start + 1 : start + 4]] == ["each", "kernel", "kernel"]
 
 
+def late(x):
+    best, place, n = 0, None, 0
+    for i in range(len(x)):
+        if x[i] > 2:
+            best, place, n = x[i], i, n + 1
+    return {"best": best, "at": (place, n)}
+
+
+def test_the_report_says_of_which_types_results_may_be() -> None:
+    lines = jitml.explain(late, np.ones(9, np.float32)).splitlines()
+    start = lines.index("types that the program tells")
+    assert [line.strip() for line in lines[start + 1 : start + 3]] == [
+        "result['best'] is int or np.float32",
+        "result['at'][0] is None or int",
+    ]
+
+
 def test_explain_takes_a_plain_function_and_runs_nothing() -> None:
     calls = []
 

@@ -42,6 +42,7 @@ from jitml.trace.opening import (
     with_fewest_calls,
 )
 from jitml.trace.paths import Path, other_paths
+from jitml.trace.results import told_by_flags
 from jitml.trace.trace import Traced, trace
 from jitml.trace.tree import flatten, is_nested
 from jitml.trace.watching import is_debugging
@@ -251,8 +252,9 @@ class Jit:
         """See `jitml.explain`."""
         from jitml import report  # as in _compile
 
-        checks = self._trace(args, kwargs).host.summary()
-        return report.explain_program(repr(self), self.lower(*args, **kwargs), checks, self.variants)
+        traced = self._trace(args, kwargs)
+        flagged = told_by_flags(traced.results, traced.out_specs[-1], traced.graph)
+        return report.explain_program(repr(self), self.lower(*args, **kwargs), flagged, traced.host.summary(), self.variants)
 
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
         if self._statics:

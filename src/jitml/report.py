@@ -128,8 +128,10 @@ def _described_variant(number: int, variant: Variant) -> Iterator[str]:
         yield f"   {times} of its calls ran as plain Python: {reason}"
 
 
-def explain_program(title: str, lowered: Lowered, guards: Iterable[str], variants: Sequence[Variant]) -> str:
-    """The report: graph, kernels and calls, decisions, bytes and flops, memory, guards, variants."""
+def explain_program(
+    title: str, lowered: Lowered, flagged: Sequence[str], guards: Iterable[str], variants: Sequence[Variant]
+) -> str:
+    """The report: graph, kernels and calls, decisions, bytes and flops, memory, types of results, guards, variants."""
     program = lowered.program.kernels
     moved, least, work = bytes_moved(program), least_bytes(program), kernel_flops(program) + matrix_flops(program)
     ratio = f" ({moved / least:.2f} times)" if least else ""
@@ -148,6 +150,7 @@ def explain_program(title: str, lowered: Lowered, guards: Iterable[str], variant
         ("memory", lowered.memory.splitlines()),
         *([("host calls", called)] if (called := list(host_calls(lowered.traced))) else []),
         *([("nan from branches that are not chosen", left)] if (left := list(branches_left_out(lowered.traced))) else []),
+        *([("types that the program tells", list(flagged))] if flagged else []),
         ("guards", list(guards)),
         ("variants", [line for n, variant in enumerate(variants, 1) for line in _described_variant(n, variant)]),
     ]

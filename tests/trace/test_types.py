@@ -371,7 +371,8 @@ def dtype_of_pythons(x: Any) -> Any:
 
 
 ASKING: list[Function] = [
-    of_two_widths, of_three, dtype_of_pythons, indices, promotions, compared_and_added, rounded_truth, cut_truth, index_of_a_truth, divided,
+    of_two_widths, of_three, dtype_of_pythons, indices, promotions, compared_and_added, rounded_truth, cut_truth,
+    index_of_a_truth, divided,
 ]  # fmt: skip
 
 

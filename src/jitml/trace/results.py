@@ -9,11 +9,12 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
+import optree
 
 from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
-from jitml.ir.graph import Value
+from jitml.ir.graph import Graph, Value
 from jitml.trace.context import Trace, unsupported, user_source
 from jitml.trace.doubts import NONE, doubt_of, is_pythons, typed_value
 from jitml.trace.host import Slot
@@ -103,6 +104,29 @@ def describe(recording: Trace, leaves: Sequence[Any], outputs: list[Value]) -> t
     results = Results(recording, outputs, Counter(id(s) for leaf in arrays for s in storages_of(leaf.storage)), again)
     made = {key: results.describe(leaf) for key, leaf in distinct.items()}
     return tuple(made[id(leaf)] for leaf in leaves)
+
+
+def told_by_flags(results: Sequence[Result], spec: optree.PyTreeSpec, graph: Graph) -> list[str]:
+    """The returned numbers that may be of several types, or None, a line each; `spec` is the structure of what is returned."""
+    lines = []
+    for path, result in zip(spec.paths(), results[len(results) - spec.num_leaves :]):
+        types = [_type_name(case, graph) for case in _cases(result)]
+        if len({*types}) > 1 and None not in types:
+            lines.append(f"result{''.join(f'[{key!r}]' for key in path)} is {' or '.join(map(str, dict.fromkeys(types)))}")
+    return lines
+
+
+def _cases(result: Result) -> list[Result]:
+    return [*_cases(result.then), *_cases(result.orelse)] if isinstance(result, Either) else [result]
+
+
+def _type_name(result: Result, graph: Graph) -> str | None:
+    """The type of a number, or None's; None of what is neither."""
+    if isinstance(result, Fixed):
+        return repr(result.value) if result.value is None else type(result.value).__name__
+    if not isinstance(result, FromGraph) or result.kind is np.ndarray:
+        return None
+    return f"np.{graph.outputs[result.position].dtype}" if result.kind is np.generic else result.kind.__name__
 
 
 @dataclass
