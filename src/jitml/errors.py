@@ -20,7 +20,8 @@ class Source:
     """A place in the user's code: the innermost frame outside jitml when a node was recorded.
 
     Under `np.errstate` there, floating-point errors (bits of `ir/floating.py`) may be ignored, or demanded whatever the state
-    of the caller. `role` says, where somebody watches, what a derivative has recorded there: `slope of sqrt`.
+    of the caller. `role` says, where somebody watches, what a derivative has recorded there: `slope of sqrt`. `operation` is
+    what NumPy calls the operator or ufunc there, if it is one: `scalar power`.
     """
 
     file: str
@@ -29,6 +30,7 @@ class Source:
     ignored: int = 0
     demanded: int = 0
     role: str = field(default="", compare=False)
+    operation: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} in {self.function}"

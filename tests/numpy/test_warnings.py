@@ -208,6 +208,42 @@ def test_a_late_error_in_a_program_that_writes() -> None:
         np.testing.assert_array_equal(y, [np.nan, np.inf])
 
 
+NAMED: dict[str, tuple[float, Callable[[Array], Any]]] = {
+    "divide": (0, lambda x: np.divide(1, x[1])),
+    "scalar divide": (0, lambda x: 1 / x[1]),
+    "divide of a 0-d array": (0, lambda x: 1 / x[1:2].reshape(())),
+    "scalar power": (0, lambda x: x[1] ** -1),
+    "scalar power, squared": (1e300, lambda x: x[1] ** 2),
+    "scalar power, root": (-1, lambda x: x[1] ** 0.5),
+    "power": (0, lambda x: np.power(x[1], -1)),
+    "power, squared": (1e300, lambda x: np.power(x[1:3], 2)[0]),
+    "square": (1e300, lambda x: (x[1:3] ** 2)[0]),
+    "reciprocal": (0, lambda x: (x[1:3] ** -1)[0]),
+    "ufunc reciprocal": (0, lambda x: np.reciprocal(x[1])),
+    "float_power": (0, lambda x: np.float_power(x[1], -1)),
+    "multiply": (1e300, lambda x: np.multiply(x[1], x[1])),
+    "scalar multiply": (1e300, lambda x: x[1] * x[1]),
+    "cast": (1e300, lambda x: np.add(np.float32(x[1]), np.float32(1))),
+    "in a loop": (0, lambda x: sum(np.divide(1, x[k]) for k in range(1, 9))),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_late_error_names_the_operator_or_ufunc(name: str) -> None:
+    bad, made = NAMED[name]
+
+    def f(x: Array) -> None:
+        x[0] = made(x)
+
+    jitted = jitml.jit(f)
+    for _ in range(3):
+        assert outcome(jitted, np.full(4000, 0.5), {})[2] == []
+    x = np.full(4000, 0.5)
+    x[1] = bad
+    late, want = (outcome(g, x.copy(), {})[2] for g in (jitted, f))
+    assert [w[0] for w in late] == [w[0] for w in want]
+
+
 @pytest.mark.parametrize("size", [1, 5, 1000])
 def test_orders_of_nan_are_no_floating_point_errors(size: int) -> None:
     """NumPy compares quietly, and a program over data with gaps must not run twice."""

@@ -140,8 +140,10 @@ def _raiser(node: Node, makers: Mapping[Value, Node]) -> Node:
 
 
 def name_of(node: Node) -> str:
-    """What NumPy calls a node's operation when it warns; an operation of single numbers is most probably one of scalars."""
+    """What NumPy calls a node's operation when it warns; outside of ufuncs, one of single numbers is probably of scalars."""
     name = _NAMES.get(node.op.name, node.op.name)
+    if node.source is not None and node.source.operation and name != "cast":
+        return node.source.operation
     return f"scalar {name}" if name in _OF_SCALARS and node.output.ndim == 0 else name
 
 

@@ -34,8 +34,8 @@ def power_operator(base: Any, exponent: Any) -> Any:
     if base.dtype == BOOL and type(exponent) is int and exponent == 2:
         return call(np.square, base)  # int8, where np.power has int64
     if POWER_TAKES_SHORTCUTS:
-        # Those of the ufunc are for real numbers.
-        shortcut = _SHORTCUTS.get(exponent) if is_complex(base.dtype) and type(exponent) in (int, float) else None
+        # Those of the ufunc are for real numbers, and go by its name.
+        shortcut = _SHORTCUTS.get(exponent) if is_inexact(base.dtype) and type(exponent) in (int, float) else None
         return call(np.power, base, exponent) if shortcut is None else call(shortcut, base)
     return _shortcut_of_the_operator(base, exponent)
 

@@ -57,7 +57,8 @@ def user_source() -> Source | None:
             lines, place = trace.root.lines, (id(code), frame.f_lasti)
             if place not in lines:
                 lines[place] = _line_of(frame)
-            return Source(code.co_filename, lines[place], code.co_name, *trace.root.error_state)
+            root = trace.root
+            return Source(code.co_filename, lines[place], code.co_name, *root.error_state, operation=root.operation)
         frame = frame.f_back  # type: ignore[assignment]  # None at the outermost frame ends the loop
     return None
 
@@ -140,6 +141,7 @@ class Trace:
         self.size_names: dict[Value, Dim] = {}
         self.doubts: dict[Value, Any] = {}  # numbers that may be of another type
         self.operating = False  # whether an operator of Python's is being computed
+        self.operation = ""  # what NumPy calls the outermost operator or ufunc that is, when it warns
         self.size_limits: dict[Sym, tuple[Size, Size]] = {}  # where a Sym's limits are sizes themselves
         self.facts: tuple[Dim, ...] = ()  # sizes that are not negative as long as this trace records: of a branch, its condition
         self.derived: dict[Any, Value] = {}  # quotients, minima, ... of sizes: computed once

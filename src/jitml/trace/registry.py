@@ -26,6 +26,10 @@ from jitml.trace.drivers import OpenType
 F = TypeVar("F", bound=Callable[..., Any])
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
+_OF_SCALARS: dict[Callable[..., Any], str] = {  # what NumPy's scalars compute by themselves, and what they call it when they warn
+    operator.add: "add", operator.sub: "subtract", operator.mul: "multiply", operator.truediv: "divide", operator.pow: "power",
+    operator.floordiv: "floor_divide", operator.mod: "remainder", operator.neg: "negative", operator.abs: "absolute",
+}  # fmt: skip
 
 
 def implements(*functions: Callable[..., Any]) -> Callable[[F], F]:
@@ -119,6 +123,11 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if implementation is None:
         return _FALLBACK[0](None, function, args, kwargs)
     attempt = Attempt()
+    root = attempt.trace.root if attempt.trace is not None and type(function) is np.ufunc else None
+    if root is not None and root.operation:  # part of something else
+        root = None
+    if root is not None:
+        root.operation = function.__name__
     try:
         return of_known_type(implementation(*args, **kwargs), args)
     except OpenType as found:
@@ -130,6 +139,9 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if any(doubt_of(x) is not None for x in args) or not attempt.undo():  # NumPy's function would see one type of several
             raise
         return _FALLBACK[0](refusal, function, args, kwargs)
+    finally:
+        if root is not None:
+            root.operation = ""
     return _FOR_EACH_TYPE[0](open_type, partial(call, function), args, kwargs)
 
 
@@ -144,14 +156,16 @@ def operate(function: Callable[..., Any], python: Callable[..., Any], *operands:
     if operands[-1] is None and python in (operator.eq, operator.ne):
         return python is operator.ne  # a number of NumPy's is not None
     root = attempt.trace.root
-    outer, root.operating = root.operating, True
+    outer, root.operating = (root.operating, root.operation), True
+    if not root.operation and python in _OF_SCALARS and not any(isinstance(x, (np.ndarray, list, tuple)) for x in operands):
+        root.operation = f"scalar {_OF_SCALARS[python]}"
     try:
         return call(function, *operands)
     except OpenType as found:
         found.is_undone = attempt.undo()
         open_type = found
     finally:
-        root.operating = outer
+        root.operating, root.operation = outer
     return _FOR_EACH_TYPE[0](open_type, python, operands, {})
 
 
