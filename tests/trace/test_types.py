@@ -347,6 +347,13 @@ def compared_and_added(x: Any) -> Any:
     return t > 2, t == 3, 1 + t
 
 
+def added_in_place(x: Any) -> Any:
+    t = x[0] if x[0] > 0 else 3
+    y = np.ones(2, np.int8)
+    y += t
+    return y
+
+
 def rounded_truth(x: Any) -> Any:
     return round(np.bool_(True) if x[0] > 0 else np.float64(2))
 
@@ -371,7 +378,7 @@ def dtype_of_pythons(x: Any) -> Any:
 
 
 ASKING: list[Function] = [
-    of_two_widths, of_three, dtype_of_pythons, indices, promotions, compared_and_added, rounded_truth, cut_truth,
+    of_two_widths, of_three, dtype_of_pythons, indices, promotions, compared_and_added, added_in_place, rounded_truth, cut_truth,
     index_of_a_truth, divided,
 ]  # fmt: skip
 

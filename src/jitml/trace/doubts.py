@@ -181,7 +181,10 @@ def _is_known(found: Doubt, known: Mapping[Value, int]) -> bool:
 
 def _decide(found: Doubt) -> type | None:
     """The case that holds in the call that is traced."""
-    return next((which for which, test in found.cases.items() if paths.decide(test, found.decider.site)), None)
+    for n, (which, test) in enumerate(found.cases.items()):
+        if paths.decide(test, ((0, n), *found.decider.site)):  # a place of its own: the branch may have its test decided there
+            return which
+    return None
 
 
 def is_mixed(x: Any) -> bool:
