@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+import jitml
 from against_numpy import agree, run_traced
 
 X = np.random.default_rng(0).uniform(0.5, 2, (3, 4))
@@ -44,6 +47,32 @@ def test_folds(name: str, dtype: Any) -> None:
 def test_at(ufunc: np.ufunc) -> None:
     agree(changed(ufunc, np.array([0, 2, 2])), X, X[:3] + 1)
     agree(changed(ufunc, np.array([3, -1])), X[0], 0.5)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.maximum, np.divide, np.logaddexp])
+@pytest.mark.parametrize(
+    "at", [([0, 2, 2],) * 2, (0, [1, 1]), [0, 0], slice(0, 2)], ids=["elements", "in a row", "rows", "slice"]
+)
+def test_what_is_read_only_is_written_where_this_numpy_does(ufunc: np.ufunc, at: Any) -> None:
+    def program(x: Any) -> Any:
+        y = x * 1
+        y.flags.writeable = False
+        ufunc.at(y, at, 2.5)
+        return y
+
+    def into_a_diagonal(x: Any) -> Any:
+        ufunc.at(np.diagonal(x), [0, 1, 1], 2.5)
+        return x
+
+    for f in (program, into_a_diagonal):
+        try:
+            want = f(X.copy())
+        except ValueError as error:
+            with pytest.raises(ValueError, match=re.escape(str(error))):
+                jitml.jit(f)(X.copy())
+        else:
+            with warnings.catch_warnings(action="error"):
+                np.testing.assert_allclose(jitml.jit(f)(X.copy()), want)
 
 
 @pytest.mark.parametrize("ufunc", [np.multiply, np.maximum, np.minimum])

@@ -209,12 +209,13 @@ def setflags(x: TracedArray, write: Any = None, align: Any = None, uic: Any = No
         return
     if x.slot is not None:
         not_compiled("ndarray.setflags", "on an argument or another array from outside", "Take a view first: x = x[...].")
-    if write and not _may_write(x):
+    if write and not may_write(x):
         raise ValueError("cannot set WRITEABLE flag to True of this array")
     x.writeable = bool(write)
 
 
-def _may_write(x: TracedArray) -> bool:
+def may_write(x: TracedArray) -> bool:
+    """Whether the memory of a read-only array can be written, in another way."""
     if not x.storage.is_external:
         return not any(step.op is ops.broadcast for step in x.steps)
     return any(tracer.storage is x.storage and tracer.writeable for _, tracer in active_trace().root.arrays.values())

@@ -13,9 +13,11 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.types import I64, is_inexact, normalize_axis
-from jitml.numpy.indexing import fit, locate
+from jitml.numpy.arrays import may_write
+from jitml.numpy.indexing import Indexed, fit, locate
 from jitml.numpy.operands import as_array, as_int, astype, full, kind_of, not_compiled, reshape_value, value_of
 from jitml.numpy.reductions import finish, is_given
+from jitml.numpy.versions import AT_WRITES_WHAT_IS_READ_ONLY
 from jitml.trace import regions
 from jitml.trace.numbers import of_size
 from jitml.trace.registry import call
@@ -36,27 +38,36 @@ def each(count: Any) -> Iterator[Any]:
     driver.result()
 
 
+def target(found: Indexed) -> TracedArray:
+    """What `ufunc.at` writes into."""
+    x = found.base
+    if AT_WRITES_WHAT_IS_READ_ONLY and not x.writeable and len(found.indices) == x.ndim and may_write(x):
+        return TracedArray(x.storage, x.steps, x.aval, x.layout, True)
+    return x
+
+
 def one_by_one(ufunc: np.ufunc, a: TracedArray, indices: Any, b: Any, /) -> None:
     """`ufunc.at` for any dtypes: each result is cast to a's before the next is made. Python numbers are not weak there."""
     found = locate(a, indices)
+    base = target(found)
     if not found.indices:
-        result = value_of(ufunc(found.base, as_array(b)))
-        assign(found.base, fit(astype(result, a.dtype), found.base.sizes))
+        result = value_of(ufunc(base, as_array(b)))
+        assign(base, fit(astype(result, a.dtype), base.sizes))
         return
     values = fit(value_of(b), found.shape)
     if len(found.indices) == 1 and found.axis == 0:  # row by row
-        places, shape, rows = fresh(found.indices[0]), found.base.sizes[1:], found.base
+        places, shape, rows = fresh(found.indices[0]), base.sizes[1:], base
     else:  # element by element, by their numbers
-        numbers = ops.reshape(ops.iota(shape=(found.base.aval.size,), axis=0, dtype=I64), shape=found.base.sizes)
+        numbers = ops.reshape(ops.iota(shape=(base.aval.size,), axis=0, dtype=I64), shape=base.sizes)
         places, shape = fresh(ops.gather(numbers, *found.indices, axis=found.axis)), ()
-        rows = fresh(reshape_value(read(found.base), (found.base.aval.size,)))
+        rows = fresh(reshape_value(read(base), (base.aval.size,)))
     places = call(np.ravel, places)
     given = fresh(reshape_value(values, (places.sizes[0], *shape)))
     for k in each(of_size(places.sizes[0])):
         result = ufunc(rows[places[k]], given[k])
         rows[places[k]] = fresh(astype(value_of(result), a.dtype))
-    if rows is not found.base:
-        assign(found.base, reshape_value(read(rows), found.base.sizes))
+    if rows is not base:
+        assign(base, reshape_value(read(rows), base.sizes))
 
 
 def _moved(ufunc: np.ufunc, method: str, array: Any, axis: Any, dtype: Any) -> tuple[TracedArray, int]:

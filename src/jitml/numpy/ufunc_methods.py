@@ -18,7 +18,7 @@ from jitml.numpy.loops import LOOPS
 from jitml.numpy.operands import as_array, as_int, astype, kind_of, not_compiled, value_of
 from jitml.numpy.reductions import accumulator, all_of, any_of, finish, is_given, maximum_of, minimum_of, product_of, sum_of
 from jitml.numpy.reshaping import reshaped
-from jitml.numpy.ufunc_folds import folds, one_by_one
+from jitml.numpy.ufunc_folds import folds, one_by_one, target
 from jitml.numpy.ufuncs import call_ufunc
 from jitml.trace.registry import FUNCTIONS, implements
 from jitml.trace.tracers import TracedArray, assign, fresh, read
@@ -86,12 +86,13 @@ def _at(combine: str) -> Callable[..., None]:
             return one_by_one(getattr(np, _UFUNCS[combine]), a, indices, b)
         found = locate(a, indices)
         new = fit(_wrapped(b, a), found.shape)
-        base = read(found.base)
+        into = target(found)
+        base = read(into)
         if not found.indices:
             result = {"add": ops.add, "mul": ops.mul, "max": ops.maximum, "min": ops.minimum}[combine](base, new)
         else:
             result = ops.scatter(base, new, *found.indices, axis=found.axis, combine=combine)
-        assign(found.base, result)
+        assign(into, result)
 
     return at
 

@@ -35,6 +35,12 @@ def _flat_is_copied() -> bool:
     return not np.shares_memory(np.array(memory.flat), memory)
 
 
+def _at_writes_what_is_read_only() -> bool:
+    array = np.zeros(1)
+    array.flags.writeable = False
+    return _works(lambda: np.add.at(array, [0], 1), ValueError)
+
+
 # Since 2.3 the ufunc takes the shortcuts for known exponents; before, the operator `**` alone did.
 # sqrt(-inf) is nan, where pow gives inf.
 POWER_TAKES_SHORTCUTS = _power_takes_shortcuts()
@@ -70,3 +76,5 @@ def check_argument(function: Callable[..., Any], name: str, value: Any) -> None:
     """
     if value is not None and name not in inspect.signature(function).parameters:
         raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+# In older versions `ufunc.at` writes elements of read-only arrays, though not rows.
+AT_WRITES_WHAT_IS_READ_ONLY = _at_writes_what_is_read_only()
