@@ -62,6 +62,8 @@ FLAT_IS_COPIED = _flat_is_copied()
 CHOICES_WRAP = _works(lambda: np.where(True, np.int8(0), 300), OverflowError)
 # In newer versions the `out=` of `np.take` and `np.compress` may have any dtype.
 PICKED_ARE_CONVERTED = _works(lambda: np.take(np.zeros(1, int), [0], out=np.zeros(1)), TypeError)
+# In older versions `ufunc.at` writes elements of read-only arrays, though not rows.
+AT_WRITES_WHAT_IS_READ_ONLY = _at_writes_what_is_read_only()
 # In older versions sparse grids that are no copies came in a list.
 GRIDS_ARE_A_TUPLE = isinstance(np.meshgrid([0], sparse=True, copy=False), tuple)
 # In newer versions `np.roll` takes shifts that are floats with `int`; before, they were an error.
@@ -76,5 +78,3 @@ def check_argument(function: Callable[..., Any], name: str, value: Any) -> None:
     """
     if value is not None and name not in inspect.signature(function).parameters:
         raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
-# In older versions `ufunc.at` writes elements of read-only arrays, though not rows.
-AT_WRITES_WHAT_IS_READ_ONLY = _at_writes_what_is_read_only()
