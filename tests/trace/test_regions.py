@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,60 @@ def test_compiled_code_computes_what_python_does(function: Any, arguments: Any, 
         expected = function(*eager)
         agree((compiled(*mine), mine), (expected, eager))
     assert len(compiled.variants) == 1
+
+
+def begun_again(x: Any) -> Any:
+    total = 0.0
+    for v in x:
+        stack = [(v, 1)]
+        while stack:
+            w, n = stack.pop()
+            total += w * n
+            if w > 0.125:
+                stack.append((w * 0.5, 2))
+                stack.append((w * 0.25, 3))
+    return total
+
+
+def appended_in_a_while(x: Any) -> Any:
+    ys, v = [], x[0]
+    while v < 100.0:
+        v = v * 1.5
+        ys.append(v)
+    return ys
+
+
+def appended_in_a_nest(x: Any) -> Any:
+    ys = []
+    for i in range(len(x)):
+        v = x[i]
+        while v < 10.0:
+            v = v * 1.5
+            ys.append((i, v))
+    return ys
+
+
+def taken_in_order(x: Any) -> Any:
+    waiting, total = [x[0]], 0.0
+    while waiting:
+        v = waiting.pop(0)
+        total += v
+        if v < 10.0:
+            waiting.append(v * 1.5)
+    return total
+
+
+@pytest.mark.parametrize(
+    "function", [begun_again, appended_in_a_while, appended_in_a_nest, taken_in_order], ids=lambda f: f.__name__
+)
+def test_memory_of_lists_is_neither_filled_nor_copied(function: Any) -> None:
+    """It is set aside for 65536 items, of which few are ever there; how many, no number that could get too large counts."""
+    compiled, x = jitml.jit(function), np.linspace(0.25, 0.75, 5)
+    agree((compiled(x), x), (function(x), x))
+    lowered = compiled.lower(x)
+    assert "[65536]" in str(lowered.graph)
+    assert not re.search(r"for \w+ in \w+:65536|copy", str(lowered.kernels))
+    assert "OverflowError" not in str(lowered.graph)
 
 
 def test_taking_from_an_empty_list_raises_as_in_python() -> None:

@@ -132,7 +132,7 @@ class Growing:
             if type(leaf) is TracedArray:
                 self._remember(leaf)
         columns.put(of_size(self._place()), held.leaves)
-        return Growing(columns, self.count + 1, self.first)
+        return Growing(columns, _sum(self.count, 1), self.first)
 
     def popped(self, is_first: bool) -> tuple[Growing, Any]:
         """The list without its last or its first item, and that."""
@@ -183,7 +183,10 @@ class Growing:
         return self._all()[of_size(_between(place, self.columns.rows - 1))]
 
     def length(self) -> Any:
-        return len(self.columns.head) + self.count - self.first
+        count = _sum(self.count, len(self.columns.head))
+        if not self.columns.is_queue:
+            return count
+        return TracedNumber.of_value(active_trace(), ops.sub(read(count), read(self.first)))
 
     def _stack(self) -> Stack:
         count = self.count
@@ -210,6 +213,13 @@ class Growing:
 
     def __getattr__(self, name: str) -> Any:
         unsupported(f"a list that a loop appends to is used in it (.{name})", _INSTEAD)
+
+
+def _sum(count: Any, more: int) -> Any:
+    """A number of items and some more, which is no number that gets too large."""
+    if type(count) is TracedNumber and count.size is None and more:
+        return TracedNumber.of_value(active_trace(), ops.add(read(count), number(more)))
+    return count + more if more else count
 
 
 def _body() -> Trace:
@@ -281,8 +291,9 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
         if claim is None:
             return None
         rows = claim.most
-    arrays = [fresh(ops.full(value=0, shape=(rows, *kind.aval.shape), dtype=kind.aval.dtype)) for kind in kinds]
-    flags = [{which: fresh(ops.full(value=False, shape=(rows,), dtype=BOOL)) for which in known} for known in types]
+    # What lies behind the last item nobody reads.
+    arrays = [fresh(ops.empty(shape=(rows, *kind.aval.shape), dtype=kind.aval.dtype)) for kind in kinds]
+    flags = [{which: fresh(ops.empty(shape=(rows,), dtype=BOOL)) for which in known} for known in types]
     firsts = () if head or are_alike or probe.is_popped else probe.before
     spec = (*items, *before)[0].spec
     columns = Columns(head, spec, kinds, arrays, rows, claim, firsts, flags, site, probe.is_popped, probe.is_queue)
