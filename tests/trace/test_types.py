@@ -354,6 +354,18 @@ def added_in_place(x: Any) -> Any:
     return y
 
 
+def member_in_a_loop(x: Any) -> Any:
+    found: Any = 0
+    for i in range(len(x)):
+        t = np.int64(3) if x[i] > 0 else 2.5
+        found = t in (3, None)
+    return found
+
+
+def decimals_of_a_truth(x: Any) -> Any:
+    return np.round(x > 0, 1)
+
+
 def rounded_truth(x: Any) -> Any:
     return round(np.bool_(True) if x[0] > 0 else np.float64(2))
 
@@ -378,7 +390,8 @@ def dtype_of_pythons(x: Any) -> Any:
 
 
 ASKING: list[Function] = [
-    of_two_widths, of_three, dtype_of_pythons, indices, promotions, compared_and_added, added_in_place, rounded_truth, cut_truth,
+    of_two_widths, of_three, dtype_of_pythons, indices, promotions, compared_and_added, added_in_place,
+    member_in_a_loop, decimals_of_a_truth, rounded_truth, cut_truth,
     index_of_a_truth, divided,
 ]  # fmt: skip
 

@@ -22,7 +22,7 @@ from jitml.trace import paths
 from jitml.trace.choices import Ternary
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.decisions import Decider, site
-from jitml.trace.doubts import doubt, doubt_of, is_mixed, is_of, may_be_none, numpys, own_type, types_of
+from jitml.trace.doubts import doubt, doubt_of, is_mixed, is_of, may_be_none, numpys, of_known_type, own_type, types_of
 from jitml.trace.growing import Growing, Probe
 from jitml.trace.identity import is_one
 from jitml.trace.iteration import Range
@@ -236,6 +236,10 @@ def _both(a: Any, b: Any) -> Any:
 
 
 def number_of(kind: Any, *args: Any, **kwargs: Any) -> Any:
+    return of_known_type(_number_of(kind, *args, **kwargs), args)
+
+
+def _number_of(kind: Any, *args: Any, **kwargs: Any) -> Any:
     if len(args) != 1 or kwargs or not is_traced(args[0]):
         return kind(*args, **kwargs)
     (x,) = args

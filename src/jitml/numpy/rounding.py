@@ -49,7 +49,9 @@ def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         parts = (value_of(_round(result_of(part), decimals)) for part in (ops.real(x), ops.imag(x)))
         return finish(ops.complex(*parts), None, out, x.ndim)
     if not is_float(x.dtype):
-        if digits < 0 and x.dtype != BOOL:
+        if digits and x.dtype == BOOL:
+            raise TypeError("Cannot cast ufunc 'multiply' output from dtype('float64') to dtype('bool')")
+        if digits < 0:
             not_compiled(
                 "round", "of integers to a negative number of decimals", "(x + n // 2) // n * n rounds to multiples of n."
             )
