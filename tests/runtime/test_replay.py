@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.errors import JitmlError, UncompiledWarning
+from jitml.errors import JitmlError, RaisingBranch, UncompiledWarning
 from programs.corpus import load
 
 Array = np.ndarray[Any, Any]
@@ -334,6 +334,9 @@ def test_outside_jit_exceptions_are_handled_and_raised() -> None:
         np.testing.assert_array_equal(jitml.grad(loss)(x), np.full(2, slope))
     with pytest.raises(ValueError, match=r"{not} positive"):
         jitml.grad(lambda x: np.sum(positive(x)))(-np.ones(2))
+    np.testing.assert_array_equal(jitml.vmap(handled)(np.array([[1.0, 2.0], [-1.0, 2.0]])), [[2.0, 4.0], [-5.0, 10.0]])
+    with pytest.raises(RaisingBranch, match=r"a branch at .* in positive was taken that, traced, ends with"):
+        jitml.grad(lambda x: counted_in_a_loop(x)[0])(np.append(np.ones(2000), -1.0))
 
 
 def test_outside_jit_the_error_is_ours() -> None:

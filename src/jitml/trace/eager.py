@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from jitml.errors import FailedCheck, UnsupportedError, WrongPath
+from jitml.errors import FailedCheck, RaisingBranch, RowsDiffer, UnsupportedError, WrongPath
 from jitml.ir.graph import Graph
 from jitml.ir.in_place import in_place
 from jitml.ir.interpret import interpret
@@ -133,6 +133,11 @@ def _traced_for(
             traced = trace(_unheard_of(program), args, kwargs, path=other_paths(failed)[-1] if failed else Path())
         except FailedCheck as failure:  # nothing but the program itself answers here: what it has raised
             raise failure.__cause__ or failure from None
+        except UnsupportedError as error:
+            raised = next((failure for _, failure in failed if isinstance(failure, RaisingBranch)), None)
+            if raised is None or isinstance(error, RowsDiffer):
+                raise
+            raise raised from error
         variant = _Variant(bind(traced, executed(traced)), program, traced.path)
         try:
             result = variant.enter(leaves)
