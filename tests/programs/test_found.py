@@ -38,6 +38,14 @@ FOUND = {
         ["w = x[x > 3]", "for i in range(len(w)):", "    x[-2] -= w[-1 - i] - x[i]", "    x[i] += np.sort(w).sum()", "return x"],
         "np.array([1, 5, 6, 7, 0, 2])",
     ),
+    "what a region in a loop does without, and is heard all the same": (
+        [
+            *("if x.sum() == x.sum() or abs(x[0, 0]) < -1:", "    v = np.cbrt(np.sort(x, axis=0))", "for i in range(5):"),
+            *("    v[1:] += v[:-1]", "    if (x > 4).all():", "        assert len(x) == i * 7", "    else:"),
+            *("        v[:2] += 5", "return x"),
+        ],
+        "np.array([[True, False, True, True]])",
+    ),
     "an index beyond all that a size can be": (
         ["q = x[x > 3][:2]", "q[2] -= x[0]", "return q"],
         "np.array([1, 5, 6, 7, 0, 2])",

@@ -27,6 +27,7 @@ from programs.drawn.forms import (
     RESIZED,
     ROUNDED_BINARY,
     ROUNDING_UNARY,
+    SPREADS,
     SUMS,
     WITHIN_A_PERIOD,
 )
@@ -245,6 +246,7 @@ class Expressions:
     def _reduction(self, depth: int, most: int) -> tuple[str, int]:
         x = self.array(depth, most)
         forms = [(f, EXACT if x.level == EXACT else INEXACT) for f in SUMS] * 2 + [(f, INEXACT) for f in MEANS]
+        forms += [(f, INEXACT) for f in SPREADS] if x.level == EXACT else []
         forms += [(f, x.level) for f in PICKS] if x.level < INEXACT else [(f, x.level) for f in PICKS[:2]]
         form, level = self.choices.pick(forms)
         return form.format(bracketed(x.text), self._axis(x)), level

@@ -24,7 +24,8 @@ DECIDING_BINARY = (
 INTEGER_BINARY = ("{} & {}", "{} | {}", "{} ^ {}", "{} << ({} & 3)", "{} >> ({} & 3)")
 INEXACT_BINARY = ("np.arctan2({}, {})", "{} ** {}", "np.hypot({}, {})", "np.power(np.abs({}), {})")
 SUMS = ("{}.sum({})", "np.sum({}, {})", "np.add.reduce({}, {})")
-MEANS = ("{}.mean({})", "np.std({}, {})", "np.var({}, {})", "np.prod({}, {})", "np.median({}, {})")
+MEANS = ("{}.mean({})", "np.prod({}, {})", "np.median({}, {})")
+SPREADS = ("np.std({}, {})", "np.var({}, {})")  # of equal numbers that are rounded, nothing but rounding
 PICKS = (
     "{}.max({})",
     "{}.min({})",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import or_
 from typing import Any
@@ -17,6 +17,7 @@ from jitml.ir.passes.heard import let_go
 from jitml.ir.rewrite import Producers, sweep
 
 _behind: WeakKeyDictionary[Graph, tuple[Mapping[Value, int], int]] = WeakKeyDictionary()
+_carried_on: WeakKeyDictionary[Graph, dict[tuple[int, ...], _Changing]] = WeakKeyDictionary()
 _REMADE = (ops.full, ops.iota)  # cheaper to compute than to read
 
 
@@ -39,10 +40,9 @@ def trim_regions(graph: Graph) -> Graph:
         if node.op is ops.cond:
             parts = _with_results(parts, kept)
         else:
-            unchanged = _unchanged(parts)
-            results = {k: parts.carried[k] for k in unchanged}
-            kept = [k for k in needed(parts, kept) if k not in results]
-            parts, kept = _carrying(parts, kept, unchanged)
+            results = {k: parts.carried[k] for k in _unchanged(parts)}
+            changing = _changing(parts, kept)
+            parts, kept = _carrying(parts, changing), changing.kept
         parts = _capturing(parts, producers)
         for v in dict.fromkeys(node.inputs):
             if v not in (*parts.head, *parts.carried, *parts.captured):
@@ -60,8 +60,9 @@ def _used(graph: Graph) -> set[Value]:
     for node in reversed(graph.nodes):
         if node.op in (ops.loop, ops.while_):
             parts = Parts.of(node)
-            used.update(parts.head, parts.captured)
-            used.update(parts.carried[k] for k in needed(parts, [k for k, v in enumerate(node.outputs) if v in used]))
+            wanted = [k for k, v in enumerate(node.outputs) if v in used]
+            used.update(parts.head, parts.captured, (parts.carried[k] for k in wanted))
+            used.update(parts.carried[k] for k in _changing(parts, wanted).read)
         else:
             used.update(node.inputs)
     return used
@@ -153,15 +154,49 @@ def _unchanged(parts: Parts) -> list[int]:
     return [k for k, (before, after) in enumerate(zip(carried, parts.body.outputs)) if before is after]
 
 
-def _carrying(parts: Parts, kept: list[int], unchanged: Sequence[int]) -> tuple[Parts, list[int]]:
-    """The loop with some of what it carries dropped, and some captured instead; and what it carries now."""
-    if len(kept) == len(parts.carried):
-        return parts, kept
-    smaller = {name: _shrunk(body) for name, body in parts.bodies.items() if name == "test"}
-    smaller["body"] = _shrunk(replace(parts.body, outputs=tuple(parts.body.outputs[k] for k in kept)))
-    read = [k for body in smaller.values() for k in _carried_in(parts, body) if k not in kept and k not in unchanged]
-    if read:  # what a region inside does without is observed there
-        return _carrying(parts, [k for k in needed(parts, [*kept, *read]) if k not in unchanged], unchanged)
+@dataclass(frozen=True)
+class _Changing:
+    """What a loop carries on.
+
+    Attributes:
+        kept: carried positions that change and are needed, in order.
+        read: positions that the bodies read then, and those that are kept.
+        bodies: with results for those that are kept; None if these are all.
+    """
+
+    kept: list[int]
+    read: list[int]
+    bodies: Mapping[str, Graph] | None
+
+
+def _changing(parts: Parts, used: Sequence[int]) -> _Changing:
+    """Of a loop of which some results are used. Asked twice, by those who make what it begins with and by the loop."""
+    known = _carried_on.setdefault(parts.body, {})
+    if tuple(used) not in known:
+        known[tuple(used)] = _find_changing(parts, used)
+    return known[tuple(used)]
+
+
+def _find_changing(parts: Parts, used: Sequence[int]) -> _Changing:
+    unchanged = set(_unchanged(parts))
+    wanted: Sequence[int] = used
+    while True:
+        kept = [k for k in needed(parts, wanted) if k not in unchanged]
+        if len(kept) == len(parts.carried):
+            return _Changing(kept, kept, None)
+        bodies = {name: _shrunk(body) for name, body in parts.bodies.items() if name == "test"}
+        bodies["body"] = _shrunk(replace(parts.body, outputs=tuple(parts.body.outputs[k] for k in kept)))
+        read = {k for body in bodies.values() for k in _carried_in(parts, body)}.union(kept)
+        if read - unchanged == set(kept):
+            return _Changing(kept, sorted(read), bodies)
+        wanted = sorted(read)  # what a region inside does without is observed there
+
+
+def _carrying(parts: Parts, changing: _Changing) -> Parts:
+    """The loop with some of what it carries dropped, and some captured instead."""
+    if changing.bodies is None:
+        return parts
+    kept, unchanged = changing.kept, _unchanged(parts)
 
     def changed(body: Graph) -> Graph:
         carried, captured = parts.inputs(body)
@@ -169,8 +204,8 @@ def _carrying(parts: Parts, kept: list[int], unchanged: Sequence[int]) -> tuple[
         return rebuilt(body, inputs, body.outputs)
 
     moved = (*parts.captured, *(parts.carried[k] for k in unchanged))
-    bodies = {name: changed(body) for name, body in smaller.items()}
-    return replace(parts, carried=tuple(parts.carried[k] for k in kept), captured=moved, bodies=bodies), kept
+    bodies = {name: changed(body) for name, body in changing.bodies.items()}
+    return replace(parts, carried=tuple(parts.carried[k] for k in kept), captured=moved, bodies=bodies)
 
 
 def _carried_in(parts: Parts, body: Graph) -> list[int]:
