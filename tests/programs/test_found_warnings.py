@@ -99,6 +99,14 @@ FOUND = {
         ],
         "np.array(0)",
     ),
+    "what stays in an array that a ufunc writes in part is no number of its dtype": (
+        ["np.multiply(x, x, out=y, where=x > 1)", "np.add(x, 2, out=y[:2], where=x[:2] > 0)", "return y"],
+        "np.arange(4, dtype=np.uint32), np.array([1, 2, np.nan, 1e30], np.float32)",
+    ),
+    "what stays in an array that a ufunc writes in part is too large for its dtype": (
+        ["np.sqrt(x, out=y, where=x > 1, dtype=np.float32)", "return y"],
+        "np.arange(4, dtype=np.float32), np.array([1, 2, np.inf, 1e300])",
+    ),
     "complex sums that a loop computes in vain": (["for _ in range(3):", "    x + x", "return 1"], "np.full(5, 1e308 + 0j)"),
 }
 

@@ -133,6 +133,8 @@ def _store(
     for result, dtype, out in zip(results, dtypes, outs):
         result = astype(result, dtype)
         if isinstance(out, TracedArray):
+            if mask is not None and out.dtype.kind != "c":
+                astype(read(out), dtype)  # NumPy takes what may stay into its buffers: errors of that are heard
             store(out, result, mask, casting=casting)
             stored.append(out)
             continue
