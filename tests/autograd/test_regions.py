@@ -36,6 +36,15 @@ def two_dimensional_stencil(u: Array) -> Any:
     return (u * np.cos(u)).sum()
 
 
+def two_that_swap_places(x: Array, y: Array) -> Any:
+    u, v = x, y
+    for i in range(len(x)):
+        new = u.copy()
+        new[i] = x[i] * y[i - 1]
+        u, v = v, new
+    return (u * v * y).sum()
+
+
 def recurrence(x: Array) -> Any:
     y = np.zeros(10)
     y[0] = x[0]
@@ -248,6 +257,7 @@ PROGRAMS: list[tuple[Program, tuple[Array, ...]]] = [
     (smoothing_in_place, (rng.random(30),)),
     (nonlinear_stencil, (rng.random(12),)),
     (two_dimensional_stencil, (rng.random((5, 6)),)),
+    (two_that_swap_places, (np.linspace(1, 2, 6), np.linspace(3, 4, 6))),
     (recurrence, (rng.random(10),)),
     (exponential_average, (rng.random(20),)),
     (branch_in_a_loop, (rng.normal(size=20),)),

@@ -88,19 +88,24 @@ def test_a_loop_writes_into_what_it_carries() -> None:
     assert (x == 0).all() and (result == 1).all()
 
 
-def test_what_swaps_places_is_not_written_to() -> None:
+@pytest.mark.parametrize("results, written", [("e e", frozenset()), ("c e", {0, 1})], ids=["one in two places", "two that swap"])
+def test_what_is_written_to_is_written_to_wherever_it_goes(results: str, written: frozenset[int]) -> None:
     graph = parse(
-        """
-        graph(a: f64[4], b: f64[4], c: i64[], d: f64[1]) {
-          e: f64[4], f: f64[4] = loop c a b d {carried=2} body(a: i64[], b: f64[4], c: f64[4], d: f64[1]) {
-            e: f64[4] = dynamic_update_slice b d a {step=(1,)}
-            return e e
-          }
+        f"""
+        graph(a: f64[4], b: f64[4], c: i64[], d: f64[1]) {{
+          e: f64[4], f: f64[4] = loop c a b d {{carried=2}} body(a: i64[], b: f64[4], c: f64[4], d: f64[1]) {{
+            e: f64[4] = dynamic_update_slice b d a {{step=(1,)}}
+            return {results}
+          }}
           return e f
-        }
+        }}
         """
     )
-    assert carried_in_place(graph.nodes[0]) == frozenset()
+    assert carried_in_place(graph.nodes[0]) == written
+    given = np.zeros(4), np.ones(4), np.int64(4), np.full(1, 9.0)
+    expected = interpret(graph, [np.array(x) for x in given])
+    np.testing.assert_array_equal(straight(graph)(*given), expected)
+    np.testing.assert_array_equal(given[:2], [[0] * 4, [1] * 4])
 
 
 def test_an_eager_loop_costs_what_it_writes() -> None:

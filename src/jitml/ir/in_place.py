@@ -190,9 +190,12 @@ def carried_in_place(node: Node) -> Owned:
     """What a loop or while carries and writes into: each iteration has to hand it on as memory of its own."""
     first = 1 if node.op is ops.loop else 0
     owned = frozenset(range(first, first + node.params["carried"]))
-    while True:
-        body = in_place(node.params["body"], owned)
-        kept = frozenset(k for k in owned if body.owned[k - first])
-        if kept == owned:
-            return frozenset(k - first for k in kept & body.written)
+
+    def handed_on(owned: Owned) -> Owned:
+        return frozenset(k for k in owned if in_place(node.params["body"], owned).owned[k - first])
+
+    while (kept := handed_on(owned)) != owned:
         owned = kept
+    written = owned & in_place(node.params["body"], owned).written
+    # Where one that is not written to takes the place of one that is, all of them have to be.
+    return frozenset(k - first for k in (written if handed_on(written) == written else owned))
