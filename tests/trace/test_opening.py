@@ -206,3 +206,39 @@ def test_arrays_of_other_strides_or_orders_have_other_variants() -> None:
     for made in makers:
         np.testing.assert_array_equal(fast(made()), shares_with_its_ravel(made()))
     assert len(fast.variants) <= 9
+
+
+def fills(x: Array, n: int) -> Any:
+    x[0] = 7
+    return np.full(n, 2.5)
+
+
+def fills_before_a_loop(x: Array, n: int) -> Any:
+    x[0] = 7
+    rows, last = np.ones((n - 3, 2)), 0
+    for i in range(n):
+        last = i
+    return rows, last
+
+
+def reads_what_a_loop_names(x: Array, n: int) -> Any:
+    x[0] = 7
+    v, u = np.arange(n - 2), np.zeros(2 * n - 5)
+    for i in range(n):
+        last = i
+    return v, u, last
+
+
+@pytest.mark.parametrize("f", [fills, fills_before_a_loop, reads_what_a_loop_names])
+def test_what_was_written_before_a_size_that_cannot_be_stays(f: Callable[..., Any]) -> None:
+    fast = jitml.jit(f)
+    for n in (3, 4, 5, -2, -3, 2**40, 2**61, 2**62, 1, 0, 6):
+        outcomes = []
+        for function in (f, fast):
+            x = np.arange(6.0)
+            try:
+                result: Any = [np.asarray(part).tolist() for part in function(x, n)]
+            except (ValueError, MemoryError, UnboundLocalError) as error:
+                result = next(kind for kind in (ValueError, MemoryError, UnboundLocalError) if isinstance(error, kind))
+            outcomes.append((result, x.tolist()))
+        assert outcomes[0] == outcomes[1], n

@@ -115,8 +115,11 @@ class Executable:
     def __call__(self, *args: Any) -> list[Array]:
         try:
             result = self._run(*args)
-        except MemoryError as error:  # before the program began; what its arrays need at most may be more than NumPy needs
-            raise _failed_check("MemoryError")(str(error) or f"no memory for {self.program.arena_size} bytes") from None
+        except FailedCheck:
+            raise
+        except (MemoryError, ValueError) as error:  # of taking memory, of which NumPy may need less: nothing has run yet
+            message = str(error) or f"no memory for {self.program.arena_size} bytes"
+            raise _failed_check(type(error).__name__)(message) from None
         if type(result) is tuple and len(result) == 2:
             outputs, flags = result
             result = self._watch.judge(outputs, flags, []) if self._watch is not None else outputs

@@ -19,7 +19,7 @@ import ctypes
 import platform
 import sys
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -300,7 +300,7 @@ _OBJECTS = {
     "Py_True": True,
     "Py_None": None,
 }
-MOST_BYTES = 2**62
+MOST_BYTES = 2**62  # instead of more than a machine word says: no more than this can be had either
 # How a Python number is read for a 0-d input of a dtype; others must come as arrays.
 _KINDS = {"float64": 1, "int64": 2, "bool": 3}
 
@@ -332,6 +332,10 @@ class _MethodDef(ctypes.Structure):
 _FASTCALL = 0x80
 
 
+def _words(numbers: Iterable[int]) -> Array:
+    return np.array([min(n, MOST_BYTES) for n in numbers], np.int64)
+
+
 def native_function(
     code: Code,
     inputs: Sequence[Buffer],
@@ -356,9 +360,9 @@ def native_function(
         arena: bytes of scratch.
         release_gil: let other Python threads run meanwhile; costs 30 ns, so for work of more than some 10 us.
     """
-    shapes = [np.array(b.shape, np.int64) for b in outputs]
-    strides = [np.array(b.element_strides, np.int64) * b.dtype.itemsize for b in outputs]
-    arena = min(arena, MOST_BYTES)  # more than a machine word says: no more than this can be had either
+    shapes = [_words(b.shape) for b in outputs]
+    strides = [_words(s * b.dtype.itemsize for s in b.element_strides) for b in outputs]
+    arena = min(arena, MOST_BYTES)
     words = [len(inputs), len(outputs), len(constants), arena, int(release_gil), code[ENTRY]]
     words += [extents, code[SHAPES] if exact else 0]
     words += [_KINDS.get(b.dtype.name, 0) if not b.shape else 0 for b in inputs]
