@@ -44,6 +44,18 @@ def test_an_argument_that_is_given_twice_is_judged_as_one() -> None:
     assert judge(text, True).kind == "equal"
 
 
+@pytest.mark.parametrize(
+    "write, kind",
+    [("x[2] = x[:, -1]", "equal"), ("np.copyto(x[2], x[:, -1])", "equal"), ("x[2] = int(__name__[6:])", "different")],
+)
+def test_elements_that_numpy_reads_after_it_has_written_them_are_not_judged(write: str, kind: str) -> None:
+    text = (
+        "import numpy as np\ndef arguments(call):\n    return (np.arange(25).reshape(5, 5),)\n"
+        f"def program(x):\n    {write}\n    return x\n"
+    )
+    assert judge(text, True).kind == kind
+
+
 def test_a_flag_that_products_leave_by_accident_is_not_judged() -> None:
     text = (
         "import numpy as np\ndef arguments(call):\n    x = np.ones((3, 4), np.float32)\n    x[0, 0] = np.inf\n    return (x,)\n"
