@@ -32,6 +32,10 @@ np.asarray(a[:, ::2], order="A") ; np.require(a, int) ; np.take(v, 1.7) ; np.tak
 np.put(v, [s, 0.2], 5) ; np.take(v, v) ; np.take(v, v[:1] * 1e300) ; np.take(v, s * 1e300) ; np.choose(s, [v, w, v])
 np.choose(v, [v, w]) ; np.choose(b, [v, w]) ; np.unravel_index(s, (3, 4)) ; np.ravel_multi_index((v, v), (9, 9))
 np.linspace(0, s, 1, retstep=True) ; np.meshgrid(v, w, sparse=True, copy=False)
+np.mgrid[k[4] : k[3], :2] ; np.mgrid[g[0] : 9 : 3j] ; np.mgrid[:2, g[0] : 9 : 3j] ; np.ogrid[g[0] : 9, k[4] : k[3]]
+np.mgrid[i[0] : i[1], :2] ; np.mgrid[i[0] : i[2] : 2, :2] ; np.mgrid[s:1, :2] ; np.ogrid[i[0] : i[1], :2]
+np.r_[g[0] : g[1] : 3j, :3]
+np.arange(i[1], i[0], 2) ; np.arange(i[0], i[1], 2) ; np.arange(v[:1], 3) ; np.arange(v, 3)
 f.reshape(2, 6, order="A") ; a.reshape(2, 6, copy=True) ; f.reshape(2, 6, copy=False) ; a.reshape(2, 6, order="K")
 a.flat == 3 ; a.flat < v[0] ; np.sum(a.flat) ; np.add(a.flat, 1) ; np.concatenate([a.flat, v])
 np.add(a, 1, where=a[0], out=np.zeros((3, 4))) ; np.add(a, 1, where=[1, 0, 1, 0], out=np.zeros((3, 4)))

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from jitml.ir.types import BOOL
+from jitml.ir.types import BOOL, DType
 from jitml.numpy.finding import flatnonzero
 from jitml.numpy.grids import meshgrid
 from jitml.numpy.joining import concatenate, stack
 from jitml.numpy.operands import as_array, checked_index, common_dtype, holds_traced, integers, not_compiled, result_of, value_of
-from jitml.numpy.ranges import arange
+from jitml.numpy.ranges import arange, linspace, require_forwards
 from jitml.numpy.reshaping import as_shape, atleast_1d, reshaped
 from jitml.trace.numbers import of_size
 from jitml.trace.registry import implements
@@ -32,7 +32,7 @@ def _joining(name: str, place: Callable[[TracedArray], TracedArray]) -> Callable
             return as_array(plain[key])
         if any(isinstance(i, str) for i in items):
             not_compiled(name, "with a string of directives", "np.concatenate and np.stack take an axis.")
-        parts = [_steps(i) if isinstance(i, slice) else i for i in items]
+        parts = [_line(*_ends(i)) if isinstance(i, slice) else i for i in items]
         dtype = common_dtype(*parts)
         return concatenate([place(fresh(value_of(part, dtype))) for part in parts], -1)
 
@@ -43,20 +43,30 @@ def _is_traced(item: Any) -> bool:
     return holds_traced([item.start, item.stop, item.step] if isinstance(item, slice) else item)
 
 
-def _steps(places: slice, *, multiples: bool = False) -> Any:
-    """The numbers of `start:stop:step`, or `start:stop:3j` for three from end to end.
+def _ends(places: slice) -> tuple[Any, Any, Any]:
+    return 0 if places.start is None else places.start, places.stop, 1 if places.step is None else places.step
 
-    Args:
-        multiples: floats are `start + k * step`, not sums of steps.
-    """
-    start: Any = 0 if places.start is None else places.start
-    step: Any = 1 if places.step is None else places.step
-    if not isinstance(step, (complex, np.complexfloating)):
-        steps: Any = arange(start, places.stop, step)
-        return step * arange(steps.shape[0]) + start if multiples and steps.dtype.kind == "f" else steps
-    count = int(np.abs(step))
-    width: Any = (places.stop - start) / float(count - 1) if count != 1 else 1
-    return width * arange(count, dtype=float) + start
+
+def _is_count(step: Any) -> bool:
+    """Whether a step is a number of places from end to end: `3j`."""
+    return isinstance(step, (complex, np.complexfloating))
+
+
+def _line(start: Any, stop: Any, step: Any) -> TracedArray:
+    """The numbers of a slice, as `r_` has them."""
+    line: TracedArray = linspace(start, stop, int(abs(step))) if _is_count(step) else arange(start, stop, step)
+    return line
+
+
+def _row(start: Any, stop: Any, step: Any, dtype: DType) -> TracedArray:
+    """The same as the grids have them: multiples of the step, from the start."""
+    if _is_count(step):
+        count: Any = int(abs(step))
+        step = (stop - start) / float(count - 1) if count != 1 else 1
+    else:
+        count = arange(start, stop, step).shape[0]
+    row: TracedArray = arange(count, dtype=dtype) * step + start
+    return row
 
 
 def _grid(name: str) -> Callable[[Any], Any]:
@@ -67,12 +77,19 @@ def _grid(name: str) -> Callable[[Any], Any]:
         if not any(map(_is_traced, items)):
             found = plain[key]
             return tuple(map(as_array, found)) if isinstance(found, tuple) else as_array(found)
+        axes = [_ends(item) for item in items]
+        if not isinstance(key, tuple) and not _is_count(axes[0][2]):
+            return arange(*axes[0])
+        dtype = common_dtype(0, *(abs(n) if _is_count(n) else n for ends in axes for n in ends))
+        rows = [_row(*ends, dtype) for ends in axes]
         if not isinstance(key, tuple):
-            return _steps(key)
-        rows = [_steps(item, multiples=True) for item in items]
-        dtype = common_dtype(*rows)
-        rows = [fresh(value_of(row, dtype)) for row in rows]
-        return tuple(meshgrid(*rows, sparse=True, indexing="ij")) if name == "ogrid" else stack(meshgrid(*rows, indexing="ij"))
+            return rows[0]
+        if name == "ogrid":
+            return tuple(meshgrid(*rows, sparse=True, indexing="ij"))
+        for ends in axes:
+            if not _is_count(ends[2]):
+                require_forwards(*ends)
+        return stack(meshgrid(*rows, indexing="ij"))
 
     return index
 

@@ -21,11 +21,12 @@ from jitml.numpy.operands import (
     common_shape,
     kind_of,
     not_compiled,
+    one_element,
     spread_size,
     value_of,
 )
 from jitml.numpy.reshaping import as_length, moveaxis
-from jitml.trace.broadcasting import insist
+from jitml.trace.broadcasting import insist, require_at_least
 from jitml.trace.doubts import settled
 from jitml.trace.numbers import of_size
 from jitml.trace.places import unknown_size
@@ -44,6 +45,7 @@ def known(x: Any) -> Any:
 @implements(np.arange)
 def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any) -> TracedArray:
     """np.arange([start,] stop[, step]): its length must be known, so bounds are taken as concrete numbers."""
+    args, named = tuple(map(_bound, args)), {name: _bound(n) for name, n in named.items()}
     if dtype is None:
         given = [n for n in (*args, *named.values()) if n is not None]
         # Of uint64 and of float32 it is float64.
@@ -73,6 +75,23 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     return fresh(index * float(delta) + float(first))
 
 
+def _bound(n: Any) -> Any:
+    message = "only 0-dimensional arrays can be converted to Python scalars"
+    return scalar(one_element(read(n), message)) if type(n) is TracedArray and n.ndim else n
+
+
+def require_forwards(start: Any, stop: Any, step: Any) -> None:
+    """Refuse a range whose step leads away from its end, where NumPy takes its length for a size."""
+    message = "negative dimensions are not allowed"
+    places = _unknown_range((start, stop, step), {})
+    start, stop, step = places or map(known, (start, stop, step))
+    distance = stop - start if step > 0 else start - stop
+    if places is not None:
+        require_at_least(distance, 1 - abs(step), message)
+    elif distance <= -abs(step):
+        raise ValueError(message)
+
+
 def _unknown_range(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Size, Size, Size] | None:
     """Start, stop and step as sizes, if all are integers and one is known only to the running program."""
     given = dict(zip(("start", "stop", "step"), args)) | named
@@ -91,10 +110,10 @@ def _unknown_line(start: Size, stop: Size, step: Size, dtype: DType) -> TracedAr
         raise UnknownSizeError("the step of a range is known only when the program runs")
     if step == 0:
         raise ZeroDivisionError("division by zero")
-    distance = stop - start if step > 0 else start - stop
-    length = quotient(larger(distance, 0) + abs(step) - 1, abs(step))
-    assert length is not None, "a step is never 0 here"
-    index = ops.iota(shape=(as_length(of_size(length)),), axis=0, dtype=I64)
+    distance = as_length(of_size(larger(stop - start if step > 0 else start - stop, 0)))
+    length = quotient(distance + abs(step) - 1, abs(step))
+    assert length is not None, "what has memory is far from the greatest integer"
+    index = ops.iota(shape=(length,), axis=0, dtype=I64)
     if dtype.kind in "iu":
         for place, end in enumerate((start, start + step)):
             _require_first(end, place, length, dtype)
