@@ -40,6 +40,8 @@ ACCEPTED = {
     "rows in parallel, columns in vectors": MATRIX + "{ for i in 0:4 parallel { for j in 0:6 vector { y[i, j] = x[i, j] } } }",
     "columns in vectors, rows inside": MATRIX + "{ for j in 0:6 vector { for i in 0:4 { y[i, j] = x[i, j] } } }",
     "blocks of a flat array": "kernel k(y: f64[24]) { for i in 0:4 parallel { for j in 0:6 { y[i * 6 + j] = 0.0 } } }",
+    "tiles of rows, the last one narrower": "kernel k(y: f64[20]) { for c in 0:10:8 parallel {"
+    " for i in 0:2 { for j in c:minimum(c + 8, 10) vector { y[i * 10 + j] = 0.0 } } } }",
     "two halves": XY + "{ for i in 0:4 vector { y[i] = x[i]; y[i + 4] = x[i] } }",
     "pairs of rows": "kernel k(y: f64[24]) "
     + "{ for i in 0:3 { for j in 0:4 vector { y[i * 8 + j] = 0.0; y[i * 8 + j + 4] = 1.0 } } }",
@@ -147,6 +149,10 @@ REFUSED = {
     "vector loop over i: y is written in one iteration and read in another": XY + "{ for i in 0:7 vector { y[i] = y[i + 1] } }",
     "parallel loop over i: y is written in one iteration and read in another": MATRIX
     + "{ for i in 0:4 parallel { for j in 0:6 { y[i, j] = y[0, j] } } }",
+    "parallel loop over c: y is written in one iteration and written in another": "kernel k(y: f64[20]) {"
+    " for c in 0:10:8 parallel { for i in 0:2 { for j in c:minimum(c + 8, 10) vector { y[i * 9 + j] = 0.0 } } } }",
+    "parallel loop over t: y is written in one iteration and written in another": "kernel k(y: f64[20]) {"
+    " for t in 0:8:4 parallel { for i in 0:2 { for j in t:minimum(t + 5, 10) { y[i * 10 + j] = 0.0 } } } }",
     "vector loop over j: y is written in one iteration and written in another": XY
     + "{ for i in 0:8 { for j in 0:4 vector { y[i] add= x[j] } } }",
 }

@@ -41,6 +41,7 @@ from jitml.ir.types import I64
 Path: TypeAlias = tuple[int, ...]  # position in each block from the outermost to a statement's own
 Form: TypeAlias = dict[Path, int]  # a sum over loop counts; () is the constant
 Range: TypeAlias = tuple[int, int]
+Digit: TypeAlias = tuple[int, int, int, bool]  # its step, its least and greatest value, whether it must be zero
 
 _CONSTANT: Path = ()
 _SYMBOL = -(1 << 32)  # names of symbols begin here; those of quotients are greater
@@ -77,12 +78,15 @@ class Accesses:
 
     Args:
         names: paths of names inside loops that are no sums: in forms, such a path is the value itself.
+        tiles: a loop over the inside of a tile -> the loop over the tiles, the width of one, and the largest index of all,
+            counted from the first, which the last tile ends at.
     """
 
     items: tuple[Access, ...]
     last: Mapping[Path, int | None]
     loops: Mapping[Path, Loop | While]
     names: frozenset[Path]
+    tiles: Mapping[Path, tuple[Path, int, int]]
 
     def of(self, buffer: str) -> list[Access]:
         return [a for a in self.items if a.buffer == buffer]
@@ -98,11 +102,12 @@ def accesses(kernel: Kernel) -> Accesses:
     """Every load and store of the kernel, its own scratch included."""
     collector = _Collector({b.name: b for b in kernel.params})
     items = tuple(collector.body(kernel.body, (), ()))
-    return Accesses(items, collector.last, collector.loops, frozenset(p for p in collector.limits if p[0] >= 0))
+    names = frozenset(p for p in collector.limits if p[0] >= 0)
+    return Accesses(items, collector.last, collector.loops, names, collector.tiles)
 
 
 def coincide_only_together(
-    a: Form | None, b: Form | None, shared: Sequence[Path], wanted: Sequence[Path], last: Mapping[Path, int | None]
+    a: Form | None, b: Form | None, shared: Sequence[Path], wanted: Sequence[Path], known: Accesses
 ) -> bool:
     """Whether a == b implies that both stand in the same iteration of each loop in `wanted`.
 
@@ -112,7 +117,9 @@ def coincide_only_together(
     if a is None or b is None:
         return False
     low = high = a.get(_CONSTANT, 0) - b.get(_CONSTANT, 0)
-    digits: list[tuple[int, int, int, bool]] = []  # step, least and greatest digit, whether it must be zero
+    digits: list[Digit] = []
+    whole: dict[Path, Digit] = {}  # those of loops with the same step in both
+    last = known.last
     may_meet_apart = any(p not in a and last.get(p) != 0 for p in wanted)
     for path in {*a, *b} - {_CONSTANT}:
         ca, cb, n = a.get(path, 0), b.get(path, 0), last.get(path)
@@ -129,10 +136,11 @@ def coincide_only_together(
         if n is None:
             return False
         if ca == cb:
-            digits.append((abs(ca), -n, n, path in wanted))
+            whole[path] = abs(ca), -n, n, path in wanted
         else:
             may_meet_apart = may_meet_apart or path in wanted
             digits += [(abs(c), min(0, n if c > 0 else -n), max(0, n if c > 0 else -n), False) for c in (ca, -cb) if c]
+    digits += _tiled(whole, known.tiles)
     if may_meet_apart:
         return not _may_vanish([(step, least, most, False) for step, least, most, _ in digits], low, high)
     return _digits_vanish(_merged(digits), low, high)
@@ -157,14 +165,24 @@ def stays_behind(load: Access, store: Access, last: Mapping[Path, int | None]) -
     return loops >= {path for path in load.loops if last.get(path) != 0}
 
 
-def _may_vanish(digits: list[tuple[int, int, int, bool]], low: int, high: int) -> bool:
+def _tiled(digits: Mapping[Path, Digit], tiles: Mapping[Path, tuple[Path, int, int]]) -> list[Digit]:
+    """The digits, those of a tile loop and of the loop inside as one: the last tile may be narrower than the others."""
+    whole = dict(digits)
+    for inside, (outside, width, last) in tiles.items():
+        if inside in whole and outside in whole and whole[outside][0] == width * whole[inside][0]:
+            step, *_, fixed = whole.pop(inside)
+            whole[outside] = step, -last, last, fixed or whole[outside][3]
+    return list(whole.values())
+
+
+def _may_vanish(digits: list[Digit], low: int, high: int) -> bool:
     """Whether constant + sum of step * digit == 0 has a solution, as far as ranges and common divisors tell."""
     digits = _merged(digits)
     steps = [d[0] for d in digits]
     return _holds_multiple(low, high, gcd(*steps)) and _holds_multiple(*_reach(low, high, digits), 0)
 
 
-def _merged(digits: list[tuple[int, int, int, bool]]) -> list[tuple[int, int, int, bool]]:
+def _merged(digits: list[Digit]) -> list[Digit]:
     """Digits in ascending order, free ones of one step as a single digit with the sum of their ranges."""
     free: dict[int, Range] = {}
     for step, low, high, fixed in digits:
@@ -175,7 +193,7 @@ def _merged(digits: list[tuple[int, int, int, bool]]) -> list[tuple[int, int, in
     return sorted(d for d in merged if d[1] or d[2])
 
 
-def _digits_vanish(digits: list[tuple[int, int, int, bool]], low: int, high: int) -> bool:
+def _digits_vanish(digits: list[Digit], low: int, high: int) -> bool:
     """Whether constant + sum of step * digit == 0 makes all digits from the first fixed one on zero, or cannot be."""
     reached = False
     for n, (step, least, greatest, fixed) in enumerate(digits):
@@ -188,7 +206,7 @@ def _digits_vanish(digits: list[tuple[int, int, int, bool]], low: int, high: int
     return True
 
 
-def _reach(low: int, high: int, digits: list[tuple[int, int, int, bool]]) -> Range:
+def _reach(low: int, high: int, digits: list[Digit]) -> Range:
     """The range of a sum that lies in low..high before the digits are added."""
     return low + sum(step * least for step, least, *_ in digits), high + sum(step * most for step, _, most, _ in digits)
 
@@ -212,6 +230,7 @@ class _Collector:
         self.products: dict[tuple[frozenset[tuple[Path, int]], ...], Path] = {}
         self.unmoved: dict[str, Path] = {}  # cells that are 0 and have not been updated, and the block they are declared in
         self.behind: dict[str, Path] = {}
+        self.tiles: dict[Path, tuple[Path, int, int]] = {}
 
     def body(self, statements: Sequence[Stmt], outer: Path, loops: tuple[Path, ...]) -> Iterator[Access]:
         for position, stmt in enumerate(statements):
@@ -259,8 +278,18 @@ class _Collector:
         start = _settled(self.sum(loop.start, 1))
         most = None if start is None else self.distance(start, loop.stop)
         self.last[path] = None if most is None else max(0, -(-most // loop.step) - 1)
+        self.enter_tile(path, loop, start)
         trailing = [cell for cell, block in self.unmoved.items() if block == path[:-1] and trails(loop, cell)]
         self.behind |= dict.fromkeys(trailing, path)
+
+    def enter_tile(self, path: Path, loop: Loop, start: Form | None) -> None:
+        """Note a loop that goes from where an outer one stands to where the next iteration of that begins, or to the end."""
+        if start is None or len(start) != 2 or loop.step != 1 or (last := self.last[path]) is None:
+            return
+        outside, width = next((p, c) for p, c in start.items() if p != _CONSTANT)
+        total = self.distance({_CONSTANT: start[_CONSTANT]}, loop.stop)
+        if outside in self.loops and last < width and total is not None:
+            self.tiles[path] = outside, width, max(0, total - 1)
 
     def distance(self, start: Form, stop: Expr) -> int | None:
         """The greatest value of stop - start."""

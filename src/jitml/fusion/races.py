@@ -71,4 +71,4 @@ def _apart(store: Access, other: Access, path: Path, known: Accesses) -> bool:
     around = (p for p in known.loops if p == path[: len(p)])
     shared = (*around, *(p for p in known.names if len(p) <= len(path) and p[:-1] == path[: len(p) - 1]))
     forms: list[tuple[Form | None, Form | None]] = [(store.address, other.address), *zip(store.axes, other.axes)]
-    return any(coincide_only_together(a, b, shared, (path,), known.last) for a, b in forms)
+    return any(coincide_only_together(a, b, shared, (path,), known) for a, b in forms)

@@ -35,7 +35,7 @@ def _comes_first(load: Access, store: Access, known: Accesses) -> bool:
     if load.path > store.path:
         return False
     common: list[Path] = [a for a, b in zip(load.loops, store.loops) if a == b]
-    if not common or coincide_only_together(load.address, store.address, common, common, known.last):
+    if not common or coincide_only_together(load.address, store.address, common, common, known):
         return True
     return stays_behind(load, store, known.last)
 
