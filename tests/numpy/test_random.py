@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 import jitml
 from against_numpy import compare, run_traced
@@ -74,6 +75,10 @@ def made_inside(seed: int, x: Array) -> Any:
     return rng.normal(size=3) + x + other.rand(), rng.integers(0, 9)
 
 
+def made_by_name(x: Array) -> Array:
+    return default_rng(3).normal(x)
+
+
 def from_a_global(x: Array) -> Any:
     return x * RNG.exponential() + RNG.uniform(-1, 1, 3)
 
@@ -97,6 +102,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "another bit generator": (lambda rng: rng.poisson(3.0, 5), (np.random.Generator(np.random.MT19937(3)),)),
     "Monte Carlo": (monte_carlo, (RNG, 1000)),
     "a generator made inside": (made_inside, (4, X)),
+    "a generator made by a function of Cython's that has a name": (made_by_name, (X,)),
     "the global generator": (legacy, (X,)),
     "a generator that is a global": (from_a_global, (X,)),
     "isinstance": (lambda rng, x: x + (rng.random() if isinstance(rng, np.random.Generator) else 0), (RNG, X)),

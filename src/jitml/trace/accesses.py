@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from jitml.trace.contents import effect, gone_through, kept
-from jitml.trace.context import active_trace, is_users, unsupported
+from jitml.trace.context import active_trace, home_of, is_users, unsupported
 from jitml.trace.doubts import doubt_of, may_be_none, require_type_known, types_of
 from jitml.trace.host import Const, Slot
 from jitml.trace.loaded_names import Names, is_library
@@ -212,7 +212,7 @@ class Accesses(Names):
             self._require_outermost(obj)
             self.effect(obj)
             return Outside(self, obj)
-        if isinstance(obj, list) or not type(obj).__module__.startswith("jitml."):  # x.flat[i] = v writes a traced array
+        if isinstance(obj, list) or not home_of(type(obj)).startswith("jitml."):  # x.flat[i] = v writes a traced array
             self.effect(obj)
         return Storing(self, obj) if stores_itself(obj) else obj
 

@@ -23,7 +23,7 @@ from jitml.trace import regions
 from jitml.trace.accesses import Accesses
 from jitml.trace.choices import negation
 from jitml.trace.contents import gone_through
-from jitml.trace.context import active_trace, unsupported
+from jitml.trace.context import active_trace, home_of, unsupported
 from jitml.trace.doubts import NONE, doubt_of, has_attribute, is_of, may_be_none, require_type_known
 from jitml.trace.drivers import OURS
 from jitml.trace.effects import effect_of
@@ -249,7 +249,7 @@ class Hooks(Accesses, Steering):
         args = tuple(self.present_number(arg) for arg in map(gone_through, args))
         _close(args)
         given = (x for x in (*args, getattr(function, "__self__", None)) if isinstance(x, _COMPARED))
-        held = [(x, contents(x)) for x in given if not type(x).__module__.startswith("jitml.")]
+        held = [(x, contents(x)) for x in given if not home_of(type(x)).startswith("jitml.")]
         looks = function is hasattr or getattr(function, "__module__", None) != "builtins"  # others call special methods only
         for argument in (*args, *kwargs.values()) if looks else ():
             slot = self.trace.places.get(id(argument))
@@ -329,7 +329,7 @@ class Hooks(Accesses, Steering):
         slot = self.trace.places.get(id(owner))
         if type(function) is BuiltinFunctionType and id(owner) in self.trace.places and _has_hidden_state(type(owner)):
             self._refuse_once(function)
-        if slot is not None and not is_users and type(owner).__module__.partition(".")[0] in sys.stdlib_module_names:
+        if slot is not None and not is_users and home_of(type(owner)).partition(".")[0] in sys.stdlib_module_names:
             guard_state(self.trace, owner, slot)  # so that nobody goes on with a program that has changed it once
 
 
@@ -345,7 +345,7 @@ def _has_hidden_state(cls: type) -> bool:
 
     Those that are equal to themselves alone, and are no containers.
     """
-    home, hashed = cls.__module__.partition(".")[0], cls.__hash__
+    home, hashed = home_of(cls).partition(".")[0], cls.__hash__
     is_plain = issubclass(cls, (type, ModuleType)) or home == "builtins" or home in _STATELESS
     return hashed is vars(object)["__hash__"] and home in sys.stdlib_module_names and not is_plain
 

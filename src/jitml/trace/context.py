@@ -40,6 +40,12 @@ def is_users(file: str) -> bool:
     return file.startswith(_JITML + "demo") or not file.startswith((*_LIBRARIES, *_GENERATED))
 
 
+def home_of(cls: Any) -> str:
+    """The module of a class, as it says; nothing where that is no text, as of Cython's class of functions."""
+    home = cls.__module__
+    return home if isinstance(home, str) else ""
+
+
 def is_converted(file: str) -> bool:
     """Whether functions of this file are converted: the user's, and jitml's own that are written like those."""
     return is_users(file) or file == _CONTROL

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from jitml.ir.types import is_supported
-from jitml.trace.context import Trace, is_users, unsupported
+from jitml.trace.context import Trace, home_of, is_users, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.open_lists import OpenList
@@ -54,7 +54,7 @@ def place_of(trace: Trace, obj: Any) -> Slot | None:
     if id(obj) in trace.watched:
         found: Slot = trace.watched[id(obj)].find()
         return found
-    home = obj.__module__ if isinstance(obj, type) else type(obj).__module__
+    home = home_of(obj if isinstance(obj, type) else type(obj))
     if id(obj) in trace.own or home == "builtins" or home.startswith("numpy"):
         return None
     name = obj.__qualname__ if isinstance(obj, type) else f"a {type(obj).__qualname__}"

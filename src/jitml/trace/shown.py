@@ -20,7 +20,7 @@ import numpy as np
 import optree
 
 from jitml.trace.accesses import Accesses
-from jitml.trace.context import unsupported
+from jitml.trace.context import home_of, unsupported
 from jitml.trace.host import Const
 from jitml.trace.loaded_names import is_library
 from jitml.trace.outside import place_of
@@ -138,7 +138,7 @@ def _is_object(x: Any) -> bool:
     kind = type(x)
     if is_traced(x) or isinstance(x, (*_CONSTANT, TracedText, Written)) or kind in _CONTAINERS:
         return isinstance(x, BaseException) and _is_users(_member(x, "__str__"))
-    return not kind.__module__.startswith("jitml.") and not (isinstance(x, tuple) and hasattr(x, "_fields") and not _has_users(x))
+    return not home_of(kind).startswith("jitml.") and not (isinstance(x, tuple) and hasattr(x, "_fields") and not _has_users(x))
 
 
 def _has_users(x: Any) -> bool:

@@ -27,7 +27,7 @@ import numpy as np
 
 from jitml.errors import Source, UnsupportedError
 from jitml.trace.arguments import Callee, Static
-from jitml.trace.context import is_users
+from jitml.trace.context import home_of, is_users
 from jitml.trace.drivers import Restart
 from jitml.trace.loaded_names import is_library
 from jitml.trace.outside import kind_of_container
@@ -126,7 +126,7 @@ class Snapshot:
                 self._keep(name, functools.partial(contents, x))
             self._waiting += [(item, f"{name}[{key!r:.40}]") for key, item in _items(x) if type(item) not in _PLAIN]
             self._waiting += [(part, name) for part in (kind, *_parts(x))]
-            if kind.__module__.partition(".")[0] in _OPEN:
+            if home_of(kind).partition(".")[0] in _OPEN:
                 self._names |= _namespace(x).keys()
             if (attributes := _namespace(x)) or is_users_class(kind):
                 self._owners.append((x, attributes, name))
@@ -261,10 +261,10 @@ def _mentioned(code: CodeType) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def is_users_class(cls: Any) -> bool:
     """Whether a class is the user's, and not a library's."""
-    if cls.__module__.partition(".")[0] in _LIBRARIES:
+    home = home_of(cls)
+    if not home or home.partition(".")[0] in _LIBRARIES:
         return False
-    module = sys.modules.get(cls.__module__)
-    return is_users(getattr(module, "__file__", None) or "")
+    return is_users(getattr(sys.modules.get(home), "__file__", None) or "")
 
 
 def _attributes(owner: Any, attributes: Mapping[str, Any], names: Sequence[str], slots: Sequence[str] = ()) -> Look:
