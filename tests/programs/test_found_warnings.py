@@ -107,6 +107,10 @@ FOUND = {
         ["np.sqrt(x, out=y, where=x > 1, dtype=np.float32)", "return y"],
         "np.arange(4, dtype=np.float32), np.array([1, 2, np.inf, 1e300])",
     ),
+    "what stays in a complex array that a ufunc of real numbers writes in part": (
+        ["np.add(x, 1, out=y, where=x > 1)", "np.add(y[1:], 1j, out=z, where=x[1:] > 1)", "return y, z"],
+        "np.arange(4, dtype=np.int32), np.array([1, 2j, np.nan, 3], np.complex64), np.full(3, 1e300 + 1j)",
+    ),
     "complex sums that a loop computes in vain": (["for _ in range(3):", "    x + x", "return 1"], "np.full(5, 1e308 + 0j)"),
 }
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.errors import UnsupportedError
+from jitml.errors import UncompiledWarning, UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
 Array = np.ndarray[Any, Any]
@@ -451,3 +451,14 @@ def test_an_array_that_meets_itself_is_refused_when_written() -> None:
     assert jitml.jit(lambda x: x.sum())(x) == x.sum()
     with pytest.raises(UnsupportedError, match="stands in several places"):
         jitml.jit(lambda x: x.fill(1))(x)
+
+
+def test_a_broadcast_of_an_argument_is_not_unlocked() -> None:
+    def f(x: Array) -> Array:
+        y = np.broadcast_to(x, (2, 3))
+        y.flags.writeable = True
+        y[0, 1] = 7
+        return x
+
+    with pytest.warns(UncompiledWarning, match="cannot set WRITEABLE flag"):
+        np.testing.assert_array_equal(jitml.jit(f)(np.arange(3)), [0, 7, 2])

@@ -10,10 +10,10 @@ import numpy as np
 import optree
 
 from jitml.ir import ops
-from jitml.ir.types import BOOL, F64, I64, Aval, is_complex
+from jitml.ir.types import BOOL, F64, I64, Aval
 from jitml.numpy.flat import TracedFlat, repeated
 from jitml.numpy.operands import astype as converted
-from jitml.numpy.operands import not_compiled, one_element, reshape_value, value_of, warn_of_discarding
+from jitml.numpy.operands import not_compiled, one_element, reshape_value, value_of, without_imaginary
 from jitml.numpy.reshaping import complete_shape, reshaped, same
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.names import Kind
@@ -87,10 +87,7 @@ def astype(
     target = np.dtype(dtype)
     if not np.can_cast(x.dtype, target, casting):  # type: ignore[arg-type]  # casting's literals are checked by NumPy
         raise TypeError(f"Cannot cast array data from {x.dtype!r} to {target!r} according to the rule '{casting}'")
-    value = read(x)
-    if is_complex(x.dtype) and not is_complex(target) and target != BOOL:
-        warn_of_discarding()
-        value = ops.real(value)
+    value = without_imaginary(read(x), target)
     if not isinstance(x, TracedArray):
         return x if target == x.dtype else scalar(converted(value, target))
     if target == x.dtype and not copy and lies_in(x, order):
@@ -216,9 +213,10 @@ def setflags(x: TracedArray, write: Any = None, align: Any = None, uic: Any = No
 
 def may_write(x: TracedArray) -> bool:
     """Whether the memory of a read-only array can be written, in another way."""
-    if not x.storage.is_external:
-        return not any(step.op is ops.broadcast for step in x.steps)
-    return any(tracer.storage is x.storage and tracer.writeable for _, tracer in active_trace().root.arrays.values())
+    if any(step.op is ops.broadcast for step in x.steps):
+        return False
+    outside = active_trace().root.arrays.values()
+    return not x.storage.is_external or any(tracer.storage is x.storage and tracer.writeable for _, tracer in outside)
 
 
 @implements(np.ndarray.shape.__set__)  # type: ignore[attr-defined]  # a descriptor

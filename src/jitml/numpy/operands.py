@@ -248,9 +248,13 @@ def astype(x: Value, dtype: DType | None) -> Value:
     return ops.convert(x, dtype=dtype)
 
 
-def warn_of_discarding() -> None:
-    """NumPy's warning where complex numbers are stored as real ones."""
+def without_imaginary(x: Value, dtype: DType) -> Value:
+    """x, or its real parts where a dtype has no place for others, of which NumPy warns."""
+    if not is_complex(x.dtype) or is_complex(dtype) or dtype == BOOL:
+        return x
     call(warnings.warn, "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
+    real: Value = ops.real(x)
+    return real
 
 
 def broadcast_value(x: Value, shape: Sequence[int]) -> Value:

@@ -37,8 +37,8 @@ from jitml.numpy.operands import (
     result_of,
     spread_size,
     value_of,
-    warn_of_discarding,
     with_axis,
+    without_imaginary,
 )
 from jitml.numpy.ufuncs import store
 from jitml.numpy.versions import COUNT_IS_A_NUMBER, NORM_OF_NOTHING_IS_ZERO, PICKED_ARE_CONVERTED
@@ -46,7 +46,7 @@ from jitml.trace.broadcasting import never_equal, require_sizes
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.registry import call, implements
 from jitml.trace.sizes import span
-from jitml.trace.tracers import TracedArray, TracedNumber, fresh
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh, read
 
 F16, U64 = np.dtype(np.float16), np.dtype(np.uint64)
 Axis = int | Sequence[int] | None
@@ -103,17 +103,13 @@ def finish_picked(x: Value, out: Any) -> Any:
     elif is_given(out):
         if not np.can_cast(x.dtype, out.dtype, "same_kind"):
             call(warnings.warn, _OTHER_KIND, DeprecationWarning)
-        if is_complex(out.dtype) and not is_complex(x.dtype) and x.dtype != BOOL:
-            warn_of_discarding()  # NumPy converts what `out` holds, too
+        without_imaginary(read(out), x.dtype)  # NumPy converts what `out` holds, too
     return finish_converted(x, out)
 
 
 def finish_converted(x: Value, out: Any) -> Any:
     """Elements, or `out` of any dtype with them."""
-    if is_given(out) and is_complex(x.dtype) and not is_complex(out.dtype) and out.dtype != BOOL:
-        warn_of_discarding()
-        x = ops.real(x)
-    return finish(x, None, out, x.ndim)
+    return finish(without_imaginary(x, out.dtype) if is_given(out) else x, None, out, x.ndim)
 
 
 def accumulator(dtype: DType, chosen: Any, out: Any) -> DType:

@@ -26,6 +26,7 @@ from jitml.numpy.operands import (
     mask_of,
     result_of,
     value_of,
+    without_imaginary,
 )
 from jitml.numpy.powers import replace_power
 from jitml.numpy.versions import ELLIPSIS_IS_AN_OUTPUT
@@ -133,8 +134,8 @@ def _store(
     for result, dtype, out in zip(results, dtypes, outs):
         result = astype(result, dtype)
         if isinstance(out, TracedArray):
-            if mask is not None and out.dtype.kind != "c":
-                astype(read(out), dtype)  # NumPy takes what may stay into its buffers: errors of that are heard
+            if mask is not None:  # NumPy takes what may stay into its buffers, and warns of that
+                astype(without_imaginary(read(out), dtype), dtype)
             store(out, result, mask, casting=casting)
             stored.append(out)
             continue
