@@ -285,6 +285,20 @@ def of_an_array_of_the_loop_around_that_stays(x: Array) -> Any:
 
 
 @program(vector, "l")
+def arrays_from_before_are_themselves(x: Array) -> Any:
+    y = x * 2
+    ys, zs, us = [y], [(x, 1), (y[1:], 2)], [y[1:]]
+    for i in range(4):
+        ys.append(ys[-1] * 0.5)
+        zs.append((x * i, i))
+        us.append(x[1:] + i)
+    ys[0][0] = 5
+    x[1] = 7
+    zs[1][0][1] = 8
+    return ys, y, zs, np.array(ys), np.stack(us), ys[0] is y, ys[1]
+
+
+@program(vector, "l")
 def items_are_assigned_after_the_loop(x: Array) -> Any:
     ys = []
     for v in x:
