@@ -262,6 +262,16 @@ def two_kinds(x: Array) -> Any:
         return x * 5
 
 
+def tried_again(x: Array) -> Any:
+    try:
+        try:
+            return positive(x)
+        except ValueError:
+            return positive(x + 1.5) * 3
+    except ValueError:
+        return x * 5
+
+
 def counted_in_a_loop(x: Array) -> Any:
     total, count = 0.0, 0
     for i in range(len(x)):
@@ -286,8 +296,8 @@ def around_a_loop(x: Array) -> Any:
 @pytest.mark.parametrize(
     "f",
     [
-        handled, suppressed, with_all_clauses, translated, raised_again, of_a_dict, written_before, two_kinds, counted_in_a_loop,
-        around_a_loop,
+        handled, suppressed, with_all_clauses, translated, raised_again, of_a_dict, written_before, two_kinds, tried_again,
+        counted_in_a_loop, around_a_loop,
     ],
 )  # fmt: skip
 def test_exceptions_that_the_function_handles_are_paths(f: Callable[..., Any]) -> None:

@@ -78,7 +78,7 @@ class Path:
     """All that a program assumes, in the order of the trace, and which places are decided so.
 
     raising: where a branch raises and is left out, by what its check says.
-    handled: the checks of earlier programs in whose place this one decides, because the function handles the exception.
+    handled: where it decides in place of checks of earlier programs, because the function handles the exception.
     reason: why it is compiled, if other programs did not fit the call.
     """
 
@@ -86,7 +86,7 @@ class Path:
     modes: Mapping[Site, Mode] = field(default_factory=dict)
     peeled: Mapping[tuple[Site, int], frozenset[Site]] = field(default_factory=dict)
     raising: Mapping[str, frozenset[Site]] = field(default_factory=dict)
-    handled: frozenset[str] = frozenset()
+    handled: frozenset[Site] = frozenset()
     reason: str = ""
 
     def turned(self, failure: WrongPath, *, exactly: bool = False) -> Path:
@@ -106,9 +106,10 @@ class Path:
 
     def handling(self, failure: RaisingBranch) -> Path:
         """The path of a call that takes a branch which was left out."""
-        modes = {**self.modes, **dict.fromkeys(self.raising[failure.message], Mode.PLAIN)}
+        places = self.raising[failure.message]
+        modes = {**self.modes, **dict.fromkeys(places, Mode.PLAIN)}
         reason = f"an exception that the function handles: {failure.message}"
-        return Path((), modes, self.peeled, handled=self.handled | {failure.message}, reason=reason)
+        return Path((), modes, self.peeled, handled=self.handled | places, reason=reason)
 
 
 class Decided:
@@ -376,7 +377,7 @@ def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:
 
 def _alike(failed: list[tuple[Path, WrongPath]]) -> list[tuple[Path, WrongPath]]:
     """Those of them that decide where this call raises, and nowhere else if possible."""
-    raised = {failure.message for _, failure in failed if isinstance(failure, RaisingBranch)}
+    raised = {place for path, failure in failed if isinstance(failure, RaisingBranch) for place in path.raising[failure.message]}
     others = [pair for pair in failed if not isinstance(pair[1], RaisingBranch)]
     handled = max((path.handled for path, _ in others), key=lambda handled: (len(handled & raised), -len(handled)))
     return [pair for pair in others if pair[0].handled == handled]
