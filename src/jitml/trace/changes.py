@@ -66,10 +66,6 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
     if not (is_record or isinstance(original, (list, dict, deque, tuple))):
         trace.sealed.append((copied, leaves))  # of a kind of the user's, which only its own functions know
         return copied
-    if type(original) is list and name in trace.decisions.moving - trace.decisions.closed:
-        result = OpenList(trace, None, name, original, copied.__getitem__)
-        trace.watched[id(result)] = Watched(result, original, find, name, ())
-        return result
     given = dict(entries(copied))
     opened: dict[Any, Any] = {}
     for key, other in entries(original):
@@ -86,8 +82,11 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
             object.__setattr__(copied, key, seen)
     elif opened:
         copied = with_items(copied, [*{**given, **opened}.items()])
+    if type(original) is list and name in trace.decisions.moving - trace.decisions.closed:
+        copied = OpenList(trace, None, name, original, copied.__getitem__)
     if not isinstance(original, tuple):
-        trace.watched[id(copied)] = Watched(copied, original, find, name, entries(copied))
+        before = () if type(copied) is OpenList else entries(copied)
+        trace.watched[id(copied)] = Watched(copied, original, find, name, before)
     return copied
 
 

@@ -10,7 +10,7 @@ list are that only one name holds (`lists.py`), and everyone who has the object 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from jitml.trace.context import Trace, active_trace, unsupported
@@ -23,6 +23,7 @@ from jitml.trace.stacks import Stack
 Item = Callable[[Any], Any]
 
 
+@Sequence.register  # for `match`
 class OpenList:
     """Stands for a list of any length. `isinstance(xs, list)` holds.
 
@@ -106,6 +107,8 @@ class OpenList:
     def __getitem__(self, index: Any) -> Any:
         if self.slot is None and not self.value and not self.done:
             return self.tail[index]
+        if self.slot is None and type(index) is int and 0 <= index < len(self.value):
+            return self.item(index)
         if type(index) is not int or type(self.tail) is not list or self.done or (self.tail and index >= 0):
             self.close()
         return self.tail[index] if -index <= len(self.tail) and index < 0 else self.item(index + len(self.tail) * (index < 0))
@@ -117,7 +120,7 @@ class OpenList:
 
     __iter__ = __contains__ = __reversed__ = __setitem__ = __delitem__ = close
     __add__ = __radd__ = __mul__ = __rmul__ = __imul__ = close
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __array__ = __copy__ = __deepcopy__ = close
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __repr__ = __array__ = __copy__ = __deepcopy__ = close
     __hash__ = None  # type: ignore[assignment]  # as lists
 
     def __getattr__(self, name: str) -> Any:

@@ -290,6 +290,35 @@ def a_loop_reads_the_last_that_it_has_appended(xs, x, n):
         xs.append(xs[-1] * 0.5 + x[i % 4])
 
 
+@calls(lambda: ([[1.0], {"k": 1}, X.copy()], X, 1200), lambda: ([[1.0, 2.0], {"k": 3}, -X], X, 1200))
+def what_is_in_a_list_that_is_appended_to_changes_too(xs, x, n):
+    inner = xs[0]
+    for i in range(n):
+        xs.append(x[i % 4] + xs[2][1])
+    inner.append(5.0)
+    inner[0] = 7.0
+    xs[1]["k"] += 1
+    xs[2][0] = 50.0
+    return inner
+
+
+@calls(lambda: ([], X, 5), lambda: ([1.0], X, 3), lambda: ([], X, 0))
+def a_list_that_is_appended_to_is_written(xs, x, n):
+    for i in range(n):
+        xs.append(i)
+    return f"{xs} {xs!r}", str(xs), "%s" % xs, "{}".format(xs)
+
+
+@calls(lambda: ([], X, 5), lambda: ([1.0], X, 3), lambda: ([], X, 0))
+def a_list_that_is_appended_to_is_matched(xs, x, n):
+    for i in range(n):
+        xs.append(i)
+    match xs:
+        case [first, *rest]:
+            return first, len(rest)
+    return None
+
+
 @session()
 def a_global_and_an_objects_list_in_one_loop(jit):
     thing, seen = Thing(), []
