@@ -26,7 +26,7 @@ from jitml.memory.report import describe
 from jitml.runtime.executable import Executable, compile_program
 from jitml.runtime.floating import errors_of
 from jitml.runtime.machine import host_machine
-from jitml.runtime.target import host_target
+from jitml.runtime.target import host_target, thread_limit
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Lowered:
 
     @cached_property
     def module(self) -> Module:
-        return emit_program(self.program, cpu=host_target(), fastmath=self.fastmath)
+        return emit_program(self.program, cpu=host_target(), fastmath=self.fastmath, threads=self.threads or thread_limit())
 
     @property
     def llvm(self) -> str:

@@ -67,8 +67,9 @@ def compile_program(
         errors: what is known of the program's floating-point errors, if it is to look for them; else none are reported.
         generators: positions of the inputs that are addresses of generators of random numbers.
     """
-    module = emit_program(program, cpu=host_target(), fastmath=fastmath)
-    return Executable(program, module, threads or thread_limit(), errors, generators)
+    threads = threads or thread_limit()
+    module = emit_program(program, cpu=host_target(), fastmath=fastmath, threads=threads)
+    return Executable(program, module, threads, errors, generators)
 
 
 class Executable:

@@ -5,7 +5,7 @@ product is the column-major product of the transposes in the other order.
 
 BLAS itself runs on one thread meanwhile (`jitml_blas_enter`, `jitml_blas_leave`): its threads wait for each other by
 spinning, which costs a factor of ten and more as soon as one core is taken away, while our pieces wait for nobody. Pieces
-depend on the extents alone, so that results do not depend on the number of threads.
+depend on the extents and on how many threads there may be, not on how many come: a program gives the same bits each time.
 """
 
 from __future__ import annotations
@@ -53,15 +53,19 @@ class Pieces:
         return self.rows.count * self.columns.count
 
     @staticmethod
-    def of(p: Product) -> Pieces:
-        """As few as keep eight threads busy if there is work for them, and cut where packing costs least."""
+    def of(p: Product, threads: int) -> Pieces:
+        """Two for each thread, lest they wait for one whose core is taken away, if there is so much work.
+
+        They are cut where packing costs least.
+        """
         work = p.m * p.n * p.k
         if p.n == 1:
             # A column: rows of x are independent; of a transposed x, short pieces would share its cache lines.
             least = 64 if p.x.col == 1 else 512
             return Pieces(Cut.of(p.m, min(work * 8 // PIECE_WORK, p.m // least)), Cut(1, 1))
         longest = max(p.m, p.n)
-        wanted = max(min(8, work // PIECE_WORK) // min(p.stacks, 8), longest // MOST_ROWS if work > PIECE_WORK else 1)
+        most = 2 * threads if threads > 1 else 1
+        wanted = max(min(most, work // PIECE_WORK) // min(p.stacks, most), longest // MOST_ROWS if work > PIECE_WORK else 1)
         wanted = max(1, min(wanted, longest // LEAST_ROWS))
         most_rows, most_columns = max(1, p.m // LEAST_ROWS), max(1, p.n // LEAST_ROWS)
         grids = [(rows, min(most_columns, wanted // rows)) for rows in range(1, min(most_rows, wanted) + 1)]
@@ -105,7 +109,7 @@ class _Arguments:
 
 def emit_blas(unit: Unit, product: Product, symbol: str) -> None:
     """Append `i64 @symbol(ptr error, ptr x, ptr y, ptr z)`, and the body that runs some of its pieces."""
-    pieces = Pieces.of(product)
+    pieces = Pieces.of(product, unit.threads)
     _emit_pieces(unit, product, pieces, f"{symbol}.pieces")
     work = product.m * product.n * product.k
     is_alone = work // pieces.count <= MOST_WORK_ALONE

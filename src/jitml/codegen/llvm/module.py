@@ -45,19 +45,20 @@ class Module:
         return "\n".join(self.texts.values())
 
 
-def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = frozenset()) -> Module:
+def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = frozenset(), threads: int = 4) -> Module:
     """Write a program as LLVM IR.
 
     Args:
         cpu: the processor to write for; nothing of the running one is used.
         fastmath: LLVM's flags for floating-point arithmetic, of `FLAGS`; none for IEEE results.
+        threads: how many it may use.
 
     Raises:
         ValueError: a flag that LLVM does not know.
     """
     if unknown := fastmath - set(FLAGS):
         raise ValueError(f"fastmath: {', '.join(sorted(unknown))} is not one of {', '.join(FLAGS)}")
-    unit = Unit(cpu, " ".join(flag for flag in FLAGS if flag in fastmath))
+    unit = Unit(cpu, " ".join(flag for flag in FLAGS if flag in fastmath), threads)
     # Elsewhere the hint would not be enough: LLVM writes such stores element by element.
     streamed = streamed_buffers(program) if cpu.is_x86 else frozenset()
     Entry(unit, program, streamed)

@@ -52,6 +52,7 @@ class Unit:
     """What all functions of a program share.
 
     Args:
+        threads: how many the program may use; others can run it too.
         functions: their definitions, by LLVM's effort for them: a module each.
         heads: what the other modules need to know of them.
         loops: how many loops of the entry are around the step that is being written.
@@ -60,6 +61,7 @@ class Unit:
 
     target: Target
     fastmath: str = ""
+    threads: int = 4
     declarations: Declarations = field(default_factory=Declarations)
     checks: list[Check] = field(default_factory=list)
     hosts: list[HostStep] = field(default_factory=list)
