@@ -21,6 +21,7 @@ Z, W, R = drawn(3, 4), drawn(3, 4, seed=1), np.random.default_rng(2).normal(size
 EXPRESSIONS = """
 z + w; z - r; r * z; z / w; 2 / z; z * 2; z + 1j; 1j * r; r + 1j * r; z ** 2; z ** 3; z ** -1; z ** 0.5; z ** w; 2.0 ** z
 -z; +z; abs(z); np.abs(z); z.real; z.imag; z.conj(); np.conj(r); np.angle(z); np.angle(r); np.angle(z, deg=True); np.sign(z)
+np.angle((r > 0).astype('i1')); np.angle(r > 0)
 np.square(z); np.reciprocal(z); np.exp(z); np.log(z); np.log2(z); np.log10(z); np.sqrt(z); np.sin(z); np.cos(z); np.tan(z)
 np.sinh(z); np.cosh(z); np.tanh(z); np.arcsin(z); np.arccos(z); np.arctan(z); np.arcsinh(z); np.arccosh(z); np.arctanh(z)
 np.expm1(z); np.log1p(z); np.exp2(z); z == w; z != z; z < w; z >= z; np.maximum(z, w); np.minimum(z, w); np.isnan(z)

@@ -215,7 +215,23 @@ def of_none_in_a_nest(x: Any) -> Any:
     return places
 
 
+def of_four_types(x: Any) -> Any:
+    """What sees one type after the other."""
+    t, counts = None, [0, 0, 0, 0, 0, 0]
+    for v in x:
+        found = [t is None, isinstance(t, int), isinstance(t, float), hasattr(t, "dtype"), hasattr(t, "bit_length"), t == 1]
+        counts = [n + 1 if yes else n for n, yes in zip(counts, found)]
+        if v > 2:
+            t = 1
+        elif v > 1:
+            t = 2.5
+        elif v > 0:
+            t = v
+    return tuple(counts), t
+
+
 LOOPS: list[Function] = [
+    of_four_types,
     steps_of_some, last_place, first_place, greatest_of_some, steps_up, found_in, of_none_in_a_nest,
     greatest, least, counted, greatest_from_infinity, summed, rectified, in_a_nest, stepped, smoothed, held, two_greatest, until,
     halved, typed, of_a_truth,
@@ -389,7 +405,62 @@ def dtype_of_pythons(x: Any) -> Any:
     return t.dtype
 
 
+def powers_and_shifts(x: Any) -> Any:
+    t = np.int64(3) if x[0] > 0 else 10**10
+    return t**2, t << 62, 2 ** np.float64(t % 7), t % 7 >> 1
+
+
+def powers(x: Any) -> Any:
+    t = x[1] if x[0] > 0 else -2
+    return t**-1, t**3, (t + 2.5) ** 0.5
+
+
+def shifted_by_less_than_nothing(x: Any) -> Any:
+    return (np.int64(3) if x[0] > 0 else 2) >> -1
+
+
+def parts(x: Any) -> Any:
+    t, u, v = x[0] if x[0] > 0 else 3, True if x[0] > 0 else 2, 2 if x[0] > 0 else 2.5
+    return np.imag(t), np.real(u), +u, -u, t.__class__, v.__class__ is int, u is True, round(v, 1), round(v, -1)
+
+
+def on_the_host(x: Any) -> Any:
+    t, u = np.float64(x[0]) if x[0] > 0 else 3, np.uint8(6) if x[0] > 0 else 3
+    return np.spacing(t), np.gcd(u, 2), np.gcd([u, 4], 2)
+
+
+def type_of_four(x: Any) -> Any:
+    t = None
+    for v in x:
+        if v > 3:
+            t = 1
+        elif v > 0:
+            t = 2.5 if x.dtype == np.float32 else v
+    return type(t)
+
+
+def keys(x: Any) -> Any:
+    t, u = np.float64(x[0]) if x[0] > 0 else 3, np.int8(2) if x[0] > 0 else 3
+    return {t: 1}, [5, 6, 7, 8][u]
+
+
+def repeated(x: Any) -> Any:
+    t = np.int8(2) if x[0] > 0 else 3
+    return [1] * t, t * (1, 2), "a" * t, np.int64(x[0]) * [x[1]]
+
+
+def repeated_by_a_float(x: Any) -> Any:
+    return [1] * (x[0] if x[0] > 0 else 3)
+
+
+def of_types_and_not_of_instances(x: Any) -> Any:
+    t = x[0] if x[0] > 0 else 3
+    return [hasattr(n, name) for n in (t, x[0], True if x[0] > 0 else 1) for name in ("mro", "__name__", "__call__", "real")]
+
+
 ASKING: list[Function] = [
+    type_of_four, powers_and_shifts, powers, shifted_by_less_than_nothing, parts, on_the_host, keys, repeated,
+    repeated_by_a_float, of_types_and_not_of_instances,
     of_two_widths, of_three, dtype_of_pythons, indices, promotions, compared_and_added, added_in_place,
     member_in_a_loop, decimals_of_a_truth, rounded_truth, cut_truth,
     index_of_a_truth, divided,
@@ -407,7 +478,7 @@ def test_attributes_and_powers_tell_the_type(function: Function) -> None:
 def _told(function: Function, x: Any) -> str:
     try:
         return repr(function(x))
-    except (AttributeError, TypeError, ZeroDivisionError) as error:
+    except (AttributeError, TypeError, ValueError, ZeroDivisionError) as error:
         return f"{type(error).__name__}: {error}"
 
 

@@ -9,9 +9,11 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.op import Op
-from jitml.ir.types import BOOL, C64, C128, is_complex, is_float
+from jitml.ir.types import BOOL, C64, C128, is_complex
 from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import as_array, astype, full, kind_of, not_compiled, result_of, value_of
+from jitml.trace.doubts import doubt_of
+from jitml.trace.drivers import OpenType
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.registry import call, implements
 from jitml.trace.standins import Traced, TracedArray
@@ -48,6 +50,8 @@ def _set_part(part: Any, x: TracedArray, value: Any) -> None:
 
 def _of_anything(name: str, val: Any) -> Any:
     """np.real and np.imag: the attribute, where there is one."""
+    if doubt_of(val) is not None:
+        raise OpenType(val)
     if isinstance(val, (Traced, TracedNumber, int, float, complex, np.generic)):
         return getattr(val, name)
     return getattr(as_array(val), name)
@@ -66,8 +70,8 @@ def angle(z: Any, deg: bool = False) -> Any:
     if is_complex(x.dtype):
         turn = ops.arctan2(ops.imag(x), ops.real(x))
     else:
-        x = x if is_float(x.dtype) else astype(x, np.dtype(np.float64))
-        turn = ops.arctan2(full(x.shape, 0.0, x.dtype), x)
+        dtype = np.arctan2.resolve_dtypes((int, x.dtype, None))[2]
+        turn = ops.arctan2(full(x.shape, 0.0, dtype), astype(x, dtype))
     return result_of(turn * (180.0 / np.pi) if deg else turn)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from jitml.trace.contents import effect, gone_through, kept
 from jitml.trace.context import active_trace, home_of, is_users, unsupported
-from jitml.trace.doubts import doubt_of, may_be_none, require_type_known, types_of
+from jitml.trace.doubts import doubt_of, has_attribute, may_be_none, require_type_known, types_of
 from jitml.trace.host import Const, Slot
 from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
@@ -105,12 +105,11 @@ class Accesses(Names):
         """An attribute that numbers of some types have, and stand-ins of others must not show; it may itself tell the type."""
         if may_be_none(x):
             require_type_known(x)
-            return getattr(x, name)
         if doubt_of(x) is not None:
-            if all(callable(getattr(which, name, None)) for which in types_of(x)):
+            if all(inspect.isroutine(getattr(which, name, None)) for which in types_of(x)):
                 return functools.partial(call_for_each_type, x, lambda y, *args, **kwargs: self.attr(y, name)(*args, **kwargs))
             return call_for_each_type(x, self.attr, name)
-        if type(x) is TracedNumber and not hasattr(x.kind, name):
+        if type(x) is TracedNumber and not has_attribute(x, name):
             raise AttributeError(f"'{x.kind.__name__}' object has no attribute '{name}'")
         return getattr(x, name)
 

@@ -19,7 +19,6 @@ from jitml.trace.doubts import (
     NONE,
     doubt,
     doubt_of,
-    has_attribute,
     is_open,
     is_pythons,
     refuse_type,
@@ -30,10 +29,10 @@ from jitml.trace.doubts import (
 )
 from jitml.trace.drivers import OpenType
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.registry import for_each_type
+from jitml.trace.registry import for_each_type, of_its_type
 from jitml.trace.tracers import TracedScalar, scalar
 
-_OF_NONE = (operator.eq, operator.ne, isinstance, has_attribute)  # what can be asked of None, too
+_OF_NONE = (operator.eq, operator.ne, of_its_type)  # what can be asked of None, too
 
 
 class _Types(Ternary):

@@ -24,7 +24,7 @@ from jitml.trace.accesses import Accesses
 from jitml.trace.choices import negation
 from jitml.trace.contents import gone_through
 from jitml.trace.context import active_trace, home_of, unsupported
-from jitml.trace.doubts import NONE, doubt_of, has_attribute, is_of, may_be_none, require_type_known
+from jitml.trace.doubts import NONE, has_attribute, is_of, may_be_none, require_type_known
 from jitml.trace.drivers import OURS
 from jitml.trace.effects import effect_of
 from jitml.trace.growing import Growing, Probe
@@ -35,7 +35,7 @@ from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import CONTAINERS, guard_state, place_of
 from jitml.trace.random import Draw, maker, method_of
-from jitml.trace.registry import FUNCTIONS, call, call_for_each_type, full_name
+from jitml.trace.registry import FUNCTIONS, call, full_name, of_its_type
 from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_part, shown_twice
 from jitml.trace.snapshots import contents, differ, is_users_class, refill
 from jitml.trace.stacks import Stack
@@ -120,8 +120,7 @@ class Hooks(Accesses, Steering):
 
     def is_same(self, x: Any, y: Any) -> Any:
         """`x is y`, one of them True or False: Python's bools are the same where they are equal."""
-        kinds = [s.kind if type(s) is TracedNumber else type(s) for s in (x, y)]
-        return x == y if kinds == [bool, bool] else x is y
+        return of_its_type(_is_same, *((y, x) if type(x) is bool else (x, y)))
 
     def is_not_same(self, x: Any, y: Any) -> Any:
         """`x is not y`"""
@@ -186,7 +185,7 @@ class Hooks(Accesses, Steering):
         if function is setattr:
             return lambda obj, name, value: setattr(self.own(obj), name, value)
         if function is type or function is isinstance:
-            return functools.partial(_of_its_type, _type if function is type else isinstance)
+            return functools.partial(of_its_type, _type if function is type else isinstance)
         if function is np.errstate:
             return _ErrorState
         if (found := method_of(self.trace, function) or maker(function)) is not None or isinstance(function, Draw):
@@ -300,7 +299,7 @@ class Hooks(Accesses, Steering):
 
     def _hasattr(self, obj: Any, name: str, /) -> Any:
         if type(obj) in (TracedNumber, TracedScalar):
-            return _of_its_type(has_attribute, obj, name)
+            return of_its_type(has_attribute, obj, name)
         return self._call_outside(hasattr, obj, name)
 
     def _refuse_once(self, function: Any) -> NoReturn:
@@ -415,15 +414,12 @@ class _ErrorState(ContextDecorator):
         active_trace().root.error_state = self.before
 
 
+def _is_same(x: Any, y: bool) -> Any:
+    return x == y if (x.kind if type(x) is TracedNumber else type(x)) is bool else x is y
+
+
 def _type(*args: Any) -> Any:
     return args[0].__class__ if len(args) == 1 and is_traced(args[0]) else type(*args)
-
-
-def _of_its_type(function: Callable[..., Any], *args: Any) -> Any:
-    """Call `type` or `isinstance`."""
-    if args and doubt_of(args[0]) is not None:
-        return call_for_each_type(args[0], function, *args)
-    return function(*args)
 
 
 def _math(function: Callable[..., Any], *args: Any) -> Any:

@@ -9,7 +9,6 @@ knows that, is computed for each type, by a branch on the truths (`apart.py`). W
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -21,15 +20,14 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, is_complex
 from jitml.trace import paths
-from jitml.trace.context import active_trace, current_trace, unsupported
+from jitml.trace.context import active_trace, current_trace
 from jitml.trace.decisions import Decider, Mode, decisions
 from jitml.trace.drivers import OpenType
-from jitml.trace.truths import Truth, all_of, any_of, as_value, negated
+from jitml.trace.truths import Truth, any_of, as_value, negated
 
-_REMEDY = "Give it one type in all cases: 0.0 instead of 0, float(x), or np.float64(0.0)."
+REMEDY = "Give it one type in all cases: 0.0 instead of 0, float(x), or np.float64(0.0)."
 _PLAIN = (bool, int, float, complex)
 _EXACT = 2.0**53
-_QUOTIENTS = (operator.truediv, operator.floordiv, operator.mod)
 NONE = type(None)  # of what is no number at all: `best = None` before a loop
 _MOST_CASES = 3  # for which something is computed apart
 DTYPES = {bool: BOOL, int: I64, float: F64, complex: C128}
@@ -122,7 +120,19 @@ def require_type(x: Any) -> type | None:
     return own_type(x) if which is None else which
 
 
-def require_type_known(x: Any) -> None:
+def value_as_it_is(x: Any) -> tuple[Value, type]:
+    """The value of a number of which something is open, as one of the type that it has in this call, and that type.
+
+    Raises:
+        OpenType: in a region it may have each of them, or it may be none.
+    """
+    require_number(x)
+    found, which = doubt_of(x), require_type(x)
+    assert found is not None and which is not None
+    return typed_value(x.value, which, found.cases[which], exact=which in found.exact) if which in found.cases else x.value, which
+
+
+def require_type_known(x: Any) -> NoReturn:
     """The same where nothing can be computed for each type."""
     found = doubt_of(x)
     assert found is not None
@@ -132,13 +142,33 @@ def require_type_known(x: Any) -> None:
 
 def has_attribute(x: Any, name: str) -> bool:
     """`hasattr` of a number or None, as numbers of its type have it, and not of the stand-in."""
-    return hasattr(own_type(x) or x, name)
+    which = own_type(x)
+    return hasattr(x if which is None else which(), name)
 
 
 def may_be_none(x: Any) -> bool:
     """Whether there is perhaps no number."""
     found = doubt_of(x)
     return found is not None and NONE in found.cases
+
+
+def in_doubt(part: Any) -> Any:
+    """The first number among arguments of which something is open; None if there is none."""
+    if type(part) in (tuple, list, dict):
+        return next((x for x in map(in_doubt, part.values() if type(part) is dict else part) if x is not None), None)
+    return part if doubt_of(part) is not None else None
+
+
+def seen_by(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """The first of the operands of which an operator has to know the type, whatever it makes of it; None if there is none."""
+    found = [x for x in operands if doubt_of(x) is not None]
+    if function is operator.pow and not (type(operands[1]) is int and operands[1] >= 0 and not _may_be_int(operands[0])):
+        return next(iter(found), None)  # Python's powers may have more digits, be complex or floats, or raise
+    return next(filter(may_be_none, found), None)
+
+
+def _may_be_int(x: Any) -> bool:
+    return not types_of(x).isdisjoint((bool, int))
 
 
 def require_number(x: Any) -> None:
@@ -172,7 +202,7 @@ def require_decidable(found: Doubt) -> None:
 
 def refuse_type(found: Doubt) -> NoReturn:
     """Somebody sees what is in doubt, and nobody can say what it is."""
-    found.decider.refuse("which type a number has depends on values that only the compiled program knows", _REMEDY)
+    found.decider.refuse("which type a number has depends on values that only the compiled program knows", REMEDY)
 
 
 def _is_known(found: Doubt, known: Mapping[Value, int]) -> bool:
@@ -220,11 +250,11 @@ def only_numpys(x: Any) -> Value:
     found = doubt_of(x)
     for which, test in found.cases.items() if found is not None else ():
         if found is not None and which not in found.exact and _is_narrower(value.dtype, which):
-            value = _never(value, test)
+            value = never(value, test)
     return value
 
 
-def _never(value: Value, test: Value) -> Value:
+def never(value: Value, test: Value) -> Value:
     message = "a number of Python's was carried in fewer bits than it has"
     made: Value = ops.check(value, ops.bit_not(test), error="OverflowError", message=message)
     return made
@@ -246,7 +276,7 @@ def typed_value(value: Value, which: type, test: Value, *, exact: bool = False) 
     if value.dtype == dtype:
         return value
     if _is_narrower(value.dtype, which) and not exact:
-        value = _never(value, test)
+        value = never(value, test)
     if value.dtype.kind == "f":
         value = ops.select(test, value, ops.full(value=0.0, shape=(), dtype=value.dtype))
         if value.dtype == F64 and dtype.kind in "iu" and dtype.itemsize == 8:  # holds ints below 2**53
@@ -293,63 +323,3 @@ def settled(xs: Sequence[Any], kinds: Sequence[Any], resolve: Callable[[Sequence
 def _part(which: type) -> Any:
     """A type's part in promotion."""
     return which if which in (int, float, complex) else dtype_of(which)
-
-
-def hand_on(result: Any, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
-    """The result of an operator: of numbers that may be Python's it may be one as well."""
-    found = [doubt_of(x) for x in operands]
-    value = getattr(result, "value", None)
-    if not any(found) or not isinstance(value, Value) or doubt_of(result) is not None:
-        return result
-    cases: dict[type, Truth] = {}
-    for chosen in product(*(_types(x) for x in operands)):
-        types = [which for which in chosen if which is not None and is_pythons(which)]
-        if len(types) < len(chosen):
-            continue
-        test = all_of(*map(is_of, operands, types))
-        if value.dtype == BOOL and not all(map(_is_told_exactly, operands, types)):
-            result.value = value = _never(value, as_value(test))
-        if function in _QUOTIENTS and test is not False:
-            _require_divisor(operands[1], test)
-        made = _made(function, types)
-        if made is None or made is own_type(result) or made not in _PLAIN:
-            continue
-        if made is int and value.dtype == BOOL and function is not operator.mul:  # True + True, ~True
-            unsupported(
-                "sums and complements of truths are truths to NumPy, ints to Python, and whose these are depends on values",
-                _REMEDY,
-            )
-        cases[made] = any_of(cases.get(made, False), test)
-    first = next(d for d in found if d is not None)
-    doubt(value, cases, first.decider)
-    return result
-
-
-def _require_divisor(x: Any, are_pythons: Truth) -> None:
-    """Python raises where NumPy divides by zero, whatever `np.errstate` says."""
-    divisor = x.as_value() if hasattr(type(x), "as_value") else getattr(x, "value", x)
-    is_zero = ops.eq(divisor, 0) if isinstance(divisor, Value) else not divisor
-    ok = negated(all_of(are_pythons, is_zero))
-    if ok is True:
-        return
-    ops.check(as_value(ok), as_value(ok), error="ZeroDivisionError", message="division by zero")
-
-
-def _is_told_exactly(x: Any, which: type) -> bool:
-    """Whether a number that is of this type can be compared as it is."""
-    return not isinstance(getattr(x, "value", None), Value) or is_exact(x, which, x.dtype)
-
-
-def _made(function: Callable[..., Any], types: Sequence[type]) -> type | None:
-    """The type of what an operator makes of numbers of some types; None if it refuses them."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # ~True, since Python 3.12
-            return type(function(*(which(1) for which in types)))
-    except TypeError:  # bits of floats
-        return None
-
-
-def _types(x: Any) -> list[type | None]:
-    found = doubt_of(x)
-    return [own_type(x), *(() if found is None else found.cases)]

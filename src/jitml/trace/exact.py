@@ -7,8 +7,10 @@ a check ends the run, or a floating-point error that `np.errstate` does not sile
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,16 +19,30 @@ from jitml.ir import ops
 from jitml.ir.floating import ALL, DIVIDE, INVALID, OVERFLOW
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
-from jitml.ir.types import F64, I64
+from jitml.ir.types import BOOL, F64, I64
 from jitml.trace.context import active_trace, unsupported
-from jitml.trace.doubts import own_type
+from jitml.trace.doubts import (
+    DTYPES,
+    REMEDY,
+    doubt,
+    doubt_of,
+    is_exact,
+    is_of,
+    is_pythons,
+    never,
+    of_known_type,
+    own_type,
+    typed_value,
+)
 from jitml.trace.sizes import HIGHEST, LOWEST, number, value_limits
+from jitml.trace.truths import Truth, all_of, any_of, as_value
 
 _MOST_BITS = 62
 _MOST = float(1 << _MOST_BITS)  # an estimate in floating point is off by 2^-51 of itself
 _MOST_OF_FLOAT = 1 << 53  # up to here floats hold all integers
 _RAISED = DIVIDE | OVERFLOW | INVALID
 _QUOTIENTS = (operator.truediv, operator.floordiv, operator.mod)
+_SHIFTS = (operator.lshift, operator.rshift)
 _ORDERS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 
 
@@ -168,3 +184,76 @@ EXACT: dict[Callable[..., Any], Callable[..., Value]] = {
     operator.floordiv: _quotient,
     operator.mod: _remainder,
 }
+
+
+def hand_on(result: Any, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """The result of an operator: of numbers that may be Python's it may be one as well."""
+    found = [doubt_of(x) for x in operands]
+    result = of_known_type(result, operands)
+    value = getattr(result, "value", None)
+    if not any(found) or not isinstance(value, Value) or doubt_of(result) is not None:
+        return result
+    cases: dict[type, Truth] = {}
+    for chosen in product(*(_types(x) for x in operands)):
+        types = [which for which in chosen if which is not None and is_pythons(which)]
+        if len(types) < len(chosen):
+            continue
+        test = all_of(*map(is_of, operands, types))
+        if value.dtype == BOOL and not all(map(_is_told_exactly, operands, types)):
+            result.value = value = never(value, as_value(test))
+        _require_as_python(function, operands, types, test)
+        made = _made(function, types)
+        if made is None or made is own_type(result) or not is_pythons(made):
+            continue
+        if made is int and value.dtype == BOOL and function is not operator.mul:  # True + True, ~True
+            unsupported(
+                "sums and complements of truths are truths to NumPy, ints to Python, and whose these are depends on values",
+                REMEDY,
+            )
+        cases[made] = any_of(cases.get(made, False), test)
+    first = next(d for d in found if d is not None)
+    doubt(value, cases, first.decider)
+    return result
+
+
+def _require_as_python(function: Callable[..., Any], operands: Sequence[Any], types: Sequence[type], test: Truth) -> None:
+    """Of numbers that are Python's where the truth holds: division by zero raises, whatever `np.errstate` says, and shifts have
+    as many bits as they need, or raise."""
+    if test is False:
+        return
+    if function in _QUOTIENTS and not (type(operands[1]) in DTYPES and operands[1]):
+        (divisor,) = _where_true(operands[1:], types[1:], test, 1)
+        _nonzero(divisor)
+    if function in _SHIFTS:
+        EXACT[function](*(ops.convert(x, dtype=I64) for x in _where_true(operands, types, test, 0)))
+
+
+def _where_true(operands: Sequence[Any], types: Sequence[type], test: Truth, otherwise: int) -> Iterator[Value]:
+    """Operands as numbers of Python's; another number where they are not."""
+    test = as_value(test)
+    for x, which in zip(operands, types):
+        value = x.as_value() if hasattr(type(x), "as_value") else getattr(x, "value", None)
+        if not isinstance(value, Value):
+            value = ops.full(value=x, shape=(), dtype=DTYPES[which])
+        value = typed_value(value, which, test, exact=_is_told_exactly(x, which))
+        yield ops.select(test, value, ops.full(value=otherwise, shape=(), dtype=value.dtype))
+
+
+def _is_told_exactly(x: Any, which: type) -> bool:
+    """Whether a number that is of this type can be compared as it is."""
+    return not isinstance(getattr(x, "value", None), Value) or is_exact(x, which, x.dtype)
+
+
+def _made(function: Callable[..., Any], types: Sequence[type]) -> type | None:
+    """The type of what an operator makes of numbers of some types; None if it refuses them."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # ~True, since Python 3.12
+            return type(function(*(which(1) for which in types)))
+    except TypeError:  # bits of floats
+        return None
+
+
+def _types(x: Any) -> list[type | None]:
+    found = doubt_of(x)
+    return [own_type(x), *(() if found is None else found.cases)]

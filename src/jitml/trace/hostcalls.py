@@ -24,10 +24,11 @@ from jitml.ir.ops.host import HostFunction
 from jitml.ir.types import is_supported
 from jitml.trace import paths
 from jitml.trace.context import Attempt, active_trace, outside_trace, refuse, unsupported
+from jitml.trace.doubts import in_doubt
 from jitml.trace.examples import address_of, examples_of, remember
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.ragged import window
-from jitml.trace.registry import full_name, otherwise
+from jitml.trace.registry import call_for_each_type, full_name, otherwise
 from jitml.trace.returned import Kind, Returned, checked, returned
 from jitml.trace.sizes import named, value_of_size
 from jitml.trace.strides import c_strides
@@ -86,6 +87,9 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
 
 def record(op: Op, name: str, function: Callable[..., Any], args: Any, kwargs: dict[str, Any], *, draws: bool = False) -> Any:
     """Record that the program calls a function, and give the traced result."""
+    number = in_doubt((args, kwargs))
+    if number is not None:  # Python sees of which type it is
+        return call_for_each_type(number, record, op, name, function, args, kwargs, draws=draws)
     form, operands = take_apart(name, args, kwargs)
     seen, examples = _try_out(name, function, form, operands, draws)
     claim, foreseen = paths.result(seen)

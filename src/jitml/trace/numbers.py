@@ -24,8 +24,8 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace import paths
 from jitml.trace.context import Trace, active_trace, leaked, unsupported
-from jitml.trace.doubts import doubt_of, hand_on, is_mixed, may_be_none, require_number, types_of
-from jitml.trace.exact import EXACT, checked_operands, raising_as_python, without_large
+from jitml.trace.doubts import doubt_of, is_mixed, require_number, seen_by, types_of, value_as_it_is
+from jitml.trace.exact import EXACT, checked_operands, hand_on, raising_as_python, without_large
 from jitml.trace.host import Const, Slot
 from jitml.trace.registry import call, call_for_each_type, operate
 from jitml.trace.sizes import HIGHEST, LOWEST, NO_FACTS, Facts, compute, facts_of_comparison, value_of_size
@@ -128,7 +128,7 @@ class TracedNumber:
         return ops.convert(value, dtype=dtype)
 
     def known(self) -> Any:
-        """The concrete value, from now on guarded.
+        """The number itself, of the type that it has, from now on guarded.
 
         Raises:
             UnknownNumberError: only the running program knows it.
@@ -137,11 +137,13 @@ class TracedNumber:
         if self.size is not None and type(self.size) is int:
             return self.size
         if self.slot is None:
-            return paths.number(
-                self.as_value(),
+            value, which = (self.as_value(), self.kind) if doubt_of(self) is None else value_as_it_is(self)
+            number = paths.number(
+                value,
                 f"a Python {self.kind.__name__} has to be known here, and only the compiled program computes it",
                 "Keep it out of shapes, list indices and `if`; np.where chooses between two values.",
             )
+            return which(number)
         self.trace.host.require(self.slot, self.concrete)
         return self.concrete
 
@@ -302,16 +304,16 @@ _BESIDE_SCALARS = {  # operators of NumPy's scalars, which say more than the fun
 
 def combine(function: Callable[..., Any], *operands: Any) -> Any:
     """An operator or `math` function with at least one TracedNumber: on the host if it can, else in the graph."""
-    none = next((o for o in operands if may_be_none(o)), None)
-    if none is not None:
-        return call_for_each_type(none, function, *operands)
+    seen = seen_by(function, operands)
+    if seen is not None:
+        return call_for_each_type(seen, function, *operands)
     if all((type(o) is TracedNumber and o.slot is not None) or type(o) in _DTYPES for o in operands):
         return apply(function, *operands)
     if all(type(o) is TracedNumber or type(o) in _DTYPES for o in operands):
         return _of_unknown(function, *operands)
     if not all(type(o) in _DTYPES or hasattr(type(o), "__array_ufunc__") for o in operands):
         return NotImplemented  # None, a string; or a list repeated n times, for which Python asks __index__
-    return hand_on(operate(_BESIDE_SCALARS.get(function) or _IN_GRAPH[function], function, *operands), function, operands)
+    return operate(_BESIDE_SCALARS.get(function) or _IN_GRAPH[function], function, *operands)
 
 
 def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:

@@ -20,8 +20,9 @@ import numpy as np
 
 from jitml.errors import UnsupportedError
 from jitml.trace.context import Attempt
-from jitml.trace.doubts import doubt_of, may_be_none, of_known_type
+from jitml.trace.doubts import doubt_of, in_doubt, of_known_type, seen_by
 from jitml.trace.drivers import OpenType
+from jitml.trace.exact import hand_on
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -117,6 +118,13 @@ def call_for_each_type(number: Any, function: Callable[..., Any], *args: Any, **
     return _FOR_EACH_TYPE[0](OpenType(number), function, args, kwargs)
 
 
+def of_its_type(function: Callable[..., Any], *args: Any) -> Any:
+    """What tells the type of its first argument, or None, and asks for neither: `type`, `isinstance`, `hasattr`."""
+    if args and doubt_of(args[0]) is not None:
+        return call_for_each_type(args[0], of_its_type, function, *args)
+    return function(*args)
+
+
 def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The traced meaning of a NumPy function, applied: its implementation, else a host call."""
     implementation = FUNCTIONS.get(function)
@@ -136,9 +144,12 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         found.is_undone = attempt.undo()
         open_type = found
     except UnsupportedError as refusal:
-        if any(doubt_of(x) is not None for x in args) or not attempt.undo():  # NumPy's function would see one type of several
+        if not attempt.undo():
             raise
-        return _FALLBACK[0](refusal, function, args, kwargs)
+        number = in_doubt((args, kwargs))
+        if number is None:
+            return _FALLBACK[0](refusal, function, args, kwargs)
+        open_type = OpenType(number)
     finally:
         if root is not None:
             root.operation = ""
@@ -150,9 +161,9 @@ def operate(function: Callable[..., Any], python: Callable[..., Any], *operands:
     attempt = Attempt()
     if attempt.trace is None:
         return call(function, *operands)
-    none = next((x for x in operands if may_be_none(x)), None)
-    if none is not None:
-        return call_for_each_type(none, python, *operands)
+    seen = seen_by(python, operands)
+    if seen is not None:
+        return call_for_each_type(seen, python, *operands)
     if operands[-1] is None and python in (operator.eq, operator.ne):
         return python is operator.ne  # a number of NumPy's is not None
     root = attempt.trace.root
@@ -160,7 +171,7 @@ def operate(function: Callable[..., Any], python: Callable[..., Any], *operands:
     if not root.operation and python in _OF_SCALARS and not any(isinstance(x, (np.ndarray, list, tuple)) for x in operands):
         root.operation = f"scalar {_OF_SCALARS[python]}"
     try:
-        return call(function, *operands)
+        return hand_on(call(function, *operands), python, operands)
     except OpenType as found:
         found.is_undone = attempt.undo()
         open_type = found

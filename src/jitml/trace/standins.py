@@ -21,7 +21,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, Aval, is_complex
 from jitml.trace import paths
 from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
-from jitml.trace.doubts import doubt_of, require_number
+from jitml.trace.doubts import doubt_of, is_pythons, require_number, same_value, types_of, value_as_it_is
 from jitml.trace.host import Slot
 from jitml.trace.known import constant_of
 from jitml.trace.numbers import TracedNumber, of_size
@@ -306,11 +306,19 @@ class TracedScalar(Traced):
     def strides(self) -> Ints:
         return ()
 
+    def __index__(self) -> int:
+        if doubt_of(self) is not None and not all(hasattr(which, "__index__") for which in types_of(self)):
+            return call_for_each_type(self, operator.index, self)
+        return super().__index__()
+
     def __hash__(self) -> int:
         return hash(self.known())
 
     def known(self) -> Any:
         """The scalar itself, from now on assumed: whoever has seen its hash has to see the same one again."""
+        if self.key is None and doubt_of(self) is not None:
+            value, which = value_as_it_is(self)
+            self.key = (TracedNumber.of_value if is_pythons(which) else TracedScalar)(self.trace, same_value(value)).known()
         if self.key is None:
             self.key = self.dtype.type(self._number("a dict key or set member made", "astype"))
         return self.key

@@ -16,8 +16,8 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.trace.context import active_trace
-from jitml.trace.doubts import hand_on, is_of, own_type
-from jitml.trace.exact import unheard
+from jitml.trace.doubts import is_of, own_type
+from jitml.trace.exact import hand_on, unheard
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, is_traced, read

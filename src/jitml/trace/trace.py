@@ -168,7 +168,6 @@ def _attempt(
             result = convert(function)(*traced_args, **traced_kwargs)
         except OpenType as error:
             require_type_known(error.number)
-            raise
         except Exception as error:
             known.reconsider(recording, error)
             known.settle_open(recording, error)

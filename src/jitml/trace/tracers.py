@@ -19,7 +19,6 @@ from jitml.ir.op import Op, active_recorder, recording
 from jitml.ir.types import Aval, is_supported
 from jitml.trace.broadcasting import common_sizes, never_equal, stretch
 from jitml.trace.context import Trace, active_trace, leaked, unsupported
-from jitml.trace.doubts import hand_on
 from jitml.trace.host import Const, Slot, extent
 from jitml.trace.memory import is_native, native_copy, same_view
 from jitml.trace.numbers import TracedNumber
@@ -303,13 +302,13 @@ def _install() -> None:
         python = getattr(operator, f"__{name}__", None)
         if python is None:
             return lambda self, other: call(function, self, other)
-        return lambda self, other: hand_on(operate(function, python, self, other), python, (self, other))
+        return lambda self, other: operate(function, python, self, other)
 
     def reflected(function: Any, name: str = "") -> Any:
         python = getattr(operator, f"__{name}__", None)
         if python is None:
             return lambda self, other: call(function, other, self)
-        return lambda self, other: hand_on(operate(function, python, other, self), python, (other, self))
+        return lambda self, other: operate(function, python, other, self)
 
     def in_place(function: Any) -> Any:
         return lambda self, other: assign_cast(self, call(function, self, other), function.__name__)
@@ -318,7 +317,11 @@ def _install() -> None:
         python = getattr(operator, f"__{name}__", None)
         if python is None:
             return lambda self: call(function, self)
-        return lambda self: hand_on(operate(function, python, self), python, (self,))
+        return lambda self: operate(function, python, self)
+
+    def beside_sequences(multiply: Any) -> Any:
+        """NumPy's scalars leave it to lists and texts to be repeated, for which they ask `__index__`."""
+        return lambda self, other: NotImplemented if isinstance(other, (list, tuple, str, bytes)) else multiply(self, other)
 
     def compared(function: Any, name: str = "") -> Any:
         compare = binary(function, name)
@@ -345,6 +348,8 @@ def _install() -> None:
         if name != "matmul":
             setattr(TracedScalar, f"__{name}__", binary(own, name))
             setattr(TracedScalar, f"__r{name}__", reflected(own, name))
+    for name in ("__mul__", "__rmul__"):
+        setattr(TracedScalar, name, beside_sequences(vars(TracedScalar)[name]))
     TracedScalar.__pow__ = binary(operator.pow, "pow")  # type: ignore[method-assign]  # as all others
     TracedScalar.__rpow__ = reflected(np.power, "pow")  # type: ignore[method-assign]
     for name, function in COMPARE.items():
