@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -133,3 +134,33 @@ def test_sharing_keeps_the_nodes_that_it_does_not_share() -> None:
     shared = share_common(graph)
     assert shared.nodes[:2] == (graph.nodes[0], graph.nodes[2])
     assert len(shared.nodes) == 3
+
+
+def test_a_while_is_trimmed_for_its_own_test() -> None:
+    """Another pass may have changed the test alone."""
+
+    def until(value: str, limit: int) -> Graph:
+        return parse(
+            f"""
+            graph(a: i64[], b: i64[], c: i64[]) {{
+              d: i64[], e: i64[], f: i64[] = while_ a b c {{carried=3}} test(a: i64[], b: i64[], c: i64[]) {{
+                d: i64[] = full {{dtype=i64, shape=(), value={limit}}}
+                e: bool[] = lt {value} d
+                return e
+              }} body(a: i64[], b: i64[], c: i64[]) {{
+                one: i64[] = full {{dtype=i64, shape=(), value=1}}
+                d: i64[] = add a one
+                e: i64[] = add b d
+                f: i64[] = add c one
+                return d e f
+              }}
+              return d
+            }}
+            """
+        )
+
+    first, second = until("a", 5), until("c", 9)
+    (node,), (other,) = first.nodes, second.nodes
+    changed = replace(first, nodes=(replace(node, params={**node.params, "test": other.params["test"]}),))
+    for graph, end in ((first, 5), (changed, 9)):
+        assert interpret(trim_regions(graph), [np.int64(0)] * 3) == [end]

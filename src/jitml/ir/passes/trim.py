@@ -17,7 +17,7 @@ from jitml.ir.passes.heard import let_go
 from jitml.ir.rewrite import Producers, sweep
 
 _behind: WeakKeyDictionary[Graph, tuple[Mapping[Value, int], int]] = WeakKeyDictionary()
-_carried_on: WeakKeyDictionary[Graph, dict[tuple[int, ...], _Changing]] = WeakKeyDictionary()
+_carried_on: WeakKeyDictionary[Graph, dict[tuple[Graph | int | None, ...], _Changing]] = WeakKeyDictionary()
 _REMADE = (ops.full, ops.iota)  # cheaper to compute than to read
 
 
@@ -172,9 +172,10 @@ class _Changing:
 def _changing(parts: Parts, used: Sequence[int]) -> _Changing:
     """Of a loop of which some results are used. Asked twice, by those who make what it begins with and by the loop."""
     known = _carried_on.setdefault(parts.body, {})
-    if tuple(used) not in known:
-        known[tuple(used)] = _find_changing(parts, used)
-    return known[tuple(used)]
+    key = (parts.bodies.get("test"), *used)
+    if key not in known:
+        known[key] = _find_changing(parts, used)
+    return known[key]
 
 
 def _find_changing(parts: Parts, used: Sequence[int]) -> _Changing:
