@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from typing import Any
 
@@ -9,11 +10,14 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.ir.graph import Graph
+import regions
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Value
 from jitml.ir.in_place import _Analysis, carried_in_place, in_place
 from jitml.ir.interpret import interpret
 from jitml.ir.parser import parse
 from jitml.ir.straight import straight
+from jitml.ir.types import F64, Aval
 
 
 def updates(text: str, owned: frozenset[int] = frozenset()) -> int:
@@ -106,6 +110,68 @@ def test_what_is_written_to_is_written_to_wherever_it_goes(results: str, written
     expected = interpret(graph, [np.array(x) for x in given])
     np.testing.assert_array_equal(straight(graph)(*given), expected)
     np.testing.assert_array_equal(given[:2], [[0] * 4, [1] * 4])
+
+
+def drawn(seed: int) -> Graph:
+    """Arrays that loops and branches write to, view, and hand on in any order."""
+    rng = random.Random(seed)
+
+    def place(i: Value | None) -> Any:
+        return rng.randrange(4) if i is None or rng.random() < 0.4 else i
+
+    def statements(arrays: list[Value], i: Value | None, depth: int) -> None:
+        for _ in range(rng.randrange(1, 9 if depth == 0 else 6)):
+            statement(arrays, i, depth)
+
+    def statement(arrays: list[Value], i: Value | None, depth: int) -> None:
+        x, y = rng.choices(arrays, k=2)
+        kinds = ("add", "put", "put", "put", "shift", "view", "spread", *(("loop", "branch") if depth < 3 else ()))
+        match rng.choice(kinds):
+            case "add":
+                arrays.append(ops.add(x, y))
+            case "put":
+                arrays.append(regions.put(x, regions.get(y, place(i)), place(i)))
+                if len(arrays) > 2 and rng.random() < 0.6:
+                    arrays.remove(x)
+            case "shift":
+                part = ops.slice(y, start=(0,), stop=(2,), step=(1,))
+                if rng.random() < 0.5:
+                    part = ops.add(ops.slice(x, start=(1,), stop=(3,), step=(1,)), part)
+                arrays.append(ops.update_slice(x, part, start=(1,), step=(1,)))
+            case "view":
+                arrays.append(ops.reshape(ops.transpose(ops.reshape(x, shape=(2, 2)), perm=(1, 0)), shape=(4,)))
+            case "spread":
+                arrays.append(regions.spread(regions.get(x, place(i)), 4))
+            case "loop":
+                carried = rng.choices(arrays, k=rng.randrange(1, 4))
+                found = regions.for_(rng.randrange(5), carried, lambda k, *given: inside([*given], k, arrays, depth))
+                arrays += [found] if isinstance(found, Value) else found
+            case "branch":
+                which = ops.lt(regions.get(x, place(i)), regions.get(y, place(i)))
+                sides = [lambda: inside([x, y], i, arrays, depth)] * 2
+                arrays += regions.if_(which, *sides)
+
+    def inside(given: list[Value], i: Value | None, arrays: list[Value], depth: int) -> list[Value]:
+        own = [*given, *(x for x in arrays if rng.random() < 0.3)]
+        statements(own, i, depth + 1)
+        return [rng.choice(own) for _ in given]
+
+    def program(a: Value, b: Value) -> list[Value]:
+        arrays = [a, b]
+        statements(arrays, None, 0)
+        return rng.choices(arrays, k=3)
+
+    return regions.graph_of(program, *[Aval((4,), F64)] * 2)
+
+
+def test_drawn_loops_write_to_nothing_that_somebody_reads() -> None:
+    for seed in range(200):
+        graph, given = drawn(seed), np.random.default_rng(seed).normal(size=(2, 4))
+        expected = [np.array(x) for x in interpret(graph, list(given.copy()))]
+        for owned in (frozenset[int](), frozenset([0]), frozenset([0, 1])):
+            mine = given.copy()
+            np.testing.assert_array_equal(straight(graph, owned)(*mine), expected, f"{seed} {owned}")
+            assert owned or (mine == given).all(), seed
 
 
 def test_an_eager_loop_costs_what_it_writes() -> None:
