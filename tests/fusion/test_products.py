@@ -10,8 +10,11 @@ import pytest
 
 import jitml
 from jitml.fusion.cost import bytes_moved
+from jitml.fusion.fuse import fuse
 from jitml.fusion.loops import Kernel
 from jitml.fusion.program import Call, KernelProgram, Region, Step
+from jitml.ir.passes import run_passes
+from jitml.trace.trace import trace
 
 Array = np.ndarray[Any, Any]
 
@@ -164,3 +167,36 @@ def test_parts_that_are_overwritten_or_have_no_stride(f: Callable[..., Any], ord
 def test_a_part_that_is_lost_is_copied_rather_than_the_whole() -> None:
     program = jitml.jit(lost).lower(X, W).program.kernels
     assert not any(isinstance(step, Call) and step.name == "copy" for step in steps_of(program))
+
+
+def _in_turn(p: Array, x: Array) -> Any:
+    return p @ x, np.exp(p)
+
+
+def _needed_by_the_loops(p: Array, x: Array) -> Any:
+    y = p @ x
+    return y, p * y.sum()
+
+
+def _just_made(p: Array, x: Array) -> Any:
+    q = np.exp(p)
+    return q @ x, np.sin(p), q + np.sin(x).sum()
+
+
+def _overwritten(p: Array, x: Array) -> Any:
+    y = p @ x
+    p *= 2
+    return y
+
+
+@pytest.mark.parametrize(
+    "f, waits", [(_in_turn, True), (_needed_by_the_loops, False), (_just_made, False), (_overwritten, False)]
+)
+def test_a_product_waits_for_loops_that_stream_an_operand_from_memory(f: Callable[..., Any], waits: bool) -> None:
+    rng = np.random.default_rng(0)
+    p, x = rng.standard_normal((600, 600)), rng.standard_normal((600, 8))
+    for ours, theirs in zip(jitml.jit(f)(p.copy(), x), f(p.copy(), x)):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+    traced = trace(f, (p, x), {})
+    decisions = fuse(run_passes(traced.graph), aliases=traced.aliases).decisions
+    assert waits == any("waits for loops" in d.why for d in decisions)

@@ -118,6 +118,10 @@ class _Sweep:
             if len(self.parts.users.get(value, [])) > 1:
                 self.merge(value, self.parts.users[value])
         self.parts.read_before_updates(self.in_place)
+        for g, value in self.parts.read_after_loops(self.machine.l2):
+            self.decisions += [
+                Decision(f"dot_general %{self.names[v]}", f"waits for loops that stream %{self.names[value]}") for v in g.results
+            ]
         return Grouping(self.parts.in_order(), self.parts.stored, self.parts.same_memory, self.decisions)
 
     # ------------------------------------------------------------------------------------------------ placing

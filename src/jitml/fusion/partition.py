@@ -5,7 +5,7 @@ The groups that (transitively) need a group are kept as bit sets, so that a merg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from jitml.fusion.groups import WHOLE, Group
 from jitml.fusion.lower.points import Index
@@ -128,6 +128,33 @@ class Partition:
                 pairs += [(g, self.unchecked(x)) for x in updated_by(g.node)]
         for g, x in pairs:
             g.follows += [h for h in self.users.get(x, []) if h is not g and h not in g.follows and self.connect(h, [g])]
+
+    def read_after_loops(self, cache: int) -> Iterator[tuple[Group, Value]]:
+        """Have products of large arrays that are in no cache wait for loops that read the same ones, where they can.
+
+        Loops stream an array from memory; BLAS, which reads a few rows at a time to pack them, would wait for each line of it.
+
+        Args:
+            cache: bytes of a core's own.
+
+        Yields:
+            each product that waits, and the array.
+        """
+        order = self.in_order()
+        place = {g: n for n, g in enumerate(order)}
+        moved = [sum(v.aval.nbytes for v in (*g.wanted, *(g.stores if g.node is None else g.results))) for g in order]
+        for n, g in enumerate(order):
+            if g.node is None or g.node.op is not ops.dot_general:
+                continue
+            for value in [v for v in g.wanted if v.aval.nbytes > cache]:
+                maker = [self.stored[value]] if value in self.stored else []
+                touching = sorted(place[h] for h in (*maker, *self.users[value]) if h is not g)
+                last = max((k for k in touching if k < n), default=None)
+                later = [order[k] for k in touching if k > n and order[k].node is None]
+                is_cold = last is None or sum(moved[last + 1 : n]) > cache
+                if later and is_cold and self.connect(later[0], [g]):
+                    g.follows.append(later[0])
+                    yield g, value
 
     def in_order(self) -> list[Group]:
         """Topological, and as in the graph where that leaves a choice: the sweep made the last group first."""
