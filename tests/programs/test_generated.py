@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -9,8 +11,9 @@ from programs.drawn.choices import Choices
 from programs.drawn.expressions import bracketed
 from programs.drawn.outcomes import judge
 from programs.drawn.program import Drawn, programs, write_program
-from programs.drawn.scope import EXACT, INEXACT, Scope
+from programs.drawn.scope import EXACT, INEXACT, Expression, Scope
 from programs.drawn.shrinking import shrink
+from programs.drawn.writes import Writes
 
 
 def agrees(program: Drawn) -> str | None:
@@ -83,6 +86,15 @@ def test_what_the_caller_sees_stays_inexact_when_its_name_is_bound_anew(text: st
     scope.taint("v", INEXACT)
     scope.levels |= {"v": EXACT, "x": EXACT}
     assert max(scope.levels.values()) == INEXACT
+
+
+@pytest.mark.parametrize("arm, level", [("if False:", INEXACT), ("while False:", INEXACT), (None, EXACT)])
+def test_what_a_branch_may_leave_alone_stays_inexact(arm: str | None, level: int) -> None:
+    scope = Scope("import numpy as np\ndef arguments(call):\n    return (np.ones(3),)\n", ["x"], "", {"x": INEXACT})
+    writes = Writes(Choices.seeded("0"), scope)
+    with scope.block(arm) if arm else nullcontext():
+        assert writes._bind("x", Expression("x.size", 3))
+    assert scope.level_of("x") == level
 
 
 def test_shrinking_keeps_what_fails() -> None:

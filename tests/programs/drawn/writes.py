@@ -22,7 +22,7 @@ class Writes:
     def _bind(self, name: str, e: Expression) -> bool:
         if not self.scope.attempt(f"{name} = {e.text}"):
             return False
-        self.scope.levels[name] = max(e.level, self.scope.level_of(name) if self.scope.loops else EXACT)
+        self.scope.levels[name] = max(e.level, self.scope.level_of(name) if self.scope.depth > 1 else EXACT)
         return True
 
     def bind(self) -> bool:
