@@ -20,10 +20,10 @@ from jitml.numpy.ranges import arange, linspace, require_forwards
 from jitml.numpy.reshaping import as_shape, atleast_1d, reshaped
 from jitml.trace.numbers import of_size
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, fresh
+from jitml.trace.tracers import TracedArray, fresh, fresh_like
 
 
-def _joining(name: str, place: Callable[[TracedArray], TracedArray]) -> Callable[[Any], Any]:
+def _joining(name: str, axis: int, place: Callable[[TracedArray], TracedArray]) -> Callable[[Any], Any]:
     plain = getattr(np, name)
 
     def index(key: Any) -> Any:
@@ -34,7 +34,7 @@ def _joining(name: str, place: Callable[[TracedArray], TracedArray]) -> Callable
             not_compiled(name, "with a string of directives", "np.concatenate and np.stack take an axis.")
         parts = [_line(*_ends(i)) if isinstance(i, slice) else i for i in items]
         dtype = common_dtype(*parts)
-        return concatenate([place(fresh(value_of(part, dtype))) for part in parts], -1)
+        return concatenate([place(fresh_like(value_of(part, dtype), part)) for part in parts], axis)
 
     return index
 
@@ -96,13 +96,13 @@ def _grid(name: str) -> Callable[[Any], Any]:
 
 for _name in ("mgrid", "ogrid"):
     implements(getattr(np, _name))(_grid(_name))
-for _name, _place in (("r_", atleast_1d), ("c_", lambda x: reshaped(x, (x.aval.size, 1)) if x.ndim < 2 else x)):
-    implements(getattr(np, _name))(_joining(_name, _place))
+for _name, _axis, _place in (("r_", 0, atleast_1d), ("c_", -1, lambda x: reshaped(x, (x.aval.size, 1)) if x.ndim < 2 else x)):
+    implements(getattr(np, _name))(_joining(_name, _axis, _place))
 
 
 @implements(np.ix_)
 def ix_(*args: Any) -> tuple[TracedArray, ...]:
-    arrays = [as_array(a) for a in args]
+    arrays = [fresh(integers(a)) if isinstance(a, (list, tuple)) and not a else as_array(a) for a in args]
     if any(x.ndim != 1 for x in arrays):
         raise ValueError("Cross index must be 1 dimensional")
     arrays = [flatnonzero(x) if x.dtype == BOOL else x for x in arrays]
