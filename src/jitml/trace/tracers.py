@@ -297,88 +297,97 @@ OWN_METHODS = ("astype", "clip", "compress", "flatten", "view")
 ARRAY_METHODS = ("copy", "fill", "partition", "resize", "setflags", "sort")
 
 
-def _install() -> None:
-    def binary(function: Any, name: str = "") -> Any:
-        python = getattr(operator, f"__{name}__", None)
-        if python is None:
-            return lambda self, other: call(function, self, other)
-        return lambda self, other: operate(function, python, self, other)
+def _operator(function: Any, name: str = "", *, is_reflected: bool = False) -> Any:
+    """The method of an operator; with a name, it asks what Python's numbers would do, where that is what the operands are."""
+    python = getattr(operator, f"__{name}__", None)
 
-    def reflected(function: Any, name: str = "") -> Any:
-        python = getattr(operator, f"__{name}__", None)
-        if python is None:
-            return lambda self, other: call(function, other, self)
-        return lambda self, other: operate(function, python, other, self)
+    def method(*operands: Any) -> Any:
+        if is_reflected:
+            operands = operands[::-1]
+        return call(function, *operands) if python is None else operate(function, python, *operands)
 
-    def in_place(function: Any) -> Any:
-        return lambda self, other: assign_cast(self, call(function, self, other), function.__name__)
+    return method
 
-    def unary(function: Any, name: str = "") -> Any:
-        python = getattr(operator, f"__{name}__", None)
-        if python is None:
-            return lambda self: call(function, self)
-        return lambda self: operate(function, python, self)
 
-    def beside_sequences(multiply: Any) -> Any:
-        """NumPy's scalars leave it to lists and texts to be repeated, for which they ask `__index__`."""
-        return lambda self, other: NotImplemented if isinstance(other, (list, tuple, str, bytes)) else multiply(self, other)
+def _in_place(function: Any, name: str) -> Any:
+    return lambda self, other: assign_cast(self, call(function, self, other), name)
 
-    def compared(function: Any, name: str = "") -> Any:
-        compare = binary(function, name)
-        if function not in (np.equal, np.not_equal):
-            return compare
-        # No number is a text, operators say, where functions have no loop for the two.
-        unlike = function is np.not_equal
-        return lambda self, other: (
-            call(np.full, self.shape, unlike)[()] if isinstance(other, (str, bytes)) else compare(self, other)
-        )
 
-    def method(home: Any, name: str) -> Any:
-        function = getattr(home, name)
-        return lambda self, *args, **kwargs: call(function, self, *args, **kwargs)
+def _beside_sequences(multiply: Any) -> Any:
+    """NumPy's scalars leave it to lists and texts to be repeated, for which they ask `__index__`."""
+    return lambda self, other: NotImplemented if isinstance(other, (list, tuple, str, bytes)) else multiply(self, other)
 
+
+def _beside_texts(compare: Any, unlike: bool) -> Any:
+    """No number is a text, operators say, where functions have no loop for the two."""
+    return lambda self, other: call(np.full, self.shape, unlike)[()] if isinstance(other, (str, bytes)) else compare(self, other)
+
+
+def _method(home: Any, name: str) -> Any:
+    function = getattr(home, name)
+    return lambda self, *args, **kwargs: call(function, self, *args, **kwargs)
+
+
+def _install_operators() -> None:
     for name, function in BINARY.items():
-        setattr(Traced, f"__{name}__", binary(function))
-        setattr(Traced, f"__r{name}__", reflected(function))
-    for name, function in BINARY.items():
-        setattr(TracedArray, f"__i{name}__", in_place(function))
-    TracedArray.__ipow__ = lambda self, other: assign_cast(self, call(operator.pow, self, other), "power")  # type: ignore[attr-defined]  # declared here, as all others
-    for name, function in BINARY.items():
-        own = vars(np.generic)[f"__{name}__"] if name in OWN_OPERATORS else function
+        setattr(Traced, f"__{name}__", _operator(function))
+        setattr(Traced, f"__r{name}__", _operator(function, is_reflected=True))
+        setattr(TracedArray, f"__i{name}__", _in_place(function, function.__name__))
         if name != "matmul":
-            setattr(TracedScalar, f"__{name}__", binary(own, name))
-            setattr(TracedScalar, f"__r{name}__", reflected(own, name))
-    for name in ("__mul__", "__rmul__"):
-        setattr(TracedScalar, name, beside_sequences(vars(TracedScalar)[name]))
-    TracedScalar.__pow__ = binary(operator.pow, "pow")  # type: ignore[method-assign]  # as all others
-    TracedScalar.__rpow__ = reflected(np.power, "pow")  # type: ignore[method-assign]
+            own = _own(name, function)
+            setattr(TracedScalar, f"__{name}__", _operator(own, name))
+            setattr(TracedScalar, f"__r{name}__", _operator(own, name, is_reflected=True))
+    for kind, name, method in (
+        (TracedArray, "__ipow__", _in_place(operator.pow, "power")),
+        (TracedScalar, "__pow__", _operator(operator.pow, "pow")),
+        (TracedScalar, "__rpow__", _operator(np.power, "pow", is_reflected=True)),
+        (TracedScalar, "__mul__", _beside_sequences(vars(TracedScalar)["__mul__"])),
+        (TracedScalar, "__rmul__", _beside_sequences(vars(TracedScalar)["__rmul__"])),
+    ):
+        setattr(kind, name, method)
     for name, function in COMPARE.items():
-        setattr(Traced, f"__{name}__", compared(function))
-        setattr(TracedScalar, f"__{name}__", compared(function, name))
+        for traced, compare in ((Traced, _operator(function)), (TracedScalar, _operator(function, name))):
+            is_order = name not in ("eq", "ne")
+            setattr(traced, f"__{name}__", compare if is_order else _beside_texts(compare, name == "ne"))
     for name, function in UNARY.items():
-        setattr(Traced, f"__{name}__", unary(function))
-        own = vars(np.generic)[f"__{name}__"] if name in OWN_OPERATORS else function
-        setattr(TracedScalar, f"__{name}__", unary(own, name))
-    for name in METHODS:
-        setattr(Traced, name, method(np, name))
-    for name in NOT_OF_SCALARS:
-        setattr(TracedArray, name, method(np, name))
-    for name in OWN_METHODS:
-        setattr(Traced, name, method(np.ndarray, name))
-    for name in ARRAY_METHODS:
-        setattr(TracedArray, name, method(np.ndarray, name))
+        setattr(Traced, f"__{name}__", _operator(function))
+        setattr(TracedScalar, f"__{name}__", _operator(_own(name, function), name))
+
+
+def _own(name: str, function: Any) -> Any:
+    return vars(np.generic)[f"__{name}__"] if name in OWN_OPERATORS else function
+
+
+def _fill_copy(self: TracedScalar, value: Any) -> Any:
+    """A NumPy scalar fills a copy of itself, and hands one out by elements."""
+    return call(np.ndarray.fill, fresh(self.contents()), value)
+
+
+def _elements_of_copy(self: TracedScalar) -> Any:
+    return call(np.ndarray.flat, fresh(self.contents()))
+
+
+def _install_methods() -> None:
+    for kind, home, names in (
+        (Traced, np, METHODS),
+        (TracedArray, np, NOT_OF_SCALARS),
+        (Traced, np.ndarray, OWN_METHODS),
+        (TracedArray, np.ndarray, ARRAY_METHODS),
+    ):
+        for name in names:
+            setattr(kind, name, _method(home, name))
     for name in ("real", "imag"):
-        setattr(Traced, name, property(method(np.ndarray, name)))
+        setattr(Traced, name, property(_method(np.ndarray, name)))
     for name in ("flags", "flat", "imag", "real", "shape"):
-        getter = vars(Traced)["shape"].fget if name == "shape" else method(np.ndarray, name)
+        getter = vars(Traced)["shape"].fget if name == "shape" else _method(np.ndarray, name)
         setter = getattr(np.ndarray, name).__set__
         setattr(TracedArray, name, property(getter, functools.partial(call, setter)))
-    # A NumPy scalar fills a copy of itself, and hands one out by elements.
-    TracedScalar.fill = lambda self, value: call(np.ndarray.fill, fresh(self.contents()), value)  # type: ignore[attr-defined]  # as above
-    TracedScalar.flat = property(lambda self: call(np.ndarray.flat, fresh(self.contents())))  # type: ignore[attr-defined]  # as above
+    for name, own in (("fill", _fill_copy), ("flat", property(_elements_of_copy))):
+        setattr(TracedScalar, name, own)
 
 
-_install()
+_install_operators()
+_install_methods()
 
 __all__ = [
     "Traced", "TracedArray", "TracedNumber", "TracedScalar", "assign", "assign_cast", "constant", "fresh", "fresh_like",
