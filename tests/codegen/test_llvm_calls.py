@@ -148,11 +148,11 @@ def test_where_products_are_cut(extents: tuple[int, int, int], orders: str, grid
         Matrix(Buffer(name, F64, shape), 0, (), *((shape[1], 1) if order == "C" else (1, shape[0])))
         for name, shape, order in zip("xy", ((m, k), (k, n)), orders)
     )
-    pieces = Pieces.of(Product((), m, n, k, x, y, Matrix(Buffer("z", F64, (m, n)), 0, (), n, 1)), threads=4)
+    pieces = Pieces.of(Product((), m, n, k, x, y, Matrix(Buffer("z", F64, (m, n)), 0, (), n, 1)), threads=8)
     assert (pieces.rows.count, pieces.columns.count) == grid
 
 
-@pytest.mark.parametrize("threads, count", [(1, 2), (2, 4), (4, 8), (16, 8)])
+@pytest.mark.parametrize("threads, count", [(1, 2), (2, 2), (4, 4), (8, 8), (16, 8)])
 def test_products_are_cut_for_the_threads_that_there_may_be(threads: int, count: int) -> None:
     x, y, z = (Matrix(Buffer(name, F64, (512, 512)), 0, (), 512, 1) for name in "xyz")
     assert Pieces.of(Product((), 512, 128, 512, x, y, z), threads).count == count

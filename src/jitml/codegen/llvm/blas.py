@@ -54,9 +54,9 @@ class Pieces:
 
     @staticmethod
     def of(p: Product, threads: int) -> Pieces:
-        """Two for each thread, lest they wait for one whose core is taken away, if there is so much work.
+        """One for each thread, if there is so much work, and more of long ones; cut where packing costs least.
 
-        They are cut where packing costs least.
+        More would even out a core that is taken away, but gain nothing, even on busy machines: each packs its operands.
         """
         work = p.m * p.n * p.k
         if p.n == 1:
@@ -64,8 +64,7 @@ class Pieces:
             least = 64 if p.x.col == 1 else 512
             return Pieces(Cut.of(p.m, min(work * 8 // PIECE_WORK, p.m // least)), Cut(1, 1))
         longest = max(p.m, p.n)
-        most = 2 * threads if threads > 1 else 1
-        wanted = max(min(most, work // PIECE_WORK) // min(p.stacks, most), longest // MOST_ROWS if work > PIECE_WORK else 1)
+        wanted = max(min(threads, work // PIECE_WORK) // min(p.stacks, threads), longest // MOST_ROWS if work > PIECE_WORK else 1)
         wanted = max(1, min(wanted, longest // LEAST_ROWS))
         most_rows, most_columns = max(1, p.m // LEAST_ROWS), max(1, p.n // LEAST_ROWS)
         grids = [(rows, min(most_columns, wanted // rows)) for rows in range(1, min(most_rows, wanted) + 1)]

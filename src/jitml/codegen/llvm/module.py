@@ -45,7 +45,7 @@ class Module:
         return "\n".join(self.texts.values())
 
 
-def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = frozenset(), threads: int = 4) -> Module:
+def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = frozenset(), threads: int = 8) -> Module:
     """Write a program as LLVM IR.
 
     Args:

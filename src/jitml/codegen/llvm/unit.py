@@ -61,7 +61,7 @@ class Unit:
 
     target: Target
     fastmath: str = ""
-    threads: int = 4
+    threads: int = 8
     declarations: Declarations = field(default_factory=Declarations)
     checks: list[Check] = field(default_factory=list)
     hosts: list[HostStep] = field(default_factory=list)
