@@ -211,6 +211,10 @@ def test_native_draws(f: Callable[[Any], Any], target: str) -> None:
         assert "Generator." not in jitted.explain(kind(bits()[0])) and "RandomState." not in jitted.explain(kind(bits()[0]))
 
 
+def integers(g: Any) -> Any:
+    return g.integers if hasattr(g, "integers") else g.randint
+
+
 PARAMETERS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "numbers": (lambda g, a, n: (g.normal(a, n), g.normal(n, a, 4), g.uniform(n, a), g.uniform(-a, a, (2, 3)),
                                  g.normal(True, n, ())),
@@ -226,6 +230,9 @@ PARAMETERS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "negative": (lambda g, x: g.normal(0, x[0]) + g.normal(), (np.array([-1.0]),)),
     "negative zero": (lambda g, x: g.exponential(x), (np.array([1.0, -0.0]),)),
     "limits that fall": (lambda g, x: g.uniform(x[1], x[0]), (X[0],)),
+    "limits of integers": (lambda g, x, k: (integers(g)(k[1], x[0]), integers(g)(x[2], size=3), integers(g)(np.int8(-3), x[1])),
+                           (np.array([5, 9, 2]), np.array([9, 1], np.int8))),
+    "limits of integers that fall": (lambda g, x: integers(g)(0, x[0]) + integers(g)(x[0], x[1]), (np.array([5, 5]),)),
     "no limit": (lambda g, x: g.uniform(x[1], x[0] + np.inf), (X[0],)),
     "no limits": (lambda g, x: g.uniform(x, np.inf), (X[0],)),
     "sizes that differ": (lambda g, x: g.normal(x, 1.0, 2), (X[0],)),

@@ -20,7 +20,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.limits import dtype_limits
-from jitml.ir.types import BOOL, DTYPES, F32, F64, I64, DType
+from jitml.ir.types import BOOL, DTYPES, F32, F64, I64, DType, is_integer
 from jitml.trace.broadcasting import common_sizes, stretch
 from jitml.trace.context import active_trace
 from jitml.trace.exact import unheard
@@ -219,8 +219,21 @@ def _integers(
     return scalar(read(drawn)) if type(drawn) is TracedNumber else drawn
 
 
+def _whole(x: Any) -> Any:
+    """A limit that is one integer: an int if it is known, else an i64 value."""
+    if issubclass(type(x), (int, np.integer)):
+        return int(x)
+    if type(x) is TracedNumber and x.kind is int:
+        return x.as_value(I64)
+    if type(x) in (TracedArray, TracedScalar) and not x.ndim and is_integer(x.dtype) and np.can_cast(x.dtype, I64):
+        value = read(x)
+        return value if value.dtype == I64 else ops.convert(value, dtype=I64)
+    raise _Unable
+
+
 def _limits(low: Any, high: Any, dtype: DType, endpoint: bool) -> tuple[Value, Value]:
     """The least and the greatest integer, both included."""
+    low, high = _whole(low), _whole(high)
     least, greatest = dtype_limits(dtype)
     if type(low) is int and type(high) is int:
         last = high - (not endpoint)
@@ -228,11 +241,9 @@ def _limits(low: Any, high: Any, dtype: DType, endpoint: bool) -> tuple[Value, V
             raise _Unable
         bits = [n - 2**64 if n > _GREATEST else n for n in (low, last)]
         return number(bits[0]), number(bits[1])
-    if dtype != I64 or not all(type(x) is int or (type(x) is TracedNumber and x.kind is int) for x in (low, high)):
+    if dtype != I64 or any(type(x) is int and not _LEAST < x <= _GREATEST for x in (low, high)):
         raise _Unable
-    if any(type(x) is int and not _LEAST < x <= _GREATEST for x in (low, high)):
-        raise _Unable
-    first, end = (number(x) if type(x) is int else x.as_value(I64) for x in (low, high))
+    first, end = (number(x) if type(x) is int else x for x in (low, high))
     ok = ops.le(first, end) if endpoint else ops.lt(first, end)
     end = ops.check(end, ok, error="ValueError", message="low > high" if endpoint else "low >= high")
     return first, end if endpoint else ops.sub(end, number(1))
