@@ -230,8 +230,25 @@ def of_four_types(x: Any) -> Any:
     return tuple(counts), t
 
 
+def attributes_of_some(x: Any) -> Any:
+    """Of numbers that may be None, and of those that may be Python's."""
+    t, u, s = None, 0, 0.0
+    for v in x:
+        if t is not None:
+            s += t.real
+            s += t.item()
+        s += getattr(t, "itemsize", 1) + u.real + u.imag + u.conjugate()
+        if v > 1:
+            t = v
+        if v > 2:
+            u = v
+        elif v > 1:
+            u = 1.5
+    return s, t, t is not None and t is t
+
+
 LOOPS: list[Function] = [
-    of_four_types,
+    of_four_types, attributes_of_some,
     steps_of_some, last_place, first_place, greatest_of_some, steps_up, found_in, of_none_in_a_nest,
     greatest, least, counted, greatest_from_infinity, summed, rectified, in_a_nest, stepped, smoothed, held, two_greatest, until,
     halved, typed, of_a_truth,

@@ -19,7 +19,7 @@ import numpy as np
 
 from jitml.trace.contents import effect, gone_through, kept
 from jitml.trace.context import active_trace, home_of, is_users, unsupported
-from jitml.trace.doubts import doubt_of, has_attribute, may_be_none, require_type_known, types_of
+from jitml.trace.doubts import doubt_of, has_attribute, types_of
 from jitml.trace.host import Const, Slot
 from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
@@ -27,7 +27,7 @@ from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import entries, is_read_unseen, load, observe, place_of, require_unset
 from jitml.trace.random import TracedGenerator
 from jitml.trace.regions import shared_write
-from jitml.trace.registry import FUNCTIONS, call, call_for_each_type
+from jitml.trace.registry import FUNCTIONS, call, call_for_each_type, of_its_type
 from jitml.trace.targets import Outside, Storing, sets_itself, stores_itself
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, lift
 
@@ -103,12 +103,10 @@ class Accesses(Names):
 
     def _attr_of_number(self, x: Any, name: str) -> Any:
         """An attribute that numbers of some types have, and stand-ins of others must not show; it may itself tell the type."""
-        if may_be_none(x):
-            require_type_known(x)
         if doubt_of(x) is not None:
             if all(inspect.isroutine(getattr(which, name, None)) for which in types_of(x)):
-                return functools.partial(call_for_each_type, x, lambda y, *args, **kwargs: self.attr(y, name)(*args, **kwargs))
-            return call_for_each_type(x, self.attr, name)
+                return functools.partial(call_for_each_type, x, lambda y, *args, **kwargs: self.attr(y, name)(*args, **kwargs), x)
+            return of_its_type(self.attr, x, name) if hasattr(None, name) else call_for_each_type(x, self.attr, x, name)
         if type(x) is TracedNumber and not has_attribute(x, name):
             raise AttributeError(f"'{x.kind.__name__}' object has no attribute '{name}'")
         return getattr(x, name)

@@ -24,7 +24,7 @@ from jitml.trace.accesses import Accesses
 from jitml.trace.choices import negation
 from jitml.trace.contents import gone_through
 from jitml.trace.context import active_trace, home_of, unsupported
-from jitml.trace.doubts import NONE, has_attribute, is_of, may_be_none, require_type_known
+from jitml.trace.doubts import NONE, doubt_of, has_attribute, is_of, may_be_none, require_type_known
 from jitml.trace.drivers import OURS
 from jitml.trace.effects import effect_of
 from jitml.trace.growing import Growing, Probe
@@ -288,6 +288,8 @@ class Hooks(Accesses, Steering):
         return self.conv(argument) if is_method else argument
 
     def _getattr(self, obj: Any, name: str, *default: Any) -> Any:
+        if default and doubt_of(obj) is not None:
+            return of_its_type(self._getattr, obj, name, *default)
         try:
             return self.attr(obj, name)
         except AttributeError:

@@ -25,11 +25,11 @@ _REMEDY = "Compare what the arrays hold, or remember in a flag of your own which
 
 def is_one(x: Any, y: Any) -> bool:
     """`x is y`"""
+    if x is y or current_trace() is None:
+        return _is_it(x, y)
     for one in (x, y):
         if may_be_none(one):
             require_type_known(one)
-    if x is y or current_trace() is None:
-        return _is_it(x, y)
     if TracedArray not in (type(x), type(y)):
         return False
     x, y = (lift(a) if type(a) is np.ndarray else a for a in (x, y))

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -201,11 +202,17 @@ class TracedNumber:
 
     def __getattr__(self, name: str) -> Any:
         # is_integer, bit_length, real, ... : whatever Python's own numbers have.
-        if name in ("real", "imag", "conjugate") and self.kind is complex:
-            return self._part(name)
+        if name in ("real", "imag", "conjugate"):
+            return self._part(name) if self.kind is complex else self._real_part(name)
         if name.startswith("__") or not hasattr(self.kind, name):
             raise AttributeError(f"{self.kind.__name__!r} object has no attribute {name!r}")
         return getattr(self.known(), name)
+
+    def _real_part(self, name: str) -> Any:
+        """The attribute of a real number."""
+        if name == "imag":
+            return 0.0 if self.kind is float else 0
+        return partial(combine, operator.pos, self) if name == "conjugate" else combine(operator.pos, self)
 
     def _part(self, name: str) -> Any:
         """The attribute of a complex number."""
