@@ -85,34 +85,35 @@ def fmod_floats(b: Builder, x: Operand, y: Operand) -> Operand:
     return b.where_rare(b.fcmp("oge", quotient, limit), rest, "fmod", x, y)
 
 
-def divmod_floats(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
-    """Python's quotient and remainder as NumPy's npy_divmod rounds them (for y = 0: x / y and nan)."""
+def _rest(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand, Operand]:
+    """The rest of x / y, whether it is one, and whether its sign is not Python's."""
     rest = fmod_floats(b, x, y)
-    quotient = b.fdiv(b.fsub(x, rest), y)
     is_rest = b.fcmp("une", rest, 0.0)
-    is_off = b.and_(is_rest, b.xor(b.fcmp("olt", y, 0.0), b.fcmp("olt", rest, 0.0)))
-    quotient = b.select(is_off, b.fsub(quotient, 1.0), quotient)
-    remainder = b.select(is_off, b.fadd(rest, y), rest)
-    remainder = b.select(is_rest, remainder, b.copysign(0.0, y))
-    snapped = b.floor(quotient)
-    snapped = b.select(b.fcmp("ogt", b.fsub(quotient, snapped), 0.5), b.fadd(snapped, 1.0), snapped)
-    ratio = b.fdiv(x, y)
-    snapped = b.select(b.fcmp("une", quotient, 0.0), snapped, b.copysign(0.0, ratio))
-    return b.select(b.fcmp("oeq", y, 0.0), ratio, snapped), remainder
+    return rest, is_rest, b.and_(is_rest, b.xor(b.fcmp("olt", y, 0.0), b.fcmp("olt", rest, 0.0)))
 
 
 @rule("floor_divide")
 def floor_divide(b: Builder, x: Operand, y: Operand) -> Operand:
+    """Python's quotient as NumPy's npy_floor_divide rounds it; for y = 0, x / y."""
     if not _is_float(x):
         return floor_divide_integers(b, x, y)
-    return divmod_floats(b, x, y)[0]
+    rest, _, is_off = _rest(b, x, y)
+    quotient = b.fdiv(b.fsub(x, rest), y)
+    quotient = b.select(is_off, b.fsub(quotient, 1.0), quotient)
+    snapped = b.floor(quotient)
+    snapped = b.select(b.fcmp("ogt", b.fsub(quotient, snapped), 0.5), b.fadd(snapped, 1.0), snapped)
+    ratio = b.fdiv(x, y)
+    snapped = b.select(b.fcmp("une", quotient, 0.0), snapped, b.copysign(0.0, ratio))
+    return b.select(b.fcmp("oeq", y, 0.0), ratio, snapped)
 
 
 @rule("remainder")
 def remainder(b: Builder, x: Operand, y: Operand) -> Operand:
+    """Python's remainder, with the sign of y; for y = 0, nan."""
     if not _is_float(x):
         return remainder_integers(b, x, y)
-    return divmod_floats(b, x, y)[1]
+    rest, is_rest, is_off = _rest(b, x, y)
+    return b.select(is_rest, b.select(is_off, b.fadd(rest, y), rest), b.copysign(0.0, y))
 
 
 # ------------------------------------------------------------------------------------------------------------ order
