@@ -37,6 +37,7 @@ from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_traced, rea
 from jitml.trace.truths import choose
 
 _PLAIN = (bool, int, float, complex)
+_FEW = 4  # numbers that are sorted without a call of the library
 
 
 @implements(builtins.len)
@@ -169,6 +170,49 @@ def _extreme_of_array(function: Callable[..., Any], x: TracedArray) -> Any:
     limit = -np.inf if function is max else np.inf
     rest = call(extreme, call(np.where, call(np.isnan, x), limit, x))
     return call(operator.getitem, call(np.where, call(np.isnan, x[0]), x[0], rest), ())
+
+
+@implements(builtins.sorted)
+def _sorted(iterable: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
+    """A new list, of numbers of one type without asking which is less; others are compared one by one."""
+    items = list(iterable) if type(iterable) in (list, tuple) or _is_line(iterable) else ()
+    if key is not None or is_traced(reverse) or not _have_an_order(items):
+        return sorted(iterable, key=key, reverse=reverse)
+    line = call(np.array, items[::-1] if reverse else items)
+    if line.dtype.kind == "f":  # with which nan is neither less nor greater than any
+        message = "the order of a list with a nan depends on how it is sorted"
+        line = fresh(ops.check(read(line), read(call(np.all, line == line)), error="ValueError", message=message))
+    values = _exchanged([read(x) for x in line]) if len(items) <= _FEW else map(read, call(np.sort, line, kind="stable"))
+    are_numpys = any(type(x) is TracedScalar for x in items)
+    numbers = [scalar(x) if are_numpys else TracedNumber.of_value(active_trace(), x) for x in values]
+    return numbers[::-1] if reverse else numbers
+
+
+def _exchanged(values: list[Value]) -> list[Value]:
+    """Sorted by exchanging neighbours: loops over single elements stay such."""
+    for last in range(len(values) - 1, 0, -1):
+        for k in range(last):
+            a, b = values[k : k + 2]
+            is_less = ops.lt(b, a)
+            values[k : k + 2] = ops.select(is_less, b, a), ops.select(is_less, a, b)
+    return values
+
+
+def _is_line(x: Any) -> bool:
+    return type(x) is TracedArray and x.ndim == 1 and type(x.sizes[0]) is int
+
+
+def _have_an_order(items: Sequence[Any]) -> bool:
+    """Whether a value that only the program knows is among numbers that are all of one type of NumPy's, or of Python's."""
+    if not any(is_traced(x) and not (type(x) is TracedNumber and x.slot is not None) for x in items):
+        return False
+    if any(type(x) is TracedScalar for x in items):
+        return len({getattr(x, "dtype", None) if type(x) is TracedScalar else None for x in items}) == 1 and not is_complex(
+            items[0].dtype
+        )
+    if not all(type(x) is TracedNumber or type(x) in _PLAIN for x in items) or any(map(doubt_of, items)):
+        return False
+    return {own_type(x) for x in items} in ({bool}, {int}, {float})
 
 
 def _power(function: Callable[..., Any], base: Any, exp: Any, mod: Any = None) -> Any:
