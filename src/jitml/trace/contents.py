@@ -7,6 +7,7 @@ that the body has made shows again in each pass, as another one, so that the pas
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,6 +21,7 @@ from jitml.trace.growing import Probe
 from jitml.trace.handing import Demotable, Memory
 from jitml.trace.lists import ListName
 from jitml.trace.open_lists import OpenList, undecided
+from jitml.trace.unsettled import require_settled
 
 # An object of before is found in the first pass, or in the next ones, where types have moved.
 _LATEST_PASS = 3
@@ -97,6 +99,11 @@ class Contents:
     def names(self) -> list[Name]:
         return [name for changed in self._all.values() for name in changed.names]
 
+    @property
+    def changed(self) -> Set[int]:
+        """The objects, by id."""
+        return self._all.keys()
+
     def take(self, obj: Any) -> bool:
         """Carry an object that is about to be changed, if it is of a kind that can be."""
         if id(obj) in self._all:
@@ -162,6 +169,7 @@ def effect(obj: Any) -> None:
     In a body that is fine for what it has made, and for what its loop carries.
     """
     trace = current_trace()
+    require_settled(obj)
     if trace is None or not trace.is_body or id(obj) in trace.made:
         return
     if type(obj) is OpenList:  # it sees for itself what is appended to it

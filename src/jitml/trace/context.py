@@ -169,6 +169,7 @@ class Trace:
         self.written: dict[Any, None] = {}
         self.stores = 0  # of the root: how often a storage got a new value
         self.made: dict[int, Any] = {}  # objects that the body itself has made, by id
+        self.unsettled: dict[int, Any] = {}  # containers that may be others, by id (`unsettled.py`)
         self.iterators: dict[int, Any] = {}  # of before the body
         # Of the root: the regions that are being recorded, innermost last, and what earlier attempts have taught.
         self.open: list[Any] = []

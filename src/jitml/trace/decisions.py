@@ -267,8 +267,7 @@ def is_ours(error: BaseException) -> bool:
 
 def site() -> Site:
     """Where in the program the construct stands that is being entered, and through which calls it was reached."""
-    frames = [(id(frame.f_code), frame.f_lasti) for frame in _user_frames(sys._getframe(1))]
-    return tuple(frames[: len(frames) - decisions().base])
+    return tuple((id(frame.f_code), frame.f_lasti) for frame in traced_frames())
 
 
 def depth_of_owner(name: str) -> int:
@@ -276,8 +275,14 @@ def depth_of_owner(name: str) -> int:
 
     0 if that function has returned.
     """
-    frames = list(_user_frames(sys._getframe(1)))[1:]
-    return next((len(frames) - n - decisions().base for n, frame in enumerate(frames) if name in frame.f_code.co_cellvars), 0)
+    frames = traced_frames()[1:]
+    return next((len(frames) - n for n, frame in enumerate(frames) if name in frame.f_code.co_cellvars), 0)
+
+
+def traced_frames() -> list[FrameType]:
+    """Frames of the user's functions that are being traced, the innermost first."""
+    frames = list(_user_frames(sys._getframe(1)))
+    return frames[: len(frames) - decisions().base]
 
 
 def _user_frames(frame: FrameType | None) -> Iterator[FrameType]:

@@ -19,6 +19,7 @@ from jitml.trace.host import Slot
 from jitml.trace.loops import Loop
 from jitml.trace.origins import others, require_told_apart
 from jitml.trace.tracers import TracedArray, lift, require_one
+from jitml.trace.unsettled import require_settled
 
 _REMEDY = "Compare what the arrays hold, or remember in a flag of your own which array it is."
 
@@ -31,6 +32,8 @@ def is_one(x: Any, y: Any) -> bool:
         if may_be_none(one):
             require_type_known(one)
     if TracedArray not in (type(x), type(y)):
+        require_settled(x)
+        require_settled(y)
         return False
     x, y = (lift(a) if type(a) is np.ndarray else a for a in (x, y))
     if type(x) is type(y) is TracedArray and x.dtype == y.dtype and x.ndim == y.ndim and x is not y:

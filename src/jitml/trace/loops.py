@@ -10,6 +10,7 @@ be captured at all is run as plain Python runs it (`Mode.PLAIN`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,8 @@ from jitml.trace.remains import Remains
 from jitml.trace.sizes import value_of_size
 from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray
+from jitml.trace.unsettled import Handing, containers, find
+from jitml.trace.unsure import parts
 
 _MOST_PASSES = 6
 _INDEX = Aval((), I64)
@@ -61,6 +64,7 @@ class Loop:
         self.is_recording = False
         self.is_done = False
         self.iterators: dict[int, Any] = {}
+        self.ways: list[tuple[Name, Sequence[Any]]] = []
 
     def enter(self, names: Names, values: Values, targets: Names = (), counters: Directions = (), grows: Names = ()) -> None:
         self.counters = dict(counters)
@@ -211,6 +215,7 @@ class Loop:
 
     def _carried(self, values: Values, least: int) -> tuple[list[Carried], list[Storage], list[Outcome]]:
         """All that the loop carries. Call it in the body, at its end."""
+        self._see_containers(values, least)
         values = {**values, **self.contents.ends(self)}
         outcomes = [
             name.outcome(values.get(name.name, UNDEF), self.body, self.site, least, self.memory) for name in self.all_names
@@ -223,6 +228,26 @@ class Loop:
             carried.append(Carried(partial(_identity, outside), inside, storage.value))
         return carried, storages, outcomes
 
+    def _see_containers(self, values: Values, least: int) -> None:
+        """What names hold as the body ends, and where it may not run, as the loop begins."""
+        held = [(name, parts(values.get(name.name, UNDEF))[0], name.entry) for name in self.names]
+        self.ways = [(name, [end] if least or entry is UNDEF else [end, entry]) for name, end, entry in held if end is not UNDEF]
+        changed = self.contents.changed
+        if changed and not changed.isdisjoint(
+            {*find(x for name, *ends in held if name.is_carried for x in ends), *self.body.trace.unsettled}
+        ):
+            text = "a list, a dict or an object that a name comes to hold is changed in the loop"
+            self.demote(UnsupportedError(text, source=user_source()), Mode.PLAIN)
+
+    def _hand_out(self) -> None:
+        """Containers after the loop may be those that were there before it, or one another."""
+        starts = [(parts(name.start)[0], name.entry) for name, _ in self.ways]
+        before = {id(x): old for start, entry in starts for x, (old,) in containers(start, (entry,))}
+        handing = Handing(Decider(self.site), [self.body.trace], before)
+        for name, ways in self.ways:
+            now = parts(self.held.get(name.name, UNDEF))[0]
+            handing.hand_out(name.name, now, ways, [other.entry for other in self.names if other is not name])
+
     def _finish(self, results: list[Value], storages: list[Storage], outcomes: list[Outcome], names: list[Name]) -> None:
         """After the loop: storages and names hold its results."""
         values = iter(results)
@@ -230,6 +255,7 @@ class Loop:
             extent.end(next(values))
         decisions().carried[self.site] = frozenset(name.name for name in self.names if name.is_carried)
         self.held = {name.name: outcome.show([next(values) for _ in outcome.carried]) for name, outcome in zip(names, outcomes)}
+        self._hand_out()
         self.remains.finish(results[len(results) - len(self.remains.carried) :])
         self.memory.leave()
         for storage, value in zip(storages, values):

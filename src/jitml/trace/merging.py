@@ -37,6 +37,7 @@ from jitml.trace.sharing import Fork, Output, Sharing, View
 from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray, read
 from jitml.trace.truths import Truth, choose
+from jitml.trace.unsettled import Handing
 from jitml.trace.unsure import Unsure, parts, unsure
 
 Finish = Callable[[], Any]  # makes what a name holds once the results are there
@@ -51,6 +52,7 @@ class Merge:
 
     def __init__(self, fork: Fork) -> None:
         self.fork = fork
+        self.handing = Handing(fork.decider, [side.body.trace for side in fork.sides.values()])
         self.outputs: list[Output] = []
         self.twins: dict[tuple[int, int], TracedArray] = {}
         self.views: list[View] = []
@@ -91,13 +93,18 @@ class Merge:
         if a is UNDEF or b is UNDEF:
             held = self._new(name, a, b)
             xs, ys = (held.leaves if x is not UNDEF else (None,) * len(held.leaves) for x in (a, b))
-            return self._leaves(name, held, xs, ys)
+            return self._handed(name, (b if a is UNDEF else a,), self._leaves(name, held, xs, ys))
         if (a is None) != (b is None):
             return self._number_or_none(name, a, b)
         one, other = take_apart(a), take_apart(b)
         if one.spec != other.spec:
             self._refuse(name, a, b)
-        return self._leaves(name, one, one.leaves, other.leaves)
+        return self._handed(name, (a, b), self._leaves(name, one, one.leaves, other.leaves))
+
+    def _handed(self, name: str, ends: tuple[Any, ...], finish: Finish) -> Finish:
+        """What a name holds, which may be one of the containers that it holds in the branches."""
+        others = [value for side in self.fork.sides.values() for key, value in side.ends.items() if key != name]
+        return lambda: self.handing.hand_out(name, finish(), ends, others)
 
     def _number_or_none(self, name: str, a: Any, b: Any) -> Finish:
         """Of what is None in one branch: in the other one a number, or None perhaps."""

@@ -25,7 +25,7 @@ from jitml.trace.known import constant_of
 from jitml.trace.storage import Storage
 from jitml.trace.strides import Ints
 from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, lift, read, scalar
-from jitml.trace.tree import flatten, unflatten
+from jitml.trace.tree import children, flatten, unflatten
 from jitml.trace.truths import all_of, as_value, negated
 
 _NUMBERS: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64}
@@ -173,7 +173,18 @@ class Held:
     kinds: tuple[Kind | None, ...]
 
     def rebuild(self, leaves: list[Any]) -> Any:
-        return unflatten(self.spec, leaves)
+        return owned(unflatten(self.spec, leaves))
+
+
+def owned(x: Any) -> Any:
+    """A value whose objects, those of dataclasses say, are known to be the function's own."""
+    parts, spec = children(x)
+    if not spec.is_leaf() and x is not None:
+        if type(x).__module__ not in ("builtins", "collections"):
+            active_trace().root.own[id(x)] = x
+        for part in parts:
+            owned(part)
+    return x
 
 
 def is_filled(x: Any) -> bool:

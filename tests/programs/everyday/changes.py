@@ -8,7 +8,7 @@ from __future__ import annotations
 import bisect
 import heapq
 from collections import Counter, defaultdict, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -317,6 +317,97 @@ def a_list_that_is_appended_to_is_matched(xs, x, n):
         case [first, *rest]:
             return first, len(rest)
     return None
+
+
+# A branch or a loop leaves open which of several containers a name holds.
+
+
+@calls(lambda: ([], [], X), lambda: ([], [], -X), lambda: ([1.0], [2.0], X))
+def one_of_two_lists_is_appended_to(xs, ys, x):
+    low, high = [], []
+    for v in x:
+        (low if v < 1 else high).append(v)
+    zs = xs if x[3] > 1 else ys
+    zs.append(x[1])
+    return low, high, zs is xs
+
+
+@calls(lambda: ({"v": 1.0}, {"v": 2.0}, X), lambda: ({"v": 1.0}, {"v": 2.0}, -X))
+def one_of_two_dicts_changes(a, b, x):
+    if x[3] > 1:
+        a, b = b, a
+    a["v"] += 10
+    c = d = {"n": 0.0}
+    if x[2] > 1:
+        c = {"n": 2.0}
+    c["n"] = x[1]
+    return a, c, d
+
+
+@calls(lambda: (X,), lambda: (-X,))
+def a_list_with_two_names_in_one_branch(x):
+    if x[3] > 1:
+        a = [1.0]
+        b = a
+    else:
+        a, b = [2.0], [3.0]
+    b.append(5.0)
+    xs = [1.0]
+    pair = (xs, 1) if x[2] > 1 else (xs, 2)
+    pair[0].append(4.0)
+    return a, b, xs, pair
+
+
+@calls(lambda: (X,), lambda: (-X,))
+def a_loop_comes_to_hold_another_list(x):
+    xs, ys, zs = [1.0], [2.0], [3.0]
+    last, best, pair = [0.0, 0], [0.0, 0], (zs, 0)
+    for i in range(4):
+        if x[i] > 1:
+            xs = ys
+        last = [last[0] + x[i], i]
+        if last[0] > best[0]:
+            best = last
+        pair = (pair[0], i * x[i])
+    xs.append(3)
+    best[1] = -5
+    pair[0].append(4.0)
+    return xs, ys, zs, last, best, pair
+
+
+@session()
+def one_of_two_arguments_is_returned(jit):
+    @jit
+    def f(xs, ys, x):
+        for v in x:
+            if v < -2:
+                return {"z": xs}
+        return {"z": xs if x[3] > 1 else ys}
+
+    pairs = [([1.0], [2.0]) for _ in range(3)]
+    return [[f(xs, ys, x)["z"] is one for one in (xs, ys)] for (xs, ys), x in zip(pairs, (X, -X, X * 0))]
+
+
+@dataclass
+class Motion:
+    w: np.ndarray
+    n: int
+
+
+@calls(lambda: (X, 1200), lambda: (-X, 1200))
+def what_branches_make_anew_changes_in_a_loop(x, n):
+    d, best, state = {"a": x * 2}, {"v": 0.0, "i": 0}, Motion(x, 0)
+    for i in range(n):
+        if x[i % 4] > 1:
+            d = {"a": d["a"] * 0.3}
+            state = replace(state, w=state.w * 0.5)
+        d["a"] = d["a"] + i
+        new = {"v": x[i % 4] * i, "i": i}
+        best = new if new["v"] > best["v"] else best
+        state = replace(state, n=state.n + 1)
+    best["n"] = n
+    state.n += 5
+    return d, best, state
 
 
 @session()
