@@ -45,6 +45,14 @@ def test_once_for_a_kind_of_arguments(traces: list[Any]) -> None:
     assert len(traces) == 4
 
 
+def test_axes_that_are_written_anew(traces: list[Any]) -> None:
+    rows = np.stack([x3, 2 * x3])
+    for _ in range(3):
+        np.testing.assert_array_equal(jitml.vmap(np.dot, (0, None))(rows, x3), rows @ x3)
+        np.testing.assert_array_equal(jitml.vmap(np.dot, (None, 0))(x3, rows), rows @ x3)
+    assert len(traces) == 2
+
+
 def scaled_distance(scale: float, place: np.ndarray) -> Any:
     return lambda x: ((x - place) ** 2).sum() * scale
 

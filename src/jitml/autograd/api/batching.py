@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -87,8 +87,7 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
         batch, found = spread_ragged(rows_of(size), subgraph.graph, [*operands, *subgraph.captured])
         return _shown([_of_one_size(batch, x) for x in found], *results[-1], out_axes, size)
 
-    # Axes in lists and dicts have no hash: what is known of them is known to this function alone.
-    key = ("vmap", *(axes if axes is None or isinstance(axes, int) else object() for axes in (in_axes, out_axes)))
+    key = ("vmap", _key(in_axes), _key(out_axes))
 
     @functools.wraps(f)
     def batched(*args: Any, **kwargs: Any) -> Any:
@@ -106,6 +105,13 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
         return _one_by_one(f, rows, out_axes)
 
     return batched
+
+
+def _key(axes: Any) -> Hashable:
+    """Axes as part of a key; what is known of those in lists and dicts, which have no hash, is known to one function alone."""
+    if type(axes) is tuple:
+        return tuple(map(_key, axes))
+    return axes if axes is None or isinstance(axes, int) else object()
 
 
 def _one_by_one(f: Function, rows: Iterable[Any], out_axes: Any) -> Any:
