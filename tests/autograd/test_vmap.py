@@ -115,6 +115,25 @@ def test_branches(finish: Any) -> None:
     np.testing.assert_allclose(finish(vmap(lambda x, n: x if n > 2 else -x, (0, None)))(y5, np.float64(1.0)), -y5)
 
 
+def test_numbers_that_are_pythons_in_some_rows(finish: Any) -> None:
+    def doubled(x: Any) -> Any:
+        best = 0
+        for v in x:
+            best = max(best, v)
+        return best * 2.0 + (3 if x[0] > 0 else x[1]) ** 2
+
+    def told(x: Any) -> Any:
+        t, s = 0, 0.0
+        for v in x:
+            s += 1.0 if isinstance(t, int) else t
+            t = v if v > 0 else 2.5 if v < -0.5 else 1
+        return s
+
+    x = np.random.default_rng(0).normal(size=(6, 9))
+    agrees(finish, doubled, np.vstack([x, -abs(x)]))
+    agrees(finish, told, x)
+
+
 def test_loops_of_equal_length(finish: Any) -> None:
     def f(x: np.ndarray) -> np.ndarray:
         out = np.zeros(3)

@@ -164,6 +164,7 @@ class Trace:
         self.entered: dict[Value, Value] = {}
         # Of the body of a region: storages from around it, with their values outside and inside, and those it writes.
         self.is_body = False
+        self.is_of_rows: bool = parent.is_of_rows if parent else False  # for many rows at once, which may take ways of their own
         self.hands_on = False  # of a function that is transformed: whether what it writes outside comes out as a result
         self.storages: dict[Any, tuple[Value, Value]] = {}
         self.written: dict[Any, None] = {}

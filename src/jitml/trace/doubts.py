@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from jitml.errors import RowsDiffer
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, is_complex
@@ -162,13 +163,9 @@ def in_doubt(part: Any) -> Any:
 def seen_by(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
     """The first of the operands of which an operator has to know the type, whatever it makes of it; None if there is none."""
     found = [x for x in operands if doubt_of(x) is not None]
-    if function is operator.pow and not (type(operands[1]) is int and operands[1] >= 0 and not _may_be_int(operands[0])):
-        return next(iter(found), None)  # Python's powers may have more digits, be complex or floats, or raise
+    if function is operator.pow and not (type(operands[1]) is int and operands[1] >= 0):
+        return next(iter(found), None)  # Python's may be a float or complex, or raise
     return next(filter(may_be_none, found), None)
-
-
-def _may_be_int(x: Any) -> bool:
-    return not types_of(x).isdisjoint((bool, int))
 
 
 def require_number(x: Any) -> None:
@@ -184,7 +181,7 @@ def require_number(x: Any) -> None:
 def is_open(found: Doubt) -> bool:
     """Whether what is computed of a number is to be computed for each of its types: nobody can say which it has in this call."""
     root = active_trace().root
-    if root.decided is None or not root.open or _is_known(found, root.decided.outcomes):
+    if root.decided is None or not _may_differ() or _is_known(found, root.decided.outcomes):
         return False
     return len(found.cases) <= _MOST_CASES and not (found.settles and found.decider.mode is Mode.PEELED)
 
@@ -193,11 +190,17 @@ def require_decidable(found: Doubt) -> None:
     """Somebody sees what is in doubt: refused where nobody can say what it is in this call."""
     root = active_trace().root
     known = None if root.decided is None else root.decided.outcomes
-    if known is None or (root.open and not _is_known(found, known)):
+    if known is None or (_may_differ() and not _is_known(found, known)):
         if known is not None and found.decider.site not in decisions().typed:
             decisions().typed.add(found.decider.site)
             decisions().again()
         refuse_type(found)
+
+
+def _may_differ() -> bool:
+    """Whether what is recorded runs more than once in a call, each time with other values."""
+    trace = active_trace()
+    return bool(trace.root.open) or trace.is_of_rows
 
 
 def refuse_type(found: Doubt) -> NoReturn:
@@ -255,8 +258,13 @@ def only_numpys(x: Any) -> Value:
 
 
 def never(value: Value, test: Value) -> Value:
-    message = "a number of Python's was carried in fewer bits than it has"
-    made: Value = ops.check(value, ops.bit_not(test), error="OverflowError", message=message)
+    return _is_held(value, ops.bit_not(test), "a number of Python's was carried in fewer bits than it has")
+
+
+def _is_held(value: Value, ok: Value, message: str) -> Value:
+    """A number that is held as it is; else plain Python computes, row by row where there are rows."""
+    error = RowsDiffer.__name__ if active_trace().is_of_rows else "OverflowError"
+    made: Value = ops.check(value, ok, error=error, message=message)
     return made
 
 
@@ -280,8 +288,7 @@ def typed_value(value: Value, which: type, test: Value, *, exact: bool = False) 
     if value.dtype.kind == "f":
         value = ops.select(test, value, ops.full(value=0.0, shape=(), dtype=value.dtype))
         if value.dtype == F64 and dtype.kind in "iu" and dtype.itemsize == 8:  # holds ints below 2**53
-            message = "an int that was carried as a float is too large for it"
-            value = ops.check(value, ops.lt(ops.abs(value), _EXACT), error="OverflowError", message=message)
+            value = _is_held(value, ops.lt(ops.abs(value), _EXACT), "an int that was carried as a float is too large for it")
     elif is_complex(value.dtype) and not is_complex(dtype):
         return typed_value(ops.real(value), which, test)
     made: Value = ops.ne(value, 0) if dtype == BOOL else ops.convert(value, dtype=dtype)

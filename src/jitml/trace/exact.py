@@ -19,7 +19,7 @@ from jitml.ir import ops
 from jitml.ir.floating import ALL, DIVIDE, INVALID, OVERFLOW
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
-from jitml.ir.types import BOOL, F64, I64
+from jitml.ir.types import BOOL, F64, I64, DType
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.doubts import (
     DTYPES,
@@ -42,7 +42,7 @@ _MOST = float(1 << _MOST_BITS)  # an estimate in floating point is off by 2^-51 
 _MOST_OF_FLOAT = 1 << 53  # up to here floats hold all integers
 _RAISED = DIVIDE | OVERFLOW | INVALID
 _QUOTIENTS = (operator.truediv, operator.floordiv, operator.mod)
-_SHIFTS = (operator.lshift, operator.rshift)
+_IN_64_BITS = (operator.pow, operator.lshift, operator.rshift)  # to NumPy, which does not say of overflows
 _ORDERS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 
 
@@ -201,7 +201,7 @@ def hand_on(result: Any, function: Callable[..., Any], operands: Sequence[Any]) 
         test = all_of(*map(is_of, operands, types))
         if value.dtype == BOOL and not all(map(_is_told_exactly, operands, types)):
             result.value = value = never(value, as_value(test))
-        _require_as_python(function, operands, types, test)
+        _require_as_python(function, operands, types, test, value.dtype)
         made = _made(function, types)
         if made is None or made is own_type(result) or not is_pythons(made):
             continue
@@ -216,15 +216,17 @@ def hand_on(result: Any, function: Callable[..., Any], operands: Sequence[Any]) 
     return result
 
 
-def _require_as_python(function: Callable[..., Any], operands: Sequence[Any], types: Sequence[type], test: Truth) -> None:
-    """Of numbers that are Python's where the truth holds: division by zero raises, whatever `np.errstate` says, and shifts have
-    as many bits as they need, or raise."""
+def _require_as_python(
+    function: Callable[..., Any], operands: Sequence[Any], types: Sequence[type], test: Truth, dtype: DType
+) -> None:
+    """Of numbers that are Python's where the truth holds: division by zero raises, whatever `np.errstate` says, and ints are as
+    long as they get."""
     if test is False:
         return
     if function in _QUOTIENTS and not (type(operands[1]) in DTYPES and operands[1]):
         (divisor,) = _where_true(operands[1:], types[1:], test, 1)
         _nonzero(divisor)
-    if function in _SHIFTS:
+    if function in _IN_64_BITS and dtype == I64:
         EXACT[function](*(ops.convert(x, dtype=I64) for x in _where_true(operands, types, test, 0)))
 
 

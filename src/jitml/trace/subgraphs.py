@@ -35,7 +35,7 @@ class Subgraph:
     rebuild: Callable[[Sequence[Value]], Any]
 
 
-def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], *, writes: bool = False) -> Subgraph:
+def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], *, writes: bool = False, rows: bool = False) -> Subgraph:
     """Trace `function(*leaves)` in an inner trace of the current one; every leaf becomes an input of the graph.
 
     Transforms use it so: flatten the arguments, pass the leaves to be differentiated here with a `function` that puts
@@ -48,12 +48,14 @@ def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], *, write
         leaves: tracers, arrays, NumPy scalars or Python numbers. Inside, each is a new tracer of the same kind (an array
             is a storage of its own, laid out as a copy is, a number is weak and lives in the graph); writing into one is refused.
         writes: whether the function may write other arrays from outside, and draw from generators.
+        rows: whether the leaves stand for many at once.
 
     Raises:
         UnsupportedError: the function writes what it may not.
     """
     inner = Trace(active_trace())
     inner.hands_on = writes
+    inner.is_of_rows = inner.is_of_rows or rows
     values = [(leaf, read(leaf)) for leaf in leaves]
     try:
         with activate(inner):

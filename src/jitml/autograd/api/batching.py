@@ -82,7 +82,7 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
             return out_leaves
 
         with shared_by_rows(size):
-            subgraph = trace_subgraph(row, rows)
+            subgraph = trace_subgraph(row, rows, rows=True)
         operands: list[Operand] = [Batched(read(leaves[n]), axes[n]) for n in mapped]
         batch, found = spread_ragged(rows_of(size), subgraph.graph, [*operands, *subgraph.captured])
         return _shown([_of_one_size(batch, x) for x in found], *results[-1], out_axes, size)
