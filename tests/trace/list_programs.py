@@ -284,8 +284,8 @@ def of_an_array_of_the_loop_around_that_stays(x: Array) -> Any:
     return np.stack(ys)
 
 
-@program(vector, "l")
-def arrays_from_before_are_themselves(x: Array) -> Any:
+@program(vector, None)
+def of_arrays_from_before_that_change_after_the_loop(x: Array) -> Any:
     y = x * 2
     ys, zs, us = [y], [(x, 1), (y[1:], 2)], [y[1:]]
     for i in range(4):
@@ -296,6 +296,27 @@ def arrays_from_before_are_themselves(x: Array) -> Any:
     x[1] = 7
     zs[1][0][1] = 8
     return ys, y, zs, np.array(ys), np.stack(us), ys[0] is y, ys[1]
+
+
+@program(vector, None)
+def of_arrays_from_before_that_the_loop_changes(x: Array) -> Any:
+    y = x * 2
+    ys, total = [y], 0.0
+    for i in range(4):
+        ys.append(ys[-1] * 0.5)
+        y[0] = i
+        total += ys[0][0]
+    return ys, total
+
+
+@program(vector, "l")
+def of_an_array_from_before(x: Array) -> Any:
+    ys, total = [x], 0.0
+    for i in range(1200):
+        ys.append(ys[-1] * 0.5 + i)
+    for y in ys:
+        total += y[0]
+    return total, np.stack(ys, axis=1)
 
 
 @program(vector, "l")

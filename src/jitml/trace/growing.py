@@ -98,7 +98,7 @@ class Columns:
     arrays: Sequence[TracedArray]
     rows: Size
     limit: Limit | None  # what the program claims about the number of items, if nothing proves it
-    firsts: Sequence[Any] = ()  # items from before that are rows too, although they are others: `[0]`, then floats; arrays
+    firsts: Sequence[Any] = ()  # items from before that are rows too, although their own type is another: `[0]`, then floats
     flags: Sequence[Mapping[type, TracedArray]] = ()  # for each leaf, of which of Python's types it may be, and in which rows
     site: Site = ()
     is_popped: bool = False  # whether the number of items may get smaller
@@ -239,9 +239,8 @@ def _fits(kind: Kind | None, wanted: Kind) -> bool:
     return kind is not None and (kind == wanted or _joined(kind, wanted) == wanted)
 
 
-def _is_like(a: Kind | None, b: Kind) -> bool:
-    """Whether an item from before is like a row; an array is an item itself, and a row a copy of it."""
-    return a is not None and a.form != "array" and (a.form, a.aval) == (b.form, b.aval)
+def _is_alike(a: Kind | None, b: Kind) -> bool:
+    return a is not None and (a.form, a.aval) == (b.form, b.aval)
 
 
 def _joined(a: Kind, b: Kind) -> Kind | None:
@@ -264,7 +263,7 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
     before = [take_apart(item) for item in probe.before]
     kinds = _common([*items, *before])
     head: Sequence[Any] = ()
-    are_alike = kinds is not None and all(_is_like(a, b) for held in before for a, b in zip(held.kinds, kinds))
+    are_alike = kinds is not None and all(_is_alike(a, b) for held in before for a, b in zip(held.kinds, kinds))
     if kinds is None or not (are_alike or probe.is_read):
         head, before, kinds = probe.before, [], _common(items)
     trace = active_trace()

@@ -10,13 +10,16 @@ from jitml.ir.graph import Value
 from jitml.trace.bodies import Body
 from jitml.trace.carried import Name, Outcome
 from jitml.trace.context import active_trace
-from jitml.trace.decisions import Mode, Site
+from jitml.trace.decisions import Decider, Mode, Site
 from jitml.trace.growing import Growing, Probe, columns_for
 from jitml.trace.handing import Demotable, Memory
 from jitml.trace.names import take_apart
 from jitml.trace.numbers import TracedNumber, of_size
 from jitml.trace.ragged import SIZE
 from jitml.trace.stacks import Stack
+from jitml.trace.storage import Storage
+from jitml.trace.tracers import TracedArray
+from jitml.trace.tree import flatten
 from jitml.trace.types import Types
 
 
@@ -105,6 +108,9 @@ class ListName(Name):
         for storage, writes in columns.pushed.items():
             if storage.writes != writes:
                 memory.loop.demote(self._error("is given an array that is changed afterwards"), Mode.PLAIN)
+        copied = self._copied()
+        if not copied.isdisjoint(body.written):
+            memory.loop.demote(self._error("holds an array that is changed in the loop"), Mode.PLAIN)
         if self.rate:
             count = of_size(self.entry.count + self.rate * memory.loop.trip)
             made = Outcome([], lambda _: Growing(columns, count))
@@ -114,12 +120,20 @@ class ListName(Name):
 
         def finish(results: list[Value]) -> Any:
             held = {x.storage for _, x in memory.handed} | {now.storage for _, now, _ in memory.known.values()}
-            columns.is_shared |= any(x.appended > 1 or x.others or x in held for x in columns.pushed)
+            columns.is_shared |= bool(copied) or any(x.appended > 1 or x.others or x in held for x in columns.pushed)
+            for storage in copied:
+                storage.listed = Decider(columns.site)
             growing = show(results)
             return growing.finished() if self.is_own else growing
 
         made.show = finish
         return made
+
+    def _copied(self) -> set[Storage]:
+        """The memory of arrays that the list has held before: their rows are copies."""
+        is_copied = self.is_own and not self.entry.columns.head
+        leaves = flatten([*self.before])[0] if is_copied else ()
+        return {leaf.storage for leaf in leaves if type(leaf) is TracedArray}
 
 
 def _size(growing: Growing) -> Any:
