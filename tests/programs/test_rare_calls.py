@@ -36,7 +36,7 @@ np.mgrid[k[4] : k[3], :2] ; np.mgrid[g[0] : 9 : 3j] ; np.mgrid[:2, g[0] : 9 : 3j
 np.mgrid[i[0] : i[1], :2] ; np.mgrid[i[0] : i[2] : 2, :2] ; np.mgrid[s:1, :2] ; np.ogrid[i[0] : i[1], :2]
 np.r_[g[0] : g[1] : 3j, :3]
 np.r_[a, a] ; np.r_[t, t] ; np.c_[a, a] ; np.c_[t, t] ; np.ix_([], i) ; np.ix_((), [True, False], b)
-np.arange(i[1], i[0], 2) ; np.arange(i[0], i[1], 2) ; np.arange(v[:1], 3) ; np.arange(v, 3)
+np.arange(i[1], i[0], 2) ; np.arange(k[1], k[0], 2) ; np.arange(i[0], i[1], 2) ; np.arange(v[:1], 3) ; np.arange(v, 3)
 f.reshape(2, 6, order="A") ; a.reshape(2, 6, copy=True) ; f.reshape(2, 6, copy=False) ; a.reshape(2, 6, order="K")
 a.flat == 3 ; a.flat < v[0] ; np.sum(a.flat) ; np.add(a.flat, 1) ; np.concatenate([a.flat, v])
 np.add(a, 1, where=a[0], out=np.zeros((3, 4))) ; np.add(a, 1, where=[1, 0, 1, 0], out=np.zeros((3, 4)))

@@ -102,6 +102,9 @@ def _unknown_range(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Size, 
     if any(n is None for n in sizes) or all(type(n) is int for n in sizes):
         return None
     start, stop, step = sizes
+    distance, difference = stop - start, common_dtype(*ends[:2])  # type: ignore[operator]  # none is None
+    if difference.kind in "iu" and difference != I64 and not _lies_in(distance, difference):
+        insist(_fits(distance, difference), error="OverflowError", message="overflow encountered in scalar subtract")
     return start, stop, step  # type: ignore[return-value]  # none is None
 
 
@@ -123,13 +126,24 @@ def _unknown_line(start: Size, stop: Size, step: Size, dtype: DType) -> TracedAr
 
 def _require_first(end: Size, place: int, length: Size, dtype: DType) -> None:
     """The number at one of the first two places of a range, which NumPy makes of a Python integer, has to fit if it is there."""
-    (least, most), (low, high) = dtype_limits(dtype), span(end)
-    if least <= low and high <= most:
+    if _lies_in(end, dtype):
         return
-    first = value_of_size(end)
-    fits = ops.bit_and(ops.ge(first, max(least, LOWEST)), ops.le(first, min(most, HIGHEST)))
     is_absent = ops.le(value_of_size(length), number(place))
-    insist(ops.bit_or(fits, is_absent), error="OverflowError", message=f"Python integer out of bounds for {dtype}")
+    fits = ops.bit_or(_fits(end, dtype), is_absent)
+    insist(fits, error="OverflowError", message=f"Python integer out of bounds for {dtype}")
+
+
+def _lies_in(n: Size, dtype: DType) -> bool:
+    """Whether a size is known to be a number of an integer dtype."""
+    (least, most), (low, high) = dtype_limits(dtype), span(n)
+    return least <= low and high <= most
+
+
+def _fits(n: Size, dtype: DType) -> Value:
+    """The same as a claim of the running program."""
+    value, (least, most) = value_of_size(n), dtype_limits(dtype)
+    fits: Value = ops.bit_and(ops.ge(value, max(least, LOWEST)), ops.le(value, min(most, HIGHEST)))
+    return fits
 
 
 def line(length: int, start: int, step: int, dtype: DType) -> Value:
