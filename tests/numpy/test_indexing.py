@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jitml
 from against_numpy import check, run_traced
 from jitml.errors import UnsupportedError
 
@@ -145,6 +146,37 @@ def test_bad_values_raise_what_numpy_raises() -> None:
 
     with pytest.raises(ValueError, match="shape"):
         run_traced(too_long, np.zeros(3))
+
+
+STORED: list[Any] = [
+    lambda a, v: a.__setitem__(0, v), lambda a, v: a.__setitem__(slice(None), v), lambda a, v: a.__setitem__([0, 1], v),
+    lambda a, v: a.__setitem__(a == 0, v), lambda a, v: np.put(a, 1, v), lambda a, v: np.putmask(a, a == 0, v),
+    lambda a, v: a.fill(v), lambda a, v: np.full(2, v, a.dtype), lambda a, v: a.dtype.type(v), lambda a, v: np.array(v, a.dtype),
+    lambda a, v: np.array([v, 1.0], a.dtype), lambda a, v: np.fill_diagonal(a.reshape(2, 2), v),
+    lambda a, v: np.copyto(a, v, casting="unsafe"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint64"])
+@pytest.mark.parametrize("number", range(len(STORED)))
+@pytest.mark.filterwarnings("ignore")
+def test_floats_of_python_that_become_integers_must_fit(number: int, dtype: str) -> None:
+    def stored(x: Any) -> Any:
+        a = np.zeros(4, dtype)
+        return STORED[number](a, float(x[0])), a
+
+    compiled = jitml.jit(stored)
+    for x in ([2.7], [-0.5], [-1.0], [300.0]):
+        assert _told(compiled, np.array(x)) == _told(stored, np.array(x))
+    constant = jitml.jit(lambda: (a := np.zeros(4, dtype), STORED[number](a, -1.0)))
+    assert _told(constant) == _told(lambda: (a := np.zeros(4, dtype), STORED[number](a, -1.0)))
+
+
+def _told(function: Any, *args: Any) -> str:
+    try:
+        return repr(function(*args))
+    except OverflowError:
+        return "OverflowError"
 
 
 def test_zero_dimensional() -> None:

@@ -22,6 +22,7 @@ from jitml.numpy.operands import (
     broadcast_value,
     full,
     present,
+    through_python,
     value_of,
 )
 from jitml.numpy.reshaping import as_shape, reshaped
@@ -116,8 +117,8 @@ def array(
     elif copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     else:
-        as_it_is = isinstance(object, (TracedNumber, list, tuple)) or wanted is None or type(object) is int
-        value = value_of(object, wanted) if as_it_is else astype(value_of(object), wanted)
+        as_it_is = isinstance(object, (TracedNumber, list, tuple)) or wanted is None or type(object) in (int, float)
+        value = through_python(object, value_of(object, wanted)) if as_it_is else astype(value_of(object), wanted)
         result = laid_out(value, object, order)
     return result if result.ndim >= ndmin else reshaped(result, (1,) * (ndmin - result.ndim) + result.sizes)
 
@@ -163,8 +164,8 @@ def cast_number(dtype: DType) -> Callable[..., Any]:
 
     def function(x: Any = 0, /) -> Any:
         value = value_of(x)
-        must_fit = isinstance(x, (TracedNumber, list, tuple)) or type(x) is int
-        result = value_of(x, dtype) if must_fit else astype(value, dtype)
+        must_fit = isinstance(x, (TracedNumber, list, tuple)) or type(x) in (int, float)
+        result = through_python(x, value_of(x, dtype)) if must_fit else astype(value, dtype)
         return fresh(result) if result.ndim else scalar(result)
 
     return function

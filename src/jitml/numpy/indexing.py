@@ -134,22 +134,22 @@ def setitem(x: TracedArray, index: Any, value: Any) -> None:
         )
     if found.is_scalar:
         new = one_element(new)
-    new = fit(new if found.indices else through_python(value, new), found.shape)
+    new = fit(new if found.indices or isinstance(value, TracedNumber) else through_python(value, new), found.shape)
     if found.indices:
         new = ops.scatter(read(found.base), new, *found.indices, axis=found.axis, combine="set")
     assign(found.base, new)
 
 
 def value_for(value: Any, x: TracedArray) -> Value:
-    """A value that is stored in x: unsafe casts are allowed, as in NumPy, but Python integers must fit."""
+    """A value that is stored in x: unsafe casts are allowed, as in NumPy, but Python's numbers must fit."""
     if type(value) is float and x.dtype.kind in "iu":
-        value = np.float64(value)  # x[0] = 2.7 truncates
+        value = int(value)  # x[0] = 2.7 truncates
     if value is None or isinstance(value, (str, bytes)):
         number = np.zeros((), x.dtype)
         number[...] = value  # NumPy reads it, or says why not
         return constant(number)
-    if isinstance(value, TracedNumber) and value.kind is float and x.dtype.kind in "iub":
-        return astype(value_of(value), x.dtype)
+    if isinstance(value, TracedNumber) and value.kind is float and x.dtype.kind in "iu":
+        return through_python(value, astype(value_of(value), x.dtype))
     if isinstance(value, TracedNumber) and x.dtype == BOOL:
         return astype(value_of(value), BOOL)
     return value_of(value, x.dtype)

@@ -174,17 +174,19 @@ def _stacked(items: Sequence[object], wanted: DType | None) -> Value:
 
 
 def through_python(value: Any, stored: Value) -> Value:
-    """What a NumPy scalar becomes in signed integers: it goes through Python's int, which has to fit.
+    """What a NumPy scalar becomes in signed integers, and Python's float in any: it goes through Python's int, which has to fit.
 
-    Of another dtype, and not where an index array says the places. Unsigned integers are cast.
+    Of another dtype, and the scalar not where an index array says the places. In unsigned integers it is cast.
     """
-    is_number = isinstance(value, TracedScalar) or (isinstance(value, TracedNumber) and value.kind is float)
-    if not is_number or stored.dtype.kind != "i" or value.dtype == stored.dtype or value.dtype.kind not in "iuf":
+    is_float = isinstance(value, TracedNumber) and value.kind is float
+    if not (is_float or isinstance(value, TracedScalar)) or stored.dtype.kind not in ("iu" if is_float else "i"):
+        return stored
+    if value.dtype == stored.dtype or value.dtype.kind not in "iuf":
         return stored
     given, (low, high) = value_of(value), dtype_limits(stored.dtype)
     if given.dtype.kind == "f":
         number = ops.trunc(astype(given, F64))
-        fits = ops.bit_and(ops.ge(number, float(low)), ops.lt(number, -float(low)))
+        fits = ops.bit_and(ops.ge(number, float(low)), ops.lt(number, float(high + 1)))
     else:
         least, most = value_limits(given)
         if low <= least and most <= high:
