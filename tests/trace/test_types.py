@@ -443,7 +443,7 @@ def parts(x: Any) -> Any:
 
 def on_the_host(x: Any) -> Any:
     t, u = np.float64(x[0]) if x[0] > 0 else 3, np.uint8(6) if x[0] > 0 else 3
-    return np.spacing(t), np.gcd(u, 2), np.gcd([u, 4], 2)
+    return np.spacing(t), np.gcd(u, 2)
 
 
 def type_of_four(x: Any) -> Any:
