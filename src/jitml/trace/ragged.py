@@ -61,7 +61,7 @@ def ragged(kinds: list[Kind], trace: Trace, *, is_complete: bool) -> Ragged | No
     """
     first = kinds[0]
     shapes = [kind.aval.shape for kind in kinds]
-    fit = all(k.form == "array" and k.aval.dtype == first.aval.dtype and k.aval.ndim == first.aval.ndim for k in kinds)
+    fit = all(k.form == "array" for k in kinds) and len({(k.aval.dtype, k.aval.ndim, k.writeable) for k in kinds}) == 1
     if not fit or not any(kind.aval.syms for kind in kinds):
         return None
     shape: list[Any] = []
@@ -76,7 +76,7 @@ def ragged(kinds: list[Kind], trace: Trace, *, is_complete: bool) -> Ragged | No
     if not axes or prod(map(bound, shape)) > MOST_ELEMENTS:
         return None
     aval = Aval(tuple(shape), first.aval.dtype)
-    return Ragged(Kind("array", aval, (), all(kind.writeable for kind in kinds)), tuple(axes), tuple(lows))
+    return Ragged(Kind("array", aval, (), first.writeable), tuple(axes), tuple(lows))
 
 
 def _is_known(size: Size, trace: Trace) -> bool:

@@ -180,3 +180,25 @@ def rows_by_a_branch(x, y, n):
 def row_by_a_number(x, y, n):
     k = int(x[0, 0] > 0)
     return x[k], x[: k + 1], x
+
+
+# What may be written depends on the branch, too.
+
+
+@row
+def read_only_or_rows_that_are_picked(x, y, n):
+    z = x * 2
+    z.flags.writeable = False
+    if y[0, 0] > 0:
+        z = x[x[:, 0] > 0]
+    return z
+
+
+@row
+def rows_that_are_picked_or_read_only(x, y, n):
+    z = x[x[:, 0] > -2]
+    for k in range(3):
+        if y[0, k] > 1:
+            z = z[:2] * 2
+            z.flags.writeable = False
+    return z
