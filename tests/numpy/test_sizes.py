@@ -156,6 +156,8 @@ np.linspace(0, 1, m.sum()) ; np.linspace(1, 5, m.sum() + 3) ; np.meshgrid(x[m], 
 np.array(range(n[0])) ; np.asarray(range(-3, n[3], 2)) + x[0] ; np.array(range(n[1]), float)
 np.delete(x, np.flatnonzero(m)) ; np.delete(x[m], slice(1, 2)) ; np.repeat(x, m.astype(int)) ; np.repeat(x, n % 3)
 np.repeat(x[m], 3) ; np.repeat(x, m.sum()) ; np.repeat(y, n % 3, axis=0) ; np.roll(x[m], 1) ; np.roll(x[m], -2)
+np.roll(x, n[0]) ; np.roll(y, n[1], 1) ; np.roll(y, n[:2] - 9, (0, 1)) ; np.roll(x[m], n[2])
+np.roll(x[:0], n[0]) ; np.roll(y, m.sum())
 np.tile(y[m], (2, 1)) ; np.take(x, np.flatnonzero(m)) ; np.take(y[m], [0, 2], axis=1)
 np.take_along_axis(y[m], np.argsort(y[m], 1), 1) ; np.digitize(x, np.sort(x[m])) ; np.digitize(x[m], [1, 3])
 np.lexsort((x[m], x[m])) ; np.isclose(x[m], x[m]) ; np.allclose(x[m], x[m]) ; np.array_equal(x[m], x[m])

@@ -26,7 +26,6 @@ from jitml.numpy.operands import (
     constant,
     present,
     reshape_value,
-    spread_size,
     value_of,
     whole,
     with_axis,
@@ -50,6 +49,7 @@ from jitml.trace.context import user_source
 from jitml.trace.numbers import of_size
 from jitml.trace.places import unknown_size
 from jitml.trace.registry import call, implements
+from jitml.trace.sizes import value_of_size
 from jitml.trace.stacks import Stack
 from jitml.trace.tracers import TracedArray, fresh, fresh_like, is_traced, read, scalar, view
 
@@ -315,16 +315,17 @@ def roll(a: Any, shift: Any, axis: Any = None) -> TracedArray:
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
     for by, along in zip(shifts, axes):
         is_cut = SHIFTS_ARE_CUT or not isinstance(by, (float, np.floating))
-        x = _rolled(x, as_int(whole(by)) if is_cut else by, along)
+        place = unknown_size(by)
+        x = _rolled(x, place if place is not None else as_int(whole(by)) if is_cut else by, along)
     return fresh_like(x, a)
 
 
 def _rolled(x: Value, by: Any, axis: int) -> Value:
     size = x.shape[axis]
-    if isinstance(size, Dim):
-        # Element k comes from k - by, counted around.
-        places = ops.iota(shape=(size,), axis=0, dtype=I64) - by
-        return ops.gather(x, ops.remainder(places, spread_size(size, (size,))), axis=axis)
+    if isinstance(size, Dim) or isinstance(by, Dim):
+        # Element k comes from k - by, from the end where that is negative.
+        start = ops.remainder(value_of_size(by), ops.maximum(value_of_size(size), 1))
+        return ops.gather(x, ops.iota(shape=(size,), axis=0, dtype=I64) - broadcast_value(start, (size,)), axis=axis)
     if size == 0 or by % size == 0:
         return x
     if isinstance(by, (float, np.floating)):

@@ -249,3 +249,18 @@ def trapezoids_and_gradients(x, y):
 def unique_counts(k):
     values, counts = np.unique(k, return_counts=True)
     return dict(zip(values.tolist(), counts.tolist())), values[counts.argmax()]
+
+
+@calls((np.arange(36.0).reshape(4, 3, 3), 3), (np.arange(36.0).reshape(4, 3, 3), 2000))
+def streams_that_roll_on(f, steps):
+    towards = np.array([[0, 0], [1, 0], [0, -1], [-4, 17]])
+    for _ in range(steps):
+        for i in range(4):
+            f[i] = np.roll(f[i], towards[i], axis=(0, 1))
+        f -= (f - f.mean()) * 0.01
+    return f
+
+
+@calls((X, 3), (X, 2000))
+def correlations_at_all_lags(x, n):
+    return np.array([(x * np.roll(x, -k)).sum() for k in range(n)])
