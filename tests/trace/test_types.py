@@ -456,6 +456,11 @@ def type_of_four(x: Any) -> Any:
     return type(t)
 
 
+def of_complex(x: Any) -> Any:
+    t = x[0] if x[0] > 0 else 3
+    return 1j * x[0], x[0] * 1j, 2j - x[1], 1j / (x[1] + 1), 1j * t
+
+
 def keys(x: Any) -> Any:
     t, u = np.float64(x[0]) if x[0] > 0 else 3, np.int8(2) if x[0] > 0 else 3
     return {t: 1}, [5, 6, 7, 8][u]
@@ -476,7 +481,7 @@ def of_types_and_not_of_instances(x: Any) -> Any:
 
 
 ASKING: list[Function] = [
-    type_of_four, powers_and_shifts, powers, shifted_by_less_than_nothing, parts, on_the_host, keys, repeated,
+    of_complex, type_of_four, powers_and_shifts, powers, shifted_by_less_than_nothing, parts, on_the_host, keys, repeated,
     repeated_by_a_float, of_types_and_not_of_instances,
     of_two_widths, of_three, dtype_of_pythons, indices, promotions, compared_and_added, added_in_place,
     member_in_a_loop, decimals_of_a_truth, rounded_truth, cut_truth,

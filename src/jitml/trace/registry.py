@@ -20,7 +20,7 @@ import numpy as np
 
 from jitml.errors import UnsupportedError
 from jitml.trace.context import Attempt
-from jitml.trace.doubts import doubt_of, in_doubt, of_known_type, seen_by
+from jitml.trace.doubts import doubt_of, in_doubt, of_known_type, own_type, seen_by, types_of
 from jitml.trace.drivers import OpenType
 from jitml.trace.exact import hand_on
 
@@ -31,6 +31,10 @@ _OF_SCALARS: dict[Callable[..., Any], str] = {  # what NumPy's scalars compute b
     operator.add: "add", operator.sub: "subtract", operator.mul: "multiply", operator.truediv: "divide", operator.pow: "power",
     operator.floordiv: "floor_divide", operator.mod: "remainder", operator.neg: "negative", operator.abs: "absolute",
 }  # fmt: skip
+
+
+_OF_COMPLEX = (operator.add, operator.sub, operator.mul, operator.truediv)
+_FLOATS = {np.float64, float, int, bool}
 
 
 def implements(*functions: Callable[..., Any]) -> Callable[[F], F]:
@@ -166,6 +170,9 @@ def operate(function: Callable[..., Any], python: Callable[..., Any], *operands:
         return call_for_each_type(seen, python, *operands)
     if operands[-1] is None and python in (operator.eq, operator.ne):
         return python is operator.ne  # a number of NumPy's is not None
+    if python in _OF_COMPLEX and own_type(operands[0]) is complex and own_type(operands[1]) is np.float64:
+        if types_of(operands[1]) <= _FLOATS:  # np.float64 is a float, with which Python's complex computes itself
+            return python(operands[0], call(float, operands[1]))
     root = attempt.trace.root
     outer, root.operating = (root.operating, root.operation), True
     if not root.operation and python in _OF_SCALARS and not any(isinstance(x, (np.ndarray, list, tuple)) for x in operands):
