@@ -97,6 +97,12 @@ def test_what_a_branch_may_leave_alone_stays_inexact(arm: str | None, level: int
     assert scope.level_of("x") == level
 
 
+def test_programs_whose_arrays_double_are_not_drawn() -> None:
+    scope = Scope("import numpy as np\ndef arguments(call):\n    return (np.ones(3),)\n", ["x"], "", {"x": EXACT})
+    assert not scope.attempt("for i in range(30):", "    x = np.concatenate([x, x])", "    y = i")
+    assert scope.attempt("for i in range(3):", "    x = np.concatenate([x, x])", "    y = i")
+
+
 def test_shrinking_keeps_what_fails() -> None:
     lines = ["    a = x + 1", "    for i in range(3):", "        a = a * 2", "        x[0] = a[1] / 3", "    return a, x"]
     text = "\n".join(["def arguments(call):", "    return (1,)", "def program(x):", *lines]) + "\n"

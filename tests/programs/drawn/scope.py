@@ -28,6 +28,7 @@ _INDENT = "    "
 _LARGEST = 400  # elements
 _FILE = "<being written>"
 _MOST_LINES = 50_000  # that a call may run: nested loops can be much longer than the text
+_MOST_BYTES = 1 << 26  # of its arrays
 
 
 class TooLong(Exception):
@@ -182,13 +183,13 @@ def _is_large(value: Any) -> bool:
 
 @contextmanager
 def bounded() -> Any:
-    """Raises TooLong in a program that runs too many lines."""
+    """Raises TooLong in a program that runs too many lines, or whose arrays double too often."""
     left = _MOST_LINES
 
     def count(frame: FrameType, event: str, arg: Any) -> Any:
         nonlocal left
         left -= event == "line"
-        if left < 0:
+        if left < 0 or (not left % 8 and sum(getattr(x, "nbytes", 0) for x in frame.f_locals.values()) > _MOST_BYTES):
             raise TooLong
         return count
 
