@@ -431,6 +431,7 @@ row("scipy.special.logit", "f", special.logit, np.abs(u))
 row("scipy.special.xlogy", "f", special.xlogy, v, p)
 for n in words("gammaln digamma erfc erfinv j0 j1 i0 i1 i0e ndtr log_ndtr expm1 entr"):
     row("scipy.special." + n, "f", getattr(special, n), np.abs(u))
+row("sorted", "f", lambda x: np.array([*sorted(x)[1:], *sorted((x[3], x[1]), reverse=True)]) ** 2 * np.arange(1.0, x.size + 2), v)
 row("max min sum", "f", lambda x: max(x[0], x[1]) ** 2 + min(x[2], x[3]) + sum(x) ** 2, v)
 row("round", "f", lambda x: round(x[0], 1) * x[0], v)
 row("pow", "fc", lambda x: pow(x[1], 2) * x + pow(x, 3), v)

@@ -17,8 +17,9 @@ import optree
 from jitml.autograd.levels import at_level, levels
 from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
-from jitml.trace.context import user_source
+from jitml.trace.context import active_trace, user_source
 from jitml.trace.convert import convert
+from jitml.trace.result_trees import settled
 from jitml.trace.strides import kept_strides
 from jitml.trace.subgraphs import trace_subgraph
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, fresh_like, is_traced, layout_of, read, scalar
@@ -141,6 +142,7 @@ def trace_point(
         aux = None
         if has_aux:
             result, aux = _parted(what, result)
+        result = settled(active_trace(), result)
         out_leaves, _ = flatten(result)
         forms.append(form_of(result))
         for leaf in out_leaves:

@@ -13,7 +13,8 @@ from jitml.autograd.levels import at_level
 from jitml.autograd.point import Form, copied, form_of, is_number, told
 from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
-from jitml.trace.context import user_source
+from jitml.trace.context import active_trace, user_source
+from jitml.trace.result_trees import settled
 from jitml.trace.subgraphs import trace_subgraph
 from jitml.trace.tracers import TracedArray, TracedNumber, is_traced, read
 from jitml.trace.tree import flatten, unflatten
@@ -86,7 +87,7 @@ def trace_call(name: str, function: Function, arguments: Container, level: int) 
 
     def program(*tracers: Any) -> list[Any]:
         with at_level(level):
-            result = function(*arguments.filled(tracers))
+            result = settled(active_trace(), function(*arguments.filled(tracers)))
         leaves, _ = flatten(result)
         for leaf in leaves:
             if not is_number(leaf):
