@@ -453,3 +453,36 @@ def changed_as_lists_are(x: Array) -> Any:
     kept = copy.copy(vs)
     vs.clear()
     return ys, zs is ys, vs, left, kept, ws, taken, us, ws <= ws, 3 * kept == kept * 3, kept.index(kept[0])
+
+
+@program(vector)
+def changed_as_an_item_and_read_by_name(x: Array) -> Any:
+    ys, ws, vs, zs, z, t, s, first = [], [], [], [], x, 0.0, 0.0, x + 1
+    us = [first]
+    for i in range(4):
+        y = x * i
+        ys.append(y)
+        ys[-1][0] = 9
+        t += y[0]
+        y = None
+        vs.append(w := x - i)
+        zs.append(w)
+        vs[-1][1] = 7
+        if i > 0:
+            ws[-1][2] = 3
+            s += z[2]
+        z = x / (i + 1)
+        ws.append(z)
+        us[-1][3] += 1
+        us.append(x * i)
+    return t, s, np.array(ys), np.array(ws), vs, zs, first, np.array(us)
+
+
+@program(vector, "l")
+def items_without_another_name_are_changed_in_the_loop(x: Array) -> Any:
+    table = [np.zeros(3)]
+    for i in range(4):
+        table.append(np.zeros(3))
+        for j in range(3):
+            table[i + 1][j] = max(table[i][j], x[i + j])
+    return np.array(table)

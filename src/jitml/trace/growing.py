@@ -31,7 +31,7 @@ from jitml.trace.paths import Limit, limit
 from jitml.trace.ragged import MOST_ELEMENTS
 from jitml.trace.sizes import named, number, value_of_size
 from jitml.trace.stacks import Stack, holds, put_row
-from jitml.trace.storage import Storage
+from jitml.trace.storage import CHANGED_ITEM, Storage
 from jitml.trace.tracers import TracedArray, fresh, read
 from jitml.trace.tree import NAMESPACE
 
@@ -107,10 +107,27 @@ class Columns:
     misfits: bool = False  # whether an item is of another kind, and this pass in vain
     pushed: dict[Storage, int] = field(default_factory=dict)  # how often arrays had been written when they were appended
     is_shared: bool = False  # whether NumPy's items may be arrays that others show, too
+    is_written: bool = False  # whether the body writes into rows
 
     def put(self, place: Any, leaves: Sequence[Any]) -> None:
         """Write a row."""
+        self.close()
         put_row(self.arrays, self.kinds, self.flags, place, leaves)
+        for column in self.arrays:
+            column.storage.rewritten = self._rewrite
+
+    def close(self) -> None:
+        """From now on rows are arrays like others."""
+        for column in self.arrays:
+            column.storage.rewritten = None
+
+    def _rewrite(self) -> None:
+        """The body writes into a row: those who show the array that it is a copy of do not see that."""
+        self.is_written = True
+        if any(storage.appended > 1 or storage.others for storage in self.pushed):
+            Decider(self.site).refuse(CHANGED_ITEM, "Append a copy.")
+        for storage in self.pushed:
+            storage.outdated = Decider(self.site)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +220,7 @@ class Growing:
 
     def finished(self) -> Stack:
         """The list after the loop."""
+        self.columns.close()
         stack = self._stack()
         if self.columns.is_shared:
             stack.listed = Decider(self.columns.site)

@@ -73,6 +73,7 @@ class ListName(Name):
             return
         if self.is_own:
             self.entry.columns.pushed.clear()
+            self.entry.columns.is_written = False
         if self.rate:
             place = body.trace.root.size_names[memory.loop.index]
             self.start = Growing(self.entry.columns, of_size(self.entry.count + self.rate * place))
@@ -111,6 +112,8 @@ class ListName(Name):
         copied = self._copied()
         if not copied.isdisjoint(body.written):
             memory.loop.demote(self._error("holds an array that is changed in the loop"), Mode.PLAIN)
+        if columns.is_written and not copied.isdisjoint(body.trace.storages):
+            memory.loop.demote(self._error("has an item that is changed, and has another name"), Mode.PLAIN)
         if self.rate:
             count = of_size(self.entry.count + self.rate * memory.loop.trip)
             made = Outcome([], lambda _: Growing(columns, count))
@@ -120,9 +123,12 @@ class ListName(Name):
 
         def finish(results: list[Value]) -> Any:
             held = {x.storage for _, x in memory.handed} | {now.storage for _, now, _ in memory.known.values()}
+            if columns.is_written and not held.isdisjoint(columns.pushed):
+                memory.loop.demote(self._error("has an item that is changed, and has another name"), Mode.PLAIN)
             columns.is_shared |= bool(copied) or any(x.appended > 1 or x.others or x in held for x in columns.pushed)
             for storage in copied:
                 storage.listed = Decider(columns.site)
+                storage.outdated = Decider(columns.site) if columns.is_written else storage.outdated
             growing = show(results)
             return growing.finished() if self.is_own else growing
 

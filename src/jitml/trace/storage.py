@@ -56,6 +56,9 @@ class Rival(NamedTuple):
     overlaps: bool = False
 
 
+CHANGED_ITEM = "an item of a list that a loop appends to is changed in it, and has another name"
+
+
 class Storage:
     """The memory of one base array: what it holds now and, for an array from outside, where it comes from.
 
@@ -65,8 +68,8 @@ class Storage:
     """
 
     __slots__ = (
-        "__weakref__", "appended", "cases", "draws", "entry", "listed", "mutated", "rivals", "serial", "slot", "strides", "trace",
-        "value", "whole", "writes",
+        "__weakref__", "appended", "cases", "draws", "entry", "listed", "mutated", "outdated", "rewritten", "rivals", "serial",
+        "slot", "strides", "trace", "value", "whole", "writes",
     )  # fmt: skip
     count = itertools.count()
 
@@ -80,6 +83,8 @@ class Storage:
         self.writes = 0
         self.appended = 0  # how often a loop's body appends it to lists
         self.listed: Decider | None = None  # the loop that has left a copy in a list, where NumPy's has the array itself
+        self.outdated: Decider | None = None  # the same, where the body then writes into rows of that list
+        self.rewritten: Callable[[], None] | None = None  # whom to tell before a view is written through
         self.serial = next(Storage.count)
         self.rivals: list[Rival] = []
         self.cases: tuple[Case, ...] = ()
@@ -96,6 +101,8 @@ class Storage:
         trace = active_trace()
         if self.trace.closed or not self.trace.encloses(trace):
             raise leaked()
+        if self.outdated is not None:
+            self.outdated.refuse(CHANGED_ITEM, "Append a copy.")
         if trace is not self.trace:
             self._enter(trace)
         return self.value
@@ -227,6 +234,8 @@ def read_through(storage: Storage, steps: tuple[Step, ...]) -> Value:
 
 def write_through(storage: Storage, steps: tuple[Step, ...], value: Value) -> None:
     """Give a view new contents."""
+    if storage.rewritten is not None:
+        storage.rewritten()
     bases = [storage.load()]
     for position, step in enumerate(steps):
         # Only a window needs to know what surrounds it, so the chain is read no further than the last one.
