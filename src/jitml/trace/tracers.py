@@ -284,6 +284,7 @@ BINARY = {
 }  # fmt: skip
 COMPARE = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal}
 UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+TEXTS_ARE_PYTHONS = type(np.float64(0) == "") is bool  # what scalars say of them, as up to NumPy 2.2 at least
 OWN_OPERATORS = ("add", "sub", "mul", "mod", "neg", "abs")  # of NumPy scalars: they say of overflows what those of arrays do not
 # Methods whose meaning is that of a function, with the array first.
 METHODS = (
@@ -320,7 +321,14 @@ def _beside_sequences(multiply: Any) -> Any:
 
 def _beside_texts(compare: Any, unlike: bool) -> Any:
     """No number is a text, operators say, where functions have no loop for the two."""
-    return lambda self, other: call(np.full, self.shape, unlike)[()] if isinstance(other, (str, bytes)) else compare(self, other)
+
+    def method(self: Traced, other: Any) -> Any:
+        if not isinstance(other, (str, bytes)):
+            return compare(self, other)
+        is_plain = type(self) is TracedScalar and TEXTS_ARE_PYTHONS
+        return unlike if is_plain else call(np.full, self.shape, unlike)[()]
+
+    return method
 
 
 def _method(home: Any, name: str) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 DTYPES = ("np.float64", "np.int64", "np.float32", "bool", "np.int32", "np.uint8", "np.int8", "float", "int", "np.int16")
 EXACT_UNARY = ("np.abs({})", "-{}", "np.square({})", "np.sign({})", "np.maximum({}, 0)", "np.minimum({}, 1)", "{}.copy()", "+{}")
 ROUNDING_UNARY = ("np.floor({})", "np.isnan({})", "np.isfinite({})", "np.ceil({})", "np.logical_not({})", "np.invert({})")
@@ -70,7 +72,9 @@ RESIZED = (
     "np.transpose({})",
 )
 MADE = ("np.arange(5)", "np.ones(4)", "np.zeros((3, 4))", "np.arange(6.0).reshape(2, 3)", "np.eye(3)", "np.full(3, 2)")
-LITERALS = ("1", "2", "0", "0.5", "-1", "3", "1.5", "-2.0", "True", "4", "0.25", "7")
+# NumPy before 2.2 crashes where unsigned arrays with gaps are compared with a negative integer.
+_NEGATIVE = "-1" if np.lib.NumpyVersion(np.__version__) >= "2.2.0" else "-1.0"
+LITERALS = ("1", "2", "0", "0.5", _NEGATIVE, "3", "1.5", "-2.0", "True", "4", "0.25", "7")
 OVERLAPS = (
     "{0}[1:] = {0}[:-1]",
     "{0}[1:] += {0}[:-1]",
