@@ -3,9 +3,10 @@
     python bench/derivatives.py [--only NAME ...] [--rounds N] [--columns numpy,jax,autograd,torch,jitml] [--small] [--no-record]
 
 Every workload of `autodiff`: seconds of a derivative in each column, sampled in turns; what it costs in terms of its own
-function, compiled alike; from function to machine code, beside JAX; and bytes at the peak. Derivatives are compared with the
-one written by hand, and with finite differences, before anything is timed. Then the same transforms without `jit`, beside HIPS
-autograd (`autodiff/eager.py`). The tables go to bench/results/autodiff.md and autodiff.json.
+function, compiled alike and sampled in turns with it alone; from function to machine code, beside JAX; and bytes at the
+peak. Derivatives are compared with the one written by hand, and with finite differences, before anything is timed. Then the
+same transforms without `jit`, beside HIPS autograd (`autodiff/eager.py`). The tables go to bench/results/autodiff.md and
+autodiff.json.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Row(harness.Row):
     """With what surrounds a derivative."""
 
     primal: dict[str, float] = field(default_factory=dict)
+    beside: dict[str, float] = field(default_factory=dict)  # the derivative, sampled in turns with its primal alone
     compiling: dict[str, float] = field(default_factory=dict)
     peak: dict[str, int] = field(default_factory=dict)
     once: dict[str, float] = field(default_factory=dict)
@@ -51,7 +53,7 @@ class Row(harness.Row):
     @property
     def cost(self) -> float:
         """Of our derivative, in terms of our primal."""
-        return self.seconds.get("jitml", math.nan) / self.primal.get("jitml", math.nan)
+        return self.beside.get("jitml", math.nan) / self.primal.get("jitml", math.nan)
 
     def ahead_of(self, column: str, what: str = "seconds") -> float | None:
         numbers = getattr(self, what)
@@ -137,7 +139,9 @@ def measure(workload: Workload, columns: Sequence[str], rounds: int) -> Row:
         derivatives[column] = partial(prepared.derivative, *prepared.args)
         primals[column] = partial(prepared.primal, *prepared.args)
     row.seconds = row.once | timings(derivatives, rounds=rounds)
-    row.primal = timings({column: call for column, call in primals.items() if column in COMPILERS}, rounds=rounds)
+    for column in [column for column in primals if column in COMPILERS]:
+        pair = timings({"primal": primals[column], "derivative": derivatives[column]}, rounds=rounds)
+        row.primal[column], row.beside[column] = pair["primal"], pair["derivative"]
     return row
 
 
@@ -176,7 +180,7 @@ def surroundings(row: Row, columns: Sequence[str]) -> list[str]:
     def seconds(numbers: dict[str, float], column: str) -> str:
         return duration(numbers[column]) if column in numbers else "-"
 
-    theirs = f"{row.seconds['jax'] / row.primal['jax']:.2f}" if "jax" in row.seconds else "-"
+    theirs = f"{row.beside['jax'] / row.primal['jax']:.2f}" if "jax" in row.beside else "-"
     compiling = row.ahead_of("jax", "compiling")
     return [
         row.name,
