@@ -51,7 +51,7 @@ class Group:
     node: Node | None = None  # the only one, of a group that is not loops over points
     checks: dict[int, int] = field(default_factory=dict)  # only looks whether these operands are good indices of these axes
     claims: dict[Value, None] = field(default_factory=dict)  # results of checks that it relies on
-    follows: list[Group] = field(default_factory=list)  # groups that read what this one then overwrites
+    follows: list[Group] = field(default_factory=list)  # that run first, though it needs nothing of them
     views: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # operand -> the maps it is seen through, first to last
     transposed: Node | None = None  # stored in place of the node's result, in whose memory that then lies
     bits: int = 0

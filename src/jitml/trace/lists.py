@@ -22,6 +22,8 @@ from jitml.trace.tracers import TracedArray
 from jitml.trace.tree import flatten
 from jitml.trace.types import Types
 
+_CHANGED = "has an item that is changed, and has another name"
+
 
 class ListName(Name):
     """A name of a list that the body appends to; what is appended shows in the first pass.
@@ -113,7 +115,7 @@ class ListName(Name):
         if not copied.isdisjoint(body.written):
             memory.loop.demote(self._error("holds an array that is changed in the loop"), Mode.PLAIN)
         if columns.is_written and not copied.isdisjoint(body.trace.storages):
-            memory.loop.demote(self._error("has an item that is changed, and has another name"), Mode.PLAIN)
+            memory.loop.demote(self._error(_CHANGED), Mode.PLAIN)
         if self.rate:
             count = of_size(self.entry.count + self.rate * memory.loop.trip)
             made = Outcome([], lambda _: Growing(columns, count))
@@ -124,7 +126,7 @@ class ListName(Name):
         def finish(results: list[Value]) -> Any:
             held = {x.storage for _, x in memory.handed} | {now.storage for _, now, _ in memory.known.values()}
             if columns.is_written and not held.isdisjoint(columns.pushed):
-                memory.loop.demote(self._error("has an item that is changed, and has another name"), Mode.PLAIN)
+                memory.loop.demote(self._error(_CHANGED), Mode.PLAIN)
             columns.is_shared |= bool(copied) or any(x.appended > 1 or x.others or x in held for x in columns.pushed)
             for storage in copied:
                 storage.listed = Decider(columns.site)
