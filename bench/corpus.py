@@ -24,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import harness
-from harness import PAUSE, duration, first_line, record, table
+from harness import duration, first_line, record, table, warm_up
 from programs.comparing import difference, within
 from programs.corpus import NAMES, Program, load
 
@@ -105,8 +105,8 @@ def timings(calls: Mapping[str, Callable[..., Any]], args: tuple[Any, ...], roun
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
+            warm_up(lambda call=call: call(*copy.deepcopy(args)))
             own = copy.deepcopy(args)
-            time.sleep(PAUSE)
             start = time.perf_counter()
             call(*own)
             samples[name].append(time.perf_counter() - start)

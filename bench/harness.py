@@ -37,8 +37,10 @@ class Row:
 
 RowT = TypeVar("RowT", bound=Row)
 RESULTS = Path(__file__).parent / "results"
-# A pause before each sample: the pools of OpenMP and OpenBLAS spin for milliseconds after their last job.
+# Seconds before each sample: the pools of OpenMP and OpenBLAS spin for milliseconds after their last job,
 PAUSE = 0.004
+# and virtual machines give idle cores away: they come back only after tens of milliseconds of work for all of them.
+WARM_UP = 0.15
 
 
 def timings(columns: Mapping[str, Callable[[], object]], *, rounds: int = 7, at_least: float = 300e-6) -> dict[str, float]:
@@ -58,13 +60,21 @@ def timings(columns: Mapping[str, Callable[[], object]], *, rounds: int = 7, at_
     samples: dict[str, list[float]] = {name: [] for name in columns}
     for _ in range(rounds):
         for name, call in columns.items():
-            time.sleep(PAUSE)
-            call()
+            warm_up(call)
             start = time.perf_counter()
             for _ in range(repeats[name]):
                 call()
             samples[name].append((time.perf_counter() - start) / repeats[name])
     return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def warm_up(call: Callable[[], object]) -> None:
+    """What a column does before it is sampled: wait for the others' threads to rest, then run until its own are awake."""
+    time.sleep(PAUSE)
+    start = time.perf_counter()
+    call()
+    while time.perf_counter() - start < WARM_UP:
+        call()
 
 
 def geometric_mean(numbers: Iterable[float]) -> float:
