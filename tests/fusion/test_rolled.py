@@ -10,8 +10,9 @@ import pytest
 
 from jitml.codegen.interpreter import run
 from jitml.fusion.fuse import DEFAULT, fuse
-from jitml.fusion.loops import Kernel, Loop, walk
+from jitml.fusion.loops import Const, If, Kernel, Let, Loop, Stmt, Store, Var, walk
 from jitml.fusion.lower.rolled import NotRolled
+from jitml.fusion.lower.rolled.unused import without_unused
 from jitml.fusion.machine import Machine
 from jitml.fusion.printer import show
 from jitml.fusion.program_verify import verify_program
@@ -341,3 +342,14 @@ def test_refused() -> None:
         rolled_program(program(lambda a: for_(3, [a], lambda i, a: ops.transpose(a, perm=(1, 0))), big))
     with pytest.raises(NotRolled, match="sort has no form in plain loops"):
         rolled_program(program(lambda a: for_(3, [a], lambda i, a: ops.sort(a, axis=0, kind="stable")), Aval((9,), F64)))
+
+
+def test_names_that_only_unused_names_use_go_too_in_any_depth() -> None:
+    used = Store("y", (Const(0),), Var("a"))
+    body: tuple[Stmt, ...] = (Let("a", Const(1.0)), Let("b", Var("a")), Let("c", Var("b")), used)
+    for _ in range(300):  # a tree of this depth cannot be compared
+        body = (If(Const(True), body),)
+    body = without_unused(body)
+    while isinstance(body[0], If):
+        body = body[0].then
+    assert body == (Let("a", Const(1.0)), used)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 import jitml
 from jitml.codegen.interpreter import run
 from jitml.fusion.loops import Apply, Cell, Check, Kernel, Loop, walk, walk_expressions
+from jitml.pipeline import compile_graph
 
 RNG = np.random.default_rng(0)
 POSITIVE = RNG.normal(size=(7, 7))
@@ -317,3 +320,30 @@ def test_costly_functions_of_many_elements_are_kernels_of_their_own() -> None:
     assert any(name.endswith("loop") for name in names(10)) and not any(name.endswith("loop") for name in names(100))
     x = RNG.normal(size=100)
     np.testing.assert_allclose(jitml.jit(forces)(x), forces(x), rtol=1e-12)
+
+
+def halved(a: Any) -> None:
+    """Each branch of the body lies in the scope of the array that the one before it may have made."""
+    for i in range(len(a)):
+        row = a[i].copy()
+        for least in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28):
+            if row.sum() > least:
+                row = row * 0.5
+                row[0] = 1
+        a[i] = row
+
+
+def test_nests_may_be_deeper_than_recursion_of_the_program() -> None:
+    a = 100 * RNG.random((3, 4))
+    lowered = jitml.jit(halved).lower(a)
+    limit = sys.getrecursionlimit()
+    depth = len(inspect.stack()) + 60
+    sys.setrecursionlimit(depth)
+    try:
+        executable = compile_graph(lowered.traced)
+        assert sys.getrecursionlimit() == depth
+    finally:
+        sys.setrecursionlimit(limit)
+    expected = a.copy()
+    halved(expected)
+    np.testing.assert_array_equal(executable(a)[0], expected)

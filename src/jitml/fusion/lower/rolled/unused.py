@@ -10,12 +10,10 @@ from jitml.fusion.loops import Alloc, If, Let, Loop, Stmt, Var, While, walk_expr
 
 def without_unused(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """The statements without names that are never used."""
-    while True:
-        used = {e.name for e in walk_expressions(body) if isinstance(e, Var)}
-        kept = _kept(body, used)
-        if kept == tuple(body):
-            return kept
-        body = kept
+    used: set[str] | None = None
+    while (uses := {e.name for e in walk_expressions(body) if isinstance(e, Var)}) != used:
+        used, body = uses, _kept(body, uses)
+    return tuple(body)
 
 
 def _kept(body: Sequence[Stmt], used: set[str]) -> tuple[Stmt, ...]:
