@@ -15,6 +15,7 @@ from jitml.autograd.halves import Halves, halve
 from jitml.autograd.jvp import push
 from jitml.autograd.recompute import recomputing
 from jitml.autograd.shifts import without_vain_shifts
+from jitml.autograd.softmax import with_softmaxes
 from jitml.autograd.transpose import transpose_graph
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
@@ -73,7 +74,7 @@ def split(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Split
     """
     b = GraphBuilder()
     heard = observe_errors(graph)  # an index that is out of range is, whether or not a slope depends on what lies there
-    values, tangents = push(b, recomputing(without_vain_shifts(with_short_slopes(trimmed(heard)))), wrt)
+    values, tangents = push(b, with_softmaxes(recomputing(without_vain_shifts(with_short_slopes(trimmed(heard))))), wrt)
     moving = tuple(i for i, t in enumerate(tangents[:results]) if t is not None)
     derivative = _hoisted(trimmed(b.build([*values, *(t for t in tangents[:results] if t is not None)])))
     with shared_by(derivative):

@@ -83,7 +83,7 @@ def _write_long_columns(nest: Nest, step: Pass, per_column: Sequence[Stored]) ->
                 write_stores(nest, per_column)
         return
     row = nest.size(nest.axes) // (high - low)
-    chunk = -(-max(ROW_BLOCK, 4 * nest.machine.chunk // row) // ROW_BLOCK) * ROW_BLOCK
+    chunk = -(-max(ROW_BLOCK, nest.machine.chunk // row) // ROW_BLOCK) * ROW_BLOCK
     count, most = chunk_count(chunk, low, stop), -(-(high - low) // chunk)
     partial = [nest.temporary(r.dtype, (most, *map(nest.extent, nest.outer))) for r in nest.points.reductions]
     place = tuple(Var(axis.name) - nest.limits(axis)[0] for axis in nest.outer)
