@@ -143,7 +143,8 @@ def means(rows: Sequence[Row], columns: Sequence[str], what: str) -> str:
     text = f"\nGeometric means over the {what} that both columns run:\n\n"
     for column in peers_of(columns):
         ratios = [row.seconds[column] / row.seconds["jitml"] for row in rows if {column, "jitml"} <= row.seconds.keys()]
-        text += f"* jitml is {geometric_mean(ratios):.2f} times as fast as {column} ({len(ratios)} of {len(rows)} {what})\n"
+        if ratios:
+            text += f"* jitml is {geometric_mean(ratios):.2f} times as fast as {column} ({len(ratios)} of {len(rows)} {what})\n"
     return text
 
 
