@@ -135,3 +135,12 @@ def test_kernels_that_differ_in_names_alone_share_a_function(
     expected = np.float64(-0.0) + numbers[0] + numbers[1]
     last = arrays[shared.get("z", "z")][0]
     assert last == expected and np.signbit(last) == np.signbit(expected)
+
+
+def test_counters_are_seen_by_the_optimizer_only() -> None:
+    """Code generation would replace them by a pointer for each array."""
+    text = "kernel k(x: f64[640], y: f64[640]){} {{ for i in 0:640 {{ y[i] = x[i] + 1.0 }} }}"
+    usual, optimized = (emit_kernel_text(text.format(mark), X86_64_V4).texts for mark in ("", " optimize"))
+    assert 'asm ""' in usual["usual"] and 'asm ""' not in optimized["optimizer"]
+    code = assembly(parse_ir(usual["usual"]), X86_64_V4, level=1)
+    assert len(re.findall(r"\((%\w+),(%\w+),8\)", code)) == 2, "both arrays are addressed by the counter"

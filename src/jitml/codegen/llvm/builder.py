@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Literal
 
 from jitml.codegen.llvm import libm
 from jitml.codegen.llvm.conversions import convert
@@ -35,8 +34,8 @@ class Builder:
     Args:
         module: collects the intrinsics that are used.
         has_fma: whether the target has fused multiply-add; else `fma` rounds twice (see `math/exact.py` for what must not).
-        compares_quietly: whether the target can order without raising a flag for a nan, as NumPy does not; "vectors" only, where
-            LLVM's optimiser shall understand the scalars.
+        compares_quietly: whether the target can order without raising a flag for a nan, as NumPy does not.
+        is_optimized: whether LLVM's optimiser is to understand the scalars.
         half_lanes: how many float32 a register of the target holds: LLVM narrows no more at once to float16.
         fastmath: LLVM flags on `fadd fsub fmul fdiv`, for instance "contract"; the rules of `math/` switch them off.
     """
@@ -46,13 +45,15 @@ class Builder:
         module: Declarations,
         *,
         has_fma: bool = True,
-        compares_quietly: bool | Literal["vectors"] = False,
+        compares_quietly: bool = False,
+        is_optimized: bool = False,
         half_lanes: int = 8,
         fastmath: str = "",
     ) -> None:
         self.module = module
         self.has_fma = has_fma
         self.compares_quietly = compares_quietly
+        self.is_optimized = is_optimized
         self.half_lanes = half_lanes
         self.fastmath = fastmath
         self.lines: list[str] = []
@@ -227,7 +228,7 @@ class Builder:
         xs = self.operands(x, y)
         if xs[0].dtype == F16:
             xs = [self.convert(v, F32) for v in xs]
-        is_plain = xs[0].lanes == 1 and not chooses and self.compares_quietly == "vectors"
+        is_plain = xs[0].lanes == 1 and not chooses and self.is_optimized
         if is_plain or predicate not in _ORDERS or not self.compares_quietly:
             return self.each(xs, BOOL, f"fcmp {predicate} {xs[0].type} {{0}}, {{1}}")
         # LLVM writes a plain fcmp of vectors, or of a select, as an instruction that signals; a constrained one must not.
@@ -238,6 +239,15 @@ class Builder:
         return self.each(xs, BOOL, f"call {result} {symbol}({kind} {{0}}, {kind} {{1}}, {ignored})")
 
     # --------------------------------------------------------------------------------------------- integer
+
+    def count(self, index: Operand, step: int) -> str:
+        """The index of the next iteration.
+
+        LLVM must not see what it is, unless its optimiser is to: code generation would spend up to half of its time on replacing
+        the index by a pointer for each array, where instructions address by a base and a scaled index for nothing.
+        """
+        following = self.define(f"add i64 {index.names[0]}, {step}")
+        return following if self.is_optimized else self.define(f'call i64 asm "", "=r,0"(i64 {following})')
 
     def _integer(self, opcode: str, x: Arg, y: Arg) -> Operand:
         xs = self.operands(x, y)

@@ -178,7 +178,7 @@ class Function:
         inside = {name: self.pin(Operand(x.dtype, x.lanes, (f"%{b.fresh(name)}",)), child.depth) for name, x in carried.items()}
         with self._nested(child):
             after = body(index, dict(inside))
-            following = b.define(f"add i64 {index.names[0]}, {step}")
+            following = b.count(index, step)
             again = b.define(f"icmp {'slt' if step > 0 else 'sgt'} i64 {following}, {stop.names[0]}")
         before = b.label
         if is_certain:

@@ -114,7 +114,8 @@ class Unit:
         return Builder(
             self.declarations,
             has_fma=self.target.has_fma,
-            compares_quietly="vectors" if quiet and effort == "optimizer" else quiet,
+            compares_quietly=quiet,
+            is_optimized=effort == "optimizer",
             half_lanes=self.target.vector_bytes // 4,
             fastmath=self.fastmath,
         )
