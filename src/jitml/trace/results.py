@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -23,10 +24,10 @@ from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import others, require_told_apart, storages_of
 from jitml.trace.random import TracedGenerator
 from jitml.trace.steps import Step
-from jitml.trace.storage import Origin, Storage
+from jitml.trace.storage import APART, Origin, Storage, nothing
 from jitml.trace.strides import invert, memory_order
 from jitml.trace.tracers import TracedArray, TracedScalar, read, require_one
-from jitml.trace.truths import Truth, as_value
+from jitml.trace.truths import Truth, all_of, any_of, as_value, negated
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,8 @@ def describe(recording: Trace, leaves: Sequence[Any], outputs: list[Value]) -> t
     require_told_apart(arrays)
     wholes = {leaf.storage: leaf for leaf in reversed(arrays) if not leaf.steps}
     again = {id(leaf) for leaf in arrays if not leaf.steps and wholes[leaf.storage] is not leaf}
-    results = Results(recording, outputs, Counter(id(s) for leaf in arrays for s in storages_of(leaf.storage)), again)
+    uses = Counter(id(s) for leaf in arrays for s in storages_of(leaf.storage))
+    results = Results(recording, outputs, uses, again, [leaf for leaf in arrays if not leaf.storage.is_external])
     made = {key: results.describe(leaf) for key, leaf in distinct.items()}
     return tuple(made[id(leaf)] for leaf in leaves)
 
@@ -135,6 +137,7 @@ class Results:
 
     uses: how many leaves may be of a storage. `placed`: where that is handed out as a whole, `wholes`: what makes that.
     again: `id`s of leaves that are other array objects on the whole of a storage.
+    own: the arrays among the leaves that may be memory of the function's own.
     arrays: what makes each array object, by `id`; several leaves may be one of them.
     """
 
@@ -142,6 +145,7 @@ class Results:
     outputs: list[Value]
     uses: Counter[int]
     again: set[int]
+    own: Sequence[TracedArray]
     placed: dict[Storage, int] = field(default_factory=dict)
     wholes: dict[Storage, FromGraph] = field(default_factory=dict)
     arrays: dict[int, tuple[TracedArray, FromGraph | FromHost]] = field(default_factory=dict)
@@ -203,7 +207,7 @@ class Results:
     def _one_of(self, leaf: TracedArray) -> Result:
         """An array that may be another one, as the first case that holds says, or else is one that the function made itself."""
         leaf.storage.require_apart(self.uses)
-        cases = [(test, self._there(origin, leaf)) for test, origin in others(leaf)]
+        cases = [case for test, origin in others(leaf) for case in self._there(test, origin, leaf)]
         while cases and cases[-1][1] is leaf:
             cases.pop()
         certain = next((other for test, other in cases if test is True), leaf)
@@ -213,13 +217,30 @@ class Results:
                 result = self._either(test, self._array(other), result)
         return result
 
-    def _there(self, origin: Origin, leaf: TracedArray) -> TracedArray:
+    def _there(self, test: Truth, origin: Origin, leaf: TracedArray) -> list[tuple[Truth, TracedArray]]:
         """What a leaf is in one case: its own memory if nobody else has that."""
         storage = origin.storage()
-        if storage is None or not (storage.is_external or self.uses[id(storage)] > 1):
-            return leaf
+        if storage is None:
+            return [*self._heirs(test, origin, leaf), (test, leaf)]
+        if not (storage.is_external or self.uses[id(storage)] > 1):
+            return [(test, leaf)]
         array = origin.array()
-        return TracedArray(storage, origin.steps, leaf.aval, leaf.layout, origin.writeable) if array is None else array
+        seen = TracedArray(storage, origin.steps, leaf.aval, leaf.layout, origin.writeable) if array is None else array
+        return [(test, seen)]
+
+    def _heirs(self, test: Truth, origin: Origin, leaf: TracedArray) -> Iterator[tuple[Truth, TracedArray]]:
+        """The leaves before this one that are the same, if they are, of an array that has no name of its own any more."""
+        if origin.storage is nothing:
+            return
+        for heir in itertools.takewhile(lambda other: other is not leaf, self.own):
+            missed: list[Truth] = []
+            for other_test, other in others(heir):
+                if other.storage is origin.storage:
+                    if other != origin or other.array is not origin.array:
+                        decider = next(rival.decider for rival in heir.storage.rivals if rival.storage is origin.storage)
+                        decider.refuse(APART, "Copy one of them: x = x.copy().")
+                    yield all_of(test, other_test, negated(any_of(*missed))), heir
+                missed.append(other_test)
 
     def _made(self, leaf: TracedArray) -> FromGraph:
         """Of an array that the function made itself."""

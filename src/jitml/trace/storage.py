@@ -56,6 +56,7 @@ class Rival(NamedTuple):
     overlaps: bool = False
 
 
+APART = "arrays are returned that share memory, or do not: only the compiled program decides"
 CHANGED_ITEM = "an item of a list that a loop appends to is changed in it, and has another name"
 
 
@@ -160,8 +161,7 @@ class Storage:
         for rival in self.rivals:
             other = rival.storage()
             if rival.overlaps and other is not None and (other.is_external or id(other) in returned):
-                text = "arrays are returned that share memory, or do not: only the compiled program decides"
-                rival.decider.refuse(text, "Copy one of them: x = x.copy().")
+                rival.decider.refuse(APART, "Copy one of them: x = x.copy().")
 
     def _enter(self, trace: Trace) -> None:
         """A body of a region sees what the storage held as the body began through an input of its own."""

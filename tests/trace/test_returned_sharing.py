@@ -1,0 +1,96 @@
+"""Results that may be one array, of which no name is left when they are returned: they are one where NumPy's are."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+
+Array = Any
+
+
+def itself_or_a_copy(x: Array) -> tuple[Array, ...]:
+    a = x * 1
+    b = a + 1
+    if x[0] > 0:
+        b = a
+    return (b if x[1] > 0 else b.copy()), b
+
+
+def exchanged(x: Array) -> tuple[Array, ...]:
+    a = x * 1
+    b = a + 1
+    if x[0] > 0:
+        b, a = a, b + 1
+    c = b
+    if x[1] > 0:
+        c = b.copy()
+    return c, b
+
+
+def each_may_be_the_third(x: Array) -> tuple[Array, ...]:
+    a = x * 1
+    b = a + 1 if x[0] < 0 else a
+    c = a if x[1] > 0 else a + 2
+    return b, c
+
+
+def views_that_overlap(x: Array) -> tuple[Array, ...]:
+    a = x * 1
+    b = a[1:3] if x[0] > 0 else a[1:3] + 1
+    c = a[:2] if x[1] > 0 else a[:2] + 1
+    return b, c
+
+
+def one_may_be_two_others(x: Array) -> tuple[Array, ...]:
+    a = x * 1
+    b = a if x[0] > 0 else a + 1
+    c = a if x[1] > 0 else a + 2
+    d = a if x[2] > 0 else b
+    return b, c, d
+
+
+def one_of_two_that_may_be_one(x: Array) -> tuple[Array, ...]:
+    a = x * 1
+    b = a if x[0] > 0 else a + 1
+    c = a if x[1] > 0 else a + 2
+    return (b if x[2] > 0 else c), c
+
+
+def of_the_last_iteration(x: Array) -> tuple[Array, ...]:
+    for _ in range(3):
+        a = x * 1
+        b = a if x[0] > 0 else a + 1
+        c = a if x[1] > 0 else a + 2
+    return b, c
+
+
+FUNCTIONS = (
+    itself_or_a_copy,
+    exchanged,
+    each_may_be_the_third,
+    views_that_overlap,
+    one_may_be_two_others,
+    one_of_two_that_may_be_one,
+    of_the_last_iteration,
+)
+
+
+def _sharing(arrays: tuple[Array, ...]) -> list[tuple[bool, bool]]:
+    return [(a is b, np.shares_memory(a, b)) for a, b in itertools.combinations(arrays, 2)]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_results_share_memory_where_numpy_s_do(function: Callable[[Array], tuple[Array, ...]]) -> None:
+    compiled = jitml.jit(function)
+    for signs in itertools.product((-1, 1), repeat=3):
+        x = np.array([*signs, 1]) * np.arange(3.0, 7.0)
+        expected, results = function(x.copy()), compiled(x.copy())
+        for a, b in zip(expected, results, strict=True):
+            np.testing.assert_array_equal(b, a)
+        assert _sharing(results) == _sharing(expected), signs
