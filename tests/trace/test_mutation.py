@@ -178,6 +178,16 @@ def flat_access(x: Array) -> Any:
 
 
 @row(a46, fortran)
+def flat_augmented(x: Array) -> Any:
+    x.flat[1:9:2] *= 3
+    x.T.flat[[0, 7]] += x.flat[1:3]
+    places = x.flat
+    places[3] -= 1
+    places[20:] **= 2
+    return x
+
+
+@row(a46, fortran)
 def flat_assigned(x: Array) -> Any:
     x.flat = np.arange(5.0)
     return x

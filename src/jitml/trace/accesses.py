@@ -290,8 +290,8 @@ class Accesses(Names):
     def _aug_loaded(self, obj: Any, index: Any, operation: str, before: Any, value: Any) -> None:
         after = getattr(operator, operation)(before, value)
         if after is before and type(after) is TracedArray and not stores_itself(obj):
-            if type(obj) is not TracedArray or after.storage is obj.storage:
-                return  # written in place, through the view or in the container's own array
+            if after.storage is obj.storage if type(obj) is TracedArray else not isinstance(obj, np.flatiter):
+                return  # written in place, through the view or in the container's own array; x.flat[i:j] is a copy
         self.own(obj)[index] = after
 
     def _aug_where(self, obj: TracedArray, mask: TracedArray, operation: str, value: Any) -> None:
