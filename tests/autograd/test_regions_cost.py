@@ -147,6 +147,15 @@ def test_a_while_in_segments(f: Callable[..., Any], saved_bytes: Any) -> None:
         assert arenas[1] < arenas[0] / 4
 
 
+@pytest.mark.parametrize("f", [relaxed, growing], ids=lambda f: f.__name__)
+def test_rows_of_loops_in_segments(f: Callable[..., Any]) -> None:
+    x, a = np.array([[1.0, 1.2, 1.4], [1.1, 0.9, 1.3]]), np.array([2.0, 1.9, 1.8])
+    asked = jitml.checkpoint(f, policy="sqrt")
+    wanted = [jitml.grad(f)(row, a) for row in x]
+    np.testing.assert_allclose(jitml.vmap(jitml.grad(asked), (0, None))(x, a), wanted, rtol=1e-12)
+    np.testing.assert_allclose(jitml.jit(jitml.grad(lambda x: jitml.vmap(asked, (0, None))(x, a).sum()))(x), wanted, rtol=1e-12)
+
+
 def decided_by_the_run(x: Array, n: Array) -> Any:
     for i in range(int(n.sum())):
         x = np.sin(x) * 0.9 + 0.1 * x[::-1] + 1 / (i + 1)

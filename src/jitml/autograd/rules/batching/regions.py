@@ -6,7 +6,7 @@ runs longest; a while, until no row goes on; of a branch both sides are computed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from jitml.autograd.rows import Batch, Batched, Operand, is_bound, refuse, vmap
@@ -87,7 +87,7 @@ def _kept(
 
 
 @vmap.rule(ops.loop)
-def loop_rows(batch: Batch, trip: Operand, *operands: Operand, body: Graph, carried: int) -> tuple[Operand, ...]:
+def loop_rows(batch: Batch, trip: Operand, *operands: Operand, body: Graph, carried: int, **plan: bool) -> tuple[Operand, ...]:
     state, captured = _flags(operands[:carried]), _flags(operands[carried:])
     differs = isinstance(trip, Batched)
     state = (True,) * carried if differs else _settled(batch, body, 1, state, captured)
@@ -115,17 +115,17 @@ def loop_rows(batch: Batch, trip: Operand, *operands: Operand, body: Graph, carr
 
     graph = _body(batch, [_INDEX], body.in_avals[1:], state + captured, further, record)
     given = (*_values(batch, operands, state + captured), *further, *batch.counts)
-    values = ops.loop(longest, *given, body=graph, carried=carried)
+    values = ops.loop(longest, *given, body=graph, carried=carried, **plan)
     return _results(values, state)
 
 
 @vmap.rule(ops.while_)
-def while_rows(batch: Batch, *operands: Operand, test: Graph, body: Graph, carried: int) -> tuple[Operand, ...]:
+def while_rows(batch: Batch, *operands: Operand, test: Graph, body: Graph, carried: int, **plan: bool) -> tuple[Operand, ...]:
     state, captured = _flags(operands[:carried]), _flags(operands[carried:])
     state = _settled(batch, body, 0, state, captured)
     _, (differs,) = batch_graph(batch, test, state + captured)
     if differs:
-        return _each_while(batch, operands, captured, test, body, carried)
+        return _each_while(batch, operands, captured, test, body, carried, plan)
     further = _masks(batch)
 
     def record(graph: Graph, flags: Flags) -> Graph:
@@ -142,12 +142,19 @@ def while_rows(batch: Batch, *operands: Operand, test: Graph, body: Graph, carri
         test=record(test, (False,)),
         body=record(body, state),
         carried=carried,
+        **plan,
     )
     return _results(values, state)
 
 
 def _each_while(
-    batch: Batch, operands: Sequence[Operand], captured: Flags, test: Graph, body: Graph, carried: int
+    batch: Batch,
+    operands: Sequence[Operand],
+    captured: Flags,
+    test: Graph,
+    body: Graph,
+    carried: int,
+    plan: Mapping[str, bool],
 ) -> tuple[Operand, ...]:
     """Each row goes on as long as its own test says: which do is carried too."""
     state = (True,) * carried
@@ -165,7 +172,7 @@ def _each_while(
 
     graphs = [_body(batch, [going.aval], body.in_avals, flags, [], program) for program in (again, record)]
     given = (going, *_values(batch, operands, flags), *batch.counts)
-    values = ops.while_(*given, test=graphs[0], body=graphs[1], carried=carried + 1)
+    values = ops.while_(*given, test=graphs[0], body=graphs[1], carried=carried + 1, **plan)
     return _results(values[1:], state)
 
 
