@@ -150,6 +150,40 @@ def agrees(function: Callable[[Any], Any], *, variants: int) -> None:
     assert len(compiled.variants) <= variants
 
 
+def added_to_an_int(x: Any) -> Any:
+    s = 0
+    for v in x:
+        if v > 0:
+            s = s + v * v
+    return s
+
+
+def counted_on(x: Any) -> Any:
+    s = 2**24
+    for v in x:
+        if v > 0:
+            s += 1
+        elif v < 0:
+            s = s * v
+    return s
+
+
+@pytest.mark.parametrize(("function", "is_held"), [(added_to_an_int, True), (counted_on, False)])
+def test_a_number_of_pythons_keeps_its_digits_in_fewer_bits(function: Callable[[Any], Any], is_held: bool) -> None:
+    compiled = jitml.jit(function)
+    for x in CALLS:
+        assert repr(compiled(x.astype(np.float32))) == repr(function(x.astype(np.float32)))
+    assert is_held is not any(variant.replays for variant in compiled.variants)
+
+
+def test_a_sum_that_begins_with_an_int_has_a_gradient_in_fewer_bits() -> None:
+    x = np.array([2.0, -1.0, 3.0], np.float32)
+    for gradient in (jitml.grad(added_to_an_int), jitml.jit(jitml.grad(added_to_an_int))):
+        np.testing.assert_array_equal(gradient(x), np.array([4.0, 0.0, 6.0], np.float32))
+    with pytest.raises(OverflowError, match=r"carried as float32, .* begin with np.float32\(0\)"):
+        jitml.grad(counted_on)(x)
+
+
 def test_where_nobody_looks_no_truth_is_carried() -> None:
     def f(x: Any) -> Any:
         s = 0

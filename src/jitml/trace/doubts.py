@@ -258,7 +258,8 @@ def only_numpys(x: Any) -> Value:
 
 
 def never(value: Value, test: Value) -> Value:
-    return _is_held(value, ops.bit_not(test), "a number of Python's was carried in fewer bits than it has")
+    told = f"a number of Python's was carried as {value.dtype}, which has fewer bits; begin with np.{value.dtype}(0), say"
+    return _is_held(value, ops.bit_not(test), told)
 
 
 def _is_held(value: Value, ok: Value, message: str) -> Value:
