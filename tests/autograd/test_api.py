@@ -272,6 +272,8 @@ ERRORS = [
     (lambda: vjp(np.sin, x3)[1](np.ones(2)), "vjp: the cotangent is f64[2] where f64[3] is wanted", ""),
     (lambda: jvp(np.sin, (x3,), (x3, x3)), "jvp: the tangent has the structure", ""),
     (lambda: jvp(np.sin, (x3,), (np.ones(2),)), "jvp: the tangent is f64[2] where f64[3] is wanted", ""),
+    (lambda: jvp(np.sin, (x3,), (x3 * 1j,)), "jvp: the tangent is c128[3] where f64[3] is wanted", ""),
+    (lambda: vjp(np.sin, x3)[1](x3 * 1j), "vjp: the cotangent is c128[3] where f64[3] is wanted", ""),
     (lambda: jvp(np.sin, x3, x3), "jvp: primals are float64[3], and not a tuple", "(x,)"),
     (lambda: jvp(np.sin, (x3,), x3), "jvp: tangents are float64[3], and not a tuple", "(x,)"),
     (lambda: hvp(np.sum, x3, (x3,)), "hvp: primals are float64[3], and not a tuple", "(x,)"),

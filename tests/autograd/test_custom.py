@@ -205,6 +205,10 @@ ERRORS = [
         rule_returning(lambda x: (x, x), lambda r, ct: (ct[:2],)),
         "that its backward rule returns is f64.2. where f64.3. is wanted",
     ),
+    (
+        rule_returning(lambda x: (x, x), lambda r, ct: (ct * 1j,)),
+        "that its backward rule returns is c128.3. where f64.3. is wanted",
+    ),
     (rule_returning(lambda x: (x, x), lambda r, ct: ((ct, ct),)), "that its backward rule returns has the structure"),
     (lambda: grad(custom_vjp(np.sin))(1.0), "sin is to be differentiated, and has no rule"),
     (lambda: grad(custom_jvp(lambda x: "a"))(1.0), "returns a str, not numbers"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.autograd.api.running import inline, leaves_like, require_structure
+from jitml.autograd.api.running import inline, leaves_like, loses_half, require_structure
 from jitml.autograd.point import Form
 from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph
@@ -50,7 +50,8 @@ class LinearMap:
 
     def _array(self, leaf: Any, aval: Aval) -> np.ndarray[Any, Any]:
         array = np.asarray(leaf)
-        if array.ndim != aval.ndim or any(type(n) is int and n != m for n, m in zip(aval.shape, array.shape)):
+        is_other = array.ndim != aval.ndim or any(type(n) is int and n != m for n, m in zip(aval.shape, array.shape))
+        if is_other or loses_half(array.dtype, aval.dtype):
             found = f"{dtype_name(array.dtype)}[{','.join(map(str, array.shape))}]"
             raise DerivativeError(f"{self.what} is {found} where {aval} is wanted", source=user_source())
         return array.astype(aval.dtype, copy=False)

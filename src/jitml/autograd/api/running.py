@@ -21,7 +21,7 @@ from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.dims import Size
 from jitml.ir.graph import Graph, Value
-from jitml.ir.types import Aval
+from jitml.ir.types import Aval, is_complex
 from jitml.trace.broadcasting import require_sizes
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.tracers import read
@@ -176,10 +176,15 @@ def leaves_like(what: str, tree: Any, form: Form, avals: Sequence[Aval]) -> list
     return [fitting(what, read(leaf), aval) for leaf, aval in zip(leaves, avals, strict=True)]
 
 
+def loses_half(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether imaginary parts have no place: a direction among real numbers has none."""
+    return is_complex(given) and not is_complex(wanted)
+
+
 def fitting(what: str, value: Value, aval: Aval) -> Value:
     """A value that has to have this shape; sizes that only the running program knows are checked then."""
     if value.ndim == aval.ndim and not (value.aval.is_static and aval.is_static):
         value = require_sizes(value, aval.shape)
-    if value.shape != aval.shape:
+    if value.shape != aval.shape or loses_half(value.dtype, aval.dtype):
         raise DerivativeError(f"{what} is {value.aval} where {aval} is wanted", source=user_source())
     return value if value.dtype == aval.dtype else ops.convert(value, dtype=aval.dtype)
