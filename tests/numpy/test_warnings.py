@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -225,6 +227,17 @@ NAMED: dict[str, tuple[float, Callable[[Array], Any]]] = {
     "scalar multiply": (1e300, lambda x: x[1] * x[1]),
     "cast": (1e300, lambda x: np.add(np.float32(x[1]), np.float32(1))),
     "in a loop": (0, lambda x: sum(np.divide(1, x[k]) for k in range(1, 9))),
+    "scalar remainder": (0, lambda x: 1 % x[1]),
+    "scalar remainder of an infinity": (np.inf, lambda x: 1 % x[1]),
+    "scalar floor_divide": (0, lambda x: 3.0 // x[1]),
+    "fmod": (0, lambda x: np.fmod(1.0, x[1])),
+    "scalar power, inverse square": (0, lambda x: x[1] ** -2),
+    "power of no real number": (-1, lambda x: x[1] ** x[2]),
+    "log1p": (-1, lambda x: np.log1p(x[1])),
+    "log2": (0, lambda x: np.log2(np.float32(x[1]))),
+    "arctanh": (1, lambda x: np.arctanh(x[1])),
+    "in a loop, log1p": (-1, lambda x: sum(np.log1p(x[k]) for k in range(1, 9))),
+    "in a loop, remainder": (0, lambda x: sum(np.float32(1) % np.float32(x[k]) for k in range(1, 9))),
 }
 
 
@@ -242,6 +255,96 @@ def test_a_late_error_names_the_operator_or_ufunc(name: str) -> None:
     x[1] = bad
     late, want = (outcome(g, x.copy(), {})[2] for g in (jitted, f))
     assert [w[0] for w in late] == [w[0] for w in want]
+
+
+EXTREMES = (0.0, -0.0, 1.0, -1.0, -2.5, np.inf, -np.inf, np.nan, 1e-310, 1e-300, 1e200, -1e200, 1.5e308, 1e20, 3e38)
+# What raises only errors that NumPy raises; not np.exp and its kin, nor powers to an infinity, of which some overflow.
+EXACT: dict[str, Callable[[Any], Any]] = {
+    **{name: getattr(np, name) for name in (
+        "log", "log2", "log10", "log1p", "sqrt", "cbrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "arcsinh", "arccosh",
+        "arctanh", "tanh", "reciprocal", "square", "modf", "floor", "rint", "sign",
+    )},
+    **{f"x ** {k}": lambda x, k=k: x**k for k in (-2, -1, 0.5, -0.5, 1.5, 3, 2.5)},
+    **{f"{k} % x": lambda x, k=k: k % x for k in (1.0, 0.0, np.inf, 1e308)},
+    **{f"{k} // x": lambda x, k=k: k // x for k in (1.0, 0.0, np.inf)},
+    **{f"fmod {k}": lambda x, k=k: (np.fmod(k, x), np.fmod(x, k)) for k in (1.0, np.inf)},
+    "divmod": lambda x: (divmod(1.0, x), divmod(x, 3.0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", EXACT)
+def test_numpy_is_asked_only_where_it_warns(name: str, dtype: type) -> None:
+    """A flag that NumPy does not raise makes the program run twice, or, where it cannot, warn of nothing."""
+
+    def of_all(x: Array) -> Any:
+        return EXACT[name](x)
+
+    for jitted in (jitml.jit(of_all), jitml.jit(lambda x: EXACT[name](x[1]))):
+        for value in EXTREMES:
+            with np.errstate(over="ignore"):
+                x = np.array([2.0, value, 0.5, 1.25, 3.0], dtype)
+            before = sum(v.replays.total() for v in jitted.variants)
+            got, want = outcome(jitted, x, {}), outcome(jitted.__wrapped__, x, {})
+            assert got[2] == want[2]
+            assert sum(v.replays.total() for v in jitted.variants) - before == bool(want[2]), value
+            for e, g in zip(np.atleast_1d(want[0]), np.atleast_1d(got[0])):
+                np.testing.assert_allclose(g, e, rtol=1e-6)
+                np.testing.assert_array_equal(np.signbit(g)[~np.isnan(e)], np.signbit(e)[~np.isnan(e)])
+
+
+MERGED: dict[str, Callable[[Any], Any]] = {
+    "negative": operator.neg, "absolute": operator.abs, "add": lambda t: t + t.dtype.type(100), "square": lambda t: t * t,
+    "subtract": lambda t: t - t.dtype.type(1), "from": lambda t: t.dtype.type(0) - t,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int64])
+@pytest.mark.parametrize("name", MERGED)
+def test_integers_that_a_branch_merges(name: str, dtype: type) -> None:
+    info = np.iinfo(dtype)
+    for pair in ((info.max, 3), (info.min, 3), (3, 0), (100, 101), (info.min, info.max)):
+        a, b = map(dtype, pair)
+
+        def chosen(c: Array, a: Any = a, b: Any = b) -> Any:
+            t = a if c[0] > 0 else b
+            return MERGED[name](t)
+
+        jitted = jitml.jit(chosen)
+        for c in (1.0, -1.0):
+            for state in ({}, {"all": "raise"}):
+                want, got = (outcome(f, np.array([c]), state) for f in (chosen, jitted))
+                assert got[1:] == want[1:]
+
+
+PYTHONS: dict[str, tuple[float, Callable[[Array], Any]]] = {
+    "math": (-1, lambda x: math.sqrt(x[1])),
+    "a number": (0, lambda x: float(x[1]) ** -1),
+    "errstate": (0, raising_inside),
+}
+
+
+@pytest.mark.parametrize("name", PYTHONS)
+def test_a_late_error_that_raises(name: str) -> None:
+    """Where the function itself may raise, large arrays that it writes are copied before each call."""
+    bad, made = PYTHONS[name]
+
+    def f(x: Array) -> Any:
+        x[0] = 2
+        return made(x)
+
+    jitted = jitml.jit(f)
+    for _ in range(3):
+        jitted(np.full(4000, 0.5))
+    x = np.full(4000, 0.5)
+    x[1] = bad
+    raised = []
+    for function in (f, jitted):
+        mine = x.copy()
+        with pytest.raises((ArithmeticError, ValueError)) as error:
+            function(mine)
+        raised.append((repr(error.value), mine.tobytes()))
+    assert raised[0] == raised[1]
 
 
 @pytest.mark.parametrize("size", [1, 5, 1000])

@@ -23,8 +23,8 @@ RAISING = {DIVIDE: ops.raise_divide, OVERFLOW: ops.raise_overflow, UNDERFLOW: op
 _ADDS, _SCALES = OVERFLOW | INVALID, OVERFLOW | UNDERFLOW | INVALID
 _RAISED: dict[str, int] = {
     **dict.fromkeys(("add", "sub", "mul"), _SCALES),
-    **dict.fromkeys(("div", "pow"), ALL),
-    **dict.fromkeys(("remainder", "fmod", "floor_divide"), DIVIDE | OVERFLOW | INVALID),
+    **dict.fromkeys(("div", "pow", "floor_divide"), ALL),
+    **dict.fromkeys(("remainder", "fmod"), DIVIDE | OVERFLOW | INVALID),
     **dict.fromkeys(("log", "log2", "log10", "log1p", "arctanh"), DIVIDE | INVALID),
     **dict.fromkeys(("exp", "exp2", "expm1", "sinh", "cosh"), OVERFLOW | UNDERFLOW),
     **dict.fromkeys(("sqrt", "sin", "cos", "tan", "arcsin", "arccos", "arccosh"), INVALID),

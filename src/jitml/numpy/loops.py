@@ -192,9 +192,8 @@ def divide_with_remainder(x: Value, y: Value) -> tuple[Any, Any]:
 @loop(np.modf)
 def modf(x: Value) -> tuple[Any, Any]:
     """Fraction and whole part, both with x's sign; an infinity has the fraction 0."""
-    whole = ops.trunc(x)
-    fraction = ops.select(ops.isinf(x), full(x.shape, 0.0, x.dtype), x - whole)
-    return ops.copysign(fraction, x), whole
+    finite = ops.select(ops.isinf(x), full(x.shape, 0.0, x.dtype), x)
+    return ops.copysign(finite - ops.trunc(finite), x), ops.trunc(x)
 
 
 def truth(x: Value) -> Value:

@@ -10,12 +10,12 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.types import BOOL, F64, is_complex, is_inexact
 from jitml.numpy.layouts import keeps_order
-from jitml.numpy.operands import broadcast_value, common_shape, kind_of, not_compiled, value_of
+from jitml.numpy.operands import broadcast_value, common_dtype, common_shape, kind_of, not_compiled, value_of
 from jitml.numpy.versions import POWER_TAKES_SHORTCUTS
 from jitml.trace.doubts import settled
 from jitml.trace.known import constant_of
 from jitml.trace.registry import call, implements
-from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, fresh, is_traced
+from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, fresh, is_traced, scalar
 
 # They change bits: sqrt(-0.0) is -0.0 where pow gives 0.0, and x * x is one rounding.
 _SHORTCUTS: dict[float, np.ufunc] = {2.0: np.square, 0.5: np.sqrt, -1.0: np.reciprocal, 1.0: np.positive}
@@ -28,9 +28,11 @@ _NOT_REAL = (bool, np.bool_, np.complexfloating)
 @keeps_order
 def power_operator(base: Any, exponent: Any) -> Any:
     """`base ** exponent`: np.power, but for what NumPy's operator does otherwise to an array and a known number."""
-    if not isinstance(base, TracedArray):
-        return call(np.power, base, exponent)
     exponent = _known_if_short(exponent)
+    if not isinstance(base, TracedArray):
+        if is_inexact(base.dtype) and type(base) is TracedScalar and _known_number(exponent) in _SHORTCUTS:
+            exponent = scalar(value_of(exponent, common_dtype(base, exponent)))  # scalars take no shortcuts
+        return call(np.power, base, exponent)
     if base.dtype == BOOL and type(exponent) is int and exponent == 2:
         return call(np.square, base)  # int8, where np.power has int64
     if POWER_TAKES_SHORTCUTS:

@@ -106,8 +106,11 @@ def negative(x: TracedScalar) -> Any:
     if not _is_heard(result):
         return result
     value, least = read(x), dtype_limits(x.dtype)[0]
+    low, high = value_limits(value)
+    if _holds(x.dtype, (-high, -low)):
+        return result
     is_off = ops.ne(value, full((), 0, x.dtype)) if least == 0 else ops.eq(value, full((), least, x.dtype))
-    return result if value_limits(value)[0] > least else _raising(read(result), is_off)
+    return _raising(read(result), is_off)
 
 
 @implements(_OF_SCALARS["__abs__"])

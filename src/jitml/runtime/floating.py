@@ -2,8 +2,8 @@
 
 The processor's flags say that something happened, not where. Unless the error state ignores it, the call is left to the plain
 function, which warns or raises as NumPy does. For that the caller's arrays must be as they were: those that a program writes are
-copied before the call, if they are small; large ones before the first call, where errors raise, and from the first call on in
-which errors came up. Where the copy is missing, a warning says what is known.
+copied before the call, if they are small; large ones before the first call, where errors may raise, be it by what the function
+says, and from the first call on in which errors came up. Where the copy is missing, a warning says what is known.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Watch:
     def __call__(self, *args: Any) -> Any:
         """The outputs; a `FailedCheck` in their place if the plain function is to answer; what `run` gives otherwise."""
         saved: Saved | None = None
-        if self.is_small or self.is_careful or may_raise():
+        if self.is_small or self.is_careful or self.errors.demanded or may_raise():
             saved = [(args[n], args[n].copy()) for n in self.written if type(args[n]) is np.ndarray]
         result = self.run(*args)
         if type(result) is tuple and len(result) == 2:

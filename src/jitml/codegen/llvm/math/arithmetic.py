@@ -71,18 +71,18 @@ def fmod_floats(b: Builder, x: Operand, y: Operand) -> Operand:
     """The exact rest of x / y with the sign of x.
 
     q = trunc(x / y) is the true quotient or one more, and x - q y, rounded once, is exact while q is; from 2**(bits - 1)
-    on the library divides digit by digit.
+    on the library divides digit by digit. It takes what is no quotient, too, and raises its errors.
     """
     if not b.has_fma:
         return b.call_libm("fmod", x, y)
     dividend, divisor = b.fabs(x), b.fabs(y)
+    least = b.fmul(dividend, 2.0 ** -(52 if x.dtype.itemsize == 8 else 23))
+    is_rare = b.or_(b.fcmp("oge", least, divisor), b.fcmp("oeq", divisor, inf))
+    dividend, divisor = b.select(is_rare, 0.0, dividend), b.select(is_rare, 1.0, divisor)
     quotient = b.trunc(b.fdiv(dividend, divisor))
     rest = b.fma(b.fneg(quotient), divisor, dividend)
-    rest = b.select(b.fcmp("olt", rest, 0.0), b.fadd(rest, divisor), rest)
-    is_whole = b.and_(b.fcmp("oeq", divisor, inf), b.fcmp("olt", dividend, inf))
-    rest = b.copysign(b.select(is_whole, dividend, rest), x)
-    limit = 2.0 ** (52 if x.dtype.itemsize == 8 else 23)
-    return b.where_rare(b.fcmp("oge", quotient, limit), rest, "fmod", x, y)
+    rest = b.fadd(rest, b.select(b.fcmp("olt", rest, 0.0), divisor, 0.0))
+    return b.where_rare(is_rare, b.copysign(rest, x), "fmod", x, y)
 
 
 def _rest(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand, Operand]:
@@ -97,14 +97,15 @@ def floor_divide(b: Builder, x: Operand, y: Operand) -> Operand:
     """Python's quotient as NumPy's npy_floor_divide rounds it; for y = 0, x / y."""
     if not _is_float(x):
         return floor_divide_integers(b, x, y)
+    is_zero, ratio = b.fcmp("oeq", y, 0.0), b.fdiv(x, y)
+    x, y = b.select(is_zero, 0.0, x), b.select(is_zero, 1.0, y)
     rest, _, is_off = _rest(b, x, y)
     quotient = b.fdiv(b.fsub(x, rest), y)
     quotient = b.select(is_off, b.fsub(quotient, 1.0), quotient)
     snapped = b.floor(quotient)
     snapped = b.select(b.fcmp("ogt", b.fsub(quotient, snapped), 0.5), b.fadd(snapped, 1.0), snapped)
-    ratio = b.fdiv(x, y)
     snapped = b.select(b.fcmp("une", quotient, 0.0), snapped, b.copysign(0.0, ratio))
-    return b.select(b.fcmp("oeq", y, 0.0), ratio, snapped)
+    return b.select(is_zero, ratio, snapped)
 
 
 @rule("remainder")
@@ -113,7 +114,7 @@ def remainder(b: Builder, x: Operand, y: Operand) -> Operand:
     if not _is_float(x):
         return remainder_integers(b, x, y)
     rest, is_rest, is_off = _rest(b, x, y)
-    return b.select(is_rest, b.select(is_off, b.fadd(rest, y), rest), b.copysign(0.0, y))
+    return b.select(is_rest, b.fadd(rest, b.select(is_off, y, 0.0)), b.copysign(0.0, y))
 
 
 # ------------------------------------------------------------------------------------------------------------ order

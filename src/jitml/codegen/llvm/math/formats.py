@@ -33,6 +33,10 @@ class Format:
     def smallest_normal(self) -> float:
         return 2.0 ** (1 - self.bias)
 
+    @property
+    def largest(self) -> float:
+        return (2 - 2.0**-self.mantissa) * 2.0**self.bias
+
     def bits(self, value: float) -> int:
         return int(np.array(value, self.dtype).view(self.integer))
 

@@ -48,6 +48,7 @@ def _other_base(b: Builder, x: Operand, per_e: Sequence[float], k_high: Operand,
     form = format_of(x)
     f = _marked(b, x, b.fsub(m, 1.0))
     half_square, r = log_parts(b, f)
+    r = b.max(-1.0, r)  # of the pole it is -inf, of which the products below would make inf - inf
     kept = -(1 << (32 if form is DOUBLE else 12))
     high = b.bitcast(b.and_(b.bitcast(b.fsub(f, half_square), form.integer), kept), form.dtype)
     low = b.fadd(b.fsub(b.fsub(f, high), half_square), r)
@@ -72,25 +73,28 @@ def log10(b: Builder, x: Operand) -> Operand:
     return _other_base(b, x, form.pick(c.LOG10E_SHORT, c.LOG10E_F32), b.fmul(k, high), b.fmul(k, low), m)
 
 
-def _log_of_sum(b: Builder, x: Operand, one: Arg = 1.0, doublings: Arg = 0.0, *, pole: float | None = None) -> Operand:
+def _log_of_sum(b: Builder, x: Operand, one: Arg = 1.0, doublings: Arg = 0.0, *, given: Operand | None = None) -> Operand:
     """log(x + one) + doublings * ln 2, where `one` is 1, or 0 for large x; 0 < x + one < inf.
 
-    What x + one loses by rounding comes back as a first-order correction.
+    What x + one loses by rounding comes back as a first-order correction. Where the number `given` is -1 or below, it raises the
+    error.
     """
     u = b.fadd(x, one)
     lost = b.select(b.fcmp("olt", b.fabs(x), 1.0), b.fsub(x, b.fsub(u, one)), b.fsub(one, b.fsub(u, x)))
     k, m = split_exponent(b, u)
     is_near = b.fcmp("oeq", k, 0.0)
     f = b.select(is_near, x, b.fsub(m, 1.0))
-    if pole is not None:
-        f = _marked(b, x, f, pole)
+    if given is not None:
+        f = _marked(b, given, f, -1.0)
     correction = b.select(is_near, 0.0, b.fdiv(lost, u))
     return _assemble(b, b.fadd(k, doublings), f, correction)
 
 
 @rule("log1p")
 def log1p(b: Builder, x: Operand) -> Operand:
-    return fix_log(b, x, b.copysign(_log_of_sum(b, x, pole=-1.0), x), pole=-1.0)
+    form = format_of(x)
+    inside = b.max(-1 + 2.0 ** -(form.mantissa + 1), b.min(form.largest, x))
+    return fix_log(b, x, b.copysign(_log_of_sum(b, inside, given=x), x), pole=-1.0)
 
 
 def _large(b: Builder, magnitude: Operand) -> Operand:
@@ -100,8 +104,8 @@ def _large(b: Builder, magnitude: Operand) -> Operand:
 
 def _log_or_double(b: Builder, is_large: Operand, x: Operand, u: Operand) -> Operand:
     """log(2 x) where x is large, log1p(u) elsewhere."""
-    one = b.const(1.0, x.dtype)
-    return _log_of_sum(b, b.select(is_large, x, u), b.select(is_large, 0.0, one), b.select(is_large, one, 0.0))
+    one, finite = b.const(1.0, x.dtype), b.min(format_of(x).largest, x)
+    return _log_of_sum(b, b.select(is_large, finite, u), b.select(is_large, 0.0, one), b.select(is_large, one, 0.0))
 
 
 @rule("arcsinh")
@@ -109,8 +113,9 @@ def arcsinh(b: Builder, x: Operand) -> Operand:
     """log1p(x + x**2 / (1 + sqrt(1 + x**2)))."""
     magnitude = b.fabs(x)
     is_large = _large(b, magnitude)
-    square = b.fmul(magnitude, magnitude)
-    u = b.fadd(magnitude, b.fdiv(square, b.fadd(b.sqrt(b.fadd(square, 1.0)), 1.0)))
+    near = b.select(is_large, 1.0, magnitude)
+    square = b.fmul(near, near)
+    u = b.fadd(near, b.fdiv(square, b.fadd(b.sqrt(b.fadd(square, 1.0)), 1.0)))
     result = _log_or_double(b, is_large, magnitude, u)
     return b.copysign(b.select(b.fcmp("olt", magnitude, inf), result, magnitude), x)
 
@@ -119,7 +124,7 @@ def arcsinh(b: Builder, x: Operand) -> Operand:
 def arccosh(b: Builder, x: Operand) -> Operand:
     """log1p(t + sqrt(2 t + t**2)) with t = x - 1; negative t makes the root, and so the result, nan."""
     is_large, is_outside = _large(b, x), b.fcmp("olt", x, 1.0)
-    t = b.fsub(x, 1.0)
+    t = b.fsub(b.select(is_large, 1.0, x), 1.0)
     u = b.fadd(t, b.sqrt(b.select(is_outside, -1.0, b.fma(t, t, b.fadd(t, t)))))  # the root of -1 raises the error
     result = _log_or_double(b, is_large, x, u)
     result = b.select(b.fcmp("olt", x, inf), result, x)
@@ -134,7 +139,7 @@ def arctanh(b: Builder, x: Operand) -> Operand:
     u = b.fadd(double, b.fdiv(b.fmul(double, magnitude), b.fsub(1.0, magnitude)))
     is_outside = b.fcmp("ogt", magnitude, 1.0)
     u = b.select(is_outside, -2.0, u)  # whose logarithm raises the error
-    result = b.fmul(fix_log(b, u, _log_of_sum(b, u, pole=-1.0), pole=-1.0), 0.5)
+    result = b.fmul(log1p(b, u), 0.5)
     result = b.select(is_outside, nan, result)
     is_tiny = b.fcmp("olt", magnitude, 1e-9 if format_of(x) is DOUBLE else 1e-5)
     return b.copysign(b.select(is_tiny, magnitude, result), x)

@@ -12,7 +12,7 @@ from jitml.codegen.llvm.builder import Builder, Operand, constant_value
 from jitml.codegen.llvm.math import coefficients as c
 from jitml.codegen.llvm.math.exact import Pair, constant, fast_two_sum, multiply, quotient, two_product
 from jitml.codegen.llvm.math.exponential import clamp
-from jitml.codegen.llvm.math.formats import DOUBLE, format_of, horner, mark, nearest_integer, scale, split_exponent
+from jitml.codegen.llvm.math.formats import DOUBLE, format_of, horner, nearest_integer, scale, split_exponent
 from jitml.codegen.llvm.math.integers import pow_integers
 from jitml.codegen.llvm.math.table import rule
 from jitml.ir.types import F32, F64
@@ -30,19 +30,21 @@ def pow(b: Builder, x: Operand, y: Operand) -> Operand:
     magnitude = b.fabs(x)
     # Beyond 2**66 an exponent gives 0, 1 or inf as 2**66 does.
     bounded = clamp(b, y, -(2.0**66), 2.0**66)
-    pole, outside = _errors(b, x, y)
+    _raise_errors(b, x, y)
+    is_extreme = _is_extreme(b, magnitude)
+    base = b.select(is_extreme, 1.0, magnitude)
     if format_of(x) is DOUBLE:
-        result = _power(b, magnitude, bounded, pole, outside)
+        result = _power(b, base, bounded)
     else:
-        result = b.convert(_short_power(b, b.convert(magnitude, F64), b.convert(bounded, F64), pole, outside), F32)
-    return _pow_specials(b, x, y, result)
+        result = b.convert(_short_power(b, b.convert(base, F64), b.convert(bounded, F64)), F32)
+    return _pow_specials(b, x, y, is_extreme, result)
 
 
-def _errors(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
+def _raise_errors(b: Builder, x: Operand, y: Operand) -> None:
     """Where there is a division by zero, and where nothing is defined."""
-    is_whole = b.fcmp("oeq", b.rint(y), y)
     is_negative = b.and_(b.fcmp("olt", x, 0.0), b.fcmp("ogt", x, -inf))
-    return b.and_(b.fcmp("oeq", x, 0.0), b.fcmp("olt", y, 0.0)), b.and_(is_negative, b.not_(is_whole))
+    is_pole = b.and_(b.fcmp("oeq", x, 0.0), b.fcmp("olt", y, 0.0))
+    b.raise_errors(divide=is_pole, invalid=b.and_(is_negative, b.fcmp("one", b.rint(y), y)))
 
 
 def _known_power(b: Builder, x: Operand, y: float) -> Operand | None:
@@ -60,6 +62,7 @@ def _known_power(b: Builder, x: Operand, y: float) -> Operand | None:
 
 
 def _known_root(b: Builder, x: Operand, y: float) -> Operand:
+    x = b.select(b.fcmp("oeq", x, -inf), inf, x)
     root = b.fadd(b.sqrt(x), 0.0)  # the power of -0.0 is 0.0, its square root -0.0
     if y == 0.25:
         root = b.sqrt(root)
@@ -67,17 +70,17 @@ def _known_root(b: Builder, x: Operand, y: float) -> Operand:
         root = b.fdiv(1.0, root)
     elif y == 1.5:
         root = b.fmul(b.fabs(x), root)
-    return b.select(b.fcmp("oeq", x, -inf), inf if y > 0 else 0.0, root)
+    return root
 
 
-def _pow_specials(b: Builder, x: Operand, y: Operand, result: Operand) -> Operand:
+def _pow_specials(b: Builder, x: Operand, y: Operand, is_extreme: Operand, result: Operand) -> Operand:
     """C99's rules for zeros, infinities, negative bases, and for 1 to and anything to the 0."""
     known = constant_value(y)
     if known is not None and 0 < abs(known) < inf:
         return _specials_of_known(b, x, known, result)
     magnitude = b.fabs(x)
     grows = b.xor(b.fcmp("olt", magnitude, 1.0), b.fcmp("ogt", y, 0.0))
-    result = b.select(_is_extreme(b, magnitude), b.select(grows, b.const(inf, x.dtype), 0.0), result)
+    result = b.select(is_extreme, b.select(grows, b.const(inf, x.dtype), 0.0), result)
     half = b.fmul(y, 0.5)
     is_whole = b.fcmp("oeq", b.rint(y), y)
     is_odd = b.and_(is_whole, b.fcmp("une", b.rint(half), half))
@@ -102,13 +105,12 @@ def _specials_of_known(b: Builder, x: Operand, y: float, result: Operand) -> Ope
 
 
 def _is_extreme(b: Builder, magnitude: Operand) -> Operand:
-    return b.or_(b.fcmp("oeq", magnitude, 0.0), b.fcmp("oeq", magnitude, inf))
+    return b.not_(b.and_(b.fcmp("ogt", magnitude, 0.0), b.fcmp("olt", magnitude, inf)))
 
 
-def _log2_pair(b: Builder, x: Operand, pole: Operand, outside: Operand) -> Pair:
+def _log2_pair(b: Builder, x: Operand) -> Pair:
     """log2(x), 0 < x < inf, to about 2**-66: 2 atanh(s) / ln 2 + k with s = (m - 1) / (m + 1), all in pairs."""
     k, m = split_exponent(b, x)
-    m = mark(b, m, -1.0, pole, outside)
     s, s_low = quotient(b, b.fsub(m, 1.0), fast_two_sum(b, 1.0, m))
     square, square_low = two_product(b, s, s)
     square_low = b.fma(b.fadd(s, s), s_low, square_low)
@@ -122,9 +124,9 @@ def _log2_pair(b: Builder, x: Operand, pole: Operand, outside: Operand) -> Pair:
     return high, b.fadd(low, log_low)
 
 
-def _power(b: Builder, x: Operand, y: Operand, pole: Operand, outside: Operand) -> Operand:
-    """x**y for 0 < x < inf and |y| <= 2**66; raises errors where they belong."""
-    log, log_low = _log2_pair(b, x, pole, outside)
+def _power(b: Builder, x: Operand, y: Operand) -> Operand:
+    """x**y for 0 < x < inf and |y| <= 2**66."""
+    log, log_low = _log2_pair(b, x)
     exponent, low = two_product(b, y, log)
     low = b.fma(y, log_low, low)
     bounded = clamp(b, exponent, -1100.0, 1100.0)
@@ -134,10 +136,9 @@ def _power(b: Builder, x: Operand, y: Operand, pole: Operand, outside: Operand) 
     return scale(b, b.fma(r, horner(b, r, c.EXP2), 1.0), k)
 
 
-def _short_power(b: Builder, x: Operand, y: Operand, pole: Operand, outside: Operand) -> Operand:
+def _short_power(b: Builder, x: Operand, y: Operand) -> Operand:
     """x**y in float64 for values of float32, to about 2**-30."""
     k, m = split_exponent(b, x)
-    m = mark(b, m, -1.0, pole, outside)
     s = b.fdiv(b.fsub(m, 1.0), b.fadd(m, 1.0))
     z = b.fmul(s, s)
     atanh = b.fma(b.fmul(s, z), horner(b, z, c.SHORT_ATANH), s)

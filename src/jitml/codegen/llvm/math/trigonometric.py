@@ -19,6 +19,13 @@ def _limit(b: Builder, x: Operand) -> float:
     return 1e9 if b.has_fma else 1e6
 
 
+def _near(b: Builder, x: Operand) -> tuple[Operand, Operand]:
+    """|x|, and where it is too large, and 0 instead."""
+    magnitude = b.fabs(x)
+    is_far = b.fcmp("ogt", magnitude, _limit(b, x))
+    return b.select(is_far, 0.0, magnitude), is_far
+
+
 def reduce(b: Builder, x: Operand) -> tuple[Operand, Operand]:
     """(r, n): x = n pi/2 + r with |r| <= pi/4 up to one rounding of r, n an integer.
 
@@ -83,34 +90,34 @@ def _in_double(b: Builder, function: Rule, x: Operand) -> Operand | None:
 def sin(b: Builder, x: Operand) -> Operand:
     if (wide := _in_double(b, sin, x)) is not None:
         return wide
-    magnitude = b.fabs(x)
-    r, n = reduce(b, magnitude)
+    near, is_far = _near(b, x)
+    r, n = reduce(b, near)
     sine, cosine = _sin_cos(b, r)
     # The sign of x is put back at the end, which also keeps -0.0.
     value = b.flip_sign(_turned(b, b.select(_is_odd(b, n), cosine, sine), n), b.sign_bit(x))
-    return b.where_rare(b.fcmp("ogt", magnitude, _limit(b, x)), value, "sin", x)
+    return b.where_rare(is_far, value, "sin", x)
 
 
 @rule("cos")
 def cos(b: Builder, x: Operand) -> Operand:
     if (wide := _in_double(b, cos, x)) is not None:
         return wide
-    magnitude = b.fabs(x)
-    r, n = reduce(b, magnitude)
+    near, is_far = _near(b, x)
+    r, n = reduce(b, near)
     sine, cosine = _sin_cos(b, r)
     value = _turned(b, b.select(_is_odd(b, n), sine, cosine), b.add(n, 1))
-    return b.where_rare(b.fcmp("ogt", magnitude, _limit(b, x)), value, "cos", x)
+    return b.where_rare(is_far, value, "cos", x)
 
 
 @rule("tan")
 def tan(b: Builder, x: Operand) -> Operand:
     if (wide := _in_double(b, tan, x)) is not None:
         return wide
-    magnitude = b.fabs(x)
-    r, rest, n = reduce_to_pair(b, magnitude)
+    near, is_far = _near(b, x)
+    r, rest, n = reduce_to_pair(b, near)
     sine, cosine = _sin_cos(b, r, rest)
     is_odd = _is_odd(b, n)
     value = b.fdiv(b.select(is_odd, cosine, sine), b.select(is_odd, sine, cosine))
     value = b.flip_sign(value, b.shl(n, 8 * n.dtype.itemsize - 1))  # -cot in the odd quadrants
     value = b.flip_sign(value, b.sign_bit(x))
-    return b.where_rare(b.fcmp("ogt", magnitude, _limit(b, x)), value, "tan", x)
+    return b.where_rare(is_far, value, "tan", x)
