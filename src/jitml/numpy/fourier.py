@@ -13,7 +13,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import F32, F64, is_complex, normalize_axis, part_dtype
 from jitml.numpy.layouts import keeps_order
 from jitml.numpy.loops import conjugate
-from jitml.numpy.operands import as_int, astype, full, value_of
+from jitml.numpy.operands import as_int, astype, full, no_truth, value_of
 from jitml.numpy.reductions import is_given
 from jitml.numpy.ufuncs import store
 from jitml.trace.registry import implements
@@ -74,7 +74,7 @@ def _scaled(x: Value, factor: float) -> Value:
 
 
 def _length(n: Any, size: int) -> int:
-    return size if n is None else as_int(n)
+    return size if n is None else as_int(no_truth(n))
 
 
 def _transform(*, inverse: bool) -> Callable[..., Any]:
@@ -154,7 +154,7 @@ def _shape_and_axes(x: Value, s: Any, axes: Any, *, to_real: bool = False) -> tu
         if to_real and shape:
             shape[-1] = (x.shape[along[-1]] - 1) * 2
         return shape, along
-    sizes = [as_int(n) for n in s]
+    sizes = [as_int(no_truth(n)) for n in s]
     along = list(range(x.ndim - len(sizes), x.ndim)) if axes is None else [normalize_axis(as_int(a), x.ndim) for a in axes]
     if len(sizes) != len(along):
         raise ValueError("Shape and axes have different lengths.")
@@ -221,11 +221,11 @@ irfftn, irfft2 = implements(np.fft.irfftn)(_real_inverse_n(None)), implements(np
 @implements(np.fft.fftfreq)
 def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
     """Of each term: multiples of 1 / (n d), the negative ones in the second half."""
-    size = as_int(n)
+    size = as_int(no_truth(n))
     return np.concatenate([np.arange(0, (size - 1) // 2 + 1), np.arange(-(size // 2), 0)]) * (1.0 / (size * d))
 
 
 @implements(np.fft.rfftfreq)
 def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
-    size = as_int(n)
+    size = as_int(no_truth(n))
     return np.arange(0, size // 2 + 1) * (1.0 / (size * d))

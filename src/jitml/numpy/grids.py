@@ -12,7 +12,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import I64
-from jitml.numpy.operands import Shape, as_array, as_int, astype, broadcast_value, full, reshape_value, value_of
+from jitml.numpy.operands import Shape, as_array, as_int, astype, broadcast_value, full, no_truth, reshape_value, value_of
 from jitml.numpy.reshaping import all_broadcasted, as_length, as_shape, reshaped
 from jitml.numpy.versions import GRIDS_ARE_A_TUPLE
 from jitml.trace.context import user_source
@@ -26,8 +26,7 @@ from jitml.trace.tracers import TracedArray, fresh, fresh_like, laid_out, read
 def eye(
     N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> TracedArray:
-    rows = as_length(N)
-    shape = (rows, rows if M is None else as_length(M))
+    shape = as_shape((N, N if M is None else M))
     return laid_out(astype(band(shape, as_int(k), ops.eq), np.dtype(dtype)), None, order)
 
 
@@ -70,7 +69,7 @@ implements(np.triu)(_triangle(ops.ge))
 @implements(np.vander)
 def vander(x: Any, N: Any = None, increasing: bool = False) -> TracedArray:
     v = as_array(x)
-    count = v.sizes[0] if N is None else as_length(N)
+    count = v.sizes[0] if N is None else as_length(no_truth(N))
     dtype = np.promote_types(v.dtype, int)
     columns = full((v.sizes[0], count), 1, dtype)
     if isinstance(count, Dim) or count > 1:

@@ -24,6 +24,7 @@ from jitml.numpy.operands import (
     axes_of,
     broadcast_value,
     constant,
+    no_truth,
     present,
     reshape_value,
     value_of,
@@ -33,6 +34,7 @@ from jitml.numpy.operands import (
 from jitml.numpy.reductions import finish
 from jitml.numpy.reshaping import (
     as_length,
+    as_lengths,
     as_shape,
     atleast_1d,
     atleast_2d,
@@ -81,7 +83,7 @@ def concatenate(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype:
     first = values[0]
     if any(v.ndim == 0 for v in values):
         raise ValueError("zero-dimensional arrays cannot be concatenated")
-    along = normalize_axis(as_int(axis), first.ndim)
+    along = normalize_axis(as_int(no_truth(axis)), first.ndim)
     for n, v in enumerate(values):
         if v.ndim != first.ndim or any(
             p != q and never_equal(p, q) for a, (p, q) in enumerate(zip(v.shape, first.shape)) if a != along
@@ -239,7 +241,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 @implements(np.tile)
 def tile(A: Any, reps: Any) -> TracedArray:
     x = value_of(A)
-    times = as_shape(reps)
+    times = as_lengths(reps)
     if all(type(t) is int and t == 1 for t in times) and isinstance(A, TracedArray):
         return reshaped(fresh_like(x, A), (1,) * (len(times) - x.ndim) + x.shape)
     ndim = max(x.ndim, len(times))
@@ -306,7 +308,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> TracedArray:
     if axis is None:
         return fresh(reshape_value(read(roll(fresh(reshape_value(x, (x.size,))), shift, 0)), x.shape))
     shifts = list(shift) if isinstance(shift, (tuple, list)) or np.ndim(shift) else [shift]
-    axes = [normalize_axis(n, x.ndim) for n in as_shape(axis)]
+    axes = [normalize_axis(n, x.ndim) for n in as_lengths(axis)]
     if len(shifts) == 1:
         shifts *= len(axes)
     elif len(axes) == 1:

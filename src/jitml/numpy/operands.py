@@ -366,6 +366,8 @@ def summed_axes(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """`axes_of` where a list will not do."""
     if isinstance(axis, list):
         raise TypeError("'list' object cannot be interpreted as an integer")
+    for n in () if axis is None else axis if isinstance(axis, tuple) else (axis,):
+        no_truth(n)
     return axes_of(axis, ndim)
 
 
@@ -377,6 +379,13 @@ def with_axis(x: Value, axis: Any) -> Value:
 def as_int(x: Any) -> int:
     """A concrete integer; of a traced one the trace takes the value under a guard, or refuses."""
     return int(x.__index__())
+
+
+def no_truth(n: Any) -> Any:
+    """An integer argument where NumPy takes none of Python's bools for one."""
+    if isinstance(n, bool):
+        raise TypeError("an integer is required")
+    return n
 
 
 def whole(x: Any) -> Any:

@@ -11,7 +11,7 @@ from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import I64, is_inexact
 from jitml.numpy.layouts import keeps_columns
-from jitml.numpy.operands import as_int, broadcast_value, constant, nonempty, not_compiled, spread_size, value_of
+from jitml.numpy.operands import as_int, broadcast_value, constant, no_truth, nonempty, not_compiled, spread_size, value_of
 from jitml.trace.registry import call, implements
 from jitml.trace.tracers import TracedArray, fresh, read
 
@@ -35,7 +35,7 @@ def _pairs(width: Any, ndim: int) -> list[tuple[int, int]]:
     if len(items) == 1:
         return [_pair(items[0])] * ndim
     if len(items) == 2 and not isinstance(items[0], (list, tuple, np.ndarray)):
-        return [(as_int(items[0]), as_int(items[1]))] * ndim
+        return [(as_int(no_truth(items[0])), as_int(no_truth(items[1])))] * ndim
     if len(items) != ndim:
         raise ValueError(f"operands could not be broadcast together: pad_width {width} and {ndim} axes")
     return [_pair(item) for item in items]
@@ -43,9 +43,9 @@ def _pairs(width: Any, ndim: int) -> list[tuple[int, int]]:
 
 def _pair(item: Any) -> tuple[int, int]:
     if isinstance(item, (list, tuple, np.ndarray)):
-        both = [as_int(n) for n in item]
+        both = [as_int(no_truth(n)) for n in item]
         return (both[0], both[-1])
-    return (as_int(item), as_int(item))
+    return (as_int(no_truth(item)),) * 2
 
 
 @implements(np.pad)

@@ -30,7 +30,7 @@ from jitml.trace.names import is_decided, kind_of, truth
 from jitml.trace.numbers import TracedNumber, combine, of_size
 from jitml.trace.open_lists import OpenList
 from jitml.trace.registry import call, implements
-from jitml.trace.sizes import span, value_of_size
+from jitml.trace.sizes import HIGHEST, LOWEST, span, value_of_size, within
 from jitml.trace.stacks import Stack
 from jitml.trace.sums import COMPENSATES, sum_of, sum_of_floats
 from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_traced, read, scalar
@@ -317,8 +317,7 @@ def whole(x: Value) -> Value:
         fits = ops.bit_and(ops.ge(x, -(2.0**63)), ops.lt(x, 2.0**63))
         x = ops.trunc(ops.check(x, fits, error="OverflowError", message="cannot convert a float that is no 64-bit integer"))
     elif x.dtype == np.uint64:
-        fits = ops.le(x, 2**63 - 1)
-        x = ops.check(x, fits, error="OverflowError", message="Python int too large to convert to C long")
+        x = within(x, LOWEST, HIGHEST)
     return x if x.dtype == I64 else ops.convert(x, dtype=I64)
 
 

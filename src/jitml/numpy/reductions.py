@@ -28,6 +28,7 @@ from jitml.numpy.operands import (
     common_shape,
     full,
     mask_of,
+    no_truth,
     nonempty,
     not_compiled,
     one_element,
@@ -264,7 +265,7 @@ def _position(op: Op, name: str) -> Callable[..., Any]:
         ndim = x.ndim
         if axis is None or (ndim == 0 and axis in (0, -1)):
             x, axis = reshape_value(x, (x.size,)), None
-        chosen = 0 if axis is None else normalize_axis(as_int(axis), ndim)
+        chosen = 0 if axis is None else normalize_axis(as_int(no_truth(axis)), ndim)
         x = nonempty(x, (chosen,), f"attempt to get {name} of an empty sequence")
         keep = (range(ndim) if axis is None else (chosen,)) if keepdims is True else None
         return finish_exactly(op(x, axis=chosen), keep, out, ndim)
@@ -283,7 +284,7 @@ def _cumulative(op: Op) -> Callable[..., Any]:
         if axis is None:
             x, axis = reshape_value(x, (x.size,)), 0
         x = with_axis(x, axis)
-        return finish(op(x, axis=normalize_axis(as_int(axis), x.ndim), reverse=False), None, out, x.ndim)
+        return finish(op(x, axis=normalize_axis(as_int(no_truth(axis)), x.ndim), reverse=False), None, out, x.ndim)
 
     return keeps_order(function)
 

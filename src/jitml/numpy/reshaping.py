@@ -12,7 +12,17 @@ from jitml.errors import ShapeError, UnknownSizeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, bound
 from jitml.ir.types import normalize_axis
-from jitml.numpy.operands import Shape, as_array, as_int, axes_of, common_shape, holds_traced, not_compiled, reduced_axes
+from jitml.numpy.operands import (
+    Shape,
+    as_array,
+    as_int,
+    axes_of,
+    common_shape,
+    holds_traced,
+    no_truth,
+    not_compiled,
+    reduced_axes,
+)
 from jitml.numpy.versions import BROADCAST_KEEPS_ARRAYS, check_argument
 from jitml.trace.broadcasting import insist_equal, is_one
 from jitml.trace.context import active_trace, user_source
@@ -33,10 +43,17 @@ _MUCH, _MOST = 1 << 16, 1 << 48  # elements along one axis: worth a closer look,
 
 
 def as_shape(shape: Any) -> Shape:
-    """A `shape=` argument as sizes: an int, or a sequence of them."""
-    if isinstance(shape, (tuple, list)):
-        return tuple(map(as_length, shape))
-    return (as_length(shape),)
+    """A `shape=` argument as sizes: an int, or a sequence of them.
+
+    Raises:
+        TypeError: one of Python's bools.
+    """
+    return as_lengths([*map(no_truth, shape)] if isinstance(shape, (tuple, list)) else no_truth(shape))
+
+
+def as_lengths(counts: Any) -> Shape:
+    """An integer argument, or a sequence of them, as sizes."""
+    return tuple(map(as_length, counts if isinstance(counts, (tuple, list)) else (counts,)))
 
 
 def as_length(n: Any) -> Any:
@@ -206,7 +223,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
         return _of_scalar(a, transposed(x, range(x.ndim)[::-1]))
     if len(axes) != x.ndim:
         raise ShapeError("axes don't match array", source=user_source())
-    perm = tuple(normalize_axis(as_int(axis), x.ndim) for axis in axes)
+    perm = tuple(normalize_axis(as_int(no_truth(axis)), x.ndim) for axis in axes)
     if len(set(perm)) != len(perm):
         raise ValueError("repeated axis in transpose")
     return _of_scalar(a, transposed(x, perm))

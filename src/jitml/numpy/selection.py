@@ -30,6 +30,7 @@ from jitml.numpy.operands import (
     integers,
     kind_of,
     mask_of,
+    no_truth,
     not_compiled,
     reshape_value,
     result_of,
@@ -210,7 +211,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     if axis is None:
         x, axis = reshape_value(x, (x.size,)), 0
     x, index = with_axis(x, axis), integers(indices, cut=True)
-    along = normalize_axis(as_int(axis), x.ndim)
+    along = normalize_axis(as_int(no_truth(axis)), x.ndim)
     index = _index_in_mode(index if mode == "raise" else astype(index, I64), x.shape[along], mode)
     if x.shape[along] == 0 and index.size != 0:
         raise IndexError("cannot do a non-empty take from an empty axes.")
@@ -315,7 +316,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
 def _kept(obj: Any, size: Any) -> Value:
     """Which places along an axis np.delete leaves."""
     everywhere = fresh(full((size,), True, BOOL))
-    if isinstance(obj, slice) or not is_mask(obj):
+    if isinstance(obj, slice) or value_of(obj).dtype != BOOL:
         setitem(everywhere, obj, False)
         return read(everywhere)
     if value_of(obj).shape != (size,):

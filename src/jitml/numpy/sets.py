@@ -18,6 +18,7 @@ from jitml.numpy.operands import (
     astype,
     common_dtype,
     full,
+    no_truth,
     not_compiled,
     promoted,
     reshape_value,
@@ -213,7 +214,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> TracedArray:
         )
     if not is_integer(places.dtype) and places.dtype != BOOL:
         raise TypeError(f"Cannot cast array data from {places.dtype!r} to dtype('int64') according to the rule 'safe'")
-    least = as_int(minlength)
+    least = as_int(no_truth(minlength))
     if least < 0:
         raise ValueError("'minlength' must not be negative")
     places = astype(places, I64)

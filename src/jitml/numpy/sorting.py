@@ -93,6 +93,8 @@ def _parted(a: Any, kth: Any, axis: int | None, kind: str) -> Value:
         raise ValueError(f"select kind must be 'introselect' (got {kind!r})")
     size = x.size if axis is None else x.shape[normalize_axis(as_int(axis), x.ndim)]
     places = np.asarray(kth if not holds_traced(kth) else [], None if not holds_traced(kth) else I64)
+    if value_of(kth).dtype == BOOL:
+        raise ValueError("Booleans unacceptable as partition index")
     if places.dtype.kind not in "iu":
         raise TypeError("Partition index must be integer")
     if type(size) is int and not ((-size <= places) & (places < size)).all():

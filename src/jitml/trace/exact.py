@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from jitml.ir import ops
 from jitml.ir.floating import ALL, DIVIDE, INVALID, OVERFLOW
 from jitml.ir.graph import Value
@@ -34,7 +32,7 @@ from jitml.trace.doubts import (
     own_type,
     typed_value,
 )
-from jitml.trace.sizes import HIGHEST, LOWEST, number, value_limits
+from jitml.trace.sizes import HIGHEST, LOWEST, number, within
 from jitml.trace.truths import Truth, all_of, any_of, as_value
 
 _MOST_BITS = 62
@@ -106,12 +104,7 @@ def checked_operands(function: Callable[..., Any], values: Sequence[Value]) -> l
 
 def that_floats_hold(x: Value) -> Value:
     """An integer of 64 bits that a double has the very value of."""
-    low, high = value_limits(x)
-    if low >= -_MOST_OF_FLOAT and high <= _MOST_OF_FLOAT:
-        return x
-    ends = (0 if x.dtype == np.uint64 else -_MOST_OF_FLOAT, _MOST_OF_FLOAT)
-    least, most = (ops.full(value=end, shape=(), dtype=x.dtype) for end in ends)
-    return _where(ops.bit_and(ops.ge(x, least), ops.le(x, most)), x)
+    return within(x, -_MOST_OF_FLOAT, _MOST_OF_FLOAT)
 
 
 def _where(

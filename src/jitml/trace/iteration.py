@@ -12,14 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, limits
-from jitml.ir.types import I64
 from jitml.trace import paths
 from jitml.trace.context import active_trace
 from jitml.trace.numbers import TracedNumber, size_of
 from jitml.trace.registry import call, implements
-from jitml.trace.sizes import compute, larger, named, value_of_size
+from jitml.trace.sizes import compute, larger, size_of_value, value_of_size
 from jitml.trace.stacks import Stack
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, lift, read
 
@@ -88,15 +86,10 @@ def _range(*args: Any) -> Any:
 def _bound(x: Any) -> Size:
     """A bound of a range. That of a Python int from outside is taken as it is, under a guard."""
     if type(x) is TracedNumber and x.slot is None and x.kind is not float:
-        return x.size if x.size is not None else named(_as_index(read(x)), -_FURTHEST, _FURTHEST)
+        return x.size if x.size is not None else size_of_value(read(x), -_FURTHEST, _FURTHEST)
     if (type(x) is TracedScalar or (type(x) is TracedArray and x.ndim == 0)) and x.dtype.kind in "iu":
-        ends = np.iinfo(x.dtype)
-        return named(_as_index(read(x)), max(int(ends.min), -_FURTHEST), min(int(ends.max), _FURTHEST))
+        return size_of_value(read(x), -_FURTHEST, _FURTHEST)
     return operator.index(x)
-
-
-def _as_index(value: Any) -> Any:
-    return value if value.dtype == I64 else ops.convert(value, dtype=I64)
 
 
 def _trip(start: Size, stop: Size, step: int) -> Size:

@@ -5,12 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from jitml.ir import ops
 from jitml.ir.dims import Size
-from jitml.ir.graph import Value
-from jitml.ir.types import I64
-from jitml.trace.context import active_trace
-from jitml.trace.sizes import value_limits
+from jitml.trace.sizes import HIGHEST, LOWEST, size_of_value
 from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, read
 
 
@@ -23,9 +19,9 @@ def place_of(n: Any) -> Size:
 def unknown_size(n: Any) -> Size | None:
     """The same, of an integer that only the running program knows; None for others."""
     if type(n) is TracedNumber and n.kind is int and n.slot is None:
-        return n.size if n.size is not None else _named(n.as_value())
+        return n.size if n.size is not None else size_of_value(n.as_value(), LOWEST, HIGHEST)
     if type(n) in (TracedScalar, TracedArray) and n.dtype.kind in "iu" and not n.ndim:
-        return _named(read(n))
+        return size_of_value(read(n), LOWEST, HIGHEST)
     return None
 
 
@@ -34,10 +30,3 @@ def known_integer(n: Any) -> int:
     if not hasattr(n, "__index__"):
         raise TypeError("slice indices must be integers or None or have an __index__ method")
     return operator.index(n)
-
-
-def _named(value: Value) -> Size:
-    low, high = value_limits(value)
-    if low == high:
-        return low
-    return active_trace().bind(value if value.dtype == I64 else ops.convert(value, dtype=I64), low, high)

@@ -78,6 +78,33 @@ def named(value: Value, low: int, high: int) -> Size:
     return active_trace().bind(value, low, high) if low < high else low
 
 
+def size_of_value(value: Value, least: int, most: int) -> Size:
+    """An integer that the program computes as a size; one that is not between these two is left to the plain function."""
+    low, high = value_limits(value)
+    if low == high and least <= low <= most:
+        return low
+    whole = once(("whole", value, least, most), lambda: _whole(within(value, least, most)))
+    return named(whole, max(low, least), min(high, most))
+
+
+def _whole(value: Value) -> Value:
+    made: Value = value if value.dtype == I64 else ops.convert(value, dtype=I64)
+    return made
+
+
+def within(value: Value, least: int, most: int) -> Value:
+    """An integer; the program checks that it lies between these two, where its limits do not say so."""
+    low, high = value_limits(value)
+    tests = []
+    if low < least:
+        tests.append(ops.ge(value, least))
+    if high > most:
+        tests.append(ops.le(value, most))
+    for test in tests:
+        value = ops.check(value, test, error="OverflowError", message="Python int too large to convert to C ssize_t")
+    return value
+
+
 def compute(function: Callable[..., Any], *sizes: Size) -> Size | bool | Value | None:
     """An operator of Python (or `min`, `max`, `abs`) on sizes.
 
