@@ -293,12 +293,14 @@ def is_decided(place: Site) -> bool:
 
 
 def number(value: Value, message: str, remedy: str) -> Any:
-    """A truth, an integer or a double that Python must know, of shape ().
+    """A truth, an integer or a float, as a double, that Python must know, of shape ().
 
     Raises:
         UnknownNumberError: for the first time. Only if nothing else is to be done, the next attempt assumes the number.
     """
     root = active_trace().root
+    if value.dtype.kind == "f" and value.dtype != F64:
+        value = ops.convert(value, dtype=F64)
     if root.decided is not None and value in root.decided.outcomes:
         return _as_python(value, root.decided.outcomes[value])
     place = site() if root.decisions is not None else None
