@@ -32,6 +32,8 @@ class OpenList:
         item: the item of the list at an index, as the function shall see it.
     """
 
+    __slots__ = ("done", "item", "name", "slot", "tail", "trace", "value")
+
     def __init__(self, trace: Trace, slot: Slot | None, name: str, value: list[Any], item: Item) -> None:
         self.trace = trace
         self.slot = slot

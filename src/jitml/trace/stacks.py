@@ -48,6 +48,8 @@ class Stack(Sequence[Any]):
     and `site` is where it was left open.
     """
 
+    __slots__ = ("columns", "flags", "head", "kinds", "listed", "site", "spec", "tail")  # lists have no attributes but their own
+
     def __init__(
         self, head: Sequence[Any], spec: optree.PyTreeSpec, kinds: Sequence[Kind], columns: Sequence[TracedArray]
     ) -> None:
