@@ -61,6 +61,13 @@ RAISING = {
         "np.arange(5), np.arange(5)",
         "np.arange(4), np.arange(5)",
     ),
+    "an attribute of a list that a loop has filled": (["for v in x:", "    y.append(v)", "y.foo = 1"], "np.ones(2), []", ""),
+    "one of a list of the function's own": (["v = []", "for a in x:", "    v.append(a)", "v.foo = 1"], "np.ones(2)", ""),
+    "the dict of such a list": (["v = []", "for a in x:", "    v.append(a)", "return v.__dict__"], "np.ones(2)", ""),
+    "the greatest of complex numbers and others": (["return max([1j, 1, np.float32(2)])"], "np.ones(2)", ""),
+    "the least of them": (["return min([1j, 1, x[0]])"], "np.ones(2, np.int32)", ""),
+    "the greatest of complex numbers alone": (["return max(complex(v) for v in x)"], "np.ones(2)", ""),
+    "complex numbers in order": (["return complex(x[0]) < 1"], "np.ones(2)", ""),
 }
 ANSWERED = {
     "a place that values decide beside a constant": (
@@ -130,6 +137,17 @@ ANSWERED = {
         "np.zeros(3), np.ones(200)",
         "np.zeros(3), np.arange(200.0)",
     ),
+    "numbers of four bytes as keys": (
+        [
+            "d = {}",
+            "for v in x:",
+            "    d[v] = d.get(v, 0) + 1",
+            "return d, {1: 2, np.float32(0.5): 3}[x[0]], {v: 1 for v in x[:2]}",
+        ],
+        "np.array([1, 0.5, 1], np.float32)",
+        "np.array([0.5, 2, 2], np.float32)",
+    ),
+    "a complex number beside a float": (["return y == x[0], y != x[1], x[0] == y"], "np.arange(2.0), 1j", "np.arange(2.0), 0j"),
     "a condition that chooses by a method": (["return x.compress([True, False, True])"], "np.arange(3)", ""),
 }
 AT = {

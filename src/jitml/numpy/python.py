@@ -59,6 +59,9 @@ def _of_stack(function: Callable[..., Any], stack: Stack, *args: Any, **kwargs: 
         count = value_of_size(array.sizes[0])
         array = fresh(ops.check(read(array), ops.gt(count, 0), error="ValueError", message="a sum of no items"))
     are_numbers = all(kind is not None and kind.form == "number" for kind in stack.all_kinds())
+    if function in (max, min) and are_numbers and is_complex(array.dtype):
+        is_one = ops.le(value_of_size(array.sizes[0]), 1)
+        array = fresh(ops.check(read(array), is_one, error="TypeError", message="complex numbers have no order"))
     if COMPENSATES and function is sum and are_numbers and array.dtype == F64 and not stack.flags[0]:
         return sum_of_floats(array)
     result = call(function, array)
@@ -134,20 +137,26 @@ def _extreme_of_unlike(function: Callable[..., Any], operands: Sequence[Any]) ->
         unsupported(message, remedy)
     best, *others = operands
     for other in others:
-        if paths.number(truth(call(np.greater if function is max else np.less, other, best)), message, remedy):
+        test = _is_better(function, best, other)
+        if paths.number(truth(test), message, remedy) if is_traced(test) else test:
             best = other
     return best
 
 
 def _better(function: Callable[..., Any], best: Any, other: Any) -> Any:
     """The greater or less of two numbers; the first one unless the other is more so."""
-    test = (operator.gt if function is max else operator.lt)(other, best)
+    test = _is_better(function, best, other)
     if not is_traced(test) or is_decided(test):
         return other if test else best
     fork = Ternary(test)
     fork.then()
     fork.orelse()
     return fork.end(other, best)
+
+
+def _is_better(function: Callable[..., Any], best: Any, other: Any) -> Any:
+    """What Python asks the second of two numbers, as of complex numbers of its own it cannot."""
+    return (operator.gt if function is max else operator.lt)(other, best)
 
 
 def _joins(x: Any, dtype: np.dtype[Any]) -> bool:

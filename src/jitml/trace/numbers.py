@@ -342,6 +342,8 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
             return of_size(result)
     operands = tuple(without_large(function, operands))
     kinds = {o.kind if type(o) is TracedNumber else type(o) for o in operands}
+    if complex in kinds and function in _OF_ORDERED:
+        function(*(o.kind() if type(o) is TracedNumber else o for o in operands))  # raises
     if function in EXACT and kinds <= {int, bool}:
         if function is operator.pow and type(operands[1]) is int and operands[1] < 0:
             return combine(function, combine(float, operands[0]), float(operands[1]))
@@ -376,6 +378,9 @@ _OF_TRUTHS = {
     operator.and_, operator.or_, operator.xor,
     operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
 }  # fmt: skip
+
+
+_OF_ORDERED = {operator.lt, operator.le, operator.gt, operator.ge, min, max}
 
 
 def _value(x: Any) -> Value:

@@ -33,7 +33,7 @@ _OF_SCALARS: dict[Callable[..., Any], str] = {  # what NumPy's scalars compute b
 }  # fmt: skip
 
 
-_OF_COMPLEX = (operator.add, operator.sub, operator.mul, operator.truediv)
+_OF_COMPLEX = (operator.add, operator.sub, operator.mul, operator.truediv, operator.eq, operator.ne)
 _FLOATS = {np.float64, float, int, bool}
 
 
