@@ -405,7 +405,17 @@ def of_numbers_in_silence(x: Array) -> Any:
         return x + 1 / NOTHING
 
 
-@pytest.mark.parametrize("f", [of_numbers, of_numbers_in_a_branch, of_constants, of_numbers_in_silence])
+def of_constants_for_an_inner_branch(x: Array) -> Any:
+    if x[0] > 0:
+        v = np.sqrt(np.full(4, -1.0))
+        if x[1] > 1e3:
+            x[2] = v.sum()
+    return x
+
+
+@pytest.mark.parametrize(
+    "f", [of_numbers, of_numbers_in_a_branch, of_constants, of_constants_for_an_inner_branch, of_numbers_in_silence]
+)
 def test_what_is_known_while_tracing_is_said_at_every_call(f: Callable[[Array], Any]) -> None:
     jitted = jitml.jit(f)
     for state in ({"all": "ignore"}, {}, {"all": "raise"}, {}):

@@ -161,6 +161,8 @@ class Body:
             elif isinstance(held, Lazy):
                 reads |= held.reads
                 work += held.work
+            else:  # what takes the array may lie in a branch, where the number's errors would not come up as often as they should
+                self.held[v] = self.w.named(held)
         self.define(node.output, Lazy(lambda index: lowering[node.op](Point(self, node, index)), reads, work))
 
     def define(self, value: Value, held: Held) -> None:
