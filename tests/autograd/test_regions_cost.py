@@ -14,6 +14,7 @@ from jitml.autograd.segments import best_length, segment_loops
 from jitml.config import CONFIG
 from jitml.fusion.loops import Const, Kernel, Loop, walk
 from jitml.fusion.program import Region
+from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
 from jitml.ir.parser import parse
@@ -78,6 +79,32 @@ def test_segments_give_the_same_gradient(saved_bytes: Any) -> None:
             for got, wanted in zip(finish(jitml.grad(leapfrog(steps), (0, 1)))(x, v), whole):
                 np.testing.assert_allclose(got, wanted, rtol=1e-12)
         saved_bytes(800_000)
+
+
+def settled(x: Array) -> Any:
+    while np.abs(x).sum() > 0.5:
+        x = 0.9 * x + 0.001 * np.sin(x)
+    return (x * x).sum()
+
+
+def largest(graph: Graph) -> int:
+    """Bytes of the largest value that is given contents at once."""
+    bodies = [largest(body) for node in graph.nodes for body in node.bodies.values()]
+    written = [v.aval.nbytes for node in graph.nodes if node.op is ops.full for v in node.outputs]
+    return max([0, *bodies, *written])
+
+
+@pytest.mark.parametrize("second", [jitml.hessian, lambda f: jitml.jacobian(jitml.grad(f))], ids=["hessian", "jacobian"])
+def test_all_directions_of_a_second_derivative_share_what_a_loop_may_save(saved_bytes: Any, second: Any) -> None:
+    x, budget = np.linspace(1, 2, 20), 1 << 24
+    saved_bytes(budget)
+    lowered = jitml.jit(second(settled)).lower(x)
+    assert lowered.program.report.arena <= 3 * budget and largest(lowered.graph) < budget // 100
+    got = jitml.jit(second(settled))(x)
+    step = 1e-5 * np.eye(len(x))
+    wanted = [(jitml.grad(settled)(x + d) - jitml.grad(settled)(x - d)) / 2e-5 for d in step]
+    np.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(second(settled)(x), got, rtol=1e-12)
 
 
 LOOP = """

@@ -13,8 +13,11 @@ from jitml.ir.graph import Graph, Node, Value
 
 FEW = 4096  # iterations, for which there is room whatever they save
 
+_FEWEST = 64  # for which there is room whatever all directions of a derivative save together
+
 _shares: ContextVar[int] = ContextVar("jitml_shares", default=1)
 _least: ContextVar[int] = ContextVar("jitml_least", default=1)
+_directions: ContextVar[int] = ContextVar("jitml_directions", default=1)
 
 
 def saved_bytes() -> int:
@@ -23,7 +26,8 @@ def saved_bytes() -> int:
 
 def affordable(nbytes: int) -> int:
     """How many iterations may save so many bytes each, where their number has no limit."""
-    return max(_least.get(), saved_bytes() // max(1, nbytes))
+    alone = saved_bytes() // max(1, nbytes)
+    return max(_least.get(), alone // _directions.get(), min(alone, _FEWEST))
 
 
 @contextmanager
@@ -50,6 +54,16 @@ def shared_by_rows(size: Size) -> Iterator[None]:
     finally:
         _shares.reset(shares)
         _least.reset(least)
+
+
+@contextmanager
+def shared_by_directions(count: int) -> Iterator[None]:
+    """Inside the block a function is traced through which so many tangents go side by side: what its loops save has as many."""
+    token = _directions.set(_directions.get() * max(1, count))
+    try:
+        yield
+    finally:
+        _directions.reset(token)
 
 
 def _loops(graph: Graph) -> int:

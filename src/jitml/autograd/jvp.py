@@ -13,7 +13,7 @@ from typing import Any
 from jitml.autograd.transpose import transpose
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
-from jitml.ir.op import Op, RuleTable, recording
+from jitml.ir.op import Op, RuleTable, active_recorder, recording
 from jitml.ir.types import is_inexact
 from jitml.trace.watching import derived
 
@@ -33,6 +33,17 @@ jvp_of_many: RuleTable[JvpOfMany] = RuleTable("jvp", "autograd/rules")
 def zeros_like(x: Value) -> Value:
     """Zeros as a `full`, which fuses into whatever reads it."""
     return ops.full(value=0.0, shape=x.shape, dtype=x.dtype)
+
+
+def start_like(x: Value) -> Value:
+    """What a tangent starts from that is yet to be written where x is: of memory with any contents, such memory."""
+    b = active_recorder()
+    assert isinstance(b, GraphBuilder)
+    maker = b.producer(x)
+    if maker is None or maker.op is not ops.empty:
+        return zeros_like(x)
+    empty: Value = ops.empty(shape=x.shape, dtype=x.dtype)
+    return empty
 
 
 def not_differentiable(*steps: Op) -> None:

@@ -143,11 +143,15 @@ def with_short_slopes(graph: Graph) -> Graph:
 def _hoisted(graph: Graph) -> Graph:
     """Regions that have done outside what is the same in every iteration, if its result is no larger than its operands.
 
-    The cotangent of a diagonal then becomes a matrix once, and not in each iteration.
+    The cotangent of a diagonal then becomes a matrix once, and not in each iteration. Places that are counted from a number of
+    iterations stay where that can be seen to keep them inside.
     """
 
     def is_worth(node: Node) -> bool:
-        return bool(node.inputs) and sum(v.capacity for v in node.outputs) <= max(v.capacity for v in node.inputs)
+        is_place = node.op.is_pointwise and node.output.ndim == 0 and node.output.dtype.kind == "i"
+        if is_place or not node.inputs:
+            return False
+        return sum(v.capacity for v in node.outputs) <= max(v.capacity for v in node.inputs)
 
     if not any(node.bodies for node in graph.nodes):
         return graph

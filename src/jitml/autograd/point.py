@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from jitml.autograd.budget import shared_by_directions
 from jitml.autograd.levels import at_level, levels
 from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
@@ -113,6 +114,7 @@ def trace_point(
     *,
     has_aux: bool,
     domain: Domain = Domain.ANY,
+    all_at_once: bool = False,
 ) -> Point:
     """Trace `function(*args, **kwargs)` inside the current trace, its arguments at `places` varying.
 
@@ -120,6 +122,8 @@ def trace_point(
 
     Args:
         what: the transform's name, for messages.
+        all_at_once: as many tangents go through it side by side as the varying arguments have elements; what its loops save for
+            derivatives inside is saved for each.
 
     Raises:
         DerivativeError: a varying leaf or a result is not of the domain.
@@ -151,7 +155,8 @@ def trace_point(
             _check_scalar(what, out_leaves, result)
         return out_leaves, aux
 
-    subgraph = trace_subgraph(program, leaves, writes=True)
+    with shared_by_directions(sum(v.capacity for v in inputs) if all_at_once else 1):
+        subgraph = trace_subgraph(program, leaves, writes=True)
     return Point(subgraph.graph, inputs, subgraph.captured, arguments, forms[0], subgraph.rebuild)
 
 

@@ -157,7 +157,7 @@ def _jacobian(what: str, f: Function, choice: Choice, has_aux: bool, domain: Dom
 
     def program(f: Function, *args: Any, **kwargs: Any) -> Any:
         places = choice.places(what, f, args, kwargs)
-        point = trace_point(what, f, args, kwargs, places, has_aux=has_aux, domain=domain)
+        point = trace_point(what, f, args, kwargs, places, has_aux=has_aux, domain=domain, all_at_once=what != "jacrev")
         parts = split(point.graph, point.wrt, len(point.results))
         outputs = inline(parts.forward, [*point.inputs, *point.captured])
         n = len(point.graph.outputs)

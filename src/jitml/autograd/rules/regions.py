@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from jitml.autograd.jvp import Tangent, jvp_of_many, push_nodes, zeros_like
+from jitml.autograd.jvp import Tangent, jvp_of_many, push_nodes, start_like, zeros_like
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
@@ -43,7 +43,7 @@ def loop_jvp(node: Node, tangents: Sequence[Tangent]) -> Results:
         if after == moving.carried:
             break
         moving = _Moving(after, moving.captured)
-    dstarts = [t if t is not None else zeros_like(v) for v, t, moves in zip(parts.carried, starts, moving.carried) if moves]
+    dstarts = [t if t is not None else start_like(v) for v, t, moves in zip(parts.carried, starts, moving.carried) if moves]
     bodies = {"body": body}
     if node.op is ops.while_:
         bodies["test"] = _with_tangents(parts, parts.bodies["test"], moving)
