@@ -34,6 +34,7 @@ from jitml.trace.loaded_names import is_library
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import CONTAINERS, guard_state, place_of
+from jitml.trace.perhaps import Perhaps
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name, of_its_type
 from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_part, shown_twice
@@ -139,6 +140,8 @@ class Hooks(Accesses, Steering):
     def is_none(self, x: Any, y: Any) -> Any:
         """`x is None`"""
         number = x if y is None else y
+        if type(number) is Perhaps:
+            return number.is_there(False)
         return TracedNumber.of_value(self.trace, as_value(is_of(number, NONE))) if may_be_none(number) else x is y
 
     def is_not_none(self, x: Any, y: Any) -> Any:

@@ -40,11 +40,14 @@ from jitml.trace.names import (
     told,
     widest,
 )
+from jitml.trace.perhaps import Perhaps, chances, perhaps, what_is_there
 from jitml.trace.ragged import SIZE, handed
 from jitml.trace.tracers import TracedArray, lift
 from jitml.trace.truths import Truth, as_value
 from jitml.trace.types import Types, settles
-from jitml.trace.unsure import Unsure, parts, placeholder, present, unsure
+from jitml.trace.unsure import Unsure, bound, parts, placeholder, unsure
+
+Path = tuple[int, ...]
 
 
 class Name:
@@ -56,12 +59,17 @@ class Name:
         self.furthest: int | None = None  # where iterations leave it at most, if an array is as long
         self.first: Held | None = None  # as the body has bound it, before it was known that it does
         self.unseen: set[Sym] = set()  # sizes of that which the body alone knows
-        self.number: Kind | None = None  # that the body has made of None
+        self.may_be_none = False  # the same, or is None (`perhaps.py`)
+        self.numbers: dict[Path, Kind] = {}  # that the body has made of None, and where in tuples
         self._enter(entry)
 
     def _enter(self, entry: Any) -> None:
         self.given = entry  # as the frame has it
         self.entry, self.bound = parts(entry)
+        self.there: Truth = True
+        self.may_be_none = type(self.entry) is Perhaps
+        if type(self.entry) is Perhaps:
+            self.entry, self.there = chances(self.entry)
         self.held: Held | None = None if self.entry is UNDEF else take_apart(self.entry)
         self.kinds: list[Kind | None] = list(self.held.kinds) if self.held else []
         # Numbers and scalars are carried from the first pass on; whether the name keeps an array the end of the body shows.
@@ -77,6 +85,7 @@ class Name:
         # Where an iteration may begin without it, the truth of it is carried, too.
         self.is_unsure = type(entry) is Unsure
         self.truth: Value | None = None
+        self.presence: Value | None = None  # the same for what is perhaps None
         self.types = [Types(types_of(leaf)) for leaf in self.held.leaves] if self.held else []
 
     def assume_carried(self) -> None:
@@ -88,13 +97,13 @@ class Name:
         """What the next pass needs outside the body. `is_whole`: the loop runs as often as it can."""
         if self.first is not None:
             leaves = [placeholder(leaf, kind, self.unseen) for leaf, kind in zip(self.first.leaves, self.first.kinds)]
-            self._enter(Unsure(self.name, self.first.rebuild(leaves), as_value(False)))
+            entry = self.first.rebuild(leaves)
+            entry = Perhaps(self.name, entry, as_value(False), loop.decider) if self.may_be_none else entry
+            self._enter(entry if self.entry is None else Unsure(self.name, entry, as_value(False)))
             self.is_carried, self.first = True, None
-        if self.number is not None:
-            value = ops.full(value=0, shape=(), dtype=self.number.aval.dtype)
-            doubt(value, {NONE: True}, loop.decider)
-            self._enter(self.number.show(value))
-            self.number = None
+        if self.numbers:
+            self._enter(_with_numbers(self.entry, {path: _none(kind, loop.decider) for path, kind in self.numbers.items()}))
+            self.is_carried, self.numbers = True, {}
 
     def begin(self, body: Body, memory: Memory) -> None:
         """What the name holds as a pass begins."""
@@ -115,6 +124,9 @@ class Name:
             leaves.append(leaf)
             self.starts.append(start)
         self.start = self.held.rebuild(leaves)
+        if self.may_be_none:
+            self.presence = body.truth()
+            self.start = Perhaps(self.name, self.start, self.presence, memory.loop.decider)
         if self.is_unsure:
             self.truth = body.truth()
             self.start = Unsure(self.name, self.start, self.truth)
@@ -131,14 +143,21 @@ class Name:
         if end is UNDEF:
             loop.demote(self._error("is deleted in the loop"), Mode.PLAIN)
         assert self.held is not None
-        if self.entry is None and may_be_none(end):
-            self.number = kind_of(end)
+        if numbers := _numbers(self.entry, end):
+            self.numbers = numbers
+            return True
+        end, there = self._chances(end)
+        if self.entry is None and there is not True:
+            self._see_first(end, loop.body)
+            self.may_be_none = True
             return True
         held = take_apart(end)
         if held.spec != self.held.spec:
             loop.demote(self._error("becomes something else in the loop"))
         moved = not self.is_carried or (bound is not True and not self.is_unsure) or self._finds_limit(end, loop.body)
+        moved = moved or (there is not True and not self.may_be_none)
         self.is_unsure = self.is_unsure or bound is not True
+        self.may_be_none = self.may_be_none or there is not True
         for n, (before, after) in enumerate(zip(self.kinds, held.kinds)):
             entry = self.held.kinds[n]
             if entry is not None and loop.extents.see(self.name, n, entry, after, partial(self.kinds.__setitem__, n)):
@@ -188,9 +207,19 @@ class Name:
         """Whether the body may bind the name: then the next pass carries it, and whether it is there."""
         if type(end) is not Unsure:
             return False
-        self.first = take_all_apart(end.value)
-        self.unseen = _inner_syms(self.first, body)
+        self.may_be_none = type(end.value) is Perhaps
+        self._see_first(what_is_there(end.value), body)
         return True
+
+    def _see_first(self, end: Any, body: Body) -> None:
+        self.first = take_all_apart(end)
+        self.unseen = _inner_syms(self.first, body)
+
+    def _chances(self, end: Any) -> tuple[Any, Truth]:
+        """What the name holds as the body ends if it is not None, and whether it is not; where it is, no matter what."""
+        if end is None and self.may_be_none:
+            return what_is_there(parts(self.start)[0]), False
+        return chances(end) if type(end) is Perhaps else (end, True)
 
     @property
     def _varies(self) -> bool:
@@ -232,7 +261,7 @@ class Name:
         if bound is False or (not self.is_carried and not self._is_made):
             return []
         apart = take_all_apart if self._is_made else take_apart
-        return [leaf for leaf in apart(x).leaves if type(leaf) is TracedArray]
+        return [leaf for leaf in apart(self._chances(x)[0]).leaves if type(leaf) is TracedArray]
 
     def outcome(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
         """What the loop carries for this name, and what the name holds after it; `least` is how often the body runs at least."""
@@ -243,21 +272,26 @@ class Name:
             return Outcome([], lambda _: kept)
         assert self.held is not None
         end, bound = parts(end)
+        end, there = self._chances(end)
         made = _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, [t.flags for t in self.types], memory, least)
+        if self.may_be_none:
+            assert self.presence is not None
+            made.carry_truth(self.there, self.presence, there, partial(perhaps, self.name, decider=memory.loop.decider))
         if self.is_unsure:
             assert self.truth is not None
-            made.carry_truth(self.name, self.bound, self.truth, bound)
+            made.carry_truth(self.bound, self.truth, bound, partial(unsure, self.name))
         return made
 
     def _made(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
         if end is UNDEF or same(self.start, end):
             return Outcome([], lambda _: self.entry)
         is_unsure = type(end) is Unsure
-        ends = take_all_apart(present(end))
-        if is_filled(present(end)):
-            if id(present(end)) in memory.lists:
+        end, there = self._chances(bound(end))
+        ends = take_all_apart(end)
+        if is_filled(end):
+            if id(end) in memory.lists:
                 memory.loop.demote(self._error("is a list that has another name, too"), Mode.PLAIN)
-            memory.lists.add(id(present(end)))
+            memory.lists.add(id(end))
         is_ragged = bool(_inner_syms(ends, body))
         may_be_lost = not self.is_flag and not is_unsure and (least == 0 or is_ragged)
         if may_be_lost and not decisions().wants(self.name, site):
@@ -283,8 +317,10 @@ class Name:
         outcome = _outcome(befores, starts, ends, kinds, flags, memory, least)
         if is_ragged:
             outcome.then(lambda value: memory.cut_out(insides, take_all_apart(value).leaves))
+        if there is not True:
+            outcome.carry_truth(False, body.truth(), there, partial(perhaps, self.name, decider=memory.loop.decider))
         if not self.is_flag and least == 0:
-            outcome.carry_truth(self.name, False, body.truth(), True)
+            outcome.carry_truth(False, body.truth(), True, partial(unsure, self.name))
         return outcome
 
     def _handed(self, ends: Held, body: Body, memory: Memory) -> Held:
@@ -316,11 +352,11 @@ class Outcome:
 
         self.show = seen
 
-    def carry_truth(self, name: str, before: Truth, start: Value, end: Truth) -> None:
-        """The name may be unbound: whether it is goes from one iteration to the next."""
+    def carry_truth(self, before: Truth, start: Value, end: Truth, make: Callable[[Any, Value], Any]) -> None:
+        """The name may be unbound, or None: whether it is goes from one iteration to the next."""
         show = self.show
         self.carried.append(Carried.of_truth(lambda: before, start, end))
-        self.show = lambda results: unsure(name, show(results[:-1]), results[-1])
+        self.show = lambda results: make(show(results[:-1]), results[-1])
 
 
 def _outcome(
@@ -411,6 +447,29 @@ def _node_takes_as(node: Node, number: Value, kind: Kind) -> bool:
         for inside, outside in zip(reversed(body.inputs), reversed(node.inputs))  # a loop's index stands before those
         if outside is number
     )
+
+
+def _numbers(entry: Any, end: Any, path: Path = ()) -> dict[Path, Kind]:
+    """The numbers that have come to stand for None, perhaps, and where in a tuple."""
+    if entry is None:
+        kind = kind_of(end) if may_be_none(end) else None
+        return {} if kind is None else {path: kind}
+    if not (type(entry) is type(end) is tuple and len(entry) == len(end)):
+        return {}
+    return {at: kind for n, (x, y) in enumerate(zip(entry, end)) for at, kind in _numbers(x, y, (*path, n)).items()}
+
+
+def _with_numbers(entry: Any, numbers: dict[Path, Any], path: Path = ()) -> Any:
+    if path in numbers:
+        return numbers[path]
+    return tuple(_with_numbers(x, numbers, (*path, n)) for n, x in enumerate(entry)) if type(entry) is tuple else entry
+
+
+def _none(kind: Kind, decider: Decider) -> Any:
+    """None, as a number of which that is open."""
+    value = ops.full(value=0, shape=(), dtype=kind.aval.dtype)
+    doubt(value, {NONE: True}, decider)
+    return kind.show(value)
 
 
 def _is_outer(sym: Sym, body: Body) -> bool:

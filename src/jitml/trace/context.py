@@ -149,7 +149,8 @@ class Trace:
         self.operating = False  # whether an operator of Python's is being computed
         self.operation = ""  # what NumPy calls the outermost operator or ufunc that is, when it warns
         self.size_limits: dict[Sym, tuple[Size, Size]] = {}  # where a Sym's limits are sizes themselves
-        self.facts: tuple[Dim, ...] = ()  # sizes that are not negative as long as this trace records: of a branch, its condition
+        # Sizes that are not negative as long as this trace records, and truths that hold: of a branch, its condition.
+        self.facts: tuple[Dim | Value, ...] = ()
         self.derived: dict[Any, Value] = {}  # quotients, minima, ... of sizes: computed once
         self._first: dict[Place, tuple[Slot, Dim]] = {}  # of places that are always equal
         # For host calls: whether they are allowed, what values are in this call, and which value of an enclosing trace an
@@ -303,17 +304,19 @@ def outside_trace() -> Iterator[None]:
 class Attempt:
     """A place in the current recording to which it can be taken back after a refusal."""
 
-    __slots__ = ("nodes", "trace")
+    __slots__ = ("facts", "nodes", "trace")
 
     def __init__(self) -> None:
         self.trace = _current.get()
         self.nodes = len(self.trace.builder.nodes) if self.trace is not None else 0
+        self.facts = self.trace.facts if self.trace is not None else ()  # some are checked
 
     def undo(self) -> bool:
         """Forget what was recorded and refused since then; False if the trace is not the same any more."""
         scope = trace = _current.get()
         if trace is None or trace is not self.trace:
             return False
+        trace.facts = self.facts
         for node in trace.builder.cut(self.nodes):
             if node.op is ops.check and trace.root.decided is not None:
                 trace.root.decided.outcomes.pop(node.inputs[0], None)  # who asks has it claimed again

@@ -15,7 +15,7 @@ from typing import Any
 
 from jitml.trace.escapes import can_lower, lower_escapes, within
 from jitml.trace.expressions import compares_none, compares_truth
-from jitml.trace.liveness import bound, find_carried
+from jitml.trace.liveness import bound, find_carried, optional
 from jitml.trace.pieces import Pieces, strings
 
 # Python's compiler refuses more than twenty nested loops, tries and withs; a driven construct is a loop.
@@ -39,7 +39,7 @@ class Control(Pieces):
     def function(self, arguments: ast.arguments, body: list[ast.stmt]) -> list[ast.stmt]:
         """The body of a function."""
         outside = self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted, self.shared
-        names = self.unsure, self.exposed
+        names = self.unsure, self.exposed, self.optional
         self.driven, self.depth, self.caught, self.inside, self.walrus = can_lower(body), 0, False, False, True
         parameters = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
         self.deleted = frozenset(n.id for n in within(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del))
@@ -52,11 +52,12 @@ class Control(Pieces):
             escaping = find_carried(body, own)
             driven = own.intersection(bound(n for n in within(body) if isinstance(n, (ast.If, ast.For, ast.While))))
             self.unsure, self.exposed = driven - escaping, driven & escaping
+            self.optional = optional(body, own) | self.certain
         else:
-            self.unsure = self.exposed = frozenset()
+            self.unsure = self.exposed = self.optional = frozenset()
         body = self.block(body)
         self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted, self.shared = outside
-        self.unsure, self.exposed = names
+        self.unsure, self.exposed, self.optional = names
         return body
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -116,6 +117,7 @@ class Control(Pieces):
 
     def visit_If(self, node: ast.If) -> Any:
         decided = _is_decided(node.test)
+        self._read_as_test(node.test)
         test = self.visit(node.test)
         if decided or not self._can_drive():
             node.test, node.body, node.orelse = test, self._nested(node.body), self._nested(node.orelse)
@@ -166,6 +168,7 @@ class Control(Pieces):
         ]
 
     def visit_While(self, node: ast.While) -> Any:
+        self._read_as_test(node.test)
         if not self._can_drive():
             node.test = self.visit(node.test)
             node.body, node.orelse = self._nested(node.body) + self._leave(node), self._nested(node.orelse)
@@ -234,6 +237,7 @@ class Control(Pieces):
 
     def visit_Assert(self, node: ast.Assert) -> Any:
         place = _last_comparison(node.test) or node.test
+        self._read_as_test(node.test)
         test = self.visit(node.test)
         if self.driven:
             # Python 3.11 raises from the place of the last comparison.
@@ -297,6 +301,7 @@ class Control(Pieces):
         return self._short("and_", driver, first, rest, at)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self._read_as_test(node.test)
         if _is_decided(node.test) or not self._may_bind([node.body, node.orelse]):
             return self.generic_visit(node)
         test = self.visit(node.test)
@@ -308,6 +313,7 @@ class Control(Pieces):
         return self._placed(ast.Call(ast.Attribute(opened, "end", ast.Load()), arms, []), node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self._read_as_test(node)
         if isinstance(node.op, ast.Not) and self.driven:
             return self._hook("not_", node, self.visit(node.operand))
         return self.generic_visit(node)

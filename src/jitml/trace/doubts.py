@@ -41,6 +41,7 @@ class Doubt:
     exact: those of which every number that it may be has its very value in the dtype, although that has fewer bits.
     settles: whether it has one type from the second iteration of the loop on that has left it open.
     is_strict: whether what is computed of it may depend on the type even where the dtype of that does not.
+    what: only the compiled program knows, and what to do about it.
     """
 
     cases: Mapping[type, Value]
@@ -48,15 +49,33 @@ class Doubt:
     exact: Collection[type] = ()
     settles: bool = False
     is_strict: bool = False
+    what: str = "which type a number has"
+    remedy: str = REMEDY
 
 
-def doubt(value: Value, cases: Mapping[type, Truth], decider: Decider, exact: Collection[type] = (), **more: bool) -> None:
+def doubt(value: Value, cases: Mapping[type, Truth], decider: Decider, exact: Collection[type] = (), **more: Any) -> None:
     """Note that a number stands for one of other types, too."""
     found = Doubt({which: as_value(test) for which, test in cases.items() if test is not False}, decider, exact, **more)
     if found.cases:
         active_trace().root.doubts[value] = found
-        if decider.site in decisions().typed and not active_trace().root.open:
-            _decide(found)
+        decide_if_asked(found)
+
+
+def decide_if_asked(found: Doubt) -> type | None:
+    """The case that holds in this call, where a region is known to ask for it."""
+    return _decide(found) if found.decider.site in decisions().typed and not active_trace().root.open else None
+
+
+def decide_now(found: Doubt) -> type | None:
+    """The case that holds in this call; refused where nobody can say."""
+    require_decidable(found)
+    return _decide(found)
+
+
+def decided(test: Value) -> int | None:
+    """What a truth is taken for in the call that is traced."""
+    known = active_trace().root.decided
+    return None if known is None else known.outcomes.get(test)
 
 
 def doubt_of(x: Any) -> Doubt | None:
@@ -116,8 +135,7 @@ def require_type(x: Any) -> type | None:
         return own_type(x)
     if is_open(found):
         raise OpenType(x)
-    require_decidable(found)
-    which = _decide(found)
+    which = decide_now(found)
     return own_type(x) if which is None else which
 
 
@@ -205,7 +223,7 @@ def _may_differ() -> bool:
 
 def refuse_type(found: Doubt) -> NoReturn:
     """Somebody sees what is in doubt, and nobody can say what it is."""
-    found.decider.refuse("which type a number has depends on values that only the compiled program knows", REMEDY)
+    found.decider.refuse(f"{found.what} depends on values that only the compiled program knows", found.remedy)
 
 
 def _is_known(found: Doubt, known: Mapping[Value, int]) -> bool:

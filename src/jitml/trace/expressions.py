@@ -36,6 +36,22 @@ class Expressions(ast.NodeTransformer):
     def __init__(self, names: frozenset[str]) -> None:
         self.names = names
         self.shared: frozenset[str] = frozenset()  # own names of a function around this one, which this one may bind
+        self.unsure: frozenset[str] = frozenset()  # names that driven constructs bind, perhaps
+        self.reads: dict[ast.expr, str] = {}  # the hook by which a name is read there, if not by `present`
+
+    def _read_by(self, hook: str, *nodes: ast.expr) -> None:
+        self.reads |= dict.fromkeys(nodes, hook)
+
+    def _read_as_test(self, test: ast.expr) -> None:
+        """Of names whose truth alone is asked."""
+        match test:
+            case ast.BoolOp(values=values):
+                for value in values:
+                    self._read_as_test(value)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                self._read_as_test(operand)
+            case ast.Name():
+                self._read_by("truthful", test)
 
     def _hook(self, name: str, at: ast.AST, *arguments: ast.expr) -> ast.expr:
         function = ast.Attribute(ast.Name(HOOKS, ast.Load()), name, ast.Load())
@@ -77,12 +93,16 @@ class Expressions(ast.NodeTransformer):
         return ast.copy_location(ast.Tuple([self.visit(part.value), conversion, spec], ast.Load()), part)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        if not isinstance(node.op, ast.Mod):
+            self._read_by("sure", node.left, node.right)
         self.generic_visit(node)
         if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
             return self._hook("percent", node, node.left, node.right)
         return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        if len(node.ops) == 1 and compares_none(node.ops[0], node.left, node.comparators[0]):
+            self._read_by("bound", node.left, node.comparators[0])
         self.generic_visit(node)
         return node if len(node.ops) > 1 else self._compared(node.left, node.ops[0], node.comparators[0], node)
 
@@ -108,6 +128,7 @@ class Expressions(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if _is_ours(node):
             return node
+        self._read_by("sure", node.value)
         value = self.visit(node.value)
         if isinstance(node.ctx, ast.Load):
             return self._hook("attr", node, value, ast.Constant(node.attr))
@@ -115,6 +136,7 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self._read_by("sure", node.value)
         value = self.visit(node.value)
         if isinstance(node.ctx, ast.Load):
             return self._hook("item", node, value, self._index(node.slice))
@@ -135,6 +157,8 @@ class Expressions(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         operation = ast.Constant(_AUGMENTED[type(node.op)])
         target = node.target
+        if isinstance(target, (ast.Attribute, ast.Subscript)):
+            self._read_by("sure", target.value)
         if isinstance(target, ast.Attribute):
             name = ast.Constant(target.attr)
             loaded = self._hook("aug_attr", node, self.visit(target.value), name, operation)
@@ -151,6 +175,10 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         targets = list(node.targets)
+        if any(isinstance(target, (ast.Tuple, ast.List)) for target in targets):
+            self._read_by("sure", node.value)
+        elif all(isinstance(target, ast.Name) and target.id in self.unsure for target in targets):
+            self._read_by("bound", node.value)
         statement = self.generic_visit(node)
         if any(isinstance(target, (ast.Tuple, ast.List)) for target in targets) and not isinstance(node.value, ast.Tuple):
             node.value = self._hook("gone_through", node.value, node.value)

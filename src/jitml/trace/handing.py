@@ -18,6 +18,7 @@ from jitml.trace.context import user_source
 from jitml.trace.decisions import Decider, Mode, Site
 from jitml.trace.names import Kind, same
 from jitml.trace.origins import either
+from jitml.trace.perhaps import what_is_there
 from jitml.trace.storage import Storage, leave_region
 from jitml.trace.tracers import TracedArray, lift
 from jitml.trace.tree import flatten
@@ -158,5 +159,5 @@ class Memory:
 
 def _storages_among(values: Iterable[Any]) -> set[Storage]:
     """Those of arrays, also in containers."""
-    leaves = [leaf for value in values for leaf in flatten(parts(value)[0])[0]]
+    leaves = [leaf for value in values for leaf in flatten(what_is_there(parts(value)[0]))[0]]
     return {leaf.storage for leaf in leaves if type(leaf) is TracedArray}

@@ -13,6 +13,7 @@ functions inside bind, as `nonlocal`, may be bound wherever anything is called.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from jitml.trace.appends import pushed
@@ -21,6 +22,7 @@ from jitml.trace.drivers import OURS
 from jitml.trace.escapes import within
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_SOMETHING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.JoinedStr)
 _LOOK_AT_FRAMES = {"locals", "vars", "eval", "exec", "dir"}
 
 
@@ -52,6 +54,39 @@ def bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
                 yield alias or name.split(".")[0]
             case _:
                 pass
+
+
+def optional(body: Sequence[ast.stmt], names: frozenset[str]) -> frozenset[str]:
+    """Those of a function's locals that may hold None: all but those only bound to numbers, tuples and the like."""
+    ways, plain = Counter(bound(body)), Counter[str]()
+    for node in within(body):
+        match node:
+            case ast.Assign(targets, value):
+                plain.update(name for target in targets for name in _never_none(target, value))
+            case ast.AugAssign(target) | ast.For(target):  # what a loop binds, no branch does
+                plain.update(bound([target]))
+    return frozenset(name for name in names if not 0 < ways[name] <= plain[name])
+
+
+def _never_none(target: ast.expr, value: ast.expr) -> Iterator[str]:
+    """Names that an assignment surely binds to something else than None."""
+    if isinstance(target, ast.Name) and _is_something(value):
+        yield target.id
+    elif isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        for part, item in zip(target.elts, value.elts):
+            yield from _never_none(part, item)
+
+
+def _is_something(value: ast.expr) -> bool:
+    match value:
+        case ast.Constant(value=constant):
+            return constant is not None
+        case ast.IfExp(body=x, orelse=y):
+            return _is_something(x) and _is_something(y)
+        case ast.BoolOp(values=values):
+            return all(map(_is_something, values))
+        case _:
+            return isinstance(value, _SOMETHING)
 
 
 def _read(nodes: Iterable[ast.AST]) -> Iterator[str]:

@@ -29,6 +29,7 @@ from jitml.trace.handing import Carried, Memory
 from jitml.trace.lists import name_of
 from jitml.trace.names import same
 from jitml.trace.open_lists import OpenList
+from jitml.trace.perhaps import what_is_there
 from jitml.trace.remains import Remains
 from jitml.trace.sizes import value_of_size
 from jitml.trace.storage import Storage
@@ -230,22 +231,22 @@ class Loop:
 
     def _see_containers(self, values: Values, least: int) -> None:
         """What names hold as the body ends, and where it may not run, as the loop begins."""
-        held = [(name, parts(values.get(name.name, UNDEF))[0], name.entry) for name in self.names]
-        self.ways = [(name, [end] if least or entry is UNDEF else [end, entry]) for name, end, entry in held if end is not UNDEF]
+        ends = [(name, what_is_there(parts(values.get(name.name, UNDEF))[0]), name.entry) for name in self.names]
+        self.ways = [(name, [end] if least or entry is UNDEF else [end, entry]) for name, end, entry in ends if end is not UNDEF]
         changed = self.contents.changed
         if changed and not changed.isdisjoint(
-            {*find(x for name, *ends in held if name.is_carried for x in ends), *self.body.trace.unsettled}
+            {*find(x for name, *both in ends if name.is_carried for x in both), *self.body.trace.unsettled}
         ):
             text = "a list, a dict or an object that a name comes to hold is changed in the loop"
             self.demote(UnsupportedError(text, source=user_source()), Mode.PLAIN)
 
     def _hand_out(self) -> None:
         """Containers after the loop may be those that were there before it, or one another."""
-        starts = [(parts(name.start)[0], name.entry) for name, _ in self.ways]
+        starts = [(what_is_there(parts(name.start)[0]), name.entry) for name, _ in self.ways]
         before = {id(x): old for start, entry in starts for x, (old,) in containers(start, (entry,))}
         handing = Handing(Decider(self.site), [self.body.trace], before)
         for name, ways in self.ways:
-            now = parts(self.held.get(name.name, UNDEF))[0]
+            now = what_is_there(parts(self.held.get(name.name, UNDEF))[0])
             handing.hand_out(name.name, now, ways, [other.entry for other in self.names if other is not name])
 
     def _finish(self, results: list[Value], storages: list[Storage], outcomes: list[Outcome], names: list[Name]) -> None:

@@ -32,6 +32,7 @@ from jitml.trace.names import (
 )
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import either
+from jitml.trace.perhaps import chances, may_be_apart, perhaps
 from jitml.trace.ragged import SIZE, Ragged, ragged, widened
 from jitml.trace.sharing import Fork, Output, Sharing, View
 from jitml.trace.storage import Storage
@@ -90,6 +91,8 @@ class Merge:
         """Of what the name holds where it is bound."""
         if same(a, b):
             return lambda: self._one_of(a, b)
+        if may_be_apart(name, a, b):
+            return self._perhaps(name, a, b)
         if a is UNDEF or b is UNDEF:
             held = self._new(name, a, b)
             xs, ys = (held.leaves if x is not UNDEF else (None,) * len(held.leaves) for x in (a, b))
@@ -98,8 +101,25 @@ class Merge:
             return self._number_or_none(name, a, b)
         one, other = take_apart(a), take_apart(b)
         if one.spec != other.spec:
+            if type(a) is type(b) is tuple and len(a) == len(b):
+                items = [self._bound(f"an item of {name}", x, y) for x, y in zip(a, b)]
+                return lambda: tuple(item() for item in items)
             self._refuse(name, a, b)
         return self._handed(name, (a, b), self._leaves(name, one, one.leaves, other.leaves))
+
+    def _perhaps(self, name: str, a: Any, b: Any) -> Finish:
+        """Of a name that may be None in one branch or the other, and else holds a tuple or an array."""
+        (a, in_then), (b, in_else) = self._chances(True, a), self._chances(False, b)
+        made, there = self._bound(name, a, b), self._truth(in_then, in_else)
+        return lambda: perhaps(name, made(), there(), self.fork.decider)
+
+    def _chances(self, branch: bool, x: Any) -> tuple[Any, Truth]:
+        """What the name holds if it is not None, and whether it is not, as the branch can tell."""
+        body = self.fork.sides[branch].body
+        body.resume()
+        found = chances(x)
+        body.suspend()
+        return found
 
     def _handed(self, name: str, ends: tuple[Any, ...], finish: Finish) -> Finish:
         """What a name holds, which may be one of the containers that it holds in the branches."""

@@ -16,9 +16,8 @@ class Pieces(Expressions):
         super().__init__(names)
         self.depth = 0  # of nested blocks
         self.certain: frozenset[str] = frozenset()  # names that are bound here, whatever happened
-        # Names that driven constructs bind, perhaps; and such that functions inside, handlers or frames read: no hook sees that.
-        self.unsure: frozenset[str] = frozenset()
-        self.exposed: frozenset[str] = frozenset()
+        self.exposed: frozenset[str] = frozenset()  # such that functions inside, handlers or frames read: no hook sees that
+        self.optional: frozenset[str] = frozenset()  # names that may hold None
 
     def _placed(self, node: Any, at: ast.AST) -> Any:
         # What it holds and has no place yet gets this one, in the end, by `rewrite`.
@@ -91,26 +90,30 @@ class Pieces(Expressions):
                 undefined = ast.Compare(ast.Name(name, ast.Load()), [ast.Is()], [self._undefined(at)])
                 settle = [self._settle(name, at)] if name in self.exposed else []
                 statements.append(ast.If(undefined, [ast.Delete([ast.Name(name, ast.Del())])], settle))
+            elif name in self.exposed & self.optional:
+                statements.append(self._settle(name, at))
         return statements
 
-    def _settle(self, name: str, at: ast.AST) -> ast.stmt:
+    def _settle(self, name: str, at: ast.AST, hook: str = "present") -> ast.stmt:
         """From here on a name is bound, or the program ends."""
-        return self._assign(name, self._hook("present", at, ast.copy_location(ast.Name(name, ast.Load()), at)), at)
+        return self._assign(name, self._hook(hook, at, ast.copy_location(ast.Name(name, ast.Load()), at)), at)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        if isinstance(node.ctx, ast.Load) and node.id in self.unsure and node.id not in self.certain:
-            return self._hook("present", node, node)
+        if isinstance(node.ctx, ast.Load) and node.id in self.unsure:
+            hook = self.reads.get(node, "present") if node.id in self.optional else "bound"
+            if hook != "bound" or node.id not in self.certain:
+                return self._hook(hook, node, node)
         return super().visit_Name(node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         written = super().visit_AugAssign(node)
-        if not isinstance(node.target, ast.Name) or node.target.id not in self.unsure - self.certain:
+        if not isinstance(node.target, ast.Name) or node.target.id not in self.unsure - (self.certain - self.optional):
             return written
-        return [self._settle(node.target.id, node), *(written if isinstance(written, list) else [written])]
+        return [self._settle(node.target.id, node, "sure"), *(written if isinstance(written, list) else [written])]
 
     def visit_Delete(self, node: ast.Delete) -> Any:
         names = [t.id for t in node.targets if isinstance(t, ast.Name) and t.id in self.unsure]
-        return [*(self._settle(name, node) for name in names), self.generic_visit(node)]
+        return [*(self._settle(name, node, "bound") for name in names), self.generic_visit(node)]
 
     def _for(self, target: ast.expr, driver: str, body: list[ast.stmt], at: ast.AST, whole: ast.AST | None = None) -> ast.stmt:
         iterable = ast.copy_location(ast.Name(driver, ast.Load()), at)

@@ -165,7 +165,7 @@ def _facts() -> list[Dim]:
     trace: Trace | None = active_trace()
     facts: list[Dim] = []
     while trace is not None:
-        facts += trace.facts
+        facts += [fact for fact in trace.facts if isinstance(fact, Dim)]
         trace = trace.parent
     return facts
 
@@ -221,7 +221,7 @@ def _compare(function: Callable[..., Any], x: Size, y: Size) -> bool | Value:
     return _COMPARISONS[function](value_of_size(x), value_of_size(y))
 
 
-Facts = tuple[tuple[Dim, ...], tuple[Dim, ...]]
+Facts = tuple[tuple[Dim | Value, ...], tuple[Dim | Value, ...]]
 NO_FACTS: Facts = ((), ())
 
 

@@ -18,9 +18,9 @@ from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site
 from jitml.trace.drivers import UNDEF, Choice, Driver, Names, Operand, Values
 from jitml.trace.names import is_decided
+from jitml.trace.perhaps import bound, present, sure, truthful
 from jitml.trace.registry import call
 from jitml.trace.tracers import is_traced
-from jitml.trace.unsure import present
 
 
 class Taken(tuple[bool]):
@@ -164,6 +164,9 @@ class Steering:
     UNDEF = UNDEF
     locals = staticmethod(builtins.locals)
     present = staticmethod(present)
+    sure = staticmethod(sure)
+    truthful = staticmethod(truthful)
+    bound = staticmethod(bound)
 
     def values_of(self, names: Names, values: Values) -> tuple[Any, ...]:
         """What names hold, UNDEF if they are not bound."""

@@ -1,7 +1,7 @@
 """What is a name that may be bound or not, as only the compiled program knows?  A value, and the truth of its being there.
 
 An `if` binds it in one branch, a loop that may not run in its body. The name goes through regions like any other, its truth
-beside it; converted code that reads it (`Hooks.present`) has the program check the truth there. Where the check fails, NumPy
+beside it; converted code that reads it (`Hooks.bound`) has the program check the truth there. Where the check fails, NumPy
 answers the call: plain Python knows what an unbound name is.
 """
 
@@ -21,7 +21,7 @@ from jitml.trace.truths import Truth
 
 
 class Unsure:
-    """What a name holds if it is bound; only regions and `present` meet one."""
+    """What a name holds if it is bound; only regions and `bound` meet one."""
 
     __slots__ = ("bound", "name", "seen", "value")
 
@@ -44,8 +44,8 @@ def unsure(name: str, value: Any, bound: Truth) -> Any:
     return Unsure(name, value, bound)
 
 
-def present(x: Any) -> Any:
-    """What a name holds that is read here."""
+def bound(x: Any) -> Any:
+    """What a name holds that is read here; None perhaps (`perhaps.py`)."""
     if type(x) is not Unsure:
         return x
     trace: Trace | None = active_trace()
@@ -68,4 +68,4 @@ def placeholder(leaf: Any, kind: Kind | None, unseen: Set[Sym]) -> Any:
     return kind.show(ops.full(value=0, shape=kind.aval.shape, dtype=kind.aval.dtype))
 
 
-__all__ = ["Unsure", "parts", "placeholder", "present", "unsure"]
+__all__ = ["Unsure", "bound", "parts", "placeholder", "unsure"]

@@ -205,6 +205,36 @@ def runge_kutta(mu, y0, dt, n):
     return trajectory
 
 
+@calls(*[lambda n=n: (RNG(0).normal(size=60), RNG(0).integers(0, 60, (n, 2))) for n in (0, 1, 30, MANY)])
+def ransac(x, pairs):
+    y = 2 * x + 1 + 0.05 * np.sin(37 * x)
+    best, best_count, weights = None, -1, None
+    for k in range(len(pairs)):
+        i, j = pairs[k]
+        if i == j:
+            continue
+        slope = (y[j] - y[i]) / (x[j] - x[i])
+        model = (slope, y[i] - slope * x[i])
+        inliers = np.abs(y - model[0] * x - model[1]) < 0.1
+        count = inliers.sum()
+        if count > best_count:
+            best, best_count, weights = model, count, inliers.astype(float)
+    if best is None:
+        return None
+    return best, best_count, weights
+
+
+@calls(lambda: (X, MANY), lambda: (-X[:1], MANY))
+def best_step_so_far(x, n):
+    w, least, best = np.ones(len(x)), np.inf, None
+    for k in range(n):
+        w -= 0.001 * w * x
+        loss = ((w - x) ** 2).sum()
+        if loss < least - 1e-9 and k % 3:
+            least, best = loss, w.copy()
+    return (w if best is None else best), least
+
+
 @calls(lambda: (X, 40))
 def defaults_of_functions_inside(x, n):
     for i in range(n):
