@@ -213,7 +213,7 @@ def leave_region(pairs: Sequence[tuple[Storage, Storage]], decider: Decider, ent
     for inside, outside in pairs:
         for rival in inside.rivals:
             storage = rival.storage()
-            if storage is None:
+            if storage is None or storage is outside:  # which has been linked to what it may be
                 continue
             for other in after.get(storage, ()):  # not what else that one may be, if no iteration has run, say
                 if rival.overlaps or other not in outside.others:
