@@ -174,6 +174,29 @@ def test_a_while_in_segments(f: Callable[..., Any], saved_bytes: Any) -> None:
         assert arenas[1] < arenas[0] / 4
 
 
+def of_pairs(x: Array, a: Array) -> Any:
+    s = 0.0
+    for u, v in zip(x[x > 1], x[x < 1]):
+        s += u / v
+    return s * a.sum()
+
+
+def of_chosen(x: Array, a: Array) -> Any:
+    above, below, i = x[x > 1], x[x < 1], 0
+    while i < len(above) and i < len(below) and a[i % 3] > 0:
+        above = above * np.cos(below[i] * above[i])
+        i += 1
+    return above.sum() * a.sum()
+
+
+@pytest.mark.parametrize("f", [of_pairs, of_chosen], ids=lambda f: f.__name__)
+def test_segments_over_arrays_of_sizes_from_data(f: Callable[..., Any]) -> None:
+    x, a = np.array([1.5, 0.2, 0.6, 1.2, 2.0, 0.3]), np.ones(3)
+    asked = jitml.checkpoint(f, policy="sqrt")
+    for finish in (lambda g: g, jitml.jit):
+        np.testing.assert_allclose(finish(jitml.grad(asked))(x, a), jitml.grad(f)(x, a), rtol=1e-12)
+
+
 @pytest.mark.parametrize("f", [relaxed, growing], ids=lambda f: f.__name__)
 def test_rows_of_loops_in_segments(f: Callable[..., Any]) -> None:
     x, a = np.array([[1.0, 1.2, 1.4], [1.1, 0.9, 1.3]]), np.array([2.0, 1.9, 1.8])

@@ -7,6 +7,7 @@ more forward run (Griewank 1992 has the principle). Longer ones repeat less; the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, sqrt
 
@@ -66,6 +67,7 @@ def segmented(node: Node, trips: int, length: int, *, is_open: bool = False) -> 
     carried, captured = ([b.add_input(v.aval) for v in values] for values in (parts.carried, parts.captured))
     with recording(b):
         ops.bind(segment, sym=Sym("segment", 0, most - 1))
+        _bind_sizes(parts.body, (None, *carried, *captured))
         ends = ops.loop(_number(length), *carried, *captured, ops.mul(segment, length), body=body, carried=n, repeat=True)
     first, last = ({"body": graph, "carried": n} for graph in (b.build(ends), body))
     count, rest, start = map(_number, (most, trips - most * length, most * length))
@@ -90,10 +92,19 @@ def segmented_while(node: Node, length: int, most: int | None) -> Node:
     b = GraphBuilder()
     carried, count, captured = _inputs(b, body, n)
     with recording(b):
+        _bind_sizes(body, (*carried, *captured))
         *ends, _ = ops.while_(*carried, _number(0), *captured, **inner)
         outer = b.build([*ends, ops.add(count, 1)])
     params = {"test": _bounded(test, n, most), "body": outer, "carried": n + 1}
     return replace(node, inputs=(*parts.carried, _number(0), *parts.captured), params=params)
+
+
+def _bind_sizes(body: Graph, values: Sequence[Value | None]) -> None:
+    """Sizes that a body takes from what comes in are sizes around it, too."""
+    known = dict(zip(body.inputs, values, strict=True))
+    for sym, inner in body.binders().items():
+        if (value := known.get(inner)) is not None:
+            ops.bind(value, sym=sym)
 
 
 def _inputs(b: GraphBuilder, graph: Graph, carried: int) -> tuple[list[Value], Value, list[Value]]:
