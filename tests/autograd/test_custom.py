@@ -212,6 +212,7 @@ ERRORS = [
     (rule_returning(lambda x: (x, x), lambda r, ct: ((ct, ct),)), "that its backward rule returns has the structure"),
     (lambda: grad(custom_vjp(np.sin))(1.0), "sin is to be differentiated, and has no rule"),
     (lambda: grad(custom_jvp(lambda x: "a"))(1.0), "returns a str, not numbers"),
+    (lambda: grad(lambda x: checkpoint(lambda x: x[x > 0])(x).sum())(x3), "returns an array whose size it finds in data"),
 ]
 
 
@@ -219,6 +220,21 @@ ERRORS = [
 def test_errors(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(DerivativeError, match=message):
         call()
+
+
+def test_parts_of_variables_are_arguments() -> None:
+    """They were read where the backward rule is traced, as variables that it had not been given."""
+    f = custom_vjp(np.sin)
+    f.defvjp(lambda x: (np.sin(x), x), lambda x, ct: (ct * np.cos(x),))
+
+    def by_windows(x: Any) -> Any:
+        s = f(x[1:]).sum() + f(x[::-1].reshape(3, 1)).sum()
+        for i in range(2):
+            s += f(x[i : i + 2]).sum()
+        return s
+
+    check_grads(by_windows, (x3,), order=2, modes=("rev",))
+    np.testing.assert_allclose(jit(grad(by_windows))(x3), np.cos(x3) * [2, 4, 3], rtol=1e-12)
 
 
 def test_checked() -> None:

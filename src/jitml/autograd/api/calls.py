@@ -81,7 +81,7 @@ def trace_call(name: str, function: Function, arguments: Container, level: int) 
     """Trace `function(*arguments)`, to be differentiated at most `level` times.
 
     Raises:
-        DerivativeError: it returns something else than numbers.
+        DerivativeError: it returns something else than numbers, or an array whose size only it knows.
     """
     forms: list[Form] = []
 
@@ -96,6 +96,13 @@ def trace_call(name: str, function: Function, arguments: Container, level: int) 
         return leaves
 
     subgraph = trace_subgraph(program, arguments.tracers)
+    trace = active_trace()
+    if not all(trace.sees(trace.root.sizes[sym]) for aval in subgraph.graph.out_avals for sym in aval.syms):
+        raise DerivativeError(
+            f"{name} returns an array whose size it finds in data, and is differentiated as a call of its own",
+            source=user_source(),
+            remedy="Pick the elements outside of it, or return a mask in their place.",
+        )
     return Called(subgraph.graph, subgraph.captured, forms[-1])
 
 

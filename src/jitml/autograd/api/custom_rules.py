@@ -85,13 +85,15 @@ def trace_backward_rule(
     stand_ins = [_stand_in(v.aval, isinstance(tracer, np.ndarray)) for v, tracer in zip(kept, container.tracers, strict=True)]
     stand_ins += [_stand_in(call.graph.outputs[n].aval, call.result.arrays[n]) for n in results]
 
+    values = arguments.values()  # outside: what is read inside, as part of a variable, would be captured
+
     def program(*tracers: Any) -> list[Any]:
         cts: list[Any] = [None] * len(call.graph.outputs)
         for n, tracer in zip(results, tracers[len(kept) :]):
             cts[n] = tracer
         with at_level(level):
             found = rule(container.filled(tracers[: len(kept)]), unflatten(call.result.spec, cts))
-        return [*map(fresh, _cotangents(name, found, arguments))]
+        return [*map(fresh, _cotangents(name, found, arguments, values))]
 
     return trace_subgraph(program, stand_ins)
 
@@ -120,10 +122,10 @@ def _of_floats(what: str, tree: Any, call: Called) -> list[Value]:
     return [fitting(what, read(leaf), v.aval) for leaf, v in zip(leaves, filter(varies, outputs), strict=True)]
 
 
-def _cotangents(name: str, found: Any, arguments: Container) -> list[Value]:
+def _cotangents(name: str, found: Any, arguments: Container, values: Sequence[Value]) -> list[Value]:
     """A cotangent for each argument that varies, from a tuple with one for each argument, None for zero."""
     what = f"{name}: the cotangent that its backward rule returns"
-    args = arguments.filled(arguments.tracers)
+    args = unflatten(arguments.spec, list(arguments.leaves))
     if not isinstance(found, tuple) or len(found) != len(args):
         raise DerivativeError(
             f"the backward rule of {name} returns {told(found)}, not a tuple of {len(args)}, one for each argument",
@@ -139,6 +141,5 @@ def _cotangents(name: str, found: Any, arguments: Container) -> list[Value]:
         if len(given) != len(own):
             raise DerivativeError(f"{what} has the structure {structure}, where {spec} is wanted", source=user_source())
         leaves += given
-    values = arguments.values()
     chosen = [(leaves[position], v.aval) for position, v in zip(arguments.positions, values) if varies(v)]
     return [zeros(aval) if leaf is None else fitting(what, read(leaf), aval) for leaf, aval in chosen]
