@@ -120,9 +120,14 @@ def _number(size: Size) -> Any:
 def _enumerate(iterable: Any, start: Any = 0) -> Any:
     if not _is_lazy(iterable) and type(iterable) is not range:
         return enumerate(iterable, start)
-    rows = rows_of(iterable)
+    rows, start = rows_of(iterable), start if type(start) is int else _integer(start)
     assert rows is not None
     return Rows(rows.trip, lambda position: (start + position, rows.at(position)))
+
+
+def _integer(n: Any) -> Any:
+    """What `operator.index` gives, of numbers that only the program knows too."""
+    return call(int, n) if isinstance(n, (int, np.integer)) else operator.index(n)
 
 
 @implements(zip)
