@@ -202,6 +202,11 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "Return arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
     ),
     (
+        "two results in one place", lambda x: np.modf(x, out=(x, x[::-1])), (X,),
+        "np.modf: into two arrays that share memory",
+        "Let it make new arrays, and store one after the other.",
+    ),
+    (
         "a function that is not supported", lambda x: np.save("x", x), (X,),
         "np.save is not supported in jitted code",
         "Move this call out of the jitted function, or write it with functions that are supported (docs/supported.md).",

@@ -67,6 +67,7 @@ RAISING = {
     "the greatest of complex numbers and others": (["return max([1j, 1, np.float32(2)])"], "np.ones(2)", ""),
     "the least of them": (["return min([1j, 1, x[0]])"], "np.ones(2, np.int32)", ""),
     "the greatest of complex numbers alone": (["return max(complex(v) for v in x)"], "np.ones(2)", ""),
+    "rows are counted from a float": (["return [(i, v) for i, v in enumerate(x, y)]"], "np.ones(2), 1.5", ""),
     "complex numbers in order": (["return complex(x[0]) < 1"], "np.ones(2)", ""),
 }
 ANSWERED = {
@@ -148,6 +149,17 @@ ANSWERED = {
         "np.array([0.5, 2, 2], np.float32)",
     ),
     "a complex number beside a float": (["return y == x[0], y != x[1], x[0] == y"], "np.arange(2.0), 1j", "np.arange(2.0), 0j"),
+    "rows are counted from a scalar": (["return [(i, v) for i, v in enumerate(x, y[0])]"], "np.ones(2), np.array([3, 4])", ""),
+    "a range of bytes that leads backwards": (
+        ["return list(range(x[0], x[1])), len(range(x[0], x[1])), np.arange(x[0], x[1], -1), np.arange(x[1] - x[0])"],
+        "np.array([5, 9], np.uint8)",
+        "np.array([5, 7], np.uint8)",
+    ),
+    "two results in two rows of one array": (
+        ["np.divmod(y, 2, out=(x[0], x[2]))", "return x"],
+        "np.ones((3, 2)), np.ones(2)",
+        "",
+    ),
     "a condition that chooses by a method": (["return x.compress([True, False, True])"], "np.arange(3)", ""),
 }
 AT = {

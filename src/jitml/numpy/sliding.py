@@ -8,7 +8,7 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.types import I64, Aval, normalize_axis
-from jitml.numpy.operands import as_array, as_int, not_compiled
+from jitml.numpy.operands import as_array, as_int, no_truth, not_compiled
 from jitml.numpy.reshaping import transposed
 from jitml.trace.registry import implements
 from jitml.trace.sizes import span
@@ -22,7 +22,8 @@ def sliding_window_view(
 ) -> TracedArray:
     """A view of every window; its elements overlap, so it is for reading."""
     shown = as_array(x)
-    lengths = [as_int(n) for n in window_shape] if isinstance(window_shape, (tuple, list)) else [as_int(window_shape)]
+    sizes = window_shape if isinstance(window_shape, (tuple, list)) else (window_shape,)
+    lengths = [as_int(no_truth(n)) for n in sizes]
     given = range(shown.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = [normalize_axis(as_int(a), shown.ndim) for a in given]
     if writeable:

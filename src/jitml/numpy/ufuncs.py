@@ -24,6 +24,7 @@ from jitml.numpy.operands import (
     full,
     kind_of,
     mask_of,
+    not_compiled,
     result_of,
     value_of,
     without_imaginary,
@@ -33,7 +34,7 @@ from jitml.numpy.versions import ELLIPSIS_IS_AN_OUTPUT
 from jitml.trace.broadcasting import never_equal
 from jitml.trace.context import user_source
 from jitml.trace.doubts import settled
-from jitml.trace.registry import implements
+from jitml.trace.registry import call, implements
 from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, fresh_like, is_fortran, read
 
 
@@ -93,7 +94,21 @@ def _split_out(ufunc: np.ufunc, args: tuple[Any, ...], out: Any) -> tuple[tuple[
     for o in outs:
         if not (o is None or isinstance(o, TracedArray) or (o is Ellipsis and ELLIPSIS_IS_AN_OUTPUT)):
             raise TypeError("return arrays must be of ArrayType")
+    if _share(*(o for o in outs if isinstance(o, TracedArray))):
+        # NumPy stores their elements in turns, as many at once as it has room for.
+        not_compiled(
+            ufunc.__name__, "into two arrays that share memory", "Let it make new arrays, and store one after the other."
+        )
     return args[: ufunc.nin], outs
+
+
+def _share(*outs: TracedArray) -> bool:
+    """Whether two outputs overlap, as far as that is known while tracing."""
+    if len(outs) < 2 or len({id(o.storage) for o in outs}) > 1:
+        return False
+    is_known = not any(step.starts for o in outs for step in o.steps)
+    is_known &= all(type(n) is int for o in outs for n in (*o.storage.value.shape, *o.sizes))
+    return is_known and bool(call(np.shares_memory, *outs))
 
 
 def _resolve(
