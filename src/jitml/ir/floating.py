@@ -6,14 +6,18 @@ stands in each node's `Source`; elsewhere the state at the call decides.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from operator import or_
+from typing import Any
+
+import numpy as np
 
 from jitml.errors import Source
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
-from jitml.ir.types import BOOL, is_complex, is_inexact, part_dtype
+from jitml.ir.types import BOOL, DType, is_complex, is_inexact, part_dtype
 
 DIVIDE, OVERFLOW, UNDERFLOW, INVALID = 1, 2, 4, 8
 CATEGORIES = {"divide": DIVIDE, "over": OVERFLOW, "under": UNDERFLOW, "invalid": INVALID}
@@ -48,6 +52,11 @@ _NAMES = {
     **dict.fromkeys(("reduce_sum", "reduce_prod"), "reduce"),
     **dict.fromkeys(("cumsum", "cumprod"), "accumulate"),
     **{"neg": "negative", "abs": "absolute"},
+}
+# What overflows, or meets an infinity, only of numbers that are large already, and of larger ones still.
+_TAKES_MUCH = {
+    **dict.fromkeys(("mul", "convert", "dot_general", "reduce_prod", "cumprod"), 1),
+    **dict.fromkeys(("add", "sub", "reduce_sum", "cumsum"), 2),
 }
 _OF_SCALARS = frozenset(("add", "subtract", "multiply", "divide", "power", "remainder", "floor_divide", "negative", "absolute"))
 
@@ -98,6 +107,36 @@ def is_heard(node: Node) -> bool:
     return node.op.name in ("gather", "scatter") or bool(heard_of(node))
 
 
+def is_harmless(node: Node, producers: Mapping[Value, Node]) -> bool:
+    """Whether a float result can only underflow, since one operand is a number of moderate size."""
+    numbers = [_number(v, producers) for v in node.inputs]
+    y = numbers[-1] if numbers else None
+    match node.op:
+        case ops.add:
+            return any(n is not None and _is_lost_in_most(n, node.output.dtype) for n in numbers)
+        case ops.sub:
+            return y is not None and _is_lost_in_most(y, node.output.dtype)
+        case ops.mul:
+            return any(n is not None and abs(n) <= 1 and n != 0 for n in numbers)
+        case ops.div:
+            return y is not None and 1 <= abs(y) < math.inf
+    return False
+
+
+def _is_lost_in_most(n: float, dtype: DType) -> bool:
+    """Whether the greatest number of a dtype stays what it is if that is added: of float16 it does not for 16."""
+    info: Any = np.finfo(dtype)
+    return abs(n) < float(info.max) * float(info.eps) / 4
+
+
+def _number(value: Value, producers: Mapping[Value, Node]) -> float | None:
+    """The number that is all of a float value, if it is known."""
+    maker = producers.get(value)
+    while maker is not None and maker.op is ops.broadcast:
+        maker = producers.get(maker.inputs[0])
+    return float(maker.params["value"]) if maker is not None and maker.op is ops.full and value.dtype.kind == "f" else None
+
+
 def ignored_by(nodes: Iterable[Node]) -> int:
     """The errors that nobody wants to hear of, wherever in these nodes they come from."""
     ignored = ALL
@@ -124,10 +163,11 @@ def demanded_in(graph: Graph) -> int:
 
 
 def suspect(graph: Graph, error: int) -> Node | None:
-    """The operation that raises an error most probably: the first of those that few others are like."""
-    found = [node for node in graph.nodes if raised_by(node) & error and not node.bodies]
-    found.sort(key=lambda node: node.op.name in ("add", "sub", "mul", "convert"))
+    """The operation that raises an error most probably: the first of those that it takes least for."""
     makers = graph.producers()
+    found = [node for node in graph.nodes if raised_by(node) & error and not node.bodies]
+    found = [node for node in found if error == UNDERFLOW or not is_harmless(node, makers)]
+    found.sort(key=lambda node: _TAKES_MUCH.get(node.op.name, 0))
     inner = (suspect(body, error) for node in graph.nodes for body in node.bodies.values())
     return next((_raiser(node, makers) for node in found), None) or next((node for node in inner if node is not None), None)
 

@@ -5,6 +5,7 @@ Operands are multiplied from left to right; a label is summed as soon as no late
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +20,10 @@ from jitml.numpy.operands import as_array, astype, broadcast_value, not_compiled
 from jitml.numpy.products import diagonal_values, diagonal_view, dot_values
 from jitml.numpy.reductions import finish, reduce_values
 from jitml.numpy.reshaping import transposed
+from jitml.numpy.versions import DOT_WARNS
 from jitml.trace.broadcasting import common_sizes, fitted, insist_equal
 from jitml.trace.context import user_source
+from jitml.trace.exact import unheard
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray
 
@@ -89,14 +92,15 @@ def einsum(
         return _view(operands[1], labels[0], result)
     values = [fitted(v, [sizes[label] for label in ls]) for v, ls in zip(values, labels)]
     terms = [_distinct(Term(_without_ones(v, ls, sizes), _kept(ls, v, sizes))) for v, ls in zip(values, labels)]
-    while len(terms) > 1:
-        first, second, *rest = terms
-        needed = set(result).union(*(t.labels for t in rest))
-        terms = [
-            _product(_summed(first, needed | set(second.labels)), _summed(second, needed | set(first.labels)), needed),
-            *rest,
-        ]
-    last = _summed(terms[0], set(result))
+    with nullcontext() if optimize and DOT_WARNS else unheard():  # NumPy does not look
+        while len(terms) > 1:
+            first, second, *rest = terms
+            needed = set(result).union(*(t.labels for t in rest))
+            terms = [
+                _product(_summed(first, needed | set(second.labels)), _summed(second, needed | set(first.labels)), needed),
+                *rest,
+            ]
+        last = _summed(terms[0], set(result))
     if not optimize and len(values) > 1 and set("".join(labels)) == set(result) and is_inexact(target):
         last = Term(last.value + 0, last.labels)  # NumPy adds products to zeros: none of them is -0.0
     made = finish(_arranged(last, result, sizes), None, out, len(result))

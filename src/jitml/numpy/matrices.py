@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from math import inf
 from typing import Any
 
@@ -22,7 +23,7 @@ from jitml.numpy.operands import (
     reshape_value,
     value_of,
 )
-from jitml.numpy.products import finish_in, matmul
+from jitml.numpy.products import as_dot, finish_in, matmul
 from jitml.numpy.reductions import extreme_size, finish, reduce_values
 from jitml.numpy.reshaping import reshaped
 from jitml.numpy.statistics import squared_size
@@ -45,7 +46,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     if (axis is None and ord is None) or len(axes) == 1 or (len(axes) == 2 and ord in (None, "fro", "f")):
         if len(axes) == 2:
             ord = 2
-        result = _vector_norm(value, ord, axes)
+        with as_dot() if axis is None and ord in (None, 2) else nullcontext():
+            result = _vector_norm(value, ord, axes)
     elif len(axes) == 2:
         result = _matrix_norm(value, ord, given)
     else:

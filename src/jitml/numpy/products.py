@@ -5,6 +5,7 @@ float16 is multiplied in float32 and rounded once, as NumPy's loops do.
 
 from __future__ import annotations
 
+from contextlib import _GeneratorContextManager
 from math import prod
 from typing import Any
 
@@ -32,9 +33,11 @@ from jitml.numpy.operands import (
 from jitml.numpy.reductions import F16, accumulator, finish, reduce_values
 from jitml.numpy.reshaping import moveaxis, reshaped, swapaxes, transposed
 from jitml.numpy.ufuncs import call_ufunc, store
+from jitml.numpy.versions import DOT_WARNS
 from jitml.trace.broadcasting import common_sizes, never_equal, require_sizes
 from jitml.trace.context import user_source
-from jitml.trace.registry import call, implements
+from jitml.trace.exact import unheard
+from jitml.trace.registry import call, implements, named
 from jitml.trace.sizes import larger, number, smaller, value_of_size
 from jitml.trace.steps import Diagonal, OpenDiagonal
 from jitml.trace.tracers import TracedArray, fresh, laid_out, read, view
@@ -139,7 +142,13 @@ def _times(a: Any, b: Any, out: Any = None) -> Any:
     return finish_in(out, ops.add(product, ops.full(value=0, shape=product.shape, dtype=product.dtype)))
 
 
+def as_dot() -> _GeneratorContextManager[None]:
+    """What is recorded here NumPy makes by np.dot, and warns of by that name, if it does."""
+    return named("dot") if DOT_WARNS else unheard()
+
+
 @implements(np.dot)
+@as_dot()
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return _times(a, b, out)
@@ -165,6 +174,7 @@ def finish_in(out: Any, result: Value) -> Any:
 
 
 @implements(np.inner)
+@as_dot()
 def inner(a: Any, b: Any, /) -> Any:
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return _times(a, b)
@@ -176,6 +186,7 @@ def inner(a: Any, b: Any, /) -> Any:
 
 
 @implements(np.vdot)
+@unheard()  # NumPy does not look
 def vdot(a: Any, b: Any, /) -> Any:
     x, y = (reshape_value(v, (v.size,)) for v in promoted(a, b))
     y = _fitted("vdot", x, y, 0, 0)
@@ -229,6 +240,7 @@ def vecmat(x1: Any, x2: Any, /, **options: Any) -> Any:
 
 
 @implements(np.tensordot)
+@as_dot()
 def tensordot(a: Any, b: Any, axes: Any = 2) -> TracedArray:
     x, y = promoted(a, b)
     if isinstance(axes, (tuple, list)):

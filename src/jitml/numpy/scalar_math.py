@@ -19,7 +19,7 @@ from jitml.ir.limits import Limits, dtype_limits
 from jitml.ir.types import F32, F64, I64, DType
 from jitml.numpy.operands import astype, full, value_of
 from jitml.trace.context import active_trace
-from jitml.trace.registry import call, implements
+from jitml.trace.registry import call, compute_themselves, implements
 from jitml.trace.sizes import value_limits
 from jitml.trace.tracers import TracedArray, TracedScalar, read, scalar
 
@@ -83,7 +83,7 @@ def _binary(operator: Callable[..., Any]) -> Callable[[Any, Any], Any]:
 
     def apply(x: Any, y: Any) -> Any:
         result = call(ufunc, x, y)
-        if not _is_heard(result) or isinstance(x, TracedArray) or isinstance(y, TracedArray):
+        if not _is_heard(result) or not compute_themselves(x, y):
             return result
         a, b = value_of(x, result.dtype), value_of(y, result.dtype)
         ends = [exact(p, q) for p, q in product(value_limits(a), value_limits(b))]

@@ -25,6 +25,12 @@ def _power_takes_shortcuts() -> bool:
         return bool(np.isnan(np.power(np.full(1, -np.inf), 0.5))[0])
 
 
+def _dot_warns() -> bool:
+    huge = np.full(1, 1e300)
+    with np.errstate(over="raise"):
+        return not _works(lambda: np.dot(huge, huge), FloatingPointError)
+
+
 def _broadcast_keeps_arrays() -> bool:
     full = np.empty((1, 1))
     return np.broadcast_arrays(np.empty(1), full)[1] is full
@@ -68,6 +74,8 @@ AT_WRITES_WHAT_IS_READ_ONLY = _at_writes_what_is_read_only()
 GRIDS_ARE_A_TUPLE = isinstance(np.meshgrid([0], sparse=True, copy=False), tuple)
 # In newer versions `np.roll` takes shifts that are floats with `int`; before, they were an error.
 SHIFTS_ARE_CUT = _works(lambda: np.roll(np.zeros(2), 1.0), TypeError)  # type: ignore[call-overload]  # that is the question
+# In newer versions `np.dot` and what calls it warn of floating-point errors.
+DOT_WARNS = _dot_warns()
 
 
 def check_argument(function: Callable[..., Any], name: str, value: Any) -> None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import operator
 import sys
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any, Protocol, TypeVar
@@ -19,8 +20,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from jitml.errors import UnsupportedError
-from jitml.trace.context import Attempt
-from jitml.trace.doubts import doubt_of, in_doubt, of_known_type, own_type, seen_by, types_of
+from jitml.trace.context import Attempt, current_trace
+from jitml.trace.doubts import DTYPES, doubt_of, in_doubt, of_known_type, own_type, seen_by, types_of
 from jitml.trace.drivers import OpenType
 from jitml.trace.exact import hand_on
 
@@ -31,6 +32,7 @@ _OF_SCALARS: dict[Callable[..., Any], str] = {  # what NumPy's scalars compute b
     operator.add: "add", operator.sub: "subtract", operator.mul: "multiply", operator.truediv: "divide", operator.pow: "power",
     operator.floordiv: "floor_divide", operator.mod: "remainder", operator.neg: "negative", operator.abs: "absolute",
 }  # fmt: skip
+_NOT_SCALARS = (np.ndarray, list, tuple)
 
 
 _OF_COMPLEX = (operator.add, operator.sub, operator.mul, operator.truediv, operator.eq, operator.ne)
@@ -160,6 +162,35 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return _FOR_EACH_TYPE[0](open_type, partial(call, function), args, kwargs)
 
 
+@contextmanager
+def named(operation: str) -> Iterator[None]:
+    """What is recorded here NumPy calls by this name when it warns, unless it is part of something that it does."""
+    trace = current_trace()
+    root = trace.root if trace is not None and not trace.root.operation else None
+    if root is not None:
+        root.operation = operation
+    try:
+        yield
+    finally:
+        if root is not None:
+            root.operation = ""
+
+
+def compute_themselves(*operands: Any) -> bool:
+    """Whether NumPy's scalars compute by themselves: where the result has the dtype of one of them. Else the ufunc does."""
+    types = [own_type(x) for x in operands if not isinstance(x, _NOT_SCALARS)]
+    if len(types) < len(operands) or None in types or types[0] is np.bool_:
+        return False
+    kinds = [np.dtype(which) if issubclass(which, np.generic) else DTYPES[which].type(0).item() for which in types if which]
+    return np.result_type(*kinds) in kinds
+
+
+def divided(x: Any, y: Any) -> tuple[Any, Any]:
+    """`divmod`, of which NumPy makes both parts at once."""
+    with named("scalar divmod" if compute_themselves(x, y) else "divmod"):
+        return x // y, x % y
+
+
 def operate(function: Callable[..., Any], python: Callable[..., Any], *operands: Any) -> Any:
     """The same of an operator, `python`, of which a NumPy function says what it does to arrays and NumPy scalars."""
     attempt = Attempt()
@@ -175,8 +206,8 @@ def operate(function: Callable[..., Any], python: Callable[..., Any], *operands:
             return python(operands[0], call(float, operands[1]))
     root = attempt.trace.root
     outer, root.operating = (root.operating, root.operation), True
-    if not root.operation and python in _OF_SCALARS and not any(isinstance(x, (np.ndarray, list, tuple)) for x in operands):
-        root.operation = f"scalar {_OF_SCALARS[python]}"
+    if not root.operation and python in _OF_SCALARS and not any(isinstance(x, _NOT_SCALARS) for x in operands):
+        root.operation = ("scalar " if compute_themselves(*operands) else "") + _OF_SCALARS[python]
     try:
         return hand_on(call(function, *operands), python, operands)
     except OpenType as found:

@@ -25,7 +25,7 @@ from jitml.trace.doubts import doubt_of, is_pythons, require_number, same_value,
 from jitml.trace.host import Slot
 from jitml.trace.known import constant_of
 from jitml.trace.numbers import TracedNumber, of_size
-from jitml.trace.registry import call, call_for_each_type
+from jitml.trace.registry import call, call_for_each_type, divided
 from jitml.trace.steps import Step
 from jitml.trace.storage import Storage, read_through
 from jitml.trace.strides import Ints, is_contiguous
@@ -216,10 +216,10 @@ class Traced:
         return call(np.transpose, self, (axes[0] if len(axes) == 1 else axes) if axes else None)
 
     def __divmod__(self, other: Any) -> Any:
-        return self // other, self % other
+        return divided(self, other)
 
     def __rdivmod__(self, other: Any) -> Any:
-        return other // self, other % self
+        return divided(other, self)
 
     def __pow__(self, other: Any) -> Any:
         return call(operator.pow, self, other)
