@@ -95,7 +95,7 @@ def own_type(x: Any) -> type | None:
         return kind
     if type(x) in _PLAIN:
         return type(x)
-    if hasattr(type(x), "value") or isinstance(x, np.generic):
+    if isinstance(x, np.generic) or (hasattr(type(x), "value") and hasattr(type(x), "dtype")):
         return numpys(x.dtype)
     return None
 
