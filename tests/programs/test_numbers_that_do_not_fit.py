@@ -75,7 +75,6 @@ WRITTEN_BEFORE: dict[str, Function] = {
     "one for another": lambda a, n: np.concatenate([a.reshape(1, 5)] * 2, axis=n > 3),
     "a truth for a width": lambda a, n: np.pad(a, n > 3),
     "a truth to delete": lambda a, n: np.delete(a, a[0] > 0),
-    "a truth for a place": lambda a, n: np.partition(a, a[0] > 0),
     "where a truth is a number": lambda a, n: (np.arange(n > 3), np.tri(n > 3), np.tile(a, n > 3), np.linspace(0, 1, n > 3)),
     "argpartition": lambda a, n: np.argpartition(a, -7),
     "unique": lambda a, n: np.unique(a, axis=1),
@@ -84,6 +83,8 @@ WRITTEN_BEFORE: dict[str, Function] = {
     "nanmin": lambda a, n: np.nanmin(a * np.nan),
     "nanvar": lambda a, n: np.nanvar(a[:1] * np.nan),
 }
+if np.lib.NumpyVersion(np.__version__) >= "2.3.0":  # before, it was deprecated: the call runs without compilation, and says so
+    WRITTEN_BEFORE["a truth for a place"] = lambda a, n: np.partition(a, a[0] > 0)
 
 
 def outcome(function: Function, *args: Any) -> Any:
