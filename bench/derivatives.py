@@ -140,7 +140,7 @@ def measure(workload: Workload, columns: Sequence[str], rounds: int) -> Row:
         primals[column] = partial(prepared.primal, *prepared.args)
     row.seconds = row.once | timings(derivatives, rounds=rounds)
     for column in [column for column in primals if column in COMPILERS]:
-        pair = timings({"primal": primals[column], "derivative": derivatives[column]}, rounds=rounds)
+        pair = timings({"primal": primals[column], "derivative": derivatives[column]}, rounds=2 * rounds, at_least=30e-3)
         row.primal[column], row.beside[column] = pair["primal"], pair["derivative"]
     return row
 
