@@ -70,6 +70,15 @@ def of_the_last_iteration(x: Array) -> tuple[Array, ...]:
     return b, c
 
 
+def two_views_of_one(x: Array) -> tuple[Array, ...]:
+    for i in range(4):
+        if x[i] < 0:
+            continue
+        a = x * 1
+    a[1:] += 1
+    return np.expand_dims(a, 0), a
+
+
 FUNCTIONS = (
     itself_or_a_copy,
     exchanged,
@@ -78,6 +87,7 @@ FUNCTIONS = (
     one_may_be_two_others,
     one_of_two_that_may_be_one,
     of_the_last_iteration,
+    two_views_of_one,
 )
 
 
@@ -94,3 +104,4 @@ def test_results_share_memory_where_numpy_s_do(function: Callable[[Array], tuple
         for a, b in zip(expected, results, strict=True):
             np.testing.assert_array_equal(b, a)
         assert _sharing(results) == _sharing(expected), signs
+    assert compiled.variants, "nothing was compiled"

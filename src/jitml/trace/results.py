@@ -57,6 +57,9 @@ class FromHost:
     itself: bool = True
 
 
+_COPY = "Copy one of them: x = x.copy()."
+
+
 class Repeated:
     """A place of an object that is in several places of what is returned and kept; no dataclass, which would be a container."""
 
@@ -233,12 +236,15 @@ class Results:
         if origin.storage is nothing:
             return
         for heir in itertools.takewhile(lambda other: other is not leaf, self.own):
+            if heir.storage is leaf.storage:
+                continue
             missed: list[Truth] = []
             for other_test, other in others(heir):
                 if other.storage is origin.storage:
                     if other != origin or other.array is not origin.array:
-                        decider = next(rival.decider for rival in heir.storage.rivals if rival.storage is origin.storage)
-                        decider.refuse(APART, "Copy one of them: x = x.copy().")
+                        for rival in (*heir.storage.rivals, *leaf.storage.rivals):
+                            rival.decider.refuse(APART, _COPY)
+                        unsupported(APART, _COPY)
                     yield all_of(test, other_test, negated(any_of(*missed))), heir
                 missed.append(other_test)
 
