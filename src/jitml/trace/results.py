@@ -57,9 +57,6 @@ class FromHost:
     itself: bool = True
 
 
-_COPY = "Copy one of them: x = x.copy()."
-
-
 class Repeated:
     """A place of an object that is in several places of what is returned and kept; no dataclass, which would be a container."""
 
@@ -243,8 +240,8 @@ class Results:
                 if other.storage is origin.storage:
                     if other != origin or other.array is not origin.array:
                         for rival in (*heir.storage.rivals, *leaf.storage.rivals):
-                            rival.decider.refuse(APART, _COPY)
-                        unsupported(APART, _COPY)
+                            rival.decider.refuse(*APART)
+                        unsupported(*APART)
                     yield all_of(test, other_test, negated(any_of(*missed))), heir
                 missed.append(other_test)
 

@@ -56,7 +56,10 @@ class Rival(NamedTuple):
     overlaps: bool = False
 
 
-APART = "arrays are returned that share memory, or do not: only the compiled program decides"
+APART = (
+    "arrays are returned that share memory, or do not: only the compiled program decides",
+    "Copy one of them: x = x.copy().",
+)
 CHANGED_ITEM = "an item of a list that a loop appends to is changed in it, and has another name"
 
 
@@ -161,7 +164,7 @@ class Storage:
         for rival in self.rivals:
             other = rival.storage()
             if rival.overlaps and other is not None and (other.is_external or id(other) in returned):
-                rival.decider.refuse(APART, "Copy one of them: x = x.copy().")
+                rival.decider.refuse(*APART)
 
     def _enter(self, trace: Trace) -> None:
         """A body of a region sees what the storage held as the body began through an input of its own."""
