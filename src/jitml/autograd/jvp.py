@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jitml.autograd.rows import as_value, is_empty
 from jitml.autograd.transpose import transpose
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
-from jitml.ir.op import Op, RuleTable, active_recorder, recording
+from jitml.ir.op import Op, RuleTable, recording
 from jitml.ir.types import is_inexact
 from jitml.trace.watching import derived
 
@@ -37,13 +38,7 @@ def zeros_like(x: Value) -> Value:
 
 def start_like(x: Value) -> Value:
     """What a tangent starts from that is yet to be written where x is: of memory with any contents, such memory."""
-    b = active_recorder()
-    assert isinstance(b, GraphBuilder)
-    maker = b.producer(x)
-    if maker is None or maker.op is not ops.empty:
-        return zeros_like(x)
-    empty: Value = ops.empty(shape=x.shape, dtype=x.dtype)
-    return empty
+    return as_value(ops.empty(shape=x.shape, dtype=x.dtype)) if is_empty(x) else zeros_like(x)
 
 
 def not_differentiable(*steps: Op) -> None:

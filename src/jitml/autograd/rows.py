@@ -96,7 +96,7 @@ class Batch:
         """x with the rows along this axis; what is the same for all is repeated."""
         if not isinstance(x, Batched):
             shape = (*x.shape[:axis], self.size, *x.shape[axis:])
-            if _is_empty(x):  # memory with any contents is not worth a copy
+            if is_empty(x):  # memory with any contents is not worth a copy
                 return as_value(ops.empty(shape=shape, dtype=x.dtype))
             return as_value(ops.broadcast(x, shape=shape, axes=tuple(a for a in range(x.ndim + 1) if a != axis)))
         if x.axis == axis:
@@ -157,7 +157,8 @@ def is_bound(b: GraphBuilder, sym: Sym) -> bool:
     return any(known.op is ops.bind and known.params["sym"] is sym for known in b.nodes)
 
 
-def _is_empty(x: Value) -> bool:
+def is_empty(x: Value) -> bool:
+    """Whether a value is memory with any contents, made where a pass is recording."""
     b = active_recorder()
     assert isinstance(b, GraphBuilder)
     maker = b.producer(x)
