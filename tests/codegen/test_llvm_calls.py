@@ -91,6 +91,14 @@ def gemm(
     np.testing.assert_array_equal(arrays["c"], outside, err_msg="written outside the result")
 
 
+@pytest.mark.parametrize("shape", [(), (0,), (7,), (5, 6), (400, 700)])
+def test_zeros_in_memory_that_is_not_the_programs_own(shape: tuple[int, ...]) -> None:
+    for dtype in (F32, I64):
+        arrays = {"x": np.full(shape, 7, dtype)}
+        assert run_program(call_program(Call("zeros", (), ("x",), {}), {"x": Buffer("x", dtype, shape)}), arrays)[0] == 0
+        assert not arrays["x"].any()
+
+
 @pytest.mark.parametrize("orders", ["".join(o) for o in product("CF", repeat=3)])
 def test_gemm_in_every_layout(orders: str) -> None:
     gemm(13, 17, 19, orders, (2,), F64)

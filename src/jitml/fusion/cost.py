@@ -96,7 +96,7 @@ def bytes_moved(program: KernelProgram) -> int:
 
 def _bytes_of_call(call: Call, program: KernelProgram) -> int:
     """A product may read and write parts of buffers; others do so with whole ones, but for memory that is only to be there."""
-    if call.name == "empty":
+    if call.name in ("empty", "zeros"):
         return 0
     sizes = {name: program.buffers[name].nbytes for name in (*call.reads, *call.writes)}
     if call.name == "gemm":

@@ -252,9 +252,12 @@ class _Fusion:
                 ((out, source),) = updates.items()
                 self.steps.append(Call("copy", (source,), (out,), {}))
             return
-        body, params = self.loops.body(g)
         members = sorted(g.members, key=self.order.__getitem__)
         sources = tuple(dict.fromkeys(n.source for n in members if n.source))
+        if (zeros := self.loops.zeros(g)) is not None:
+            self.steps.append(Call("zeros", (), (zeros.name,), {}, sources))
+            return
+        body, params = self.loops.body(g)
         name = self.emit((g.node or members[-1]).op.name, body, params, updates, sources, g.ignored)
         self.decisions += describe_group(name, g, self.order)
 

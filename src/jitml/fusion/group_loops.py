@@ -16,9 +16,14 @@ from jitml.fusion.program import Decision
 from jitml.fusion.scalarize import Points, scalarize
 from jitml.fusion.schedule import Nest, all_scalars, write
 from jitml.fusion.views import Places, Views
+from jitml.ir import ops
 from jitml.ir.dims import bound
 from jitml.ir.graph import Node
 from jitml.ir.types import DType
+
+# Zeros from this size on are asked of the system, which gives a page as it is touched. To write them all is as fast as that if
+# they are all used, and what is so large is often reserved for the most that may be needed.
+UNTOUCHED_BYTES = 128 << 20
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,15 @@ class GroupLoops:
         """Whether a group has nothing to compute."""
         empty = bool(g.stores) and all(self.buffers.stored(v).size == 0 for v in g.stores)
         return empty or (g.node is not None and g.points == 0)
+
+    def zeros(self, g: Group) -> Buffer | None:
+        """The buffer that a group fills with zeros and does nothing else, if it is so large that it may not all be touched."""
+        if len(g.members) != 1 or g.stores.keys() != {(node := next(iter(g.members))).output} or node.op is not ops.full:
+            return None
+        buffer = self.buffers.stored(node.output)
+        value = buffer.dtype.type(node.params["value"])
+        is_large = buffer.nbytes >= UNTOUCHED_BYTES and buffer.is_c_contiguous and buffer.name not in self.buffers.extents
+        return buffer if is_large and not any(value.tobytes()) else None
 
     def boxes(self, g: Group) -> list[Points]:
         """What happens in each box of the group's loops; boxes that run the same loops run together."""

@@ -17,7 +17,7 @@ from jitml.ir.ops.complex import whole_dtype
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call into a library: `gemm`, `copy`, `sort`, `argsort`, `random`; none, `empty`; or out into Python: `host`.
+    """A call into a library: `gemm`, `copy`, `zeros`, `sort`, `argsort`, `random`; none, `empty`; or out into Python: `host`.
 
     `gemm`: writes[0][b, m, n] = sum_k reads[0][b, m, k] * reads[1][b, k, n]; params are the integers `m n k`, the extents `batch`
     and, for each of `a b c`, the element strides `a_batch` (as many as `batch` has), `a_row a_col` (so a transposed operand is a
@@ -34,6 +34,7 @@ class Call:
     `random`: writes[0] = reads[0], a generator's address; writes[1], a row, gets `count` numbers from `routine`, given reads[1:]
     (its limits, and how many numbers are to be drawn where `count` is None).
     `empty`: writes[0] is there, with any contents.
+    `zeros`: writes[0] is all zeros; where the system can promise them, they are not written before they are touched.
     `argsort`: writes[0] (i64) = where in its row the element of reads[0] stands that comes there in a sort; both lie as above.
 
     updates: result -> the buffer whose contents it must hold when the step starts (as in `Kernel.updates`).

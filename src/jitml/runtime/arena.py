@@ -2,12 +2,14 @@
 
 Native code asks `jitml_arena(bytes)`. A program holds the arena for one call only; where it calls Python meanwhile (a host
 call), the arena is put aside, for that Python may call another program. Blocks are aligned to 64 bytes, and from 2 MiB up they
-stand on huge pages.
+stand on huge pages. Large zeros are asked of the system (`jitml_arena_clear`).
 """
 
 from __future__ import annotations
 
 import ctypes
+import mmap
+import re
 import sys
 from functools import cache
 
@@ -15,6 +17,7 @@ from jitml.runtime.jit import Code, generate, link, parse
 from jitml.runtime.target import host_target
 
 HUGE_PAGE = 2 << 20
+MADV_DONTNEED = 4
 MADV_HUGEPAGE = 14
 
 _ARENA = """
@@ -27,6 +30,7 @@ declare i32 @posix_memalign(ptr, i64, i64)
 declare ptr @malloc(i64)
 declare void @free(ptr)
 declare i32 @madvise(ptr, i64, i32)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 define internal void @destroy(ptr %record) {{
   %block = load ptr, ptr %record
@@ -136,6 +140,33 @@ out:
   ret void
 }}
 
+; Zeros in an arena. Whole pages are given back: the system has others there, all zeros, as they are touched.
+define void @jitml_arena_clear(ptr %start, i64 %bytes) {{
+  %from = ptrtoint ptr %start to i64
+  %to = add i64 %from, %bytes
+  %from.up = add i64 %from, {within_page}
+  %first = and i64 %from.up, {page_mask}
+  %last = and i64 %to, {page_mask}
+  %some = icmp ult i64 %first, %last
+  br i1 %some, label %ask, label %all
+ask:
+  %pages = inttoptr i64 %first to ptr
+  %n = sub i64 %last, %first
+  %refused = {forget}
+  %ok = icmp eq i32 %refused, 0
+  br i1 %ok, label %edges, label %all
+edges:
+  %head = sub i64 %first, %from
+  call void @llvm.memset.p0.i64(ptr %start, i8 0, i64 %head, i1 false)
+  %end = inttoptr i64 %last to ptr
+  %tail = sub i64 %to, %last
+  call void @llvm.memset.p0.i64(ptr %end, i8 0, i64 %tail, i1 false)
+  ret void
+all:
+  call void @llvm.memset.p0.i64(ptr %start, i8 0, i64 %bytes, i1 false)
+  ret void
+}}
+
 ; Give the calling thread's arena back.
 define void @jitml_arena_release() {{
   %record = call ptr @record()
@@ -162,10 +193,19 @@ def arenas() -> Code:
     linux = sys.platform == "linux"
     advise = f"%a = call i32 @madvise(ptr %fresh, i64 %bytes, i32 {MADV_HUGEPAGE})" if linux else ""
     # pthread_key_t is an unsigned int with glibc and musl, an unsigned long on macOS.
-    text = _ARENA.format(key="i32" if linux else "i64", huge_page=HUGE_PAGE, advise=advise)
+    # Only Linux gives zeros for what it was told that nobody needs.
+    forget = f"call i32 @madvise(ptr %pages, i64 %n, i32 {MADV_DONTNEED})" if linux else "add i32 0, 1"
+    text = _ARENA.format(
+        key="i32" if linux else "i64",
+        huge_page=HUGE_PAGE,
+        advise=advise,
+        forget=forget,
+        within_page=mmap.PAGESIZE - 1,
+        page_mask=-mmap.PAGESIZE,
+    )
     libc = ctypes.CDLL(None)
     imports = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in _LIBC}
-    exports = ("jitml_arena_start", "jitml_arena", "jitml_arena_release", "jitml_arena_put_aside", "jitml_arena_bring_back")
+    exports = tuple(re.findall(r"define \w+ @(jitml_\w+)", text))
     target = host_target()
     loaded = link([generate(parse(text), target, level=1)], imports=imports, exports=exports)
     # Threads free their arenas as they end, which may be after Python has.

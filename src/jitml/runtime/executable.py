@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.codegen.llvm.entry import ENTRY
+from jitml.codegen.llvm.entry import CLEAR, ENTRY
 from jitml.codegen.llvm.host import ASIDE, CALLS
 from jitml.codegen.llvm.kernel import NO_MEMORY
 from jitml.codegen.llvm.module import Module, emit_program
@@ -194,7 +194,7 @@ class Executable:
                 addresses["jitml_pool_run"] = pool()["jitml_pool_run"]
             elif name == "jitml_host":
                 addresses |= {name: host_shim()[name], CALLS: id(self._hosts.run)}
-            elif name in ASIDE:
+            elif name in (*ASIDE, CLEAR):
                 addresses[name] = arenas()[name]
             elif name in GATES:
                 addresses[name] = blas_gates()[name]

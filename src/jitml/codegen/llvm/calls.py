@@ -6,7 +6,7 @@ Copies, products that are too small for a call, outer products and empty sums ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from jitml.codegen.llvm.blas import emit_blas
 from jitml.codegen.llvm.gram import emit_gram, is_gram
@@ -17,7 +17,7 @@ from jitml.codegen.llvm.random import emit_random
 from jitml.codegen.llvm.sorting import emit_sort
 from jitml.codegen.llvm.unit import Unit
 from jitml.errors import UnsupportedError
-from jitml.fusion.loops import Apply, Const, Expr, Kernel, Kind, Load, Loop, Stmt, Store, Var, floor_divide
+from jitml.fusion.loops import Apply, Buffer, Const, Expr, Kernel, Kind, Load, Loop, Stmt, Store, Var, floor_divide
 from jitml.fusion.program import Call, KernelProgram, seen_as
 from jitml.fusion.sizes import with_sizes
 from jitml.ir.types import DType
@@ -35,6 +35,8 @@ def emit_call(unit: Unit, call: Call, symbol: str, program: KernelProgram, group
     match call.name:
         case "copy":
             kernel = copy_kernel(call, program)
+        case "zeros":
+            kernel = zeros_kernel(call, program)
         case "gemm":
             product = Product.of(call, buffers)
             if product.wants_blas:
@@ -57,15 +59,33 @@ def emit_call(unit: Unit, call: Call, symbol: str, program: KernelProgram, group
 
 
 def copy_kernel(call: Call, program: KernelProgram) -> Kernel:
-    """writes[0] = reads[0] as a nest in the order of the written memory, the densest axis as vectors."""
+    """writes[0] = reads[0]."""
     target = program.buffers[call.writes[0]]
     source = seen_as(program.buffers[call.reads[0]], target.shape)
     known = program.extents.get(call.reads[0]) if source is program.buffers[call.reads[0]] else None
     extents = known or program.extents.get(target.name, tuple(map(Const, target.shape)))
+    body = _nest(target, extents, lambda at: Load(source.name, at, source.dtype))
+    body, params = with_sizes(body, (source, target), program.sizes)
+    return Kernel("copy", params, body, sources=call.sources)
+
+
+def zeros_kernel(call: Call, program: KernelProgram) -> Kernel:
+    """writes[0] = 0, for memory that is not the program's own."""
+    target = program.buffers[call.writes[0]]
+    body = _nest(target, tuple(map(Const, target.shape)), lambda at: Const(0, target.dtype))
+    return Kernel("zeros", (target,), body, sources=call.sources)
+
+
+def _nest(target: Buffer, extents: Sequence[Expr], value: Callable[[tuple[Expr, ...]], Expr]) -> tuple[Stmt, ...]:
+    """A nest that fills a buffer in the order of its memory, the densest axis as vectors.
+
+    Args:
+        value: an index -> what is to be there.
+    """
     order = sorted(range(len(target.shape)), key=lambda axis: -abs(target.element_strides[axis]))
     names = [f"i{axis}" for axis in range(len(target.shape))]
     at = tuple(Var(name) for name in names)
-    body: tuple[Stmt, ...] = (Store(target.name, at, Load(source.name, at, source.dtype)),)
+    body: tuple[Stmt, ...] = (Store(target.name, at, value(at)),)
     is_large = target.nbytes >= PARALLEL_BYTES
     for depth, axis in reversed(list(enumerate(order))):
         n = target.shape[axis]
@@ -75,8 +95,7 @@ def copy_kernel(call: Call, program: KernelProgram) -> Kernel:
             break
         rows = max(1, PARALLEL_BYTES // 4 // max(1, target.nbytes // max(n, 1)))
         body = (Loop(names[axis], Const(0), extents[axis], 1, kind, body, grain=rows if kind == "parallel" else 1),)
-    body, params = with_sizes(body, (source, target), program.sizes)
-    return Kernel("copy", params, body, sources=call.sources)
+    return body
 
 
 def _chunks(index: str, n: Expr, dtype: DType, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -22,6 +22,7 @@ from jitml.memory.liveness import sizes_of, uses_of
 from jitml.memory.program import Program
 
 ENTRY = "jitml_run"
+CLEAR = "jitml_arena_clear"  # (start, bytes): zeros in the arena, from the system where they are whole pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,10 @@ class Entry:
                     self._call_quietly(symbol, [pointers[name] for name in names], step.ignored)
                 case Call("empty"):
                     pass
+                case Call("zeros") if program.places[step.writes[0]].space == "arena":
+                    (name,) = step.writes
+                    self.unit.declarations.declare(f"void @{CLEAR}(ptr, i64)")
+                    self._emit(f"call void @{CLEAR}(ptr {pointers[name]}, i64 {program.kernels.buffers[name].nbytes})")
                 case Call():
                     touched = (*step.reads, *step.writes)
                     groups = storage_groups(program, dict.fromkeys((*touched, *sizes_of(touched, program.kernels))))
