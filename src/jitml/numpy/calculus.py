@@ -12,7 +12,7 @@ from jitml.errors import UnknownSizeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_float, is_inexact, normalize_axis
+from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_float, is_inexact
 from jitml.numpy.indexing import getitem
 from jitml.numpy.joining import concat_values
 from jitml.numpy.layouts import keeps_order
@@ -26,9 +26,11 @@ from jitml.numpy.operands import (
     full,
     nonempty,
     not_compiled,
+    one_axis,
     reshape_value,
     result_of,
     spread_size,
+    strict_axis,
     value_of,
     with_axis,
 )
@@ -59,7 +61,7 @@ def diff(a: Any, n: Any = 1, axis: int = -1, prepend: Any = np._NoValue, append:
         raise ValueError(f"order must be non-negative but got {times!r}")
     if x.ndim == 0:
         raise ValueError("diff requires input that is at least one dimensional")
-    along = normalize_axis(as_int(axis), x.ndim)
+    along = one_axis(axis, x.ndim)
     x = _with_edges(x, prepend, append, along)
     for _ in range(times):
         array = fresh(x)
@@ -167,7 +169,7 @@ def _uneven_edges(steps: Any, axis: int) -> tuple[Any, Any]:
 @implements(np.trapezoid)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     values = as_array(y)
-    along = normalize_axis(as_int(axis), values.ndim)
+    along = strict_axis(axis, values.ndim)
     if x is None:
         step: Any = dx
     elif np.ndim(x) == 1:
@@ -325,7 +327,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     x = as_array(p)
     if not is_float(x.dtype) or discont is not None:
         not_compiled("unwrap", "of integers, or with discont", "Convert to float first.")
-    along = normalize_axis(as_int(axis), x.ndim)
+    along = one_axis(axis, x.ndim)
     half = period / 2
     jumps: Any = diff(x, axis=along)
     wrapped: Any = (jumps + half) % period - half
@@ -365,7 +367,7 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
         values = [first, *(value_of(function(lines[n])) for n in range(1, count_of_lines))]
         stacked = ops.concat(*(reshape_value(r, (1, *r.shape)) for r in values), axis=0)
     whole = fresh(reshape_value(stacked, (*moved.sizes[:-1], *first.shape)))
-    along = normalize_axis(as_int(axis), moved.ndim)
+    along = one_axis(axis, moved.ndim)
     count = len(first.shape)
     return (
         moveaxis(whole, tuple(range(moved.ndim - 1, moved.ndim - 1 + count)), tuple(range(along, along + count)))

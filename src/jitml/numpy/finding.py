@@ -9,11 +9,11 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import I64, normalize_axis
+from jitml.ir.types import I64
 from jitml.numpy.layouts import put_in_order
 from jitml.numpy.loops import truth
 from jitml.numpy.masks import flat, true_count, true_places
-from jitml.numpy.operands import as_int, constant, reshape_value, value_of, with_axis
+from jitml.numpy.operands import constant, no_truth, one_axis, reshape_value, value_of, with_axis
 from jitml.numpy.reductions import finish_picked
 from jitml.trace.broadcasting import require_sizes
 from jitml.trace.known import constant_of
@@ -52,8 +52,8 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
         raise ValueError("condition must be a 1-d array")
     if axis is None:
         x, axis = flat(x), 0
-    x = with_axis(x, axis)
-    along = normalize_axis(as_int(axis), x.ndim)
+    x = with_axis(x, no_truth(axis))
+    along = one_axis(axis, x.ndim)
     x, mask = _of_one_length(x, mask, along)
     return finish_picked(compressed(x, mask, along), out)
 

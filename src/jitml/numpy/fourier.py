@@ -10,10 +10,10 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import F32, F64, is_complex, normalize_axis, part_dtype
+from jitml.ir.types import F32, F64, is_complex, part_dtype
 from jitml.numpy.layouts import keeps_order
 from jitml.numpy.loops import conjugate
-from jitml.numpy.operands import as_int, astype, full, no_truth, value_of
+from jitml.numpy.operands import as_int, astype, full, no_truth, one_axis, value_of
 from jitml.numpy.reductions import is_given
 from jitml.numpy.ufuncs import store
 from jitml.trace.registry import implements
@@ -80,7 +80,7 @@ def _length(n: Any, size: int) -> int:
 def _transform(*, inverse: bool) -> Callable[..., Any]:
     def function(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
         x = _operand(a)
-        along = normalize_axis(as_int(axis), x.ndim)
+        along = one_axis(axis, x.ndim)
         x = _fitted(x, along, _length(n, x.shape[along]))
         return _finish(ops.fft(x, axes=(along,), inverse=inverse), _factor(norm, x.shape[along], inverse=inverse), out)
 
@@ -102,14 +102,14 @@ def _real(x: Value, name: str) -> Value:
 def _from_real(a: Any, n: Any, axis: Any) -> tuple[Value, int]:
     """The transform of real numbers, and their number."""
     x = _real(_operand(a), "rfft_n_even")
-    along = normalize_axis(as_int(axis), x.ndim)
+    along = one_axis(axis, x.ndim)
     x = _fitted(x, along, _length(n, x.shape[along]))
     return ops.rfft(x, axis=along), x.shape[along]
 
 
 def _to_real(a: Any, n: Any, axis: Any, *, conj: bool = False) -> tuple[Value, int]:
     x = _whole(_operand(a))
-    along = normalize_axis(as_int(axis), x.ndim)
+    along = one_axis(axis, x.ndim)
     size = _length(n, (x.shape[along] - 1) * 2)
     if size < 1:
         raise ValueError(f"Invalid number of FFT data points ({size}) specified.")
@@ -149,13 +149,13 @@ def ihfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: A
 def _shape_and_axes(x: Value, s: Any, axes: Any, *, to_real: bool = False) -> tuple[list[int], list[int]]:
     """The lengths to transform, and along which axes: NumPy's defaults and messages."""
     if s is None:
-        along = list(range(x.ndim)) if axes is None else [normalize_axis(as_int(a), x.ndim) for a in axes]
+        along = list(range(x.ndim)) if axes is None else [one_axis(a, x.ndim) for a in axes]
         shape = [x.shape[a] for a in along]
         if to_real and shape:
             shape[-1] = (x.shape[along[-1]] - 1) * 2
         return shape, along
     sizes = [as_int(no_truth(n)) for n in s]
-    along = list(range(x.ndim - len(sizes), x.ndim)) if axes is None else [normalize_axis(as_int(a), x.ndim) for a in axes]
+    along = list(range(x.ndim - len(sizes), x.ndim)) if axes is None else [one_axis(a, x.ndim) for a in axes]
     if len(sizes) != len(along):
         raise ValueError("Shape and axes have different lengths.")
     kept = [x.shape[a] if n == -1 else n for n, a in zip(sizes, along)]

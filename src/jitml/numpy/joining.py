@@ -25,8 +25,10 @@ from jitml.numpy.operands import (
     broadcast_value,
     constant,
     no_truth,
+    one_axis,
     present,
     reshape_value,
+    strict_axis,
     value_of,
     whole,
     with_axis,
@@ -83,7 +85,7 @@ def concatenate(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype:
     first = values[0]
     if any(v.ndim == 0 for v in values):
         raise ValueError("zero-dimensional arrays cannot be concatenated")
-    along = normalize_axis(as_int(no_truth(axis)), first.ndim)
+    along = strict_axis(axis, first.ndim)
     for n, v in enumerate(values):
         if v.ndim != first.ndim or any(
             p != q and never_equal(p, q) for a, (p, q) in enumerate(zip(v.shape, first.shape)) if a != along
@@ -119,7 +121,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
     if any(p.ndim != len(shape) or any(n != m and never_equal(n, m) for n, m in zip(p.shape, shape)) for p in parts):
         shapes = [p.shape for p in parts]
         raise ShapeError(f"all input arrays must have the same shape, not {shapes}", source=user_source())
-    along = normalize_axis(as_int(axis), parts[0].ndim + 1)
+    along = one_axis(axis, parts[0].ndim + 1)
     raised = [reshape_value(require_sizes(p, shape), (*shape[:along], 1, *shape[along:])) for p in parts]
     result = concatenate(raised, along, out, dtype=dtype, casting=casting)
     if out is None:
@@ -189,7 +191,7 @@ def _along(x: TracedArray, axis: int, start: int, stop: int) -> TracedArray:
 @implements(np.array_split)
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[TracedArray]:
     x = as_array(ary)
-    along = normalize_axis(as_int(axis), x.ndim)
+    along = one_axis(axis, x.ndim)
     size = x.sizes[along]
     if isinstance(size, Dim):
         if not hasattr(indices_or_sections, "__len__"):
@@ -212,7 +214,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Trace
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[TracedArray]:
     x = as_array(ary)
     if not hasattr(indices_or_sections, "__len__"):
-        if x.sizes[normalize_axis(as_int(axis), x.ndim)] % as_int(indices_or_sections):
+        if x.sizes[one_axis(axis, x.ndim)] % as_int(indices_or_sections):
             raise ShapeError("array split does not result in an equal division", source=user_source())
     return array_split(x, indices_or_sections, axis)
 
@@ -260,8 +262,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> TracedArray:
     x = value_of(a)
     if axis is None:
         x, axis = reshape_value(x, (x.size,)), 0
-    x = with_axis(x, axis)
-    along = normalize_axis(as_int(axis), x.ndim)
+    x = with_axis(x, no_truth(axis))
+    along = one_axis(axis, x.ndim)
     if isinstance(repeats, TracedArray) and repeats.ndim:
         if not np.can_cast(repeats.dtype, I64):
             raise TypeError(f"Cannot cast array data from {repeats.dtype!r} to dtype('int64') according to the rule 'safe'")

@@ -12,17 +12,9 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.dims import bound
 from jitml.ir.graph import Value
-from jitml.ir.types import F64, I64, DType, is_inexact, normalize_axis
+from jitml.ir.types import F64, I64, DType, is_inexact
 from jitml.numpy.factorizations import inv, spectral_norm
-from jitml.numpy.operands import (
-    as_array,
-    as_int,
-    astype,
-    axes_of,
-    full,
-    reshape_value,
-    value_of,
-)
+from jitml.numpy.operands import as_array, as_int, astype, axes_of, full, one_axis, reshape_value, value_of
 from jitml.numpy.products import as_dot, finish_in, matmul
 from jitml.numpy.reductions import extreme_size, finish, reduce_values
 from jitml.numpy.reshaping import reshaped
@@ -41,8 +33,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     value = value_of(x)
     value = astype(value, _float_dtype(value.dtype))
     ndim = value.ndim
+    if isinstance(axis, list):
+        raise TypeError("'axis' must be None, an integer or a tuple of integers")
     axes = axes_of(axis, ndim)
-    given = axes if not isinstance(axis, (tuple, list)) else tuple(normalize_axis(as_int(n), ndim) for n in axis)
+    given = axes if not isinstance(axis, tuple) else tuple(one_axis(n, ndim) for n in axis)
     if (axis is None and ord is None) or len(axes) == 1 or (len(axes) == 2 and ord in (None, "fro", "f")):
         if len(axes) == 2:
             ord = 2

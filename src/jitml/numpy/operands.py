@@ -349,9 +349,23 @@ def axes_of(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(distinct_axes(given, ndim)))
 
 
+def one_axis(axis: Any, ndim: int) -> int:
+    """An axis that is one number, not negative.
+
+    Raises:
+        AxisError: out of range. TypeError: no integer.
+    """
+    return normalize_axis(as_int(axis), ndim)
+
+
+def strict_axis(axis: Any, ndim: int) -> int:
+    """The same where NumPy takes none of Python's bools for an integer."""
+    return one_axis(no_truth(axis), ndim)
+
+
 def distinct_axes(given: Sequence[Any], ndim: int) -> tuple[int, ...]:
     """Axes in the order in which they are given, none negative."""
-    axes = tuple(normalize_axis(as_int(a), ndim) for a in given)
+    axes = tuple(one_axis(a, ndim) for a in given)
     if len(set(axes)) != len(axes):
         raise ValueError("duplicate value in 'axis'")
     return axes

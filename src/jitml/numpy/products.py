@@ -24,6 +24,7 @@ from jitml.numpy.operands import (
     broadcast_value,
     common_shape,
     not_compiled,
+    one_axis,
     present,
     promoted,
     reshape_value,
@@ -248,7 +249,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> TracedArray:
     else:
         count = as_int(axes)
         one, two = tuple(range(x.ndim - count, x.ndim)), tuple(range(count))
-    xs, ys = (tuple(normalize_axis(as_int(n), v.ndim) for n in chosen) for chosen, v in ((one, x), (two, y)))
+    xs, ys = (tuple(one_axis(n, v.ndim) for n in chosen) for chosen, v in ((one, x), (two, y)))
     if any(len(set(chosen)) != len(chosen) for chosen in (xs, ys)):
         raise ValueError("duplicate axes are not allowed in tensordot")
     message = f"tensordot: shape-mismatch for sum of {x.aval} over {xs} and {y.aval} over {ys}"

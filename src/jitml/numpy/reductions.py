@@ -17,26 +17,26 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
-from jitml.ir.types import BOOL, F32, I64, DType, is_complex, is_float, is_inexact, normalize_axis
+from jitml.ir.types import BOOL, F32, I64, DType, is_complex, is_float, is_inexact
 from jitml.numpy.layouts import keeps_order, keeps_rest
 from jitml.numpy.loops import truth
 from jitml.numpy.operands import (
-    as_int,
     astype,
     broadcast_value,
     checked_index,
     common_shape,
     full,
     mask_of,
-    no_truth,
     nonempty,
     not_compiled,
+    one_axis,
     one_element,
     present,
     reduced_axes,
     reshape_value,
     result_of,
     spread_size,
+    strict_axis,
     value_of,
     with_axis,
     without_imaginary,
@@ -265,7 +265,7 @@ def _position(op: Op, name: str) -> Callable[..., Any]:
         ndim = x.ndim
         if axis is None or (ndim == 0 and axis in (0, -1)):
             x, axis = reshape_value(x, (x.size,)), None
-        chosen = 0 if axis is None else normalize_axis(as_int(no_truth(axis)), ndim)
+        chosen = 0 if axis is None else strict_axis(axis, ndim)
         x = nonempty(x, (chosen,), f"attempt to get {name} of an empty sequence")
         keep = (range(ndim) if axis is None else (chosen,)) if keepdims is True else None
         return finish_exactly(op(x, axis=chosen), keep, out, ndim)
@@ -284,7 +284,7 @@ def _cumulative(op: Op) -> Callable[..., Any]:
         if axis is None:
             x, axis = reshape_value(x, (x.size,)), 0
         x = with_axis(x, axis)
-        return finish(op(x, axis=normalize_axis(as_int(no_truth(axis)), x.ndim), reverse=False), None, out, x.ndim)
+        return finish(op(x, axis=strict_axis(axis, x.ndim), reverse=False), None, out, x.ndim)
 
     return keeps_order(function)
 
@@ -301,7 +301,7 @@ def _cumulative_from_start(op: Op, identity: int) -> Callable[..., Any]:
         if axis is None and value.ndim != 1:
             raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
         value = astype(value, accumulator(value.dtype, dtype, out))
-        along = normalize_axis(0 if axis is None else as_int(axis), value.ndim)
+        along = strict_axis(0 if axis is None else axis, value.ndim)
         result = op(value, axis=along, reverse=False)
         if include_initial:
             first = full((1 if n == along else size for n, size in enumerate(value.shape)), identity, value.dtype)
@@ -368,7 +368,7 @@ def _position_ignoring_nan(op: Op, worst: float, position: Callable[..., Any]) -
         if axis is None:
             flat = function(fresh(reshape_value(x, (x.size,))), 0)
             return finish_exactly(value_of(flat), range(x.ndim) if keepdims is True else None, out, x.ndim)
-        along = normalize_axis(as_int(axis), x.ndim)
+        along = one_axis(axis, x.ndim)
         x = nonempty(x, (along,), "attempt to get a position in an empty sequence")
         found = op(without_nan(x, worst), axis=along)
         only_nan = reduce_values(ops.reduce_all, ops.isnan(x), (along,))

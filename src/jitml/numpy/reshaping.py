@@ -11,7 +11,6 @@ import numpy as np
 from jitml.errors import ShapeError, UnknownSizeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, bound
-from jitml.ir.types import normalize_axis
 from jitml.numpy.operands import (
     Shape,
     as_array,
@@ -21,7 +20,9 @@ from jitml.numpy.operands import (
     holds_traced,
     no_truth,
     not_compiled,
+    one_axis,
     reduced_axes,
+    strict_axis,
 )
 from jitml.numpy.versions import BROADCAST_KEEPS_ARRAYS, check_argument
 from jitml.trace.broadcasting import insist_equal, is_one
@@ -223,7 +224,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
         return _of_scalar(a, transposed(x, range(x.ndim)[::-1]))
     if len(axes) != x.ndim:
         raise ShapeError("axes don't match array", source=user_source())
-    perm = tuple(normalize_axis(as_int(no_truth(axis)), x.ndim) for axis in axes)
+    perm = tuple(strict_axis(axis, x.ndim) for axis in axes)
     if len(set(perm)) != len(perm):
         raise ValueError("repeated axis in transpose")
     return _of_scalar(a, transposed(x, perm))
@@ -233,7 +234,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
 def swapaxes(a: Any, axis1: int, axis2: int) -> TracedArray:
     x = as_array(a)
     perm = list(range(x.ndim))
-    one, two = normalize_axis(as_int(axis1), x.ndim), normalize_axis(as_int(axis2), x.ndim)
+    one, two = one_axis(axis1, x.ndim), one_axis(axis2, x.ndim)
     perm[one], perm[two] = two, one
     return transposed(x, perm)
 
@@ -247,8 +248,7 @@ def matrix_transpose(x: Any, /) -> TracedArray:
 def moveaxis(a: Any, source: Any, destination: Any) -> TracedArray:
     x = as_array(a)
     froms, tos = (
-        [normalize_axis(as_int(n), x.ndim) for n in (axes if isinstance(axes, (tuple, list)) else (axes,))]
-        for axes in (source, destination)
+        [one_axis(n, x.ndim) for n in (axes if isinstance(axes, (tuple, list)) else (axes,))] for axes in (source, destination)
     )
     if len(froms) != len(tos):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")
@@ -265,7 +265,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> TracedArray:
 @implements(np.rollaxis)
 def rollaxis(a: Any, axis: int, start: int = 0) -> TracedArray:
     x = as_array(a)
-    axis = normalize_axis(as_int(axis), x.ndim)
+    axis = one_axis(axis, x.ndim)
     start = start + x.ndim if start < 0 else start
     if not 0 <= start <= x.ndim:
         raise np.exceptions.AxisError(start, x.ndim)
@@ -351,7 +351,7 @@ def flipud(m: Any) -> TracedArray:
 @implements(np.rot90)
 def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> TracedArray:
     x = as_array(m)
-    first, second = (normalize_axis(as_int(axis), x.ndim) for axis in axes)
+    first, second = (one_axis(axis, x.ndim) for axis in axes)
     if first == second:
         raise ValueError("Axes must be different.")
     turns = as_int(k) % 4

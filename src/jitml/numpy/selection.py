@@ -11,7 +11,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, I64, DType, is_complex, is_integer, normalize_axis
+from jitml.ir.types import BOOL, I64, DType, is_complex, is_integer
 from jitml.numpy.finding import nonzero
 from jitml.numpy.indexing import fit, getitem, setitem, value_for
 from jitml.numpy.layouts import keeps_columns, keeps_order, put_in_order
@@ -30,11 +30,12 @@ from jitml.numpy.operands import (
     integers,
     kind_of,
     mask_of,
-    no_truth,
     not_compiled,
+    one_axis,
     reshape_value,
     result_of,
     spread_size,
+    strict_axis,
     value_of,
     with_axis,
 )
@@ -211,7 +212,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     if axis is None:
         x, axis = reshape_value(x, (x.size,)), 0
     x, index = with_axis(x, axis), integers(indices, cut=True)
-    along = normalize_axis(as_int(no_truth(axis)), x.ndim)
+    along = strict_axis(axis, x.ndim)
     index = _index_in_mode(index if mode == "raise" else astype(index, I64), x.shape[along], mode)
     if x.shape[along] == 0 and index.size != 0:
         raise IndexError("cannot do a non-empty take from an empty axes.")
@@ -229,7 +230,7 @@ def _aligned(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[Trace
         raise IndexError("`indices` must be an integer array")
     if axis is None:
         x, axis = reshaped(x, (x.aval.size,)), 0
-    along = normalize_axis(as_int(axis), x.ndim)
+    along = one_axis(axis, x.ndim)
     if x.ndim != index.ndim:
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
     others = common_shape(name, _with_one(x.sizes, along), _with_one(index.shape, along))
@@ -301,7 +302,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     x = as_array(arr)
     if axis is None:
         x, axis = reshaped(x, (x.aval.size,)), 0
-    along = normalize_axis(as_int(axis), x.ndim)
+    along = one_axis(axis, x.ndim)
     size = x.sizes[along]
     if holds_traced(obj) or isinstance(size, Dim):
         return getitem(x, (*(slice(None),) * along, fresh(_kept(obj, size))))
@@ -336,7 +337,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     x = as_array(arr)
     if axis is None:
         x, axis = reshaped(x, (x.aval.size,)), 0
-    along = normalize_axis(as_int(axis), x.ndim)
+    along = one_axis(axis, x.ndim)
     size, at = as_int(x.shape[along]), as_int(obj)
     if not -size <= at <= size:
         raise IndexError(f"index {at} is out of bounds for axis {along} with size {size}")

@@ -9,7 +9,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.dims import Size
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F64, I64, is_float, is_inexact, is_integer, normalize_axis
+from jitml.ir.types import BOOL, F64, I64, is_float, is_inexact, is_integer
 from jitml.numpy.loops import truth
 from jitml.numpy.masks import flat, true_count
 from jitml.numpy.operands import (
@@ -20,6 +20,7 @@ from jitml.numpy.operands import (
     full,
     no_truth,
     not_compiled,
+    one_axis,
     promoted,
     reshape_value,
     spread_size,
@@ -79,7 +80,7 @@ def unique(
     sorted: bool = True,
 ) -> Any:
     x = value_of(ar)
-    if axis is not None and (normalize_axis(as_int(axis), x.ndim), x.ndim) != (0, 1):
+    if axis is not None and (one_axis(axis, x.ndim), x.ndim) != (0, 1):
         not_compiled("unique", "with an axis", "Number the rows, for instance by np.lexsort, or do it outside.")
     groups = _grouped(flat(x), places=return_index or return_inverse, equal_nan=equal_nan)
     results = [fresh(groups.pick(groups.line))]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
-from jitml.ir.types import I64, Aval, normalize_axis
-from jitml.numpy.operands import as_array, as_int, no_truth, not_compiled
+from jitml.ir.types import I64, Aval
+from jitml.numpy.operands import as_array, as_int, no_truth, not_compiled, one_axis
 from jitml.numpy.reshaping import transposed
 from jitml.trace.registry import implements
 from jitml.trace.sizes import span
@@ -25,7 +25,7 @@ def sliding_window_view(
     sizes = window_shape if isinstance(window_shape, (tuple, list)) else (window_shape,)
     lengths = [as_int(no_truth(n)) for n in sizes]
     given = range(shown.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = [normalize_axis(as_int(a), shown.ndim) for a in given]
+    axes = [one_axis(a, shown.ndim) for a in given]
     if writeable:
         not_compiled("lib.stride_tricks.sliding_window_view", "with writeable=True", "Write into the array itself.")
     if any(n < 0 for n in lengths):

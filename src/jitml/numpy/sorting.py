@@ -10,15 +10,16 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, bound
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
-from jitml.ir.types import BOOL, I64, is_complex, is_inexact, normalize_axis
+from jitml.ir.types import BOOL, I64, is_complex, is_inexact
 from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import (
     as_array,
-    as_int,
     astype,
     broadcast_value,
     holds_traced,
+    no_truth,
     not_compiled,
+    one_axis,
     reshape_value,
     result_of,
     spread_size,
@@ -41,7 +42,7 @@ def _sorted(op: Op, a: Any, axis: int | None, order: Any, kind: str = "quicksort
         raise ValueError("Cannot specify order when the array has no fields.")
     if axis is None:
         x, axis = reshape_value(x, (x.size,)), -1
-    return fresh(op(x, axis=normalize_axis(as_int(axis), x.ndim), kind=kind))
+    return fresh(op(x, axis=one_axis(axis, x.ndim), kind=kind))
 
 
 def _ascending(name: str, descending: bool | None) -> None:
@@ -75,9 +76,9 @@ def argsort(
     descending: bool | None = None,
 ) -> TracedArray:
     _ascending("argsort", descending)
-    if np.ndim(a) == 0 and axis in (0, -1):
+    if np.ndim(a) == 0 and no_truth(axis) in (0, -1):
         return fresh(ops.full(value=0, shape=(1,), dtype=I64))
-    return _sorted(ops.argsort, a, axis, order, _kind_of(kind, stable))
+    return _sorted(ops.argsort, a, no_truth(axis), order, _kind_of(kind, stable))
 
 
 @implements(np.partition)
@@ -91,7 +92,7 @@ def _parted(a: Any, kth: Any, axis: int | None, kind: str) -> Value:
     x = value_of(a)
     if kind != "introselect":
         raise ValueError(f"select kind must be 'introselect' (got {kind!r})")
-    size = x.size if axis is None else x.shape[normalize_axis(as_int(axis), x.ndim)]
+    size = x.size if axis is None else x.shape[one_axis(axis, x.ndim)]
     places = np.asarray(kth if not holds_traced(kth) else [], None if not holds_traced(kth) else I64)
     if value_of(kth).dtype == BOOL:
         raise ValueError("Booleans unacceptable as partition index")

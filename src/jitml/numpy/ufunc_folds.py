@@ -15,7 +15,7 @@ from jitml.ir import ops
 from jitml.ir.types import I64, is_inexact, normalize_axis
 from jitml.numpy.arrays import may_write
 from jitml.numpy.indexing import Indexed, fit, locate
-from jitml.numpy.operands import as_array, as_int, astype, full, kind_of, not_compiled, reshape_value, value_of
+from jitml.numpy.operands import as_array, as_int, astype, full, kind_of, not_compiled, reshape_value, strict_axis, value_of
 from jitml.numpy.reductions import finish, is_given
 from jitml.numpy.versions import AT_WRITES_WHAT_IS_READ_ONLY
 from jitml.trace import regions
@@ -111,7 +111,7 @@ def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, o
 def _reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
     """Of places that are known: each result is the reduction of a slice."""
     x = as_array(array)
-    along = normalize_axis(as_int(axis), x.ndim)
+    along = strict_axis(axis, x.ndim)
     x = call(np.moveaxis, x, along, 0)
     if not isinstance(indices, (list, tuple)):
         not_compiled(f"{ufunc.__name__}.reduceat", "with an array of indices", "Give them as a list of Python integers.")

@@ -11,11 +11,11 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
-from jitml.ir.types import BOOL, I64, is_complex, is_float, is_integer, normalize_axis
+from jitml.ir.types import BOOL, I64, is_complex, is_float, is_integer
 from jitml.numpy.indexing import fit, locate
 from jitml.numpy.layouts import keeps_order
 from jitml.numpy.loops import LOOPS
-from jitml.numpy.operands import as_array, as_int, astype, kind_of, not_compiled, value_of
+from jitml.numpy.operands import as_array, astype, kind_of, not_compiled, strict_axis, value_of
 from jitml.numpy.reductions import accumulator, all_of, any_of, finish, is_given, maximum_of, minimum_of, product_of, sum_of
 from jitml.numpy.reshaping import reshaped
 from jitml.numpy.ufunc_folds import folds, one_by_one, target
@@ -62,7 +62,7 @@ def _accumulating(op: Op, *, widens: bool) -> Callable[..., Any]:
     def accumulate(array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         x = value_of(array)
         x = astype(x, accumulator(x.dtype, dtype, out) if widens else dtype)
-        return finish(op(x, axis=normalize_axis(as_int(axis), x.ndim), reverse=False), None, out, x.ndim)
+        return finish(op(x, axis=strict_axis(axis, x.ndim), reverse=False), None, out, x.ndim)
 
     return keeps_order(accumulate)
 
