@@ -34,6 +34,13 @@ _MOST_CASES = 3  # for which something is computed apart
 DTYPES = {bool: BOOL, int: I64, float: F64, complex: C128}
 
 
+class NumberStandIn:
+    """What stands for a number in a trace. It gives the number's type as its class; objects of users may have any attributes."""
+
+    __slots__ = ()
+    value: Any  # of a number of Python's that only the host knows, None
+
+
 @dataclass(frozen=True, slots=True)
 class Doubt:
     """Which types a number may have instead of its own, each with the truth of it; at most one holds.
@@ -83,21 +90,17 @@ def doubt_of(x: Any) -> Doubt | None:
     trace = current_trace()
     if trace is None or not trace.root.doubts:
         return None
-    value = getattr(x, "value", None) if hasattr(type(x), "value") else None
-    found: Doubt | None = trace.root.doubts.get(value) if isinstance(value, Value) else None
-    return found
+    value = x.value if isinstance(x, NumberStandIn) else None
+    return None if value is None else trace.root.doubts.get(value)
 
 
 def own_type(x: Any) -> type | None:
     """The type that a number has where nothing else holds; None for what is no number."""
-    if hasattr(type(x), "kind"):
-        kind: type = x.kind
-        return kind
+    if isinstance(x, NumberStandIn):
+        return x.__class__
     if type(x) in _PLAIN:
         return type(x)
-    if isinstance(x, np.generic) or (hasattr(type(x), "value") and hasattr(type(x), "dtype")):
-        return numpys(x.dtype)
-    return None
+    return numpys(x.dtype) if isinstance(x, np.generic) else None
 
 
 def numpys(dtype: np.dtype[Any]) -> type:

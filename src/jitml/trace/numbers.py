@@ -25,7 +25,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace import paths
 from jitml.trace.context import Trace, active_trace, leaked, unsupported
-from jitml.trace.doubts import doubt_of, is_mixed, require_number, seen_by, types_of, value_as_it_is
+from jitml.trace.doubts import NumberStandIn, doubt_of, is_mixed, require_number, seen_by, types_of, value_as_it_is
 from jitml.trace.exact import EXACT, checked_operands, hand_on, raising_as_python, without_large
 from jitml.trace.host import Const, Slot
 from jitml.trace.registry import call, call_for_each_type, operate
@@ -34,7 +34,7 @@ from jitml.trace.sizes import HIGHEST, LOWEST, NO_FACTS, Facts, compute, facts_o
 _DTYPES: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64, complex: C128}
 
 
-class TracedNumber:
+class TracedNumber(NumberStandIn):
     """A Python number in a trace."""
 
     __slots__ = ("concrete", "facts", "size", "slot", "trace", "value")

@@ -21,7 +21,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, Aval, is_complex
 from jitml.trace import paths
 from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
-from jitml.trace.doubts import doubt_of, is_pythons, require_number, same_value, types_of, value_as_it_is
+from jitml.trace.doubts import NumberStandIn, doubt_of, is_pythons, require_number, same_value, types_of, value_as_it_is
 from jitml.trace.host import Slot
 from jitml.trace.known import constant_of
 from jitml.trace.numbers import TracedNumber, of_size
@@ -287,7 +287,7 @@ class TracedArray(Traced):
         return read_through(self.storage, self.steps)
 
 
-class TracedScalar(Traced):
+class TracedScalar(Traced, NumberStandIn):
     """A NumPy scalar: one value, immutable, of its own storage-free kind. `isinstance(s, np.float64)` holds."""
 
     __slots__ = ("key", "trace", "value")
