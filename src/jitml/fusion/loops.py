@@ -8,8 +8,9 @@ name, so a back end supplies one emitter per name and knows nothing of arrays. `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from jitml.errors import Source
@@ -314,7 +315,7 @@ class Buffer:
         return 1 + sum((n - 1) * abs(step) for n, step in zip(self.shape, self.element_strides)) if self.size else 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kernel:
     """Loop nests that run together: one fusion group.
 
@@ -334,20 +335,19 @@ class Kernel:
     optimize: bool = False
     ignored: int = field(default=0, compare=False)
 
-    @property
+    @cached_property
     def writes(self) -> tuple[str, ...]:
         """Names of the parameters that are stored to, in order."""
-        return tuple(dict.fromkeys(s.buffer for s in walk(self.body) if isinstance(s, Store) and s.buffer in self._names))
+        return self._of_params(s.buffer for s in walk(self.body) if isinstance(s, Store))
 
-    @property
+    @cached_property
     def reads(self) -> tuple[str, ...]:
         """Names of the parameters that are loaded from, in order."""
-        loads = (e for e in walk_expressions(self.body) if isinstance(e, Load))
-        return tuple(dict.fromkeys(e.buffer for e in loads if e.buffer in self._names))
+        return self._of_params(e.buffer for e in walk_expressions(self.body) if isinstance(e, Load))
 
-    @property
-    def _names(self) -> set[str]:
-        return {b.name for b in self.params}
+    def _of_params(self, names: Iterable[str]) -> tuple[str, ...]:
+        params = {b.name for b in self.params}
+        return tuple(dict.fromkeys(name for name in names if name in params))
 
 
 # ------------------------------------------------------------------------------------------------------ traversal
