@@ -28,6 +28,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "sorted": lambda a: (np.sort(a, 0), np.argsort(a, 0), np.partition(a, 1, axis=0)),
     "triangles": lambda a: (np.tril(a), np.triu(a[0]), np.tril(a[:, 0, 0])),
     "transforms": lambda a: (np.fft.fft(a, axis=0), np.fft.fft2(a), np.fft.rfft(a, axis=1), np.fft.fftshift(a)),
+    "times a number": lambda a: (np.dot(a, 2.0), np.inner(3, a), np.dot((a[0] * 9).astype(int), True), np.dot(2.0, a[0])),
     "ordered": lambda a: (np.add(a, 1, order="C"), np.add(a, 1, order="F"), np.add(a, a, order="A"), np.sin(a)),
     "einsum": lambda a: (np.einsum("ijk->ki", a), np.einsum("ijk,ilk->lji", a, a), np.einsum("ijk,j->ki", a, a[0, :, 0])),
 }

@@ -16,6 +16,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import C64, C128, F32, F64, I64, Aval, normalize_axis
+from jitml.numpy.layouts import keeps_order
 from jitml.numpy.loops import conjugate
 from jitml.numpy.operands import (
     as_array,
@@ -138,9 +139,14 @@ def _times(a: Any, b: Any, out: Any = None) -> Any:
     x, y = promoted(a, b)
     factors = _skipped(x, y) if max(x.ndim, y.ndim) <= 2 else (x, y)
     if factors == (x, y):
-        return call_ufunc(np.multiply, x, y, out=out)
+        return _multiplied(a, b, out=out)
     product = value_of(call_ufunc(np.multiply, *factors))
     return finish_in(out, ops.add(product, ops.full(value=0, shape=product.shape, dtype=product.dtype)))
+
+
+@keeps_order
+def _multiplied(a: Any, b: Any, out: Any = None) -> Any:
+    return call_ufunc(np.multiply, *promoted(a, b), out=out)
 
 
 def as_dot() -> _GeneratorContextManager[None]:
