@@ -154,7 +154,7 @@ class _Writer:
     def _node(self, node: Node) -> None:
         if node.op is ops.bind:
             self._bind(node)
-        elif node.syms and not (node.op is ops.dynamic_update_slice and set(node.params["step"]) <= {1}):
+        elif node.syms and not self._needs_no_sizes(node):
             self._sized(node)
         elif node.op in _WRITERS:
             _WRITERS[node.op](self, node)
@@ -164,6 +164,14 @@ class _Writer:
             self._pointwise(node)
         else:
             self._call(node)
+
+    def _needs_no_sizes(self, node: Node) -> bool:
+        """Bodies bind the sizes that they mention, and how much an update writes is seen from what it writes."""
+        return (
+            bool(node.bodies)
+            or node.op is ops.scatter
+            or (node.op is ops.dynamic_update_slice and set(node.params["step"]) <= {1})
+        )
 
     def number(self, value: Value) -> int | str:
         """A number that is known, or the code of one that is not."""
