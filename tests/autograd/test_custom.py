@@ -222,6 +222,39 @@ def test_errors(call: Callable[[], Any], message: str) -> None:
         call()
 
 
+def doubling(d: Any) -> Any:
+    while np.abs(d).sum() < 10:
+        d = d * 2
+    return d
+
+
+def counting(d: Any) -> Any:
+    total = d
+    for _ in range(int(np.abs(d).sum())):
+        total = total + d
+    return total
+
+
+NOT_LINEAR = {
+    "mul": lambda d: d**2,
+    "abs": np.abs,
+    "div": lambda d: 1 / d,
+    "sort": np.sort,
+    "select": lambda d: np.where(d > 0, d, -d),
+    "if": lambda d: d if d.sum() > 0 else -d,
+    "while": doubling,
+    "a size or place": counting,
+}
+
+
+@pytest.mark.parametrize(("what", "slope"), NOT_LINEAR.items(), ids=NOT_LINEAR)
+def test_a_rule_that_is_not_linear(finish: Any, what: str, slope: Any) -> None:
+    f = custom_jvp(np.sin)
+    f.defjvp(lambda primals, tangents: (np.sin(primals[0]), slope(tangents[0])))
+    with pytest.raises(DerivativeError, match=rf"^{what} of a tangent is not linear.*\n  .*test_custom.py:\d+ in "):
+        finish(grad(lambda x: f(x).sum()))(x3)
+
+
 def test_parts_of_variables_are_arguments() -> None:
     """They were read where the backward rule is traced, as variables that it had not been given."""
     f = custom_vjp(np.sin)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from jitml.autograd.light import is_light
+from jitml.autograd.transpose import not_linear
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import RuleTable, recording
@@ -72,6 +73,8 @@ def halve(graph: Graph, moving: Collection[Value], cheap: Collection[Value] | No
                 outs = known.emit(node.op, here.inputs, node.params, tuple(v.aval for v in node.outputs), node.source)
                 if readable is not None and is_light(node) and readable.issuperset(here.inputs):
                     readable.update(outs)
+            elif node.op is ops.bind:
+                raise not_linear("a size or place", node)
             elif node.bodies:
                 with known.at(node.source):
                     outs, linear_nodes = halving[node.op](here, tangents, readable)

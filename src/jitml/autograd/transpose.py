@@ -16,6 +16,7 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any
 
+from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import Op, RuleTable, active_recorder, recording
@@ -123,6 +124,8 @@ def _pull_node(node: Node, known: dict[Value, Value], linear: set[Value], cotang
     if all(ct is None for ct in cts):
         return
     operands = [known[v] if v in known else Linear(v.aval) for v in node.inputs]
+    if not is_linear(node, [isinstance(x, Linear) for x in operands]):
+        raise not_linear(node.op.name, node)
     if node.op in transpose_of_many:
         found = transpose_of_many[node.op](node, operands, cts, cotangents)
     else:
@@ -130,6 +133,26 @@ def _pull_node(node: Node, known: dict[Value, Value], linear: set[Value], cotang
     for v, ct in zip(node.inputs, found, strict=True):
         if v in linear:
             cotangents.add(v, ct)
+
+
+def is_linear(node: Node, reached: Sequence[bool]) -> bool:
+    """Whether a node is linear in those of its inputs that depend on a tangent."""
+    if node.op in (ops.mul, ops.dot_general):
+        return sum(reached) == 1
+    if node.op is ops.div:
+        return not reached[1]
+    if node.op is ops.select:
+        return not reached[0]
+    return node.op in transpose or node.op in transpose_of_many
+
+
+def not_linear(what: str, node: Node) -> DerivativeError:
+    """Our own rules for tangents are linear: it is one of the user's."""
+    return DerivativeError(
+        f"{what} of a tangent is not linear: reverse mode cannot use the rule of a custom_jvp that has it",
+        source=node.source,
+        remedy="A rule multiplies tangents by what it computes of primals, and adds them up.",
+    )
 
 
 def zeros(aval: Aval) -> Value:

@@ -14,6 +14,7 @@ from jitml.autograd.transpose import (
     Cotangents,
     Linear,
     Operand,
+    is_linear,
     transpose,
     transpose_graph,
     transpose_of_many,
@@ -108,7 +109,7 @@ def forward_of(node: Node) -> Graph:
         reached = [v in linear for v in inner.inputs]
         if not any(reached):
             continue
-        if not _is_linear(inner, reached):
+        if not is_linear(inner, reached):
             raise DerivativeError(
                 f"{node.params['name']} has a custom vjp, which forward mode cannot use: {inner.op} of a cotangent is not linear",
                 source=node.source,
@@ -116,14 +117,6 @@ def forward_of(node: Node) -> Graph:
             )
         linear.update(inner.outputs)
     return eliminate_dead(transpose_graph(backward, count))
-
-
-def _is_linear(node: Node, reached: Sequence[bool]) -> bool:
-    if node.op in (ops.mul, ops.dot_general):
-        return sum(reached) == 1
-    if node.op is ops.div:
-        return not reached[1]
-    return node.op in transpose or node.op in transpose_of_many
 
 
 @jvp_of_many.rule(ops.checkpoint)

@@ -7,6 +7,7 @@ from functools import partial
 
 from jitml.autograd.halves import Halves, halve, halving
 from jitml.autograd.saved import choose, replay, values_read, where
+from jitml.autograd.transpose import not_linear
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
@@ -19,6 +20,8 @@ Parted = tuple[Sequence[Value], Sequence[Node]]
 @halving.rule(ops.cond)
 def halve_cond(node: Node, tangents: Collection[Value], cheap: Collection[Value] | None) -> Parted:
     parts = Parts.of(node)
+    if any(v in tangents for v in parts.head):
+        raise not_linear("if", node)
     holds = [v in tangents for v in parts.captured]
     dear = [cheap is not None and v not in tangents and v not in cheap for v in parts.captured]
     halves: dict[str, Halves] = {}

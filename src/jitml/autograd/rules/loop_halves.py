@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import ceil
 
 from jitml.autograd.budget import FEW, affordable, saved_bytes
@@ -16,6 +17,7 @@ from jitml.autograd.counters import Counter, counters, is_number, limits_here
 from jitml.autograd.halves import halve, halving, reached
 from jitml.autograd.saved import Kept, acts, choose, replay, values_read, where
 from jitml.autograd.segments import best_length, segmented, segmented_while
+from jitml.autograd.transpose import not_linear
 from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
@@ -223,6 +225,9 @@ class _Body:
     def test(self, more: Sequence[tuple[Value, Value]]) -> Graph:
         """The test of a while, for the known half, which carries `more` and stacks, too."""
         test = self.parts.bodies["test"]
+        moving = self.moving(*self.parts.inputs(test))
+        if not reached(test, chain(*moving)).isdisjoint(test.outputs):
+            raise not_linear("while", self.parts.node)
         carried, captured = self.known(*self.parts.inputs(test))
         unread = [Value(v.aval) for v, _ in (*more, *self.written)]
         return rebuilt(test, (*carried, *unread, *captured), test.outputs)
