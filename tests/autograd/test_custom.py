@@ -255,6 +255,26 @@ def test_a_rule_that_is_not_linear(finish: Any, what: str, slope: Any) -> None:
         finish(grad(lambda x: f(x).sum()))(x3)
 
 
+class Layer:
+    @custom_jvp
+    def act(self, x: Any) -> Any:
+        return np.sin(x)
+
+    def total(self, x: Any) -> Any:
+        return self.act(x).sum()
+
+
+def test_rules_that_are_set_again(finish: Any) -> None:
+    f, g, layer = custom_jvp(np.sin), custom_vjp(np.sin), Layer()
+    slopes = [finish(grad(h)) for h in (lambda x: f(x).sum(), lambda x: g(x).sum(), layer.total)]
+    for scale in (2.0, 3.0):
+        f.defjvp(lambda primals, tangents, scale=scale: (np.sin(primals[0]), scale * tangents[0]))
+        g.defvjp(lambda x: (np.sin(x), None), lambda _, ct, scale=scale: (scale * ct,))
+        vars(Layer)["act"].defjvp(lambda primals, tangents, scale=scale: (np.sin(primals[1]), scale * tangents[1]))
+        for slope in slopes:
+            same(slope(x3), np.full(3, scale))
+
+
 def test_parts_of_variables_are_arguments() -> None:
     """They were read where the backward rule is traced, as variables that it had not been given."""
     f = custom_vjp(np.sin)

@@ -16,8 +16,9 @@ from jitml.autograd.levels import levels
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.trace.context import current_trace, user_source
+from jitml.trace.context import active_trace, current_trace, user_source
 from jitml.trace.convert import convert, require_function
+from jitml.trace.outside import load, observe, place_of
 
 Function = Callable[..., Any]
 
@@ -31,6 +32,8 @@ class _Custom(ABC):
         self.function = f
         self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         self.name = str(getattr(f, "__qualname__", None) or getattr(f, "__name__", f))
+        if current_trace() is not None:  # made inside: at each call another one
+            active_trace().root.own[id(self)] = self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is None:
@@ -70,9 +73,20 @@ class _Custom(ABC):
             level: how often the rule may be differentiated.
         """
 
+    def _seen(self, name: str) -> Any:
+        """An attribute that holds rules, guarded: `defjvp` and `defvjp` may set others later."""
+        value, trace = getattr(self, name), active_trace().root
+        slot = place_of(trace, self)
+        if slot is None:
+            return value
+        full = f"{trace.host.name(slot)}.{name}"
+        return observe(trace, value, load(trace, getattr, slot, name, full), full)
+
     def _no_rule(self, method: str) -> DerivativeError:
         return DerivativeError(
-            f"{self.name} is to be differentiated, and has no rule", remedy=f"Set it with {self.name}.{method}."
+            f"{self.name} is to be differentiated, and has no rule",
+            source=user_source(),
+            remedy=f"Set it with {self.name}.{method}.",
         )
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -112,11 +126,12 @@ class custom_jvp(_Custom):  # used as a function
         return rule
 
     def _record(self, arguments: Container, call: Called, whole: Function, constant: list[Any], level: int) -> Sequence[Value]:
-        if self.rule is None:
+        function = self._seen("rule")
+        if function is None:
             raise self._no_rule("defjvp")
         values = arguments.values()
         varying = tuple(n for n, v in enumerate(values) if varies(v))
-        rule = trace_jvp_rule(self.name, functools.partial(convert(self.rule), *constant), arguments, call, level)
+        rule = trace_jvp_rule(self.name, functools.partial(convert(function), *constant), arguments, call, level)
         captured = tuple(dict.fromkeys((*call.captured, *rule.captured)))
         results: Sequence[Value] = ops.custom_jvp(
             *values,
@@ -155,9 +170,10 @@ class custom_vjp(_Custom):  # used as a function
         self.rules = fwd, bwd
 
     def _record(self, arguments: Container, call: Called, whole: Function, constant: list[Any], level: int) -> Sequence[Value]:
-        if self.rules is None:
+        rules = self._seen("rules")
+        if rules is None:
             raise self._no_rule("defvjp")
-        fwd, bwd = self.rules
+        fwd, bwd = rules
         values = arguments.values()
         forward, residuals = trace_forward_rule(self.name, functools.partial(whole, fwd), arguments, call, level)
         kept = forward.graph.outputs[len(call.graph.outputs) :]
