@@ -279,6 +279,7 @@ ERRORS = [
     (lambda: hvp(np.sum, x3, (x3,)), "hvp: primals are float64[3], and not a tuple", "(x,)"),
     (lambda: grad(np.sum, "a"), "grad: argnums is 'a', and holds positions of arguments", "argnames"),
     (lambda: grad(np.sum, 1.0), "grad: argnums is 1.0, and holds positions of arguments", "argnames"),
+    (lambda: grad(np.sum, True), "grad: argnums is True, and holds positions of arguments", "argnames"),
     (lambda: jacrev(np.sum, (0, "x")), "jacrev: argnums is (0, 'x'), and holds positions of arguments", "argnames"),
     (lambda: grad(np.sum, argnames=0), "grad: argnames is 0, and holds names of arguments", "argnums"),
     (lambda: vjp(lambda x: x > 0, x3), "vjp: the function returns bool[3]", "has_aux"),

@@ -185,7 +185,8 @@ def test_closures_are_differentiated(finish: Any) -> None:
 
 
 def test_mistakes() -> None:
-    with pytest.raises(ValueError, match="checkpoint: no policy 'everything'"):
-        checkpoint(layer, policy="everything")
+    for policy in ("everything", 1.5, True):
+        with pytest.raises(ValueError, match=f"checkpoint: no policy {policy!r}: there are"):
+            checkpoint(layer, policy=policy)  # type: ignore[arg-type]  # that is the mistake
     with pytest.raises(ValueError, match="checkpoint: a budget of -1 bytes"):
         checkpoint(layer, policy=-1)

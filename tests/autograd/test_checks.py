@@ -37,3 +37,7 @@ def test_mistakes() -> None:
         check_grads(lambda n: n, (3,))
     with pytest.raises(ValueError, match="no such mode: forward"):
         check_grads(np.sin, (x3,), modes="forward")
+    with pytest.raises(ValueError, match="order is 0"):
+        check_grads(np.sin, (x3,), order=0)
+    with pytest.raises(DerivativeError, match=r"check_grads: args are float64\[3\], and not a tuple"):
+        check_grads(np.sin, x3)

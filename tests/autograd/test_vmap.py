@@ -236,6 +236,7 @@ ERRORS = [
     (lambda: vmap(np.sin, None)(x53), ShapeError, "vmap: no argument has rows"),
     (lambda: vmap(np.add, (0, 0, 0))(x53, x53), ShapeError, "vmap: in_axes has 3 entries"),
     (lambda: vmap(np.sin, ((0, 1),))(x53), ShapeError, "vmap: in_axes is"),
+    (lambda: vmap(np.sin, True)(x53), TypeError, "vmap: in_axes holds True; an axis is an int, or None"),
     (lambda: vmap(np.sin, out_axes=2)(y5), ShapeError, "vmap: out_axes has 2 for a result of 0 axes in each row"),
     (lambda: vmap(np.sin, out_axes=None)(y5), ShapeError, "vmap: a result whose out_axes is None differs from row to row"),
     (lambda: vmap(lambda x: "a")(y5), TypeError, "vmap: the function returns a str, of which there are no rows"),

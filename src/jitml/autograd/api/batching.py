@@ -169,7 +169,7 @@ def _spread_axes(what: str, axes: Any, tree: Any) -> list[Any]:
             f"vmap: {what} is {axes!r}, which does not have the structure of what it is about: {error}", source=user_source()
         ) from None
     for axis in found:
-        if axis is not _WHOLE and not isinstance(axis, int):
+        if axis is not _WHOLE and (not isinstance(axis, int) or isinstance(axis, bool)):
             raise DTypeError(f"vmap: {what} holds {axis!r}; an axis is an int, or None", source=user_source())
     return found
 

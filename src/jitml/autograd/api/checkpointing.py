@@ -56,7 +56,8 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) ->
 
 
 def _check(policy: Policy) -> None:
-    if isinstance(policy, str) and policy not in ("nothing", "dots", "sqrt"):
+    is_named = policy in ("nothing", "dots", "sqrt") if isinstance(policy, str) else isinstance(policy, Collection)
+    if not (is_named or policy is None or (isinstance(policy, int) and not isinstance(policy, bool))):
         raise ValueError(
             f"checkpoint: no policy {policy!r}: there are 'nothing', 'dots', 'sqrt', a list of names, a number of bytes"
         )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jitml.autograd.api.directions import jvp, vjp
+from jitml.autograd.api.running import require_sequence
 from jitml.errors import DerivativeError
 from jitml.trace.convert import convert
 from jitml.trace.tree import flatten, unflatten
@@ -46,9 +47,12 @@ def check_grads(
 
     >>> check_grads(lambda x: np.sin(x) * x, (np.array([0.5, 1.0]),), order=2)
     """
+    args = require_sequence("check_grads: args", args)
     chosen = (modes,) if isinstance(modes, str) else tuple(modes)
     if unknown := set(chosen) - {"fwd", "rev"}:
         raise ValueError(f"check_grads: no such mode: {', '.join(sorted(unknown))}; there are fwd and rev")
+    if order < 1:
+        raise ValueError(f"check_grads: order is {order}; derivatives are counted from 1")
     places = [n for n, arg in enumerate(args) if _varies(arg)]
     if not places:
         raise DerivativeError("check_grads: no argument is made of floats", remedy="Pass floats: 1.0, or x.astype(np.float64).")

@@ -70,7 +70,7 @@ class Choice:
             DerivativeError: these are no positions and no names.
         """
         if argnames is None:
-            return cls(_given("argnums", what, argnums, operator.index, "positions", "Names go into argnames."), None)
+            return cls(_given("argnums", what, argnums, _position, "positions", "Names go into argnames."), None)
         if argnums != 0:
             raise DerivativeError(f"{what}: arguments are named by argnums or by argnames, not both", source=user_source())
         return cls(0, _given("argnames", what, argnames, _name, "names", "Positions go into argnums."))
@@ -95,6 +95,12 @@ class Choice:
             return _positions(what, (self.argnums,) if isinstance(self.argnums, int) else self.argnums, len(args))
         names = (self.argnames,) if isinstance(self.argnames, str) else self.argnames
         return [_place_of(what, name, f, args, kwargs) for name in names]
+
+
+def _position(x: Any) -> int:
+    if isinstance(x, (bool, np.bool_)):
+        raise TypeError
+    return operator.index(x)
 
 
 def _given(parameter: str, what: str, given: Any, read: Callable[[Any], Any], are: str, remedy: str) -> Any:
