@@ -58,6 +58,7 @@ class Name:
         self.direction = direction  # of an int that the loop counts with
         self.furthest: int | None = None  # where iterations leave it at most, if an array is as long
         self.first: Held | None = None  # as the body has bound it, before it was known that it does
+        self.chance: Truth = True  # and the truth of that it has
         self.unseen: set[Sym] = set()  # sizes of that which the body alone knows
         self.may_be_none = False  # the same, or is None (`perhaps.py`)
         self.numbers: dict[Path, Kind] = {}  # that the body has made of None, and where in tuples
@@ -88,6 +89,10 @@ class Name:
         self.presence: Value | None = None  # the same for what is perhaps None
         self.types = [Types(types_of(leaf)) for leaf in self.held.leaves] if self.held else []
 
+    def _enter_as(self, entry: Any) -> None:
+        """With something else in the place of None, or of nothing, and bound where it was."""
+        self._enter(entry if self.bound is True else Unsure(self.name, entry, as_value(self.bound)))
+
     def assume_carried(self) -> None:
         """An earlier recording of the loop carried it: so does the first pass of this one, which shows whether that is needed."""
         if self.held is not None and not self._is_made and not self.is_carried:
@@ -96,14 +101,21 @@ class Name:
     def prepare(self, loop: Demotable, *, is_whole: bool) -> None:
         """What the next pass needs outside the body. `is_whole`: the loop runs as often as it can."""
         if self.first is not None:
-            leaves = [placeholder(leaf, kind, self.unseen) for leaf, kind in zip(self.first.leaves, self.first.kinds)]
+            leaves = [self._placeholder(leaf, kind, loop.missing) for leaf, kind in zip(self.first.leaves, self.first.kinds)]
             entry = self.first.rebuild(leaves)
             entry = Perhaps(self.name, entry, as_value(False), loop.decider) if self.may_be_none else entry
-            self._enter(entry if self.entry is None else Unsure(self.name, entry, as_value(False)))
+            self._enter_as(entry)
             self.is_carried, self.first = True, None
         if self.numbers:
-            self._enter(_with_numbers(self.entry, {path: _none(kind, loop.decider) for path, kind in self.numbers.items()}))
+            self._enter_as(_with_numbers(self.entry, {path: _none(kind, loop.decider) for path, kind in self.numbers.items()}))
             self.is_carried, self.numbers = True, {}
+
+    def _placeholder(self, leaf: Any, kind: Kind | None, missing: dict[tuple[int, Truth], Any]) -> Any:
+        """What the name holds before it is bound; one object for names that are bound to one, and always together."""
+        key = id(leaf), self.chance
+        if key not in missing:
+            missing[key] = placeholder(leaf, kind, self.unseen)
+        return missing[key]
 
     def begin(self, body: Body, memory: Memory) -> None:
         """What the name holds as a pass begins."""
@@ -148,7 +160,7 @@ class Name:
             return True
         end, there = self._chances(end)
         if self.entry is None and there is not True:
-            self._see_first(end, loop.body)
+            self._see_first(end, there, loop.body)
             self.may_be_none = True
             return True
         held = take_apart(end)
@@ -208,11 +220,12 @@ class Name:
         if type(end) is not Unsure:
             return False
         self.may_be_none = type(end.value) is Perhaps
-        self._see_first(what_is_there(end.value), body)
+        self._see_first(what_is_there(end.value), end.bound, body)
         return True
 
-    def _see_first(self, end: Any, body: Body) -> None:
+    def _see_first(self, end: Any, chance: Truth, body: Body) -> None:
         self.first = take_all_apart(end)
+        self.chance = chance
         self.unseen = _inner_syms(self.first, body)
 
     def _chances(self, end: Any) -> tuple[Any, Truth]:
@@ -388,7 +401,7 @@ def _outcome(
                 told[-1][which] = len(carried)
             carried.append(Carried.of_truth(partial(_is_of, before, which), flag, last))
 
-    def shown(leaf: Any, kind: Kind, value: Value, cases: dict[type, Value], doubted: Doubt | None) -> Any:
+    def shown(before: Any, leaf: Any, kind: Kind, value: Value, cases: dict[type, Value], doubted: Doubt | None) -> Any:
         new = kind.show(value)
         if type(leaf) is not TracedArray:
             exact, is_strict = ((), False) if doubted is None else (doubted.exact, doubted.is_strict)
@@ -396,20 +409,22 @@ def _outcome(
             return new
         if leaf.storage.appended or leaf.storage.listed is not None:
             new.storage.listed = leaf.storage.listed or Decider(memory.loop.site)
-        return memory.after.setdefault(leaf.storage, new)
+        memory.after.setdefault(leaf.storage, new)
+        return memory.object_after(leaf, _array(before), least)
 
     known = active_trace().root.doubts
 
     def show(results: list[Value]) -> Any:
         leaves = []
-        for leaf, kind, place, cases, start in zip(ends.leaves, kinds, places, told, starts):
-            before = None if start is None else known.get(start)
+        for before, leaf, kind, place, cases, start in zip(befores, ends.leaves, kinds, places, told, starts):
+            doubted = None if start is None else known.get(start)
             if kind is None:
                 leaves.append(leaf)
             elif place is None:
-                leaves.append(memory.after[leaf.storage])
+                leaves.append(memory.object_after(leaf, _array(before), least))
             else:
-                leaves.append(shown(leaf, kind, results[place], {which: results[n] for which, n in cases.items()}, before))
+                types = {which: results[n] for which, n in cases.items()}
+                leaves.append(shown(before, leaf, kind, results[place], types, doubted))
         return ends.rebuild(leaves)
 
     return Outcome(carried, show)

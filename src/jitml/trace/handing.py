@@ -17,7 +17,7 @@ from jitml.trace.bodies import Body
 from jitml.trace.context import user_source
 from jitml.trace.decisions import Decider, Mode, Site
 from jitml.trace.names import Kind, same
-from jitml.trace.origins import either
+from jitml.trace.origins import either, faces, one_of
 from jitml.trace.perhaps import what_is_there
 from jitml.trace.storage import Storage, leave_region
 from jitml.trace.tracers import TracedArray, lift
@@ -35,6 +35,7 @@ class Demotable(Protocol):
     trip: Any
     index: Value
     extents: Any
+    missing: dict[tuple[int, Truth], Any]
 
     @property
     def may_be_plain(self) -> bool: ...
@@ -65,12 +66,16 @@ class Memory:
         self.loop = loop
         self.known: dict[Storage, tuple[TracedArray, TracedArray, Value]] = {}  # entry storage -> what it was, is, holds
         self.after: dict[Storage, TracedArray] = {}  # storage at the end of the body -> the array after the loop
+        self.objects: dict[
+            tuple[int, int], TracedArray
+        ] = {}  # of an array at the end and as the loop begins, by id, that after it
         self.made: dict[Storage, TracedArray] = {}  # that the body makes -> the array that a name hands out
         self.lists: set[int] = set()  # that loops in the body have filled, by id, and a name hands out
         self.shared: set[Storage] = set()  # that more than one array stands for at the end of the body
         self.handed: list[tuple[TracedArray | None, TracedArray]] = []  # as the loop begins, if it is there, and as the body ends
         self.cut: list[tuple[Storage, Storage]] = []  # arrays of unknown size at the end of the body, and after the loop
         self.twins: dict[tuple[int, int], TracedArray] = {}  # of what shows the same: the object from before, or another one
+        self.twins_at_start: dict[int, TracedArray] = {}  # by what it was before the loop, by id
         self.taken: set[Value] = set()  # inputs of the body that some name carries: another name of the same array need not
 
     def stand_in(self, leaf: Any, kind: Kind, name: str) -> tuple[TracedArray, Value]:
@@ -82,7 +87,14 @@ class Memory:
         first, now, start = self.known[before.storage]
         if not same(first, before):
             self._demote(f"{name} shares memory with another name that the loop binds anew")
-        return now, start
+        return (now, start) if before is first else (self._another(before, now), start)
+
+    def _another(self, before: TracedArray, now: TracedArray) -> TracedArray:
+        """Of what shows the same as an array that has a stand-in: another object in the first iteration, and later perhaps."""
+        if id(before) not in self.twins_at_start:
+            own = TracedArray(now.storage, now.steps, now.aval, now.layout, now.writeable)
+            self.twins_at_start[id(before)] = one_of(now, (now, own), self.loop.decider)
+        return self.twins_at_start[id(before)]
 
     def kept(self, least: int, before: Any, end: Any) -> Any:
         """What a name is after the loop that shows the same all the time: another object perhaps, if an iteration has run."""
@@ -93,6 +105,20 @@ class Memory:
         if (id(before), id(end)) not in self.twins:
             self.twins[id(before), id(end)] = either(before, end, self.loop.decider)
         return self.twins[id(before), id(end)]
+
+    def object_after(self, end: TracedArray, before: TracedArray | None, least: int) -> TracedArray:
+        """What a name is after the loop that has ended its body with an array: an object for each that there is."""
+        key = id(end), 0 if least or before is None else id(before)
+        if key not in self.objects:
+            whole = self.after[end.storage]
+            numbers, decider = faces(end)
+            if before is not None and not least:
+                numbers, decider = numbers | faces(before)[0], self.loop.decider
+            made = TracedArray(whole.storage, whole.steps, whole.aval, whole.layout, whole.writeable)
+            made = whole if whole.faces is None else made
+            made.faces = numbers, None if decider is None else self.loop.decider
+            self.objects[key] = made
+        return self.objects[key]
 
     def check(self, ends: Sequence[tuple[Sequence[TracedArray], Sequence[TracedArray]]], shown: Iterable[Any]) -> None:
         """Refuse to take new memory where somebody sees the old one, too.
@@ -146,6 +172,8 @@ class Memory:
         pairs = [*((inside, now.storage) for inside, now in self.after.items()), *self.cut]
         leave_region(pairs, Decider(self.loop.site), entries)
         self.twins.clear()
+        self.objects.clear()
+        self.twins_at_start.clear()
 
     def cut_out(self, insides: Sequence[Storage], leaves: Sequence[Any]) -> None:
         """What a name holds after the loop, cut out of larger memory, and the storages of its arrays in the body."""

@@ -38,7 +38,7 @@ def is_one(x: Any, y: Any) -> bool:
     x, y = (lift(a) if type(a) is np.ndarray else a for a in (x, y))
     if type(x) is type(y) is TracedArray and x.dtype == y.dtype and x.ndim == y.ndim and x is not y:
         require_known(x, y)
-        require_told_apart((x, y))
+        require_told_apart([(x, y)])
         _require_two(x, y)
     return _is_it(x, y)
 

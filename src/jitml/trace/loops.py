@@ -34,6 +34,7 @@ from jitml.trace.remains import Remains
 from jitml.trace.sizes import value_of_size
 from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray
+from jitml.trace.truths import Truth
 from jitml.trace.unsettled import Handing, containers, find
 from jitml.trace.unsure import parts
 
@@ -61,6 +62,7 @@ class Loop:
         self.held: dict[str, Any] = {}
         self.names: list[Name] = []
         self.contents = Contents()
+        self.missing: dict[tuple[int, Truth], Any] = {}  # what stands for arrays that names do not hold yet (`carried.py`)
         self.passes = 0
         self.is_recording = False
         self.is_done = False
@@ -98,6 +100,7 @@ class Loop:
             for name in self.names:
                 if name.name in decisions().carried.get(self.site, ()):
                     name.assume_carried()
+        self.missing.clear()
         for name in self.names:
             name.prepare(self, is_whole=self.is_whole)
         self.contents.prepare(self, is_whole=self.is_whole)

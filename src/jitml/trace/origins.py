@@ -4,12 +4,12 @@ A region hands out new memory with the contents. That is right as long as nobody
 function returns is made by the cases: the argument itself, a part of another result, or new memory (`results.py`).
 
 Views of one memory look alike; whether two are one object, `is` tells. Each stand-in is an object of its own, with a number. One
-that a branch hands out, and that may be one or another of them, has the numbers of both, its `faces`. No truth says which.
+that a branch hands out, and that may be one or another of them, has the numbers of both, its `faces`. No truth says which. What a
+loop hands out may have been made by any iteration, so that two of one number may be one object, or two.
 """
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,14 +20,15 @@ from jitml.trace.context import Trace
 from jitml.trace.decisions import Decider
 from jitml.trace.standins import TracedArray
 from jitml.trace.steps import Step
-from jitml.trace.storage import Case, Origin, Storage, nothing
+from jitml.trace.storage import Case, Faces, Origin, Storage, nothing
 from jitml.trace.truths import all_of, any_of, negated
 
 
 def origin_of(array: TracedArray) -> Origin:
     """The array itself."""
     storage = array.storage
-    return Origin(weakref.ref(storage), array.steps, array.writeable, weakref.ref(array))
+    serials = frozenset((storage.serial,))
+    return Origin(weakref.ref(storage), array.steps, array.writeable, faces(array), serials, weakref.ref(array))
 
 
 def possible(array: TracedArray) -> list[Case]:
@@ -48,17 +49,18 @@ def storages_of(storage: Storage) -> set[Storage]:
 
 def seen(origin: Origin, array: TracedArray) -> Origin:
     """An origin of a whole storage, seen as this array sees the storage."""
-    return replace(origin, steps=(*origin.steps, *array.steps), writeable=array.writeable, array=nothing)
+    return replace(origin, steps=(*origin.steps, *array.steps), writeable=array.writeable, faces=faces(array), array=nothing)
 
 
-def part_of(array: TracedArray, steps: Sequence[Step], writeable: bool) -> Origin:
+def part_of(array: TracedArray, steps: Sequence[Step], writeable: bool, faces: Faces) -> Origin:
     """A view of an array."""
-    return Origin(weakref.ref(array.storage), (*array.steps, *steps), writeable and array.writeable)
+    whole = origin_of(array)
+    return replace(whole, steps=(*array.steps, *steps), writeable=writeable and array.writeable, faces=faces, array=nothing)
 
 
 def gone(origin: Origin) -> Origin:
     """Memory that nothing else stands for any more."""
-    return replace(origin, storage=nothing, array=nothing)
+    return replace(origin, storage=nothing, serials=frozenset(), array=nothing)
 
 
 def is_known(steps: Sequence[Step], trace: Trace) -> bool:
@@ -89,14 +91,14 @@ def link(array: TracedArray, cases: Sequence[Case], decider: Decider) -> None:
     """Say what an array may be that a region has handed out: the first that holds."""
     storage = array.storage
     storage.whole = weakref.ref(array)
-    storage.cases = tuple(_once(cases))
+    storage.cases = tuple(_once(cases, decider))
     for _, origin in storage.cases:
         other = origin.storage()
         if other is not None:
             storage.may_be(other, decider)
 
 
-def _once(cases: Sequence[Case]) -> list[Case]:
+def _once(cases: Sequence[Case], decider: Decider) -> list[Case]:
     """The same with each array once: else there are twice as many after each of a row of branches that may keep one."""
     found: list[Case] = []
     for test, origin in cases:
@@ -105,8 +107,24 @@ def _once(cases: Sequence[Case]) -> list[Case]:
             found.append(Case(test, origin))
         else:
             between = any_of(*(other for other, _ in found[known + 1 :]))
-            found[known] = Case(any_of(found[known].test, all_of(test, negated(between))), origin)
+            test = any_of(found[known].test, all_of(test, negated(between)))
+            found[known] = Case(test, of_either(found[known].origin, origin, decider))
     return found
+
+
+def of_either(x: Origin, y: Origin, decider: Decider | None) -> Origin:
+    """One of two that show the same, or both what is not there any more."""
+    if x.faces[0] == y.faces[0] and x.serials == y.serials:
+        return y
+    return replace(y, faces=(x.faces[0] | y.faces[0], decider), serials=x.serials | y.serials, array=nothing)
+
+
+def of_some_iteration(origin: Origin, born: int, decider: Decider) -> Origin:
+    """What a loop hands out: an object that is older than the loop, `born` then, or of any iteration."""
+    array = origin.array()
+    if array is not None and array.serial < born:
+        return origin
+    return replace(origin, faces=(origin.faces[0], decider), array=nothing)
 
 
 def _is_same(x: Origin, y: Origin) -> bool:
@@ -115,15 +133,14 @@ def _is_same(x: Origin, y: Origin) -> bool:
     return x == y and x.array() is y.array()
 
 
-_numbers = itertools.count()
 _REMEDY = "Take a view of its own in both branches."
 
 
-def faces(array: TracedArray) -> frozenset[int]:
+def faces(array: TracedArray) -> Faces:
     """The numbers of all objects that this one may be."""
     if array.faces is None:
-        array.faces = frozenset((next(_numbers),)), None
-    return array.faces[0]
+        array.faces = frozenset((array.serial,)), None
+    return array.faces
 
 
 def either(x: TracedArray, y: TracedArray, decider: Decider) -> TracedArray:
@@ -137,14 +154,14 @@ def either(x: TracedArray, y: TracedArray, decider: Decider) -> TracedArray:
 def one_of(shown: TracedArray, objects: Iterable[TracedArray], decider: Decider) -> TracedArray:
     """Another object on the memory of `shown`, which is one of these."""
     made = TracedArray(shown.storage, shown.steps, shown.aval, shown.layout, shown.writeable)
-    made.faces = frozenset().union(*map(faces, objects)), decider
+    made.faces = frozenset().union(*(faces(array)[0] for array in objects)), decider
     return made
 
 
-def require_told_apart(arrays: Sequence[TracedArray]) -> None:
-    """Refuse where some of these may be one object."""
-    doubtful = [(x, x.faces[1]) for x in arrays if x.faces is not None and x.faces[1] is not None]
-    for (x, decider), y in itertools.product(doubtful, arrays):
-        if x is not y and not faces(x).isdisjoint(faces(y)):
-            text = "whether two views are one object, only the compiled program decides"
-            decider.refuse(text, _REMEDY)
+def require_told_apart(pairs: Iterable[tuple[TracedArray, TracedArray]]) -> None:
+    """Refuse where two of these may be one object."""
+    for x, y in pairs:
+        (here, decider), (there, other) = faces(x), faces(y)
+        decider = other if decider is None else decider
+        if decider is not None and x is not y and x.storage is y.storage and not here.isdisjoint(there):
+            decider.refuse("whether two views are one object, only the compiled program decides", _REMEDY)

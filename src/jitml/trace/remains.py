@@ -11,7 +11,7 @@ from itertools import combinations
 
 from jitml.ir.graph import Value
 from jitml.trace.handing import Carried, Memory
-from jitml.trace.origins import is_known, link, origin_of, others, possible
+from jitml.trace.origins import is_known, link, of_either, of_some_iteration, origin_of, others, possible
 from jitml.trace.storage import Case, Origin, Storage
 from jitml.trace.tracers import TracedArray
 from jitml.trace.truths import Truth, all_of, choose
@@ -68,7 +68,7 @@ class Remains:
         if entry is None and storage.trace is self.body.trace:
             return None
         if entry is None and is_known(origin.steps, self.body.parent):
-            return origin
+            return of_some_iteration(origin, self.memory.loop.born, self.memory.loop.decider)
         self.doubts.append((end.storage, storage if entry is None else entry))
         return None
 
@@ -155,8 +155,13 @@ def _distinct(targets: Sequence[Target]) -> list[Target]:
     """Each of them once; views have no hash."""
     found: list[Target] = []
     for target in targets:
-        if target not in found:
+        known = found.index(target) if target in found else None
+        if known is None:
             found.append(target)
+        elif isinstance(target, Origin):
+            other = found[known]
+            assert isinstance(other, Origin)
+            found[known] = of_either(other, target, target.faces[1])
     return found
 
 

@@ -24,7 +24,7 @@ from jitml.trace.numbers import TracedNumber
 from jitml.trace.origins import others, require_told_apart, storages_of
 from jitml.trace.random import TracedGenerator
 from jitml.trace.steps import Step
-from jitml.trace.storage import APART, Origin, Storage, nothing
+from jitml.trace.storage import APART, Origin, Storage
 from jitml.trace.strides import invert, memory_order
 from jitml.trace.tracers import TracedArray, TracedScalar, read, require_one
 from jitml.trace.truths import Truth, all_of, any_of, as_value, negated
@@ -99,12 +99,14 @@ def describe(recording: Trace, leaves: Sequence[Any], outputs: list[Value]) -> t
     """How each returned leaf is made; fills the graph's outputs. What is returned twice has one recipe."""
     distinct = {id(leaf): leaf for leaf in leaves}
     arrays = [leaf for leaf in distinct.values() if type(leaf) is TracedArray]
-    require_told_apart(arrays)
-    wholes = {leaf.storage: leaf for leaf in reversed(arrays) if not leaf.steps}
-    again = {id(leaf) for leaf in arrays if not leaf.steps and wholes[leaf.storage] is not leaf}
+    bases = {leaf.storage: leaf for leaf in reversed(arrays) if not leaf.steps}
     uses = Counter(id(s) for leaf in arrays for s in storages_of(leaf.storage))
-    results = Results(recording, outputs, uses, again, [leaf for leaf in arrays if not leaf.storage.is_external])
+    results = Results(recording, outputs, uses, bases, [leaf for leaf in arrays if not leaf.storage.is_external])
     made = {key: results.describe(leaf) for key, leaf in distinct.items()}
+    given = [array for array in recording.lifted.values() if id(array) not in distinct]
+    objects = [[x, *results.seen.get(id(x), ())] for x in (*arrays, *given) if x.faces is not None or id(x) in results.seen]
+    for one, other in itertools.combinations(objects, 2):
+        require_told_apart(itertools.product(one, other))
     return tuple(made[id(leaf)] for leaf in leaves)
 
 
@@ -136,19 +138,21 @@ class Results:
     """The graph's outputs, as they are filled.
 
     uses: how many leaves may be of a storage. `placed`: where that is handed out as a whole, `wholes`: what makes that.
-    again: `id`s of leaves that are other array objects on the whole of a storage.
+    bases: the object that a storage was made as; others on all of it are views.
     own: the arrays among the leaves that may be memory of the function's own.
-    arrays: what makes each array object, by `id`; several leaves may be one of them.
+    arrays: what makes each array object, by `id`; several leaves may be one of them. `seen`: those that are none of the leaves,
+    for each leaf that may be one.
     """
 
     recording: Trace
     outputs: list[Value]
     uses: Counter[int]
-    again: set[int]
+    bases: dict[Storage, TracedArray]
     own: Sequence[TracedArray]
     placed: dict[Storage, int] = field(default_factory=dict)
     wholes: dict[Storage, FromGraph] = field(default_factory=dict)
     arrays: dict[int, tuple[TracedArray, FromGraph | FromHost]] = field(default_factory=dict)
+    seen: dict[int, list[TracedArray]] = field(default_factory=dict)
 
     def describe(self, leaf: Any) -> Result:
         kind = type(leaf)
@@ -225,20 +229,27 @@ class Results:
         if not (storage.is_external or self.uses[id(storage)] > 1):
             return [(test, leaf)]
         array = origin.array()
-        seen = TracedArray(storage, origin.steps, leaf.aval, leaf.layout, origin.writeable) if array is None else array
-        return [(test, seen)]
+        return [(test, self._seen(storage, origin, leaf) if array is None else array)]
+
+    def _seen(self, storage: Storage, origin: Origin, leaf: TracedArray) -> TracedArray:
+        """An object of which nothing is left but how it shows a storage."""
+        same = (a for others in self.seen.values() for a in others if a.storage is storage and a.faces == origin.faces)
+        known = next(same, None) if origin.faces[1] is None else None
+        if known is None:
+            known = TracedArray(storage, origin.steps, leaf.aval, leaf.layout, origin.writeable)
+            known.faces = origin.faces
+        self.seen.setdefault(id(leaf), []).append(known)
+        return known
 
     def _heirs(self, test: Truth, origin: Origin, leaf: TracedArray) -> Iterator[tuple[Truth, TracedArray]]:
         """The leaves before this one that are the same, if they are, of an array that has no name of its own any more."""
-        if origin.storage is nothing:
-            return
         for heir in itertools.takewhile(lambda other: other is not leaf, self.own):
             if heir.storage is leaf.storage:
                 continue
             missed: list[Truth] = []
             for other_test, other in others(heir):
-                if other.storage is origin.storage:
-                    if other != origin or other.array is not origin.array:
+                if other.storage() is None and not other.serials.isdisjoint(origin.serials):
+                    if other.steps != origin.steps or other.faces != origin.faces or origin.faces[1] is not None:
                         for rival in (*heir.storage.rivals, *leaf.storage.rivals):
                             rival.decider.refuse(*APART)
                         unsupported(*APART)
@@ -257,9 +268,9 @@ class Results:
         if storage not in self.placed:
             self.placed[storage] = len(self.outputs)
             self.outputs.append(value)
-        is_itself = id(leaf) not in self.again
+        is_itself = not leaf.steps and self.bases.setdefault(storage, leaf) is leaf
         result = FromGraph(self.placed[storage], np.ndarray, (*steps, *leaf.steps), leaf.writeable, is_itself)
-        return result if leaf.steps or not is_itself else self.wholes.setdefault(storage, result)
+        return self.wholes.setdefault(storage, result) if is_itself else result
 
 
 def _require_view(leaf: TracedArray) -> None:

@@ -24,6 +24,7 @@ from jitml.trace.origins import (
     is_known,
     link,
     one_of,
+    origin_of,
     others,
     part_of,
     places,
@@ -215,13 +216,13 @@ class Sharing:
             origin = with_places(claim.origin, told)
             if storage is not None and self._is_inner(storage):
                 out = self._holder(storage, which, output)
-                origin = gone(origin) if out is None else part_of(out.result, origin.steps, origin.writeable)
+                origin = gone(origin) if out is None else _of_result(out, which, origin)
             found.append(Case(claim.test if isinstance(claim.test, bool) else told.get(claim.test, claim.test), origin))
         array = output.arrays[which]
         if array is not None and self._is_own(array):
             out = self._holder(array.storage, which, output)
             if out is not None and self.arrays.index(out) < self.arrays.index(output) and is_known(array.steps, self.trace):
-                found.append(Case(True, part_of(out.result, array.steps, array.writeable)))
+                found.append(Case(True, _of_result(out, which, origin_of(array))))
         return found
 
     def _holder(self, storage: Storage, which: int, user: Output) -> Output | None:
@@ -236,6 +237,13 @@ class Sharing:
 def _under(condition: Truth, found: Sequence[Case]) -> list[Case]:
     """The same where a condition holds besides."""
     return [Case(all_of(condition, test), origin) for test, origin in found]
+
+
+def _of_result(output: Output, which: int, origin: Origin) -> Origin:
+    """Of an array that is the memory of a result in one branch."""
+    if origin.array() is output.arrays[which]:
+        return origin_of(output.result)
+    return part_of(output.result, origin.steps, origin.writeable, origin.faces)
 
 
 def _whole(storage: Storage) -> TracedArray:

@@ -27,7 +27,7 @@ from jitml.trace.known import constant_of
 from jitml.trace.numbers import TracedNumber, of_size
 from jitml.trace.registry import call, call_for_each_type, divided
 from jitml.trace.steps import Step
-from jitml.trace.storage import Storage, read_through
+from jitml.trace.storage import Faces, Storage, read_through
 from jitml.trace.strides import Ints, is_contiguous
 
 _NOT_A_BRANCH = "something that is not a branch or a loop of the jitted function needs the truth of a traced value"
@@ -234,7 +234,7 @@ class TracedArray(Traced):
     `isinstance(x, np.ndarray)` holds. `__hash__` is None, as for arrays.
     """
 
-    __slots__ = ("faces", "layout", "slot", "steps", "storage", "writeable")
+    __slots__ = ("faces", "layout", "serial", "slot", "steps", "storage", "writeable")
     __hash__ = None  # type: ignore[assignment]  # arrays are unhashable
 
     def __init__(self, storage: Storage, steps: tuple[Step, ...], aval: Aval, layout: Ints, writeable: bool) -> None:
@@ -244,7 +244,8 @@ class TracedArray(Traced):
         self.layout = layout  # strides in elements
         self.writeable = writeable
         self.slot: Slot | None = None  # where the host program has this very array; None for what the function makes, views too
-        self.faces: tuple[frozenset[int], Any] | None = None  # which objects it may be, and what leaves it open (`origins.py`)
+        self.serial = next(Storage.count)  # which are older
+        self.faces: Faces | None = None  # which objects it may be (`origins.py`)
 
     @property  # type: ignore[misc]  # see TracedNumber.__class__
     def __class__(self) -> type:

@@ -22,6 +22,8 @@ from jitml.trace.steps import Step
 from jitml.trace.strides import Ints, c_strides
 from jitml.trace.truths import Truth
 
+Faces = tuple[frozenset[int], Decider | None]  # numbers of array objects, and what leaves open which of them it is
+
 
 def nothing() -> None:
     """What is not there any more."""
@@ -32,12 +34,15 @@ def nothing() -> None:
 class Origin:
     """An array that another one may be: which storage, if that is still there, and how it is seen.
 
-    `array` is the very object, where that is known and still there.
+    `array` is the very object, where that is still there, and `faces` are the numbers of all that it may be (`origins.py`).
+    `serials` are those of the storage, or of all that it may be, where none of them is there any more.
     """
 
     storage: Callable[[], Storage | None]
     steps: tuple[Step, ...]
     writeable: bool
+    faces: Faces = field(compare=False)
+    serials: frozenset[int] = field(compare=False)
     array: Callable[[], Any] = field(default=nothing, compare=False)
 
 

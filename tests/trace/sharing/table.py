@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-from tests.trace.sharing import branches, loops, views  # noqa: F401  # each adds its rows
+from tests.trace.sharing import branches, loops, objects, views  # noqa: F401  # each adds its rows
 from tests.trace.sharing.rows import ROWS as ROWS
