@@ -145,6 +145,11 @@ Kind = Literal["serial", "parallel", "vector", "unroll"]
 Combine = Literal["add", "mul", "max", "min", "or", "and"]
 
 
+def is_ordered(combine: Combine | None, dtype: DType) -> bool:
+    """Whether elements are combined one after the other: NumPy's products of floats have the bits, and the errors, of that."""
+    return combine == "mul" and dtype.kind == "f"
+
+
 @dataclass(frozen=True, slots=True)
 class Loop:
     """`for index in start:stop:step`.
@@ -191,7 +196,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """`cell combine= value`: the order is free (a reduction). Without `combine`, `cell = value` in loop order."""
+    """`cell combine= value`: the order is free (a reduction), if it is not that of the loops (`is_ordered`).
+
+    Without `combine`, `cell = value` in loop order.
+    """
 
     cell: str
     value: Expr

@@ -47,6 +47,7 @@ from jitml.trace.broadcasting import never_equal, require_sizes
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.registry import call, implements
 from jitml.trace.sizes import span
+from jitml.trace.strides import largest_stride
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, read
 
 F16, U64 = np.dtype(np.float16), np.dtype(np.uint64)
@@ -154,6 +155,16 @@ def _over(x: Value, where: Any) -> Value:
     return broadcast_value(mask, x.shape)
 
 
+def _in_order(x: Value, axes: Sequence[int], layout: Sequence[Any]) -> Value:
+    """x with the axes that are multiplied over as NumPy goes through them: in the order of memory, which bits and errors show."""
+    axes = sorted(axes)
+    ordered = sorted(axes, key=lambda axis: -abs(largest_stride(layout[axis])))
+    if ordered == axes or x.dtype.kind not in "fc":
+        return x
+    places = dict(zip(axes, ordered))
+    return ops.transpose(x, perm=tuple(places.get(axis, axis) for axis in range(x.ndim)))
+
+
 def _start(initial: Any, dtype: DType) -> Value:
     """An `initial=`, which is one number."""
     return one_element(value_of(initial, dtype))
@@ -172,6 +183,8 @@ def _sum_or_product(op: Op, combine: Op, identity: int) -> Callable[..., Any]:
         x = value_of(a)
         x = masked(astype(x, accumulator(x.dtype, dtype, out)), where, identity)
         axes = reduced_axes(axis, x.ndim)
+        if op is ops.reduce_prod and isinstance(a, TracedArray):
+            x = _in_order(x, axes, a.layout)
         result = reduce_values(op, x, axes)
         if is_given(initial):
             result = combine(result, broadcast_value(_start(initial, x.dtype), result.shape))

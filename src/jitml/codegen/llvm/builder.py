@@ -358,6 +358,10 @@ class Builder:
 
         return part(0), part(lanes)
 
+    def lane(self, x: Operand, n: int) -> Operand:
+        """One lane of a vector."""
+        return replace(self.each([x], x.dtype, f"extractelement {x.type} {{0}}, i64 {n}"), lanes=1)
+
     def convert(self, x: Operand, dtype: DType, *, raises: bool = False) -> Operand:
         """NumPy's cast between any two dtypes, with its floating-point errors if it `raises`; see `conversions.py`."""
         return convert(self, x, dtype, raises=raises)

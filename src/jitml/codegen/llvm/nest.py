@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from math import inf
 
 from jitml.codegen.llvm.access import COMBINES, Accesses, Memory
@@ -12,6 +13,7 @@ from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
 from jitml.codegen.llvm.operand import c_type
+from jitml.codegen.llvm.values import Lanes
 from jitml.codegen.target import Target
 from jitml.errors import LoweringError
 from jitml.fusion.loops import (
@@ -30,6 +32,7 @@ from jitml.fusion.loops import (
     Update,
     While,
     children,
+    is_ordered,
     walk,
 )
 from jitml.ir.types import BOOL, I64, DType
@@ -155,6 +158,9 @@ class Nest(Accesses):
 
     def _update(self, stmt: Update) -> None:
         old, new = self.scope[stmt.cell], self.value(stmt.value)
+        if self.lanes is not None and stmt.cell in self.accumulators and is_ordered(stmt.combine, old.dtype):
+            self._update_in_order(stmt, old, new, self.lanes)
+            return
         lanes = max(old.lanes, new.lanes)
         old, new = self.widen(old, lanes), self.widen(new, lanes)
         # LLVM would leave in an operation that may raise, though the first step of a reduction starts from nothing.
@@ -171,6 +177,18 @@ class Nest(Accesses):
             if mask is not None and mask.lanes == lanes:
                 new = self.apply("select", (mask, new, old), old.dtype)
         self.scope[stmt.cell] = new
+
+    def _update_in_order(self, stmt: Update, old: Operand, new: Operand, lanes: Lanes) -> None:
+        """Of a cell that lanes share, one lane after the other."""
+        assert stmt.combine is not None
+        new = self.widen(new, lanes.count)
+        if lanes.mask is not None:
+            new = self.apply("select", (lanes.mask, new, identity(self.builder, stmt.combine, old.dtype, lanes.count)), old.dtype)
+        b, fn, floor = self.builder, COMBINES[stmt.combine], self.function.here.depth
+        for n in range(lanes.count):
+            operands = (old, self.function.compute(("lane", n), (new,), partial(b.lane, new, n), floor=floor))
+            old = self.function.compute((fn, old.dtype), operands, partial(emit, b, fn, operands, old.dtype), floor=floor)
+        self.scope[stmt.cell] = old
 
     def carried(self, body: Iterable[Stmt]) -> list[str]:
         """Cells declared outside `body` that it updates, in order."""

@@ -31,6 +31,7 @@ from jitml.fusion.loops import (
     While,
     affine,
     expressions,
+    is_ordered,
     variables_of,
     walk,
     walk_expressions,
@@ -77,11 +78,16 @@ class VectorNest(Nest):
             if isinstance(stmt, Update) and stmt.cell in shared:
                 if stmt.combine is None or combines.setdefault(stmt.cell, stmt.combine) != stmt.combine:
                     return False
+                if stmt not in loop.body and self._is_in_order(stmt):
+                    return False  # of a loop inside, which each lane would have to leave before the next one begins
             if isinstance(stmt, Store) and not (variables_of(*stmt.at) & varying and self._is_injective(stmt, loop)):
                 return False  # one element for all iterations, where there is at most one, is no vector to be written
             if variables_of(*expressions(stmt)) & shared:
                 return False  # a scan: the running value is read
         return True
+
+    def _is_in_order(self, stmt: Update) -> bool:
+        return is_ordered(stmt.combine, self.scope[stmt.cell].dtype)
 
     def suits_lanes(self, loop: Loop) -> bool:
         """Whether a parallel loop's iterations had better be lanes: its own vector loops fill less than half a vector.
@@ -111,6 +117,8 @@ class VectorNest(Nest):
         needed = registers_needed(loop.body)
         is_short = trips is not None and trips <= 8 * width
         most = 8 if is_short or self.carried(loop.body) else 4
+        if any(isinstance(stmt, Update) and stmt.cell in self.scope and self._is_in_order(stmt) for stmt in loop.body):
+            most = 1  # one element after the other: there is nothing to overlap
         if most == 4 and operations(loop.body, polynomial=POLYNOMIAL) <= width * self._accesses_by_lane(loop):
             most = 1  # each access is an instruction for every lane: one vector has as much to overlap as the processor looks at
         vectors = 1
@@ -131,14 +139,21 @@ class VectorNest(Nest):
             return
         combines = {s.cell: s.combine for s in walk(loop.body) if isinstance(s, Update) and s.cell in self.scope and s.combine}
         outer = {name: self.scope[name] for name in combines}
+        in_order = {
+            stmt.cell for stmt in loop.body if isinstance(stmt, Update) and stmt.cell in outer and self._is_in_order(stmt)
+        }
         strips = self._strips(loop)
         partial = {
-            name: identity(self.builder, combine, outer[name].dtype, strips[0].lanes) for name, combine in combines.items()
+            name: outer[name] if name in in_order else identity(self.builder, combine, outer[name].dtype, strips[0].lanes)
+            for name, combine in combines.items()
         }
         for strip in strips:
             folded = {name: self._fold(x, strip.lanes, combines[name]) for name, x in partial.items()}
             partial = self._run(loop, strip, folded)
+        self.scope |= {name: partial[name] for name in in_order}
         for name, combine in combines.items():
+            if name in in_order:
+                continue
             total = self._fold(partial[name], 1, combine)
             self.scope[name] = self.apply(COMBINES[combine], (outer[name], total), total.dtype)
 

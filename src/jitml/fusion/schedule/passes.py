@@ -62,6 +62,10 @@ def identity(r: Reduced) -> Const:
     return Const(REDUCTIONS[r.node.op].identity(r.dtype), r.dtype)
 
 
+def is_ordered(r: Reduced) -> bool:
+    return REDUCTIONS[r.node.op].is_ordered(r.dtype)
+
+
 def write_pass_at_point(
     nest: Nest, step: Pass, staged: Sequence[Scalar], homes: Sequence[tuple[str, tuple[Expr, ...]]], cells: Sequence[str]
 ) -> None:

@@ -17,7 +17,7 @@ from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.scalarize import Stored
 from jitml.fusion.schedule.jam import jam
 from jitml.fusion.schedule.nest import SHORT_ROW, Nest, all_scalars, chunk_count, chunk_stop, reachable, write_stores
-from jitml.fusion.schedule.passes import Pass, identity, passes_of, visits, write_pass_at_point, write_sum_of_partials
+from jitml.fusion.schedule.passes import Pass, identity, is_ordered, passes_of, visits, write_pass_at_point, write_sum_of_partials
 from jitml.fusion.views import Axis
 
 COSTLY = 8.0  # work that is worth a place in memory rather than to be done again, or in one lane only
@@ -31,7 +31,8 @@ def write_rows(nest: Nest) -> None:
     passes, per_row = passes_of(nest)
     rows = nest.size(nest.outer)
     parallel = nest.time > machine.parallel_ns
-    if parallel and nest.inner and rows < 4 * machine.cores and len(passes) == 1:
+    in_chunks = rows < 4 * machine.cores and len(passes) == 1 and not any(map(is_ordered, passes[0].reductions))
+    if parallel and nest.inner and in_chunks:
         _write_partial_rows(nest, passes[0], per_row)
         return
     blocked = _is_worth_vectors(nest, per_row)
@@ -42,18 +43,23 @@ def write_rows(nest: Nest) -> None:
             if blocked and axis is nest.outer[-1]:
                 _write_block_of_rows(nest, passes, per_row, kind, -(-grain // ROWS))
                 return
-            if axis is nest.outer[-1] and _shares_loads(nest, passes):
+            if axis is nest.outer[-1] and _is_jammed(nest, passes):
                 loops.callback(_jam_last, w)
             loops.enter_context(w.loop(axis.name, *nest.span(axis), kind, grain=grain, binds=axis.members))
         _write_row(nest, passes)
         write_stores(nest, per_row)
 
 
-def _shares_loads(nest: Nest, passes: Sequence[Pass]) -> bool:
-    """Whether rows are sums of cheap terms of which some are the same in every row: a matrix times a vector."""
+def _is_jammed(nest: Nest, passes: Sequence[Pass]) -> bool:
+    """Whether rows run side by side: products, each of one element after the other, or what loads the same for every row."""
     if len(passes) > 1 or not nest.inner or nest.extent(nest.outer[-1]) < 4 * TOGETHER:
         return False
     (step,) = passes
+    return any(map(is_ordered, step.reductions)) or _shares_loads(nest, step)
+
+
+def _shares_loads(nest: Nest, step: Pass) -> bool:
+    """Whether rows are sums of cheap terms of which some are the same in every row: a matrix times a vector."""
     row, along = nest.outer[-1].name, nest.inner[-1].name
     steps = [s for s in nest.load_steps() if s is not None and s.get(along)]
     shared = sum(not s.get(row) for s in steps)
@@ -124,7 +130,7 @@ def _write_block_of_rows(nest: Nest, passes: Sequence[Pass], per_row: Sequence[S
             _write_row(nest, passes)
             for r, buffer in zip(reductions, sums):
                 w.add(Store(buffer.name, at, Var(r.cell, r.dtype)))
-        if _shares_loads(nest, passes):
+        if _is_jammed(nest, passes):
             _jam_last(w)
         with w.loop(rows.name, *limits, "vector", binds=rows.members):
             for r, buffer in zip(reductions, sums):
@@ -175,16 +181,14 @@ def _write_pass(
             if blocked:
                 b = loops.enter_context(w.loop(f"{last.name}b", first, stop, "serial", step=block))
                 first, stop = b, Apply("minimum", (add(b, block), stop))
-            cells = [r.cell for r in step.reductions]
-            if blocked or outer:
-                cells = [f"{c}b" for c in cells]
-                for r, c in zip(step.reductions, cells):
-                    w.cell(c, identity(r))
+            apart = [r for r in step.reductions if (blocked or outer) and not is_ordered(r)]
+            for r in apart:
+                w.cell(f"{r.cell}b", identity(r))
+            cells = [f"{r.cell}b" if r in apart else r.cell for r in step.reductions]
             with w.loop(last.name, first, stop, "vector", binds=last.members):
                 write_pass_at_point(nest, step, staged, homes, cells)
-            if blocked or outer:
-                for r, c in zip(step.reductions, cells):
-                    w.add(Update(r.cell, Var(c, r.dtype), REDUCTIONS[r.node.op].combine))
+            for r in apart:
+                w.add(Update(r.cell, Var(f"{r.cell}b", r.dtype), REDUCTIONS[r.node.op].combine))
     for s, (buffer, at) in zip(staged, homes):
         w.stage(s, Load(buffer, at, s.dtype))
 
