@@ -112,7 +112,7 @@ def _once(cases: Sequence[Case], decider: Decider) -> list[Case]:
     return found
 
 
-def of_either(x: Origin, y: Origin, decider: Decider | None) -> Origin:
+def of_either(x: Origin, y: Origin, decider: Decider) -> Origin:
     """One of two that show the same, or both what is not there any more."""
     if x.faces[0] == y.faces[0] and x.serials == y.serials:
         return y

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 
 from jitml.ir.graph import Value
+from jitml.trace.decisions import Decider
 from jitml.trace.handing import Carried, Memory
 from jitml.trace.origins import is_known, link, of_either, of_some_iteration, origin_of, others, possible
 from jitml.trace.storage import Case, Origin, Storage
@@ -31,6 +32,7 @@ class Remains:
     def __init__(self, memory: Memory, least: int) -> None:
         self.memory = memory
         self.body = memory.loop.body
+        self.decider = memory.loop.decider
         self.carried: list[Carried] = []
         self.entries = {now.storage: entry for entry, (_, now, _) in memory.known.items()}
         self.flags: dict[Storage, list[tuple[Target, Value]]] = {}
@@ -41,7 +43,7 @@ class Remains:
         kept = [(before, end, items) for before, end, items in ends if before is not None and before.storage in memory.known]
         following = {before.storage: [item for _, item in items if item is not None] for before, _, items in kept}
         made = {item for before, _, items in ends if before is None for _, item in items if isinstance(item, Storage)}
-        for entry, targets in _wanted(following, made, least).items():
+        for entry, targets in _wanted(following, made, least, self.decider).items():
             self.flags[entry] = [(target, self.body.truth()) for target in targets]
         for before, end, items in kept:
             self._carry(before.storage, end, items)
@@ -68,7 +70,7 @@ class Remains:
         if entry is None and storage.trace is self.body.trace:
             return None
         if entry is None and is_known(origin.steps, self.body.parent):
-            return of_some_iteration(origin, self.memory.loop.born, self.memory.loop.decider)
+            return of_some_iteration(origin, self.memory.loop.born, self.decider)
         self.doubts.append((end.storage, storage if entry is None else entry))
         return None
 
@@ -79,7 +81,7 @@ class Remains:
 
     def _make(self, end: TracedArray, items: Sequence[Item]) -> None:
         """Of a name that the body binds first."""
-        targets = _distinct([target for _, item in items for target in self._targets(item)])
+        targets = _distinct([target for _, item in items for target in self._targets(item)], self.decider)
         self.results.append((end.storage, [self._follow(target, False, self.body.truth(), items) for target in targets]))
 
     def _follow(self, target: Target, before: bool, start: Value, items: Sequence[Item]) -> tuple[Target, int]:
@@ -103,17 +105,17 @@ class Remains:
 
     def finish(self, values: Sequence[Value]) -> None:
         """The loop has run: `values` are what it has carried for this."""
-        loop, after = self.memory.loop, self.memory.after
+        after = self.memory.after
         for end, found in self.results:
             cases = [case for target, n in found for case in self._cases(target, values[n])]
             if cases and end in after:
-                link(after[end], cases, loop.decider)
+                link(after[end], cases, self.decider)
         doubts = [(after[end].storage, other) for end, other in self.doubts if end in after]
         for (one, entries), (other, rest) in combinations(self.read.items(), 2):
             if one in after and other in after and not entries.isdisjoint(rest):  # both may be what one of them was
                 doubts.append((after[one].storage, after[other].storage))
         for storage, other in doubts:
-            storage.may_be(other, loop.decider, overlaps=True)
+            storage.may_be(other, self.decider, overlaps=True)
 
     def _cases(self, target: Target, holds: Value) -> list[Case]:
         if isinstance(target, Origin):
@@ -122,7 +124,9 @@ class Remains:
         return [Case(all_of(holds, test), origin) for test, origin in possible(before)]
 
 
-def _wanted(following: Mapping[Storage, list[Target]], made: Collection[Storage], least: int) -> dict[Storage, list[Target]]:
+def _wanted(
+    following: Mapping[Storage, list[Target]], made: Collection[Storage], least: int, decider: Decider
+) -> dict[Storage, list[Target]]:
     """What each entry's name may be when it matters: after the loop, and, for what the body makes of it, in the last iteration.
 
     And what has to be known on the way there. After so many iterations as there are names, only what comes back is left.
@@ -136,22 +140,22 @@ def _wanted(following: Mapping[Storage, list[Target]], made: Collection[Storage]
     least = min(least, len(following) + 1)
     for n in range(least + len(following) + 1):
         for entry, targets in now.items():
-            ever[entry] = _distinct([*ever[entry], *targets])
+            ever[entry] = _distinct([*ever[entry], *targets], decider)
             if n >= least - (entry in made):
-                wanted[entry] = _distinct([*wanted[entry], *targets])
+                wanted[entry] = _distinct([*wanted[entry], *targets], decider)
         now = {
-            entry: _distinct([t for item in items for t in (now.get(item, []) if isinstance(item, Storage) else [item])])
+            entry: _distinct([t for item in items for t in (now.get(item, []) if isinstance(item, Storage) else [item])], decider)
             for entry, items in following.items()
         }
     for _ in following:
         for entry, items in following.items():
             for item in items:
                 if isinstance(item, Storage) and item in wanted:
-                    wanted[item] = _distinct([*wanted[item], *(t for t in wanted[entry] if t in ever[item])])
+                    wanted[item] = _distinct([*wanted[item], *(t for t in wanted[entry] if t in ever[item])], decider)
     return wanted
 
 
-def _distinct(targets: Sequence[Target]) -> list[Target]:
+def _distinct(targets: Sequence[Target], decider: Decider) -> list[Target]:
     """Each of them once; views have no hash."""
     found: list[Target] = []
     for target in targets:
@@ -161,7 +165,7 @@ def _distinct(targets: Sequence[Target]) -> list[Target]:
         elif isinstance(target, Origin):
             other = found[known]
             assert isinstance(other, Origin)
-            found[known] = of_either(other, target, target.faces[1])
+            found[known] = of_either(other, target, decider)
     return found
 
 

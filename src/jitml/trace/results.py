@@ -140,8 +140,8 @@ class Results:
     uses: how many leaves may be of a storage. `placed`: where that is handed out as a whole, `wholes`: what makes that.
     bases: the object that a storage was made as; others on all of it are views.
     own: the arrays among the leaves that may be memory of the function's own.
-    arrays: what makes each array object, by `id`; several leaves may be one of them. `seen`: those that are none of the leaves,
-    for each leaf that may be one.
+    arrays: what makes each array object, by `id`; several leaves may be one of them. `seen`: those that a leaf may be
+    besides its own memory.
     """
 
     recording: Trace
@@ -229,17 +229,19 @@ class Results:
         if not (storage.is_external or self.uses[id(storage)] > 1):
             return [(test, leaf)]
         array = origin.array()
-        return [(test, self._seen(storage, origin, leaf) if array is None else array)]
+        seen = self._seen(storage, origin, leaf) if array is None else array
+        self.seen.setdefault(id(leaf), []).append(seen)
+        return [(test, seen)]
 
     def _seen(self, storage: Storage, origin: Origin, leaf: TracedArray) -> TracedArray:
         """An object of which nothing is left but how it shows a storage."""
         same = (a for others in self.seen.values() for a in others if a.storage is storage and a.faces == origin.faces)
         known = next(same, None) if origin.faces[1] is None else None
-        if known is None:
-            known = TracedArray(storage, origin.steps, leaf.aval, leaf.layout, origin.writeable)
-            known.faces = origin.faces
-        self.seen.setdefault(id(leaf), []).append(known)
-        return known
+        if known is not None:
+            return known
+        made = TracedArray(storage, origin.steps, leaf.aval, leaf.layout, origin.writeable)
+        made.faces = origin.faces
+        return made
 
     def _heirs(self, test: Truth, origin: Origin, leaf: TracedArray) -> Iterator[tuple[Truth, TracedArray]]:
         """The leaves before this one that are the same, if they are, of an array that has no name of its own any more."""

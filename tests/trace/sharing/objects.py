@@ -136,6 +136,29 @@ def view_that_two_branches_keep(x, y, n):
 
 
 @row
+def global_or_a_view_of_what_was_it(x, y, n):
+    a = GRID
+    for k in range(n):
+        if x[k, 0] > 0:
+            c = b = GRID
+            if x[k, 0] > 0:
+                break
+        b = a[:]
+    return a, b, b
+
+
+@row
+def view_that_a_later_iteration_takes_again(x, y, n):
+    c = x[::-1]
+    for k in range(3):
+        if x[k, 0] > -1:
+            b = c
+            if x[k, 0] > 1:
+                c = x[::-1]
+    return b, c
+
+
+@row
 def one_of_two_that_have_no_name_left(x, y, n):
     s, t = x * 1, x * 2
     a, b = x * 3, x * 4
