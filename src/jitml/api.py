@@ -280,8 +280,19 @@ class Jit:
 
     def _mark_static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         positions, names = self._statics or ((), ())
-        args = tuple(Static(a) if n in positions else a for n, a in enumerate(args))
-        return args, {name: Static(value) if name in names else value for name, value in kwargs.items()}
+        args = tuple(self._static(a, n) if n in positions else a for n, a in enumerate(args))
+        return args, {name: self._static(value, name) if name in names else value for name, value in kwargs.items()}
+
+    def _static(self, value: Any, place: int | str) -> Static:
+        try:
+            hash(value)
+        except TypeError:
+            name = place if isinstance(place, str) else [*inspect.signature(self.function).parameters][place]
+            raise TypeError(
+                f"{name} of {_name(self.function)} is a static argument, and a {type(value).__qualname__} could change unseen: "
+                "it has no hash. Pass a tuple of numbers, say, or do not declare it static."
+            ) from None
+        return Static(value)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -355,6 +366,7 @@ def jit(
 
     Raises:
         UnsupportedError: a generator, a coroutine, or an option that has no effect yet.
+        TypeError: in a call, a static argument that has no hash (an array, a list).
 
     >>> import numpy as np
     >>> @jit

@@ -105,6 +105,7 @@ A     | np.append(x, 3.0)
 A     | np.resize(x, (2, 9))
 I     | np.concatenate([x, [[1, 2, 3, 4]]])
 A     | np.unstack(x)
+V     | np.unstack(x)
 
 # selection
 A     | np.where(x > 0, x, 0)

@@ -170,6 +170,19 @@ def test_static_arguments_may_be_containers() -> None:
     assert len(shaped.variants) == len(scaled.variants) == 2
 
 
+@pytest.mark.parametrize("value", [[1, 2], {"a": 1}, np.ones(2), ([1], 2)], ids=["list", "dict", "array", "tuple"])
+def test_static_arguments_without_a_hash_are_refused(value: Any) -> None:
+    """A list that had changed since was still equal to itself."""
+
+    def function(x: Any, setting: Any) -> Any:
+        return x * len(setting)
+
+    with pytest.raises(TypeError, match=r"setting of .*function is a static argument"):
+        jitml.jit(function, static_argnums=-1)(1.0, value)
+    with pytest.raises(TypeError, match=r"setting of .*function is a static argument"):
+        jitml.jit(function, static_argnames="setting")(1.0, setting=value)
+
+
 def test_variants_are_bounded_and_can_be_cleared() -> None:
     f = jitml.jit(lambda x, n: x * n, static_argnames="n")
     for n in range(MOST_VARIANTS + 5):

@@ -237,7 +237,7 @@ implements(np.dsplit)(_split_along(lambda ndim: 2, 3, "dsplit"))
 @implements(*present("unstack"))
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     moved = moveaxis(x, axis, 0)
-    return tuple(getitem(moved, (n, ...)) for n in range(as_int(moved.shape[0])))
+    return tuple(getitem(moved, n) for n in range(as_int(moved.shape[0])))
 
 
 @implements(np.tile)
