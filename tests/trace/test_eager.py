@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import tracemalloc
 import weakref
@@ -83,6 +84,40 @@ def test_defaults_and_globals_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setitem(globals(), "factor", value)
             results.append(jitml.grad(with_default(default))(1.0))
     assert results == [1, 5, 3, 15]
+
+
+def test_transforms_of_transforms_that_are_written_anew(traces: list[Any]) -> None:
+    """What a transform had made was told apart by the very object: traced anew in each pass of a loop."""
+    rows = np.stack([x3, 2 * x3])
+    for scale in (1.0, 2.0, 3.0):
+        place = scale + x3
+        f = scaled_distance(scale, place)
+        np.testing.assert_allclose(jitml.vmap(jitml.grad(f))(rows), 2 * scale * (rows - place))
+        np.testing.assert_allclose(jitml.hessian(f)(x3), 2 * scale * np.eye(3))
+        np.testing.assert_allclose(jitml.grad(jitml.checkpoint(f))(x3), 2 * scale * (x3 - place))
+        np.testing.assert_allclose(jitml.hvp(f, (x3,), (x3,)), 2 * scale * x3)
+    assert len(traces) == 4
+
+
+def test_what_transforms_have_made_otherwise_is_told_apart(traces: list[Any]) -> None:
+    def f(x: Any, y: Any) -> Any:
+        return (x * y * y).sum()
+
+    for n in (0, 1, 0, 1):
+        found = jitml.vmap(jitml.grad(f, n))(x3, 2 * x3)
+        np.testing.assert_allclose(found, (4 * x3**2, 4 * x3**2)[n])
+    assert len(traces) == 2
+    names = [jitml.grad(jitml.checkpoint(np.exp, policy=policy))(0.0) for policy in (None, "dots", 100)]
+    assert names == [1, 1, 1]
+    assert len(traces) == 5
+
+    @functools.wraps(jitml.grad(f))
+    def doubled(*args: Any) -> Any:
+        return 2 * f(*args)
+
+    for _ in range(2):
+        np.testing.assert_allclose(jitml.grad(doubled)(x3, x3), 2 * x3**2)
+    assert len(traces) == 6
 
 
 def test_functions_of_libraries_are_told_apart() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -41,10 +42,32 @@ class Static:
         return repr(self.value)
 
 
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """What has made a function of its `__wrapped__`: all that tells it from others of the same code but that."""
+
+    key: Hashable
+    code: CodeType
+
+
+def made_by(key: Hashable, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Say so of a function, so that another one that is made alike will do in its place (`Callee`)."""
+    assert type(function) is FunctionType
+    function.__dict__["__transform__"] = Transform(key, function.__code__)
+    return function
+
+
+def transform_of(function: Any) -> Transform | None:
+    """What has made a function; `functools.wraps` may have copied that from another one."""
+    found: Transform | None = function.__dict__.get("__transform__") if type(function) is FunctionType else None
+    return found if found is not None and found.code is function.__code__ else None
+
+
 class Callee:
     """An argument that is the user's function, to be converted: another one of the same code will do.
 
-    Its globals and what it closes over are loaded at each call, and guarded like what every function loads.
+    Its globals and what it closes over are loaded at each call, and guarded like what every function loads. Where
+    transforms have made it of another function, those of that are.
     """
 
     __slots__ = ("function",)
@@ -87,11 +110,13 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
         host.require(slot, leaf)
         return leaf.value
     if kind is Callee:
-        place = host.compute(getattr, (slot, Const("function")), name)
-        if type(leaf.function) is FunctionType and not is_library(leaf.function):
-            recording.callees[leaf.function] = place
+        function, place = leaf.function, host.compute(getattr, (slot, Const("function")), name)
+        while transform_of(function) is not None:
+            function, place = function.__wrapped__, host.compute(getattr, (place, Const("__wrapped__")), name)
+        if type(function) is FunctionType and not is_library(function):
+            recording.callees[function] = place
         else:
-            host.require_same(place, leaf.function)
+            host.require_same(place, function)
         return leaf.function
     if isinstance(leaf, type):
         host.require_same(slot, leaf)

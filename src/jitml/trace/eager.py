@@ -25,7 +25,7 @@ from jitml.ir.passes import run_passes
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.passes.observe import observe_errors
 from jitml.ir.straight import Run, straight
-from jitml.trace.arguments import Callee
+from jitml.trace.arguments import Callee, transform_of
 from jitml.trace.context import current_trace
 from jitml.trace.entry import MISS, Execute, bind
 from jitml.trace.exact import unheard
@@ -102,8 +102,10 @@ def _unheard_of(program: Callable[..., Any]) -> Callable[..., Any]:
     return unheard_of
 
 
-def _identity(f: Callable[..., Any]) -> Hashable:
-    """Functions of the same code are told apart by what they load, which is guarded."""
+def _identity(f: Any) -> Hashable:
+    """Functions of the same code are told apart by what they load, which is guarded; so are those made of them by transforms."""
+    if (transform := transform_of(f)) is not None:
+        return transform.key, transform.code, _identity(f.__wrapped__)
     return f.__code__ if type(f) is FunctionType and not is_library(f) else id(f)
 
 

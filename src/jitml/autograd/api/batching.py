@@ -20,6 +20,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Value
 from jitml.ir.types import I64
+from jitml.trace.arguments import made_by
 from jitml.trace.context import active_trace, current_trace, user_source
 from jitml.trace.convert import convert, require_function
 from jitml.trace.eager import run
@@ -104,7 +105,7 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
         rows = (unflatten(spec, [_row_of_array(leaf, axis, n) for leaf, axis in zip(leaves, axes)]) for n in range(size))
         return _one_by_one(f, rows, out_axes)
 
-    return batched
+    return made_by(key, batched)
 
 
 def _key(axes: Any) -> Hashable:

@@ -9,6 +9,7 @@ from typing import Any
 from jitml.autograd.api.calls import Container, trace_call
 from jitml.autograd.levels import levels
 from jitml.ir import ops
+from jitml.trace.arguments import made_by
 from jitml.trace.context import active_trace, current_trace
 from jitml.trace.convert import convert, require_function
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh_like, is_traced, read, scalar
@@ -39,6 +40,7 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) ->
         return functools.partial(checkpoint, policy=policy)
     require_function("checkpoint", f)
     function = f
+    kept = policy if isinstance(policy, str | int) or policy is None else frozenset(policy)
 
     @functools.wraps(function)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
@@ -49,10 +51,9 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) ->
         arguments = Container.of((args, kwargs))
         name = str(getattr(function, "__qualname__", function))
         call = trace_call(name, lambda given, named: convert(function)(*given, **named), arguments, levels())
-        kept = policy if isinstance(policy, str | int) or policy is None else frozenset(policy)
         return call.result.show_alike(ops.checkpoint(*arguments.values(), *call.captured, call=call.graph, policy=kept))
 
-    return checkpointed
+    return made_by(("checkpoint", kept), checkpointed)
 
 
 def _check(policy: Policy) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from jitml.autograd.api.running import Choice, Function, forward, inline
 from jitml.autograd.point import Domain, trace_point
 from jitml.ir import ops
+from jitml.trace.arguments import made_by
 from jitml.trace.convert import require_function
 from jitml.trace.eager import run
 
@@ -86,4 +87,4 @@ def _derived(f: Function, choice: Choice, has_aux: bool, holomorphic: bool, *, w
     def derived(*args: Any, **kwargs: Any) -> Any:
         return run(key, lambda: program, f, args, kwargs)[0]
 
-    return derived
+    return made_by(key, derived)

@@ -27,6 +27,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.types import I64, Aval
+from jitml.trace.arguments import made_by
 from jitml.trace.context import user_source
 from jitml.trace.convert import require_function
 from jitml.trace.eager import run
@@ -173,7 +174,7 @@ def _jacobian(what: str, f: Function, choice: Choice, has_aux: bool, domain: Dom
     def derived(*args: Any, **kwargs: Any) -> Any:
         return run(key, lambda: program, f, args, kwargs)[0]
 
-    return derived
+    return made_by(key, derived)
 
 
 def _row(point: Point, result: int, blocks: Sequence[Block], choice: Choice) -> Any:
