@@ -120,6 +120,49 @@ def test_what_transforms_have_made_otherwise_is_told_apart(traces: list[Any]) ->
     assert len(traces) == 6
 
 
+class Model:
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
+        self.weights = np.array([1.0, 2.0, 3.0])
+
+    def loss(self, x: Any) -> Any:
+        return (x * self.weights).sum() * self.scale
+
+    @classmethod
+    def of_class(cls, x: Any) -> Any:
+        return (x * x).sum()
+
+
+def test_methods_that_are_bound_anew(traces: list[Any]) -> None:
+    """Each `model.loss` is another object, and was another function."""
+    model = Model(2.0)
+    for scale in (2.0, 2.0, 5.0, 2.0):
+        model.scale = scale
+        np.testing.assert_allclose(jitml.grad(model.loss)(x3), scale * model.weights)
+        model.weights[0] += 1
+        np.testing.assert_allclose(jitml.vmap(jitml.grad(model.loss))(x3[None]), scale * model.weights[None])
+        np.testing.assert_allclose(jitml.grad(Model.of_class)(x3), 2 * x3)
+    assert len(traces) == 3
+    np.testing.assert_allclose(jitml.grad(Model(7.0).loss)(x3), 7 * x3)
+    assert len(traces) == 4
+
+
+def weighted(weights: np.ndarray, x: Any, power: int = 1) -> Any:
+    return (weights * x**power).sum()
+
+
+def test_partials_that_are_made_anew(traces: list[Any]) -> None:
+    weights = x3.copy()
+    for _ in range(3):
+        np.testing.assert_allclose(jitml.grad(functools.partial(weighted, weights, power=2))(x3), 2 * weights * x3)
+        weights += 1  # what an array holds is read at each call
+    assert len(traces) == 1
+    np.testing.assert_allclose(jitml.grad(functools.partial(weighted, 2 * x3, power=2))(x3), 4 * x3 * x3)
+    np.testing.assert_allclose(jitml.grad(functools.partial(weighted, weights, power=3))(x3), 3 * weights * x3**2)
+    np.testing.assert_allclose(jitml.grad(functools.partial(weighted, power=2), 1)(weights, x3), 2 * weights * x3)
+    assert len(traces) == 4
+
+
 def test_functions_of_libraries_are_told_apart() -> None:
     for f, slope in ((np.sin, np.cos), (np.exp, np.exp)):
         assert jitml.grad(jitml.grad(f))(0.5) == pytest.approx(jitml.grad(slope)(0.5))

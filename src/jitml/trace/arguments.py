@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -66,8 +68,8 @@ def transform_of(function: Any) -> Transform | None:
 class Callee:
     """An argument that is the user's function, to be converted: another one of the same code will do.
 
-    Its globals and what it closes over are loaded at each call, and guarded like what every function loads. Where
-    transforms have made it of another function, those of that are.
+    Its globals and what it closes over are loaded at each call, and guarded like what every function loads. A method of the same
+    object will do, a `functools.partial` with the same arguments, and what a transform has made of such a function.
     """
 
     __slots__ = ("function",)
@@ -110,13 +112,7 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
         host.require(slot, leaf)
         return leaf.value
     if kind is Callee:
-        function, place = leaf.function, host.compute(getattr, (slot, Const("function")), name)
-        while transform_of(function) is not None:
-            function, place = function.__wrapped__, host.compute(getattr, (place, Const("__wrapped__")), name)
-        if type(function) is FunctionType and not is_library(function):
-            recording.callees[function] = place
-        else:
-            host.require_same(place, function)
+        _see_function(recording, leaf.function, host.compute(getattr, (slot, Const("function")), name), name)
         return leaf.function
     if isinstance(leaf, type):
         host.require_same(slot, leaf)
@@ -137,6 +133,30 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
     watch_argument(recording, leaf, slot)
     recording.objects[slot] = leaf
     return leaf
+
+
+def _see_function(recording: Trace, function: Any, place: Slot, name: str) -> None:
+    """Guard what tells a function, which the host program has at a place, from another one that does something else."""
+    host = recording.host
+
+    def part(attribute: str) -> Slot:
+        return host.compute(getattr, (place, Const(attribute)), name)
+
+    if transform_of(function) is not None:
+        _see_function(recording, function.__wrapped__, part("__wrapped__"), name)
+    elif type(function) is MethodType:
+        host.require_same(part("__self__"), function.__self__)
+        _see_function(recording, function.__func__, part("__func__"), name)
+    elif type(function) is functools.partial:
+        given = [("args", n, value) for n, value in enumerate(function.args)]
+        for attribute, key, value in (*given, *(("keywords", key, value) for key, value in function.keywords.items())):
+            item = host.compute(operator.getitem, (part(attribute), Const(key)), name)
+            (host.require if type(value) in (bool, int, float, complex, str) else host.require_same)(item, value)
+        _see_function(recording, function.func, part("func"), name)
+    elif type(function) is FunctionType and not is_library(function):
+        recording.callees[function] = place
+    else:
+        host.require_same(place, function)
 
 
 def _is_number(x: np.generic) -> bool:

@@ -11,8 +11,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
-from types import FunctionType
+from functools import partial, wraps
+from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -103,9 +103,13 @@ def _unheard_of(program: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _identity(f: Any) -> Hashable:
-    """Functions of the same code are told apart by what they load, which is guarded; so are those made of them by transforms."""
+    """Functions of the same code are told apart by what they load, which is guarded, and so are those that are made of them."""
     if (transform := transform_of(f)) is not None:
         return transform.key, transform.code, _identity(f.__wrapped__)
+    if type(f) is MethodType:
+        return MethodType, id(f.__self__), _identity(f.__func__)
+    if type(f) is partial:
+        return partial, _identity(f.func), len(f.args), *f.keywords
     return f.__code__ if type(f) is FunctionType and not is_library(f) else id(f)
 
 
