@@ -6,7 +6,7 @@ A row is a function of arrays with effects; it runs eagerly and jitted, twice ea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,6 +16,11 @@ from jitml.errors import UncompiledWarning, UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
 Array = np.ndarray[Any, Any]
+
+
+class Place(NamedTuple):
+    array: Array
+    index: int
 
 
 def a46() -> Array:
@@ -373,6 +378,24 @@ def target_first(x: Array) -> Any:
     x[0, 0] += change()
     x[0] += change()
     return box, x
+
+
+@row()
+def scalar_takes_no_items(x: Array) -> Any:
+    v = x[0, 0]
+    v[...] += 1
+
+
+@row()
+def tuple_takes_no_items(x: Array) -> Any:
+    pair = (x, 1)
+    pair[0] += 1  # type: ignore[index]  # the array has changed by then
+
+
+@row()
+def namedtuple_takes_no_values(x: Array) -> Any:
+    place = Place(x, 1)
+    place.array += 1  # type: ignore[misc]
 
 
 def leaves(tree: Any) -> Iterator[Array]:

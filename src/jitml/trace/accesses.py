@@ -28,7 +28,7 @@ from jitml.trace.outside import entries, is_read_unseen, load, observe, place_of
 from jitml.trace.random import TracedGenerator
 from jitml.trace.regions import shared_write
 from jitml.trace.registry import FUNCTIONS, call, call_for_each_type, of_its_type
-from jitml.trace.targets import Outside, Storing, sets_itself, stores_itself
+from jitml.trace.targets import Outside, Storing, sets_itself, stores_itself, takes_items
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, lift
 
 # Methods by which `obj += v` and its like change an object.
@@ -289,10 +289,11 @@ class Accesses(Names):
 
     def _aug_loaded(self, obj: Any, index: Any, operation: str, before: Any, value: Any) -> None:
         after = getattr(operator, operation)(before, value)
-        if after is before and type(after) is TracedArray and not stores_itself(obj):
-            if after.storage is obj.storage if type(obj) is TracedArray else not isinstance(obj, np.flatiter):
-                return  # written in place, through the view or in the container's own array; x.flat[i:j] is a copy
-        self.own(obj)[index] = after
+        if after is before and type(after) is TracedArray and takes_items(obj):
+            if type(obj) is not TracedArray or after.storage is obj.storage:
+                return  # written in place, through the view or in the container's own array
+        own: Any = obj if isinstance(obj, tuple) else self.own(obj)  # a tuple raises, wherever it is from
+        own[index] = after
 
     def _aug_where(self, obj: TracedArray, mask: TracedArray, operation: str, value: Any) -> None:
         if np.ndim(value) > obj.ndim - mask.ndim:

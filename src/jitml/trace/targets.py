@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from types import FunctionType
+from types import FunctionType, MemberDescriptorType
 from typing import Any, NoReturn, Protocol
 
+import numpy as np
+
 from jitml.trace.loaded_names import is_library
+from jitml.trace.standins import TracedScalar
 
 
 class Stores(Protocol):
@@ -74,7 +77,13 @@ def stores_itself(obj: Any) -> bool:
     return isinstance(method, FunctionType) and not is_library(method)
 
 
+def takes_items(obj: Any) -> bool:
+    """Whether all that `obj[index] = item` does, of an item that is there already, is nothing: a tuple raises, x.flat copies."""
+    return hasattr(type(obj), "__setitem__") and not isinstance(obj, (TracedScalar, np.flatiter)) and not stores_itself(obj)
+
+
 def sets_itself(obj: Any, name: str) -> bool:
-    """Whether what `obj.name = value` does is the user's."""
+    """Whether what `obj.name = value` does is the user's, or to raise, as of the fields of a namedtuple."""
     setter = inspect.getattr_static(type(obj), "__setattr__", None)
-    return isinstance(setter, FunctionType) or isinstance(inspect.getattr_static(type(obj), name, None), property)
+    attribute = type(inspect.getattr_static(type(obj), name, None))
+    return isinstance(setter, FunctionType) or (hasattr(attribute, "__set__") and attribute is not MemberDescriptorType)
