@@ -26,7 +26,7 @@ PRODUCTS: dict[str, Callable[[Array], Any]] = {
     "where": lambda x: np.prod(x, where=x > 0),
     "to divide by": lambda x: x / np.prod(x, axis=1, keepdims=True),
 }
-SHAPES = [(1, 5), (3, 4), (5, 17), (40, 3), (7, 100), (70, 9), (300, 5), (2, 1000), (100, 40)]
+SHAPES = [(1, 17), (1, 5), (3, 4), (5, 17), (40, 3), (7, 100), (70, 9), (300, 5), (2, 1000), (100, 40)]
 
 
 def computed(function: Callable[[Array], Any], x: Array) -> tuple[Any, set[str]]:

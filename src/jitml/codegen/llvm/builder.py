@@ -359,8 +359,8 @@ class Builder:
         return part(0), part(lanes)
 
     def lane(self, x: Operand, n: int) -> Operand:
-        """One lane of a vector."""
-        return replace(self.each([x], x.dtype, f"extractelement {x.type} {{0}}, i64 {n}"), lanes=1)
+        """One lane of a vector; a scalar has one."""
+        return x if x.lanes == 1 else replace(self.each([x], x.dtype, f"extractelement {x.type} {{0}}, i64 {n}"), lanes=1)
 
     def convert(self, x: Operand, dtype: DType, *, raises: bool = False) -> Operand:
         """NumPy's cast between any two dtypes, with its floating-point errors if it `raises`; see `conversions.py`."""
