@@ -6,7 +6,8 @@ That is right as long as nobody else sees the memory that a name stood for befor
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+import weakref
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,9 +18,9 @@ from jitml.trace.bodies import Body
 from jitml.trace.context import user_source
 from jitml.trace.decisions import Decider, Mode, Site
 from jitml.trace.names import Kind, same
-from jitml.trace.origins import either, faces, one_of
+from jitml.trace.origins import either, faces, one_of, serials_of
 from jitml.trace.perhaps import what_is_there
-from jitml.trace.storage import Storage, leave_region
+from jitml.trace.storage import Rival, Storage, leave_region
 from jitml.trace.tracers import TracedArray, lift
 from jitml.trace.tree import flatten
 from jitml.trace.truths import Truth, as_value
@@ -171,9 +172,22 @@ class Memory:
         entries = {now.storage: before.storage for before, now, _ in self.known.values()}
         pairs = [*((inside, now.storage) for inside, now in self.after.items()), *self.cut]
         leave_region(pairs, Decider(self.loop.site), entries)
+        self._part(pairs)
         self.twins.clear()
         self.objects.clear()
         self.twins_at_start.clear()
+
+    def _part(self, pairs: Iterable[tuple[Storage, Storage]]) -> None:
+        """Nothing says when two are what the body has made: not even if something else says when they are one of before."""
+        groups: defaultdict[int, list[Storage]] = defaultdict(list)
+        for inside, outside in pairs:
+            for serial in serials_of(inside):
+                groups[serial].append(outside)
+        for now in (now.storage for _, now, _ in self.known.values()):
+            groups.pop(now.serial, None)
+        for group in groups.values():
+            for one, other in itertools.combinations(group, 2):
+                one.meet(Rival(weakref.ref(other), self.loop.decider, overlaps=True))
 
     def cut_out(self, insides: Sequence[Storage], leaves: Sequence[Any]) -> None:
         """What a name holds after the loop, cut out of larger memory, and the storages of its arrays in the body."""

@@ -47,6 +47,12 @@ def storages_of(storage: Storage) -> set[Storage]:
     return {storage, *(there for case in storage.cases if (there := case.origin.storage()) is not None)}
 
 
+def serials_of(storage: Storage) -> frozenset[int]:
+    """Those of the memory that an array of a storage may show, of what is not there any more, too; not of what is older."""
+    cases = (origin for _, origin in storage.cases if (there := origin.storage()) is None or there.trace is storage.trace)
+    return frozenset((storage.serial,)).union(*(origin.serials for origin in cases))
+
+
 def seen(origin: Origin, array: TracedArray) -> Origin:
     """An origin of a whole storage, seen as this array sees the storage."""
     return replace(origin, steps=(*origin.steps, *array.steps), writeable=array.writeable, faces=faces(array), array=nothing)

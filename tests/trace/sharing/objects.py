@@ -174,6 +174,17 @@ def one_of_two_that_have_no_name_left(x, y, n):
     return a, b
 
 
+@row
+def what_the_last_iteration_makes_by_a_name_of_the_body(x, y, n):
+    a = x
+    for k in range(n):
+        old = a
+        a = a * 2
+        if x[k, 1] > 0:
+            old = a
+    return a, old
+
+
 # What nobody has bound is not None.
 
 
