@@ -43,6 +43,14 @@ def test_folds(name: str, dtype: Any) -> None:
     agree(CASES[name], X.astype(dtype))
 
 
+def test_places_are_compared_with_lengths_that_are_open() -> None:
+    compiled = jitml.jit(lambda x: np.multiply.reduceat(x, [0, 2]))
+    for n in (4, 5, 3):
+        np.testing.assert_array_equal(compiled(X[0, :n]), np.multiply.reduceat(X[0, :n], [0, 2]))
+    with pytest.raises(IndexError, match="out-of-bounds"):
+        compiled(X[0, :2])
+
+
 @pytest.mark.parametrize("ufunc", [np.divide, np.multiply, np.power, np.logaddexp, np.subtract])
 def test_at(ufunc: np.ufunc) -> None:
     agree(changed(ufunc, np.array([0, 2, 2])), X, X[:3] + 1)

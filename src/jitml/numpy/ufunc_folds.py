@@ -21,6 +21,7 @@ from jitml.numpy.versions import AT_WRITES_WHAT_IS_READ_ONLY
 from jitml.trace import regions
 from jitml.trace.numbers import of_size
 from jitml.trace.registry import call
+from jitml.trace.sizes import span
 from jitml.trace.tracers import TracedArray, assign, fresh, read
 
 
@@ -116,8 +117,10 @@ def _reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: A
     if not isinstance(indices, (list, tuple)):
         not_compiled(f"{ufunc.__name__}.reduceat", "with an array of indices", "Give them as a list of Python integers.")
     starts = [as_int(n) for n in indices]
-    size = x.aval.shape[0]
-    if type(size) is int and any(not 0 <= n < size for n in starts):
+    size = x.sizes[0]
+    if span(size)[0] <= max(starts, default=0):
+        size = as_int(of_size(size))
+    if any(n < 0 or (type(size) is int and n >= size) for n in starts):
         raise IndexError(f"index out-of-bounds in {ufunc.__name__}.reduceat")
     if not starts:
         not_compiled(f"{ufunc.__name__}.reduceat", "at no places", "Its result is empty.")
