@@ -23,6 +23,10 @@ PRODUCTS: dict[str, Callable[[Array], Any]] = {
     "of the outer axes of a cube": lambda x: np.prod(np.stack([x, x * 2]), axis=(0, 2)),
     "of what is computed": lambda x: np.prod(x * x + 1.0),
     "beside sums": lambda x: np.stack([np.prod(x, axis=1), np.sum(np.abs(x) < 1, axis=1)]),
+    "of rows from a number": lambda x: np.prod(x, axis=1, initial=1e-30),
+    "of a transposed cube from a number": lambda x: np.prod(np.stack([x, x * 2]).T, axis=(0, 2), initial=1e-30, keepdims=True),
+    "of what is repeated": lambda x: np.prod(np.broadcast_to(x.T, (3, *x.T.shape))),
+    "of numbers by columns": lambda x: np.nanprod(np.asfortranarray(x)),
     "where": lambda x: np.prod(x, where=x > 0),
     "to divide by": lambda x: x / np.prod(x, axis=1, keepdims=True),
 }

@@ -7,7 +7,8 @@ extremes, and results without axes are scalars.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,8 @@ from jitml.trace.broadcasting import never_equal, require_sizes
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.registry import call, implements
 from jitml.trace.sizes import span
-from jitml.trace.strides import largest_stride
-from jitml.trace.tracers import TracedArray, TracedNumber, fresh, read
+from jitml.trace.strides import kept_strides, largest_stride
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh, fresh_like, layout_of, read, scalar
 
 F16, U64 = np.dtype(np.float16), np.dtype(np.uint64)
 Axis = int | Sequence[int] | None
@@ -155,14 +156,27 @@ def _over(x: Value, where: Any) -> Value:
     return broadcast_value(mask, x.shape)
 
 
-def _in_order(x: Value, axes: Sequence[int], layout: Sequence[Any]) -> Value:
+def _in_order(x: Value, axes: Sequence[int], operands: Iterable[Any]) -> Value:
     """x with the axes that are multiplied over as NumPy goes through them: in the order of memory, which bits and errors show."""
+    if x.dtype.kind not in "fc":
+        return x
+    layout = kept_strides([layout_of(a) for a in operands if type(a) in (TracedArray, np.ndarray)], x.shape)
     axes = sorted(axes)
-    ordered = sorted(axes, key=lambda axis: -abs(largest_stride(layout[axis])))
-    if ordered == axes or x.dtype.kind not in "fc":
+    ordered = sorted(axes, key=lambda axis: -largest_stride(layout[axis]))
+    if ordered == axes:
         return x
     places = dict(zip(axes, ordered))
     return ops.transpose(x, perm=tuple(places.get(axis, axis) for axis in range(x.ndim)))
+
+
+def _multiplied_from(start: Value, x: Value, axes: Sequence[int]) -> Value:
+    """The product of floats that begins with a number: that comes first, as bits and errors show."""
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    sizes = [x.shape[axis] for axis in kept]
+    rows = ops.transpose(x, perm=(*kept, *sorted(axes)))
+    rows = reshape_value(rows, (*sizes, prod(x.shape[axis] for axis in axes)))
+    rows = ops.concat(broadcast_value(start, (*sizes, 1)), rows, axis=len(kept))
+    return reduce_values(ops.reduce_prod, rows, (len(kept),))
 
 
 def _start(initial: Any, dtype: DType) -> Value:
@@ -183,11 +197,13 @@ def _sum_or_product(op: Op, combine: Op, identity: int) -> Callable[..., Any]:
         x = value_of(a)
         x = masked(astype(x, accumulator(x.dtype, dtype, out)), where, identity)
         axes = reduced_axes(axis, x.ndim)
-        if op is ops.reduce_prod and isinstance(a, TracedArray):
-            x = _in_order(x, axes, a.layout)
-        result = reduce_values(op, x, axes)
-        if is_given(initial):
-            result = combine(result, broadcast_value(_start(initial, x.dtype), result.shape))
+        if op is ops.reduce_prod:
+            x = _in_order(x, axes, (a, where))
+        if is_given(initial) and op is ops.reduce_prod and axes and is_inexact(x.dtype):
+            result = _multiplied_from(_start(initial, x.dtype), x, axes)
+        else:
+            result = reduce_values(op, x, axes)
+            result = combine(result, broadcast_value(_start(initial, x.dtype), result.shape)) if is_given(initial) else result
         return finish(result, axes if keepdims is True else None, out, x.ndim)
 
     return keeps_rest(function)
@@ -337,7 +353,8 @@ def without_nan(x: Value, instead: float) -> Value:
 
 def _ignoring_nan(function: Callable[..., Any], identity: float) -> Callable[..., Any]:
     def ignoring(a: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(result_of(without_nan(value_of(a), identity)), *args, **kwargs)
+        x = without_nan(value_of(a), identity)
+        return function(fresh_like(x, a) if x.ndim else scalar(x), *args, **kwargs)
 
     return ignoring
 
