@@ -30,7 +30,7 @@ PRODUCTS: dict[str, Callable[[Array], Any]] = {
     "where": lambda x: np.prod(x, where=x > 0),
     "to divide by": lambda x: x / np.prod(x, axis=1, keepdims=True),
 }
-SHAPES = [(1, 17), (1, 5), (3, 4), (5, 17), (40, 3), (7, 100), (70, 9), (300, 5), (2, 1000), (100, 40)]
+SHAPES = [(1, 17), (1, 5), (3, 4), (5, 17), (40, 3), (7, 100), (70, 9), (300, 5), (2, 1000), (11, 1000), (100, 40)]
 
 
 def computed(function: Callable[[Array], Any], x: Array) -> tuple[Any, set[str]]:
@@ -67,3 +67,10 @@ def test_no_product_on_the_way_is_another_one() -> None:
     x = np.tile([1e200, 1e200, 1e-200, 1e-200], 8)
     with np.errstate(over="ignore"):
         assert np.isinf(jitml.jit(np.prod)(x)) == np.isinf(np.prod(x)) == True  # noqa: E712  # all three
+
+
+@pytest.mark.parametrize(("rows", "cells"), [(7, 1), (8, 8), (100, 9)])
+def test_rows_run_side_by_side(rows: int, cells: int) -> None:
+    """Each is a chain of products, of which a processor has several on the way; one loop is for rows that are left over."""
+    kernels = str(jitml.jit(lambda x: np.prod(x, axis=1)).lower(np.ones((rows, 1000))).kernels)
+    assert kernels.count("cell ") == cells

@@ -52,10 +52,11 @@ def write_rows(nest: Nest) -> None:
 
 def _is_jammed(nest: Nest, passes: Sequence[Pass]) -> bool:
     """Whether rows run side by side: products, each of one element after the other, or what loads the same for every row."""
-    if len(passes) > 1 or not nest.inner or nest.extent(nest.outer[-1]) < 4 * TOGETHER:
+    if len(passes) > 1 or not nest.inner:
         return False
     (step,) = passes
-    return any(map(is_ordered, step.reductions)) or _shares_loads(nest, step)
+    rows = nest.extent(nest.outer[-1])
+    return rows >= TOGETHER if any(map(is_ordered, step.reductions)) else rows >= 4 * TOGETHER and _shares_loads(nest, step)
 
 
 def _shares_loads(nest: Nest, step: Pass) -> bool:
