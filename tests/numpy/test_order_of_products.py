@@ -61,6 +61,12 @@ def test_products_are_those_of_one_element_after_the_other(name: str, dtype: typ
         assert also == warned
 
 
+def test_complex_products_go_through_all_axes_as_through_one() -> None:
+    x = np.exp(1j * np.arange(120.0)).reshape(4, 5, 6) * 1.01
+    for function in (np.prod, lambda x: np.prod(x.T), lambda x: np.prod(x, axis=(1, 2))):
+        np.testing.assert_array_equal(jitml.jit(function)(x), function(x))
+
+
 @pytest.mark.filterwarnings("error")
 def test_no_product_on_the_way_is_another_one() -> None:
     """By lanes, 1e200 met 1e-200 first, and nothing was infinite."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 from jitml.fusion.parts.arithmetic import isnan, mul, number
 from jitml.fusion.parts.host import call_by_parts
@@ -28,12 +29,13 @@ def _rows_last(x: Complex, axis: int) -> Complex:
 
 @splitting.rule(ops.reduce_prod)
 def split_product(node: Node, x: Complex) -> Complex:
-    """One axis after the other, in the order of its elements."""
-    for axis in reversed(node.params["axes"]):
-        rows = _rows_first(x, axis)
-        start = Complex(_like_row(rows.re, 1.0), _like_row(rows.re, 0.0))
-        x = _fold(rows, start)
-    return x
+    """One element after the other, through all axes."""
+    axes = node.params["axes"]
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    rows = each_part(ops.transpose, x, perm=(*axes, *kept))
+    rows = each_part(ops.reshape, rows, shape=(prod(rows.shape[: len(axes)]), *rows.shape[len(axes) :]))
+    start = Complex(_like_row(rows.re, 1.0), _like_row(rows.re, 0.0))
+    return _fold(rows, start)
 
 
 @splitting.rule(ops.cumprod)
