@@ -159,12 +159,10 @@ def _distinct(targets: Sequence[Target], decider: Decider) -> list[Target]:
     """Each of them once; views have no hash."""
     found: list[Target] = []
     for target in targets:
-        known = found.index(target) if target in found else None
+        known = next((n for n, other in enumerate(found) if other == target), None)
         if known is None:
             found.append(target)
-        elif isinstance(target, Origin):
-            other = found[known]
-            assert isinstance(other, Origin)
+        elif isinstance(target, Origin) and isinstance(other := found[known], Origin):
             found[known] = of_either(other, target, decider)
     return found
 

@@ -78,7 +78,7 @@ class VectorNest(Nest):
             if isinstance(stmt, Update) and stmt.cell in shared:
                 if stmt.combine is None or combines.setdefault(stmt.cell, stmt.combine) != stmt.combine:
                     return False
-                if stmt not in loop.body and self._is_in_order(stmt):
+                if self._is_in_order(stmt) and all(stmt is not own for own in loop.body):
                     return False  # of a loop inside, which each lane would have to leave before the next one begins
             if isinstance(stmt, Store) and not (variables_of(*stmt.at) & varying and self._is_injective(stmt, loop)):
                 return False  # one element for all iterations, where there is at most one, is no vector to be written
