@@ -29,6 +29,7 @@ from jitml.numpy.operands import (
 from jitml.numpy.products import matmul
 from jitml.numpy.reductions import extreme_size, reduce_values
 from jitml.numpy.reshaping import moveaxis, reshaped, swapaxes
+from jitml.numpy.versions import CONDITIONS_ARE_COMPLEX
 from jitml.trace.broadcasting import never_equal
 from jitml.trace.examples import examples_of
 from jitml.trace.registry import call, implements
@@ -269,7 +270,9 @@ def cond(x: Any, p: Any = None) -> Any:
     axes = (value.ndim - 2, value.ndim - 1)
     known = ops.bit_not(reduce_values(ops.reduce_any, ops.isnan(value), axes)) if is_inexact(value.dtype) else None
     lost = ops.isnan(ratio) if known is None else ops.bit_and(ops.isnan(ratio), known)
-    return result_of(ops.select(lost, full(ratio.shape, float("inf"), ratio.dtype), ratio))
+    ratio = ops.select(lost, full(ratio.shape, float("inf"), ratio.dtype), ratio)
+    is_complex_too = CONDITIONS_ARE_COMPLEX and p not in (None, 2, -2) and is_complex(value.dtype)
+    return result_of(astype(ratio, value.dtype) if is_complex_too else ratio)
 
 
 @implements(np.linalg.matrix_rank)

@@ -74,6 +74,8 @@ AT_WRITES_WHAT_IS_READ_ONLY = _at_writes_what_is_read_only()
 GRIDS_ARE_A_TUPLE = isinstance(np.meshgrid([0], sparse=True, copy=False), tuple)
 # In newer versions `np.roll` takes shifts that are floats with `int`; before, they were an error.
 SHIFTS_ARE_CUT = _works(lambda: np.roll(np.zeros(2), 1.0), TypeError)  # type: ignore[call-overload]  # that is the question
+# In older versions the condition by a norm of a complex matrix is a complex number.
+CONDITIONS_ARE_COMPLEX = np.linalg.cond(np.full((1, 1), 1j), 1).dtype.kind == "c"
 # In newer versions `np.dot` and what calls it warn of floating-point errors.
 DOT_WARNS = _dot_warns()
 
