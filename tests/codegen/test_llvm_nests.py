@@ -46,6 +46,14 @@ def test_histogram_and_gather() -> None:
     check(KERNELS["gather"], {"x": rng.random(6), "k": np.array([0, -1, 5, -6]), "y": np.zeros(4)})
 
 
+@pytest.mark.parametrize("n", [0, 1])
+def test_one_element_for_all_iterations_is_no_vector(n: int) -> None:
+    """A name in the body that is the same for all lanes was taken for one that moves: whole vectors were stored behind it."""
+    text = """kernel k(x: f64[8], y: f64[4, 5], n: i64[]) {
+      let m: i64 = n[]; for i in 0:m vector { let t: i64 = remainder(m + 2, 4); y[t, 2] = x[i] * 0.5 } }"""
+    check(text, {"x": np.arange(8.0), "y": np.ones((4, 5)), "n": np.array(n)})
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 70])
 def test_every_length_has_its_tail(n: int) -> None:
     check(f"kernel k(x: f64[{n}], y: f64[{n}]) {{ for i in 0:{n} vector {{ y[i] = x[i] * 2.0 + 1.0 }} }}")

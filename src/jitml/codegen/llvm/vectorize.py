@@ -67,12 +67,13 @@ class VectorNest(Nest):
         """Whether lanes may run side by side; if not, the loop runs in order."""
         shared = set(self.carried(loop.body))
         combines: dict[str, Combine] = {}
-        varying = {loop.index}
+        varying, moving = {loop.index}, {loop.index}  # what may be another in each lane; what surely depends on which it is
         for stmt in walk(loop.body):
             if isinstance(stmt, (Alloc, Draw, While)):
                 return False  # one scratch, one generator or one test, but many lanes at once
             if isinstance(stmt, (Let, Cell)):
                 varying.add(stmt.name)
+                moving |= {stmt.name} if variables_of(*expressions(stmt)) & moving else set()
             if isinstance(stmt, Loop) and variables_of(stmt.start, stmt.stop) & varying:
                 return False
             if isinstance(stmt, Update) and stmt.cell in shared:
@@ -80,7 +81,7 @@ class VectorNest(Nest):
                     return False
                 if self._is_in_order(stmt) and all(stmt is not own for own in loop.body):
                     return False  # of a loop inside, which each lane would have to leave before the next one begins
-            if isinstance(stmt, Store) and not (variables_of(*stmt.at) & varying and self._is_injective(stmt, loop)):
+            if isinstance(stmt, Store) and not (variables_of(*stmt.at) & moving and self._is_injective(stmt, loop)):
                 return False  # one element for all iterations, where there is at most one, is no vector to be written
             if variables_of(*expressions(stmt)) & shared:
                 return False  # a scan: the running value is read
