@@ -105,3 +105,13 @@ def test_what_is_little_work_beside_a_value_that_is_kept_anyway_is_not_kept() ->
         assert len(program.buffers) == read + 1 + 3  # the tangent or the gate, what is multiplied, and the product
         assert show(program.steps[-1]).count("1.0 + ") == (f is not apart)
         np.testing.assert_allclose(jitml.jit(f)(x, w), f(x, w), rtol=1e-12, atol=1e-12)
+
+
+def test_elements_of_an_array_that_is_kept_are_read_where_they_are() -> None:
+    """A rotation of three angles: sines and cosines are kept, and none of their elements is copied out."""
+    f = jitml.jit(
+        lambda a: (np.stack([c := np.cos(a), s := np.sin(a)]), np.array([c[0] * s[1], c[1] * s[2], c[2]]), c[0] * s[0] * a)
+    )
+    f(np.arange(3.0))
+    program = f.lower(np.arange(3.0)).program.kernels
+    assert not [b for b in program.buffers.values() if b.size == 1]

@@ -230,8 +230,7 @@ class _Sweep:
         if any(index is WHOLE for _, index in uses) or not all(may_inline(node, g) for g in users):
             self.decide(value, "stored", why_not_inline(node, users))
             return False
-        # Of a broadcast, whether to keep anything is a question about the operand.
-        if not (node.op is ops.broadcast and node.inputs[0].capacity < value.capacity):
+        if not self.asks_of_operand(node):
             times = sum(evaluations(g, value, index) for g, index in uses if index is not None)
             ratio = times / max(1, value.capacity)
             single = len(uses) == 1 and times <= value.capacity
@@ -245,6 +244,19 @@ class _Sweep:
         for g in users:
             self.inline(node, g)
         return True
+
+    def asks_of_operand(self, node: Node) -> bool:
+        """Whether to keep anything of a node is a question about its operand, of which it is a view."""
+        if node.op is ops.broadcast:
+            return node.inputs[0].capacity < node.output.capacity
+        if node.op is ops.reshape:
+            before, after = ([n for n in v.shape if n != 1] for v in (node.inputs[0], node.output))
+            is_view = before == after
+        else:
+            is_view = node.op is ops.slice and cost.work(node) == 0
+        # Of a large operand few elements may be wanted: to keep all of it would be dear.
+        wanted = (v.capacity for n in self.users[node.inputs[0]] for v in n.outputs) if is_view else ()
+        return is_view and sum(wanted) >= node.inputs[0].capacity
 
     def work_again(self, node: Node, uses: Sequence[tuple[Group, Index | None]]) -> float:
         """Work of an element wherever it is wanted: the node's own, if its operands are to be had there as well."""
