@@ -76,9 +76,12 @@ class Load(_Operators):
 Expr: TypeAlias = Const | Var | Apply | Load
 
 
+_INTEGERS = {n: Const(n) for n in range(-64, 257)}  # most index expressions are made of these
+
+
 def as_expr(x: Any) -> Expr:
     if isinstance(x, int):
-        return Const(x)
+        return _INTEGERS.get(x) or Const(x)
     expr: Expr = x
     return expr
 
@@ -86,7 +89,7 @@ def as_expr(x: Any) -> Expr:
 def add(left: Any, right: Any) -> Expr:
     x, y = as_expr(left), as_expr(right)
     if isinstance(x, Const) and isinstance(y, Const):
-        return Const(x.value + y.value)
+        return as_expr(x.value + y.value)
     if isinstance(x, Const):
         x, y = y, x
     if isinstance(y, Const):
@@ -111,11 +114,11 @@ def sub(left: Any, right: Any) -> Expr:
 def mul(left: Any, right: Any) -> Expr:
     x, y = as_expr(left), as_expr(right)
     if isinstance(x, Const) and isinstance(y, Const):
-        return Const(x.value * y.value)
+        return as_expr(x.value * y.value)
     if isinstance(x, Const):
         x, y = y, x
     if isinstance(y, Const) and y.value in (0, 1):
-        return x if y.value == 1 else Const(0)
+        return x if y.value == 1 else _INTEGERS[0]
     return Apply("mul", (x, y))
 
 
@@ -383,8 +386,9 @@ def walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
 
 def walk_expression(expr: Expr) -> Iterator[Expr]:
     yield expr
-    parts = expr.args if isinstance(expr, Apply) else expr.at if isinstance(expr, Load) else ()
-    for part in parts:
+    if isinstance(expr, (Const, Var)):
+        return
+    for part in expr.args if isinstance(expr, Apply) else expr.at:
         yield from walk_expression(part)
 
 
@@ -410,7 +414,16 @@ def expressions(stmt: Stmt) -> Iterator[Expr]:
 
 def variables_of(*exprs: Expr) -> frozenset[str]:
     """The names that expressions mention."""
-    return frozenset(e.name for expr in exprs for e in walk_expression(expr) if isinstance(e, Var))
+    found, stack = set(), [*exprs]
+    while stack:
+        expr = stack.pop()
+        if isinstance(expr, Var):
+            found.add(expr.name)
+        elif isinstance(expr, Apply):
+            stack += expr.args
+        elif isinstance(expr, Load):
+            stack += expr.at
+    return frozenset(found)
 
 
 def loaded_by(*exprs: Expr) -> frozenset[str]:

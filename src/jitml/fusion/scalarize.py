@@ -44,13 +44,21 @@ class Points:
     reductions: tuple[Reduced, ...]
 
 
+_READ = "read"  # stands for a buffer whose element is read
+
+
 class _Needs:
-    """Records which operand elements a rule reads in a box."""
+    """Records which operand elements a rule reads in a box.
+
+    moved: node -> index -> the operand's element that it is, of a rule that reads one and makes nothing of it.
+    """
 
     def __init__(self, group: Group, ranges: Ranges) -> None:
         self.b = Scalars()
         self.ranges, self.sizes, self.axes = ranges, group.sizes, group.axes
         self.wanted: dict[Value, dict[Index, None]] = {}
+        self.moved: dict[Node, dict[Index, tuple[Value, Index]]] = {}
+        self._reads: list[tuple[Value, Index]] = []
 
     def look(self, node: Node, indices: Mapping[Index, None]) -> None:
         """Find out what a node reads where it is wanted."""
@@ -59,12 +67,16 @@ class _Needs:
                 self.wanted.setdefault(value, {}).update(indices)
             return
         for index in indices:
-            lowering[node.op](Point(self, node, index))
+            self._reads = []
+            result = lowering[node.op](Point(self, node, index))
+            if len(self._reads) == 1 and result.value == _READ:
+                self.moved.setdefault(node, {})[index] = self._reads[0]
 
     def read(self, node: Node, operand: int, index: Index) -> Scalar:
         value = node.inputs[operand]
         self.wanted.setdefault(value, {})[index] = None
-        return self.b.load("", (), value.dtype)
+        self._reads.append((value, index))
+        return self.b.load(_READ, (), value.dtype)
 
     def load(self, node: Node, operand: int, index: tuple[Expr | Scalar, ...]) -> Scalar:
         return self.b.load("", (), node.inputs[operand].dtype)
@@ -146,8 +158,12 @@ def scalarize(
             reductions.append(Reduced(node, operand, cell, dtype))
             builder.cells[node.output] = b.convert(b.cell(cell, dtype), node.output.dtype)
         else:
+            moved = needs.moved.get(node, {})
             for index in needs.wanted[node.output]:
-                builder.made[node.output, index] = lowering[node.op](Point(builder, node, index))
+                element = moved.get(index)
+                builder.made[node.output, index] = (
+                    lowering[node.op](Point(builder, node, index)) if element is None else builder.at(*element)
+                )
     stores = []
     for value, index in group.stores.items():
         if updated is None:

@@ -95,6 +95,8 @@ def limits(expr: Expr, ranges: Ranges) -> tuple[int, int] | None:
     >>> limits(Var("i") * 4 - 1, {"i": (0, 3)})
     (-1, 7)
     """
+    if isinstance(expr, Const):
+        return int(expr.value), int(expr.value)
     terms = affine(expr)
     if terms is None:
         return None
