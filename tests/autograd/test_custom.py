@@ -197,10 +197,43 @@ def rule_returning(fwd: Any, bwd: Any) -> Callable[[], Any]:
     return lambda: grad(lambda x: f(x).sum())(x3)
 
 
+def rule_with(tangent: Callable[[Any, Any], Any]) -> Any:
+    f = custom_jvp(lambda x: x * 3)
+    f.defjvp(lambda primals, tangents: (primals[0] * 3, tangent(primals[0], tangents[0])))
+    return f
+
+
+@pytest.mark.parametrize(
+    "tangent",
+    [
+        lambda x, t: 3 * t + np.zeros_like(x),
+        lambda x, t: np.where(x > 0, 3 * t, 0.0) + np.where(x > 0, 0, t * 3),
+        lambda x, t: np.concatenate([3 * t[:1], t[1:] * 3]) - 0 * x,
+        lambda x, t: np.cumsum(np.diff(t, prepend=0.0)) * 3,
+    ],
+)
+def test_a_rule_may_add_zeros_to_its_tangent(tangent: Callable[[Any, Any], Any]) -> None:
+    f = rule_with(tangent)
+    assert np.allclose(grad(lambda x: f(x).sum())(x3), 3)
+    assert np.allclose(jvp(f, (x3,), (x3,))[1], 3 * x3)
+
+
+@pytest.mark.parametrize(
+    "tangent",
+    [lambda x, t: 3 * t + 1, lambda x, t: x, lambda x, t: np.where(x > 0, t, 1.0), lambda x, t: np.append(t[1:], 1.0)],
+)
+def test_a_rule_that_adds_to_its_tangent_is_refused_in_both_modes(tangent: Callable[[Any, Any], Any]) -> None:
+    f = rule_with(tangent)
+    for derivative in (lambda: grad(lambda x: f(x).sum())(x3), lambda: jvp(f, (x3,), (x3,))):
+        with pytest.raises(DerivativeError, match="not zero where those given are"):
+            derivative()
+
+
 ERRORS = [
     (rule_returning(lambda x: x, lambda r, ct: (ct,)), "the forward rule of .* returns float64.3., not a pair"),
     (rule_returning(lambda x: (x[:2], x), lambda r, ct: (ct,)), "what its forward rule returns is f64.2. where f64.3. is wanted"),
     (rule_returning(lambda x: (x, x), lambda r, ct: ct), "returns float64.3., not a tuple of 1"),
+    (rule_returning(lambda x: (x, x), lambda r, ct: (ct, ct)), "returns a tuple of 2, not a tuple of 1"),
     (
         rule_returning(lambda x: (x, x), lambda r, ct: (ct[:2],)),
         "that its backward rule returns is f64.2. where f64.3. is wanted",
@@ -209,7 +242,10 @@ ERRORS = [
         rule_returning(lambda x: (x, x), lambda r, ct: (ct * 1j,)),
         "that its backward rule returns is c128.3. where f64.3. is wanted",
     ),
-    (rule_returning(lambda x: (x, x), lambda r, ct: ((ct, ct),)), "that its backward rule returns has the structure"),
+    (
+        rule_returning(lambda x: (x, x), lambda r, ct: ((ct, ct),)),
+        "its backward rule returns has the structure .\\*, \\*., where \\* is",
+    ),
     (lambda: grad(custom_vjp(np.sin))(1.0), "sin is to be differentiated, and has no rule"),
     (lambda: grad(custom_jvp(lambda x: "a"))(1.0), "returns a str, not numbers"),
     (lambda: grad(lambda x: checkpoint(lambda x: x[x > 0])(x).sum())(x3), "returns an array whose size it finds in data"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -83,6 +84,11 @@ def is_nested(spec: optree.PyTreeSpec) -> bool:
 
 def unflatten(spec: optree.PyTreeSpec, leaves: Sequence[Any]) -> Any:
     return optree.tree_unflatten(spec, leaves)
+
+
+def structure_of(spec: optree.PyTreeSpec) -> str:
+    """A structure as users would write it, with a star for each leaf: `{'w': *, 'b': (*, *)}`."""
+    return re.sub(r"^PyTreeSpec\((.*?)(, namespace='\w*')?\)$", r"\1", str(spec), flags=re.DOTALL)
 
 
 def leaf_names(spec: optree.PyTreeSpec, parameters: Sequence[str]) -> list[str]:

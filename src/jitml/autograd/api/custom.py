@@ -106,6 +106,9 @@ class custom_jvp(_Custom):  # used as a function
     The rule, set by `defjvp`, is called as `rule(primals, tangents)` and returns the result and its tangent, which has to be
     linear in the tangents.
 
+    Calls that are differentiated raise:
+        DerivativeError: there is no rule, it returns something else, or a tangent that is not zero where those given are.
+
     >>> import numpy as np, jitml
     >>> @custom_jvp
     ... def log1pexp(x):

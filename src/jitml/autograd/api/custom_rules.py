@@ -9,6 +9,7 @@ import numpy as np
 import optree
 
 from jitml.autograd.api.calls import Called, Container
+from jitml.autograd.api.linearity import require_no_offset
 from jitml.autograd.api.running import fitting, leaves_like
 from jitml.autograd.levels import at_level
 from jitml.autograd.point import told
@@ -20,7 +21,7 @@ from jitml.ir.types import Aval
 from jitml.trace.context import user_source
 from jitml.trace.subgraphs import Subgraph, trace_subgraph
 from jitml.trace.tracers import fresh, read, scalar
-from jitml.trace.tree import NAMESPACE, flatten, unflatten
+from jitml.trace.tree import NAMESPACE, flatten, structure_of, unflatten
 
 
 def varies(value: Value) -> bool:
@@ -45,7 +46,9 @@ def trace_jvp_rule(name: str, rule: Callable[..., Any], arguments: Container, ca
         results = leaves_like(f"{name}: what its jvp rule returns", y, call.result, call.graph.out_avals)
         return [*map(fresh, results), *map(fresh, _of_floats(f"{name}: the tangent that its jvp rule returns", dy, call))]
 
-    return trace_subgraph(program, [*arguments.tracers, *(arguments.tracers[n] for n in varying)])
+    traced = trace_subgraph(program, [*arguments.tracers, *(arguments.tracers[n] for n in varying)])
+    require_no_offset(name, traced.graph, range(count, count + len(varying)), sum(map(varies, call.graph.outputs)))
+    return traced
 
 
 def trace_forward_rule(
@@ -118,7 +121,8 @@ def _of_floats(what: str, tree: Any, call: Called) -> list[Value]:
     if spec == call.result.spec:
         leaves = [leaf for leaf, v in zip(leaves, outputs) if varies(v)]
     elif spec != sparse:
-        raise DerivativeError(f"{what} has the structure {spec}, where {call.result.spec} is wanted", source=user_source())
+        wanted = structure_of(call.result.spec)
+        raise DerivativeError(f"{what} has the structure {structure_of(spec)}, where {wanted} is wanted", source=user_source())
     return [fitting(what, read(leaf), v.aval) for leaf, v in zip(leaves, filter(varies, outputs), strict=True)]
 
 
@@ -127,8 +131,9 @@ def _cotangents(name: str, found: Any, arguments: Container, values: Sequence[Va
     what = f"{name}: the cotangent that its backward rule returns"
     args = unflatten(arguments.spec, list(arguments.leaves))
     if not isinstance(found, tuple) or len(found) != len(args):
+        what = f"a tuple of {len(found)}" if isinstance(found, tuple) else told(found)
         raise DerivativeError(
-            f"the backward rule of {name} returns {told(found)}, not a tuple of {len(args)}, one for each argument",
+            f"the backward rule of {name} returns {what}, not a tuple of {len(args)}, one for each argument",
             source=user_source(),
             remedy="None stands for a cotangent of zero.",
         )
@@ -139,7 +144,8 @@ def _cotangents(name: str, found: Any, arguments: Container, values: Sequence[Va
         if structure != spec:  # None stands for zeros, of a leaf or of all
             given = [None] * len(own) if ct is None else optree.tree_leaves(ct, none_is_leaf=True, namespace=NAMESPACE)
         if len(given) != len(own):
-            raise DerivativeError(f"{what} has the structure {structure}, where {spec} is wanted", source=user_source())
+            wanted, got = structure_of(spec), structure_of(structure)
+            raise DerivativeError(f"{what} has the structure {got}, where {wanted} is wanted", source=user_source())
         leaves += given
     chosen = [(leaves[position], v.aval) for position, v in zip(arguments.positions, values) if varies(v)]
     return [zeros(aval) if leaf is None else fitting(what, read(leaf), aval) for leaf, aval in chosen]

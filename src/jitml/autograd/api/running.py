@@ -25,7 +25,7 @@ from jitml.ir.types import Aval, is_complex
 from jitml.trace.broadcasting import require_sizes
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.tracers import read
-from jitml.trace.tree import flatten
+from jitml.trace.tree import flatten, structure_of
 
 Function = Callable[..., Any]
 
@@ -172,7 +172,8 @@ def require_structure(what: str, flattened: tuple[list[Any], Any], form: Form) -
     """The leaves of a container, which has to be built like another."""
     leaves, found = flattened
     if found != form.spec:
-        raise DerivativeError(f"{what} has the structure {found}, where {form.spec} is wanted", source=user_source())
+        wanted, given = structure_of(form.spec), structure_of(found)
+        raise DerivativeError(f"{what} has the structure {given}, where {wanted} is wanted", source=user_source())
     return leaves
 
 
