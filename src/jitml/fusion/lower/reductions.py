@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jitml.fusion.loops import Apply, Cell, Combine, Const, Expr, If, Load, Loop, Stmt, Store, Update, Var, is_ordered, less, sub
+from jitml.fusion.loops import Apply, Cell, Combine, Const, Expr, If, Load, Loop, Stmt, Store, Update, Var, less, sub
 from jitml.fusion.lower.nests import Site, nests
 from jitml.ir import ops
 from jitml.ir.op import Op
@@ -29,9 +29,6 @@ class Reduction:
             return self.combine == "min"
         limits = np.iinfo(dtype.name)
         return int(limits.min if self.combine == "max" else limits.max)
-
-    def is_ordered(self, dtype: DType) -> bool:
-        return is_ordered(self.combine, dtype)
 
     def accumulator(self, dtype: DType) -> DType:
         """Half precision sums in single, as NumPy does."""

@@ -9,7 +9,7 @@ from jitml.fusion.loops import Buffer, Const, Expr, Kind, Load, Store, Var, add,
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.scalarize import Stored
 from jitml.fusion.schedule.nest import SHORT_ROW, Nest, chunk_count, chunk_stop, least, write_stores
-from jitml.fusion.schedule.passes import Pass, identity, is_ordered, passes_of, write_sum_of_partials, write_updates
+from jitml.fusion.schedule.passes import Pass, identity, in_order, passes_of, write_sum_of_partials, write_updates
 
 ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums
 
@@ -65,7 +65,7 @@ def _write_long_columns(nest: Nest, step: Pass, per_column: Sequence[Stored]) ->
     w, rows, lead = nest.writer, nest.inner[0], nest.outer[:-1]
     (low, high), stop = nest.limits(rows), nest.stop(rows)
     parallel = nest.time > nest.machine.parallel_ns
-    if nest.size(lead) >= 4 * nest.machine.cores or any(map(is_ordered, step.reductions)):
+    if nest.size(lead) >= 4 * nest.machine.cores or any(map(in_order, step.reductions)):
         columns = nest.outer[-1]
         sums = [Buffer(w.fresh("row"), r.dtype, (columns.extent,)) for r in nest.points.reductions]
         at: tuple[Expr, ...] = (Var(columns.name),)
@@ -108,10 +108,10 @@ def _write_row_blocks(nest: Nest, step: Pass, sums: Sequence[str], at: tuple[Exp
         w.loop(columns.name, first, end, "vector", binds=columns.members),
     ):
         for r, buffer in zip(nest.points.reductions, sums):
-            w.cell(r.cell, Load(buffer, at, r.dtype) if is_ordered(r) else identity(r))
+            w.cell(r.cell, Load(buffer, at, r.dtype) if in_order(r) else identity(r))
         upper = least(add(b, ROW_BLOCK), nest.stop(rows))
         with w.loop(rows.name, b, upper, "serial", binds=rows.members), nest.all_loops(nest.inner[1:]):
             write_updates(nest, step)
         for r, buffer in zip(nest.points.reductions, sums):
-            combine = None if is_ordered(r) else REDUCTIONS[r.node.op].combine
+            combine = None if in_order(r) else REDUCTIONS[r.node.op].combine
             w.add(Store(buffer, at, Var(r.cell, r.dtype), combine))

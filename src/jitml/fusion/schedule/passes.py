@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from jitml.fusion.loops import Const, Expr, Kind, Let, Load, Store, Update, Var, variables_of, walk_expression
+from jitml.fusion.loops import Const, Expr, Kind, Let, Load, Store, Update, Var, is_ordered, variables_of, walk_expression
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.scalarize import Reduced, Stored
@@ -62,8 +62,9 @@ def identity(r: Reduced) -> Const:
     return Const(REDUCTIONS[r.node.op].identity(r.dtype), r.dtype)
 
 
-def is_ordered(r: Reduced) -> bool:
-    return REDUCTIONS[r.node.op].is_ordered(r.dtype)
+def in_order(r: Reduced) -> bool:
+    """Whether its elements are combined one after the other."""
+    return is_ordered(REDUCTIONS[r.node.op].combine, r.dtype)
 
 
 def write_pass_at_point(

@@ -17,7 +17,7 @@ from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.scalarize import Stored
 from jitml.fusion.schedule.jam import jam
 from jitml.fusion.schedule.nest import SHORT_ROW, Nest, all_scalars, chunk_count, chunk_stop, reachable, write_stores
-from jitml.fusion.schedule.passes import Pass, identity, is_ordered, passes_of, visits, write_pass_at_point, write_sum_of_partials
+from jitml.fusion.schedule.passes import Pass, identity, in_order, passes_of, visits, write_pass_at_point, write_sum_of_partials
 from jitml.fusion.views import Axis
 
 COSTLY = 8.0  # work that is worth a place in memory rather than to be done again, or in one lane only
@@ -31,7 +31,7 @@ def write_rows(nest: Nest) -> None:
     passes, per_row = passes_of(nest)
     rows = nest.size(nest.outer)
     parallel = nest.time > machine.parallel_ns
-    in_chunks = rows < 4 * machine.cores and len(passes) == 1 and not any(map(is_ordered, passes[0].reductions))
+    in_chunks = rows < 4 * machine.cores and len(passes) == 1 and not any(map(in_order, passes[0].reductions))
     if parallel and nest.inner and in_chunks:
         _write_partial_rows(nest, passes[0], per_row)
         return
@@ -56,7 +56,7 @@ def _is_jammed(nest: Nest, passes: Sequence[Pass]) -> bool:
         return False
     (step,) = passes
     rows = nest.extent(nest.outer[-1])
-    return rows >= TOGETHER if any(map(is_ordered, step.reductions)) else rows >= 4 * TOGETHER and _shares_loads(nest, step)
+    return rows >= TOGETHER if any(map(in_order, step.reductions)) else rows >= 4 * TOGETHER and _shares_loads(nest, step)
 
 
 def _shares_loads(nest: Nest, step: Pass) -> bool:
@@ -182,7 +182,7 @@ def _write_pass(
             if blocked:
                 b = loops.enter_context(w.loop(f"{last.name}b", first, stop, "serial", step=block))
                 first, stop = b, Apply("minimum", (add(b, block), stop))
-            apart = [r for r in step.reductions if (blocked or outer) and not is_ordered(r)]
+            apart = [r for r in step.reductions if (blocked or outer) and not in_order(r)]
             for r in apart:
                 w.cell(f"{r.cell}b", identity(r))
             cells = [f"{r.cell}b" if r in apart else r.cell for r in step.reductions]
