@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -77,6 +78,49 @@ def test_what_lies_beyond_an_array_meets_no_infinity(mode: Any, taps: int) -> No
             expected = np.convolve(x[:n], kernel, mode), np.correlate(x[:n], kernel, mode), np.correlate(kernel, x[:n], mode)
             for result, plain in zip(compiled(x[:n], kernel), expected, strict=True):
                 np.testing.assert_array_equal(result, plain)
+
+
+@pytest.mark.parametrize("taps", [1, 2, 5, 20])
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_convolutions_of_lengths_that_data_decide(mode: Any, taps: int) -> None:
+    """The kernel may be the longer one; nothing is multiplied that NumPy does not multiply."""
+    kernel = np.random.default_rng(1).normal(size=taps)
+    kernel[-1] = 1e308
+
+    def convolved(x: Any, mask: Any) -> Any:
+        return np.convolve(x[mask], kernel, mode)
+
+    def correlated(x: Any, mask: Any) -> Any:
+        return np.correlate(x[mask], kernel, mode)
+
+    x = np.append(np.arange(6.0) / 8, 1e10)
+    for function in (convolved, correlated):
+        compiled = jitml.jit(function)
+        for n in range(len(x) + 1):
+            mask = np.arange(len(x)) >= len(x) - n
+            assert _outcome(compiled, x, mask) == _outcome(function, x, mask)
+
+
+def _outcome(function: Callable[..., Any], *args: Any) -> Any:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = function(*args)
+        except ValueError as error:
+            return str(error).splitlines()[0]
+    return [f"{v:.12g}" for v in result], {str(w.message) for w in caught}
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_derivatives_of_convolutions_of_lengths_that_data_decide(mode: Any) -> None:
+    def convolved(x: Any, y: Any) -> Any:
+        return (np.convolve(x[x > 0], y, mode) ** 2).sum()
+
+    for x in (np.array([1.0, -1.0, 2.0, 3.0, 0.5]), np.array([-1.0, 0.5])):
+        jitml.check_grads(convolved, (x, np.array([0.3, -2.0, 1.5])), order=1)
+        jitml.check_grads(jitml.jit(convolved), (x, np.array([0.3, -2.0, 1.5])), order=1)
+        compiled = jitml.jit(jitml.grad(convolved))(x, np.array([0.3, -2.0, 1.5]))
+        np.testing.assert_allclose(compiled, jitml.grad(convolved)(x, np.array([0.3, -2.0, 1.5])))
 
 
 def test_windows_at_sums_of_positions_are_read_as_they_lie() -> None:

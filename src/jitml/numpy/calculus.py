@@ -42,7 +42,7 @@ from jitml.trace.broadcasting import insist_at_least, never_equal, require_at_le
 from jitml.trace.convert import convert
 from jitml.trace.numbers import of_size
 from jitml.trace.registry import implements
-from jitml.trace.sizes import larger, value_of_size
+from jitml.trace.sizes import larger, smaller, value_of_size
 from jitml.trace.tracers import TracedArray, fresh, is_traced, read
 
 
@@ -249,39 +249,51 @@ def convolve(a: Any, v: Any, mode: str = "full") -> TracedArray:
     x, kernel = nonempty(x, (0,), "a cannot be empty"), nonempty(kernel, (0,), "v cannot be empty")
     if isinstance(kernel.size, Dim) or (not isinstance(x.size, Dim) and kernel.size > x.size):
         x, kernel = kernel, x
-    return _correlated(x, ops.flip(kernel, axes=(0,)), mode, swapped=False)
+    return fresh(_correlated(x, ops.flip(kernel, axes=(0,)), mode))
 
 
 @implements(np.correlate)
 def correlate(a: Any, v: Any, mode: str = "valid") -> TracedArray:
-    x, kernel = value_of(a), conjugate(value_of(v))
+    x, kernel = with_axis(value_of(a), 0), with_axis(conjugate(value_of(v)), 0)
+    x, kernel = (nonempty(y, (0,), f"{which} array argument cannot be empty") for which, y in (("first", x), ("second", kernel)))
     unknown = isinstance(kernel.size, Dim) or isinstance(x.size, Dim)
     swapped = isinstance(kernel.size, Dim) if unknown else kernel.size > x.size
     if swapped:
         x, kernel = kernel, x
-    return _correlated(x, kernel, mode, swapped)
+    if mode != "full" or swapped:  # of the other order it is the same from back to front
+        insist_at_least(x.size, kernel.size)
+    result = _correlated(x, kernel, mode)
+    return fresh(ops.flip(result, axes=(0,)) if swapped else result)
 
 
-def _correlated(x: Value, kernel: Value, mode: str, swapped: bool) -> TracedArray:
+def _correlated(x: Value, kernel: Value, mode: str) -> Value:
     """Every window of x times the kernel, summed; at the ends, the part of it that there is."""
     dtype = np.result_type(x.dtype, kernel.dtype)
     x, kernel = astype(x, dtype), astype(kernel, dtype)
     n, k = x.shape[0], kernel.shape[0]
     if isinstance(k, Dim):
         raise UnknownSizeError("a convolution of two arrays of which neither length is known before the program runs")
-    if mode != "full" or swapped:
-        insist_at_least(n, k)
-    before = {"full": k - 1, "same": k // 2, "valid": 0}.get(mode)
-    if before is None:
+    if mode not in ("full", "same", "valid"):
         raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
-    after = {"full": k - 1, "same": (k - 1) // 2, "valid": 0}[mode]
-    if isinstance(n, Dim):  # in mode "full" it may be the shorter one
-        result = _sums_of_windows(x, kernel, before, after)
-    else:
-        head = [_sums_of_windows(_part(x, 0, k - 1), kernel, before, 0)] if before else []
-        tail = [_sums_of_windows(_part(x, n - k + 1, n), kernel, 0, after)] if after else []
-        result = ops.concat(*head, _sums_of_windows(x, kernel, 0, 0), *tail, axis=0)
-    return fresh(ops.flip(result, axes=(0,)) if swapped else result)
+    if isinstance(n, Dim):
+        return _part_of_all(x, kernel, mode)
+    before, after = {"full": (k - 1, k - 1), "same": (k // 2, (k - 1) // 2), "valid": (0, 0)}[mode]
+    head = [_sums_of_windows(_part(x, 0, k - 1), kernel, before, 0)] if before else []
+    tail = [_sums_of_windows(_part(x, n - k + 1, n), kernel, 0, after)] if after else []
+    result: Value = ops.concat(*head, _sums_of_windows(x, kernel, 0, 0), *tail, axis=0)
+    return result
+
+
+def _part_of_all(x: Value, kernel: Value, mode: str) -> Value:
+    """The same of an x whose length, which may be the shorter one, only the running program knows: of the full result, a part."""
+    n, k = x.shape[0], kernel.shape[0]
+    if mode == "full":
+        return _sums_of_windows(x, kernel, k - 1, k - 1)
+    short, long = of_size(smaller(n, k)), of_size(larger(n, k))
+    start = short - 1 if mode == "valid" else (short - 1) // 2
+    stop = start + (long - short + 1 if mode == "valid" else long)
+    every = _sums_of_windows(x, kernel, k - 1, k - 1, (value_of(start), value_of(stop)))
+    return value_of(_cut(fresh(every), 0, slice(start, stop)))
 
 
 _UNROLLED = 16  # taps of a kernel that become so many slices
@@ -292,21 +304,27 @@ def _part(x: Value, start: int, stop: int) -> Value:
     return result
 
 
-def _sums_of_windows(x: Value, kernel: Value, before: int, after: int) -> Value:
+def _sums_of_windows(x: Value, kernel: Value, before: int, after: int, wanted: tuple[Value, Value] | None = None) -> Value:
     """Windows times the kernel, of x with so many zeros around it, which are multiplied by 1: the kernel may hold infinities.
 
     A short kernel is unrolled into shifted slices, which become one loop over x; a long one is a loop inside that loop.
+
+    Args:
+        wanted: the first window that matters, and the first that does not any more; NumPy would not multiply the others.
     """
     n, k, dtype = x.shape[0], kernel.shape[0], x.dtype
     length = n + before + after - k + 1
     padded = ops.pad(x, full((), 0, dtype), low=(before,), high=(after,), interior=(0,)) if before or after else x
 
-    def factor(tap: Value, place: Value) -> Value:
+    def factor(tap: Value, window: Value, place: Value) -> Value:
         if not before and not after:
             return tap
         end = broadcast_value(value_of_size(n + before), place.shape)
-        is_inside = ops.bit_and(ops.ge(place, before), ops.lt(place, end))
-        chosen: Value = ops.select(is_inside, tap, full(place.shape, 1, dtype))
+        counts = ops.bit_and(ops.ge(place, before), ops.lt(place, end))
+        if wanted is not None:
+            first, last = (broadcast_value(limit, window.shape) for limit in wanted)
+            counts = ops.bit_and(counts, ops.bit_and(ops.ge(window, first), ops.lt(window, last)))
+        chosen: Value = ops.select(counts, tap, full(place.shape, 1, dtype))
         return chosen
 
     if k > _UNROLLED:
@@ -314,9 +332,9 @@ def _sums_of_windows(x: Value, kernel: Value, before: int, after: int) -> Value:
         rows, columns = (ops.iota(shape=shape, axis=axis, dtype=I64) for axis in (0, 1))
         place = rows + columns
         windows = ops.gather(padded, place, axis=0)
-        return reduce_values(ops.reduce_sum, ops.mul(windows, factor(broadcast_value(kernel, shape), place)), (1,))
+        return reduce_values(ops.reduce_sum, ops.mul(windows, factor(broadcast_value(kernel, shape), rows, place)), (1,))
     rows = ops.iota(shape=(length,), axis=0, dtype=I64)
-    taps = (factor(ops.broadcast(_item(kernel, t), shape=(length,), axes=()), rows + t) for t in range(k))
+    taps = (factor(ops.broadcast(_item(kernel, t), shape=(length,), axes=()), rows, rows + t) for t in range(k))
     shifted = (ops.slice(padded, start=(t,), stop=(t + length,), step=(1,)) for t in range(k))
     return reduce(ops.add, map(ops.mul, shifted, taps))
 

@@ -49,12 +49,14 @@ def lower_compress(site: Site) -> None:
 
 
 def has_cuts_at_values(node: Node) -> bool:
-    """Whether a piece of a concat, or what a pad adds, begins where only the running program knows."""
+    """Whether a piece of a concat, what a pad adds, or what a slice leaves begins where only the running program knows."""
     if node.op is ops.concat:
         return any(isinstance(v.shape[node.params["axis"]], Dim) for v in node.inputs)
     if node.op is ops.pad:
         params = zip(node.inputs[0].shape, *(node.params[name] for name in ("low", "high", "interior")))
         return any(isinstance(e, Dim) for n, *added in params if added != [0, 0, 0] for e in (n, *added))
+    if node.op is ops.update_slice:
+        return any(isinstance(n, Dim) and n != whole for whole, n in zip(*(v.shape for v in node.inputs)))
     return False
 
 

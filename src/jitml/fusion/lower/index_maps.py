@@ -123,10 +123,13 @@ def lower_concat(p: Point) -> Scalar:
 @lowering.rule(ops.update_slice)
 def lower_update_slice(p: Point) -> Scalar:
     """The value inside the slice, the operand elsewhere."""
-    start, step, shape = p.node.params["start"], p.node.params["step"], p.node.inputs[1].shape
+    whole, shape = (v.shape for v in p.node.inputs)
     condition: Scalar | None = None
     at: list[Expr] = []
-    for i, a, s, n in zip(p.index, start, step, shape):
+    for i, a, s, n, total in zip(p.index, p.node.params["start"], p.node.params["step"], shape, whole):
+        if n == total:
+            at.append(i)
+            continue
         span = (n - 1) * s + 1 if n else 0
         known = p.inside(i, a, a + span) if n else False
         if known is False:
