@@ -170,6 +170,14 @@ def test_they_can_be_forbidden() -> None:
         jitml.jit(in_a_loop, host_calls="maybe")
 
 
+def test_a_function_of_elements_has_the_shape_of_its_operands() -> None:
+    """Whatever that is: one program for all lengths, and nothing assumed of the result."""
+    f = jitml.jit(lambda x, y: scipy.special.gammaln(x[x > 0]) * x[x > 0] + scipy.special.xlogy(y[y > 0], 2.0).sum())
+    for x in (np.arange(-3.0, 4.0), np.arange(7.0), -np.ones(7)):
+        compare(f(x, x), scipy.special.gammaln(x[x > 0]) * x[x > 0] + scipy.special.xlogy(x[x > 0], 2.0).sum())
+    assert len(f.variants) == 1
+
+
 def test_explain_lists_them() -> None:
     report = jitml.explain(lambda a: scipy.linalg.inv(a) + 1, A)
     assert "host calls\n  scipy.linalg.inv  test_host_calls.py:" in report

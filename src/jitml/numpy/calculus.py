@@ -153,8 +153,10 @@ def _steps(h: Any, x: Any, axis: int) -> Any:
     coordinates = None if np.ndim(h) == 0 else as_array(h)
     if coordinates is None:
         return None
-    if coordinates.ndim != 1 or coordinates.aval.size != x.sizes[axis]:
-        raise ValueError("when 1d, distances must match the length of the corresponding dimension")
+    message = "when 1d, distances must match the length of the corresponding dimension"
+    if coordinates.ndim != 1 or never_equal(coordinates.sizes[0], x.sizes[axis]):
+        raise ValueError(message)
+    coordinates = fresh(require_sizes(read(coordinates), (x.sizes[axis],), message))
     return diff(coordinates).reshape([-1 if n == axis else 1 for n in range(x.ndim)])
 
 
@@ -384,7 +386,11 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
     else:
         values = [first, *(value_of(function(lines[n])) for n in range(1, count_of_lines))]
         stacked = ops.concat(*(reshape_value(r, (1, *r.shape)) for r in values), axis=0)
-    whole = fresh(reshape_value(stacked, (*moved.sizes[:-1], *first.shape)))
+    outer = moved.sizes[:-1]
+    if sum(isinstance(n, Dim) for n in outer) == 1:  # known by now, as the number of lines is
+        rest = prod(n for n in outer if type(n) is int)
+        outer = tuple(count_of_lines // rest if isinstance(n, Dim) else n for n in outer)
+    whole = fresh(reshape_value(stacked, (*outer, *first.shape)))
     along = one_axis(axis, moved.ndim)
     count = len(first.shape)
     return (

@@ -17,7 +17,7 @@ from jitml.trace.drivers import OpenType
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.registry import call, implements
 from jitml.trace.standins import Traced, TracedArray
-from jitml.trace.tracers import constant, fresh_like, read, scalar, view
+from jitml.trace.tracers import fresh_like, read, scalar, view
 
 
 def _part(op: Op, x: Traced) -> Any:
@@ -36,7 +36,7 @@ def imag_part(x: Traced) -> Any:
     """Of real numbers: zeros that cannot be written."""
     if is_complex(x.dtype):
         return _part(ops.imag, x)
-    zeros = constant(np.zeros(x.aval.shape, x.dtype))
+    zeros = full(x.aval.shape, 0, x.dtype)
     if not isinstance(x, TracedArray):
         return scalar(zeros)
     made = fresh_like(zeros, x)

@@ -30,7 +30,7 @@ from jitml.numpy.products import matmul
 from jitml.numpy.reductions import extreme_size, reduce_values
 from jitml.numpy.reshaping import moveaxis, reshaped, swapaxes
 from jitml.numpy.versions import CONDITIONS_ARE_COMPLEX
-from jitml.trace.broadcasting import never_equal
+from jitml.trace.broadcasting import never_equal, require_sizes
 from jitml.trace.examples import examples_of
 from jitml.trace.registry import call, implements
 from jitml.trace.tracers import TracedArray, fresh, is_traced, read
@@ -49,6 +49,9 @@ def common_float(*xs: Value) -> DType:
     return np.result_type(*(x.dtype if is_inexact(x.dtype) else F64 for x in xs))
 
 
+_NOT_SQUARE = "Last 2 dimensions of the array must be square"
+
+
 def matrix_of(a: Any, *, square: bool = False) -> Value:
     """A stack of matrices in a dtype of LAPACK's.
 
@@ -58,8 +61,11 @@ def matrix_of(a: Any, *, square: bool = False) -> Value:
     x = value_of(a)
     if x.ndim < 2:
         raise LinAlgError(f"{x.ndim}-dimensional array given. Array must be at least two-dimensional")
-    if square and x.shape[-1] != x.shape[-2] and never_equal(x.shape[-1], x.shape[-2]):
-        raise LinAlgError("Last 2 dimensions of the array must be square")
+    if square and x.shape[-1] != x.shape[-2]:
+        if never_equal(x.shape[-1], x.shape[-2]):
+            raise LinAlgError(_NOT_SQUARE)
+        n = x.shape[-2] if type(x.shape[-2]) is int else x.shape[-1]
+        x = require_sizes(x, (*x.shape[:-2], n, n), _NOT_SQUARE, error=LinAlgError.__name__)
     return astype(x, common_float(x))
 
 
@@ -95,8 +101,9 @@ def solve(a: Any, b: Any) -> TracedArray:
     dtype = common_float(x, y)
     is_vector = y.ndim == 1
     y = reshape_value(astype(y, dtype), (*y.shape, 1)) if is_vector else astype(y, dtype)
-    if y.ndim < 2 or y.shape[-2] != x.shape[-1]:
+    if y.ndim < 2 or never_equal(y.shape[-2], x.shape[-1]):
         raise ValueError(f"solve: a right side of the shape {value_of(b).shape} does not fit {x.shape}")
+    y = require_sizes(y, (*y.shape[:-2], x.shape[-1], y.shape[-1]))
     stack = common_shape("solve", x.shape[:-2], y.shape[:-2])
     x, y = (broadcast_value(v, (*stack, *v.shape[-2:])) for v in (astype(x, dtype), y))
     result = ops.solve(x, y)
@@ -207,8 +214,9 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     for v in (x, y):
         if v.ndim != 2:
             raise LinAlgError(f"{v.ndim}-dimensional array given. Array must be two-dimensional")
-    if x.shape[0] != y.shape[0]:
+    if never_equal(x.shape[0], y.shape[0]):
         raise LinAlgError("Incompatible dimensions")
+    y = require_sizes(y, (x.shape[0], y.shape[1]), "Incompatible dimensions", error=LinAlgError.__name__)
     dtype = common_float(x, y)
     cutoff = _epsilon(dtype) * max(x.shape) if rcond is None else float(rcond)
     found, residuals, rank, s = ops.lstsq(astype(x, dtype), astype(y, dtype), rcond=cutoff)

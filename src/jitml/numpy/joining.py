@@ -358,7 +358,8 @@ def _shift_half(direction: int) -> Callable[..., TracedArray]:
     def function(x: Any, axes: Any = None) -> TracedArray:
         shape = as_array(x).sizes
         along = axes_of(axes, len(shape))
-        return roll(x, [(shape[n] // 2) if direction > 0 else -(shape[n] // 2) for n in along], along)
+        halves = [of_size(shape[n]) // 2 for n in along]
+        return roll(x, halves if direction > 0 else [-half for half in halves], along)
 
     return function
 

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
+from jitml.ir.dims import Size
 from jitml.ir.types import I64, Aval
 from jitml.numpy.operands import as_array, as_int, no_truth, not_compiled, one_axis
 from jitml.numpy.reshaping import transposed
+from jitml.trace.broadcasting import require_at_least
 from jitml.trace.registry import implements
-from jitml.trace.sizes import span
+from jitml.trace.sizes import larger, span
 from jitml.trace.steps import Step
 from jitml.trace.tracers import TracedArray
 
@@ -39,12 +41,14 @@ def sliding_window_view(
 
 def _windows(x: TracedArray, axis: int, length: int) -> TracedArray:
     """The windows along an axis in its place, what is in them along a last one."""
-    count = x.sizes[axis] - length + 1
+    count: Size = x.sizes[axis] - length + 1
     if span(count)[0] < 1:
-        raise ValueError("window shape cannot be larger than input array shape")
+        require_at_least(count, 1, "window shape cannot be larger than input array shape")
+        count = larger(count, 1)
     rows, columns = (ops.iota(shape=(count, length), axis=k, dtype=I64) for k in (0, 1))
     step = Step(ops.gather, {"axis": axis}, x.aval, (rows + columns,))
-    sizes, layout = list(x.sizes), list(x.layout)
+    sizes: list[Any] = list(x.sizes)
+    layout = list(x.layout)
     sizes[axis : axis + 1], layout[axis : axis + 1] = (count, length), (x.layout[axis], x.layout[axis])
     seen = TracedArray(x.storage, (*x.steps, step), Aval(tuple(sizes), x.dtype), tuple(layout), False)
     others = [n for n in range(seen.ndim) if n != axis + 1]

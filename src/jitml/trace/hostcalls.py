@@ -17,12 +17,13 @@ import optree
 
 from jitml.errors import TraceError, UnsupportedError
 from jitml.ir import ops
-from jitml.ir.dims import Dim, Size
+from jitml.ir.dims import Dim, Size, bound
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.ops.host import HostFunction
 from jitml.ir.types import is_supported
 from jitml.trace import paths
+from jitml.trace.broadcasting import Sizes, common_sizes
 from jitml.trace.context import Attempt, active_trace, outside_trace, refuse, unsupported
 from jitml.trace.doubts import in_doubt
 from jitml.trace.examples import address_of, examples_of, remember
@@ -56,7 +57,7 @@ class _Form:
     spec: optree.PyTreeSpec
     kinds: tuple[Kind | None, ...]  # None for a fixed one
     fixed: tuple[Any, ...]
-    shapes: tuple[tuple[Size, ...], ...]  # of those that are not fixed
+    shapes: tuple[Sizes, ...]  # of those that are not fixed
 
     def plain(self, arrays: Sequence[Array]) -> Any:
         """What the arrays stand for, as Python shall see it; a program may not have moved them for a reshape.
@@ -76,13 +77,22 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
         UnsupportedError: it cannot be run so, or the user forbids it.
     """
     name = full_name(function)
-    if not active_trace().root.host_calls:
-        unsupported(f"{name} would be a host call, and jit(host_calls='error') forbids them", _WHY_NOT)
+    require_allowed(name)
     if not _is_known(function):
         unsupported(f"{name} is not supported in jitted code", _WHY_NOT)
     target = kwargs.pop("out", None) if isinstance(function, np.ufunc) else None
     result = record(ops.host_call, name, function, args, kwargs)
     return result if target is None else assign_cast(target, result, function.__name__)
+
+
+def require_allowed(name: str) -> None:
+    """Refuse a host call where the user forbids them.
+
+    Raises:
+        UnsupportedError: so it is.
+    """
+    if not active_trace().root.host_calls:
+        unsupported(f"{name} would be a host call, and jit(host_calls='error') forbids them", _WHY_NOT)
 
 
 def record(op: Op, name: str, function: Callable[..., Any], args: Any, kwargs: dict[str, Any], *, draws: bool = False) -> Any:
@@ -92,7 +102,12 @@ def record(op: Op, name: str, function: Callable[..., Any], args: Any, kwargs: d
         return call_for_each_type(number, record, op, name, function, args, kwargs, draws=draws)
     form, operands = take_apart(name, args, kwargs)
     seen, examples = _try_out(name, function, form, operands, draws)
-    claim, foreseen = paths.result(seen)
+    claim: int | None
+    shape = _shape_of_all(function, form)
+    if shape is not None:
+        claim, foreseen = None, seen.open_as(tuple(-bound(n) if isinstance(n, Dim) else n for n in shape))
+    else:
+        claim, foreseen = paths.result(seen)
     run = checked(name, partial(_call, function, form), foreseen, claim)
     values = op(*operands, function=HostFunction(name, run, foreseen.avals, draws, makes=op is ops.draw and not draws))
     if foreseen.admits(seen):
@@ -100,12 +115,22 @@ def record(op: Op, name: str, function: Callable[..., Any], args: Any, kwargs: d
     else:  # what is seen is that of a loop's first iteration, and a later one is as foreseen
         examples = [np.ones(aval.shape, aval.dtype) for aval in foreseen.avals[: len(foreseen.kinds)]]
         remember(values, [*examples, *(np.asarray(-foreseen.shapes[k][axis]) for k, axis in foreseen.open_axes)])
-    return unflatten(foreseen.spec, list(map(_show, foreseen.kinds, _cut_out(values, foreseen), examples)))
+    return unflatten(foreseen.spec, list(map(_show, foreseen.kinds, _cut_out(values, foreseen, shape), examples)))
 
 
-def _cut_out(values: Sequence[Value], foreseen: Returned) -> list[Value]:
-    """The results, in their true shapes, among what a call hands over."""
+def _shape_of_all(function: Callable[..., Any], form: _Form) -> Sizes | None:
+    """The shape of each result of a function of elements, where it holds sizes that only the running program knows."""
+    if not isinstance(function, np.ufunc) or function.signature is not None or len(form.shapes) != function.nin:
+        return None
+    shape = common_sizes(*form.shapes)
+    return shape if any(isinstance(n, Dim) for n in shape) else None
+
+
+def _cut_out(values: Sequence[Value], foreseen: Returned, shape: Sizes | None) -> list[Value]:
+    """The results, in their true shapes, among what a call hands over: `shape`, or what they say of themselves."""
     arrays, sizes = list(values[: len(foreseen.kinds)]), values[len(foreseen.kinds) :]
+    if shape is not None:
+        return [x if x.shape == shape else window(x, shape) for x in arrays]
     shapes: list[list[Any]] = [list(array.shape) for array in arrays]
     for (k, axis), size in zip(foreseen.open_axes, sizes):
         shapes[k][axis] = named(size, 0, shapes[k][axis])

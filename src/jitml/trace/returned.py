@@ -79,6 +79,10 @@ class Returned:
         """Open where extents are those of which it is known that they change: they are probably the same, and change together."""
         return replace(self, shapes=tuple(tuple(extents.get(n, n) for n in shape) for shape in self.shapes))
 
+    def open_as(self, shape: tuple[int, ...]) -> Returned:
+        """The same where each result is known to be of this shape."""
+        return replace(self, shapes=(shape,) * len(self.shapes))
+
     def hand_over(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
         """Results of these shapes as the program takes them: at the start of larger memory, and the open extents."""
         sizes = tuple(np.asarray(arrays[k].shape[axis], I64) for k, axis in self.open_axes)

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from jitml.autograd.jvp import Tangent, jvp_of_many, zeros_like
+from jitml.autograd.rules.index_maps import part_of, value_of
+from jitml.autograd.transpose import zeros
 from jitml.errors import DerivativeError
 from jitml.ir import ops
+from jitml.ir.dims import Dim
 from jitml.ir.graph import Node, Value
 from jitml.ir.ops.host import HostFunction
-from jitml.ir.types import is_inexact
+from jitml.ir.types import Aval, is_inexact
 
 # Of the operand and the result.
 Slope = Callable[[Value, Value], Value]
@@ -24,15 +27,29 @@ def _called(name: str, *first: int) -> Callable[[Value], Value]:
     """A function of SciPy's, applied where the program is; known by its name, so that it has a slope too."""
 
     def apply(x: Value) -> Value:
-        def call(given: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
-            return (np.asarray(getattr(import_module("scipy.special"), name)(*first, given), x.dtype),)
+        room = Aval(x.aval.bounds, x.dtype)
+        open_axes = [axis for axis, n in enumerate(x.shape) if isinstance(n, Dim)]
+
+        def call(given: np.ndarray[Any, Any], *sizes: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
+            true = list(room.shape)
+            for axis, n in zip(open_axes, sizes, strict=True):
+                true[axis] = int(n)
+            within = tuple(map(slice, true))
+            result = np.zeros(room.shape, x.dtype)  # memory for the largest shape
+            result[within] = getattr(import_module("scipy.special"), name)(*first, given[within])
+            return (result,)
 
         told = ", ".join([f"scipy.special.{name}", *map(str, first)])
-        (result,) = ops.host_call(x, function=HostFunction(told, call, (x.aval,)))
-        value: Value = result
-        return value
+        sizes = (value_of(x.shape[axis]) for axis in open_axes)
+        (result,) = ops.host_call(x, *sizes, function=HostFunction(told, call, (room,)))
+        return _within(result, x)
 
     return apply
+
+
+def _within(whole: Value, x: Value) -> Value:
+    """What a call made of x, of memory for the largest shape."""
+    return whole if whole.shape == x.shape else part_of(whole, (0,) * x.ndim, x.shape, (1,) * x.ndim)
 
 
 def _density(x: Value, lower: Value | float) -> Value:
@@ -109,6 +126,10 @@ def host_jvp(node: Node, tangents: Sequence[Tangent]) -> tuple[Sequence[Value], 
             return results, (ops.reduce_sum(moved, axes=tuple(range(x.ndim))),)
         if out.shape == x.shape and (tangent := _moved(node, wide, moved, results)) is not None:
             return results, (tangent, *(None for _ in others))
+        if out.shape == x.aval.bounds and name in _SLOPES:
+            tangent = moved * _SLOPES[name](wide, _within(out, wide))
+            room = zeros(Aval(out.shape, tangent.dtype))
+            return results, (ops.update_slice(room, tangent, start=(0,) * x.ndim, step=(1,) * x.ndim), *(None for _ in others))
     raise DerivativeError(
         f"{name} runs in NumPy and has no derivative",
         source=node.source,

@@ -54,11 +54,12 @@ def slice_transpose(ct: Value, x: Operand, *, start: Ints, stop: Ints, step: Int
         return ops.update_slice(total, ops.add(part_of(total, start, ct.shape, step), ct), start=start, step=step)
 
     def alone() -> Value:
-        if any(isinstance(n, Dim) for n in (*start, *ct.shape, *x.shape)):
+        axes = list(zip(start, ct.shape, x.shape, step))
+        if any(isinstance(n, Dim) for a, m, size, _ in axes if m != size for n in (a, m, size)):
             return ops.update_slice(zeros(Aval(x.shape, ct.dtype)), ct, start=start, step=step)
         # A slice of no elements is padded from the front alone.
-        low = tuple(a if m else n for a, m, n in zip(start, ct.shape, x.shape))
-        high = tuple(n - (a + (m - 1) * s + 1) if m else 0 for a, m, n, s in zip(start, ct.shape, x.shape, step))
+        low = tuple(0 if m == n else a if m else n for a, m, n, _ in axes)
+        high = tuple(n - (a + (m - 1) * s + 1) if m != n and m else 0 for a, m, n, s in axes)
         return ops.pad(ct, zeros(Aval((), ct.dtype)), low=low, high=high, interior=tuple(s - 1 for s in step))
 
     is_block = x.aval.is_static and ct.aval.is_static and all(s == 1 for s in step) and ct.aval.capacity > 0
@@ -95,7 +96,7 @@ def update_slice_transpose(ct: Value, x: Operand, v: Operand, *, start: Ints, st
 def part_of(ct: Value, start: Sequence[int], shape: Sequence[int], step: Sequence[int]) -> Value:
     """The slice of `ct` that begins at `start` and has this shape."""
     if any(isinstance(n, Dim) for n in (*start, *shape)):
-        return ops.dynamic_slice(ct, *map(_number, start), sizes=tuple(shape), step=tuple(step))
+        return ops.dynamic_slice(ct, *map(value_of, start), sizes=tuple(shape), step=tuple(step))
     stop = tuple(a + (n - 1) * s + 1 if _is_nonempty(n) else a for a, n, s in zip(start, shape, step))
     return ops.slice(ct, start=tuple(start), stop=stop, step=tuple(step))
 
@@ -105,7 +106,7 @@ def _is_nonempty(size: Size) -> bool:
     return isinstance(size, Dim) or size > 0
 
 
-def _number(size: Size) -> Value:
+def value_of(size: Size) -> Value:
     """A size as a value, of those that are bound where this is recorded."""
     b = active_recorder()
     assert isinstance(b, GraphBuilder)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.autograd.jvp import Tangent, jvp, zeros_like
+from jitml.autograd.rules.index_maps import value_of
 from jitml.autograd.transpose import Cotangent, Linear, Operand, Part, transpose, zeros
 from jitml.ir import ops
+from jitml.ir.dims import as_size, syms_in
 from jitml.ir.graph import GraphBuilder, Value
 from jitml.ir.op import recording
 from jitml.ir.types import I64, Aval
@@ -50,17 +52,19 @@ def _product_moved(x: Value, v: Value, dx: Value, dv: Value, indices: Sequence[V
     lines = (*x.shape[:axis], count, *x.shape[axis + len(indices) :])
     factors = [ops.reshape(u, shape=lines) for u in (v, dv)]
     places = [ops.reshape(place, shape=(count,)) for place in indices]
-    step, total, moved, by, d_by, *at = (
-        b.add_input(aval) for aval in (Aval((), I64), *(u.aval for u in (x, dx, *factors, *places)))
-    )
+    operands = (x, dx, *factors, *places)
+    syms = list(dict.fromkeys(syms_in(tuple(u.shape for u in operands))))
+    step, total, moved, by, d_by, *at = (b.add_input(aval) for aval in (Aval((), I64), *(u.aval for u in operands)))
     with recording(b):
+        for sym in syms:
+            ops.bind(b.add_input(Aval((), I64)), sym=sym)
         here = [ops.gather(place, step, axis=0) for place in at]
         factor, d_factor = (ops.gather(u, step, axis=axis) for u in (by, d_by))
         before, d_before = (ops.gather(u, *here, axis=axis) for u in (total, moved))
         after = ops.scatter(total, before * factor, *here, axis=axis, combine="set")
         d_after = ops.scatter(moved, d_before * factor + before * d_factor, *here, axis=axis, combine="set")
-    trips = ops.full(value=count, shape=(), dtype=I64)
-    _, result = ops.loop(trips, x, dx, *factors, *places, body=b.build([after, d_after]), carried=2)
+    sizes = (value_of(as_size(sym)) for sym in syms)
+    _, result = ops.loop(value_of(count), *operands, *sizes, body=b.build([after, d_after]), carried=2)
     changed: Value = result
     return changed
 

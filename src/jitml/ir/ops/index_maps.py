@@ -104,7 +104,8 @@ reshape = Op("reshape", "index_maps", _reshape_aval, lambda x, *, shape: np.resh
 
 
 def slice_length(start: int, stop: int, step: int) -> int:
-    return max(0, -(-(stop - start) // step))
+    length = -(-(stop - start) // step)
+    return length if length >= 0 else 0  # of a size that is known to be one, a Dim
 
 
 def _slice_aval(x: Aval, *, start: Ints, stop: Ints, step: Ints) -> Aval:
@@ -171,7 +172,7 @@ concat = Op("concat", "index_maps", _concat_aval, lambda *xs, axis: np.concatena
 
 
 def _update_slice_aval(x: Aval, v: Aval, *, start: Ints, step: Ints) -> Aval:
-    stop = tuple(a + (n - 1) * s + 1 if n else a for a, n, s in zip(start, v.shape, step))
+    stop = tuple(a + (n - 1) * s + 1 if type(n) is not int or n else a for a, n, s in zip(start, v.shape, step))
     if v.dtype != x.dtype or _slice_aval(x, start=start, stop=stop, step=step).shape != v.shape:
         raise ShapeError(f"update_slice: {v} does not fit into {x} at {start} by {step}")
     return x

@@ -1,0 +1,58 @@
+"""Every function whose derivatives are asked for in `test_every_function.py`, of arrays whose lengths only data decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from function_table import ROWS, words
+from jitml import grad, jit
+from jitml.errors import DerivativeError, UnknownSizeError
+
+# They run in NumPy for such arrays, and say that they have no derivative there.
+ON_THE_HOST = words(
+    "np.fft.fft np.fft.fft2 np.fft.fftn np.fft.ifft np.fft.ifft2 np.fft.ifftn np.fft.rfft np.fft.rfft2 np.fft.rfftn np.fft.irfft "
+    "np.fft.irfft2 np.fft.irfftn np.fft.hfft np.fft.ihfft np.linalg.qr np.linalg.svd np.linalg.svdvals np.linalg.pinv "
+    "np.linalg.lstsq np.linalg.norm:2 np.linalg.norm:-2 np.linalg.norm:nuc np.linalg.matrix_norm:2 np.linalg.matrix_norm:-2 "
+    "np.linalg.matrix_norm:nuc np.linalg.cond:None np.linalg.cond:2 np.linalg.cond:-2 np.convolve:full np.convolve:same "
+    "np.convolve:valid np.correlate:full np.correlate:same np.correlate:valid np.poly np.polyadd np.polyder np.polyfit "
+    "np.polyint np.polymul np.polysub np.polyval np.pad:linear_ramp np.pad:maximum np.pad:mean np.pad:median np.pad:minimum np.pad:odd "
+    "np.nanmedian np.insert np.add.reduceat np.ldexp np.frexp np.nextafter math.fsum"
+)
+# How many parts or copies there are would have to be known.
+REFUSED = words("np.frombuffer ndarray.resize np.array_split np.split np.hsplit np.vsplit np.dsplit np.repeat np.tile np.resize")
+# Of tables that ask for a square, or for memory that nobody has written.
+LEFT_OUT = words("np.linalg.tensorsolve np.diag_indices_from np.put_along_axis np.pad:empty")
+NAMES = [name for name, rows in ROWS.items() if name not in LEFT_OUT and any("f" in kinds for kinds, _, _ in rows)]
+
+
+def squares(result: Any) -> Any:
+    parts = result if isinstance(result, (tuple, list)) else [result]
+    return sum((np.abs(part) ** 2).sum() for part in parts)
+
+
+def opened(function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """The function of arguments of which masks, behind them, choose rows."""
+
+    def program(*both: Any) -> Any:
+        return squares(function(*(x[mask] if x.ndim else x for x, mask in zip(both[:count], both[count:]))))
+
+    return program
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_derivatives(name: str) -> None:
+    function, args = next((f, args) for kinds, f, args in ROWS[name] if "f" in kinds)
+    which = tuple(range(len(args)))
+    compiled = jit(grad(opened(function, len(args)), which))
+    masks = [np.ones(len(x) if x.ndim else (), bool) for x in args]
+    if name in ON_THE_HOST or name in REFUSED:
+        with pytest.raises(DerivativeError if name in ON_THE_HOST else UnknownSizeError):
+            compiled(*args, *masks)
+        return
+    expected = grad(lambda *xs: squares(function(*xs)), which)(*args)
+    for ours, theirs in zip(compiled(*args, *masks), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-9)
