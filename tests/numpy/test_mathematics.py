@@ -57,3 +57,27 @@ def test_what_python_raises(call: Any, value: float) -> None:
         call(value)
     with pytest.raises(type(wanted.value), match=str(wanted.value)):
         jitml.jit(lambda x: call(x[0]))(np.array([value]))
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.float32, float])
+def test_products(dtype: Any) -> None:
+    """Of Python's 1 and each number in turn: a scalar of NumPy's, an int where there is none."""
+
+    def products(x: Any, n: int) -> Any:
+        listed = math.prod([x[0], 3, n]), math.prod((n, 2.5)), math.prod(v for v in x if v > 1)
+        return math.prod(x), math.prod(x[:n]), math.prod(x, start=2.5), math.prod(x[x > 1]), *listed
+
+    compiled, x = jitml.jit(products, host_calls="error"), np.array([1, 2, 3, 4]).astype(dtype)
+    for n in (3, 0, 2):
+        got, want = compiled(x, n), products(x, n)
+        assert got == want and list(map(type, got)) == list(map(type, want))
+
+
+def test_a_product_that_overflows_warns_as_pythons_loop() -> None:
+    with pytest.warns(RuntimeWarning, match="overflow encountered in scalar multiply"):
+        assert jitml.jit(lambda x: math.prod(x))(np.array([1e200, 1e200])) == np.inf  # noqa: PLW0108  # math.prod has no source
+
+
+def test_what_python_computes_can_be_forbidden() -> None:
+    with pytest.raises(jitml.errors.UnsupportedError, match=r"math\.gamma would be a host call"):
+        jitml.jit(lambda x: math.gamma(x[0]), host_calls="error")(np.ones(2))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,11 @@ from jitml.ir import ops
 from jitml.ir.op import Op
 from jitml.numpy.python import number_of, whole
 from jitml.trace.context import active_trace
+from jitml.trace.convert import convert
 from jitml.trace.doubts import doubt_of, types_of
 from jitml.trace.drivers import OpenType
 from jitml.trace.exact import raising_as_python
-from jitml.trace.hostcalls import record
+from jitml.trace.hostcalls import record, require_allowed
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.registry import call, full_name, implements
 from jitml.trace.tracers import is_traced, read
@@ -40,7 +41,7 @@ _WHOLE: dict[Callable[..., Any], Op] = {
 }  # fmt: skip
 _OTHERS = (
     "cbrt", "comb", "dist", "erf", "erfc", "exp2", "factorial", "frexp", "fsum", "gamma", "gcd", "isclose", "isqrt", "lcm",
-    "ldexp", "lgamma", "modf", "nextafter", "perm", "prod", "remainder", "ulp",
+    "ldexp", "lgamma", "modf", "nextafter", "perm", "remainder", "ulp",
 )  # fmt: skip
 
 
@@ -79,8 +80,21 @@ def _on_host(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """A function that NumPy has not: Python is called for it where the arguments are not known while tracing."""
     traced = [x for x in flatten((args, kwargs))[0] if is_traced(x)]
     if any(type(x) is not TracedNumber or x.slot is None for x in traced):
+        require_allowed(full_name(function))
         return record(ops.host_call, full_name(function), function, args, kwargs)
     return combine(function, *args) if any(map(is_traced, args)) and not kwargs else function(*args, **kwargs)
+
+
+def _multiplied(factors: Iterable[Any], start: Any) -> Any:
+    product = start
+    for factor in factors:
+        product = product * factor
+    return product
+
+
+@implements(math.prod)
+def _product(factors: Iterable[Any], /, *, start: Any = 1) -> Any:
+    return convert(_multiplied)(factors, start)
 
 
 for _function in _SAME:
