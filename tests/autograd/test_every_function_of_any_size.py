@@ -14,13 +14,14 @@ from jitml.errors import DerivativeError, UnknownSizeError
 
 # They run in NumPy for such arrays, and say that they have no derivative there.
 ON_THE_HOST = words(
-    "np.fft.fft np.fft.fft2 np.fft.fftn np.fft.ifft np.fft.ifft2 np.fft.ifftn np.fft.rfft np.fft.rfft2 np.fft.rfftn np.fft.irfft "
-    "np.fft.irfft2 np.fft.irfftn np.fft.hfft np.fft.ihfft np.linalg.qr np.linalg.svd np.linalg.svdvals np.linalg.pinv "
-    "np.linalg.lstsq np.linalg.norm:2 np.linalg.norm:-2 np.linalg.norm:nuc np.linalg.matrix_norm:2 np.linalg.matrix_norm:-2 "
-    "np.linalg.matrix_norm:nuc np.linalg.cond:None np.linalg.cond:2 np.linalg.cond:-2 np.convolve:full np.convolve:same "
-    "np.convolve:valid np.correlate:full np.correlate:same np.correlate:valid np.poly np.polyadd np.polyder np.polyfit "
-    "np.polyint np.polymul np.polysub np.polyval np.pad:linear_ramp np.pad:maximum np.pad:mean np.pad:median np.pad:minimum np.pad:odd "
-    "np.nanmedian np.insert np.add.reduceat np.ldexp np.frexp np.nextafter math.fsum"
+    "np.fft.fft np.fft.fft2 np.fft.fftn np.fft.ifft np.fft.ifft2 np.fft.ifftn np.fft.rfft np.fft.rfft2 np.fft.rfftn "
+    "np.fft.irfft np.fft.irfft2 np.fft.irfftn np.fft.hfft np.fft.ihfft np.linalg.qr np.linalg.svd np.linalg.svdvals "
+    "np.linalg.pinv np.linalg.lstsq np.linalg.norm:2 np.linalg.norm:-2 np.linalg.norm:nuc np.linalg.matrix_norm:2 "
+    "np.linalg.matrix_norm:-2 np.linalg.matrix_norm:nuc np.linalg.cond:None np.linalg.cond:2 np.linalg.cond:-2 "
+    "np.convolve:full np.convolve:same np.convolve:valid np.correlate:full np.correlate:same np.correlate:valid np.poly "
+    "np.polyadd np.polyder np.polyfit np.polyint np.polymul np.polysub np.polyval np.pad:linear_ramp np.pad:maximum "
+    "np.pad:mean np.pad:median np.pad:minimum np.pad:odd np.nanmedian np.insert np.add.reduceat np.ldexp np.frexp "
+    "np.nextafter math.fsum"
 )
 # How many parts or copies there are would have to be known.
 REFUSED = words("np.frombuffer ndarray.resize np.array_split np.split np.hsplit np.vsplit np.dsplit np.repeat np.tile np.resize")
