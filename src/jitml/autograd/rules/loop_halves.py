@@ -46,11 +46,11 @@ def halve_loop(node: Node, tangents: Collection[Value], cheap: Collection[Value]
     ) is not None:
         length, most = plan
         if most < longest:
-            trip = ops.minimum(_checked(trip, ops.le(trip, most), trip, most), most)
+            trip = ops.minimum(_checked(node, trip, ops.le(trip, most), trip, most), most)
         node = replace(node, inputs=(trip, *node.inputs[1:]))
         return _halve_segments(segmented(node, most, length, is_open=not is_number(trip)), tangents, cheap)
     if longest > most:
-        trip, longest = _checked(trip, ops.le(trip, most), trip, most), most
+        trip, longest = _checked(node, trip, ops.le(trip, most), trip, most), most
     place = body.index
     if not is_number(trip):  # nothing else would say that the place is in the stacks
         with recording(body.halves.known):
@@ -96,7 +96,7 @@ def halve_while(node: Node, tangents: Collection[Value], cheap: Collection[Value
     if from_zero is None:
         carried.append(ops.full(value=0, shape=(), dtype=I64))
         with recording(known):
-            index = _checked(body.index, ops.lt(body.index, longest), longest)
+            index = _checked(node, body.index, ops.lt(body.index, longest), longest)
             more.append((body.index, ops.add(index, 1)))
     stacks = body.saving(kept, longest, index)
     forward = body.forward((), more)
@@ -113,12 +113,16 @@ def _repeat(node: Node) -> dict[str, bool]:
     return {"repeat": True} if node.params.get("repeat") else {}
 
 
-def _checked(x: Value, ok: Value, *values: Value | int) -> Value:
+def _checked(node: Node, x: Value, ok: Value, *values: Value | int) -> Value:
+    """x, if the loop that a node is runs no more often than it can save for."""
     shown = [v if isinstance(v, Value) else ops.full(value=v, shape=(), dtype=I64) for v in values]
     ran = "{} times, more than the {}" if len(shown) == 2 else "more than the {} times"
     message = (
         f'a loop ran {ran} for which its derivative may save values (JITML_SAVED_BYTES); checkpoint(policy="sqrt") saves fewer'
     )
+    if node.source is not None:
+        place = f"\n  {node.source}\n    {node.source.text}"
+        message += place.replace("{", "{{").replace("}", "}}")
     checked: Value = ops.check(x, ok, *shown, error="MemoryError", message=message)
     return checked
 
