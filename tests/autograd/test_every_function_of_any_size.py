@@ -24,7 +24,7 @@ ON_THE_HOST = words(
     "np.nextafter math.fsum"
 )
 # How many parts or copies there are would have to be known.
-REFUSED = words("np.frombuffer ndarray.resize np.array_split np.split np.hsplit np.vsplit np.dsplit np.repeat np.tile np.resize")
+REFUSED = words("np.frombuffer ndarray.resize np.repeat np.tile np.resize")
 # Of tables that ask for a square, or for memory that nobody has written.
 LEFT_OUT = words("np.linalg.tensorsolve np.diag_indices_from np.put_along_axis np.pad:empty")
 NAMES = [name for name, rows in ROWS.items() if name not in LEFT_OUT and any("f" in kinds for kinds, _, _ in rows)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from jitml.errors import ShapeError, UnknownSizeError
 from jitml.ir import ops
-from jitml.ir.dims import Dim
+from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import I64, normalize_axis
 from jitml.numpy.indexing import getitem
@@ -48,12 +48,12 @@ from jitml.numpy.reshaping import (
 )
 from jitml.numpy.sorting import search
 from jitml.numpy.versions import SHIFTS_ARE_CUT
-from jitml.trace.broadcasting import never_equal, require_at_least, require_sizes
+from jitml.trace.broadcasting import insist_equal, never_equal, require_at_least, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.numbers import of_size
 from jitml.trace.places import unknown_size
 from jitml.trace.registry import call, implements
-from jitml.trace.sizes import value_of_size
+from jitml.trace.sizes import quotient, remainder, smaller, value_of_size
 from jitml.trace.stacks import Stack
 from jitml.trace.tracers import TracedArray, fresh, fresh_like, is_traced, read, scalar, view
 
@@ -194,28 +194,38 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Trace
     along = one_axis(axis, x.ndim)
     size = x.sizes[along]
     if isinstance(size, Dim):
-        if not hasattr(indices_or_sections, "__len__"):
-            raise UnknownSizeError(f"how {size} elements are split evenly is known only when the program runs")
-        places = [None, *indices_or_sections, None]
+        if hasattr(indices_or_sections, "__len__"):
+            places = [None, *indices_or_sections, None]
+        else:
+            places = [of_size(cut) for cut in _even_cuts(size, as_int(indices_or_sections))]
         return [getitem(x, (slice(None),) * along + (slice(a, b),)) for a, b in pairwise(places)]
     if hasattr(indices_or_sections, "__len__"):
         cuts = [0, *map(as_int, indices_or_sections), size]
     else:
-        count = as_int(indices_or_sections)
-        if count <= 0:
-            raise ValueError("number sections must be larger than 0.")
-        each, extra = divmod(size, count)
-        cuts = [n * each + min(n, extra) for n in range(count + 1)]
+        cuts = _even_cuts(size, as_int(indices_or_sections))
     bounds = [slice(a, b).indices(size) for a, b in pairwise(cuts)]
     return [_along(x, along, start, max(start, stop)) for start, stop, _ in bounds]
+
+
+def _even_cuts(size: Size, count: int) -> list[Any]:
+    """Where parts begin that differ by one element at most, and where the last one ends."""
+    if count <= 0:
+        raise ValueError("number sections must be larger than 0.")
+    each, extra = (quotient(size, count), remainder(size, count)) if isinstance(size, Dim) else divmod(size, count)
+    assert each is not None
+    return [*(n * each + smaller(n, extra) for n in range(count)), size]
 
 
 @implements(np.split)
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[TracedArray]:
     x = as_array(ary)
     if not hasattr(indices_or_sections, "__len__"):
-        if x.sizes[one_axis(axis, x.ndim)] % as_int(indices_or_sections):
-            raise ShapeError("array split does not result in an equal division", source=user_source())
+        size, count = x.sizes[one_axis(axis, x.ndim)], as_int(indices_or_sections)
+        left, message = remainder(size, count), "array split does not result in an equal division"
+        if isinstance(left, Dim):
+            insist_equal(left, 0, message)
+        elif left:
+            raise ShapeError(message, source=user_source())
     return array_split(x, indices_or_sections, axis)
 
 

@@ -111,11 +111,11 @@ def insist(ok: Value, *values: Value, error: str = "ValueError", message: str) -
     ops.check(ok, ok, *values, error=error, message=message)
 
 
-def insist_equal(x: Size, y: Size) -> None:
+def insist_equal(x: Size, y: Size, message: str = "sizes differ: {} and {}") -> None:
     """Claim that two sizes are equal, even if nothing reads what relies on it."""
     if x != y:
         mine, other = value_of_size(x), value_of_size(y)
-        ops.check(mine, ops.eq(mine, other), mine, other, error="ValueError", message="sizes differ: {} and {}")
+        ops.check(mine, ops.eq(mine, other), mine, other, error="ValueError", message=message)
 
 
 def require_at_least(x: Size, least: int, message: str) -> None:

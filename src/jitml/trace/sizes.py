@@ -274,6 +274,8 @@ def quotient(x: Size, y: Size) -> Size | None:
 
 def remainder(x: Size, y: Size) -> Size:
     """x % y"""
+    if type(x) is int and type(y) is int and y:
+        return x % y
     (a, b), (c, d) = span(x), span(y)
     if isinstance(x, Dim) and (c > 0 or d < 0):
         try:
