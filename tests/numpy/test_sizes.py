@@ -164,7 +164,8 @@ np.lexsort((x[m], x[m])) ; np.isclose(x[m], x[m]) ; np.allclose(x[m], x[m]) ; np
 np.array_equal(x[m], x) ; np.round(x[m], 1) ; np.full_like(x[m], 2) ; np.pad(x[m], 2, mode="edge")
 np.pad(x[m], 2, mode="wrap") ; np.pad(x[m], 1, mode="reflect") ; np.pad(x[m], (2, 1), mode="symmetric") ; np.pad(y[m], 1)
 np.array_split(x[m], 4) ; np.array_split(y[m], 2) ; np.split(x[m], 2) ; np.split(x[m], 3) ; np.fft.fftshift(x[m]) ; x[m].imag
-np.convolve(x[m], [1., 2.], "valid") ; np.correlate([1., 2., 3.], x[m]) ; np.gradient(np.append(x[m], [7., 9.]), np.append(x[m], [8., 11.]))
+np.convolve(x[m], [1., 2.], "valid") ; np.correlate([1., 2., 3.], x[m])
+np.gradient(np.append(x[m], [7., 9.]), np.append(x[m], [8., 11.]))
 np.lib.stride_tricks.sliding_window_view(x[m], 2) ; np.apply_along_axis(np.sum, 1, y[m]) ; np.linalg.inv(np.diag(x[m] + 1))
 np.split(x[m], [1, 2]) ; np.array_split(x[m], [2]) ; np.polyval([1., 2.], x[m]) ; np.interp(x, np.sort(x[m]), x[m])
 np.convolve(x[m], [1., 2.]) ; np.convolve(x, [1., 2.])[m.sum():] ; np.unwrap(x[m]) ; np.select([x[m] > 2], [x[m]], 0)
