@@ -197,6 +197,15 @@ def rule_returning(fwd: Any, bwd: Any) -> Callable[[], Any]:
     return lambda: grad(lambda x: f(x).sum())(x3)
 
 
+NOTHING = np.zeros(3)
+
+
+def filled(out: Any, values: Any) -> Any:
+    out[:2] = values[:2]
+    out[2:] = values[2:]
+    return out
+
+
 def rule_with(tangent: Callable[[Any, Any], Any]) -> Any:
     f = custom_jvp(lambda x: x * 3)
     f.defjvp(lambda primals, tangents: (primals[0] * 3, tangent(primals[0], tangents[0])))
@@ -210,6 +219,10 @@ def rule_with(tangent: Callable[[Any, Any], Any]) -> Any:
         lambda x, t: np.where(x > 0, 3 * t, 0.0) + np.where(x > 0, 0, t * 3),
         lambda x, t: np.concatenate([3 * t[:1], t[1:] * 3]) - 0 * x,
         lambda x, t: np.cumsum(np.diff(t, prepend=0.0)) * 3,
+        lambda x, t: 3 * t + NOTHING + (x - x),
+        lambda x, t: np.concatenate([3 * t, np.ones(0)]) + np.zeros((2, 3)).sum(axis=0),
+        lambda x, t: np.where(x > -9, 3 * t, np.nan),
+        lambda x, t: filled(np.empty(3), 3 * t),
     ],
 )
 def test_a_rule_may_add_zeros_to_its_tangent(tangent: Callable[[Any, Any], Any]) -> None:
@@ -220,7 +233,17 @@ def test_a_rule_may_add_zeros_to_its_tangent(tangent: Callable[[Any, Any], Any])
 
 @pytest.mark.parametrize(
     "tangent",
-    [lambda x, t: 3 * t + 1, lambda x, t: x, lambda x, t: np.where(x > 0, t, 1.0), lambda x, t: np.append(t[1:], 1.0)],
+    [
+        lambda x, t: 3 * t + 1,
+        lambda x, t: x,
+        lambda x, t: np.where(x > 0, t, 1.0),
+        lambda x, t: np.append(t[1:], 1.0),
+        lambda x, t: 3 * t + np.maximum(x, 0),
+        lambda x, t: 3 * t + (x > 0),
+        lambda x, t: 3 * t + np.exp(0 * x),
+        lambda x, t: 3 * t + (np.arange(3) + 1),
+        lambda x, t: 3 * t + np.hypot(x, 0),
+    ],
 )
 def test_a_rule_that_adds_to_its_tangent_is_refused_in_both_modes(tangent: Callable[[Any, Any], Any]) -> None:
     f = rule_with(tangent)

@@ -115,3 +115,12 @@ def test_elements_of_an_array_that_is_kept_are_read_where_they_are() -> None:
     f(np.arange(3.0))
     program = f.lower(np.arange(3.0)).program.kernels
     assert not [b for b in program.buffers.values() if b.size == 1]
+
+
+def test_a_row_of_a_large_array_is_kept_without_the_array() -> None:
+    def centred(x: np.ndarray) -> np.ndarray:
+        y = np.exp(np.sin(x))
+        return y - y[0]
+
+    program = jitml.jit(centred).lower(np.ones((100, 50))).program.kernels
+    assert [b.size for b in program.buffers.values() if b.name not in program.inputs + program.outputs] == [50]

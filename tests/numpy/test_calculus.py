@@ -80,7 +80,7 @@ def test_what_lies_beyond_an_array_meets_no_infinity(mode: Any, taps: int) -> No
                 np.testing.assert_array_equal(result, plain)
 
 
-@pytest.mark.parametrize("taps", [1, 2, 5, 20])
+@pytest.mark.parametrize("taps", [1, 2, 5, 6, 20])
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 def test_convolutions_of_lengths_that_data_decide(mode: Any, taps: int) -> None:
     """The kernel may be the longer one; nothing is multiplied that NumPy does not multiply."""
@@ -93,8 +93,11 @@ def test_convolutions_of_lengths_that_data_decide(mode: Any, taps: int) -> None:
     def correlated(x: Any, mask: Any) -> Any:
         return np.correlate(x[mask], kernel, mode)
 
+    def the_other_way_round(x: Any, mask: Any) -> Any:
+        return np.correlate(kernel, x[mask], mode)
+
     x = np.append(np.arange(6.0) / 8, 1e10)
-    for function in (convolved, correlated):
+    for function in (convolved, correlated, the_other_way_round):
         compiled = jitml.jit(function)
         for n in range(len(x) + 1):
             mask = np.arange(len(x)) >= len(x) - n

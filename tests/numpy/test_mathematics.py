@@ -67,10 +67,25 @@ def test_products(dtype: Any) -> None:
         listed = math.prod([x[0], 3, n]), math.prod((n, 2.5)), math.prod(v for v in x if v > 1)
         return math.prod(x), math.prod(x[:n]), math.prod(x, start=2.5), math.prod(x[x > 1]), *listed
 
-    compiled, x = jitml.jit(products, host_calls="error"), np.array([1, 2, 3, 4]).astype(dtype)
+    compiled, x = jitml.jit(products), np.array([1, 2, 3, 4]).astype(dtype)
     for n in (3, 0, 2):
         got, want = compiled(x, n), products(x, n)
         assert got == want and list(map(type, got)) == list(map(type, want))
+
+
+def test_a_product_of_an_array_is_a_loop() -> None:
+    f = jitml.jit(lambda x: math.prod(x) + math.prod(x, start=0.5), host_calls="error")
+    x = np.random.default_rng(0).uniform(0.99, 1.01, 4000)
+    assert f(x) == math.prod(x) + math.prod(x, start=0.5)
+    assert len(f.lower(x).graph.nodes) < 20
+
+
+def test_products_of_many_lengths() -> None:
+    f = jitml.jit(lambda x: math.prod(x[x > 0]))
+    for n in range(40):
+        got, want = f(np.arange(40) < n), math.prod(np.ones(n, bool))
+        assert got == want and type(got) is type(want)
+    assert len(f.variants) <= 3
 
 
 def test_a_product_that_overflows_warns_as_pythons_loop() -> None:

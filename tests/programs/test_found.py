@@ -12,6 +12,10 @@ from programs.drawn.outcomes import judge
 
 # Name: what `program` does with its arguments; what the arguments are.
 FOUND = {
+    "a median of a size that a loop counts, which a branch hands out": (
+        ["if x.any():", "    for i in range(3):", "        v = np.median(np.eye(i), axis=-1)", "return v, i"],
+        "np.ones(4)",
+    ),
     "a row that goes into a window and is changed by an index that a loop makes": (
         [
             *("for v in x:", "    for w in x:", "        n = v.size", "        v *= 2", "        u = v[::-1]"),

@@ -35,6 +35,7 @@ from jitml.ir.limits import intervals
 from jitml.ir.passes.windows import is_start
 from jitml.ir.printer import name_values
 
+FEW = 64  # elements that may be kept where some of them would do
 LOOKAHEAD = 32  # values that are looked at for one that something is made of
 
 _NONE: Mapping[Value, Value] = {}
@@ -255,8 +256,7 @@ class _Sweep:
         else:
             is_view = node.op is ops.slice and cost.work(node) == 0
         # Of a large operand few elements may be wanted: to keep all of it would be dear.
-        wanted = (v.capacity for n in self.users[node.inputs[0]] for v in n.outputs) if is_view else ()
-        return is_view and sum(wanted) >= node.inputs[0].capacity
+        return is_view and node.inputs[0].capacity <= FEW
 
     def work_again(self, node: Node, uses: Sequence[tuple[Group, Index | None]]) -> float:
         """Work of an element wherever it is wanted: the node's own, if its operands are to be had there as well."""

@@ -79,17 +79,18 @@ Expr: TypeAlias = Const | Var | Apply | Load
 _INTEGERS = {n: Const(n) for n in range(-64, 257)}  # most index expressions are made of these
 
 
+def _constant(x: bool | int | float) -> Const:
+    return (_INTEGERS.get(x) if type(x) is int else None) or Const(x)
+
+
 def as_expr(x: Any) -> Expr:
-    if isinstance(x, int):
-        return _INTEGERS.get(x) or Const(x)
-    expr: Expr = x
-    return expr
+    return _constant(x) if isinstance(x, int) else x
 
 
 def add(left: Any, right: Any) -> Expr:
     x, y = as_expr(left), as_expr(right)
     if isinstance(x, Const) and isinstance(y, Const):
-        return as_expr(x.value + y.value)
+        return _constant(x.value + y.value)
     if isinstance(x, Const):
         x, y = y, x
     if isinstance(y, Const):
@@ -114,7 +115,7 @@ def sub(left: Any, right: Any) -> Expr:
 def mul(left: Any, right: Any) -> Expr:
     x, y = as_expr(left), as_expr(right)
     if isinstance(x, Const) and isinstance(y, Const):
-        return as_expr(x.value * y.value)
+        return _constant(x.value * y.value)
     if isinstance(x, Const):
         x, y = y, x
     if isinstance(y, Const) and y.value in (0, 1):

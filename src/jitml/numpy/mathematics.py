@@ -16,16 +16,17 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.op import Op
+from jitml.ir.types import C64, C128, F32, F64
 from jitml.numpy.python import number_of, whole
 from jitml.trace.context import active_trace
-from jitml.trace.convert import convert
 from jitml.trace.doubts import doubt_of, types_of
 from jitml.trace.drivers import OpenType
 from jitml.trace.exact import raising_as_python
 from jitml.trace.hostcalls import record, require_allowed
 from jitml.trace.numbers import TracedNumber, combine
-from jitml.trace.registry import call, full_name, implements
-from jitml.trace.tracers import is_traced, read
+from jitml.trace.registry import call, full_name, implements, named
+from jitml.trace.sizes import span
+from jitml.trace.tracers import TracedArray, is_traced, read
 from jitml.trace.tree import flatten
 
 _SAME: dict[Callable[..., Any], np.ufunc] = {
@@ -85,16 +86,19 @@ def _on_host(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return combine(function, *args) if any(map(is_traced, args)) and not kwargs else function(*args, **kwargs)
 
 
-def _multiplied(factors: Iterable[Any], start: Any) -> Any:
-    product = start
-    for factor in factors:
-        product = product * factor
-    return product
-
-
 @implements(math.prod)
 def _product(factors: Iterable[Any], /, *, start: Any = 1) -> Any:
-    return convert(_multiplied)(factors, start)
+    """One factor after the other; of an array of floats in a loop, as np.prod has them, too."""
+    if type(factors) is TracedArray and factors.sizes != (0,):
+        is_float = factors.dtype in (F32, F64, C64, C128) and type(start) in (int, float)
+        if not is_float or factors.ndim != 1 or span(factors.sizes[0])[0] < 1:  # of nothing it is a number of Python's
+            return _on_host(math.prod, factors, start=start)
+        dtype = np.multiply.resolve_dtypes((factors.dtype, type(start), None))[2]
+        with named("scalar multiply"):
+            return call(np.prod, factors, axis=0, dtype=dtype, initial=start)
+    for factor in factors:
+        start = start * factor
+    return start
 
 
 for _function in _SAME:

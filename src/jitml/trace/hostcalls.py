@@ -103,7 +103,7 @@ def record(op: Op, name: str, function: Callable[..., Any], args: Any, kwargs: d
     form, operands = take_apart(name, args, kwargs)
     seen, examples = _try_out(name, function, form, operands, draws)
     claim: int | None
-    shape = _shape_of_all(function, form)
+    shape = None if kwargs else _shape_of_all(function, args, form)
     if shape is not None:
         claim, foreseen = None, seen.open_as(tuple(-bound(n) if isinstance(n, Dim) else n for n in shape))
     else:
@@ -118,11 +118,14 @@ def record(op: Op, name: str, function: Callable[..., Any], args: Any, kwargs: d
     return unflatten(foreseen.spec, list(map(_show, foreseen.kinds, _cut_out(values, foreseen, shape), examples)))
 
 
-def _shape_of_all(function: Callable[..., Any], form: _Form) -> Sizes | None:
+def _shape_of_all(function: Callable[..., Any], args: Sequence[Any], form: _Form) -> Sizes | None:
     """The shape of each result of a function of elements, where it holds sizes that only the running program knows."""
-    if not isinstance(function, np.ufunc) or function.signature is not None or len(form.shapes) != function.nin:
+    is_ufunc = isinstance(function, np.ufunc) and function.signature is None
+    if not (is_ufunc or function is np.i0) or any(isinstance(x, (list, tuple)) for x in args) or len(args) != len(form.kinds):
+        return None  # an output, or what is an array to NumPy alone
+    if len(args) != (function.nin if isinstance(function, np.ufunc) else 1):
         return None
-    shape = common_sizes(*form.shapes)
+    shape = common_sizes(*form.shapes)  # of fixed numbers there is none
     return shape if any(isinstance(n, Dim) for n in shape) else None
 
 

@@ -107,7 +107,8 @@ class custom_jvp(_Custom):  # used as a function
     linear in the tangents.
 
     Calls that are differentiated raise:
-        DerivativeError: there is no rule, it returns something else, or a tangent that is not zero where those given are.
+        DerivativeError: there is no rule, it returns something else, or a tangent that is seen not to be zero where those given
+            are.
 
     >>> import numpy as np, jitml
     >>> @custom_jvp

@@ -47,7 +47,8 @@ def trace_jvp_rule(name: str, rule: Callable[..., Any], arguments: Container, ca
         return [*map(fresh, results), *map(fresh, _of_floats(f"{name}: the tangent that its jvp rule returns", dy, call))]
 
     traced = trace_subgraph(program, [*arguments.tracers, *(arguments.tracers[n] for n in varying)])
-    require_no_offset(name, traced.graph, range(count, count + len(varying)), sum(map(varies, call.graph.outputs)))
+    leaves = count + len(varying)
+    require_no_offset(name, traced.graph, leaves, range(count, leaves), sum(map(varies, call.graph.outputs)))
     return traced
 
 

@@ -1,7 +1,7 @@
 """Is a user's jvp rule linear in its tangents?  As far as can be seen: it must make zeros of zeros.
 
 Forward mode would follow a rule that adds something to its tangent, reverse mode would transpose the linear part alone, and the
-two would disagree without a word.
+two would disagree without a word. What is added in a loop or a branch, or by a variable from outside, is not seen.
 """
 
 from __future__ import annotations
@@ -13,27 +13,36 @@ import numpy as np
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.types import is_inexact
 
-# Where every operand goes into the result as it is (of a select, all but the first); of others one that is zero is enough.
-_SUMS = {ops.add, ops.sub, ops.complex, ops.concat, ops.pad, ops.update_slice, ops.dynamic_update_slice}
+# Operands that go into the result as they are: all or the first two; of a select, both but the condition.
+_SUMS = {ops.add, ops.sub, ops.complex, ops.concat}
+_OF_TWO = {ops.pad, ops.update_slice, ops.dynamic_update_slice, ops.scatter}
+# Of zeros they make zeros, wherever those come from; others may make anything of them (cos, hypot, a comparison).
+_OF_ZEROS = {ops.neg, ops.abs, ops.convert, ops.real, ops.imag, ops.conj, ops.cumsum, ops.reduce_sum, ops.sqrt, ops.sin, ops.tan}
+_PRODUCTS = {ops.mul, ops.dot_general}
 
 
-def require_no_offset(name: str, graph: Graph, tangents: Sequence[int], results: int) -> None:
-    """Refuse a rule that adds to a tangent what does not vanish with it.
+def require_no_offset(name: str, graph: Graph, leaves: int, tangents: Sequence[int], results: int) -> None:
+    """Refuse a rule that is seen to add to a tangent what does not vanish with it.
 
     Args:
         graph: the rule's; its last outputs, as many as `results`, are tangents.
+        leaves: its first inputs, as many, are arguments and tangents; others are variables from outside.
         tangents: positions of the inputs that are tangents.
 
     Raises:
         DerivativeError: a tangent would not be zero where those given are; names the line that adds.
     """
-    zeros = {graph.inputs[n] for n in tangents}
+    moving = {graph.inputs[n] for n in tangents}
+    zeros = moving | set(graph.inputs[leaves:])  # which may be
     made_by: dict[Value, Node] = {}
     for node in graph.nodes:
         made_by |= dict.fromkeys(node.outputs, node)
-        if _vanishes(node, zeros):
-            zeros |= set(node.outputs)
+        moves = not moving.isdisjoint(node.inputs)
+        if moves:
+            moving |= set(node.outputs)
+        zeros |= {v for v in node.outputs if v.capacity == 0 or _vanishes(node, zeros, moves)}
     for value in graph.outputs[len(graph.outputs) - results :]:
         if value not in zeros:
             raise DerivativeError(
@@ -43,12 +52,28 @@ def require_no_offset(name: str, graph: Graph, tangents: Sequence[int], results:
             )
 
 
-def _vanishes(node: Node, zeros: set[Value]) -> bool:
-    """Whether a node's results are zero, or may be, where those operands are."""
-    if node.op is ops.full or node.op is ops.array:
-        return not np.any(node.params["value"])
-    if node.op is ops.select:
-        return zeros.issuperset(node.inputs[1:])
-    if node.op in _SUMS:
-        return zeros.issuperset(v for v in node.inputs if v.dtype.kind in "fc")
-    return not zeros.isdisjoint(node.inputs) or bool(node.graphs) or node.op is ops.host_call
+def _vanishes(node: Node, zeros: set[Value], moves: bool) -> bool:
+    """Whether a node makes zeros of operands that are zero, or at least something that reverse mode has its own word about.
+
+    Args:
+        moves: whether tangents go into it.
+    """
+    op, inputs = node.op, node.inputs
+    if op in (ops.full, ops.array):  # a nan marks what is not there
+        value = np.asarray(node.params["value"])
+        return bool(np.all((value == 0) | (value != value)))
+    if op in _SUMS:
+        return zeros.issuperset(inputs) or (op is ops.sub and inputs[0] is inputs[1])
+    if op is ops.select:
+        return zeros.issuperset(inputs[1:])
+    if op in _OF_TWO:
+        return zeros.issuperset(inputs[:2])
+    if op in _PRODUCTS:
+        return not zeros.isdisjoint(inputs)
+    if op is ops.empty:  # to be written
+        return True
+    if op is ops.div and not moves:
+        return inputs[0] in zeros
+    if op in _OF_ZEROS or op.family in ("index_maps", "dynamic"):
+        return inputs[:1] != () and inputs[0] in zeros
+    return moves and any(is_inexact(v.dtype) for v in node.outputs)
