@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 import jitml
 from jitml.codegen.interpreter import run
+from jitml.fusion.fuse import DEFAULT, fuse
 from jitml.fusion.interpret import interpret
 from jitml.fusion.loops import Kernel
 from jitml.fusion.program import KernelProgram, Step
 from jitml.fusion.program_parser import parse_program
+from jitml.ir.parser import parse
 from jitml.memory.plan import plan
 from jitml.memory.program import Program
 from jitml.memory.report import describe, show
@@ -315,3 +317,30 @@ def test_what_a_write_at_the_end_reads_lives_until_then() -> None:
         np.testing.assert_array_equal(memory[:n], [*(2 * np.arange(n - 1) + 1), n - 1])
         assert (memory[n:] == -1).all()
     assert len(f.variants) == 2
+
+
+def test_nothing_larger_lies_in_an_output_of_its_true_size() -> None:
+    """A step writes all of what may be needed, others what is there; the output has room for the latter alone."""
+    graph = parse(
+        """graph(a: i64[], b: f64[n0]) {
+          bind a {sym=n0[0:640]}
+          c: i64[] = full {dtype=i64, shape=(), value=0}
+          d: i64[] = full {dtype=i64, shape=(), value=2}
+          e: i64[] = minimum d a
+          bind e {sym=n1[0:2]}
+          f: f64[n1] = full {dtype=f64, shape=(n1,), value=1.0}
+          g: f64[n0] = full {dtype=f64, shape=(n0,), value=1.0}
+          h: f64[640] = full {dtype=f64, shape=(640,), value=0.0}
+          i: f64[640] = dynamic_update_slice h g c {step=(1,)}
+          j: f64[n0] = dynamic_slice i c {sizes=(n0,), step=(1,)}
+          k: f64[n0] = mul j b
+          l: f64[n1] = dynamic_slice k c {sizes=(n1,), step=(1,)}
+          m: f64[n1] = add l f
+          n: f64[n0] = dynamic_update_slice k m c {step=(1,)}
+          return n
+        }"""
+    )
+    program = plan(fuse(graph, aliases={}, strides={}, machine=DEFAULT))
+    (output,) = program.kernels.outputs
+    there = [name for name, place in program.places.items() if place == program.places[output]]
+    assert {program.kernels.extents.get(name) for name in there} == {program.kernels.extents[output]}

@@ -65,6 +65,7 @@ class Sharing:
 
     def __post_init__(self) -> None:
         self._home = {name: name for name in self.program.buffers}
+        self._together = {name: frozenset((name,)) for name in self.program.buffers}  # by their home
         self._known: dict[int, Accesses] = {}
         self._given: set[str] = set()
         written_back = set(self.program.aliases)
@@ -97,6 +98,7 @@ class Sharing:
         if after in self._own_memory:
             before, after = after, before
         self._home[after] = before
+        self._together[before] |= self._together[after]
         self._given.add(read)
         self.in_place.append((written, read, n))
         step = self.program.steps[n]
@@ -111,8 +113,13 @@ class Sharing:
         buffers, extents = self.program.buffers, self.program.extents
         if not same_layout(buffers[memory], buffers[other]):
             return False
-        is_whole = memory not in extents and self.home(other) not in self._own_memory
-        return is_whole or extents.get(memory) == extents.get(other)
+        if not extents:
+            return True
+        homes = self.home(memory), self.home(other)
+        if self._own_memory.isdisjoint(homes) and self._callers.isdisjoint(homes):
+            return memory not in extents or extents.get(memory) == extents.get(other)
+        together = self._together[homes[0]] | self._together[homes[1]]  # all that would lie there
+        return len({extents.get(name) for name in together}) == 1
 
     def is_free(self, n: int, read: str, written: str) -> bool:
         """Whether `read` ends and `written` begins in step n, and their storages could be one."""
@@ -154,6 +161,7 @@ class Sharing:
             return False
         self.temporaries[apart.name] = apart
         self._home[apart.name] = apart.name
+        self._together[apart.name] = frozenset((apart.name,))
         self.lives[apart.name] = Lifetime(n, n)
         self.detours[n] = (first, replace(back, updates={written: read}))
         self.returned.append(written)
