@@ -265,3 +265,27 @@ def test_an_interruption_is_the_users(is_native: bool, monkeypatch: pytest.Monke
         compiled(rng, A)
     sys.setprofile(None)
     assert np.array_equal(compiled(rng, A), expected[1])  # and nothing has been drawn
+
+
+def test_a_matrix_that_a_loop_has_not_filled_yet_is_no_singular_one() -> None:
+    def filled(x: np.ndarray) -> np.ndarray:
+        v = x[x > 0]
+        a = np.zeros((len(v), len(v)))
+        for i in range(len(v)):
+            a[i, i], a[i, i - 1] = v[i] + 2, 0.1 * v[i]
+        return np.linalg.inv(a)
+
+    f = jitml.jit(filled)
+    for n in (10, 30):
+        compare(f(np.ones(n)), filled(np.ones(n)))
+    with pytest.raises(np.linalg.LinAlgError):
+        jitml.jit(lambda x: np.linalg.inv(np.outer(x[x > 0], x[x > 0])))(np.ones(2))
+    assert f.variants and not any(variant.replays for variant in f.variants)
+
+
+def test_derivatives_of_lengths_that_change() -> None:
+    """Open arguments have memory of their true length only, whatever the host fills."""
+    f = jitml.jit(jitml.grad(lambda v: scipy.special.j0(v).sum() + v[:2].sum()))
+    for n in (3, 5, 3, 7, 5):
+        expected = -scipy.special.j1(np.arange(1.0, n + 1)) + (np.arange(n) < 2)
+        np.testing.assert_allclose(f(np.arange(1.0, n + 1)), expected)

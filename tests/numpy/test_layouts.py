@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import optree
 import pytest
 
 import jitml
@@ -62,3 +63,30 @@ def flat(results: Any) -> list[Any]:
 def strides(x: Any) -> list[int]:
     """Those that matter: an axis of one element may have any."""
     return [step for step, n in zip(x.strides, x.shape) if n > 1]
+
+
+def joins(z: Any, w: Any) -> Any:
+    return [np.stack([z, w, z], axis=axis) for axis in (-1, 0, 1)]
+
+
+def listed(z: Any, w: Any) -> Any:
+    items, pairs = [], []
+    for i in range(4):
+        items.append(z * i)
+        pairs.append((w + i, i))
+    items[1] = z * 7
+    joined = [np.stack(items, axis) for axis in (-1, 0, 1)] + [np.concatenate(items, 1), np.vstack(items), np.dstack(items)]
+    return items, pairs, joined, items[2].reshape(-1), joined[1].reshape(-1), items[1:3]
+
+
+@pytest.mark.parametrize("function", [joins, listed], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("order", ["CC", "FF", "CF", "FC"])
+def test_joins_and_items_of_lists_that_loops_fill(function: Any, order: str) -> None:
+    """They lie as NumPy's, which decides what is a view of what."""
+    z, w = (np.array(np.arange(12.0).reshape(3, 4), order=which) for which in order)
+    got, want = (optree.tree_leaves(f(z, w)) for f in (jitml.jit(function), function))
+    for ours, theirs in zip(got, want, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        assert np.shape(ours) == () or ours.strides == theirs.strides
+    shared = [[[np.shares_memory(a, b) for b in leaves] for a in leaves] for leaves in (got, want)]
+    assert shared[0] == shared[1]

@@ -133,3 +133,22 @@ def test_a_reshaped_argument_along_any_axis() -> None:
     for got in (jitml.jit(f)(x), run(program, [x])):
         for a, b in zip(got, f(x), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-13)
+
+
+@pytest.mark.parametrize("function", [np.partition, np.argpartition])
+def test_places_beyond_the_end(function: Callable[..., Any]) -> None:
+    """Of known lengths, of such that data decide, and by places that the caller gives: NumPy's error, or none of nothing."""
+
+    def parted(x: Any, k: Any) -> Any:
+        return function(x, k) * 1, function(x[x > 0], k) * 1, function(x[x > 0], [0, -2]) * 1
+
+    compiled = jitml.jit(parted)
+    for x in ([3.0, 1.0, 2.0], [1.0, -1.0], [1.0], [], [-1.0, -2.0, -3.0], [5.0, 4.0, 3.0, 2.0]):
+        for k in (0, 1, -1, 2, -3, 7):
+            outcomes = []
+            for f in (parted, compiled):
+                try:
+                    outcomes.append([part.shape for part in f(np.array(x), k)])
+                except ValueError as error:
+                    outcomes.append(str(error).splitlines()[0])
+            assert outcomes[0] == outcomes[1]

@@ -262,7 +262,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> TracedArray:
     swapped = isinstance(kernel.size, Dim) if unknown else kernel.size > x.size
     if swapped:
         x, kernel = kernel, x
-    if mode != "full" or swapped:  # of the other order it is the same from back to front; NumPy swaps for a longer one alone
+    if mode != "full":  # of the other order it is the same from back to front; NumPy swaps for a longer one alone
         insist_at_least(x.size, kernel.size + (swapped and unknown and mode == "same"))
     result = _correlated(x, kernel, mode)
     return fresh(ops.flip(result, axes=(0,)) if swapped else result)

@@ -15,7 +15,7 @@ from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import I64, normalize_axis
 from jitml.numpy.indexing import getitem
-from jitml.numpy.layouts import keeps_order, lay_out
+from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import (
     Shape,
     as_array,
@@ -55,6 +55,7 @@ from jitml.trace.places import unknown_size
 from jitml.trace.registry import call, implements
 from jitml.trace.sizes import quotient, remainder, smaller, value_of_size
 from jitml.trace.stacks import Stack
+from jitml.trace.strides import joined_strides
 from jitml.trace.tracers import TracedArray, fresh, fresh_like, is_traced, read, scalar, view
 
 
@@ -112,7 +113,12 @@ def _joined_dtype(parts: Sequence[Any], dtype: Any, casting: Any) -> np.dtype[An
 def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     if type(arrays) is Stack and (whole := arrays.whole()) is not None and out is None and dtype is None:
         require_at_least(whole.shape[0], 1, "need at least one array to stack")
-        return call(np.moveaxis, fresh(whole), 0, axis)
+        along = one_axis(axis, whole.ndim)
+        result = fresh(read(call(np.moveaxis, fresh(whole), 0, along)))
+        kinds = [kind for kind in arrays.all_kinds() if kind is not None and kind.form == "array"]
+        pieces = [(_with(kind.aval.shape, along, 1), _with(kind.layout, along, 0)) for kind in kinds]
+        _lay_out(result, 2 * pieces, along)  # of more they lie like two
+        return result
     given = _parts(arrays)
     parts = [value_of(p) for p in given]
     if not parts:
@@ -125,8 +131,15 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
     raised = [reshape_value(require_sizes(p, shape), (*shape[:along], 1, *shape[along:])) for p in parts]
     result = concatenate(raised, along, out, dtype=dtype, casting=casting)
     if out is None:
-        lay_out(result, [(_with(p.sizes, along, 1), _with(p.layout, along, 0)) for p in given if type(p) is TracedArray])
+        pieces = [(_with(p.sizes, along, 1), _with(p.layout, along, 0)) for p in given if type(p) is TracedArray]
+        _lay_out(result, pieces, along)
     return result
+
+
+def _lay_out(result: TracedArray, pieces: Sequence[tuple[tuple[Any, ...], tuple[Any, ...]]], axis: int) -> None:
+    """Let arrays joined along an axis lie in memory as NumPy's do, of pieces with these shapes and strides."""
+    if pieces:
+        result.layout = result.storage.strides = joined_strides(pieces, axis, result.sizes)
 
 
 def _with(sizes: tuple[Any, ...], axis: int, extra: int) -> tuple[Any, ...]:

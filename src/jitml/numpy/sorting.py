@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
-from jitml.ir.dims import Dim, bound
+from jitml.ir.dims import Dim, Size, bound
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, I64, is_complex, is_inexact
@@ -26,7 +26,9 @@ from jitml.numpy.operands import (
     value_of,
 )
 from jitml.numpy.reductions import reduce_values
+from jitml.trace.broadcasting import insist
 from jitml.trace.registry import implements
+from jitml.trace.sizes import value_of_size
 from jitml.trace.tracers import TracedArray, fresh
 
 
@@ -98,9 +100,25 @@ def _parted(a: Any, kth: Any, axis: int | None, kind: str) -> Value:
         raise ValueError("Booleans unacceptable as partition index")
     if places.dtype.kind not in "iu":
         raise TypeError("Partition index must be integer")
-    if type(size) is int and not ((-size <= places) & (places < size)).all():
-        raise ValueError(f"kth(={kth}) out of bounds ({size})")
+    if holds_traced(kth) or isinstance(size, Dim) or isinstance(x.size, Dim):
+        _require_places(value_of(kth), size, x.size)
+    elif x.size:  # of nothing there is nothing to do
+        wrapped = np.ravel(np.where(places < 0, places + size, places))
+        beyond = wrapped[(wrapped < 0) | (wrapped >= size)]
+        if beyond.size:
+            raise ValueError(f"kth(={beyond[0]}) out of bounds ({size})")
     return x
+
+
+def _require_places(kth: Value, size: Size, total: Size) -> None:
+    """The same of places, or of a size, that only the running program knows."""
+    given = astype(reshape_value(kth, (kth.size,)), I64)
+    extent, shape = value_of_size(size), given.shape
+    wrapped = ops.select(ops.lt(given, 0), ops.add(given, broadcast_value(extent, shape)), given)
+    is_beyond = ops.bit_or(ops.lt(wrapped, 0), ops.ge(wrapped, broadcast_value(extent, shape)))
+    first = ops.gather(wrapped, ops.argmax(is_beyond, axis=0), axis=0)
+    is_there = ops.bit_not(ops.reduce_any(is_beyond, axes=(0,)))
+    insist(ops.bit_or(is_there, ops.eq(value_of_size(total), 0)), first, extent, message="kth(={}) out of bounds ({})")
 
 
 @implements(np.argpartition)

@@ -32,6 +32,7 @@ from jitml.trace.ragged import MOST_ELEMENTS
 from jitml.trace.sizes import named, number, value_of_size
 from jitml.trace.stacks import Stack, holds, put_row
 from jitml.trace.storage import CHANGED_ITEM, Storage
+from jitml.trace.strides import kept_strides
 from jitml.trace.tracers import TracedArray, fresh, read
 from jitml.trace.tree import NAMESPACE
 
@@ -267,6 +268,12 @@ def _joined(a: Kind, b: Kind) -> Kind | None:
     return join(a, b)
 
 
+def _strides(kind: Kind) -> tuple[int, ...]:
+    """Of rows that lie in memory as the items do."""
+    shape = kind.aval.shape
+    return (prod(shape), *(kept_strides([(shape, kind.layout)], shape) if kind.form == "array" else ()))
+
+
 def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) -> tuple[Columns, Size, int] | None:
     """Memory for what a probe has seen, how many items are in it, and how many each iteration adds (0: that is not known).
 
@@ -310,7 +317,7 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
             return None
         rows = claim.most
     # What lies behind the last item nobody reads.
-    arrays = [fresh(ops.empty(shape=(rows, *kind.aval.shape), dtype=kind.aval.dtype)) for kind in kinds]
+    arrays = [fresh(ops.empty(shape=(rows, *kind.aval.shape), dtype=kind.aval.dtype), _strides(kind)) for kind in kinds]
     flags = [{which: fresh(ops.empty(shape=(rows,), dtype=BOOL)) for which in known} for known in types]
     firsts = () if head or are_alike or probe.is_popped else probe.before
     spec = (*items, *before)[0].spec

@@ -222,7 +222,12 @@ def _try_out(
     try:
         with outside_trace(), np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the program will call it again
-            result = _call(function, form, given)
+            try:
+                result = _call(function, form, given)
+            except np.linalg.LinAlgError:
+                # It may be a matrix that a loop has not filled yet; the program itself raises where it has to.
+                given = before = list(map(_regular, given))
+                result = _call(function, form, given)
     except TraceError:
         unsupported(f"{name} calls a function that is made in the jitted one", "Define that one outside.")
     if any(x.tobytes() != y.tobytes() for x, y in zip(before, given)):
@@ -233,6 +238,12 @@ def _try_out(
     if not leaves:
         unsupported(f"{name} returns no array", _WHY_NOT)
     return returned(result)
+
+
+def _regular(x: Array) -> Array:
+    """Matrices that can be inverted and factorized, in place of others."""
+    is_matrix = x.ndim >= 2 and x.dtype.kind in "fc"
+    return np.array(np.broadcast_to(np.eye(*x.shape[-2:], dtype=x.dtype), x.shape)) if is_matrix else x
 
 
 def _call(function: Callable[..., Any], form: _Form, arrays: Sequence[Array]) -> Any:

@@ -36,7 +36,7 @@ from jitml.trace.doubts import (
 )  # fmt: skip
 from jitml.trace.names import Kind, join, kind_of, may_hold, take_apart
 from jitml.trace.registry import call
-from jitml.trace.tracers import TracedArray, assign, fresh, is_traced, read
+from jitml.trace.tracers import TracedArray, assign, fresh, fresh_like, is_traced, read
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
 from jitml.trace.truths import as_value
 
@@ -165,7 +165,7 @@ class Stack(Sequence[Any]):
         held = take_apart(item)
         if held.spec != self.spec or not all(map(_fits, held.leaves, held.kinds, self.kinds)):
             return False
-        columns = [fresh(read(column)) for column in self.columns]
+        columns = [fresh_like(read(column), column) for column in self.columns]
         flags = [{which: fresh(read(flag)) for which, flag in known.items()} for known in self.flags]
         for leaf, kind, known in zip(held.leaves, self.kinds, flags):
             for which in types_of(leaf) - {kind.which, *known}:

@@ -126,10 +126,29 @@ def kept_strides(operands: Sequence[tuple[Ints, Ints]], shape: Ints) -> Ints:
     """
     if prod(shape) == 0 or all(surely_contiguous(*operand) for operand in operands):
         return c_strides(shape)
+    return _ordered_as(np.nditer([*_few(operands), None], order="K").operands[-1], shape)
+
+
+def joined_strides(operands: Sequence[tuple[Ints, Ints]], axis: int, shape: Ints) -> Ints:
+    """Strides of the array that np.concatenate makes of these operands (their shapes and strides); NumPy itself decides.
+
+    >>> joined_strides([((3, 1, 4), (1, 0, 3))] * 2, 1, (3, 2, 4))
+    (2, 1, 6)
+    """
+    if prod(shape) == 0 or all(surely_contiguous(*operand) for operand in operands):
+        return c_strides(shape)
+    return _ordered_as(np.concatenate(_few(operands), axis), shape)
+
+
+def _few(operands: Sequence[tuple[Ints, Ints]]) -> list[np.ndarray[Any, Any]]:
+    """Stand-ins of two elements an axis."""
     byte = np.empty(1, np.int8)
     # Where sizes are unknown, the largest stand for all: axes are ordered in the same way for any other above 1.
-    few = [as_strided(byte, [min(bound(n), 2) for n in extent], map(largest_stride, strides)) for extent, strides in operands]
-    made = np.nditer([*few, None], order="K").operands[-1]
+    return [as_strided(byte, [min(bound(n), 2) for n in extent], map(largest_stride, strides)) for extent, strides in operands]
+
+
+def _ordered_as(made: np.ndarray[Any, Any], shape: Ints) -> Ints:
+    """Strides without gaps, of axes in the order in which those of a stand-in lie."""
     inner_first = sorted(range(len(shape)), key=lambda axis: (abs(made.strides[axis]), -axis))
     result = [0] * len(shape)
     step = 1

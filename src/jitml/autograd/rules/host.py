@@ -130,8 +130,9 @@ def host_jvp(node: Node, tangents: Sequence[Tangent]) -> tuple[Sequence[Value], 
             tangent = moved * _SLOPES[name](wide, _within(out, wide))
             room = zeros(Aval(out.shape, tangent.dtype))
             return results, (ops.update_slice(room, tangent, start=(0,) * x.ndim, step=(1,) * x.ndim), *(None for _ in others))
+    why = ", here of an array whose size only data decide," if any(not v.aval.is_static for v in node.inputs) else ""
     raise DerivativeError(
-        f"{name} runs in NumPy and has no derivative",
+        f"{name}{why} runs in NumPy and has no derivative",
         source=node.source,
         remedy="Write it with functions that are compiled (docs/supported.md), or stop_gradient its arguments.",
     )
