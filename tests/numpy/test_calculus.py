@@ -126,6 +126,11 @@ def test_derivatives_of_convolutions_of_lengths_that_data_decide(mode: Any) -> N
         np.testing.assert_allclose(compiled, jitml.grad(convolved)(x, np.array([0.3, -2.0, 1.5])))
 
 
+def test_the_slope_of_an_interpolation_of_one_sample() -> None:
+    for derivative in (jitml.grad, jitml.jacfwd):
+        np.testing.assert_array_equal(derivative(lambda x: np.interp(0.3, x, x**2))(np.array([1.0])), [2.0])
+
+
 def test_windows_at_sums_of_positions_are_read_as_they_lie() -> None:
     """`x[i + j]` that stays inside needs no limits, nor a vector of places."""
     kernels = jitml.jit(lambda x, y: np.correlate(x, y) + 1).lower(np.ones(100), np.ones(20)).kernels

@@ -235,7 +235,9 @@ def _interpolated(at: Value, xs: Value, ys: Value, left: Any, right: Any) -> Val
 
 
 def _on_line(at: Value, x0: Value, x1: Value, y0: Value, y1: Value) -> Value:
-    line: Value = ops.div(ops.sub(y1, y0), ops.sub(x1, x0)) * ops.sub(at, x0) + y0
+    width = ops.sub(x1, x0)
+    width = ops.select(ops.eq(width, 0.0), full(width.shape, 1, width.dtype), width)  # of one sample; nothing lies inside
+    line: Value = ops.div(ops.sub(y1, y0), width) * ops.sub(at, x0) + y0
     return line
 
 

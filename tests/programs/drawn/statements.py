@@ -233,10 +233,12 @@ class Statements(Writes):
         worse = [n for n, level in self.scope.levels.items() if level > levels.get(n, EXACT) and n in levels]
         if not worse:
             return False
-        self.scope.levels |= dict.fromkeys(worse, INEXACT)
+        names, lines = set(worse), self.scope.lines[before:]
+        while more := {_target(line) for line in lines if _mentions(line, names)} & self.scope.levels.keys() - names:
+            names |= more  # what the next iteration makes of them
+        self.scope.levels |= dict.fromkeys(names, INEXACT)
         deciding = ("if ", "while ", "elif ", "astype", "//", "%", "[", ">", "<", "==", "floor", "range", "assert")
-        names = set(worse)
-        return any(_mentions(line, names) and any(d in line for d in deciding) for line in self.scope.lines[before:])
+        return any(_mentions(line, names) and any(d in line for d in deciding) for line in lines)
 
     def _closed(self, before: int) -> bool:
         """The block is complete: it runs, or goes."""
@@ -248,6 +250,14 @@ class Statements(Writes):
         return False
 
 
+def _target(line: str) -> str:
+    """The name that a statement binds or changes."""
+    return _words(line)[0] if _words(line) else ""
+
+
 def _mentions(line: str, names: set[str]) -> bool:
-    words = "".join(c if c.isalnum() or c == "_" else " " for c in line).split()
-    return not names.isdisjoint(words)
+    return not names.isdisjoint(_words(line))
+
+
+def _words(line: str) -> list[str]:
+    return "".join(c if c.isalnum() or c == "_" else " " for c in line).split()
