@@ -116,7 +116,7 @@ class Sharing:
         if not extents:
             return True
         homes = self.home(memory), self.home(other)
-        if self._own_memory.isdisjoint(homes) and self._callers.isdisjoint(homes):
+        if not any(home in self._own_memory or (home in self._callers and home in extents) for home in homes):
             return memory not in extents or extents.get(memory) == extents.get(other)
         together = self._together[homes[0]] | self._together[homes[1]]  # all that would lie there
         return len({extents.get(name) for name in together}) == 1
