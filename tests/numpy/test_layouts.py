@@ -90,3 +90,12 @@ def test_joins_and_items_of_lists_that_loops_fill(function: Any, order: str) -> 
         assert np.shape(ours) == () or ours.strides == theirs.strides
     shared = [[[np.shares_memory(a, b) for b in leaves] for a in leaves] for leaves in (got, want)]
     assert shared[0] == shared[1]
+
+
+def test_stacks_of_views_whose_elements_lie_far_apart() -> None:
+    """Nothing is read at such distances where NumPy is asked for the order of axes."""
+    far = np.zeros((3, 1 << 26), np.int8)
+    got, want = (
+        f(far) for f in (jitml.jit(lambda x: np.stack([x[:, :2].T, x[:, 4:6].T], 1)), lambda x: np.stack([x[:, :2].T] * 2, 1))
+    )
+    assert got.strides == want.strides

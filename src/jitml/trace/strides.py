@@ -126,7 +126,10 @@ def kept_strides(operands: Sequence[tuple[Ints, Ints]], shape: Ints) -> Ints:
     """
     if prod(shape) == 0 or all(surely_contiguous(*operand) for operand in operands):
         return c_strides(shape)
-    return _ordered_as(np.nditer([*_few(operands), None], order="K").operands[-1], shape)
+    byte = np.empty(1, np.int8)
+    # Where sizes are unknown, the largest stand for all: axes are ordered in the same way for any other above 1.
+    few = [as_strided(byte, [min(bound(n), 2) for n in extent], map(largest_stride, strides)) for extent, strides in operands]
+    return _ordered_as(np.nditer([*few, None], order="K").operands[-1], shape)
 
 
 def joined_strides(operands: Sequence[tuple[Ints, Ints]], axis: int, shape: Ints) -> Ints:
@@ -137,14 +140,15 @@ def joined_strides(operands: Sequence[tuple[Ints, Ints]], axis: int, shape: Ints
     """
     if prod(shape) == 0 or all(surely_contiguous(*operand) for operand in operands):
         return c_strides(shape)
-    return _ordered_as(np.concatenate(_few(operands), axis), shape)
+    return _ordered_as(np.concatenate([_few(*operand) for operand in operands], axis), shape)
 
 
-def _few(operands: Sequence[tuple[Ints, Ints]]) -> list[np.ndarray[Any, Any]]:
-    """Stand-ins of two elements an axis."""
-    byte = np.empty(1, np.int8)
-    # Where sizes are unknown, the largest stand for all: axes are ordered in the same way for any other above 1.
-    return [as_strided(byte, [min(bound(n), 2) for n in extent], map(largest_stride, strides)) for extent, strides in operands]
+def _few(extent: Ints, strides: Ints) -> np.ndarray[Any, Any]:
+    """A stand-in of two elements an axis, which can be read: its axes are ordered by their strides as the operand's are."""
+    apart = [abs(largest_stride(stride)) for stride in strides]
+    rank = {0: 0} | {stride: 1 << n for n, stride in enumerate(sorted({*apart} - {0}))}
+    memory = np.zeros(1 + sum(rank[stride] for stride in apart), np.int8)
+    return as_strided(memory, [min(bound(n), 2) for n in extent], [rank[stride] for stride in apart])
 
 
 def _ordered_as(made: np.ndarray[Any, Any], shape: Ints) -> Ints:
