@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from jitml.fusion.buffers import Buffers
 from jitml.fusion.loops import Buffer, Expr
 from jitml.fusion.program import Call, parted
-from jitml.fusion.regions import updated_operands
+from jitml.fusion.regions import before_checks, updated_operands
 from jitml.fusion.signature import Signature
 from jitml.fusion.sizes import Shape, Sizes
 from jitml.ir import ops
@@ -20,14 +20,8 @@ from jitml.ir.passes.windows import is_start
 def behind_checks(graph: Graph) -> Graph:
     """The same graph with what was checked as its outputs, rather than the checks' results: those are the same arrays."""
     makers = graph.producers()
-    nodes = tuple(replace(n, inputs=(_unchecked(n.inputs[0], makers),)) if n.op is ops.observe else n for n in graph.nodes)
-    return replace(graph, nodes=nodes, outputs=tuple(_unchecked(value, makers) for value in graph.outputs))
-
-
-def _unchecked(value: Value, makers: Mapping[Value, Node]) -> Value:
-    while (node := makers.get(value)) is not None and node.op is ops.check:
-        value = node.inputs[0]
-    return value
+    nodes = tuple(replace(n, inputs=(before_checks(n.inputs[0], makers),)) if n.op is ops.observe else n for n in graph.nodes)
+    return replace(graph, nodes=nodes, outputs=tuple(before_checks(value, makers) for value in graph.outputs))
 
 
 def behind_widening(graph: Graph) -> Graph:
@@ -40,7 +34,7 @@ def behind_widening(graph: Graph) -> Graph:
             return value
         memory, part = makers.get(node.inputs[0]), node.inputs[1]
         is_all = memory is not None and memory.op is ops.empty and part.aval.bounds == value.aval.bounds
-        part = _unchecked(part, makers)
+        part = before_checks(part, makers)
         return part if is_all and part in makers else value
 
     return replace(graph, outputs=tuple(map(origin, graph.outputs)))

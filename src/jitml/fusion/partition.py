@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from jitml.fusion.groups import WHOLE, Group
 from jitml.fusion.lower.points import Index
-from jitml.fusion.regions import UPDATES, carried_operands
+from jitml.fusion.regions import UPDATES, before_checks, carried_operands
 from jitml.fusion.sizes import Sizes
 from jitml.ir import ops
 from jitml.ir.dims import syms_in
@@ -77,9 +77,7 @@ class Partition:
 
     def unchecked(self, value: Value) -> Value:
         """What a value is the checked form of: the same memory."""
-        while (maker := self.producers.get(value)) is not None and maker.op is ops.check:
-            value = maker.inputs[0]
-        return value
+        return before_checks(value, self.producers)
 
     # ----------------------------------------------------------------------------------------------------- order
 

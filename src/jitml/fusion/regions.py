@@ -22,6 +22,13 @@ from jitml.ir.types import BOOL, I64, DType
 UPDATES = (ops.update_slice, ops.dynamic_update_slice, ops.scatter)  # their first operand, changed in part
 
 
+def before_checks(value: Value, producers: Mapping[Value, Node]) -> Value:
+    """What a value is the checked form of: the same memory."""
+    while (maker := producers.get(value)) is not None and maker.op is ops.check:
+        value = maker.inputs[0]
+    return value
+
+
 class FuseBody(Protocol):
     """Fuses a body, given which output ends up in which input, and the element strides of inputs."""
 

@@ -7,7 +7,7 @@ they differ in a later call, another program is compiled, which leaves the sizes
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,10 +17,10 @@ import optree
 
 from jitml.errors import TraceError, UnsupportedError
 from jitml.ir import ops
-from jitml.ir.dims import Dim, Size, bound
+from jitml.ir.dims import Dim, bound
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
-from jitml.ir.ops.host import HostFunction
+from jitml.ir.ops.host import HostFunction, unpadded
 from jitml.ir.types import is_supported
 from jitml.trace import paths
 from jitml.trace.broadcasting import Sizes, common_sizes
@@ -65,7 +65,8 @@ class _Form:
         Behind them come the sizes that only the running program knows, in their order.
         """
         sizes = iter(arrays[len(self.shapes) :])
-        given = iter([_true_part(x, shape, sizes) for x, shape in zip(arrays, self.shapes)])
+        shapes = (tuple(int(next(sizes)) if isinstance(n, Dim) else n for n in shape) for shape in self.shapes)
+        given = map(unpadded, arrays, shapes)
         leaves = [x if kind is None else _plain(kind, next(given)) for kind, x in zip(self.kinds, self.fixed)]
         return unflatten(self.spec, leaves)
 
@@ -186,16 +187,6 @@ def _kind(leaf: Any) -> Kind | None:
     if type(leaf) is TracedScalar:
         return np.generic
     return np.ndarray if type(leaf) is TracedArray or type(leaf) is np.ndarray else None
-
-
-def _true_part(x: Array, shape: tuple[Size, ...], sizes: Iterator[Array]) -> Array:
-    """An array in its true shape, which a program may have handed over in memory for a larger one."""
-    if all(type(n) is int for n in shape):
-        return x.reshape(shape)
-    true = tuple(int(next(sizes)) if isinstance(n, Dim) else n for n in shape)
-    if x.shape != true:
-        return np.ascontiguousarray(x[tuple(map(slice, true))])
-    return x.reshape(true)
 
 
 def _plain(kind: Kind, x: Array) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 import optree
 
 from jitml.errors import FailedCheck, OtherResult
+from jitml.ir.ops.host import padded
 from jitml.ir.types import I64, Aval
 from jitml.trace.tree import flatten
 
@@ -86,21 +87,13 @@ class Returned:
     def hand_over(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
         """Results of these shapes as the program takes them: at the start of larger memory, and the open extents."""
         sizes = tuple(np.asarray(arrays[k].shape[axis], I64) for k, axis in self.open_axes)
-        return (*(_padded(x, shape) for x, shape in zip(arrays, self.shapes)), *sizes)
+        return (*(padded(x, tuple(map(abs, shape))) for x, shape in zip(arrays, self.shapes)), *sizes)
 
 
 def _widened(extent: int, other: int) -> int:
     if extent == other or other <= -extent:
         return extent
     return -(1 << (2 * max(abs(extent), other)).bit_length())  # a few steps reach any size
-
-
-def _padded(x: Array, shape: tuple[int, ...]) -> Array:
-    if all(n >= 0 for n in shape):
-        return x
-    memory = np.zeros(tuple(map(abs, shape)), x.dtype)
-    memory[tuple(map(slice, x.shape))] = x
-    return memory
 
 
 def returned(result: Any) -> tuple[Returned, list[Array]]:

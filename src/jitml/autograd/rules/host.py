@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from jitml.autograd.jvp import Tangent, jvp_of_many, zeros_like
-from jitml.autograd.rules.index_maps import part_of, value_of
+from jitml.autograd.rules.index_maps import part_of, recorded_size
 from jitml.autograd.transpose import zeros
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Node, Value
-from jitml.ir.ops.host import HostFunction
+from jitml.ir.ops.host import HostFunction, padded, unpadded
 from jitml.ir.types import Aval, is_inexact
 
 # Of the operand and the result.
@@ -34,13 +34,11 @@ def _called(name: str, *first: int) -> Callable[[Value], Value]:
             true = list(room.shape)
             for axis, n in zip(open_axes, sizes, strict=True):
                 true[axis] = int(n)
-            within = tuple(map(slice, true))
-            result = np.zeros(room.shape, x.dtype)  # memory for the largest shape
-            result[within] = getattr(import_module("scipy.special"), name)(*first, given[within])
-            return (result,)
+            result = getattr(import_module("scipy.special"), name)(*first, unpadded(given, tuple(true)))
+            return (padded(np.asarray(result, x.dtype), room.shape),)
 
         told = ", ".join([f"scipy.special.{name}", *map(str, first)])
-        sizes = (value_of(x.shape[axis]) for axis in open_axes)
+        sizes = (recorded_size(x.shape[axis]) for axis in open_axes)
         (result,) = ops.host_call(x, *sizes, function=HostFunction(told, call, (room,)))
         return _within(result, x)
 

@@ -96,7 +96,7 @@ def update_slice_transpose(ct: Value, x: Operand, v: Operand, *, start: Ints, st
 def part_of(ct: Value, start: Sequence[int], shape: Sequence[int], step: Sequence[int]) -> Value:
     """The slice of `ct` that begins at `start` and has this shape."""
     if any(isinstance(n, Dim) for n in (*start, *shape)):
-        return ops.dynamic_slice(ct, *map(value_of, start), sizes=tuple(shape), step=tuple(step))
+        return ops.dynamic_slice(ct, *map(recorded_size, start), sizes=tuple(shape), step=tuple(step))
     stop = tuple(a + (n - 1) * s + 1 if _is_nonempty(n) else a for a, n, s in zip(start, shape, step))
     return ops.slice(ct, start=tuple(start), stop=stop, step=tuple(step))
 
@@ -106,7 +106,7 @@ def _is_nonempty(size: Size) -> bool:
     return isinstance(size, Dim) or size > 0
 
 
-def value_of(size: Size) -> Value:
+def recorded_size(size: Size) -> Value:
     """A size as a value, of those that are bound where this is recorded."""
     b = active_recorder()
     assert isinstance(b, GraphBuilder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.autograd.jvp import Tangent, jvp, zeros_like
-from jitml.autograd.rules.index_maps import value_of
+from jitml.autograd.rules.index_maps import recorded_size
 from jitml.autograd.transpose import Cotangent, Linear, Operand, Part, transpose, zeros
 from jitml.ir import ops
 from jitml.ir.dims import as_size, syms_in
@@ -63,8 +63,8 @@ def _product_moved(x: Value, v: Value, dx: Value, dv: Value, indices: Sequence[V
         before, d_before = (ops.gather(u, *here, axis=axis) for u in (total, moved))
         after = ops.scatter(total, before * factor, *here, axis=axis, combine="set")
         d_after = ops.scatter(moved, d_before * factor + before * d_factor, *here, axis=axis, combine="set")
-    sizes = (value_of(as_size(sym)) for sym in syms)
-    _, result = ops.loop(value_of(count), *operands, *sizes, body=b.build([after, d_after]), carried=2)
+    sizes = (recorded_size(as_size(sym)) for sym in syms)
+    _, result = ops.loop(recorded_size(count), *operands, *sizes, body=b.build([after, d_after]), carried=2)
     changed: Value = result
     return changed
 

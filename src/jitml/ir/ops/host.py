@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -61,6 +62,20 @@ def function_of(node: Node) -> HostFunction:
 
     name, fills = f"np.{node.op.family}.{node.op.name}", node.op.family == "fft"
     return HostFunction(name, call, tuple(v.aval for v in node.outputs), fills=fills)
+
+
+def padded(x: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """An array at the start of memory for a larger one."""
+    if x.shape == shape:
+        return x
+    memory = np.zeros(shape, x.dtype)
+    memory[tuple(map(slice, x.shape))] = x
+    return memory
+
+
+def unpadded(x: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """The array of this shape at the start of memory for a larger one."""
+    return x.reshape(shape) if x.size == math.prod(shape) else np.ascontiguousarray(x[tuple(map(slice, shape))])
 
 
 # Those that live, by their number in the text form: how a parser finds them.
