@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import jitml
 from jitml.trace import examples
@@ -29,3 +30,40 @@ def test_a_while_inside_a_loop_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> 
     x = np.arange(10.0)
     assert jitml.jit(_counted)(x) == _counted(x)
     assert shortened
+
+
+def _growing(x: Any, y: Any) -> Any:
+    """An array whose two sizes change as a loop goes on: memory of gigabytes is reserved for it."""
+    for i in range(5):
+        for k in range(y.shape[0]):
+            v = np.where(np.eye(i) > 2, np.sum(y), x[:i] >> (y.shape[0] & 3))
+            x.sort()
+            v -= x[k % 5]
+            x[x < 4] = x[x < 4][::-1]
+    for _ in v:
+        last = v.reshape(-1)
+    return last
+
+
+def test_memory_that_is_only_reserved_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    reserved, refused = [], []
+    plain_run, plain_look = examples._run_node, examples._reserves_much
+
+    def run(node: Any, operands: Any, params: Any) -> Any:
+        if any(v.aval.is_static and v.aval.nbytes > 1 << 30 for v in node.outputs):
+            reserved.append(node)
+            raise MemoryError  # rather than to take it
+        return plain_run(node, operands, params)
+
+    def look(node: Any) -> bool:
+        if found := plain_look(node):
+            refused.append(node)
+        return found
+
+    monkeypatch.setattr(examples, "_run_node", run)
+    monkeypatch.setattr(examples, "_reserves_much", look)
+    jitted = jitml.jit(_growing)
+    for n in (5, 1):
+        x, y = np.arange(n, dtype=np.uint8), np.ones(n, np.float32)
+        assert_array_equal(jitted(x.copy(), y), _growing(x.copy(), y))
+    assert refused and not reserved

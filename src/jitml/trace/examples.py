@@ -165,6 +165,8 @@ def _lookup(value: Value, env: dict[Value, Array], known: dict[Value, Array]) ->
 
 
 def _run(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, Array]) -> list[Array]:
+    if _reserves_much(node):
+        raise _NoExample
     sizes = {sym: int(_lookup(trace.root.sizes[sym], env, known)) for sym in node.syms}
     params = {name: resolve(param, sizes) for name, param in node.params.items()}
     operands = [_lookup(v, env, known) for v in node.inputs]
@@ -229,6 +231,13 @@ def _limited(spend: Callable[[int], None]) -> Watch:
 def _run_node(node: Node, operands: Sequence[Array], params: dict[str, Any]) -> list[Array]:
     results = node.op.run(tuple(operands), params)
     return [np.asarray(x, v.dtype) for v, x in zip(node.outputs, results if isinstance(results, tuple) else (results,))]
+
+
+def _reserves_much(node: Node) -> bool:
+    """Whether it makes memory for a size so large that it must not be copied: compiled code touches what is used of it."""
+    if node.op is ops.empty:
+        return node.output.aval.is_static and node.output.aval.nbytes > _MOST_BYTES
+    return any(_reserves_much(inner) for body in node.bodies.values() for inner in body.nodes)
 
 
 def _loops_in(node: Node) -> Iterator[Node]:
