@@ -30,6 +30,7 @@ from jitml.fusion.program import Decision
 from jitml.fusion.regions import UPDATES, carried_operands, known_trips
 from jitml.fusion.sizes import Sizes
 from jitml.ir import ops
+from jitml.ir.dims import limits
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.limits import intervals
 from jitml.ir.passes.windows import is_start
@@ -150,8 +151,14 @@ class _Sweep:
 
     def is_computed_whole(self, value: Value, users: list[Group]) -> bool:
         """Whether some group computes every element, wherever else the value is needed in part."""
+
+        def visits_all(g: Group, index: Index) -> bool:
+            covered = g.covers(index, value.shape)
+            # Loops around that may not run at all visit nothing.
+            return covered is not None and all(limits(n)[0] > 0 or n in value.shape for n in g.axes.values())
+
         return any(
-            index is not None and g.node is None and not g.cuts and g.covers(index, value.shape) is not None
+            index is not None and g.node is None and not g.cuts and visits_all(g, index)
             for g in users
             for index in g.wanted[value]
         )
