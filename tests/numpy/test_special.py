@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import special
@@ -35,12 +37,49 @@ def test_softmax_family(name: str, axis) -> None:
     np.testing.assert_allclose(jitml.jit(lambda m: function(m, axis=axis))(M), function(M, axis=axis), rtol=1e-12)
 
 
-def test_logsumexp_of_minus_infinity_and_with_weights() -> None:
-    f = jitml.jit(lambda m: special.logsumexp(m, axis=1))
-    m = np.array([[-np.inf, -np.inf], [0.0, np.inf], [1.0, 2.0]])
-    np.testing.assert_allclose(f(m), special.logsumexp(m, axis=1))
-    weighted = jitml.jit(lambda m: special.logsumexp(m, axis=1, b=2.0, keepdims=True))
-    np.testing.assert_allclose(weighted(M), special.logsumexp(M, axis=1, b=2.0, keepdims=True))
+OPERANDS = {
+    "a row": np.array([1.0, 2.0, 3.0]),
+    "nothing but -inf": np.array([-np.inf, -np.inf]),
+    "an infinity": np.array([np.inf, 1000.0]),
+    "NaN": np.array([np.nan, 1.0]),
+    "far apart": np.array([-1e308, 1e308]),
+    "rows": np.array([[-np.inf, -np.inf], [0.0, np.inf], [1.0, 2.0]]),
+    "integers": np.arange(4),
+    "half": np.arange(3, dtype=np.float16),
+    "single": np.arange(3, dtype=np.float32),
+    "complex": np.array([1000 + 3j, 1000 + 3.5j]),
+    "nothing": np.zeros(0),
+    "an array of no axes": np.array(3.0),
+    "a number": np.float32(2.0),
+}
+FORMS = {
+    "all": special.logsumexp,
+    "an axis": lambda x: special.logsumexp(x, axis=-1),
+    "kept": lambda x: special.logsumexp(x, keepdims=True),
+    "weights": lambda x: special.logsumexp(x, b=np.arange(x.shape[-1] if x.ndim else 1)),
+    "a weight": lambda x: special.logsumexp(x, b=-1.0),
+    "no weight": lambda x: special.logsumexp(x, b=0),
+    "what is finite": lambda x: special.logsumexp(x[np.isfinite(x)]),
+    "log_softmax": special.log_softmax,
+}
+
+
+@pytest.mark.parametrize("operand", OPERANDS)
+@pytest.mark.parametrize("form", FORMS)
+def test_logarithms_of_sums(form: str, operand: str) -> None:
+    f, x = FORMS[form], OPERANDS[operand]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        try:
+            expected = f(x)
+        except ValueError:  # log_softmax of nothing
+            warnings.simplefilter("ignore")
+            with pytest.raises(ValueError):
+                jitml.jit(f)(x)
+            return
+        result = jitml.jit(f)(x)
+    assert type(result) is type(expected) and result.dtype == expected.dtype and result.shape == expected.shape
+    np.testing.assert_allclose(result, expected, rtol=16 * np.finfo(expected.dtype).eps, atol=16 * np.finfo(expected.dtype).eps)
 
 
 def test_gradient_of_softmax() -> None:

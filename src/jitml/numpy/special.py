@@ -38,24 +38,33 @@ def softmax(x: Any, axis: Any = None) -> Any:
 
 
 def log_softmax(x: Any, axis: Any = None) -> Any:
-    x = x - _constant(np.amax(x, axis=axis, keepdims=True))
-    return x - np.log(np.sum(np.exp(x), axis=axis, keepdims=True))
+    x = x - _finite(_constant(np.amax(x, axis=axis, keepdims=True)))
+    with np.errstate(divide="ignore"):
+        return x - np.log(np.sum(np.exp(x), axis=axis, keepdims=True))
 
 
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
-    """log(sum(exp(a))) without overflow; `b` scales the terms.
+    """log(sum(exp(a))) without overflow; `b` scales the terms, and where it is 0 there is none; -inf of nothing.
 
     Raises:
         UnsupportedError: `return_sign` is given.
     """
     if return_sign:
         unsupported("logsumexp(return_sign=True) is not supported in jitted code", "Leave return_sign out.")
-    top = _constant(np.amax(a, axis=axis, keepdims=True))
-    top = np.where(np.isfinite(top), top, 0.0)
-    e = np.exp(a - top)
-    total = np.sum(e if b is None else b * e, axis=axis, keepdims=True)
-    result = np.log(total) + top
-    return result if keepdims else np.squeeze(result, axis=axis)
+    a = np.atleast_1d(a).astype(np.result_type(a, 1.0 if b is None else b, 1.0), copy=False)
+    if b is not None:
+        a = np.where(b == 0, -np.inf, a)
+    top = _finite(_constant(np.amax(np.real(a), axis=axis, keepdims=True, initial=-np.inf)))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        e = np.exp(a - top)
+        result = np.log(np.sum(e if b is None else b * e, axis=axis, keepdims=True)) + top
+    result = result if keepdims else np.squeeze(result, axis=axis)
+    return result if result.ndim else result[()]
+
+
+def _finite(top: Any) -> Any:
+    """What to subtract: nothing where that would be an infinity or NaN."""
+    return np.where(np.isfinite(top), top, np.zeros_like(top))
 
 
 @when_imported("scipy.special")
