@@ -1,6 +1,12 @@
 """Kernels that each try one thing the emitters must get right, by what it is."""
 
 NESTS = {
+    "what is kept aside and cleared": """
+      kernel k(count: i64[], x: f64[8], y: f64[8]) optimize { let t0: i64 = count[]; for i0 in 0:3 { alloc aside: f64[2] {
+        let n: i64 = minimum(maximum(t0, 0), 2)
+        for i in 0:n vector { aside[i] = y[i] }
+        for i in 0:n vector { y[i] = 0.0 }
+        for i in 0:n vector { x[i] = x[i] + aside[i] } } } }""",
     "a branch on lanes, with reads that only some lanes may do": """
       kernel k(x: f64[20], y: f64[45]) { for i in 0:45 vector {
         if i < 20 { y[i] = x[i] * 2.0 } else { y[i] = 1.0 } } }""",

@@ -173,9 +173,4 @@ def test_nothing_is_stored_beyond_the_last_element(n: int, dtype: str) -> None:
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_what_is_kept_aside_is_read_before_it_is_cleared(count: int) -> None:
     """LLVM 22's optimiser read it again behind the store."""
-    text = """kernel k(count: i64[], x: f64[8], y: f64[8]) optimize { let t0: i64 = count[]; for i0 in 0:3 { alloc aside: f64[2] {
-      let n: i64 = minimum(maximum(t0, 0), 2)
-      for i in 0:n vector { aside[i] = y[i] }
-      for i in 0:n vector { y[i] = 0.0 }
-      for i in 0:n vector { x[i] = x[i] + aside[i] } } } }"""
-    check(text, {"count": np.array(count), "x": np.arange(8.0), "y": np.arange(8.0) + 1})
+    check(NESTS["what is kept aside and cleared"], {"count": np.array(count), "x": np.arange(8.0), "y": np.arange(8.0) + 1})
