@@ -200,6 +200,57 @@ def test_what_numpy_finds_at_run_time_is_found_at_run_time() -> None:
         run_traced(lambda x, i: x[i], X, np.array([0, 3]))
 
 
+def _number(x: Any) -> Any:
+    out = np.zeros(())
+    out[...] = x[x > 0]
+    return out
+
+
+def _element(x: Any) -> Any:
+    out = np.zeros(3)
+    out[0] = x[x > 0]
+    return out
+
+
+def _row(x: Any) -> Any:
+    out = np.zeros((2, 3))
+    out[1] = np.ones((len(x[x > 0]), 1, 3))
+    return out
+
+
+def _beginning(x: Any) -> Any:
+    np.copyto(x[:1], x[x > 0])
+    return x
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "error::jitml.errors.UncompiledWarning")
+@pytest.mark.parametrize("f", [_number, _element, _row, _beginning])
+def test_a_length_that_must_turn_out_to_be_one(f: Any) -> None:
+    jitted = jitml.jit(f)
+    for row in ([-1.0, 1.0], [1.0, 2.0], [-1.0, -2.0], [5.0, -1.0, -1.0]):
+        x = np.array(row)
+        try:
+            expected = f(x.copy())
+        except ValueError:
+            with pytest.raises(ValueError):
+                jitted(x.copy())
+            continue
+        np.testing.assert_array_equal(jitted(x.copy()), expected)
+
+
+@pytest.mark.parametrize(
+    "index", [lambda x: x > 0, lambda x: (x > 0,), lambda x: [True, False], lambda x: np.array([True, False])]
+)
+def test_a_mask_of_everything_takes_no_table(index: Any) -> None:
+    def f(x: Any) -> Any:
+        x[index(x)] = np.ones((1, 1))
+        return x
+
+    for g in (f, jitml.jit(f)):
+        with pytest.raises(TypeError, match="0 or 1-dimensional input"):
+            g(np.array([1.0, -1.0]))
+
+
 def less_mean(v: Any) -> Any:
     return v - v.mean()
 

@@ -122,12 +122,16 @@ def setitem(x: TracedArray, index: Any, value: Any) -> None:
     Raises:
         IndexError, ValueError: as NumPy. OverflowError: a Python integer does not fit x's dtype.
     """
+    new = value_for(value, x)
+    if new.ndim > 1 and _is_mask_of_all(index, x):
+        raise TypeError(
+            f"NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, input has {new.ndim} dimensions"
+        )
     mask = _single_mask(index)
     if mask is not None:
-        _set_where(x, mask, value)
+        _set_where(x, mask, new)
         return
     found = locate(x, index)
-    new = value_for(value, x)
     if isinstance(value, (list, tuple)) and new.ndim > len(found.shape):
         raise ValueError(
             "setting an array element with a sequence. The requested array would exceed the maximum number of dimension"
@@ -158,7 +162,8 @@ def value_for(value: Any, x: TracedArray) -> Value:
 def fit(value: Value, shape: Shape) -> Value:
     """A value broadcast into the place it is stored in; more leading axes of length one than the place has are dropped."""
     extra = value.ndim - len(shape)
-    if extra > 0 and all(n == 1 for n in value.shape[:extra]):
+    if extra > 0 and not any(never_equal(n, 1) for n in value.shape[:extra]):
+        value = fitted(value, (*(1,) * extra, *value.shape[extra:]))
         value = reshape_value(value, value.shape[extra:])
     if value.shape == shape:
         return value
@@ -167,6 +172,15 @@ def fit(value: Value, shape: Shape) -> Value:
         message = f"could not broadcast input array from shape {value.shape} into shape {shape}"
         raise ShapeError(message, source=user_source())
     return broadcast_value(value, shape)
+
+
+def _is_mask_of_all(index: Any, x: TracedArray) -> bool:
+    """Whether an index is one mask with all the axes of x, and nothing beside it."""
+    if isinstance(index, tuple) and len(index) == 1:
+        (index,) = index
+    if isinstance(index, list):
+        return x.ndim == 1 and bool(index) and all(isinstance(i, (bool, np.bool_)) for i in index)
+    return isinstance(index, (TracedArray, np.ndarray)) and index.dtype == BOOL and index.ndim == x.ndim > 0
 
 
 def _single_mask(index: Any) -> Value | None:
@@ -181,9 +195,9 @@ def _single_mask(index: Any) -> Value | None:
     return mask if constant_of(mask) is None else None
 
 
-def _set_where(x: TracedArray, mask: Value, value: Any) -> None:
-    """x[mask] = value: a number or a row for every True alike is selected, one for each True is scattered."""
-    new, base = value_for(value, x), read(x)
+def _set_where(x: TracedArray, mask: Value, new: Value) -> None:
+    """x[mask] = new: a number or a row for every True alike is selected, one for each True is scattered."""
+    base = read(x)
     mask = fitted(mask, x.sizes)
     behind = x.ndim - mask.ndim
     if new.ndim > behind and any(n != 1 for n in new.shape[: new.ndim - behind]):
