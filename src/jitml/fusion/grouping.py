@@ -30,7 +30,7 @@ from jitml.fusion.program import Decision
 from jitml.fusion.regions import UPDATES, carried_operands, known_trips
 from jitml.fusion.sizes import Sizes
 from jitml.ir import ops
-from jitml.ir.dims import limits
+from jitml.ir.dims import have_elements_if
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.limits import intervals
 from jitml.ir.passes.windows import is_start
@@ -153,9 +153,8 @@ class _Sweep:
         """Whether some group computes every element, wherever else the value is needed in part."""
 
         def visits_all(g: Group, index: Index) -> bool:
-            covered = g.covers(index, value.shape)
             # Loops around that may not run at all visit nothing.
-            return covered is not None and all(limits(n)[0] > 0 or n in value.shape for n in g.axes.values())
+            return g.covers(index, value.shape) is not None and have_elements_if(g.axes.values(), value.shape)
 
         return any(
             index is not None and g.node is None and not g.cuts and visits_all(g, index)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -225,6 +225,11 @@ def limits(size: Size) -> tuple[int, int]:
 def bound(size: Size) -> int:
     """The largest value of a size: what memory is reserved for."""
     return size.bound if isinstance(size, Dim) else size
+
+
+def have_elements_if(sizes: Iterable[Size], others: Collection[Size]) -> bool:
+    """Whether arrays of these sizes surely have elements where those of the others have some."""
+    return all(limits(n)[0] > 0 or n in others for n in sizes)
 
 
 def syms_in(x: object) -> list[Sym]:

@@ -120,7 +120,7 @@ def setitem(x: TracedArray, index: Any, value: Any) -> None:
     """x[index] = value, through views into the storage that x looks at.
 
     Raises:
-        IndexError, ValueError: as NumPy. OverflowError: a Python integer does not fit x's dtype.
+        IndexError, ValueError, TypeError: as NumPy. OverflowError: a Python integer does not fit x's dtype.
     """
     new = value_for(value, x)
     if new.ndim > 1 and _is_mask_of_all(index, x):

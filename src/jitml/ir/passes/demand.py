@@ -8,7 +8,7 @@ from math import prod
 from typing import TypeAlias
 
 from jitml.ir import ops
-from jitml.ir.dims import limits
+from jitml.ir.dims import have_elements_if
 from jitml.ir.graph import Node, Value
 
 Box: TypeAlias = tuple[tuple[int, int], ...]  # per axis: from, to
@@ -87,7 +87,7 @@ def asked(node: Node, demand: Demand) -> list[Demand]:
             return [demand.moved(x, lambda box: tuple(box[a] for a in places))]
         case ops.broadcast:
             spread = list(zip(x.shape, node.params["axes"]))
-            if not _has_elements_if(x, node.output):
+            if not have_elements_if(node.output.shape, x.shape):
                 return [demand.blurred]
             return [demand.moved(x, lambda box: tuple((0, 1) if n == 1 else box[a] for n, a in spread))]
         case ops.pad:
@@ -101,11 +101,6 @@ def asked(node: Node, demand: Demand) -> list[Demand]:
         case _ if node.op.is_pointwise or node.op is ops.resize:
             return [demand] * len(node.inputs)
     return [WHOLE] * len(node.inputs)
-
-
-def _has_elements_if(x: Value, result: Value) -> bool:
-    """Whether a result surely has elements where x has some."""
-    return all(limits(n)[0] > 0 or n in x.shape for n in result.shape)
 
 
 def _of_sliced(node: Node, demand: Demand) -> Demand:
