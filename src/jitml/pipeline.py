@@ -7,9 +7,7 @@ gives only what can be called. With JITML_CHECK=1 each stage's verifier runs; JI
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,33 +23,11 @@ from jitml.ir.passes import run_passes
 from jitml.memory.plan import plan
 from jitml.memory.program import Program
 from jitml.memory.report import describe
+from jitml.process import fewer_collections, room_for_nests
 from jitml.runtime.executable import Executable, compile_program
 from jitml.runtime.floating import errors_of
 from jitml.runtime.machine import host_machine
 from jitml.runtime.target import host_target, thread_limit
-
-# Python frames: a branch in a loop body may lie in hundreds of others, and each pass takes some frames for each. CPython 3.11
-# goes that deep in a stack of 8 MiB; later ones guard the stack themselves.
-_DEPTH = 10_000
-_depth_lock = threading.Lock()
-_deep: list[int] = []  # the program's own limit, once for each compilation that runs now
-
-
-@contextmanager
-def _room_for_nests() -> Iterator[None]:
-    """Only our own code runs inside, which follows nested statements: recursion of the program's own keeps Python's limit."""
-    with _depth_lock:
-        if not _deep:
-            sys.setrecursionlimit(sys.getrecursionlimit())  # this fails so close to it that it could not be restored
-        _deep.append(_deep[0] if _deep else sys.getrecursionlimit())
-        sys.setrecursionlimit(max(_deep[0], _DEPTH))
-    try:
-        yield
-    finally:
-        with _depth_lock:
-            own = _deep.pop()
-            if not _deep:
-                sys.setrecursionlimit(own)
 
 
 @dataclass(frozen=True)
@@ -85,7 +61,7 @@ class Lowered:
         return describe(self.program)
 
     @cached_property
-    @_room_for_nests()
+    @room_for_nests()
     def module(self) -> Module:
         return emit_program(self.program, cpu=host_target(), fastmath=self.fastmath, threads=self.threads or thread_limit())
 
@@ -103,7 +79,8 @@ class Lowered:
     def cuda(self) -> str:
         raise UnsupportedError("there is no CUDA back end yet", remedy="`.llvm` and `.asm` show the CPU's code.")
 
-    @_room_for_nests()
+    @room_for_nests()
+    @fewer_collections()
     def compile(self, *, watch: bool = False) -> Executable:
         """Machine code for the program; with `watch` it looks for floating-point errors, and raises `FailedCheck` for them."""
         errors = errors_of(self.traced) if watch else None
@@ -125,7 +102,8 @@ class Lowered:
 
 
 @own_faults()
-@_room_for_nests()
+@room_for_nests()
+@fewer_collections()
 def lower(
     graph: Graph,
     *,

@@ -24,6 +24,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
+from jitml.process import fewer_collections
 from jitml.trace.arguments import Callee, check_containers, enter_all
 from jitml.trace.changes import Change, changes_of, check_sealed, watch_arguments
 from jitml.trace.context import Trace, activate, last_user_source, user_source
@@ -113,7 +114,7 @@ def trace(
     attempt = partial(_attempt, function, args, kwargs, opened, known, host_calls, path, rooted)
     while True:
         try:
-            with unchanged(before):
+            with unchanged(before), fewer_collections():
                 traced = attempt()
         except Restart:
             continue

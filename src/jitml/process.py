@@ -1,0 +1,77 @@
+"""Settings of the whole Python process that compilation needs otherwise: changed while it runs, and given back.
+
+Threads may compile at once: the first one in changes a setting, the last one out gives it back.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Setting(Generic[T]):
+    """A setting of the process that is another one inside `with changed():`, whichever threads are inside.
+
+    Code that runs inside may set it as well: that stays.
+
+    >>> value = [1]
+    >>> setting = Setting(lambda: value[0], lambda new: value.__setitem__(0, new), lambda own: 10 * own)
+    >>> with setting.changed():
+    ...     value
+    [10]
+    >>> value
+    [1]
+    """
+
+    def __init__(self, read: Callable[[], T], write: Callable[[T], None], meanwhile: Callable[[T], T]) -> None:
+        self._read, self._write, self._meanwhile = read, write, meanwhile
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._own: T
+        self._ours: T
+
+    @contextmanager
+    def changed(self) -> Iterator[None]:
+        """Raises what writing the setting raises, which leaves it as it was."""
+        with self._lock:
+            if not self._inside:
+                self._own = self._read()
+                self._write(self._own)  # may fail: what could not be given back is not changed
+                self._ours = self._meanwhile(self._own)
+            self._write(self._ours)
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if not self._inside and self._read() == self._ours:
+                    self._write(self._own)
+
+
+# Python frames: a branch in a loop body may lie in hundreds of others, and each pass takes some frames for each. CPython 3.11
+# goes that deep in a stack of 8 MiB; later ones guard the stack themselves.
+_DEPTH = 10_000
+
+# Only for our own code, which follows nested statements: recursion of the program's own keeps Python's limit.
+_recursion = Setting(sys.getrecursionlimit, sys.setrecursionlimit, lambda own: max(own, _DEPTH))
+room_for_nests = _recursion.changed
+
+# New objects before Python looks for cycles among them. A compilation makes hundreds of thousands that live as long as it does;
+# at Python's 700 that search, which comes back to old objects as well, takes up to a quarter of its time.
+_YOUNG = 200_000
+
+
+def _less_often(own: tuple[int, int, int]) -> tuple[int, int, int]:
+    young, *older = own
+    return (max(young, _YOUNG) if young else 0, *older)  # type: ignore[return-value]  # two remain
+
+
+_collection = Setting(gc.get_threshold, lambda own: gc.set_threshold(*own), _less_often)
+fewer_collections = _collection.changed

@@ -1,0 +1,81 @@
+"""Settings of the whole process that compilation changes: given back, whatever happens inside and in however many threads."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.process import fewer_collections, room_for_nests
+
+
+@pytest.fixture(autouse=True)
+def thresholds() -> Iterator[tuple[int, int, int]]:
+    own = gc.get_threshold()
+    yield own
+    gc.set_threshold(*own)
+
+
+def test_collections_are_fewer_while_a_function_is_traced_and_compiled() -> None:
+    own, seen = gc.get_threshold(), []
+
+    @jitml.jit
+    def f(x: np.ndarray) -> np.ndarray:
+        seen.append(gc.get_threshold())
+        return x + 1
+
+    f(np.ones(3))
+    assert seen[0][0] > 100 * own[0] and seen[0][1:] == own[1:]
+    assert gc.get_threshold() == own
+
+
+def test_collections_are_as_before_where_compilation_fails() -> None:
+    own = gc.get_threshold()
+    with pytest.raises(ZeroDivisionError), fewer_collections():
+        raise ZeroDivisionError
+    assert gc.get_threshold() == own
+
+
+@pytest.mark.parametrize("own", [(0, 10, 10), (10_000_000, 5, 5)])
+def test_a_program_that_collects_less_still_does(own: tuple[int, int, int]) -> None:
+    gc.set_threshold(*own)
+    with fewer_collections():
+        assert gc.get_threshold() == own
+    assert gc.get_threshold() == own
+
+
+def test_what_code_inside_has_set_stays() -> None:
+    with fewer_collections():
+        gc.set_threshold(123, 4, 5)
+    assert gc.get_threshold() == (123, 4, 5)
+
+
+def test_the_last_thread_out_gives_the_setting_back() -> None:
+    own = gc.get_threshold()
+    inside, leave = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        with fewer_collections():
+            inside.set()
+            leave.wait()
+
+    other = threading.Thread(target=stay)
+    with fewer_collections():
+        other.start()
+        inside.wait()
+    assert gc.get_threshold() != own
+    leave.set()
+    other.join()
+    assert gc.get_threshold() == own
+
+
+def test_there_is_room_for_nests_and_then_the_limit_of_before() -> None:
+    own = sys.getrecursionlimit()
+    with room_for_nests(), room_for_nests():
+        assert sys.getrecursionlimit() >= 10_000
+    assert sys.getrecursionlimit() == own
