@@ -9,7 +9,6 @@ from jitml.codegen.llvm.access import Memory
 from jitml.codegen.llvm.builder import Operand
 from jitml.codegen.llvm.compaction import CompactingNest
 from jitml.codegen.llvm.function import Function
-from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.nest import identifier
 from jitml.codegen.llvm.unit import Effort, Unit
 from jitml.fusion.loops import Alloc, Buffer, Check, Kernel, Load, Loop, Store, Var, walk, walk_expressions
@@ -163,7 +162,7 @@ class KernelBody(CompactingNest):
         """
         trips = self.trips(loop)
         if (trips is not None and trips <= loop.grain) or self.carried(loop.body):
-            (self.vector_loop if self.suits_lanes(loop) else self.serial_loop)(loop)
+            self.serial_loop(loop)
             return
         b, unit = self.builder, self.unit
         symbol = f"{self.symbol}.body{self.parallel_loops}"
@@ -241,21 +240,13 @@ class ParallelBody(KernelBody):
         begin, end = Operand(I64, 1, ("%begin",)), Operand(I64, 1, ("%end",))
         start = self.linear(loop.start)
 
-        if self.suits_lanes(loop):
-            for name, number in (("begin", begin), ("end", end)):
-                self.bind(name, start + self.atom(number) * loop.step)
-            self.vector_loop(replace(loop, start=Var("begin"), stop=Var("end")))
-        else:
-            self._run_in_order(loop, begin, end, start)
-        self.leave("0")
-        self.unit.add(f"void @{self.symbol}(ptr %ctx, i64 %begin, i64 %end)", "\n".join(self.text()), self.effort)
-
-    def _run_in_order(self, loop: Loop, begin: Operand, end: Operand, start: Linear) -> None:
         def body(number: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
             self.iteration(loop, start + self.atom(number) * loop.step)
             return {}
 
         self.function.loop(begin, end, 1, {}, body, stored=self.stored(loop.body), is_certain=True, stem=identifier(loop.index))
+        self.leave("0")
+        self.unit.add(f"void @{self.symbol}(ptr %ctx, i64 %begin, i64 %end)", "\n".join(self.text()), self.effort)
 
     def leave(self, code: str) -> None:
         self.builder.lines += [*self._finish(), "  ret void"]

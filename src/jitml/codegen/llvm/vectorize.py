@@ -14,7 +14,7 @@ from jitml.codegen.llvm.access import COMBINES, DENSE_STRIDE
 from jitml.codegen.llvm.builder import Operand
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
-from jitml.codegen.llvm.nest import Nest, identifier, identity, known_trips
+from jitml.codegen.llvm.nest import Nest, identifier, identity
 from jitml.codegen.llvm.pressure import operations, registers_needed, widest_element
 from jitml.codegen.llvm.values import Lanes
 from jitml.fusion.loops import (
@@ -89,19 +89,6 @@ class VectorNest(Nest):
 
     def _is_in_order(self, stmt: Update) -> bool:
         return is_ordered(stmt.combine, self.scope[stmt.cell].dtype)
-
-    def suits_lanes(self, loop: Loop) -> bool:
-        """Whether a parallel loop's iterations had better be lanes: its own vector loops fill less than half a vector.
-
-        Iterations of a parallel loop are independent. Their limits must be known.
-        """
-        inner = [stmt for stmt in walk(loop.body) if isinstance(stmt, Loop)]
-        short = [stmt for stmt in inner if stmt.kind == "vector"]
-        if not short:
-            return False
-        most = max(1, self.target.vector_bytes // widest_element(loop) // 2)
-        lengths = [known_trips(stmt) for stmt in inner]
-        return None not in lengths and all((known_trips(s) or 0) <= most for s in short) and self.is_vectorizable(loop)
 
     def _is_injective(self, stmt: Store, loop: Loop) -> bool:
         """Whether no two lanes store to one element. An indirect store without `combine` was proved so by its author."""

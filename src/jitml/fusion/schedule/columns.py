@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from jitml.fusion.loops import Buffer, Const, Expr, Kind, Load, Store, Var, add, mul
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.scalarize import Stored
+from jitml.fusion.schedule.lanes import across
 from jitml.fusion.schedule.nest import SHORT_ROW, Nest, chunk_count, chunk_stop, least, write_stores
 from jitml.fusion.schedule.passes import Pass, identity, in_order, passes_of, write_sum_of_partials, write_updates
 
@@ -36,21 +37,9 @@ def write_columns(nest: Nest) -> None:
 
 def _write_short_columns(nest: Nest, step: Pass, per_column: Sequence[Stored]) -> None:
     """A vector of columns at a time, each summed straight down."""
-    w, last = nest.writer, nest.outer[-1]
-    parallel = nest.time > nest.machine.parallel_ns
-    (low, high), stop = nest.limits(last), nest.stop(last)
-    with ExitStack() as loops:
-        for axis in nest.outer[:-1]:
-            kind: Kind = "parallel" if parallel and axis is nest.outer[0] else "serial"
-            grain = nest.grain(nest.extent(axis)) if kind == "parallel" else 1
-            loops.enter_context(w.loop(axis.name, *nest.span(axis), kind, grain=grain, binds=axis.members))
-        limits: tuple[Expr, Expr] = nest.span(last)
-        if parallel and len(nest.outer) == 1 and high - low > 512:
-            c = loops.enter_context(w.loop("c0", low, stop, "parallel", step=512, grain=nest.grain(-(-(high - low) // 512))))
-            limits = (c, chunk_stop(c, 512, low, stop))
-        loops.enter_context(w.loop(last.name, *limits, "vector", binds=last.members))
+    with across(nest, nest.outer, nest.inner):
         for r in nest.points.reductions:
-            w.cell(r.cell, identity(r))
+            nest.writer.cell(r.cell, identity(r))
         with nest.all_loops(nest.inner):
             write_updates(nest, step)
         write_stores(nest, per_column)

@@ -16,10 +16,21 @@ from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.scalarize import Stored
 from jitml.fusion.schedule.jam import jam
+from jitml.fusion.schedule.lanes import across
 from jitml.fusion.schedule.nest import SHORT_ROW, Nest, all_scalars, chunk_count, chunk_stop, reachable, write_stores
-from jitml.fusion.schedule.passes import Pass, identity, in_order, passes_of, visits, write_pass_at_point, write_sum_of_partials
+from jitml.fusion.schedule.passes import (
+    Pass,
+    identity,
+    in_order,
+    passes_of,
+    visits,
+    write_pass_at_point,
+    write_sum_of_partials,
+    write_updates,
+)
 from jitml.fusion.views import Axis
 
+TRIPLE = 3  # a point in space, a colour
 COSTLY = 8.0  # work that is worth a place in memory rather than to be done again, or in one lane only
 LONG_ROW = 1024  # beyond, what is done once a row does not matter
 TOGETHER = 8  # rows side by side: as many streams of memory
@@ -29,6 +40,11 @@ ROWS = 64  # that are summed before their sums are used
 def write_rows(nest: Nest) -> None:
     w, machine = nest.writer, nest.machine
     passes, per_row = passes_of(nest)
+    if _are_lanes(nest, passes):
+        with across(nest, nest.outer, nest.inner):
+            _write_row_of_lanes(nest, passes)
+            write_stores(nest, per_row)
+        return
     rows = nest.size(nest.outer)
     parallel = nest.time > machine.parallel_ns
     in_chunks = rows < 4 * machine.cores and len(passes) == 1 and not any(map(in_order, passes[0].reductions))
@@ -48,6 +64,18 @@ def write_rows(nest: Nest) -> None:
             loops.enter_context(w.loop(axis.name, *nest.span(axis), kind, grain=grain, binds=axis.members))
         _write_row(nest, passes)
         write_stores(nest, per_row)
+
+
+def _are_lanes(nest: Nest, passes: Sequence[Pass]) -> bool:
+    """Whether vectors run across rows, each of them written out: rows too short to fill one, or little longer.
+
+    What is stored along the row is stored lane by lane then, which work on its elements must make up for.
+    """
+    if not nest.outer or not nest.inner or not all(isinstance(axis.size, int) for axis in nest.inner):
+        return False
+    stores = any(step.stores for step in passes)
+    most = max(TRIPLE, work_of(s for step in passes for s in _roots(step)) / 2) if stores else SHORT_ROW
+    return nest.size(nest.inner) <= min(most, SHORT_ROW) and nest.extent(nest.outer[-1]) >= 2 * SHORT_ROW
 
 
 def _is_jammed(nest: Nest, passes: Sequence[Pass]) -> bool:
@@ -84,6 +112,15 @@ def _write_row(nest: Nest, passes: Sequence[Pass]) -> None:
         staged = _to_stage(nest, k, plan)
         homes = [_stage_home(nest, s, k, plan) for s in staged]
         _write_pass(nest, step, staged, homes, nest.inner, None)
+
+
+def _write_row_of_lanes(nest: Nest, passes: Sequence[Pass]) -> None:
+    """One element after the other, written out: what a later pass computes again is the same value, kept in registers."""
+    for step in passes:
+        for r in step.reductions:
+            nest.writer.cell(r.cell, identity(r))
+        with nest.all_loops(nest.inner, "unroll"):
+            write_updates(nest, step)
 
 
 class Plan:
