@@ -256,6 +256,9 @@ class _Sweep:
         """Whether to keep anything of a node is a question about its operand, of which it is a view."""
         if node.op is ops.broadcast:
             return node.inputs[0].capacity < node.output.capacity
+        if node.op is ops.transpose:  # of a view: the same one, along other axes
+            maker = self.producers.get(node.inputs[0])
+            return maker is not None and self.asks_of_operand(maker)
         if node.op is ops.reshape:
             before, after = ([n for n in v.shape if n != 1] for v in (node.inputs[0], node.output))
             is_view = before == after
