@@ -44,6 +44,33 @@ NESTS = {
     "dense strides from 2 to 4, forwards from any phase, of bytes and bools": """
       kernel k(x: u8[540], p: bool[540], y: u8[134], q: bool[134], z: u8[134]) { for i in 0:134 vector {
         y[i] = x[2 * i] + x[3 * i + 5] * x[4 * i + 3]; q[i] = p[2 * i + 1]; z[i] = x[4 * i + 1] + x[4 * i] } }""",
+    "neighbours are stored together: points scaled, swapped, and turned into bools": """
+      kernel k(x: f64[101, 3], y: f64[101, 3], z: f32[101, 2], p: bool[101, 4]) { for i in 0:101 vector {
+        for j in 0:3 unroll { y[i, j] = x[i, 2 - j] * 2.0 }
+        z[i, 1] = f32(x[i, 0]); z[i, 0] = f32(x[i, 1])
+        for j in 0:4 unroll { p[i, j] = x[i, j - j // 3] < 0.0 } } }""",
+    "neighbours of which some never come": """
+      kernel k(x: f64[50], y: f64[50, 3], z: f64[50, 4]) { for i in 0:50 vector {
+        y[i, 0] = x[i]; z[i, 3] = x[i] + 1.0; y[i, 2] = x[i] * x[i]; z[i, 1] = 2.0 } }""",
+    "a neighbour is read, and one stored again, before the last one comes": """
+      kernel k(x: f64[50, 3], y: f64[50]) { for i in 0:50 vector {
+        x[i, 0] = y[i]; x[i, 1] = x[i, 0] + 1.0; x[i, 1] = x[i, 1] * 2.0
+        let t: f64 = x[i, 1]; x[i, 2] = t + x[i, 0]; y[i] = x[i, 2] + x[i, 1] } }""",
+    "neighbours around branches and loops that stay": """
+      kernel k(x: f64[60, 2], y: f64[60], n: i64[]) { let m: i64 = n[]; for i in 0:60 vector {
+        x[i, 0] = y[i]
+        if m > 1 { x[i, 1] = 3.0 } else { x[i, 1] = x[i, 0]; x[i, 0] = 4.0 }
+        x[i, 1] = x[i, 1] + 1.0
+        for j in 0:m { x[i, 0] = x[i, 0] * 2.0 + x[i, 1] }
+        if y[i] > 0.0 { x[i, 1] = 7.0 }
+        x[i, 0] = x[i, 0] + x[i, 1]
+        if m > 1000 { x[i, 1] = 8.0 }
+        x[i, 1] = x[i, 1] + y[i]
+        for j in 0:m { x[i, 1] = x[i, 1] * 2.0 } } }""",
+    "neighbours whose start moves with outer loops, and sums between them": """
+      kernel k(x: f64[3, 40, 2], y: f64[40]) { for r in 0:3 { for i in 0:40 vector {
+        x[r, i, 1] = y[i]; x[r, i, 1] add= 1.0; x[r, i, 0] = x[r, i, 1]; x[2 - r, i, 0] = y[i]
+        x[2 - r, i, 0] = y[i] * 3.0; x[r, i, 1] = y[i] * 4.0; x[2 - r, i, 1] = 5.0 } } }""",
     "a step other than one": """
       kernel k(x: f64[100], y: f64[100]) { for i in 5:97:4 vector { y[i] = x[i - 5] } }""",
     "indices as values, in several widths": """
@@ -66,7 +93,7 @@ NESTS = {
       kernel k(x: f64[6, 3000], y: f64[6, 3000]) { for r in 0:6 parallel { alloc t: f64[3000] {
         for i in 0:3000 vector { t[i] = x[r, i] * 2.0 }
         for i in 0:3000 vector { y[r, i] = t[2999 - i] } } } }""",
-    "a parallel loop over short rows runs rows as lanes": """
+    "a parallel loop over short rows, and a branch on their sums": """
       kernel k(x: f64[101, 4], y: f64[101, 3], n: i64[101]) { for i in 1:101 parallel grain 7 {
         cell s: f64 = 0.0
         for j in 0:4 vector { s add= x[i, j] * x[i, j] }

@@ -77,12 +77,12 @@ class Accesses(Values):
         shared = Linear({name: c for name, c in form.terms.items() if name not in per_lane}, form.constant)
         stride = 0 if self.lanes is None or count == 1 else form.terms.get(self.lanes.counter.names[0], 0)
         if not per_lane:
-            return Address(memory, self._pointer(memory, shared), stride)
+            return Address(memory, self.pointer(memory, shared), stride)
         if stride:
             assert self.lanes is not None
             per_lane[self.lanes.counter.names[0]] = stride
             shared = shared - Linear({self.lanes.counter.names[0]: stride})
-        return Address(memory, self._pointer(memory, shared), 0, self.evaluate(Linear(per_lane)))
+        return Address(memory, self.pointer(memory, shared), 0, self.evaluate(Linear(per_lane)))
 
     def form(self, buffer: str, at: tuple[Expr, ...]) -> Linear:
         """The element's offset from the buffer's first."""
@@ -91,7 +91,7 @@ class Accesses(Values):
             form += self.linear(index) * stride
         return form
 
-    def _pointer(self, memory: Memory, form: Linear) -> Operand:
+    def pointer(self, memory: Memory, form: Linear) -> Operand:
         """Base plus a uniform linear form; each partial sum is formed where its last term becomes known."""
         itemsize = memory.buffer.dtype.itemsize
         pointer = memory.pointer
@@ -133,7 +133,7 @@ class Accesses(Values):
         if form.constant >= 0 and min(form.terms.values()) > 0:
             # Nothing is subtracted, so the whole group of elements that this one belongs to lies in the buffer.
             phase = form.constant % stride
-        start = self._pointer(memory, form - Linear(constant=phase))
+        start = self.pointer(memory, form - Linear(constant=phase))
         width = min(self._count, self.target.vector_bytes // dtype.itemsize)
         floor = max(self.function.load_floor(memory.group), self.function.depth(start))
 
@@ -273,14 +273,12 @@ class Accesses(Values):
             current = self._read(address, mask)
             value = emit(self.builder, COMBINES[stmt.combine], (current, value), value.dtype)
         is_streamed = self.lanes is not None and self.lanes.streamed is stmt
-        self._write(address, value, mask, is_streamed=is_streamed)
+        self.write(address, value, mask, is_streamed=is_streamed)
         self.function.forget_loads(frozenset({address.memory.group}))
 
-    def _write(self, address: Address, value: Operand, mask: Operand | None, *, is_streamed: bool = False) -> None:
+    def write(self, address: Address, value: Operand, mask: Operand | None, *, is_streamed: bool = False) -> None:
         b, dtype, lanes = self.builder, value.dtype, value.lanes
-        kind, raw = memory_type(dtype, lanes), value.names[0]
-        if dtype == BOOL:
-            raw = b.define(f"zext {value.type} {raw} to {kind}")
+        kind, raw = memory_type(dtype, lanes), self.raw(value)
         bits = self._bits(mask)
         if address.stride == -1:
             raw = self._reverse(raw, kind, lanes)
@@ -303,6 +301,12 @@ class Accesses(Values):
             where = self._pointers(address)
         b.module.declare(f"void {symbol}({kind}, {pointers}, i32, <{lanes} x i1>)")
         b.emit(f"call void {symbol}({kind} {raw}, {pointers} {where}, i32 {dtype.itemsize}, <{lanes} x i1> {bits})")
+
+    def raw(self, x: Operand) -> str:
+        """Elements as memory has them: a bool is a byte."""
+        return (
+            self.builder.define(f"zext {x.type} {x.names[0]} to {memory_type(BOOL, x.lanes)}") if x.dtype == BOOL else x.names[0]
+        )
 
     def _write_each(self, address: Address, kind: str, value: str) -> None:
         """Lane by lane: processors scatter no faster (measured: 0.29 against 0.40 ns per element at stride 3)."""

@@ -96,14 +96,9 @@ class CompactingNest(VectorNest):
         kind = memory_type(dtype, lanes)
         symbol = f"@llvm.experimental.vector.compress.{mangled(dtype, lanes)}"
         b.module.declare(f"{kind} {symbol}({kind}, <{lanes} x i1>, {kind})")
-        raw = b.define(f"call {kind} {symbol}({kind} {self._raw(element)}, <{lanes} x i1> {keep.names[0]}, {kind} poison)")
+        raw = b.define(f"call {kind} {symbol}({kind} {self.raw(element)}, <{lanes} x i1> {keep.names[0]}, {kind} poison)")
         b.emit(f"store {kind} {raw}, ptr {place.pointer.names[0]}, align {dtype.itemsize}")
         return self._number_of(keep)
-
-    def _raw(self, x: Operand) -> str:
-        """Elements as memory has them."""
-        kind = memory_type(x.dtype, x.lanes)
-        return self.builder.define(f"zext {x.type} {x.names[0]} to {kind}") if x.dtype == BOOL else x.names[0]
 
     def _number_of(self, keep: Operand) -> Operand:
         """How many lanes are kept."""

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import inf
 
-from jitml.codegen.llvm.access import COMBINES, Accesses, Memory
+from jitml.codegen.llvm.access import COMBINES, Memory
 from jitml.codegen.llvm.builder import Builder, Operand, llvm_type
 from jitml.codegen.llvm.function import Function
+from jitml.codegen.llvm.interleave import InterleavedStores
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
 from jitml.codegen.llvm.operand import c_type
@@ -90,7 +91,7 @@ def _extreme(dtype: DType, *, is_low: bool) -> bool | int | float:
     return -(1 << bits - 1) if is_low else (1 << bits - 1) - 1
 
 
-class Nest(Accesses):
+class Nest(InterleavedStores):
     """Statements of one function. Cells are ordinary SSA values: `scope` always holds their current one."""
 
     def __init__(self, function: Function, buffers: dict[str, Memory], target: Target) -> None:
@@ -108,6 +109,8 @@ class Nest(Accesses):
         self.linears, self.buffers = indices, buffers
 
     def statement(self, stmt: Stmt) -> None:
+        if not isinstance(stmt, (Store, Let, Cell, Update, Loop)):
+            self.store_waiting()
         match stmt:
             case Store():
                 self.store(stmt)
@@ -215,6 +218,7 @@ class Nest(Accesses):
             def run() -> dict[str, Operand]:
                 self.scope.update(before)
                 self.block(body)
+                self.store_waiting()
                 return {name: self.scope[name] for name in cells}
 
             return run
@@ -284,10 +288,12 @@ class Nest(Accesses):
             self.iteration(loop, start)
             return
         cells = self.carried(loop.body)
+        self.store_waiting()
 
         def body(index: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
             self.scope.update(current)
             self.iteration(loop, self.atom(index))
+            self.store_waiting()
             return {name: self.scope[name] for name in cells}
 
         after = self.function.loop(

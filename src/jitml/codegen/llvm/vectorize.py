@@ -215,6 +215,7 @@ class VectorNest(Nest):
             self.lanes = Lanes(strip.lanes, counter, mask, streamed=strip.streamed, has_more=strip.has_more)
             self.scope.update(current)
             self.iteration(loop, start + self.atom(counter) * loop.step)
+            self.store_waiting()
             self.lanes = None
             return {name: self.scope[name] for name in partial}
 
