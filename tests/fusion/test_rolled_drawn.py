@@ -114,7 +114,8 @@ class Drawn:
         length: Any = 4
         if state.indices and self.pick(True, False):
             index, bound = state.indices[-1]
-            length = size(index, 0, min(bound, 5)) if bound <= COLUMNS else 3
+            # What the trace knows of a size is what it knows of the index: proofs of places rest on either.
+            length = size(index, 0, max(bound - 1, 1)) if bound <= COLUMNS else 3
         other = self.pick(window(state.a, (k, 1), (0, length)), window(state.x, (0, length)))
         part = window(state.a, (i, 1), (0, length)) * 0.5 + other - spread(self.value(state, 0), length)
         return replace(state, a=put_window(state.a, part, (i, 1), (0, length)))

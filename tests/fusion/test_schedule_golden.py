@@ -143,3 +143,15 @@ def test_positions_that_a_mask_keeps_take_no_memory_before() -> None:
         }"""
     )
     assert sum(buffer.nbytes for buffer in program.buffers.values()) < 2 * 8 * 5000
+
+
+def test_a_sum_of_everything_runs_as_memory_lies() -> None:
+    graph = parse("graph(x: f64[300,200]) { y: f64[300,200] = mul x x; s: f64[] = reduce_sum y {axes=(0, 1)}; return s }")
+    assert "for i1 in 0:300 vector" in text(fuse(graph, strides={0: (1, 300)}))  # down the columns
+    assert "in 0:200 vector" in text(fuse(graph, strides={0: (400, 1)}))
+
+
+def test_few_long_rows_are_added_up_some_at_a_time() -> None:
+    """Sixty-four rows at once, 4096 elements apart, took each other's place in the cache."""
+    program = fused("graph(x: f64[64,4096]) { s: f64[4096] = reduce_sum x {axes=(0,)}; return s }")
+    assert [loop.step for loop in loops(program) if loop.index == "i1b"] == [16]

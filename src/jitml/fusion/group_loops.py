@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 from jitml.fusion.buffers import Buffers
 from jitml.fusion.emit import Writer
 from jitml.fusion.groups import Group
-from jitml.fusion.loops import Buffer, Stmt
+from jitml.fusion.loops import Buffer, Stmt, is_ordered
+from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalars
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Decision
 from jitml.fusion.scalarize import Points, scalarize
 from jitml.fusion.schedule import Nest, all_scalars, write
-from jitml.fusion.views import Places, Views
+from jitml.fusion.views import Places, Views, steps_of
 from jitml.ir import ops
-from jitml.ir.dims import bound
+from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Node
 from jitml.ir.types import DType
 
@@ -95,9 +96,31 @@ class GroupLoops:
                     fixed |= s.variables
             accesses += [(s.buffer, s.at) for s in points.stores]
         barriers: frozenset[str] = frozenset()
+        axes = g.axes
         if g.rows is not None:
-            barriers = frozenset(y for x, y in pairwise(g.axes) if (x in g.rows) != (y in g.rows))
-        return Views(g.axes, self.buffers.made, accesses, frozenset(fixed), barriers)
+            axes = self.as_they_lie(g, g.rows, boxes, accesses)
+            barriers = frozenset(y for x, y in pairwise(axes) if (x in g.rows) != (y in g.rows))
+        return Views(axes, self.buffers.made, accesses, frozenset(fixed), barriers)
+
+    def as_they_lie(
+        self, g: Group, rows: Container[str], boxes: Iterable[Points], accesses: Iterable[tuple[str, Places]]
+    ) -> dict[str, Size]:
+        """A group's axes: those that are reduced over in the order in which most of what is accessed lies in memory.
+
+        A sum of all elements of an array in Fortran order runs down its columns.
+        """
+        reduced = [name for name in g.axes if name not in rows]
+        in_order = any(is_ordered(REDUCTIONS[r.node.op].combine, r.dtype) for points in boxes for r in points.reductions)
+        if len(reduced) < 2 or in_order:
+            return g.axes
+        far = dict.fromkeys(reduced, 0.0)
+        for name, at in accesses:
+            steps = steps_of(self.buffers.made[name], at) or {}
+            farthest = max(abs(steps.get(axis, 0)) for axis in reduced)
+            for axis in reduced if farthest else ():
+                far[axis] += abs(steps.get(axis, 0)) / farthest
+        inwards = iter(sorted(reduced, key=lambda axis: -far[axis]))
+        return {name: g.axes[name] for name in (axis if axis in rows else next(inwards) for axis in g.axes)}
 
 
 def describe_group(kernel: str, g: Group, order: Mapping[Node, int]) -> list[Decision]:

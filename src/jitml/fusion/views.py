@@ -43,6 +43,24 @@ def merged(x: Expr, y: Expr, n: int) -> Expr:
     return add(mul(x, n), y)
 
 
+def steps_of(buffer: Buffer, at: Places) -> dict[str, int] | None:
+    """By how many elements an address moves with each of the group's indices; None if not evenly."""
+    total: Expr = Const(0)
+    place, strides, shape = list(at), list(buffer.element_strides), buffer.shape
+    for p in range(len(place) - 1, 0, -1):
+        x, y = place[p - 1], place[p]
+        if x is not None and y is not None and strides[p - 1] == shape[p] * strides[p]:
+            joined = merged(x, y, shape[p])
+            if joined != add(mul(x, shape[p]), y):
+                place[p - 1], strides[p - 1] = joined, strides[p]
+                place[p] = Const(0)
+    for e, s in zip(place, strides):
+        if e is None:
+            continue
+        total = add(total, mul(e, s))
+    return affine(total)
+
+
 class Views:
     """Chosen once per kernel, from all its accesses.
 
@@ -62,7 +80,7 @@ class Views:
     ) -> None:
         self._full = buffers
         self.accesses = list(dict.fromkeys(accesses))
-        self._steps = [self.steps_of(name, at) for name, at in self.accesses]
+        self._steps = [steps_of(buffers[name], at) for name, at in self.accesses]
         self._extents = axes
         chains = self._join(axes, fixed, barriers)
         self.buffers = self._shape(chains)
@@ -71,24 +89,6 @@ class Views:
             self.buffers = self._shape(chains)
         assert self.buffers is not None
         self.axes = [Axis(f"i{k}", prod(axes[n] for n in chain), tuple(chain)) for k, chain in enumerate(chains)]
-
-    def steps_of(self, name: str, at: Places) -> dict[str, int] | None:
-        """By how many elements an address moves with each of the group's indices; None if not evenly."""
-        total: Expr = Const(0)
-        buffer = self._full[name]
-        place, strides, shape = list(at), list(buffer.element_strides), buffer.shape
-        for p in range(len(place) - 1, 0, -1):
-            x, y = place[p - 1], place[p]
-            if x is not None and y is not None and strides[p - 1] == shape[p] * strides[p]:
-                joined = merged(x, y, shape[p])
-                if joined != add(mul(x, shape[p]), y):
-                    place[p - 1], strides[p - 1] = joined, strides[p]
-                    place[p] = Const(0)
-        for e, s in zip(place, strides):
-            if e is None:
-                continue
-            total = add(total, mul(e, s))
-        return affine(total)
 
     def _join(self, axes: Mapping[str, Size], fixed: frozenset[str], barriers: frozenset[str]) -> list[list[str]]:
         """The group's indices in runs that one loop can stand for."""
@@ -201,7 +201,7 @@ class Views:
 
     def steps(self, name: str, at: Places) -> dict[str, int] | None:
         """By how many elements an address moves with each of the kernel's loops."""
-        steps = self.steps_of(name, at)
+        steps = steps_of(self._full[name], at)
         if steps is None:
             return None
         return {self._last[n]: c for n, c in steps.items() if n in self._last}

@@ -219,9 +219,13 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> TracedArray:
     if least < 0:
         raise ValueError("'minlength' must not be negative")
     places = astype(places, I64)
-    negative = ops.reduce_any(ops.lt(places, 0), axes=(0,))
-    insist(ops.bit_not(negative), message="'list' argument must have no negative elements")
-    longest = ops.reduce_max(ops.concat(places + 1, full((1,), 0, I64), axis=0), axes=(0,))
+    has_elements = places.aval.is_static and places.aval.size > 0
+
+    def or_zero(x: Value) -> Value:  # which nothing has to stand for where there surely is something: one pass finds both then
+        return x if has_elements else ops.concat(x, full((1,), 0, I64), axis=0)
+
+    insist(ops.ge(ops.reduce_min(or_zero(places), axes=(0,)), 0), message="'list' argument must have no negative elements")
+    longest = ops.reduce_max(or_zero(places + 1), axes=(0,))
     length = larger(as_length(scalar(longest)), least)
     if weights is None:
         return fresh(ops.scatter(_zeros(length, I64), full(places.shape, 1, I64), places, axis=0, combine="add"))

@@ -12,7 +12,9 @@ from jitml.fusion.schedule.lanes import across
 from jitml.fusion.schedule.nest import SHORT_ROW, Nest, chunk_count, chunk_stop, least, write_stores
 from jitml.fusion.schedule.passes import Pass, identity, in_order, passes_of, write_sum_of_partials, write_updates
 
-ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums
+# Rows that a column reduction adds up in registers before it touches its partial sums. Of more rows that are powers of two apart,
+# lines would take each other's place in the cache.
+ROW_BLOCK = 16
 
 
 def runs_down_columns(nest: Nest) -> bool:
@@ -29,7 +31,7 @@ def runs_down_columns(nest: Nest) -> bool:
 
 def write_columns(nest: Nest) -> None:
     (step,), per_column = passes_of(nest)
-    if nest.size(nest.inner) <= 4 * ROW_BLOCK:
+    if nest.size(nest.inner) <= ROW_BLOCK:
         _write_short_columns(nest, step, per_column)
     else:
         _write_long_columns(nest, step, per_column)
