@@ -45,6 +45,16 @@ PROGRAMS = {
     ],
     "another of the same, alone": ["w = x[1:]", "if x.sum() > 1:", "    w = x[1:]", "w += 1", "return w, x"],
     "a branch inside a branch": ["v = x * 3", "if x.sum() > 1:", "    v = x if y[1] > 0 else x * 2", "v += 1", "return x"],
+    "what the loop counts with is bound to an array, and another name to a part of it": [
+        *("for v in range(4):", "    v = x * 2", "    w = v[::-1]", "    z = y"),  # z: the first iteration runs apart
+        *("w[0] = 5", "return v, w, z"),
+    ],
+    "an element of what the loop goes over is bound anew, and another name to a part of it": [
+        *("for v in np.stack([x, x]):", "    v = x * 2", "    w = v[1:]", "    z = y", "v += w.shape[0]", "return v, z"),
+    ],
+    "the same in a tuple": [
+        *("for v in range(4):", "    v = (x * 2, 3)", "    w = v[0][1:]", "    z = y", "w[0] = 5", "return v, w, z"),
+    ],
     "chosen in a loop": ["w = x * 2", "for i in range(3):", "    v = w if x[i] > 1 else x * 2", "v += 1", "return w"],
     "chosen and carried": [
         *("w = x * 2", "v = x * 4", "for i in range(3):", "    v = w if x[i] > 1 else v", "v += 1", "return w"),

@@ -210,9 +210,14 @@ class Loop:
         moved = [name for name, end in ends if name.moves(end, self)]  # all of them, not only the first
         if self.extents.settle() or moved or self.contents.is_new:
             return True
+        ends += [(name, values.get(name.name, UNDEF)) for name in self._rebound(values)]
         arrays = [(name.arrays(name.entry), name.arrays(end)) for name, end in ends if end is not UNDEF]
         self.memory.check(arrays, [*values.values(), *(name.kept for name in self.all_names)])
         return False
+
+    def _rebound(self, values: Values) -> list[Name]:
+        """The targets that the body has bound to something else."""
+        return []
 
     def _see_exchange(self, ends: list[tuple[Name, Any]]) -> None:
         """Names may exchange their arrays, as `x, y = y, x` does."""
