@@ -44,7 +44,7 @@ class Setting(Generic[T]):
                 self._own = self._read()
                 self._write(self._own)  # may fail: what could not be given back is not changed
                 self._ours = self._meanwhile(self._own)
-            self._write(self._ours)
+                self._write(self._ours)
             self._inside += 1
         try:
             yield

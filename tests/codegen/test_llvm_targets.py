@@ -70,6 +70,15 @@ def test_what_is_written_lane_by_lane_is_written_for_one_vector(text: str) -> No
     assert module.text.count("extractelement") == 8
 
 
+def test_neighbours_are_written_as_whole_vectors() -> None:
+    points = "for i in 0:4000 vector { for j in 0:3 unroll { y[3 * i + j] = x[i] * 2.0 } }"
+    text = emit_kernel_text(f"kernel k(x: f64[20000], y: f64[12000]) {{ {points} }}", X86_64_V4).text
+    assert "extractelement" not in text
+    assert text.count("store <8 x double>") == 3
+    part = points.replace("0:3", "0:2")  # what lies between stays as it was
+    assert emit_kernel_text(f"kernel k(x: f64[20000], y: f64[12000]) {{ {part} }}", X86_64_V4).text.count("extractelement") == 16
+
+
 @pytest.mark.parametrize("length", [8, 20, 64])
 def test_the_first_step_of_a_reduction_is_not_added_to_nothing(length: int) -> None:
     """LLVM drops no operation that may raise."""

@@ -10,7 +10,7 @@ import golden_files
 from fused import fuse_and_check, text
 from jitml.fusion.cost import bytes_moved, flops
 from jitml.fusion.fuse import fuse
-from jitml.fusion.loops import Alloc, Expr, Kernel, Loop, Stmt, Update, expressions, walk, walk_expression
+from jitml.fusion.loops import Alloc, Const, Expr, Kernel, Loop, Stmt, Update, expressions, walk, walk_expression
 from jitml.fusion.program import KernelProgram
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder
@@ -151,7 +151,38 @@ def test_a_sum_of_everything_runs_as_memory_lies() -> None:
     assert "in 0:200 vector" in text(fuse(graph, strides={0: (400, 1)}))
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_what_is_broadcast_does_not_say_how_memory_lies(axis: int) -> None:
+    """A bias moves along one axis alone: whether that had better run inside, the array says that has both."""
+    source = f"""graph(x: f64[300,200], w: f64[{(300, 200)[axis]}]) {{
+      v: f64[300,200] = broadcast w {{axes=({axis},), shape=(300, 200)}}
+      y: f64[300,200] = mul x v
+      s: f64[] = reduce_sum y {{axes=(0, 1)}}
+      return s
+    }}"""
+    assert "in 0:200 vector" in text(fuse(parse(source)))
+    assert "in 0:300 vector" in text(fuse(parse(source), strides={0: (1, 300)}))
+
+
+def test_rows_are_lanes_where_that_is_worth_their_stores() -> None:
+    def is_across(n: int, reduce: str) -> bool:
+        program = fused(
+            f"""graph(x: f64[1000,{n}]) {{
+              m: f64[1000] = {reduce} x {{axes=(1,)}}
+              b: f64[1000,{n}] = broadcast m {{axes=(0,), shape=(1000, {n})}}
+              d: f64[1000,{n}] = sub x b
+              return d
+            }}"""
+        )
+        return any(loop.kind == "vector" and loop.stop == Const(1000) for loop in loops(program))
+
+    assert [n for n in range(2, 12) if is_across(n, "reduce_sum")] == [2, 3, 4]
+    assert [n for n in range(2, 12) if is_across(n, "reduce_max")] == [2, 3, 4, 5, 6, 7]
+
+
 def test_few_long_rows_are_added_up_some_at_a_time() -> None:
     """Sixty-four rows at once, 4096 elements apart, took each other's place in the cache."""
-    program = fused("graph(x: f64[64,4096]) { s: f64[4096] = reduce_sum x {axes=(0,)}; return s }")
-    assert [loop.step for loop in loops(program) if loop.index == "i1b"] == [16]
+    source = "graph(x: f64[{n},{m}]) {{ s: f64[{m}] = reduce_sum x {{axes=(0,)}}; return s }}"
+    assert [loop.step for loop in loops(fused(source.format(n=32, m=4096))) if loop.index == "i1b"] == [16]
+    assert not any(loop.index == "i1b" for loop in loops(fused(source.format(n=32, m=4000))))
+    assert any(loop.index == "i1b" for loop in loops(fused(source.format(n=64, m=4000))))

@@ -113,13 +113,13 @@ class GroupLoops:
         in_order = any(is_ordered(REDUCTIONS[r.node.op].combine, r.dtype) for points in boxes for r in points.reductions)
         if len(reduced) < 2 or in_order:
             return g.axes
-        far = dict.fromkeys(reduced, 0.0)
+        outer = dict.fromkeys(reduced, 0.0)  # an access has something to say only of axes that it moves along, if there are two
         for name, at in accesses:
             steps = steps_of(self.buffers.made[name], at) or {}
-            farthest = max(abs(steps.get(axis, 0)) for axis in reduced)
-            for axis in reduced if farthest else ():
-                far[axis] += abs(steps.get(axis, 0)) / farthest
-        inwards = iter(sorted(reduced, key=lambda axis: -far[axis]))
+            moving = sorted((axis for axis in reduced if steps.get(axis)), key=lambda axis: abs(steps[axis]))
+            for place, axis in enumerate(moving):
+                outer[axis] += place - (len(moving) - 1) / 2
+        inwards = iter(sorted(reduced, key=lambda axis: -outer[axis]))
         return {name: g.axes[name] for name in (axis if axis in rows else next(inwards) for axis in g.axes)}
 
 

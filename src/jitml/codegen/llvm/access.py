@@ -19,7 +19,7 @@ from jitml.codegen.target import Target
 from jitml.fusion.loops import Buffer, Expr, Load, Store
 from jitml.ir.types import BOOL, I64, DType
 
-DENSE_STRIDE = 4  # up to this stride, loading whole vectors and shuffling is faster than gathering
+DENSE_STRIDE = 4  # up to this stride, whole vectors and shuffles are faster than an access for each lane
 
 COMBINES = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum", "or": "bit_or", "and": "bit_and"}
 

@@ -238,7 +238,11 @@ class VectorNest(Nest):
         )
 
     def _accesses_by_lane(self, loop: Loop) -> int:
-        """How many loads and stores of the body take an instruction for each lane, seen at a glance."""
+        """How many loads and stores of the body take an instruction for each lane, seen at a glance.
+
+        A store that waits for its neighbours (`interleave.py`) takes a shuffle for each vector of them: several vectors at a
+        time were slower there, too.
+        """
         strides = [(self._stride(e.buffer, e.at, loop), DENSE_STRIDE) for e in walk_expressions(loop.body) if isinstance(e, Load)]
         strides += [(self._stride(stmt.buffer, stmt.at, loop), 1) for stmt in walk(loop.body) if isinstance(stmt, Store)]
         return sum(stride < -1 or stride > dense for stride, dense in strides)

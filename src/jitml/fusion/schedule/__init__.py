@@ -1,7 +1,8 @@
 """How do a group's loops run?  Order, chunks, tiles, vectors and threads, chosen by a few rules from the machine.
 
 Pointwise loops run in the order of what they store, the last loop as vectors; big ones are cut into chunks for threads.
-A reduction along contiguous rows keeps a row in cache and makes one pass per dependence (softmax: max, sum, quotient).
+A reduction along contiguous rows keeps a row in cache and makes one pass per dependence (softmax: max, sum, quotient); rows that
+hardly fill a vector are lanes of it.
 One down columns keeps vectors of columns and walks blocks of rows, so that memory is read in order. Long sums are sums
 of block sums, with blocks of a fixed size: more accurate than a straight sum, and the same for any number of threads.
 """

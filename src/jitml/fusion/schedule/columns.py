@@ -9,12 +9,11 @@ from jitml.fusion.loops import Buffer, Const, Expr, Kind, Load, Store, Var, add,
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.scalarize import Stored
 from jitml.fusion.schedule.lanes import across
-from jitml.fusion.schedule.nest import SHORT_ROW, Nest, chunk_count, chunk_stop, least, write_stores
+from jitml.fusion.schedule.nest import SHORT_ROW, Nest, all_scalars, chunk_count, chunk_stop, least, write_stores
 from jitml.fusion.schedule.passes import Pass, identity, in_order, passes_of, write_sum_of_partials, write_updates
 
-# Rows that a column reduction adds up in registers before it touches its partial sums. Of more rows that are powers of two apart,
-# lines would take each other's place in the cache.
-ROW_BLOCK = 16
+ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums
+SET_BYTES = 4096  # lines so far apart, or a multiple of it, take each other's place in the first cache
 
 
 def runs_down_columns(nest: Nest) -> bool:
@@ -31,10 +30,19 @@ def runs_down_columns(nest: Nest) -> bool:
 
 def write_columns(nest: Nest) -> None:
     (step,), per_column = passes_of(nest)
-    if nest.size(nest.inner) <= ROW_BLOCK:
+    rows = nest.size(nest.inner)
+    if rows <= ROW_BLOCK or (rows <= 3 * ROW_BLOCK and not _meet_in_cache(nest)):
         _write_short_columns(nest, step, per_column)
     else:
         _write_long_columns(nest, step, per_column)
+
+
+def _meet_in_cache(nest: Nest) -> bool:
+    """Whether the rows of something that is read lie so that one column of all of them is too much for the first cache."""
+    row = nest.inner[-1].name
+    loads = [s for s in all_scalars(nest.points) if s.kind == "load"]
+    steps = [(nest.views.steps(s.value, s.places) or {}).get(row, 0) * s.dtype.itemsize for s in loads]
+    return any(step and step % SET_BYTES == 0 for step in steps)
 
 
 def _write_short_columns(nest: Nest, step: Pass, per_column: Sequence[Stored]) -> None:

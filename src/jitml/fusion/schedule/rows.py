@@ -1,7 +1,8 @@
 """How does a reduction along rows run?  A row at a time, in cache, in as many passes as it needs.
 
 What a later pass would compute again at a price waits in the output or in a row of scratch. What is made of the sums of short
-rows at a price is done for a block of rows at once. A few long rows are cut into chunks of a fixed size for threads.
+rows at a price is done for a block of rows at once; rows that hardly fill a vector are its lanes (`lanes.py`). A few long rows
+are cut into chunks of a fixed size for threads.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from jitml.fusion.schedule.passes import (
 )
 from jitml.fusion.views import Axis
 
-TRIPLE = 3  # a point in space, a colour
+TOGETHER_STORED = 4  # elements that are stored side by side as whole vectors (`codegen/llvm/interleave.py`)
+FOLDED = 16.0  # work of an extreme of a vector's lanes, NaNs included
 COSTLY = 8.0  # work that is worth a place in memory rather than to be done again, or in one lane only
 LONG_ROW = 1024  # beyond, what is done once a row does not matter
 TOGETHER = 8  # rows side by side: as many streams of memory
@@ -69,13 +71,18 @@ def write_rows(nest: Nest) -> None:
 def _are_lanes(nest: Nest, passes: Sequence[Pass]) -> bool:
     """Whether vectors run across rows, each of them written out: rows too short to fill one, or little longer.
 
-    What is stored along the row is stored lane by lane then, which work on its elements must make up for.
+    What is stored along a row of more than `TOGETHER_STORED` elements is stored lane by lane then, which must be made up for: by
+    work on its elements, or by an extreme that would have to be found among the lanes of each row.
     """
     if not nest.outer or not nest.inner or not all(isinstance(axis.size, int) for axis in nest.inner):
         return False
-    stores = any(step.stores for step in passes)
-    most = max(TRIPLE, work_of(s for step in passes for s in _roots(step)) / 2) if stores else SHORT_ROW
-    return nest.size(nest.inner) <= min(most, SHORT_ROW) and nest.extent(nest.outer[-1]) >= 2 * SHORT_ROW
+    most = float(SHORT_ROW)
+    if any(step.stores for step in passes):
+        extremes = sum(REDUCTIONS[r.node.op].combine in ("max", "min") for step in passes for r in step.reductions)
+        work = work_of(s for step in passes for s in _roots(step)) + FOLDED * extremes
+        widest = max(s.dtype.itemsize for s in all_scalars(nest.points))
+        most = min(most, max(TOGETHER_STORED, work / 2), nest.machine.vector_bytes // widest - 1)
+    return nest.size(nest.inner) <= most and nest.extent(nest.outer[-1]) >= 2 * SHORT_ROW
 
 
 def _is_jammed(nest: Nest, passes: Sequence[Pass]) -> bool:
