@@ -17,7 +17,8 @@ import sys
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
+from functools import lru_cache
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,8 @@ class Scope:
     def _run(self, text: str) -> None:
         namespace: dict[str, Any] = {"np": np, "Elsewhere": Elsewhere}
         with quiet():
-            exec(compile(self.header + text, _FILE, "exec"), namespace)
+            exec(_compiled(self.header), namespace)
+            exec(compile(text, _FILE, "exec"), namespace)
             self._arguments = namespace["arguments"](0)
             self.namespace = namespace
             with bounded():
@@ -173,6 +175,12 @@ class Scope:
         """Names of Python and NumPy numbers."""
         kinds = (bool, int, float, np.generic)
         return [n for n, v in self.values.items() if isinstance(v, kinds) and self.level_of(n) <= most][::-1]
+
+
+@lru_cache(maxsize=8)
+def _compiled(header: str) -> CodeType:
+    """What stands above a program, which is run each time for its own arrays."""
+    return compile(header, _FILE, "exec")
 
 
 def _is_large(value: Any) -> bool:
