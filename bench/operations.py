@@ -57,6 +57,16 @@ def square(n: int, rng: np.random.Generator) -> tuple[Any, ...]:
     return (rng.normal(size=(side, side)),)
 
 
+def by_columns(n: int, rng: np.random.Generator) -> tuple[Any, ...]:
+    (x,) = square(n, rng)
+    return (np.asfortranarray(x),)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
 def matrix_and_vector(n: int, rng: np.random.Generator) -> tuple[Any, ...]:
     side = int(n**0.5)
     return rng.normal(size=(side, side)), rng.normal(size=side)
@@ -126,6 +136,7 @@ OPERATIONS = [
     Operation("argmax(axis=1) of squares", lambda x: x.argmax(axis=1), square),
     Operation("argmax(axis=0) of squares", lambda x: x.argmax(axis=0), square),
     Operation("argmax(axis=1) of (n, 10)", lambda x: x.argmax(axis=1), shaped(-1, 10)),
+    Operation("sum of squares by columns", np.sum, by_columns),
     Operation("sum(axis=0) of squares", lambda x: x.sum(axis=0), square),
     Operation("sum(axis=1) of squares", lambda x: x.sum(axis=1), square),
     Operation("sum(axis=0) of (n, 3)", lambda x: x.sum(axis=0), shaped(-1, 3)),
@@ -133,6 +144,11 @@ OPERATIONS = [
     Operation("mean(axis=0) of (n, 10)", lambda x: x.mean(axis=0), shaped(-1, 10)),
     Operation("max(axis=0) of (n, 3)", lambda x: x.max(axis=0), shaped(-1, 3)),
     Operation("x - mean of (n, 3)", lambda x: x - x.mean(axis=0), shaped(-1, 3)),
+    Operation("softmax of (n, 3)", softmax, shaped(-1, 3)),
+    Operation("unit vectors of (n, 3)", lambda x: x / np.sqrt((x * x).sum(axis=1, keepdims=True)), shaped(-1, 3)),
+    Operation("argmax(axis=1) of (n, 4)", lambda x: x.argmax(axis=1), shaped(-1, 4)),
+    Operation("median", np.median, vector),
+    Operation("bincount", lambda i, w: np.bincount(i), bins),
     Operation("cumsum", np.cumsum, vector),
     Operation("cumsum(axis=1)", lambda x: np.cumsum(x, axis=1), square),
     Operation("cumsum(axis=0)", lambda x: np.cumsum(x, axis=0), square),
