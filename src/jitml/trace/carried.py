@@ -394,6 +394,7 @@ def _outcome(
             memory.taken.add(start)
             if type(end) is TracedArray:
                 memory.handed.append((_array(before), end))
+                memory.made.setdefault(end.storage, end)
         told.append({})
         for which, flag in flags_of.items():
             last = is_of(end, which)

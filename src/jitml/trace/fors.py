@@ -127,10 +127,10 @@ class For(Loop):
             ends_at = truth(stop)
             # It may have ended in the iteration that ran apart.
             least = min(least, 1) if self.stopped is False else 0
-        carried, storages, outcomes = self._carried(values, least)
         places = {n: _leaf_position(self.element, end) for n, end in self.ends.items()}
-        targets = self._rebound(self.ends)
-        made = [name.outcome(self.ends[name.name], self.body, self.site, least, self.memory) for name in targets]
+        self.rebound = [Name(n, UNDEF) for n, place in places.items() if place is None]
+        carried, storages, outcomes = self._carried(values, least)
+        made = [name.outcome(self.ends[name.name], self.body, self.site, least, self.memory) for name in self.rebound]
         carried[len(carried) - len(storages) : len(carried) - len(storages)] = [c for outcome in made for c in outcome.carried]
         self.remains = Remains(self.memory, least)
         carried += self.remains.carried
@@ -155,12 +155,9 @@ class For(Loop):
         else:
             results = list(ops.loop(value_of_size(trip), *before, *captured, body=graph, carried=len(before)))
             last = of_size(trip - 1)
-        self._finish(results, storages, [*outcomes, *made], [*self.all_names, *targets])
+        self._finish(results, storages, [*outcomes, *made], [*self.all_names, *self.rebound])
         self.ends = {name: self.held.pop(name) if name in self.held else UNDEF for name in self.ends}
         self._show_targets(last, places)
-
-    def _rebound(self, values: Values) -> list[Name]:
-        return [Name(n, UNDEF) for n in self.targets if _leaf_position(self.element, values.get(n, UNDEF)) is None]
 
     def _show_targets(self, last: Any, places: dict[str, int | None]) -> None:
         """The targets hold parts of the last element."""

@@ -68,7 +68,7 @@ class Memory:
         self.known: dict[Storage, tuple[TracedArray, TracedArray, Value]] = {}  # entry storage -> what it was, is, holds
         self.after: dict[Storage, TracedArray] = {}  # storage at the end of the body -> the array after the loop
         self.objects: dict[tuple[int, int], TracedArray] = {}  # of an array at the end and as the loop begins: that after it
-        self.made: dict[Storage, TracedArray] = {}  # that the body makes -> the array that a name hands out
+        self.made: dict[Storage, TracedArray] = {}  # as the body ends -> the array that a name hands out
         self.lists: set[int] = set()  # that loops in the body have filled, by id, and a name hands out
         self.shared: set[Storage] = set()  # that more than one array stands for at the end of the body
         self.handed: list[tuple[TracedArray | None, TracedArray]] = []  # as the loop begins, if it is there, and as the body ends

@@ -68,6 +68,7 @@ class Loop:
         self.is_done = False
         self.iterators: dict[int, Any] = {}
         self.ways: list[tuple[Name, Sequence[Any]]] = []
+        self.rebound: list[Name] = []  # the targets that the body has bound to something else
 
     def enter(self, names: Names, values: Values, targets: Names = (), counters: Directions = (), grows: Names = ()) -> None:
         self.counters = dict(counters)
@@ -210,14 +211,9 @@ class Loop:
         moved = [name for name, end in ends if name.moves(end, self)]  # all of them, not only the first
         if self.extents.settle() or moved or self.contents.is_new:
             return True
-        ends += [(name, values.get(name.name, UNDEF)) for name in self._rebound(values)]
         arrays = [(name.arrays(name.entry), name.arrays(end)) for name, end in ends if end is not UNDEF]
         self.memory.check(arrays, [*values.values(), *(name.kept for name in self.all_names)])
         return False
-
-    def _rebound(self, values: Values) -> list[Name]:
-        """The targets that the body has bound to something else."""
-        return []
 
     def _see_exchange(self, ends: list[tuple[Name, Any]]) -> None:
         """Names may exchange their arrays, as `x, y = y, x` does."""
@@ -239,7 +235,8 @@ class Loop:
 
     def _see_containers(self, values: Values, least: int) -> None:
         """What names hold as the body ends, and where it may not run, as the loop begins."""
-        ends = [(name, what_is_there(parts(values.get(name.name, UNDEF))[0]), name.entry) for name in self.names]
+        names = [*self.names, *self.rebound]
+        ends = [(name, what_is_there(parts(values.get(name.name, UNDEF))[0]), name.entry) for name in names]
         self.ways = [(name, [end] if least or entry is UNDEF else [end, entry]) for name, end, entry in ends if end is not UNDEF]
         changed = self.contents.changed
         if changed and not changed.isdisjoint(
