@@ -22,6 +22,19 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "nan": lambda a: (np.nansum(a, 0), np.nanmean(a, 1), np.nanmax(a, 0), np.nanvar(a, 1), np.nancumsum(a, 1)),
     "scans": lambda a: (a.cumsum(1), np.cumprod(a, 0), np.add.accumulate(a, 2), np.gradient(a), np.diff(a, axis=0)),
     "picked": lambda a: (a[[1, 0]], a[:, [1, 0, 2]], a[..., [0, 2]], a[[0, 1], :, [1, 2]], a[:, [0, 1], [1, 0]]),
+    "places": lambda a: (
+        np.nonzero(a > 0),
+        np.where(a[0] > 0),
+        (a > 0).nonzero(),
+        np.unravel_index((a * 9).astype(int) % 7, (7, 2)),
+    ),
+    "accumulated": lambda a: (np.subtract.accumulate(a, 1), np.hypot.accumulate(a, 0), np.logaddexp.accumulate(a[0], 0)),
+    "quantiles": lambda a: (
+        np.quantile(a, [0.1, 0.6], 1),
+        np.nanquantile(a, [0.1, 0.6], 1),
+        np.nanpercentile(a[0], [[10, 60]], 0),
+    ),
+    "real eigenvalues": lambda a: with_lines(np.linalg.eig(np.triu(a[:3, :3, 0]))),
     "masked": lambda a: (a[MASK], a[a[:, 0, 0] > -9], a[:, np.arange(6) > 2], np.argwhere(a > 0)),
     "taken": lambda a: (np.take(a, [1, 0], axis=1), np.compress([1, 0, 1], a, axis=2), np.delete(a, 1, axis=0)),
     "inserted": lambda a: (np.insert(a, 1, 0.0, axis=1), np.append(a, a, axis=1), np.pad(a, 1), np.roll(a, 1), np.roll(a, 1, 0)),
@@ -33,6 +46,11 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "ordered": lambda a: (np.add(a, 1, order="C"), np.add(a, 1, order="F"), np.add(a, a, order="A"), np.sin(a)),
     "einsum": lambda a: (np.einsum("ijk->ki", a), np.einsum("ijk,ilk->lji", a, a), np.einsum("ijk,j->ki", a, a[0, :, 0])),
 }
+
+
+def with_lines(arrays: Any) -> list[Any]:
+    """With each array reshaped, which shares its memory or does not; a view that is returned alone would be a copy."""
+    return [(x, x.reshape(-1)) for x in arrays]
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=str)
@@ -53,6 +71,17 @@ def test_a_reshaped_choice_of_columns_is_a_copy() -> None:
         return chosen, line
 
     for got, expected in zip(jitml.jit(columns)(A[0].copy()), columns(A[0].copy())):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_reshaped_places_are_copies() -> None:
+    def both(a: Any) -> tuple[Any, Any]:
+        rows = np.nonzero(a > 0)[0]
+        line = rows.ravel()
+        line[0] = 9
+        return rows, line
+
+    for got, expected in zip(jitml.jit(both)(A[0].copy()), both(A[0].copy())):
         np.testing.assert_array_equal(got, expected)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import F64, I64, DType, is_complex, is_inexact
+from jitml.numpy.layouts import beside_each_other
 from jitml.numpy.loops import conjugate
 from jitml.numpy.operands import (
     as_array,
@@ -160,13 +161,17 @@ def _eig(a: Any) -> tuple[Value, Value]:
 
 @implements(np.linalg.eig)
 def eig(a: Any) -> Any:
-    w, v = _eig(a)
-    return _result_type("eig")(fresh(w), fresh(v))
+    return _result_type("eig")(*map(_among_complex, _eig(a)))
 
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Any) -> TracedArray:
-    return fresh(_eig(a)[0])
+    return _among_complex(_eig(a)[0])
+
+
+def _among_complex(x: Value) -> TracedArray:
+    """As NumPy has it, which finds complex numbers and returns their real parts where all are real."""
+    return fresh(x) if is_complex(x.dtype) else beside_each_other([x, full(x.shape, 0.0, x.dtype)])[0]
 
 
 @implements(np.linalg.svd)

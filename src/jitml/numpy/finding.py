@@ -10,7 +10,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import I64
-from jitml.numpy.layouts import put_in_order
+from jitml.numpy.layouts import beside_each_other, put_in_order
 from jitml.numpy.loops import truth
 from jitml.numpy.masks import flat, true_count, true_places
 from jitml.numpy.operands import constant, no_truth, one_axis, reshape_value, value_of, with_axis
@@ -26,7 +26,8 @@ def nonzero(a: Any) -> tuple[TracedArray, ...]:
     x = value_of(a)
     if x.ndim == 0:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.")
-    return tuple(map(fresh, true_places(truth(x))))
+    places = true_places(truth(x))
+    return beside_each_other(places) if len(places) > 1 else tuple(map(fresh, places))
 
 
 @implements(np.flatnonzero)

@@ -15,6 +15,7 @@ from jitml.ir.types import BOOL, DType
 from jitml.numpy.finding import flatnonzero
 from jitml.numpy.grids import meshgrid
 from jitml.numpy.joining import concatenate, stack
+from jitml.numpy.layouts import beside_each_other, kept_rest
 from jitml.numpy.operands import as_array, checked_index, common_dtype, holds_traced, integers, not_compiled, result_of, value_of
 from jitml.numpy.ranges import arange, linspace, require_forwards
 from jitml.numpy.reshaping import as_shape, atleast_1d, reshaped
@@ -118,7 +119,10 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     for n in reversed(sizes) if order == "C" else sizes:
         places.append(rest % of_size(n))
         rest = rest // of_size(n)
-    return tuple(reversed(places)) if order == "C" else tuple(places)
+    found = places[::-1] if order == "C" else places
+    if len(found) < 2 or type(rest) is not TracedArray:
+        return tuple(found)
+    return beside_each_other([value_of(p) for p in found], kept_rest(as_array(indices), ()))
 
 
 @implements(np.ravel_multi_index)

@@ -12,10 +12,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from jitml.ir import ops
 from jitml.ir.dims import bound
-from jitml.numpy.operands import axes_of
+from jitml.ir.graph import Value
+from jitml.numpy.operands import axes_of, reshape_value
 from jitml.trace.strides import Ints, kept_strides, largest_stride, surely_contiguous
-from jitml.trace.tracers import TracedArray, is_fortran
+from jitml.trace.tracers import TracedArray, fresh, is_fortran
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -102,6 +104,19 @@ def lay_out_rest(result: TracedArray, operand: Any, axes: Collection[int]) -> No
     known = dict(zip(at, strides))
     if len(at) == len(rest) and not result.storage.is_external:
         result.layout = result.storage.strides = tuple(known.get(n, 1) for n in range(result.ndim))
+
+
+def beside_each_other(values: Sequence[Value], outer_first: Iterable[int] | None = None) -> tuple[TracedArray, ...]:
+    """Arrays of one shape, of which each element lies beside that of the next array: NumPy's C code makes indices together.
+
+    Args:
+        outer_first: the order of their axes in memory, if they do not lie by rows.
+    """
+    ndim = values[0].ndim
+    together = fresh(ops.concat(*(reshape_value(x, (*x.shape, 1)) for x in values), axis=ndim))
+    if outer_first is not None:
+        put_in_order(together, (*outer_first, ndim))
+    return tuple(together[..., k] for k in range(len(values)))
 
 
 def _arrays(args: tuple[Any, ...]) -> Iterator[TracedArray]:

@@ -17,7 +17,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, I64, DType, is_complex, is_float, is_inexact
-from jitml.numpy.layouts import lay_out_rest
+from jitml.numpy.layouts import lay_out_rest, put_in_order
 from jitml.numpy.operands import astype, axes_of, full, not_compiled, reshape_value, spread_size, value_of
 from jitml.numpy.reductions import Axis, finish, is_given, reduce_values
 from jitml.numpy.selection import take_along_axis
@@ -154,7 +154,12 @@ def _quantile(name: str, scale: int | None, *, without_nan: bool = False) -> Cal
         if known is None or without_nan:
             if method != "linear":
                 not_compiled(name, f"with method={method!r}, of traced fractions or of rows with nan", "The method linear is.")
-            return _at_run_time(name, rows, astype(value_of(given), dtype), inner, scale, keep, out, without_nan)
+            if without_nan and given.ndim > 1 and 1 < len(axes) < x.ndim:
+                not_compiled(name, "of several axes, at fractions of more than one", "NumPy moves the wrong axes to the front.")
+            result = _at_run_time(name, rows, astype(value_of(given), dtype), inner, scale, keep, out, without_nan)
+            if without_nan and out is None and given.ndim:  # NumPy takes row by row, and moves the fractions to the front
+                put_in_order(result, [*range(given.ndim, result.ndim), *range(given.ndim)])
+            return result
         fractions = given.astype(dtype) if scale is None else given.astype(dtype) / scale
         if fractions.size and not (fractions.min() >= 0 and fractions.max() <= 1):
             raise ValueError(f"{_plural(name)} must be in the range [0, {scale or 1}]")
