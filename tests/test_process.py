@@ -81,3 +81,36 @@ def test_there_is_room_for_nests_and_then_the_limit_of_before() -> None:
     with room_for_nests(), room_for_nests():
         assert sys.getrecursionlimit() >= 10_000
     assert sys.getrecursionlimit() == own
+
+
+def test_a_limit_that_another_thread_lowers_does_not_hold_inside_and_is_given_back() -> None:
+    own = sys.getrecursionlimit()
+    try:
+        with room_for_nests():
+            sys.setrecursionlimit(1200)
+            with room_for_nests():
+                assert sys.getrecursionlimit() >= 10_000
+        assert sys.getrecursionlimit() == 1200
+    finally:
+        sys.setrecursionlimit(own)
+
+
+def test_a_limit_that_is_too_low_for_the_last_thread_out_is_given_back_by_the_next() -> None:
+    own = sys.getrecursionlimit()
+    setting = room_for_nests()
+
+    def leave_deep(depth: int) -> None:
+        if depth:
+            leave_deep(depth - 1)
+        else:
+            setting.__exit__(None, None, None)
+
+    setting.__enter__()
+    leave_deep(2 * own)
+    try:
+        assert sys.getrecursionlimit() >= 10_000
+        with room_for_nests():
+            pass
+        assert sys.getrecursionlimit() == own
+    finally:
+        sys.setrecursionlimit(own)

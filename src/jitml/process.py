@@ -18,7 +18,7 @@ T = TypeVar("T")
 class Setting(Generic[T]):
     """A setting of the process that is another one inside `with changed():`, whichever threads are inside.
 
-    Code that runs inside may set it as well: that stays.
+    Code that runs inside may set it as well: that is what it is afterwards.
 
     >>> value = [1]
     >>> setting = Setting(lambda: value[0], lambda new: value.__setitem__(0, new), lambda own: 10 * own)
@@ -31,19 +31,18 @@ class Setting(Generic[T]):
 
     def __init__(self, read: Callable[[], T], write: Callable[[T], None], meanwhile: Callable[[T], T]) -> None:
         self._read, self._write, self._meanwhile = read, write, meanwhile
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finalizer may compile, too, wherever Python comes to collect
         self._inside = 0
         self._own: T
-        self._ours: T
+        self._ours: T | None = None  # while it is in place, so that it is never taken for the program's own
 
     @contextmanager
     def changed(self) -> Iterator[None]:
         """Raises what writing the setting raises, which leaves it as it was."""
         with self._lock:
-            if not self._inside:
-                self._own = self._read()
-                self._write(self._own)  # may fail: what could not be given back is not changed
-                self._ours = self._meanwhile(self._own)
+            if (own := self._read()) != self._ours:
+                self._write(own)  # may fail: what could not be given back is not changed
+                self._own, self._ours = own, self._meanwhile(own)
                 self._write(self._ours)
             self._inside += 1
         try:
@@ -51,8 +50,16 @@ class Setting(Generic[T]):
         finally:
             with self._lock:
                 self._inside -= 1
-                if not self._inside and self._read() == self._ours:
-                    self._write(self._own)
+                if not self._inside:
+                    self._give_back()
+
+    def _give_back(self) -> None:
+        if self._read() == self._ours:
+            try:
+                self._write(self._own)
+            except RecursionError:  # this thread is deeper than the program's limit: the next one out gives it back
+                return
+        self._ours = None
 
 
 # Python frames: a branch in a loop body may lie in hundreds of others, and each pass takes some frames for each. CPython 3.11
