@@ -149,6 +149,10 @@ def test_a_sum_of_everything_runs_as_memory_lies() -> None:
     graph = parse("graph(x: f64[300,200]) { y: f64[300,200] = mul x x; s: f64[] = reduce_sum y {axes=(0, 1)}; return s }")
     assert "for i1 in 0:300 vector" in text(fuse(graph, strides={0: (1, 300)}))  # down the columns
     assert "in 0:200 vector" in text(fuse(graph, strides={0: (400, 1)}))
+    windows = """graph(x: f64[300,200], y: f64[300,200], z: f64[300,200]) {
+      a: f64[300,200] = mul x y; b: f64[300,200] = mul a z; s: f64[] = reduce_sum b {axes=(0, 1)}; return s }"""
+    # Windows that slide by one element are alike along both axes: the third array decides.
+    assert "for i1 in 0:200 vector" in text(fuse(parse(windows), strides={0: (1, 1), 1: (1, 1), 2: (200, 1)}))
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -116,9 +116,9 @@ class GroupLoops:
         outer = dict.fromkeys(reduced, 0.0)  # an access has something to say only of axes that it moves along, if there are two
         for name, at in accesses:
             steps = steps_of(self.buffers.made[name], at) or {}
-            moving = sorted((axis for axis in reduced if steps.get(axis)), key=lambda axis: abs(steps[axis]))
-            for place, axis in enumerate(moving):
-                outer[axis] += place - (len(moving) - 1) / 2
+            moving = {axis: abs(steps[axis]) for axis in reduced if steps.get(axis)}
+            for axis, step in moving.items():
+                outer[axis] += sum((step > other) - (step < other) for other in moving.values())
         inwards = iter(sorted(reduced, key=lambda axis: -outer[axis]))
         return {name: g.axes[name] for name in (axis if axis in rows else next(inwards) for axis in g.axes)}
 

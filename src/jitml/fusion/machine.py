@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 
+DENSE_STRIDE = 4  # up to this stride, whole vectors and shuffles are faster than an access for each lane
+SET_BYTES = 4096  # lines so far apart, or a multiple of it, take each other's place in the first cache
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:

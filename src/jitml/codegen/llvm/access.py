@@ -17,9 +17,8 @@ from jitml.codegen.llvm.operand import mangled
 from jitml.codegen.llvm.values import Values
 from jitml.codegen.target import Target
 from jitml.fusion.loops import Buffer, Expr, Load, Store
+from jitml.fusion.machine import DENSE_STRIDE
 from jitml.ir.types import BOOL, I64, DType
-
-DENSE_STRIDE = 4  # up to this stride, whole vectors and shuffles are faster than an access for each lane
 
 COMBINES = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum", "or": "bit_or", "and": "bit_and"}
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from jitml.codegen.llvm.access import DENSE_STRIDE, Accesses, Address, Memory, memory_type
+from jitml.codegen.llvm.access import Accesses, Address, Memory, memory_type
 from jitml.codegen.llvm.builder import Operand
 from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.target import Target
 from jitml.fusion.loops import Load, Store
+from jitml.fusion.machine import DENSE_STRIDE
 
 
 @dataclass(slots=True)

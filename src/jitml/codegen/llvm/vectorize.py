@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jitml.codegen.llvm.access import COMBINES, DENSE_STRIDE
+from jitml.codegen.llvm.access import COMBINES
 from jitml.codegen.llvm.builder import Operand
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
@@ -36,6 +36,7 @@ from jitml.fusion.loops import (
     walk,
     walk_expressions,
 )
+from jitml.fusion.machine import DENSE_STRIDE
 from jitml.ir.types import BOOL, DTYPES, I64
 
 # Operations from which on a mask on every step costs less than the time to compile a second copy of the body.

@@ -7,13 +7,13 @@ from contextlib import ExitStack
 
 from jitml.fusion.loops import Buffer, Const, Expr, Kind, Load, Store, Var, add, mul
 from jitml.fusion.lower.reductions import REDUCTIONS
+from jitml.fusion.machine import SET_BYTES
 from jitml.fusion.scalarize import Stored
 from jitml.fusion.schedule.lanes import across
 from jitml.fusion.schedule.nest import SHORT_ROW, Nest, all_scalars, chunk_count, chunk_stop, least, write_stores
 from jitml.fusion.schedule.passes import Pass, identity, in_order, passes_of, write_sum_of_partials, write_updates
 
 ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums
-SET_BYTES = 4096  # lines so far apart, or a multiple of it, take each other's place in the first cache
 
 
 def runs_down_columns(nest: Nest) -> bool:
@@ -39,10 +39,11 @@ def write_columns(nest: Nest) -> None:
 
 def _meet_in_cache(nest: Nest) -> bool:
     """Whether the rows of something that is read lie so that one column of all of them is too much for the first cache."""
-    row = nest.inner[-1].name
-    loads = [s for s in all_scalars(nest.points) if s.kind == "load"]
-    steps = [(nest.views.steps(s.value, s.places) or {}).get(row, 0) * s.dtype.itemsize for s in loads]
-    return any(step and step % SET_BYTES == 0 for step in steps)
+    for s in all_scalars(nest.points):
+        steps = (nest.views.steps(s.value, s.places) or {}) if s.kind == "load" else {}
+        if any((step := steps.get(axis.name, 0)) and step * s.dtype.itemsize % SET_BYTES == 0 for axis in nest.inner):
+            return True
+    return False
 
 
 def _write_short_columns(nest: Nest, step: Pass, per_column: Sequence[Stored]) -> None:

@@ -15,6 +15,7 @@ from jitml.fusion.emit import Writer
 from jitml.fusion.loops import Apply, Buffer, Expr, Kind, Load, Loop, Store, Update, Var, add, mul
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
+from jitml.fusion.machine import DENSE_STRIDE
 from jitml.fusion.scalarize import Stored
 from jitml.fusion.schedule.jam import jam
 from jitml.fusion.schedule.lanes import across
@@ -31,7 +32,6 @@ from jitml.fusion.schedule.passes import (
 )
 from jitml.fusion.views import Axis
 
-TOGETHER_STORED = 4  # elements that are stored side by side as whole vectors (`codegen/llvm/interleave.py`)
 FOLDED = 16.0  # work of an extreme of a vector's lanes, NaNs included
 COSTLY = 8.0  # work that is worth a place in memory rather than to be done again, or in one lane only
 LONG_ROW = 1024  # beyond, what is done once a row does not matter
@@ -71,7 +71,7 @@ def write_rows(nest: Nest) -> None:
 def _are_lanes(nest: Nest, passes: Sequence[Pass]) -> bool:
     """Whether vectors run across rows, each of them written out: rows too short to fill one, or little longer.
 
-    What is stored along a row of more than `TOGETHER_STORED` elements is stored lane by lane then, which must be made up for: by
+    What is stored along a row of more than `DENSE_STRIDE` elements is stored lane by lane then, which must be made up for: by
     work on its elements, or by an extreme that would have to be found among the lanes of each row.
     """
     if not nest.outer or not nest.inner or not all(isinstance(axis.size, int) for axis in nest.inner):
@@ -81,7 +81,7 @@ def _are_lanes(nest: Nest, passes: Sequence[Pass]) -> bool:
         extremes = sum(REDUCTIONS[r.node.op].combine in ("max", "min") for step in passes for r in step.reductions)
         work = work_of(s for step in passes for s in _roots(step)) + FOLDED * extremes
         widest = max(s.dtype.itemsize for s in all_scalars(nest.points))
-        most = min(most, max(TOGETHER_STORED, work / 2), nest.machine.vector_bytes // widest - 1)
+        most = min(most, max(DENSE_STRIDE, work / 2), nest.machine.vector_bytes // widest - 1)
     return nest.size(nest.inner) <= most and nest.extent(nest.outer[-1]) >= 2 * SHORT_ROW
 
 
