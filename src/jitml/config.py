@@ -10,6 +10,9 @@ JITML_MAX_PATHS     programs that may be compiled for the same kind of arguments
                     other outcomes of their conditions, or where a host call is spared by one for each size. Default: 16.
 JITML_SAVED_BYTES   bytes that a loop without a known limit may save for its derivative, reserved at once and touched as they are
                     used. Default: a quarter of the machine's memory.
+JITML_KEPT_BYTES    bytes of large results that nobody holds any more, kept for new ones: the system takes longer to hand out
+                    memory than a kernel to fill it. Default: a thirty-second of the machine's memory, at most 256 MiB; `0`
+                    gives all of it back at once.
 JITML_DEBUG_NANS    `1`: transforms run op by op and raise at the first NaN, as under `jitml.debug_nans()`.
 JITML_CPU           compile for this LLVM CPU name (`x86-64-v3`, `znver4`) in place of the one found, with the features
                     that its name implies. For tests and for reproducing another machine's code: code for a CPU that
@@ -39,6 +42,10 @@ def _quarter_of_memory() -> int:
         return 1 << 30
 
 
+def _some_to_keep() -> int:
+    return min(_quarter_of_memory() // 8, 256 << 20)
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """What the environment asks for; None or empty where it is silent."""
@@ -51,6 +58,7 @@ class Config:
     max_paths: int = 16
     saved_bytes: int = field(default_factory=_quarter_of_memory)
     debug_nans: bool = False
+    kept_bytes: int = field(default_factory=_some_to_keep)
 
 
 def read(environment: Mapping[str, str]) -> Config:
@@ -70,6 +78,7 @@ def read(environment: Mapping[str, str]) -> Config:
         max_unroll=_count("JITML_MAX_UNROLL", "iterations", environment.get("JITML_MAX_UNROLL", "1000")),
         max_paths=_count("JITML_MAX_PATHS", "programs", environment.get("JITML_MAX_PATHS", "16")),
         saved_bytes=_count("JITML_SAVED_BYTES", "bytes", environment.get("JITML_SAVED_BYTES", str(_quarter_of_memory()))),
+        kept_bytes=_count("JITML_KEPT_BYTES", "bytes", environment.get("JITML_KEPT_BYTES", str(_some_to_keep())), least=0),
         cpu=environment.get("JITML_CPU") or None,
     )
 
@@ -82,9 +91,9 @@ def _threads(text: str) -> int | None:
     return int(text)
 
 
-def _count(name: str, of: str, text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ConfigError(f"{name}={text!r} is not a number of {of}", remedy="Set it to 1 or more, or unset it.")
+def _count(name: str, of: str, text: str, least: int = 1) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise ConfigError(f"{name}={text!r} is not a number of {of}", remedy=f"Set it to {least} or more, or unset it.")
     return int(text)
 
 

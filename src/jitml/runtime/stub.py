@@ -33,13 +33,14 @@ from jitml.fusion.loops import Buffer
 from jitml.runtime.arena import arenas
 from jitml.runtime.jit import Code, generate, link, parse
 from jitml.runtime.numpy_api import numpy_api
+from jitml.runtime.results import LARGE, results_handler
 from jitml.runtime.target import host_target
 
 Array = np.ndarray[Any, Any]
 
 # Offsets of the data pointer in PyArrayObject, of the value in PyFloatObject and of the type in PyObject: 64-bit CPython.
 DATA, FLOAT_VALUE, TYPE = 16, 16, 8
-_NEW_FROM_DESCR = 94  # PyArray_NewFromDescr's slot in NumPy's C API table
+_NUMPY_FUNCTIONS = {"PyArray_NewFromDescr": 94, "PyDataMem_SetHandler": 304}  # their slots in NumPy's C API table
 
 
 @cache
@@ -70,7 +71,11 @@ declare void @Py_DecRef(ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+declare ptr @PyDataMem_SetHandler(ptr)
+declare void @PyErr_Fetch(ptr, ptr, ptr)
+declare void @PyErr_Restore(ptr, ptr, ptr)
 declare ptr @jitml_arena(i64)
+@results_handler = external global i8
 @PyArray_Type = external global i8
 @PyFloat_Type = external global i8
 @PyLong_Type = external global i8
@@ -83,8 +88,64 @@ declare ptr @jitml_arena(i64)
 
 ; inputs, outputs, constants, arena bytes, whether to release the GIL, entry, extents that the program says, function that does
 %Header = type {{ i64, i64, i64, i64, i64, ptr, i64, ptr }}
-; input it is (or -1), dtype, rank, shape, strides (or null), where among the extents that the program says (or -1)
-%Output = type {{ i64, ptr, i64, ptr, ptr, i64 }}
+; input it is (or -1), dtype, rank, shape, strides (or null), where among the extents that the program says (or -1),
+; bytes of an element if it may be large
+%Output = type {{ i64, ptr, i64, ptr, ptr, i64, i64 }}
+
+; A new array; a large one in memory that another one has had (`results.py`).
+define internal ptr @new_array(ptr %dtype, i32 %rank, ptr %shape, ptr %strides, i64 %itemsize) {{
+entry:
+  %may_be_large = icmp ne i64 %itemsize, 0
+  br i1 %may_be_large, label %measure, label %plain
+measure:
+  %d = phi i32 [ 0, %entry ], [ %d.next, %axis ]
+  %bytes = phi i64 [ %itemsize, %entry ], [ %bytes.next, %axis ]
+  %more = icmp slt i32 %d, %rank
+  br i1 %more, label %axis, label %compare
+axis:
+  %extentp = getelementptr i64, ptr %shape, i32 %d
+  %extent = load i64, ptr %extentp
+  %bytes.next = mul i64 %bytes, %extent
+  %d.next = add i32 %d, 1
+  br label %measure
+compare:
+  %is_large = icmp uge i64 %bytes, {LARGE}
+  br i1 %is_large, label %change, label %plain
+plain:
+  %new = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %rank, ptr %shape, ptr %strides,
+                                        ptr null, i32 0, ptr null)
+  ret ptr %new
+change:
+  %own = call ptr @PyDataMem_SetHandler(ptr @results_handler)
+  %refused = icmp eq ptr %own, null
+  br i1 %refused, label %fail, label %make
+make:
+  %type = alloca ptr
+  %value = alloca ptr
+  %traceback = alloca ptr
+  %result = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %rank, ptr %shape, ptr %strides,
+                                           ptr null, i32 0, ptr null)
+  call void @PyErr_Fetch(ptr %type, ptr %value, ptr %traceback)  ; none, or that there is no memory
+  %ours = call ptr @PyDataMem_SetHandler(ptr %own)
+  call void @Py_DecRef(ptr %own)
+  %stays = icmp eq ptr %ours, null
+  br i1 %stays, label %lost, label %back
+back:
+  call void @Py_DecRef(ptr %ours)
+  %type.value = load ptr, ptr %type
+  %value.value = load ptr, ptr %value
+  %traceback.value = load ptr, ptr %traceback
+  call void @PyErr_Restore(ptr %type.value, ptr %value.value, ptr %traceback.value)
+  ret ptr %result
+lost:
+  %made = icmp ne ptr %result, null
+  br i1 %made, label %drop, label %fail
+drop:
+  call void @Py_DecRef(ptr %result)
+  br label %fail
+fail:
+  ret ptr null
+}}
 
 define ptr @jitml_call(ptr %self, ptr %args, i64 %nargs) {{
   %descriptorp = getelementptr i8, ptr %self, i64 {DATA}
@@ -197,8 +258,8 @@ output.new:
   %strides = extractvalue %Output %output.record, 4
   %rank = trunc i64 %rank64 to i32
   call void @Py_IncRef(ptr %dtype)  ; PyArray_NewFromDescr takes a reference over
-  %new = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %rank, ptr %shape, ptr %strides,
-                                        ptr null, i32 0, ptr null)
+  %itemsize = extractvalue %Output %output.record, 6
+  %new = call ptr @new_array(ptr %dtype, i32 %rank, ptr %shape, ptr %strides, i64 %itemsize)
   %no_array = icmp eq ptr %new, null
   br i1 %no_array, label %drop, label %output.put
 output.put:
@@ -290,7 +351,7 @@ slow:
 
 _FUNCTIONS = (
     "PyList_New PyList_SetItem PyLong_AsLongLong PyErr_Occurred PyErr_NoMemory Py_BuildValue Py_IncRef Py_DecRef"
-    " PyEval_SaveThread PyEval_RestoreThread"
+    " PyEval_SaveThread PyEval_RestoreThread PyErr_Fetch PyErr_Restore"
 )
 _OBJECTS = {
     "PyArray_Type": np.ndarray,
@@ -311,9 +372,10 @@ def _native_call() -> Code:
     imports |= {name: id(x) for name, x in _OBJECTS.items()}
     table = numpy_api()
     assert table is not None, "native_calls() was asked"
-    imports |= {"PyArray_NewFromDescr": int(table[_NEW_FROM_DESCR] or 0), "jitml_arena": arenas()["jitml_arena"]}
+    imports |= {name: int(table[place] or 0) for name, place in _NUMPY_FUNCTIONS.items()}
+    imports |= {"jitml_arena": arenas()["jitml_arena"], "results_handler": results_handler()}
     kinds, flags = {"FLOAT": 1, "INT": 2, "BOOL": 3}, flags_ir(host_target())
-    text = _CALL.format(DATA=DATA, TYPE=TYPE, FLOAT_VALUE=FLOAT_VALUE, RAISED=RAISED, flags=flags, **kinds)
+    text = _CALL.format(DATA=DATA, TYPE=TYPE, FLOAT_VALUE=FLOAT_VALUE, RAISED=RAISED, LARGE=LARGE, flags=flags, **kinds)
     loaded = link([generate(parse(text), host_target(), level=2)], imports=imports, exports=("jitml_call",))
     loaded.keep_forever()
     return loaded
@@ -376,6 +438,7 @@ def native_function(
             shape.ctypes.data,
             steps_address,
             place,
+            buffer.dtype.itemsize if buffer.nbytes >= LARGE else 0,
         ]
     words += [array.ctypes.data for array in constants]
     descriptor = np.array(words, np.int64).view(_Descriptor)
