@@ -435,7 +435,7 @@ def check(lines: list[str], arguments: str, last: str, layer: str = "machine") -
 
 
 def program(lines: list[str], arguments: str, last: str) -> str:
-    parameters = ", ".join("xyz"[: len(eval(f"({arguments},)", {"np": np}))])
+    parameters = ", ".join("xyz"[: len(eval(f"({arguments},)", {"np": np, "call": 0}))])
     body = "".join(f"    {line}\n" for line in lines)
     made = f"def arguments(call):\n    return ({arguments},) if call < 2 else ({last},)\n"
     return f"import numpy as np\n\n{made}\n\ndef program({parameters}):\n{body}"

@@ -6,6 +6,8 @@ import pytest
 
 from programs.test_found import check
 
+OVERLAPPING = "(a := np.zeros((4, 4))), a[:, :-1]"
+
 # Name: what `program` does with its arguments; what the arguments are.
 FOUND = {
     "a divisor that is the number 0": (["x[3:] %= 0", "return x // 0, np.fmod(x, 0)"], "np.arange(33)"),
@@ -31,6 +33,18 @@ FOUND = {
     "a quotient of which a while reads a part of a shape": (
         ["y = x / x[::-1]", "k = 0", "while k < x[1]:", "    y.reshape(1, -1)[:, 1:4] * 2", "    k += 1", "return k"],
         "np.arange(5.0)",
+    ),
+    "a branch whose result is overwritten through an argument that shares memory": (
+        ["if x[0, 0] > -1:", "    w = y / x[:, 1:]", "else:", "    w = y * 1", "y[...] = w", "y[...] = 3", "return x, z"],
+        f"{OVERLAPPING}, 3",
+    ),
+    "quotients that are sorted, then overwritten through an argument that shares memory": (
+        ["y[...] = np.sort(y / x[:, 1:], axis=0)", "y[...] = 3", "return x, z"],
+        f"{OVERLAPPING}, 3",
+    ),
+    "what is picked by a bad index, then overwritten through an argument that shares memory": (
+        ["y[...] = x[[z, 0, 0, 0]][:, 1:]", "y[...] = 3", "return x"],
+        f"{OVERLAPPING}, 7",
     ),
     "the sum of nothing, less a number": (["x *= x[:0].sum() - 4", "return x"], "np.ones(3, np.uint64)"),
     "a quotient by which a loop chooses between equal arrays": (
@@ -119,6 +133,12 @@ FOUND = {
 def test_agrees(name: str) -> None:
     lines, arguments = FOUND[name]
     check(lines, arguments, arguments)
+
+
+def test_an_element_that_is_multiplied_then_overwritten_through_an_argument_that_shares_memory() -> None:
+    """At an index that is left open from the second call on (380000:18160)."""
+    arguments = "(a := np.full((7, 7), 100, np.int8)), a[:, :-1], {}"
+    check(["y[z, 1] *= x[2, 0]", "y[...] = 3", "return x"], arguments.format("1 + call"), arguments.format(3))
 
 
 @pytest.mark.parametrize(

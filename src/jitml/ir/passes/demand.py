@@ -21,7 +21,7 @@ class Demand:
 
     Args:
         boxes: where they lie, in an array of known shape; None: everywhere.
-        is_vague: there are others, nobody can say which.
+        is_vague: there may be others, nobody can say which: perhaps none, if a later pass sees that all are overwritten.
     """
 
     boxes: tuple[Box, ...] | None
@@ -34,6 +34,11 @@ class Demand:
     @property
     def is_nothing(self) -> bool:
         return self.boxes == () and not self.is_vague
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether some element surely is computed."""
+        return self.boxes != ()
 
     @property
     def blurred(self) -> Demand:
@@ -80,6 +85,8 @@ def asked(node: Node, demand: Demand) -> list[Demand]:
             return [_of_sliced(node, demand)]
         case ops.update_slice:
             return _of_updated(node, demand)
+        case ops.dynamic_update_slice:  # what it writes may lie where nothing is needed
+            return [WHOLE if demand.is_whole else SOME] * 2 + [WHOLE] * (len(others) - 1)
         case ops.flip:
             return [demand.moved(x, lambda box: _flipped(box, x, node.params["axes"]))]
         case ops.transpose:
@@ -100,7 +107,7 @@ def asked(node: Node, demand: Demand) -> list[Demand]:
             return [demand.moved(x, lambda box: _widened(box, node))]
         case _ if node.op.is_pointwise or node.op is ops.resize:
             return [demand] * len(node.inputs)
-    return [WHOLE] * len(node.inputs)
+    return [WHOLE if demand.is_sure else SOME] * len(node.inputs)
 
 
 def _of_sliced(node: Node, demand: Demand) -> Demand:

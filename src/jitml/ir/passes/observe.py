@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from jitml.ir import ops
+from jitml.ir.floating import is_heard
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.bodies import Parts
-from jitml.ir.passes.demand import NOTHING, WHOLE, Demand, asked, demanded
+from jitml.ir.passes.demand import NOTHING, SOME, WHOLE, Demand, asked, demanded
 from jitml.ir.passes.heard import may_warn
 from jitml.ir.passes.trim import needed
 
@@ -62,21 +63,27 @@ class _Sweep:
             self.region(node)
             return
         if len(node.outputs) == 1 and self.is_observed(node):
-            self.nodes.append(Node(ops.observe, (node.output,), {}, (), node.source))
-            self.ask(node.output, WHOLE)
+            self.observe(node, node.output)
         self.nodes.append(node)
         if node.op is ops.bind or not node.inputs:
             return
         if len(node.outputs) == 1 and (node.op is ops.check or not node.has_effect):
             for v, demand in zip(node.inputs, asked(node, self.of(node.output)), strict=True):
                 self.ask(v, demand)
-        elif node.has_effect or not all(self.of(v).is_nothing for v in node.outputs):
+        elif node.has_effect or any(self.of(v).is_sure for v in node.outputs):
             self.need(node.inputs)
+        elif not all(self.of(v).is_nothing for v in node.outputs):
+            for v in node.inputs:
+                self.ask(v, SOME)
+
+    def observe(self, node: Node, value: Value) -> None:
+        self.nodes.append(Node(ops.observe, (value,), {}, (), node.source))
+        self.ask(value, WHOLE)
 
     def is_observed(self, node: Node) -> bool:
         demand = self.of(node.output)
         if node.op in (ops.gather, ops.scatter):
-            return demand.is_nothing  # its indices are to be checked
+            return not demand.is_sure  # its indices are to be checked
         return not demand.is_whole and 0 not in node.output.shape and may_warn(node, self.makers)
 
     def region(self, node: Node) -> None:
@@ -85,6 +92,9 @@ class _Sweep:
         wanted = used if node.op is ops.cond else needed(Parts.of(node), used)
         sweeps = {name: _Sweep(body, [0] if name == "test" else wanted) for name, body in node.bodies.items()}
         after = replace(node, params={**node.params, **{name: sweep.graph() for name, sweep in sweeps.items()}})
+        if not any(self.of(node.outputs[k]).is_sure for k in used) and is_heard(node):
+            for k in used:
+                self.observe(node, node.outputs[k])
         self.nodes.append(after)
         if not used and not after.has_effect:
             return
