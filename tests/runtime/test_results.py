@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -135,6 +136,20 @@ def test_nothing_is_taken_for_zeros() -> None:
         del large, small
 
 
+def test_tracemalloc_sees_them() -> None:
+    x = np.ones(N)
+    doubled(x)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        result = doubled(x)
+        assert tracemalloc.get_traced_memory()[0] - before >= result.nbytes
+        del result
+        assert tracemalloc.get_traced_memory()[0] - before < x.nbytes
+    finally:
+        tracemalloc.stop()
+
+
 def test_threads() -> None:
     failures: list[BaseException] = []
 
@@ -165,6 +180,26 @@ class Late:
     def __del__(self): self.array = None
 late = Late(held.pop())
 late.itself = late
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+def test_finalizers_that_make_results_in_the_midst_of_others() -> None:
+    """Each result set a context variable once: CPython 3.11 crashed where a finalizer set another meanwhile."""
+    program = """
+import gc, numpy as np, jitml
+f = jitml.jit(lambda x: x * 2)
+x = np.ones(20_000)
+f(x)
+class Last:
+    def __init__(self): self.itself, self.held = self, f(x)
+    def __del__(self): self.total = f(self.held)
+gc.set_threshold(5, 2, 2)
+for n in range(1000):
+    Last()
+    held = [[] for _ in range(n % 50)]
+    f(x)
 """
     done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and not done.stderr, done.stderr

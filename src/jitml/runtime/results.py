@@ -1,11 +1,13 @@
 """Whose memory do large results get?  That of results which nobody holds any more, where there is some of that size.
 
 The system hands out large memory page by page, each filled with zeros as it is first touched, and takes it back as soon as an
-array goes: for a result of some megabytes that takes longer than what a kernel does with it. NumPy lets an array say who frees
-it (NEP 49, `PyDataMem_SetHandler`): large results come from here and go back here, and some of what came back is kept for the
-next. They own their memory as any array does, may be resized, and may outlive everything else.
+array goes: for a result of some megabytes that takes longer than what a kernel does with it. An array of NumPy's says who frees
+it (NEP 49): large results come from here and go back here, and some of what came back is kept for the next. They own their
+memory as any array does, may be resized, and may outlive everything else.
 
-All of this runs under the GIL, as NumPy makes and frees arrays.
+The handler is written into the array (`stub.py`). NumPy's own way, a context variable that is set while the array is made, lets
+finalizers run in the midst of setting it, and CPython 3.11 crashes where they set another. All of this runs under the GIL, as NumPy
+makes and frees arrays.
 """
 
 from __future__ import annotations
@@ -259,7 +261,8 @@ class _Handler(ctypes.Structure):
 
 
 @cache
-def _results() -> Code:
+def results() -> Code:
+    """The functions above, compiled at the first need."""
     linux = sys.platform == "linux"
     advise = f"%a = call i32 @madvise(ptr %start, i64 %total, i32 {MADV_HUGEPAGE})" if linux else ""
     text = _RESULTS.format(slots=_SLOTS, limit=CONFIG.kept_bytes, large=LARGE, huge_page=HUGE_PAGE, most=2**62, advise=advise)
@@ -274,8 +277,8 @@ def _results() -> Code:
 
 @cache
 def results_handler() -> int:
-    """The address of the capsule to give to NumPy's `PyDataMem_SetHandler` while a large result is made."""
-    code = _results()
+    """The address of the capsule that says how NumPy frees and resizes a large result."""
+    code = results()
     functions = (code[f"jitml_results_{name}"] for name in ("malloc", "calloc", "realloc", "free"))
     handler = _Handler(b"jitml", 1, None, *functions)
     new = ctypes.pythonapi.PyCapsule_New
@@ -289,14 +292,14 @@ def results_handler() -> int:
 
 def kept_bytes() -> int:
     """Bytes of results that nobody holds any more, which are kept for new ones."""
-    return int(ctypes.PYFUNCTYPE(ctypes.c_int64)(_results()["jitml_results_kept"])())
+    return int(ctypes.PYFUNCTYPE(ctypes.c_int64)(results()["jitml_results_kept"])())
 
 
 def release_results() -> None:
     """Give all that is kept for new results back to the system."""
-    ctypes.PYFUNCTYPE(None)(_results()["jitml_results_release"])()
+    ctypes.PYFUNCTYPE(None)(results()["jitml_results_release"])()
 
 
 def keep_at_most(nbytes: int) -> None:
     """Keep no more than so many bytes from now on, and nothing of what is kept so far."""
-    ctypes.PYFUNCTYPE(None, ctypes.c_int64)(_results()["jitml_results_limit"])(nbytes)
+    ctypes.PYFUNCTYPE(None, ctypes.c_int64)(results()["jitml_results_limit"])(nbytes)

@@ -33,14 +33,17 @@ from jitml.fusion.loops import Buffer
 from jitml.runtime.arena import arenas
 from jitml.runtime.jit import Code, generate, link, parse
 from jitml.runtime.numpy_api import numpy_api
-from jitml.runtime.results import LARGE, results_handler
+from jitml.runtime.results import LARGE, results, results_handler
 from jitml.runtime.target import host_target
 
 Array = np.ndarray[Any, Any]
 
 # Offsets of the data pointer in PyArrayObject, of the value in PyFloatObject and of the type in PyObject: 64-bit CPython.
 DATA, FLOAT_VALUE, TYPE = 16, 16, 8
-_NUMPY_FUNCTIONS = {"PyArray_NewFromDescr": 94, "PyDataMem_SetHandler": 304}  # their slots in NumPy's C API table
+_NEW_FROM_DESCR, _GET_HANDLER = 94, 305  # slots of PyArray_NewFromDescr and PyDataMem_GetHandler in NumPy's C API table
+# Of an array that owns its memory: where its flags and who frees it stand (NumPy 1.22), a flag, NumPy's domain in tracemalloc.
+FLAGS, HANDLER, OWNDATA, TRACE_DOMAIN = 64, 88, 0x4, 389047
+CARRAY = 0x501  # contiguous, aligned, writeable
 
 
 @cache
@@ -56,7 +59,12 @@ def native_calls() -> bool:
     kind = ctypes.c_void_p.from_address(id(probe) + TYPE).value
     number = 1.5
     value = ctypes.c_double.from_address(id(number) + FLOAT_VALUE).value
-    return data == probe.ctypes.data and kind == id(np.ndarray) and value == number
+    own = np.empty(3)
+    flags = ctypes.c_int.from_address(id(own) + FLAGS).value
+    freed_by = ctypes.c_void_p.from_address(id(own) + HANDLER).value
+    handler = ctypes.PYFUNCTYPE(ctypes.py_object)(table[_GET_HANDLER] or 0)()
+    is_owner = flags == own.flags.num and flags & OWNDATA and freed_by == id(handler)
+    return data == probe.ctypes.data and kind == id(np.ndarray) and value == number and bool(is_owner)
 
 
 _CALL = """
@@ -71,9 +79,9 @@ declare void @Py_DecRef(ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-declare ptr @PyDataMem_SetHandler(ptr)
-declare void @PyErr_Fetch(ptr, ptr, ptr)
-declare void @PyErr_Restore(ptr, ptr, ptr)
+declare i32 @PyTraceMalloc_Track(i32, ptr, i64)
+declare ptr @jitml_results_malloc(ptr, i64)
+declare void @jitml_results_free(ptr, ptr, i64)
 declare ptr @jitml_arena(i64)
 @results_handler = external global i8
 @PyArray_Type = external global i8
@@ -92,7 +100,7 @@ declare ptr @jitml_arena(i64)
 ; bytes of an element if it may be large
 %Output = type {{ i64, ptr, i64, ptr, ptr, i64, i64 }}
 
-; A new array; a large one in memory that another one has had (`results.py`).
+; A new array; a large one in memory that another one has had (`results.py`), which it owns as it would its own.
 define internal ptr @new_array(ptr %dtype, i32 %rank, ptr %shape, ptr %strides, i64 %itemsize) {{
 entry:
   %may_be_large = icmp ne i64 %itemsize, 0
@@ -110,41 +118,33 @@ axis:
   br label %measure
 compare:
   %is_large = icmp uge i64 %bytes, {LARGE}
-  br i1 %is_large, label %change, label %plain
-plain:
+  br i1 %is_large, label %take, label %plain
+take:
+  %memory = call ptr @jitml_results_malloc(ptr null, i64 %bytes)
+  %lacking = icmp eq ptr %memory, null
+  br i1 %lacking, label %plain, label %make
+plain:  ; NumPy also says what is wrong, if there is no memory
   %new = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %rank, ptr %shape, ptr %strides,
                                         ptr null, i32 0, ptr null)
   ret ptr %new
-change:
-  %own = call ptr @PyDataMem_SetHandler(ptr @results_handler)
-  %refused = icmp eq ptr %own, null
-  br i1 %refused, label %fail, label %make
 make:
-  %type = alloca ptr
-  %value = alloca ptr
-  %traceback = alloca ptr
-  %result = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %rank, ptr %shape, ptr %strides,
-                                           ptr null, i32 0, ptr null)
-  call void @PyErr_Fetch(ptr %type, ptr %value, ptr %traceback)  ; none, or that there is no memory
-  %ours = call ptr @PyDataMem_SetHandler(ptr %own)
-  call void @Py_DecRef(ptr %own)
-  %stays = icmp eq ptr %ours, null
-  br i1 %stays, label %lost, label %back
-back:
-  call void @Py_DecRef(ptr %ours)
-  %type.value = load ptr, ptr %type
-  %value.value = load ptr, ptr %value
-  %traceback.value = load ptr, ptr %traceback
-  call void @PyErr_Restore(ptr %type.value, ptr %value.value, ptr %traceback.value)
-  ret ptr %result
-lost:
-  %made = icmp ne ptr %result, null
-  br i1 %made, label %drop, label %fail
-drop:
-  call void @Py_DecRef(ptr %result)
-  br label %fail
-fail:
+  %array = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %rank, ptr %shape, ptr %strides,
+                                          ptr %memory, i32 {CARRAY}, ptr null)
+  %refused = icmp eq ptr %array, null
+  br i1 %refused, label %give_back, label %own
+give_back:
+  call void @jitml_results_free(ptr null, ptr %memory, i64 %bytes)
   ret ptr null
+own:
+  %flagsp = getelementptr i8, ptr %array, i64 {FLAGS}
+  %flags = load i32, ptr %flagsp
+  %owning = or i32 %flags, {OWNDATA}
+  store i32 %owning, ptr %flagsp
+  call void @Py_IncRef(ptr @results_handler)
+  %handlerp = getelementptr i8, ptr %array, i64 {HANDLER}
+  store ptr @results_handler, ptr %handlerp
+  %known = call i32 @PyTraceMalloc_Track(i32 {TRACE_DOMAIN}, ptr %memory, i64 %bytes)
+  ret ptr %array
 }}
 
 define ptr @jitml_call(ptr %self, ptr %args, i64 %nargs) {{
@@ -351,8 +351,9 @@ slow:
 
 _FUNCTIONS = (
     "PyList_New PyList_SetItem PyLong_AsLongLong PyErr_Occurred PyErr_NoMemory Py_BuildValue Py_IncRef Py_DecRef"
-    " PyEval_SaveThread PyEval_RestoreThread PyErr_Fetch PyErr_Restore"
+    " PyEval_SaveThread PyEval_RestoreThread PyTraceMalloc_Track"
 )
+_MEMORY = ("jitml_results_malloc", "jitml_results_free")
 _OBJECTS = {
     "PyArray_Type": np.ndarray,
     "PyFloat_Type": float,
@@ -372,10 +373,12 @@ def _native_call() -> Code:
     imports |= {name: id(x) for name, x in _OBJECTS.items()}
     table = numpy_api()
     assert table is not None, "native_calls() was asked"
-    imports |= {name: int(table[place] or 0) for name, place in _NUMPY_FUNCTIONS.items()}
-    imports |= {"jitml_arena": arenas()["jitml_arena"], "results_handler": results_handler()}
+    imports |= {"PyArray_NewFromDescr": int(table[_NEW_FROM_DESCR] or 0), "jitml_arena": arenas()["jitml_arena"]}
+    imports |= {"results_handler": results_handler(), **{name: results()[name] for name in _MEMORY}}
     kinds, flags = {"FLOAT": 1, "INT": 2, "BOOL": 3}, flags_ir(host_target())
-    text = _CALL.format(DATA=DATA, TYPE=TYPE, FLOAT_VALUE=FLOAT_VALUE, RAISED=RAISED, LARGE=LARGE, flags=flags, **kinds)
+    places = {"DATA": DATA, "TYPE": TYPE, "FLOAT_VALUE": FLOAT_VALUE, "FLAGS": FLAGS, "HANDLER": HANDLER, "OWNDATA": OWNDATA}
+    numbers = {"RAISED": RAISED, "LARGE": LARGE, "CARRAY": CARRAY, "TRACE_DOMAIN": TRACE_DOMAIN, **places, **kinds}
+    text = _CALL.format(flags=flags, **numbers)
     loaded = link([generate(parse(text), host_target(), level=2)], imports=imports, exports=("jitml_call",))
     loaded.keep_forever()
     return loaded
