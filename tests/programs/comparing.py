@@ -23,6 +23,10 @@ def difference(got: Any, expected: Any, close: Close, where: str = "result") -> 
             return f"{where}: {len(got)} items, NumPy gives {len(expected)}"
         pairs = enumerate(zip(got, expected))
         return next((d for n, (g, e) in pairs if (d := difference(g, e, close, f"{where}[{n}]"))), None)
+    if isinstance(expected, dict):
+        if list(got) != list(expected):
+            return f"{where}: the keys {list(got)}, NumPy gives {list(expected)}"
+        return next((d for k, e in expected.items() if (d := difference(got[k], e, close, f"{where}[{k!r}]"))), None)
     if isinstance(expected, np.random.Generator):
         same = got.bit_generator.state == expected.bit_generator.state
         return None if same else f"{where}: the generator's state"

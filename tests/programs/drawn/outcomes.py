@@ -269,6 +269,8 @@ def _arrays(result: Any) -> Any:
     if isinstance(result, (tuple, list)):
         for item in result:
             yield from _arrays(item)
+    elif isinstance(result, dict):
+        yield from _arrays(list(result.values()))
     elif isinstance(result, np.ndarray):
         yield result
 

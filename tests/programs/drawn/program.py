@@ -80,7 +80,7 @@ def _arrays(choices: Choices) -> list[Argument]:
 
 def _finish(choices: Choices, scope: Scope) -> None:
     """At times an exception that is not foreseen, mostly a return."""
-    names = scope.arrays() + scope.scalars()
+    names = scope.containers()[:3] + scope.arrays() + scope.scalars()
     if choices.chance(4) and scope.arrays():
         scope.write(
             choices.pick(

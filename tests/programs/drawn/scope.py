@@ -61,6 +61,7 @@ class Scope:
         self.loops = 0  # how many loops enclose the place
         self.fresh = 0
         self.values: dict[str, Any] = {}
+        self.filled: set[str] = set()  # lists that loops append to: their items are objects of their own (docs/mutation.md)
         self.outside: dict[str, Any] = {}  # arguments and globals, of the same run as the values
         self.namespace: dict[str, Any] = {}
         self.look()
@@ -175,6 +176,11 @@ class Scope:
         """Names of Python and NumPy numbers."""
         kinds = (bool, int, float, np.generic)
         return [n for n, v in self.values.items() if isinstance(v, kinds) and self.level_of(n) <= most][::-1]
+
+    def containers(self, *kinds: type) -> list[str]:
+        """Names of lists, tuples and dicts, the latest first."""
+        found = [n for n, v in self.values.items() if isinstance(v, kinds or (list, tuple, dict)) and v]
+        return [n for n in found[::-1] if n not in self.filled]
 
 
 @lru_cache(maxsize=8)

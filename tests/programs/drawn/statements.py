@@ -44,7 +44,8 @@ class Statements(Writes):
         if draws:
             simple += [self.draw, self.draw]
         self.simple = simple
-        self.rare: list[Statement] = [self.check, self.closure, self.collect, self.world]
+        containers: list[Statement] = [self.contain, self.contain, self.change_container, self.read_container]
+        self.rare: list[Statement] = [self.check, self.closure, self.collect, self.world, *containers]
         self.compound: list[Statement] = [self.branch, self.branch, self.count, self.count, self.rows, self.until]
 
     def statement(self, room: int) -> None:
@@ -109,6 +110,7 @@ class Statements(Writes):
         ys, v, i = self.scope.name(), self.scope.name(), f"i{self.scope.fresh}"
         if not self.scope.attempt(f"{ys} = []"):
             return False
+        self.scope.filled.add(ys)
         n = self.choices.pick(("3", "4", *[f"len({a})" for a in self.scope.arrays(EXACT)[:1] if self.scope.values[a].ndim]))
         with self.scope.block(f"for {i} in range({n}):", loop=True):
             self.scope.look()
@@ -165,7 +167,7 @@ class Statements(Writes):
             self.block()
 
     def _returned(self) -> str:
-        names = self.scope.arrays() + self.scope.scalars()
+        names = self.scope.containers()[:2] + self.scope.arrays() + self.scope.scalars()
         return ", ".join(self.choices.some(names[:6])) if names else "None"
 
     def count(self) -> bool:

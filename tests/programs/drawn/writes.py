@@ -52,6 +52,38 @@ class Writes:
         name = self.choices.pick(names)
         return self._bind(name, self.make.like(np.shape(self.scope.values[name])))
 
+    def contain(self) -> bool:
+        """A container, which another name may hold as well: a name of before, too, such as what a loop goes over."""
+        names = [n for n in self.scope.arrays() + self.scope.scalars() if not n.startswith("k")]
+        name = self.choices.pick(names) if names and self.choices.chance(40) else self.scope.name()
+        items = self.make.number(ROUNDED), self.make.array(1) if self.choices.chance(50) else self.make.number(ROUNDED)
+        form = self.choices.pick(("[{}, {}]", "({}, [{}])", "{{'a': {}, 'b': {}}}", "[{}, ({}, 2)]"))
+        if not self._bind(name, Expression(form.format(*(e.text for e in items)), 0, max(e.level for e in items))):
+            return False
+        return not self.choices.chance(60) or self._bind(self.scope.name(), Expression(name, 0, self.scope.level_of(name)))
+
+    def change_container(self) -> bool:
+        """One that several names may hold is changed through one of them."""
+        if not (names := self.scope.containers(list, dict)):
+            return False
+        name = self.choices.pick(names)
+        held, e = self.scope.values[name], self.make.number(ROUNDED)
+        forms = ("{}.append({})", "{}[0] = {}", "{}[-1] += {}", "{}.insert(0, {})", "{}.pop()")
+        how = self.choices.pick(("{}['a'] = {}", "{}['c'] = {}", "{}['b'] *= {}") if isinstance(held, dict) else forms)
+        level = max(e.level, self.scope.level_of(name), ROUNDED)
+        for other in [n for n in self.scope.containers() if held is self.scope.values[n]]:
+            self.scope.levels[other] = level
+        return self.scope.attempt(how.format(name, e.text))
+
+    def read_container(self) -> bool:
+        if not (names := self.scope.containers()):
+            return False
+        name = self.choices.pick(names)
+        form = self.choices.pick(
+            ("{}['a']", "{}['b']") if isinstance(self.scope.values[name], dict) else ("{}[0]", "{}[-1]", "{}[1]")
+        )
+        return self._bind(self.scope.name(), Expression(form.format(name), 0, self.scope.level_of(name)))
+
     def _counters(self) -> set[str]:
         return {name for name in self.scope.values if name.startswith(("i", "k"))}
 
