@@ -6,8 +6,8 @@ it (NEP 49): large results come from here and go back here, and some of what cam
 memory as any array does, may be resized, and may outlive everything else.
 
 The handler is written into the array (`stub.py`). NumPy's own way, a context variable that is set while the array is made, lets
-finalizers run in the midst of setting it, and CPython 3.11 crashes where they set another. All of this runs under the GIL, as NumPy
-makes and frees arrays.
+finalizers run in the midst of setting it, and CPython 3.11 crashes where they set another. All of this runs under the GIL, as
+NumPy makes and frees arrays.
 """
 
 from __future__ import annotations
