@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -50,3 +51,25 @@ def test_scratch_that_cannot_be_had() -> None:
     outcomes = done.stdout.splitlines()
     assert outcomes[0] == "no memory for the scratch of a compiled program"
     assert outcomes[1] in ("enough", outcomes[0])  # a small scratch may come from what the process has already
+
+
+KEPT = """
+import resource
+import numpy as np, jitml
+
+f = jitml.jit(lambda x: (np.sort(x * 2)[::-1] * 3).sum())
+x = np.ones(4_000_000)
+f(x[:1000]), f(x[:2000])  # for any length from then on
+jitml.jit(lambda x: x * 2)(np.ones(10_000_000))  # 80 MB, which nobody holds: they are kept
+with open("/proc/self/statm") as file:
+    now = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (now + (30 << 20), resource.getrlimit(resource.RLIMIT_AS)[1]))
+assert f(x) == 24_000_000
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space as Linux does")
+def test_scratch_may_have_what_is_kept_for_results() -> None:
+    environment = {**os.environ, "JITML_KEPT_BYTES": str(100 << 20)}
+    done = subprocess.run([sys.executable, "-c", KEPT], capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr

@@ -82,6 +82,7 @@ declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 declare i32 @PyTraceMalloc_Track(i32, ptr, i64)
 declare ptr @jitml_results_malloc(ptr, i64)
 declare void @jitml_results_free(ptr, ptr, i64)
+declare void @jitml_results_release()
 declare ptr @jitml_arena(i64)
 @results_handler = external global i8
 @PyArray_Type = external global i8
@@ -293,9 +294,14 @@ scratch:
 scratch.take:
   %block = call ptr @jitml_arena(i64 %bytes)
   %no_arena = icmp eq ptr %block, null
-  br i1 %no_arena, label %no_memory, label %run
+  br i1 %no_arena, label %scratch.retry, label %run
+scratch.retry:
+  call void @jitml_results_release()
+  %last_block = call ptr @jitml_arena(i64 %bytes)
+  %still_no_arena = icmp eq ptr %last_block, null
+  br i1 %still_no_arena, label %no_memory, label %run
 run:
-  %arena = phi ptr [ null, %scratch ], [ %block, %scratch.take ]
+  %arena = phi ptr [ null, %scratch ], [ %block, %scratch.take ], [ %last_block, %scratch.retry ]
   %long = extractvalue %Header %header, 4
   %entry = extractvalue %Header %header, 5
   %is_long = icmp ne i64 %long, 0
@@ -353,7 +359,7 @@ _FUNCTIONS = (
     "PyList_New PyList_SetItem PyLong_AsLongLong PyErr_Occurred PyErr_NoMemory Py_BuildValue Py_IncRef Py_DecRef"
     " PyEval_SaveThread PyEval_RestoreThread PyTraceMalloc_Track"
 )
-_MEMORY = ("jitml_results_malloc", "jitml_results_free")
+_MEMORY = ("jitml_results_malloc", "jitml_results_free", "jitml_results_release")
 _OBJECTS = {
     "PyArray_Type": np.ndarray,
     "PyFloat_Type": float,
