@@ -74,6 +74,29 @@ def test_a_reshaped_choice_of_columns_is_a_copy() -> None:
         np.testing.assert_array_equal(got, expected)
 
 
+REPEATED: dict[str, Callable[[Any], Any]] = {
+    "copies": lambda y: (np.copy(y), y.copy("K"), np.array(y), y.astype(np.float32), np.zeros_like(y), np.full_like(y, 3)),
+    "joined": lambda y: (np.concatenate([y, y]), np.hstack([y, y]), np.append(y, y, 0), np.block([y, y]), np.stack([y, y])),
+    "arranged": lambda y: (np.sort(y, 0), np.partition(y, 2), np.roll(y, 1, 0), np.nan_to_num(y), np.gradient(y), np.unwrap(y)),
+    "sums": lambda y: (np.nancumsum(y, 0), np.cumsum(y, 0), np.fft.rfft(y)),
+    "computed": lambda y: (y * 2, np.sin(y), np.clip(y, 1, 3), np.where(y > 1, y, 0), np.diff(y, axis=0)),
+    "lines": lambda y: (y.ravel("K"), y.T.ravel("K"), np.copy(y).ravel("K"), y.reshape(-1), np.copy(y).ravel()),
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_rows_that_are_one_in_memory(name: str) -> None:
+    """NumPy copies them by columns, and computes with them by rows."""
+
+    def repeated(x: Any) -> Any:
+        return REPEATED[name](np.broadcast_to(x, (4, 6)))
+
+    x = np.arange(6.0)
+    for n, (got, expected) in enumerate(zip(flat(jitml.jit(repeated)(x)), flat(repeated(x)), strict=True)):
+        assert strides(got) == strides(expected), n
+        np.testing.assert_allclose(got, expected)
+
+
 def test_reshaped_places_are_copies() -> None:
     def both(a: Any) -> tuple[Any, Any]:
         rows = np.nonzero(a > 0)[0]

@@ -28,7 +28,7 @@ from jitml.numpy.operands import (
 from jitml.numpy.reshaping import as_shape, reshaped
 from jitml.numpy.versions import FLAT_IS_COPIED
 from jitml.trace.registry import implements
-from jitml.trace.strides import kept_strides
+from jitml.trace.strides import copied_strides
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, laid_out, lies_in, named_order, scalar
 
 
@@ -65,7 +65,7 @@ def _laid_like(value: Value, prototype: Any, order: str) -> TracedArray:
     """A new array, perhaps of another shape, whose axes lie in memory as the prototype's do."""
     if order != "K" or type(prototype) is not TracedArray or prototype.ndim != value.ndim:
         return laid_out(value, prototype if order != "K" else None, order)
-    return fresh(value, kept_strides([(prototype.sizes, prototype.layout)], value.shape))
+    return fresh(value, copied_strides((prototype.sizes, prototype.layout), value.shape))
 
 
 zeros_like = implements(np.zeros_like)(_filled_like(0))

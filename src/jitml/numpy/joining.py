@@ -15,7 +15,6 @@ from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import I64, normalize_axis
 from jitml.numpy.indexing import getitem
-from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import (
     Shape,
     as_array,
@@ -56,7 +55,7 @@ from jitml.trace.registry import call, implements
 from jitml.trace.sizes import quotient, remainder, smaller, value_of_size
 from jitml.trace.stacks import Stack
 from jitml.trace.strides import joined_strides
-from jitml.trace.tracers import TracedArray, fresh, fresh_like, is_traced, read, scalar, view
+from jitml.trace.tracers import TracedArray, fresh, fresh_like, is_traced, laid_out, layout_of, read, scalar, view
 
 
 def _parts(arrays: Any) -> list[Any]:
@@ -72,7 +71,6 @@ def concat_values(values: Sequence[Value], axis: int) -> Value:
 
 
 @implements(np.concatenate)
-@keeps_order
 def concatenate(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     parts = _parts(arrays)
     if not parts:
@@ -95,7 +93,11 @@ def concatenate(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype:
             raise ShapeError(message, source=user_source())
     values = [require_sizes(v, (*first.shape[:along], v.shape[along], *first.shape[along + 1 :])) for v in values]
     result = concat_values(values, along)
-    return fresh(result) if out is None else finish(result, None, out, first.ndim)
+    if out is not None:
+        return finish(result, None, out, first.ndim)
+    made = fresh(result)
+    _lay_out(made, [layout_of(p) for p in parts if type(p) in (TracedArray, np.ndarray) and p.ndim == made.ndim], along)
+    return made
 
 
 def _joined_dtype(parts: Sequence[Any], dtype: Any, casting: Any) -> np.dtype[Any]:
@@ -344,7 +346,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> TracedArray:
         is_cut = SHIFTS_ARE_CUT or not isinstance(by, (float, np.floating))
         place = unknown_size(by)
         x = _rolled(x, place if place is not None else as_int(whole(by)) if is_cut else by, along)
-    return fresh_like(x, a)
+    return laid_out(x, a, "K")
 
 
 def _rolled(x: Value, by: Any, axis: int) -> Value:

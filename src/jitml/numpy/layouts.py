@@ -1,7 +1,7 @@
 """In which order do the axes of a new array lie in memory?  As NumPy lays it out, which a later reshape or view can tell.
 
-`@keeps_order`: like the operands. `@keeps_rest`: like the operand without the axes that are reduced. `@keeps_columns`: by columns
-if the operand is.
+`@keeps_order`: like the operands of a ufunc. `@keeps_copy`: like a copy of the operand. `@keeps_rest`: like the operand without
+the axes that are reduced. `@keeps_columns`: by columns if the operand is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jitml.ir import ops
 from jitml.ir.dims import bound
 from jitml.ir.graph import Value
 from jitml.numpy.operands import axes_of, reshape_value
-from jitml.trace.strides import Ints, kept_strides, largest_stride, surely_contiguous
+from jitml.trace.strides import Ints, copied_strides, kept_strides, largest_stride, surely_contiguous
 from jitml.trace.tracers import TracedArray, fresh, is_fortran
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -43,6 +43,12 @@ def _like_operands(made: TracedArray, args: tuple[Any, ...], kwargs: dict[str, A
     lay_out(made, [(a.sizes, a.layout) for a in _arrays(args) if a.ndim == made.ndim])
 
 
+def _like_copy(made: TracedArray, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    arrays = [a for a in _arrays(args[:1]) if a.ndim == made.ndim]
+    if len(arrays) == 1 and not made.storage.is_external:
+        made.layout = made.storage.strides = copied_strides((arrays[0].sizes, arrays[0].layout), made.sizes)
+
+
 def _like_rest(made: TracedArray, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if args and type(args[0]) is TracedArray:
         lay_out_rest(made, args[0], axes_of(args[1] if len(args) > 1 else kwargs.get("axis"), args[0].ndim))
@@ -54,6 +60,7 @@ def _by_columns(made: TracedArray, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 keeps_order = _laid_out_by(_like_operands)  # as NumPy lays it out: like the operands with as many axes
+keeps_copy = _laid_out_by(_like_copy)  # as NumPy lays a copy of the first argument out
 keeps_rest = _laid_out_by(_like_rest)  # like the axes of the first argument that a reduction over `axis`, the second, leaves
 keeps_columns = _laid_out_by(_by_columns)  # by columns if the first argument does, else by rows
 

@@ -19,7 +19,7 @@ from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, F32, I64, DType, is_complex, is_float, is_inexact
-from jitml.numpy.layouts import keeps_order, keeps_rest
+from jitml.numpy.layouts import keeps_copy, keeps_order, keeps_rest
 from jitml.numpy.loops import truth
 from jitml.numpy.operands import (
     astype,
@@ -361,8 +361,8 @@ def _ignoring_nan(function: Callable[..., Any], identity: float) -> Callable[...
 
 implements(np.nansum)(keeps_rest(_ignoring_nan(sum_of, 0.0)))
 implements(np.nanprod)(keeps_rest(_ignoring_nan(product_of, 1.0)))
-implements(np.nancumsum)(keeps_order(_ignoring_nan(cumsum, 0.0)))
-implements(np.nancumprod)(keeps_order(_ignoring_nan(cumprod, 1.0)))
+implements(np.nancumsum)(keeps_copy(_ignoring_nan(cumsum, 0.0)))
+implements(np.nancumprod)(keeps_copy(_ignoring_nan(cumprod, 1.0)))
 
 
 def _extreme_ignoring_nan(op: Op, worst: float, extreme: Callable[..., Any]) -> Callable[..., Any]:

@@ -35,6 +35,7 @@ from jitml.trace.places import unknown_size
 from jitml.trace.ragged import MOST_ELEMENTS
 from jitml.trace.registry import implements
 from jitml.trace.sizes import named, number, quotient, span, value_of_size
+from jitml.trace.strides import kept_strides, largest_stride
 from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_fortran, is_traced, read, scalar, view
 
 _GUESSED = 1 << 11  # what a size may be at least of which this call has not told: memory of that size is set aside
@@ -210,7 +211,8 @@ def ravel(a: Any, order: str = "C") -> TracedArray:
     """A view of contiguous memory, else a copy: unlike reshape, which views whatever strides can express."""
     x = as_array(a)
     if order == "K":
-        x = transposed(x, sorted(range(x.ndim), key=lambda n: -abs(x.layout[n])))
+        outer = kept_strides([(x.sizes, x.layout)], x.sizes)
+        x = transposed(x, sorted(range(x.ndim), key=lambda n: -largest_stride(outer[n])))
     elif order == "F" or (order == "A" and not x.is_contiguous and transposed(x, range(x.ndim)[::-1]).is_contiguous):
         x = transposed(x, range(x.ndim)[::-1])
     flat = reshaped(x, (x.aval.size,))

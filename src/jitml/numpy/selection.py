@@ -14,7 +14,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64, DType, is_complex, is_integer
 from jitml.numpy.finding import nonzero
 from jitml.numpy.indexing import fit, getitem, setitem, value_for
-from jitml.numpy.layouts import keeps_columns, keeps_order, put_in_order
+from jitml.numpy.layouts import keeps_columns, keeps_copy, keeps_order, put_in_order
 from jitml.numpy.loops import truth
 from jitml.numpy.masks import fitted
 from jitml.numpy.operands import (
@@ -273,7 +273,7 @@ _HOLDING: dict[type, str] = {int: "iufc", float: "fc", complex: "c"}  # kinds th
 
 
 @implements(np.nan_to_num)
-@keeps_order
+@keeps_copy
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     value = value_of(x)
     if is_complex(value.dtype):

@@ -132,6 +132,19 @@ def kept_strides(operands: Sequence[tuple[Ints, Ints]], shape: Ints) -> Ints:
     return _ordered_as(np.nditer([*few, None], order="K").operands[-1], shape)
 
 
+def copied_strides(operand: tuple[Ints, Ints], shape: Ints) -> Ints:
+    """Strides of NumPy's `order="K"` copy of an array (its shape and strides), or of another shape like it; NumPy itself decides.
+
+    Ufuncs order axes that do not move through memory (`kept_strides`) in another way.
+
+    >>> copied_strides(((4, 6), (0, 1)), (4, 6)), kept_strides([((4, 6), (0, 1))], (4, 6))
+    ((1, 4), (6, 1))
+    """
+    if prod(shape) == 0 or surely_contiguous(*operand):
+        return c_strides(shape)
+    return _ordered_as(np.empty_like(_few(*operand)), shape)
+
+
 def joined_strides(operands: Sequence[tuple[Ints, Ints]], axis: int, shape: Ints) -> Ints:
     """Strides of the array that np.concatenate makes of these operands (their shapes and strides); NumPy itself decides.
 

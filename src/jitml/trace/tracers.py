@@ -26,7 +26,7 @@ from jitml.trace.registry import call, operate
 from jitml.trace.standins import Traced, TracedArray, TracedScalar, is_traced, refuse_concrete_target
 from jitml.trace.steps import Step
 from jitml.trace.storage import Storage, write_through
-from jitml.trace.strides import Ints, c_strides, in_elements, is_contiguous, kept_strides, view_strides
+from jitml.trace.strides import Ints, c_strides, copied_strides, in_elements, is_contiguous, kept_strides, view_strides
 
 
 def read(x: Any) -> Value:
@@ -179,7 +179,9 @@ def laid_out(value: Value, x: Any, order: str | None) -> TracedArray:
     order = named_order(order)
     if order == "F" or (order == "A" and type(x) is TracedArray and is_fortran(x)):
         return fresh(value, tuple(reversed(c_strides(value.shape[::-1]))))
-    return fresh_like(value, x) if order == "K" else fresh(value)
+    if order != "K" or type(x) not in (TracedArray, np.ndarray):
+        return fresh(value)
+    return fresh(value, copied_strides(layout_of(x), value.shape))
 
 
 def named_order(order: str | None) -> str:
