@@ -8,7 +8,8 @@ from jitml.config import STAGES, Config, ConfigError, read
 
 
 def test_an_empty_environment_asks_for_nothing() -> None:
-    assert read({}) == read(dict.fromkeys(("JITML_NUM_THREADS", "JITML_DUMP", "JITML_CHECK", "JITML_CPU"), "")) == Config()
+    names = ("JITML_NUM_THREADS", "JITML_DUMP", "JITML_CHECK", "JITML_CPU", "JITML_KEPT_BYTES", "JITML_MAX_PATHS")
+    assert read({}) == read(dict.fromkeys(names, "")) == Config()
 
 
 def test_values() -> None:
@@ -24,6 +25,7 @@ def test_values() -> None:
     [
         ("JITML_NUM_THREADS", "0", "JITML_NUM_THREADS='0' is not a number of threads"),
         ("JITML_NUM_THREADS", "many", "'many' is not a number of threads"),
+        ("JITML_KEPT_BYTES", "18446744073709551616", "'18446744073709551616' is not a number of bytes"),
         ("JITML_DUMP", "graph,wat", "JITML_DUMP names no such stage: wat"),
     ],
 )

@@ -61,6 +61,9 @@ class Config:
     kept_bytes: int = field(default_factory=_some_to_keep)
 
 
+_MOST = (1 << 63) - 1  # what an int64 holds
+
+
 def read(environment: Mapping[str, str]) -> Config:
     """The configuration that these variables ask for.
 
@@ -75,10 +78,10 @@ def read(environment: Mapping[str, str]) -> Config:
         dump=_stages(environment.get("JITML_DUMP", "")),
         check=environment.get("JITML_CHECK", "") not in ("", "0"),
         debug_nans=environment.get("JITML_DEBUG_NANS", "") not in ("", "0"),
-        max_unroll=_count("JITML_MAX_UNROLL", "iterations", environment.get("JITML_MAX_UNROLL", "1000")),
-        max_paths=_count("JITML_MAX_PATHS", "programs", environment.get("JITML_MAX_PATHS", "16")),
-        saved_bytes=_count("JITML_SAVED_BYTES", "bytes", environment.get("JITML_SAVED_BYTES", str(_quarter_of_memory()))),
-        kept_bytes=_count("JITML_KEPT_BYTES", "bytes", environment.get("JITML_KEPT_BYTES", str(_some_to_keep())), least=0),
+        max_unroll=_count("JITML_MAX_UNROLL", "iterations", environment, 1000),
+        max_paths=_count("JITML_MAX_PATHS", "programs", environment, 16),
+        saved_bytes=_count("JITML_SAVED_BYTES", "bytes", environment, _quarter_of_memory()),
+        kept_bytes=_count("JITML_KEPT_BYTES", "bytes", environment, _some_to_keep(), least=0),
         cpu=environment.get("JITML_CPU") or None,
     )
 
@@ -91,8 +94,11 @@ def _threads(text: str) -> int | None:
     return int(text)
 
 
-def _count(name: str, of: str, text: str, least: int = 1) -> int:
-    if not text.isdecimal() or int(text) < least:
+def _count(name: str, of: str, environment: Mapping[str, str], usual: int, least: int = 1) -> int:
+    text = environment.get(name, "")
+    if not text:
+        return usual
+    if not text.isdecimal() or not least <= int(text) <= _MOST:
         raise ConfigError(f"{name}={text!r} is not a number of {of}", remedy=f"Set it to {least} or more, or unset it.")
     return int(text)
 

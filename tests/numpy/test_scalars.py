@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+import jitml
 from against_numpy import check, function_of
 
 U = np.array([1, 3], np.uint64)
@@ -57,3 +60,20 @@ def test_kinds_of_results(line: str) -> None:
     name = name.strip()
     body = ", ".join(f"({e.strip()})" for e in expressions.split(" ; "))
     check(function_of(name.lower(), f"[{body}]"), globals()[name])
+
+
+def test_type_of_scalars_beside_a_comparison_in_long_long() -> None:
+    """NumPy compares an int8 and a uint64 as C's long longs, which equal int64 and are another type."""
+
+    def program(x: Any, y: Any) -> Any:
+        if x[0] != y[0]:
+            y[0] = 3
+        else:
+            for _ in range(3):
+                y[0] += 0
+                counts = [7 for _ in range(4)]
+                total = np.negative(np.array(counts).sum())
+        return total
+
+    x, y = np.array([1], np.int8), np.array([1], np.uint64)
+    assert type(jitml.jit(program)(x, y)) is type(program(x, y)) is np.int64

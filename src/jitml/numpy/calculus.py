@@ -15,7 +15,6 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_float, is_inexact
 from jitml.numpy.indexing import getitem
 from jitml.numpy.joining import concat_values
-from jitml.numpy.layouts import keeps_copy, keeps_order
 from jitml.numpy.loops import conjugate
 from jitml.numpy.operands import (
     as_array,
@@ -52,7 +51,6 @@ def _cut(x: Any, axis: int, part: slice) -> Any:
 
 
 @implements(np.diff)
-@keeps_order
 def diff(a: Any, n: Any = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Any:
     x, times = value_of(a), as_int(n)
     if times == 0:
@@ -98,7 +96,6 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> TracedArray:
 
 
 @implements(np.gradient)
-@keeps_copy
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Second-order differences inside, first- or second-order ones at the edges, on even or uneven grids."""
     x = as_array(f)
@@ -344,7 +341,6 @@ def _sums_of_windows(x: Value, kernel: Value, before: int, after: int, wanted: t
 
 
 @implements(np.unwrap)
-@keeps_copy
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> TracedArray:
     """Jumps by more than half a period are taken out, cumulatively."""
     x = as_array(p)

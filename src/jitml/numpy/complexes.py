@@ -10,14 +10,13 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, C64, C128, is_complex
-from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import as_array, astype, full, kind_of, not_compiled, result_of, value_of
 from jitml.trace.doubts import doubt_of
 from jitml.trace.drivers import OpenType
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.registry import call, implements
 from jitml.trace.standins import Traced, TracedArray
-from jitml.trace.tracers import fresh_like, read, scalar, view
+from jitml.trace.tracers import laid_out, read, scalar, view
 
 
 def _part(op: Op, x: Traced) -> Any:
@@ -39,7 +38,7 @@ def imag_part(x: Traced) -> Any:
     zeros = full(x.aval.shape, 0, x.dtype)
     if not isinstance(x, TracedArray):
         return scalar(zeros)
-    made = fresh_like(zeros, x)
+    made = laid_out(zeros, x, "A")
     made.writeable = False
     return made
 
@@ -64,7 +63,6 @@ implements(np.ndarray.imag.__set__)(functools.partial(_set_part, np.ndarray.imag
 
 
 @implements(np.angle)
-@keeps_order
 def angle(z: Any, deg: bool = False) -> Any:
     x = value_of(z)
     if is_complex(x.dtype):

@@ -15,8 +15,7 @@ from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import is_inexact
-from jitml.numpy.layouts import put_in_order, put_like, stand_in
-from jitml.numpy.operands import as_array, astype, broadcast_value, not_compiled, reshape_value, value_of
+from jitml.numpy.operands import astype, broadcast_value, not_compiled, reshape_value, value_of
 from jitml.numpy.products import diagonal_values, diagonal_view, dot_values
 from jitml.numpy.reductions import finish, reduce_values
 from jitml.numpy.reshaping import transposed
@@ -103,13 +102,7 @@ def einsum(
         last = _summed(terms[0], set(result))
     if not optimize and len(values) > 1 and set("".join(labels)) == set(result) and is_inexact(target):
         last = Term(last.value + 0, last.labels)  # NumPy adds products to zeros: none of them is -0.0
-    made = finish(_arranged(last, result, sizes), None, out, len(result))
-    if out is None and type(made) is TracedArray and len(result) > 1 and order in "CF":
-        put_in_order(made, range(made.ndim) if order == "C" else range(made.ndim)[::-1])
-    elif out is None and type(made) is TracedArray and len(result) > 1:
-        arrays = [as_array(x) for x in operands[1:]]
-        put_like(made, np.einsum(operands[0], *(stand_in(x.sizes, x.layout) for x in arrays), optimize=optimize))
-    return made
+    return finish(_arranged(last, result, sizes), None, out, len(result))
 
 
 def _view(x: TracedArray, labels: str, result: str) -> TracedArray:

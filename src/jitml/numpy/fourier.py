@@ -11,7 +11,6 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import F32, F64, is_complex, part_dtype
-from jitml.numpy.layouts import keeps_copy
 from jitml.numpy.loops import conjugate
 from jitml.numpy.operands import as_int, astype, full, no_truth, one_axis, value_of
 from jitml.numpy.reductions import is_given
@@ -84,7 +83,7 @@ def _transform(*, inverse: bool) -> Callable[..., Any]:
         x = _fitted(x, along, _length(n, x.shape[along]))
         return _finish(ops.fft(x, axes=(along,), inverse=inverse), _factor(norm, x.shape[along], inverse=inverse), out)
 
-    return keeps_copy(function)
+    return function
 
 
 fft, ifft = implements(np.fft.fft)(_transform(inverse=False)), implements(np.fft.ifft)(_transform(inverse=True))
@@ -118,21 +117,18 @@ def _to_real(a: Any, n: Any, axis: Any, *, conj: bool = False) -> tuple[Value, i
 
 
 @implements(np.fft.rfft)
-@keeps_copy
 def rfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     result, size = _from_real(a, n, axis)
     return _finish(result, _factor(norm, size, inverse=False), out)
 
 
 @implements(np.fft.irfft)
-@keeps_copy
 def irfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     result, size = _to_real(a, n, axis)
     return _finish(result, _factor(norm, size, inverse=True), out)
 
 
 @implements(np.fft.hfft)
-@keeps_copy
 def hfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     """The transform of what is symmetric in time; its factor is that of the direct one."""
     result, size = _to_real(a, n, axis, conj=True)
@@ -140,7 +136,6 @@ def hfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: An
 
 
 @implements(np.fft.ihfft)
-@keeps_copy
 def ihfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     result, size = _from_real(a, n, axis)
     return _finish(conjugate(result), _factor(norm, size, inverse=True), out)
@@ -181,7 +176,7 @@ def _transform_n(*, inverse: bool, axes: tuple[int, ...] | None) -> Callable[...
         shape, along = _shape_and_axes(x, s, axes)
         return _finish(_over(x, shape, along, inverse=inverse), _factor(norm, prod(shape), inverse=inverse), out)
 
-    return keeps_copy(function)
+    return function
 
 
 fftn = implements(np.fft.fftn)(_transform_n(inverse=False, axes=None))
@@ -199,7 +194,7 @@ def _real_transform_n(axes: tuple[int, ...] | None) -> Callable[..., Any]:
             result = _over(result, shape[:-1], along[:-1], inverse=False)
         return _finish(result, _factor(norm, prod(shape), inverse=False), out)
 
-    return keeps_copy(function)
+    return function
 
 
 def _real_inverse_n(axes: tuple[int, ...] | None) -> Callable[..., Any]:
@@ -211,7 +206,7 @@ def _real_inverse_n(axes: tuple[int, ...] | None) -> Callable[..., Any]:
         x = _fitted(x, along[-1], shape[-1] // 2 + 1)
         return _finish(ops.irfft(x, axis=along[-1], n=shape[-1]), _factor(norm, prod(shape), inverse=True), out)
 
-    return keeps_copy(function)
+    return function
 
 
 rfftn, rfft2 = implements(np.fft.rfftn)(_real_transform_n(None)), implements(np.fft.rfft2)(_real_transform_n((-2, -1)))

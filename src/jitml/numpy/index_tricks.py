@@ -21,7 +21,7 @@ from jitml.numpy.ranges import arange, linspace, require_forwards
 from jitml.numpy.reshaping import as_shape, atleast_1d, reshaped
 from jitml.trace.numbers import of_size
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, fresh, fresh_like
+from jitml.trace.tracers import TracedArray, fresh, laid_out
 
 
 def _joining(name: str, axis: int, place: Callable[[TracedArray], TracedArray]) -> Callable[[Any], Any]:
@@ -35,7 +35,7 @@ def _joining(name: str, axis: int, place: Callable[[TracedArray], TracedArray]) 
             not_compiled(name, "with a string of directives", "np.concatenate and np.stack take an axis.")
         parts = [_line(*_ends(i)) if isinstance(i, slice) else i for i in items]
         dtype = common_dtype(*parts)
-        return concatenate([place(fresh_like(value_of(part, dtype), part)) for part in parts], axis)
+        return concatenate([place(laid_out(value_of(part, dtype), part, "K")) for part in parts], axis)
 
     return index
 

@@ -10,7 +10,6 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import I64, is_inexact
-from jitml.numpy.layouts import keeps_columns
 from jitml.numpy.operands import as_int, broadcast_value, constant, no_truth, nonempty, not_compiled, spread_size, value_of
 from jitml.trace.registry import call, implements
 from jitml.trace.tracers import TracedArray, fresh, read
@@ -49,7 +48,6 @@ def _pair(item: Any) -> tuple[int, int]:
 
 
 @implements(np.pad)
-@keeps_columns
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> TracedArray:
     x = value_of(array)
     pairs = _pairs(pad_width, x.ndim)

@@ -9,7 +9,6 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.types import BOOL, F64, is_complex, is_inexact
-from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import broadcast_value, common_dtype, common_shape, kind_of, not_compiled, value_of
 from jitml.numpy.versions import POWER_TAKES_SHORTCUTS
 from jitml.trace.doubts import settled
@@ -25,7 +24,6 @@ _NOT_REAL = (bool, np.bool_, np.complexfloating)
 
 
 @implements(operator.pow)
-@keeps_order
 def power_operator(base: Any, exponent: Any) -> Any:
     """`base ** exponent`: np.power, but for what NumPy's operator does otherwise to an array and a known number."""
     exponent = _known_if_short(exponent)

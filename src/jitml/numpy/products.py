@@ -16,7 +16,6 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import C64, C128, F32, F64, I64, Aval, normalize_axis
-from jitml.numpy.layouts import keeps_order
 from jitml.numpy.loops import conjugate
 from jitml.numpy.operands import (
     as_array,
@@ -144,7 +143,6 @@ def _times(a: Any, b: Any, out: Any = None) -> Any:
     return finish_in(out, ops.add(product, ops.full(value=0, shape=product.shape, dtype=product.dtype)))
 
 
-@keeps_order
 def _multiplied(a: Any, b: Any, out: Any = None) -> Any:
     return call_ufunc(np.multiply, *promoted(a, b), out=out)
 
@@ -238,7 +236,7 @@ def _vecdot(x1: Any, x2: Any, axis: int, out: Any) -> Any:
 def matvec(x1: Any, x2: Any, /, **options: Any) -> Any:
     vector = as_array(x2)
     product = matmul(x1, reshaped(vector, (*vector.sizes, 1)), **options)
-    return reshaped(product, product.sizes[:-1]) if product.ndim > 1 else result_of(reshape_value(read(product), ()))
+    return result_of(reshape_value(read(product), product.sizes[:-1]))
 
 
 @implements(*present("vecmat"))

@@ -17,9 +17,8 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, I64, DType, is_complex, is_float, is_inexact
-from jitml.numpy.layouts import lay_out_rest, put_in_order
 from jitml.numpy.operands import astype, axes_of, full, not_compiled, reshape_value, spread_size, value_of
-from jitml.numpy.reductions import Axis, finish, is_given, reduce_values
+from jitml.numpy.reductions import Axis, finish, reduce_values
 from jitml.numpy.selection import take_along_axis
 from jitml.numpy.statistics import compute_dtype, of_some
 from jitml.numpy.versions import FRACTIONS_TAKE_THE_DTYPE
@@ -28,7 +27,7 @@ from jitml.trace.context import active_trace, user_source
 from jitml.trace.known import constant_of
 from jitml.trace.registry import implements
 from jitml.trace.sizes import larger, number, quotient, remainder, smaller, value_of_size
-from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read
+from jitml.trace.tracers import TracedNumber, fresh, is_traced, read
 
 
 def _rows(x: Value, axes: Sequence[int]) -> Value:
@@ -71,10 +70,7 @@ def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = F
         else:
             middle = ops.div(astype(_pick(rows, count // 2 - 1), inner) + upper, 2.0)
         result = astype(_or_nan(middle, rows), outer)
-    finished = finish(result, axes if keepdims else None, out, x.ndim)
-    if len(axes) == 1 and type(finished) is TracedArray and not is_given(out):
-        lay_out_rest(finished, a, axes)
-    return finished
+    return finish(result, axes if keepdims else None, out, x.ndim)
 
 
 def _unknown_median(rows: Value, inner: DType) -> Value:
@@ -156,10 +152,7 @@ def _quantile(name: str, scale: int | None, *, without_nan: bool = False) -> Cal
                 not_compiled(name, f"with method={method!r}, of traced fractions or of rows with nan", "The method linear is.")
             if without_nan and given.ndim > 1 and 1 < len(axes) < x.ndim:
                 not_compiled(name, "of several axes, at fractions of more than one", "NumPy moves the wrong axes to the front.")
-            result = _at_run_time(name, rows, astype(value_of(given), dtype), inner, scale, keep, out, without_nan)
-            if without_nan and out is None and given.ndim:  # NumPy takes row by row, and moves the fractions to the front
-                put_in_order(result, [*range(given.ndim, result.ndim), *range(given.ndim)])
-            return result
+            return _at_run_time(name, rows, astype(value_of(given), dtype), inner, scale, keep, out, without_nan)
         fractions = given.astype(dtype) if scale is None else given.astype(dtype) / scale
         if fractions.size and not (fractions.min() >= 0 and fractions.max() <= 1):
             raise ValueError(f"{_plural(name)} must be in the range [0, {scale or 1}]")

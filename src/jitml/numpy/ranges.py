@@ -177,6 +177,9 @@ def linspace(
     device: Any = None,
 ) -> Any:
     """start + index * step, NumPy's own formula, with the last element set to `stop`."""
+    if axis != 0:
+        made = call(np.linspace, start, stop, num, endpoint, retstep, dtype)
+        return (moveaxis(made[0], 0, axis), made[1]) if retstep else moveaxis(made, 0, axis)
     count = as_length(num) if unknown_size(num) is not None else as_int(num)
     if type(count) is int and count < 0:
         raise ValueError(f"Number of samples, {count}, must be non-negative.")
@@ -189,7 +192,7 @@ def linspace(
     if isinstance(divisions, Dim):
         if retstep:
             raise UnknownSizeError("the step of np.linspace is known only when the program runs")
-        return moveaxis(fresh(_unknown_steps(low, high, delta, count, divisions, endpoint, dtype)), 0, axis)
+        return fresh(_unknown_steps(low, high, delta, count, divisions, endpoint, dtype))
     step = delta / float(divisions) if divisions > 0 else delta
     whole = (count, *shape)
     index = ops.iota(shape=whole, axis=0, dtype=inner)
@@ -201,7 +204,6 @@ def linspace(
     if target.kind in "iu":
         values = ops.floor(values)
     result = fresh(astype(values, target))
-    result = moveaxis(result, 0, axis) if axis != 0 else result
     if not retstep:
         return result
     return result, float("nan") if divisions <= 0 else fresh(step) if shape else scalar(step)
@@ -228,7 +230,7 @@ def _unknown_steps(low: Value, high: Value, delta: Value, count: Size, divisions
 def logspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> TracedArray:
-    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    exponents = call(np.linspace, start, stop, num, endpoint, axis=axis)
     if np.ndim(base):
         not_compiled("logspace", "with an array of bases", "np.power(base, np.linspace(...)) is.")
     result = np.power(base, exponents)

@@ -19,7 +19,6 @@ from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, F32, I64, DType, is_complex, is_float, is_inexact
-from jitml.numpy.layouts import keeps_copy, keeps_order, keeps_rest
 from jitml.numpy.loops import truth
 from jitml.numpy.operands import (
     astype,
@@ -206,7 +205,7 @@ def _sum_or_product(op: Op, combine: Op, identity: int) -> Callable[..., Any]:
             result = combine(result, broadcast_value(_start(initial, x.dtype), result.shape)) if is_given(initial) else result
         return finish(result, axes if keepdims is True else None, out, x.ndim)
 
-    return keeps_rest(function)
+    return function
 
 
 sum_of = implements(np.sum)(_sum_or_product(ops.reduce_sum, ops.add, 0))
@@ -239,7 +238,7 @@ def _extreme(op: Op, combine: Op, name: str) -> Callable[..., Any]:
                 x = ops.concat(x, broadcast_value(start, edge), axis=n)
         return finish(first if empty else combine(reduce_values(op, x, axes), first), keep, out, x.ndim)
 
-    return keeps_rest(function)
+    return function
 
 
 maximum_of = implements(np.max, np.amax)(_extreme(ops.reduce_max, ops.maximum, "maximum"))
@@ -255,7 +254,6 @@ def extreme_size(x: Value, axes: Sequence[int], *, greatest: bool) -> Value:
 
 
 @implements(np.ptp)
-@keeps_rest
 def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False) -> Any:
     x = value_of(a)
     axes = reduced_axes(axis, x.ndim)
@@ -270,7 +268,7 @@ def _quantified(op: Op, identity: bool) -> Callable[..., Any]:
         axes = reduced_axes(axis, x.ndim)
         return finish(reduce_values(op, x, axes), axes if keepdims is True else None, out, x.ndim)
 
-    return keeps_rest(function)
+    return function
 
 
 all_of = implements(np.all)(_quantified(ops.reduce_all, True))
@@ -278,7 +276,6 @@ any_of = implements(np.any)(_quantified(ops.reduce_any, False))
 
 
 @implements(np.count_nonzero)
-@keeps_rest
 def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     x = astype(truth(value_of(a)), I64)
     axes = reduced_axes(axis, x.ndim)
@@ -315,7 +312,7 @@ def _cumulative(op: Op) -> Callable[..., Any]:
         x = with_axis(x, axis)
         return finish(op(x, axis=strict_axis(axis, x.ndim), reverse=False), None, out, x.ndim)
 
-    return keeps_order(function)
+    return function
 
 
 cumsum = implements(np.cumsum)(_cumulative(ops.cumsum))
@@ -337,7 +334,7 @@ def _cumulative_from_start(op: Op, identity: int) -> Callable[..., Any]:
             result = ops.concat(first, result, axis=along)
         return finish(result, None, out, value.ndim)
 
-    return keeps_order(function)
+    return function
 
 
 implements(*present("cumulative_sum"))(_cumulative_from_start(ops.cumsum, 0))
@@ -359,10 +356,10 @@ def _ignoring_nan(function: Callable[..., Any], identity: float) -> Callable[...
     return ignoring
 
 
-implements(np.nansum)(keeps_rest(_ignoring_nan(sum_of, 0.0)))
-implements(np.nanprod)(keeps_rest(_ignoring_nan(product_of, 1.0)))
-implements(np.nancumsum)(keeps_copy(_ignoring_nan(cumsum, 0.0)))
-implements(np.nancumprod)(keeps_copy(_ignoring_nan(cumprod, 1.0)))
+implements(np.nansum)(_ignoring_nan(sum_of, 0.0))
+implements(np.nanprod)(_ignoring_nan(product_of, 1.0))
+implements(np.nancumsum)(_ignoring_nan(cumsum, 0.0))
+implements(np.nancumprod)(_ignoring_nan(cumprod, 1.0))
 
 
 def _extreme_ignoring_nan(op: Op, worst: float, extreme: Callable[..., Any]) -> Callable[..., Any]:
@@ -379,7 +376,7 @@ def _extreme_ignoring_nan(op: Op, worst: float, extreme: Callable[..., Any]) -> 
         result = ops.check(result, enough, error="RuntimeWarning", message="All-NaN slice encountered")
         return finish(result, axes if keepdims is True else None, out, x.ndim)
 
-    return keeps_rest(function)
+    return function
 
 
 implements(np.nanmax)(_extreme_ignoring_nan(ops.reduce_max, float("-inf"), maximum_of))

@@ -14,7 +14,6 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, is_complex, is_float, is_inexact
 from jitml.numpy.indexing import getitem
-from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import (
     as_int,
     astype,
@@ -67,8 +66,8 @@ def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     return finish(result, None, out, x.ndim)
 
 
-implements(np.round)(keeps_order(_round))
-implements(np.around)(keeps_order(_round))
+implements(np.round)(_round)
+implements(np.around)(_round)
 
 
 @implements(np.fix)

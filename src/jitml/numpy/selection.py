@@ -14,7 +14,6 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64, DType, is_complex, is_integer
 from jitml.numpy.finding import nonzero
 from jitml.numpy.indexing import fit, getitem, setitem, value_for
-from jitml.numpy.layouts import keeps_columns, keeps_copy, keeps_order, put_in_order
 from jitml.numpy.loops import truth
 from jitml.numpy.masks import fitted
 from jitml.numpy.operands import (
@@ -45,11 +44,10 @@ from jitml.numpy.ufuncs import call_ufunc
 from jitml.numpy.versions import CHOICES_WRAP
 from jitml.trace.context import active_trace
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, fresh_like, is_fortran, is_traced, read
+from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, is_traced, laid_out, read
 
 
 @implements(np.where)
-@keeps_order
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None and y is None:
         return nonzero(condition)
@@ -82,7 +80,6 @@ def clip(a: Any, *limits: Any, **options: Any) -> Any:
 
 
 @implements(np.ndarray.clip)
-@keeps_order
 def clipped(
     a: Any,
     a_min: Any = np._NoValue,
@@ -160,7 +157,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kwar
         else:
             value = value_for(function, array)
         result = ops.select(mask, broadcast_value(value, array.sizes), result)
-    return fresh_like(result, array)
+    return laid_out(result, array, "K")
 
 
 def _elementwise(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -273,7 +270,6 @@ _HOLDING: dict[type, str] = {int: "iufc", float: "fc", complex: "c"}  # kinds th
 
 
 @implements(np.nan_to_num)
-@keeps_copy
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     value = value_of(x)
     if is_complex(value.dtype):
@@ -309,9 +305,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     kept = np.delete(np.arange(size), obj)
     if not isinstance(obj, slice) and np.size(obj) != 1:  # NumPy indexes the array, and else makes one and fills it
         return getitem(x, (*(slice(None),) * along, kept))
-    result = take(x, kept.tolist(), along)
-    put_in_order(result, range(x.ndim)[::-1] if is_fortran(x) else range(x.ndim))
-    return result
+    return take(x, kept.tolist(), along)
 
 
 def _kept(obj: Any, size: Any) -> Value:
@@ -330,7 +324,6 @@ def is_mask(x: Any) -> bool:
 
 
 @implements(np.insert)
-@keeps_columns
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     if np.ndim(obj) or is_traced(obj):
         not_compiled("insert", "at several or traced places", "np.concatenate joins the parts.")

@@ -11,7 +11,6 @@ from jitml.ir.dims import Dim, Size, bound
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, I64, is_complex, is_inexact
-from jitml.numpy.layouts import keeps_copy
 from jitml.numpy.operands import (
     as_array,
     astype,
@@ -53,7 +52,6 @@ def _ascending(name: str, descending: bool | None) -> None:
 
 
 @implements(np.sort)
-@keeps_copy
 def sort(
     a: Any,
     axis: int | None = -1,
@@ -84,7 +82,6 @@ def argsort(
 
 
 @implements(np.partition)
-@keeps_copy
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> TracedArray:
     return _sorted(ops.sort, _parted(a, kth, axis, kind), axis, order)
 

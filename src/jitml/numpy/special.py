@@ -14,6 +14,7 @@ from jitml.numpy.operands import result_of, value_of
 from jitml.numpy.ufuncs import call_ufunc
 from jitml.trace.context import unsupported
 from jitml.trace.registry import implements, when_imported
+from jitml.trace.tracers import laid_out
 
 
 def _xlogy(x: Value, y: Value) -> Any:
@@ -29,7 +30,8 @@ def _logit(x: Value) -> Any:
 
 def _constant(x: Any) -> Any:
     """What is only subtracted to be added again: derivatives need not know of it."""
-    return result_of(ops.stop_gradient(value_of(x)))
+    value = ops.stop_gradient(value_of(x))
+    return laid_out(value, x, "K") if value.ndim else result_of(value)
 
 
 def softmax(x: Any, axis: Any = None) -> Any:
@@ -58,8 +60,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         e = np.exp(a - top)
         result = np.log(np.sum(e if b is None else b * e, axis=axis, keepdims=True)) + top
-    result = result if keepdims else np.squeeze(result, axis=axis)
-    return result if result.ndim else result[()]
+    return result if keepdims else np.squeeze(result, axis=axis)[()]
 
 
 def _finite(top: Any) -> Any:

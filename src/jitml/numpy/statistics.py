@@ -14,7 +14,6 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F32, F64, DType, is_complex, is_inexact, is_integer, part_dtype
-from jitml.numpy.layouts import keeps_rest
 from jitml.numpy.loops import conjugate
 from jitml.numpy.operands import (
     as_array,
@@ -122,7 +121,6 @@ def of_some(result: Value, x: Value, axes: Sequence[int], warning: str, least: i
 
 
 @implements(np.mean)
-@keeps_rest
 def mean(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     x = value_of(a)
     inner, outer = compute_dtype(x, dtype, out)
@@ -162,7 +160,7 @@ def _variance(finally_: Callable[[Value], Value]) -> Callable[..., Any]:
         result = finally_(variance) if is_given(out) else astype(finally_(variance), part_dtype(outer))
         return finish(result, axes if keepdims is True else None, out, x.ndim)
 
-    return keeps_rest(function)
+    return function
 
 
 implements(np.var)(_variance(lambda variance: variance))
@@ -174,7 +172,6 @@ def _not_nan(x: Value) -> Any:
 
 
 @implements(np.nanmean)
-@keeps_rest
 def nanmean(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     x = value_of(a)
     kept = (
@@ -207,7 +204,7 @@ def _nan_variance(variance: np.ufunc | Callable[..., Any], finally_: Callable[[V
             result = ops.check(result, every, error="RuntimeWarning", message="Degrees of freedom <= 0 for slice.")
         return finish(astype(finally_(result), part_dtype(outer)), axes if keepdims is True else None, out, x.ndim)
 
-    return keeps_rest(function)
+    return function
 
 
 implements(np.nanvar)(_nan_variance(np.nanvar, lambda variance: variance))
@@ -215,7 +212,6 @@ implements(np.nanstd)(_nan_variance(np.nanstd, ops.sqrt))
 
 
 @implements(np.average)
-@keeps_rest
 def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
     x = value_of(a)
     axes = axes_of(axis, x.ndim)

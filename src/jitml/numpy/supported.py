@@ -20,6 +20,10 @@ compiled program calls the function itself at that point (`jit(host_calls="error
 called in a way that is not compiled. On Python numbers, shapes and dtypes alone all of them work while tracing.
 """
 _OPERATORS: dict[Any, str] = {operator.contains: "in", operator.is_: "is", operator.is_not: "is not"}
+_REFUSED = (
+    "array2string", "array_repr", "array_str", "busday_count", "busday_offset", "common_type", "datetime_as_string",
+    "einsum_path", "is_busday", "isnat", "min_scalar_type",
+)  # fmt: skip
 _NOT_ARRAY_FUNCTIONS = ("numpy.char", "numpy.rec", "numpy.ma", "numpy.strings")
 
 
@@ -40,7 +44,9 @@ def table() -> str:
     ]
     lines += ["`x[i]` and `x[i] = v` are in *indexing*."]
     missing = [f for f in array_functions() if f not in FUNCTIONS]
-    lines += ["", "## Host calls", "", _listed(missing), ""]
+    refused = [f for f in missing if f.__name__ in _REFUSED]
+    lines += ["", "## Host calls", "", _listed(f for f in missing if f not in refused)]
+    lines += ["", "## Refused", "", "They return texts or types, or take dates.", "", _listed(refused), ""]
     return "\n".join(lines)
 
 

@@ -15,7 +15,6 @@ from jitml.ir import ops
 from jitml.ir.types import I64, is_inexact, normalize_axis
 from jitml.numpy.arrays import may_write
 from jitml.numpy.indexing import Indexed, fit, locate
-from jitml.numpy.layouts import keeps_order
 from jitml.numpy.operands import as_array, as_int, astype, full, kind_of, not_compiled, reshape_value, strict_axis, value_of
 from jitml.numpy.reductions import finish, is_given
 from jitml.numpy.versions import AT_WRITES_WHAT_IS_READ_ONLY
@@ -102,7 +101,6 @@ def _reduce(
     return finish(read(total), (along,) if keepdims else None, out, x.ndim)
 
 
-@keeps_order
 def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
     x, along = _moved(ufunc, "accumulate", array, axis, dtype)
     total = fresh(read(x))

@@ -13,7 +13,6 @@ from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, I64, is_complex, is_float, is_integer
 from jitml.numpy.indexing import fit, locate
-from jitml.numpy.layouts import keeps_order
 from jitml.numpy.loops import LOOPS
 from jitml.numpy.operands import as_array, astype, kind_of, not_compiled, strict_axis, value_of
 from jitml.numpy.reductions import accumulator, all_of, any_of, finish, is_given, maximum_of, minimum_of, product_of, sum_of
@@ -64,7 +63,7 @@ def _accumulating(op: Op, *, widens: bool) -> Callable[..., Any]:
         x = astype(x, accumulator(x.dtype, dtype, out) if widens else dtype)
         return finish(op(x, axis=strict_axis(axis, x.ndim), reverse=False), None, out, x.ndim)
 
-    return keeps_order(accumulate)
+    return accumulate
 
 
 implements(np.add.accumulate)(_accumulating(ops.cumsum, widens=True))

@@ -14,7 +14,7 @@ import numpy as np
 from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import F64, I64, DType, dtype_name
+from jitml.ir.types import DTYPES, F64, I64, DType, dtype_name
 from jitml.numpy.layouts import put_in_order
 from jitml.numpy.loops import COMPARISONS, LOOPS
 from jitml.numpy.operands import (
@@ -119,9 +119,8 @@ def _resolve(
     kinds = (*map(kind_of, args), *(o.dtype if isinstance(o, TracedArray) else None for o in outs))
     options = {} if signature is None else {"signature": signature}
     resolved = settled(args, kinds, lambda kinds: ufunc.resolve_dtypes(tuple(kinds), casting=casting, **options))
-    for d in resolved:
-        dtype_name(d)
-    return tuple(resolved)
+    # Beside an int8, a uint64 is compared by C's long long, which equals int64 and yet is another type of scalars.
+    return tuple(DTYPES[dtype_name(d)] for d in resolved)
 
 
 def _compute(ufunc: np.ufunc, values: list[Value], outs: tuple[Any, ...], mask: Value | None) -> tuple[Value, ...]:

@@ -32,8 +32,8 @@ from jitml.trace.ragged import window
 from jitml.trace.registry import call_for_each_type, full_name, otherwise
 from jitml.trace.returned import Kind, Returned, checked, returned
 from jitml.trace.sizes import named, value_of_size
-from jitml.trace.strides import c_strides
-from jitml.trace.tracers import TracedArray, TracedScalar, assign_cast, fresh, is_traced, lift, read, scalar
+from jitml.trace.strides import Ints, lying_like, ordered_as, surely_contiguous
+from jitml.trace.tracers import TracedArray, TracedScalar, assign_cast, fresh, is_traced, layout_of, lift, read, scalar
 from jitml.trace.tree import flatten, unflatten
 
 Array = np.ndarray[Any, Any]
@@ -58,6 +58,7 @@ class _Form:
     kinds: tuple[Kind | None, ...]  # None for a fixed one
     fixed: tuple[Any, ...]
     shapes: tuple[Sizes, ...]  # of those that are not fixed
+    layouts: tuple[Ints, ...]  # of the same: their strides, in elements
 
     def plain(self, arrays: Sequence[Array]) -> Any:
         """What the arrays stand for, as Python shall see it; a program may not have moved them for a reshape.
@@ -110,13 +111,14 @@ def record(op: Op, name: str, function: Callable[..., Any], args: Any, kwargs: d
     else:
         claim, foreseen = paths.result(seen)
     run = checked(name, partial(_call, function, form), foreseen, claim)
+    orders = examples
     values = op(*operands, function=HostFunction(name, run, foreseen.avals, draws, makes=op is ops.draw and not draws))
     if foreseen.admits(seen):
         remember(values, foreseen.hand_over(examples))
     else:  # what is seen is that of a loop's first iteration, and a later one is as foreseen
         examples = [np.ones(aval.shape, aval.dtype) for aval in foreseen.avals[: len(foreseen.kinds)]]
         remember(values, [*examples, *(np.asarray(-foreseen.shapes[k][axis]) for k, axis in foreseen.open_axes)])
-    return unflatten(foreseen.spec, list(map(_show, foreseen.kinds, _cut_out(values, foreseen, shape), examples)))
+    return unflatten(foreseen.spec, list(map(_show, foreseen.kinds, _cut_out(values, foreseen, shape), orders)))
 
 
 def _shape_of_all(function: Callable[..., Any], args: Sequence[Any], form: _Form) -> Sizes | None:
@@ -170,14 +172,17 @@ def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
         unsupported(f"{name} with out= or overwrite_...= is not supported in jitted code", "Assign its result: x[...] = f(...).")
     kinds: list[Kind | None] = []
     operands: list[Value] = []
+    layouts: list[Ints] = []
     for leaf in leaves:
         kind = _kind(leaf)
         kinds.append(kind)
         if kind is not None:
             operands.append(read(leaf))
+            layouts.append(layout_of(leaf)[1] if kind is np.ndarray else ())
     shapes = tuple(value.shape for value in operands)
     operands += [value_of_size(n) for shape in shapes for n in shape if isinstance(n, Dim)]
-    return _Form(spec, tuple(kinds), tuple(None if kind else leaf for kind, leaf in zip(kinds, leaves)), shapes), operands
+    fixed = tuple(None if kind else leaf for kind, leaf in zip(kinds, leaves))
+    return _Form(spec, tuple(kinds), fixed, shapes, tuple(layouts)), operands
 
 
 def _kind(leaf: Any) -> Kind | None:
@@ -195,13 +200,12 @@ def _plain(kind: Kind, x: Array) -> Any:
 
 
 def _show(kind: Kind, value: Value, example: Array) -> Any:
-    """A result as traced code shall see it."""
+    """A result as traced code shall see it; its axes lie in memory as the example's."""
     if kind is np.generic:
         return scalar(value)
     if kind is not np.ndarray:
         return TracedNumber.of_value(active_trace(), value)
-    by_columns = example.flags.f_contiguous and not example.flags.c_contiguous
-    return fresh(value, c_strides(value.shape[::-1])[::-1] if by_columns else None)
+    return fresh(value, None if example.flags.c_contiguous else ordered_as(example, value.shape))
 
 
 def _try_out(
@@ -209,6 +213,7 @@ def _try_out(
 ) -> tuple[Returned, list[Array]]:
     """Call the function on what the operands are in this call."""
     given = [address_of(operands[0]), *examples_of(operands[1:])] if draws else examples_of(operands)
+    given[: len(form.layouts)] = map(_lying, given, form.layouts)
     before = [np.array(x) for x in given]
     try:
         with outside_trace(), np.errstate(all="ignore"), warnings.catch_warnings():
@@ -229,6 +234,15 @@ def _try_out(
     if not leaves:
         unsupported(f"{name} returns no array", _WHY_NOT)
     return returned(result)
+
+
+def _lying(x: Array, layout: Ints) -> Array:
+    """The same as it lies in memory for the program, which results may follow."""
+    if surely_contiguous(x.shape, layout):
+        return x
+    moved = lying_like(x.shape, layout, x.dtype)
+    moved[...] = x
+    return moved
 
 
 def _regular(x: Array) -> Array:

@@ -96,6 +96,13 @@ class Fallback(Protocol):
 
 
 _FALLBACK: list[Fallback] = []
+_AFTER: list[Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], None]] = []
+
+
+def after_call(finish: Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], None]) -> Any:
+    """Let the decorated function finish what an implementation has made: it gets the function, its result, and the arguments."""
+    _AFTER.append(finish)
+    return finish
 
 
 def otherwise(fallback: Fallback) -> Fallback:
@@ -143,7 +150,10 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if root is not None:
         root.operation = function.__name__
     try:
-        return of_known_type(implementation(*args, **kwargs), args)
+        result = implementation(*args, **kwargs)
+        for finish in _AFTER:
+            finish(function, result, args, kwargs)
+        return of_known_type(result, args)
     except OpenType as found:
         if attempt.trace is None or attempt.trace.root.operating:
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from fractions import Fraction
@@ -129,7 +130,7 @@ def kept_strides(operands: Sequence[tuple[Ints, Ints]], shape: Ints) -> Ints:
     byte = np.empty(1, np.int8)
     # Where sizes are unknown, the largest stand for all: axes are ordered in the same way for any other above 1.
     few = [as_strided(byte, [min(bound(n), 2) for n in extent], map(largest_stride, strides)) for extent, strides in operands]
-    return _ordered_as(np.nditer([*few, None], order="K").operands[-1], shape)
+    return ordered_as(np.nditer([*few, None], order="K").operands[-1], shape)
 
 
 def copied_strides(operand: tuple[Ints, Ints], shape: Ints) -> Ints:
@@ -142,7 +143,7 @@ def copied_strides(operand: tuple[Ints, Ints], shape: Ints) -> Ints:
     """
     if prod(shape) == 0 or surely_contiguous(*operand):
         return c_strides(shape)
-    return _ordered_as(np.empty_like(_few(*operand)), shape)
+    return ordered_as(np.empty_like(lying_like(*operand, np.dtype(np.int8), 2)), shape)
 
 
 def joined_strides(operands: Sequence[tuple[Ints, Ints]], axis: int, shape: Ints) -> Ints:
@@ -153,19 +154,42 @@ def joined_strides(operands: Sequence[tuple[Ints, Ints]], axis: int, shape: Ints
     """
     if prod(shape) == 0 or all(surely_contiguous(*operand) for operand in operands):
         return c_strides(shape)
-    return _ordered_as(np.concatenate([_few(*operand) for operand in operands], axis), shape)
+    return ordered_as(np.concatenate([lying_like(*operand, np.dtype(np.int8), 2) for operand in operands], axis), shape)
 
 
-def _few(extent: Ints, strides: Ints) -> np.ndarray[Any, Any]:
-    """A stand-in of two elements an axis, which can be read: its axes are ordered by their strides as the operand's are."""
-    apart = [abs(largest_stride(stride)) for stride in strides]
-    rank = {0: 0} | {stride: 1 << n for n, stride in enumerate(sorted({*apart} - {0}))}
-    memory = np.zeros(1 + sum(rank[stride] for stride in apart), np.int8)
-    return as_strided(memory, [min(bound(n), 2) for n in extent], [rank[stride] for stride in apart])
+def lying_like(sizes: Ints, layout: Ints, dtype: np.dtype[Any], most: int | None = None) -> np.ndarray[Any, Any]:
+    """Zeros that lie in memory as an array of these sizes and strides, in elements, does (`small_layout`)."""
+    extent, steps = small_layout(sizes, layout, most)
+    first = -sum(step * (n - 1) for n, step in zip(extent, steps) if step < 0 < n)
+    memory = np.zeros(1 + sum(abs(step) * (n - 1) for n, step in zip(extent, steps) if n), dtype)
+    return as_strided(memory[first:], extent, [step * dtype.itemsize for step in steps])
 
 
-def _ordered_as(made: np.ndarray[Any, Any], shape: Ints) -> Ints:
-    """Strides without gaps, of axes in the order in which those of a stand-in lie."""
+@functools.lru_cache(maxsize=4096)
+def small_layout(sizes: Ints, layout: Ints, most: int | None = None) -> tuple[Ints, Ints]:
+    """Sizes and strides of the same order, with the same ties, gaps and directions.
+
+    Args:
+        most: how many elements an axis may have.
+
+    >>> small_layout((90, 70), (-1, 180), 3)
+    ((3, 3), (-1, 6))
+    """
+    extent = tuple(bound(n) if most is None else min(bound(n), most) for n in sizes)
+    apart = [abs(largest_stride(stride)) for stride in layout]
+    steps, step, packed = {0: 0}, 1, 1
+    for stride in sorted({*apart} - {0}):
+        axes = [axis for axis, other in enumerate(apart) if other == stride and sizes[axis] != 1]
+        if axes and stride > packed:  # there is a gap
+            step *= 2
+        steps[stride] = step
+        step += step * sum(extent[axis] - 1 for axis in axes if extent[axis])
+        packed = stride * prod(bound(sizes[axis]) for axis in axes)
+    return extent, tuple(steps[stride] if largest_stride(s) >= 0 else -steps[stride] for stride, s in zip(apart, layout))
+
+
+def ordered_as(made: np.ndarray[Any, Any], shape: Ints) -> Ints:
+    """Strides without gaps, of axes in the order in which those of another array lie."""
     inner_first = sorted(range(len(shape)), key=lambda axis: (abs(made.strides[axis]), -axis))
     result = [0] * len(shape)
     step = 1
