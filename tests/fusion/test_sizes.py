@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jitml
 from jitml.ir import ops
 from jitml.ir.types import I64
 from sized import Sized, check, graph_of
@@ -281,3 +282,20 @@ def row_from_the_row_above(b: Sized) -> Any:
 def test_layers_agree(name: str) -> None:
     build, calls = CASES[name]
     check(graph_of(build), *calls)
+
+
+def test_sizes_of_sizes_of_sizes() -> None:
+    """Each window is as long as the one before allows: written out, the length of the last has more terms than any memory."""
+
+    def program(x: Any) -> Any:
+        for v in x:
+            x[v % 33] -= x[v]
+            x %= 7
+            x = x[x != 3]
+        for _ in range(2):
+            for i in range(len(x) - 1, 0, -1):
+                x = x[..., i : i + 2]
+        return x
+
+    x = np.random.default_rng(0).integers(-16, 17, 33)
+    np.testing.assert_array_equal(jitml.jit(program)(x.copy()), program(x.copy()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from jitml.errors import LoweringError
@@ -44,6 +44,7 @@ _ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {
     "minimum": min,
     "maximum": max,
 }
+_MOST_TERMS = 64  # of an expression
 _SEEN_THROUGH = ("add", "sub", "mul", "full", "check")  # in places of windows
 _TAKEN = re.compile(r"([bcijkrstvxy]|row|in)\d*(_\d+)*b*")  # names that lowering and schedules use
 
@@ -64,6 +65,15 @@ class SizeSource:
         return Let(name, Apply("minimum", (at_least, Const(self.high))))
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A place as an expression, the number of its terms, and the results of checks that stand in none of them."""
+
+    expr: Expr
+    terms: int
+    claims: tuple[Value, ...]
+
+
 class Sizes:
     """The size variables of a graph: one for each Sym that it binds, named after it; and others for the places of windows.
 
@@ -77,6 +87,7 @@ class Sizes:
         self._makers = graph.producers()
         self._bound: dict[Value, str] = {}
         self._loose: dict[Value, str] = {}  # places that no Sym is bound to
+        self._places: dict[Value, _Place] = {}
         for sym, value in self.values.items():
             name = re.sub(r"\W", "_", sym.name)
             while name in self._bound.values() or name in self.names.values() or _TAKEN.fullmatch(name):
@@ -86,35 +97,45 @@ class Sizes:
 
     def place(self, value: Value) -> Expr:
         """An i64[] value as an expression over the variables."""
+        return self._place(value).expr
+
+    def _place(self, value: Value) -> _Place:
+        if value not in self._places:
+            self._places[value] = self._seen_through(value) or _Place(Var(self._name(value)), 1, ())
+        return self._places[value]
+
+    def _seen_through(self, value: Value) -> _Place | None:
+        """What is computed on the way, if it is simple and short: of values that many share the terms have no end."""
         node = self._makers.get(value)
-        if node is not None and node.op.name in _SEEN_THROUGH:
-            operands = [self.place(v) for v in node.inputs[: 1 if node.op is ops.check else 2]]
-            match node.op.name:
-                case "full":
-                    return Const(int(node.params["value"]))
-                case "check":
-                    return operands[0]
-                case "add":
-                    return add(*operands)
-                case "sub":
-                    return sub(*operands)
-                case "mul" if any(isinstance(e, Const) for e in operands):
-                    return mul(*operands)
-        return Var(self._name(value))
+        if node is None or node.op.name not in _SEEN_THROUGH:
+            return None
+        if node.op is ops.full:
+            return _Place(Const(int(node.params["value"])), 1, ())
+        operands = [self._place(v) for v in node.inputs[: 1 if node.op is ops.check else 2]]
+        terms = 1 + sum(operand.terms for operand in operands)
+        claims = dict.fromkeys(claim for operand in operands for claim in operand.claims)
+        if terms > _MOST_TERMS:
+            return None
+        exprs = [operand.expr for operand in operands]
+        match node.op.name:
+            case "check":
+                return _Place(exprs[0], terms, (value, *claims))
+            case "add":
+                return _Place(add(*exprs), terms, (*claims,))
+            case "sub":
+                return _Place(sub(*exprs), terms, (*claims,))
+            case "mul" if any(isinstance(e, Const) for e in exprs):
+                return _Place(mul(*exprs), terms, (*claims,))
+        return None
 
     def roots(self, value: Value) -> frozenset[Value]:
         """The values that `place` loads."""
         names = variables_of(self.place(value))
         return frozenset(v for table in (self._bound, self._loose) for v, name in table.items() if name in names)
 
-    def claims(self, value: Value) -> Iterator[Value]:
+    def claims(self, value: Value) -> tuple[Value, ...]:
         """The results of checks that `place` sees through: whoever uses the place relies on them."""
-        node = self._makers.get(value)
-        if node is not None and node.op.name in _SEEN_THROUGH:
-            if node.op is ops.check:
-                yield value
-            for operand in node.inputs[: 1 if node.op is ops.check else 2]:
-                yield from self.claims(operand)
+        return self._place(value).claims
 
     def _name(self, value: Value) -> str:
         return self._bound.get(value) or self._loose.setdefault(value, f"v{len(self._loose)}")
@@ -135,22 +156,39 @@ class Sizes:
         """A size over variables that inputs hold alone; None if the program must run to know it."""
         if isinstance(size, int):
             return Const(size)
-        made = {sym: self._from_inputs(self.values[sym], inputs) for sym in size.syms}
-        return None if None in made.values() else as_expr(size.evaluate(made))
+        made: dict[Sym, Expr] = {}
+        for sym in size.syms:
+            found = self._from_inputs(self.values[sym], inputs, _MOST_TERMS)
+            if found is None:
+                return None
+            made[sym] = found[0]
+        return as_expr(size.evaluate(made))
 
-    def _from_inputs(self, value: Value, inputs: Collection[Value]) -> Expr | None:
+    def _from_inputs(self, value: Value, inputs: Collection[Value], room: int) -> tuple[Expr, int] | None:
+        """The expression of a value and the number of its terms, if it has no more than there is room for.
+
+        A value that many share is a term for each of them: a chain of such sizes has no end of terms.
+        """
         node = self._makers.get(value)
+        if room < 1 or (node is None and (value not in inputs or value not in self._bound)):
+            return None
         if node is None:
-            return Var(self._bound[value]) if value in inputs and value in self._bound else None
+            return Var(self._bound[value]), 1
         if node.op is ops.full:
-            return Const(int(node.params["value"]))
+            return Const(int(node.params["value"])), 1
         if node.op is ops.check:
-            return self._from_inputs(node.inputs[0], inputs)
+            return self._from_inputs(node.inputs[0], inputs, room - 1)
         if node.op.name not in _ARITHMETIC or value.aval != Aval((), I64):
             return None
-        operands = [self._from_inputs(v, inputs) for v in node.inputs]
-        known = tuple(e for e in operands if e is not None)
-        return Apply(node.op.name, known) if len(known) == len(operands) else None
+        operands: list[Expr] = []
+        terms = 1
+        for operand in node.inputs:
+            made = self._from_inputs(operand, inputs, room - terms)
+            if made is None:
+                return None
+            operands.append(made[0])
+            terms += made[1]
+        return Apply(node.op.name, tuple(operands)), terms
 
     @property
     def loaded(self) -> tuple[Value, ...]:
