@@ -45,6 +45,7 @@ class Handing:
         self.made = {key for body in bodies for key in body.made}
         self.before = before
         self.known: dict[int, Any] = {}  # id of what a name ends with -> what it holds afterwards
+        self.olds: dict[int, Sequence[Any]] = {}  # by id of what a name holds afterwards: what it stands for
 
     def hand_out(self, name: str, new: Any, ends: Sequence[Any], others: Iterable[Any]) -> Any:
         """What a name is to hold: `new`, which stands for one of what the construct's ways end with.
@@ -55,7 +56,7 @@ class Handing:
         trace = active_trace()
         held: Collection[int] | None = None
         for x, ways in containers(new, ends):
-            olds = [old for way in ways for old in self._settled(way)]
+            olds = self.olds[id(x)] = [old for way in ways for old in self._settled(way)]
             again = [known for old in olds if (known := self.known.setdefault(id(old), x)) is not x]
             from_before = [old for old in olds if id(old) not in self.made]
             if from_before and held is None:
@@ -64,7 +65,7 @@ class Handing:
             if again or shared:
                 trace.unsettled[id(x)] = Unsettled(x, self.decider, olds)
                 unknown = [y for y in (*again, *shared) if _unsettled(y, trace) is None]
-                trace.unsettled.update((id(y), Unsettled(y, self.decider)) for y in unknown)
+                trace.unsettled.update((id(y), Unsettled(y, self.decider, self.olds.get(id(y), ()))) for y in unknown)
             elif trace.is_body:
                 trace.made[id(x)] = x
         return new

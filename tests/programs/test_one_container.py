@@ -1,0 +1,36 @@
+"""One list or dict that two names hold, made inside branches and loops inside one another: it is one object after them, too."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from programs.test_found import check
+
+NESTS = {
+    "if": "if x[{n}] > -9:",
+    "else": "if x[{n}] < -9:\n    x[0] += 1\nelse:",
+    "for": "for v{n} in range(3):",
+    "rows": "for v{n} in x:",
+    "while": "while c{n} < 2:\n    c{n} += 1",
+}
+# What is inside, and what tells afterwards whether the two are one.
+CONTAINERS = {
+    "a list": (["a = [x[0], 1]", "b = a"], "b.append(2)"),
+    "a dict": (["a = {'x': x[1]}", "b = a"], "b['x'] = 7"),
+    "inside another": (["a = [x[0], 1]", "b = {'k': a}"], "b['k'].append(3)"),
+    "by way of a third": (["b = [x[0], 1]", "d = b", "a = d"], "a.append(5)"),
+    "compared": (["a = [x[0], 1]", "b = a"], "x[1] = a is b"),
+}
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+@pytest.mark.parametrize("nest", list(itertools.product(NESTS, NESTS)), ids="-".join)
+def test_it_is_one_object(nest: tuple[str, str], name: str) -> None:
+    inside, after = CONTAINERS[name]
+    lines = ["c0 = c1 = 0"]
+    for depth, kind in enumerate(nest):
+        lines += [4 * depth * " " + line for line in NESTS[kind].format(n=depth).splitlines()]
+    lines += [8 * " " + line for line in inside]
+    check([*lines, after, "return a, b, x"], "np.arange(3.0), np.arange(3.0)", "np.arange(3.0) - 1, np.arange(3.0)")
