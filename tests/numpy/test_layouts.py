@@ -123,6 +123,44 @@ def test_numpy_is_not_asked_for_the_order_where_that_would_call_a_users_function
     assert asked == [np.sort]
 
 
+LONGER = np.asfortranarray(np.arange(35.0).reshape(7, 5))
+BLOCKS = np.asfortranarray(np.arange(315.0).reshape(7, 9, 5))
+MATRICES = (np.arange(216).reshape(6, 4, 3, 3) ** 2 % 97 + np.eye(3, dtype=int) * 99).swapaxes(0, 1)
+WHOLE = np.array([1, 0, 1, 1, 1, 1, 0], bool)
+ONE_POSITIVE = np.asfortranarray(np.where(np.arange(5) == 0, LONGER + 1, -1 - LONGER))
+# What small arrays do not show at once: what is taken away, divided by, inverted or counted. The calls follow one another.
+CALLS: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
+    "most is taken away": (lambda x: np.diff(x, n=4, axis=0), [(LONGER,)]),
+    "all but one is taken away": (lambda x: np.diff(x, n=3, axis=0), [(LONGER,), (BLOCKS,)]),
+    "a slice is deleted": (lambda x: np.delete(x, slice(0, 4), axis=0), [(LONGER,)]),
+    "as much as is asked for is deleted": (lambda x, n: np.delete(x, slice(1, n), axis=0), [(LONGER, 3), (LONGER, 5)]),
+    "weights": (lambda x, w: np.average(x, axis=1, weights=w), [(BLOCKS, np.arange(1, 10))]),
+    "weights of its own": (lambda x: np.average(x, axis=1, weights=np.arange(1, 10)), [(BLOCKS,)]),
+    "repeated by an argument": (lambda x, n: np.tile(x, (n, 1)), [(LONGER, 3), (LONGER, 1), (LONGER, 3)]),
+    "repeated as often as data say": (
+        lambda x, m: np.tile(x, (int(np.count_nonzero(m)), 1)),
+        [(LONGER, WHOLE), (LONGER, WHOLE * 0)],
+    ),
+    "a shape of an argument": (lambda x, n: np.zeros_like(x, shape=(n, 5)), [(LONGER, 1), (LONGER, 3), (LONGER, 4)]),
+    "a shape of data": (lambda x, m: np.full_like(x, 1.0, shape=(int(np.count_nonzero(m)), 5)), [(LONGER, WHOLE)]),
+    "as many steps as data say": (lambda x, m: np.logspace(x * 0, x * 0 + 1, int(np.count_nonzero(m))), [(LONGER, WHOLE)]),
+    "inverses of integers": (np.linalg.inv, [(MATRICES,)]),
+    "inverses of what is repeated": (np.linalg.inv, [(np.broadcast_to(MATRICES[:, :, None] / 7, (4, 6, 5, 3, 3)),)]),
+    "logarithms of integers": (lambda x: np.geomspace(x + 1, 9.0, 3), [(BLOCKS.astype(int),)]),
+    "a size that data decide, on the host": (lambda x: np.ldexp(x[:, x[0] > 0], 2), [(ONE_POSITIVE,), (LONGER + 1,)]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_strides_of_what_small_arrays_do_not_show_at_once(name: str) -> None:
+    function, calls = CALLS[name]
+    jitted = jitml.jit(lambda *args: with_lines([function(*args)]))
+    for args in calls:
+        for got, expected in zip(flat(jitted(*args)), flat(with_lines([function(*args)]))):
+            assert strides(got) == strides(expected)
+            np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+
 def test_a_reshaped_choice_of_columns_is_a_copy() -> None:
     def columns(a: Any) -> tuple[Any, Any]:
         chosen = a[:, [0, 2]]
@@ -173,8 +211,8 @@ def flat(results: Any) -> list[Any]:
 
 
 def strides(x: Any) -> list[int]:
-    """Those that matter: an axis of one element may have any."""
-    return [step for step, n in zip(x.strides, x.shape) if n > 1]
+    """Those that matter: an axis of one element may have any, and so may all of nothing."""
+    return [step for step, n in zip(x.strides, x.shape) if n > 1 and x.size]
 
 
 def joins(z: Any, w: Any) -> Any:

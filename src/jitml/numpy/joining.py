@@ -47,7 +47,7 @@ from jitml.numpy.reshaping import (
 )
 from jitml.numpy.sorting import search
 from jitml.numpy.versions import SHIFTS_ARE_CUT
-from jitml.trace.broadcasting import insist_equal, never_equal, require_at_least, require_sizes
+from jitml.trace.broadcasting import insist_differ, insist_equal, never_equal, require_at_least, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.numbers import of_size
 from jitml.trace.places import unknown_size
@@ -271,6 +271,9 @@ def tile(A: Any, reps: Any) -> TracedArray:
     times = as_lengths(reps)
     if all(type(t) is int and t == 1 for t in times) and isinstance(A, TracedArray):
         return reshaped(fresh_like(x, A), (1,) * (len(times) - x.ndim) + x.shape)
+    unknown = [t for t in times if type(t) is not int]
+    if unknown and isinstance(A, TracedArray) and not A.is_contiguous and all(t == 1 for t in times if type(t) is int):
+        insist_differ(unknown[0], 1)  # else it would be a copy, which lies as A does
     ndim = max(x.ndim, len(times))
     times = (1,) * (ndim - len(times)) + times
     shape = (1,) * (ndim - x.ndim) + x.shape

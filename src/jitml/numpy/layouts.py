@@ -1,7 +1,7 @@
 """In which order do the axes of a new array lie in memory?  As NumPy lays it out, which a later reshape or view can tell.
 
 NumPy itself says it: where an operand does not lie by rows, its function is called on small arrays that lie like the operands
-(`stand_in`), and what it makes of them shows the order. Ufuncs know theirs without that (`tracers.fresh_like`), and so does
+(`_stand_in`), and what it makes of them shows the order. Ufuncs know theirs without that (`tracers.fresh_like`), and so does
 what is made of operands by rows: it lies by rows too, but for what says otherwise (`put_in_order`, `beside_each_other`).
 """
 
@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from jitml.config import CONFIG
 from jitml.ir import ops
 from jitml.ir.dims import bound
 from jitml.ir.graph import Value
 from jitml.numpy.operands import reshape_value
 from jitml.trace.context import outside_trace
-from jitml.trace.registry import after_call
+from jitml.trace.registry import after_call, full_name
 from jitml.trace.standins import Traced
 from jitml.trace.strides import Ints, largest_stride, lying_like, small_layout, surely_contiguous
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, layout_of
@@ -30,13 +33,34 @@ Array = np.ndarray[Any, Any]
 _IN_AN_ORDER_OF_THEIR_OWN = {np.einsum, np.quantile, np.percentile, np.nanquantile, np.nanpercentile}
 # By rows whatever the operands are; and shapes of stand-ins are not those that these are called with.
 _BY_ROWS = {np.reshape, np.ndarray.reshape, np.resize}
-_FEW = 4  # elements an axis, where that will do: for np.cross they have to be as many
 _MOST_BYTES = 1 << 28
+_MOST_CONTENTS = 64  # elements of an array of integers that are handed on: weights, repetitions
 _HOMES = ("numpy", "scipy")
+_CLASSES = ("numpy", "builtins")
 
 
-_KNOWN: dict[Any, tuple[Ints | None, ...] | None] = {}
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How to stand for arguments.
+
+    Args:
+        most: elements along an axis, if there is a limit. np.cross needs as many as there are, np.diff more than it takes away.
+        is_index: whether integers are to be valid indices; else they can be divided by, and matrices of them inverted.
+        number: what stands for all integers that the program does not know; today's value, if there is one, for None.
+    """
+
+    most: int | None
+    is_index: bool = False
+    number: int | None = None
+
+
+_WAYS = tuple(_Way(most, is_index) for most in (4, 32, None) for is_index in (False, True))
+_WAYS += (_Way(32, number=3), _Way(None, number=3))
+
+_Order = tuple[Ints, Ints]  # axes, outermost in memory first, and the lengths that they had
+_KNOWN: dict[Any, tuple[_Order | None, ...] | None] = {}
 _MOST_KNOWN = 4096
+_MISSING = object()
 
 
 @after_call
@@ -52,23 +76,31 @@ def _lay_out_as_numpy_does(function: Callable[..., Any], result: Any, args: tupl
     made = [x for x in made if not any(type(y) is TracedArray and x.storage is y.storage for y in given)]
     if not made or any(map(_is_users, leaves)):
         return
-    orders = _orders(function, leaves, spec, _FEW) or _orders(function, leaves, spec, None)
-    if orders is not None and len(orders) == len(results):
-        for x, order in zip(results, orders):
-            if any(x is one for one in made) and order is not None and len(order) == x.ndim:
-                put_in_order(x, order)
+    for way in _WAYS:
+        orders = _orders(function, leaves, spec, way)
+        if orders is None or len(orders) != len(results):
+            continue
+        told = [(x, order) for x, order in zip(results, orders) if order is not None and any(x is one for one in made)]
+        if len(told) == len(made) and all(_tells(order, x.sizes) for x, order in told):
+            for x, order in told:
+                put_in_order(x, order[0])
+            return
+    assert not CONFIG.check, f"{full_name(function)} shows in no way how its result lies in memory"
 
 
-def _orders(function: Callable[..., Any], leaves: Sequence[Any], spec: Any, most: int | None) -> tuple[Ints | None, ...] | None:
-    """The axes of each result, outermost in memory first, if it is an array; None if the function does not take stand-ins.
+def _tells(order: _Order, sizes: Ints) -> bool:
+    """Whether an order is that of an array of some sizes: an axis of one element has no place in it."""
+    axes, lengths = order
+    return len(axes) == len(sizes) and all(n > 1 or bound(size) < 2 for n, size in zip(lengths, sizes))
 
-    Args:
-        most: how many elements an axis of those has.
-    """
-    key = (function, spec, *(_kind(x, most) for x in leaves)) if all(map(_is_plain, leaves)) else None
-    if key is not None and key in _KNOWN:
-        return _KNOWN[key]
-    shown = _shown(function, leaves, spec, most)
+
+def _orders(function: Callable[..., Any], leaves: Sequence[Any], spec: Any, way: _Way) -> tuple[_Order | None, ...] | None:
+    """Of each result that is an array; None if the function does not take stand-ins."""
+    key = (function, spec, way, *(_kind(x, way) for x in leaves)) if all(map(_is_plain, leaves)) else None
+    known: Any = _KNOWN.get(key, _MISSING)
+    if key is not None and known is not _MISSING:
+        return known
+    shown = _shown(function, leaves, spec, way)
     orders = None if shown is None else tuple(map(_order, shown))
     if key is not None:
         if len(_KNOWN) >= _MOST_KNOWN:
@@ -78,23 +110,28 @@ def _orders(function: Callable[..., Any], leaves: Sequence[Any], spec: Any, most
 
 
 def _is_plain(leaf: Any) -> bool:
-    return isinstance(leaf, (Traced, TracedNumber, np.ndarray, int, float, complex, str, type, np.dtype, slice))
+    kinds = (Traced, TracedNumber, int, float, complex, str, type, np.dtype, slice)
+    return type(leaf) is np.ndarray or isinstance(leaf, kinds)
 
 
-def _kind(leaf: Any, most: int | None) -> Any:
+def _kind(leaf: Any, way: _Way) -> Any:
     """What of a plain leaf its stand-in depends on."""
+    if _has_contents(leaf):
+        return leaf.dtype, leaf.shape, leaf.tobytes()
     if type(leaf) in (TracedArray, np.ndarray):
-        return (*small_layout(*map(tuple, layout_of(leaf)), most), leaf.dtype)
-    if isinstance(leaf, slice):
-        return repr(leaf)
-    plain = _stands_for(leaf, most)
-    return type(plain), plain
+        return (*small_layout(*map(tuple, layout_of(leaf)), way.most), leaf.dtype)
+    plain = _stands_for(leaf, way)
+    return type(plain), repr(plain) if isinstance(plain, (slice, float, complex)) else plain
 
 
-def _order(x: Any) -> Ints | None:
-    if type(x) is not np.ndarray or not x.size:
+def _has_contents(leaf: Any) -> bool:
+    return type(leaf) is np.ndarray and leaf.dtype.kind in "biu" and leaf.size <= _MOST_CONTENTS
+
+
+def _order(x: Any) -> _Order | None:
+    if type(x) is not np.ndarray:
         return None
-    return tuple(sorted(range(x.ndim), key=lambda n: (-abs(x.strides[n]), n)))
+    return tuple(sorted(range(x.ndim), key=lambda n: (-abs(x.strides[n]), n))), x.shape
 
 
 def _is_told(function: Any) -> bool:
@@ -112,19 +149,22 @@ def _is_told(function: Any) -> bool:
 
 
 def _is_users(leaf: Any) -> bool:
-    """Whether an argument is a function that is not NumPy's, which must not be called for its layout, or hides what is traced."""
-    if isinstance(leaf, slice):
-        return any(isinstance(x, (Traced, TracedNumber)) for x in (leaf.start, leaf.stop, leaf.step))
-    return callable(leaf) and not isinstance(leaf, (type, np.ufunc, Traced, TracedNumber)) and not _is_told(leaf)
+    """Whether an argument is a function or class that is not NumPy's, which must not be called for its layout."""
+    if isinstance(leaf, np.ufunc):
+        return getattr(np, leaf.__name__, None) is not leaf
+    if isinstance(leaf, type):
+        return leaf.__module__.split(".")[0] not in _CLASSES
+    return callable(leaf) and not isinstance(leaf, (Traced, TracedNumber)) and not _is_told(leaf)
 
 
-def _shown(function: Callable[..., Any], leaves: Sequence[Any], spec: Any, most: int | None) -> Sequence[Any] | None:
+def _shown(function: Callable[..., Any], leaves: Sequence[Any], spec: Any, way: _Way) -> Sequence[Any] | None:
     """What the function makes of stand-ins; None if it does not take them."""
-    sizes = [[min(bound(n), most or bound(n)) for n in layout_of(x)[0]] for x in leaves if type(x) in (TracedArray, np.ndarray)]
-    if sum(int(np.prod(size)) for size in sizes) * 16 > _MOST_BYTES:
+    arrays = [x for x in leaves if type(x) in (TracedArray, np.ndarray)]
+    sizes = [[min(bound(n), way.most or bound(n)) for n in layout_of(x)[0]] for x in arrays]
+    if sum(prod(size) * x.dtype.itemsize for x, size in zip(arrays, sizes)) > _MOST_BYTES:
         return None
-    args, kwargs = unflatten(spec, [_stands_for(x, most) for x in leaves])
     try:
+        args, kwargs = unflatten(spec, [_stands_for(x, way) for x in leaves])
         with outside_trace(), np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             shown = function(*args, **kwargs)
@@ -133,25 +173,26 @@ def _shown(function: Callable[..., Any], leaves: Sequence[Any], spec: Any, most:
     return shown if isinstance(shown, tuple) or type(shown) is list else (shown,)
 
 
-def _stands_for(leaf: Any, most: int | None) -> Any:
-    if type(leaf) in (TracedArray, np.ndarray):
-        return stand_in(*layout_of(leaf), leaf.dtype, most)
+def _stands_for(leaf: Any, way: _Way) -> Any:
+    if type(leaf) is TracedArray or (type(leaf) is np.ndarray and not _has_contents(leaf)):
+        return _stand_in(leaf, way)
     if type(leaf) is TracedNumber:
-        return leaf.kind(1) if leaf.slot is None else leaf.concrete
+        is_open = leaf.slot is None or (way.number is not None and leaf.kind is int)
+        return leaf.kind(3 if way.number is None else way.number) if is_open else leaf.concrete
+    if isinstance(leaf, slice):
+        return slice(*(_stands_for(x, way) for x in (leaf.start, leaf.stop, leaf.step)))
     return leaf.dtype.type(1) if isinstance(leaf, Traced) else leaf
 
 
-def stand_in(sizes: Ints, layout: Ints, dtype: np.dtype[Any], most: int | None = _FEW) -> Array:
-    """An array of at most so many elements an axis that lies in memory as one of these strides, in elements, does.
-
-    It holds zeros, which are valid indices, or numbers of which matrices can be inverted and factorized.
-    """
-    small = lying_like(sizes, layout, dtype, most)
-    if dtype.kind in "fc":
-        small[...] = 1
-        if small.ndim > 1 and 0 not in small.strides:
-            diagonal = np.arange(min(small.shape[-2:]))
-            small[..., diagonal, diagonal] = 4
+def _stand_in(x: TracedArray | Array, way: _Way) -> Array:
+    """An array that lies in memory as another one does."""
+    small = lying_like(*layout_of(x), x.dtype, way.most)
+    if way.is_index and x.dtype.kind in "iu":
+        return small
+    small[...] = 1
+    if small.ndim > 1 and 0 not in small.strides[-2:]:
+        diagonal = np.arange(min(small.shape[-2:]))
+        small[..., diagonal, diagonal] = 4
     return small
 
 

@@ -32,7 +32,7 @@ from jitml.trace.ragged import window
 from jitml.trace.registry import call_for_each_type, full_name, otherwise
 from jitml.trace.returned import Kind, Returned, checked, returned
 from jitml.trace.sizes import named, value_of_size
-from jitml.trace.strides import Ints, lying_like, ordered_as, surely_contiguous
+from jitml.trace.strides import Ints, kept_strides, lying_like, ordered_as, surely_contiguous
 from jitml.trace.tracers import TracedArray, TracedScalar, assign_cast, fresh, is_traced, layout_of, lift, read, scalar
 from jitml.trace.tree import flatten, unflatten
 
@@ -118,13 +118,23 @@ def record(op: Op, name: str, function: Callable[..., Any], args: Any, kwargs: d
     else:  # what is seen is that of a loop's first iteration, and a later one is as foreseen
         examples = [np.ones(aval.shape, aval.dtype) for aval in foreseen.avals[: len(foreseen.kinds)]]
         remember(values, [*examples, *(np.asarray(-foreseen.shapes[k][axis]) for k, axis in foreseen.open_axes)])
-    return unflatten(foreseen.spec, list(map(_show, foreseen.kinds, _cut_out(values, foreseen, shape), orders)))
+    operands_lie = [(shape, layout) for shape, layout in zip(form.shapes, form.layouts) if layout]
+    results = _cut_out(values, foreseen, shape)
+    if _is_of_elements(function) and not kwargs and operands_lie:  # today's result may have an axis of one element
+        layouts: list[Ints | None] = [kept_strides(operands_lie, x.shape) if x.ndim else None for x in results]
+    else:
+        layouts = [None if x.flags.c_contiguous else ordered_as(x, value.shape) for x, value in zip(orders, results)]
+    return unflatten(foreseen.spec, list(map(_show, foreseen.kinds, results, layouts)))
+
+
+def _is_of_elements(function: Callable[..., Any]) -> bool:
+    """Whether each element of the results is computed from those at its place."""
+    return function is np.i0 or (isinstance(function, np.ufunc) and function.signature is None)
 
 
 def _shape_of_all(function: Callable[..., Any], args: Sequence[Any], form: _Form) -> Sizes | None:
     """The shape of each result of a function of elements, where it holds sizes that only the running program knows."""
-    is_ufunc = isinstance(function, np.ufunc) and function.signature is None
-    if not (is_ufunc or function is np.i0) or any(isinstance(x, (list, tuple)) for x in args) or len(args) != len(form.kinds):
+    if not _is_of_elements(function) or any(isinstance(x, (list, tuple)) for x in args) or len(args) != len(form.kinds):
         return None  # an output, or what is an array to NumPy alone
     if len(args) != (function.nin if isinstance(function, np.ufunc) else 1):
         return None
@@ -199,13 +209,13 @@ def _plain(kind: Kind, x: Array) -> Any:
     return x if kind is np.ndarray else x[()] if kind is np.generic else x.item()
 
 
-def _show(kind: Kind, value: Value, example: Array) -> Any:
-    """A result as traced code shall see it; its axes lie in memory as the example's."""
+def _show(kind: Kind, value: Value, layout: Ints | None) -> Any:
+    """A result as traced code shall see it."""
     if kind is np.generic:
         return scalar(value)
     if kind is not np.ndarray:
         return TracedNumber.of_value(active_trace(), value)
-    return fresh(value, None if example.flags.c_contiguous else ordered_as(example, value.shape))
+    return fresh(value, layout)
 
 
 def _try_out(

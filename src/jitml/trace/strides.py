@@ -184,7 +184,7 @@ def small_layout(sizes: Ints, layout: Ints, most: int | None = None) -> tuple[In
             step *= 2
         steps[stride] = step
         step += step * sum(extent[axis] - 1 for axis in axes if extent[axis])
-        packed = stride * prod(bound(sizes[axis]) for axis in axes)
+        packed = max(packed, stride * prod(bound(sizes[axis]) for axis in axes))
     return extent, tuple(steps[stride] if largest_stride(s) >= 0 else -steps[stride] for stride, s in zip(apart, layout))
 
 
