@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from types import FrameType
 from typing import Any
 
@@ -289,3 +290,25 @@ def test_derivatives_of_lengths_that_change() -> None:
     for n in (3, 5, 3, 7, 5):
         expected = -scipy.special.j1(np.arange(1.0, n + 1)) + (np.arange(n) < 2)
         np.testing.assert_allclose(f(np.arange(1.0, n + 1)), expected)
+
+
+def test_warnings_come_from_the_users_line() -> None:
+    """Those that a function gives for its caller: each line has its own, and the module says which filters hold."""
+
+    def crossed(x: Array, y: Array) -> Any:
+        first = np.cross(x, y)
+        return first, np.cross(y, x)
+
+    def warned(function: Any) -> list[tuple[Any, ...]]:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("ignore")
+            warnings.filterwarnings("always", module=__name__)
+            try:
+                function(B[:2], B[1:])
+            except ValueError:
+                pytest.skip("this NumPy has no cross product of vectors of two")
+        return [(w.category, str(w.message), w.filename, w.lineno) for w in seen]
+
+    jitted = jitml.jit(crossed)
+    assert len(warned(crossed)) == 2
+    assert warned(jitted) == warned(jitted) == warned(crossed)

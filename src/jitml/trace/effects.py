@@ -19,9 +19,10 @@ import numpy as np
 from jitml.errors import FailedCheck
 from jitml.ir import ops
 from jitml.ir.ops.host import HostFunction, postpone
-from jitml.trace.context import active_trace, is_converted, unsupported, user_source
+from jitml.trace.context import active_trace, unsupported, user_source
 from jitml.trace.hostcalls import take_apart
 from jitml.trace.registry import full_name, implements
+from jitml.trace.users_line import namespace
 
 
 def effect_of(function: Any) -> Callable[..., None] | None:
@@ -67,7 +68,7 @@ def _warn(message: Any, category: Any = None, stacklevel: int = 1, **kwargs: Any
     if stacklevel != 1 or place is None or kwargs:
         unsupported("warnings.warn with a stacklevel names a line outside the jitted function", "Leave stacklevel out.")
     kind = type(message) if isinstance(message, Warning) else category or UserWarning
-    space = _namespace()
+    space = namespace()
 
     def warn(message: Any) -> None:
         if any(action == "error" for action, *_ in warnings.filters):
@@ -77,11 +78,3 @@ def _warn(message: Any, category: Any = None, stacklevel: int = 1, **kwargs: Any
         postpone(functools.partial(warnings.warn_explicit, message, kind, place.file, place.line, name, registry))
 
     _record("warnings.warn", warn, (message,), {})
-
-
-def _namespace() -> dict[str, Any]:
-    """The globals of the user's function that runs now."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and not is_converted(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame.f_globals

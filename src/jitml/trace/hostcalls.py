@@ -35,6 +35,7 @@ from jitml.trace.sizes import named, value_of_size
 from jitml.trace.strides import Ints, kept_strides, lying_like, ordered_as, surely_contiguous
 from jitml.trace.tracers import TracedArray, TracedScalar, assign_cast, fresh, is_traced, layout_of, lift, read, scalar
 from jitml.trace.tree import flatten, unflatten
+from jitml.trace.users_line import caller
 
 Array = np.ndarray[Any, Any]
 
@@ -110,7 +111,7 @@ def record(op: Op, name: str, function: Callable[..., Any], args: Any, kwargs: d
         claim, foreseen = None, seen.open_as(tuple(-bound(n) if isinstance(n, Dim) else n for n in shape))
     else:
         claim, foreseen = paths.result(seen)
-    run = checked(name, partial(_call, function, form), foreseen, claim)
+    run = checked(name, partial(_call, partial(caller(), function), form), foreseen, claim)
     orders = examples
     values = op(*operands, function=HostFunction(name, run, foreseen.avals, draws, makes=op is ops.draw and not draws))
     if foreseen.admits(seen):
@@ -225,15 +226,16 @@ def _try_out(
     given = [address_of(operands[0]), *examples_of(operands[1:])] if draws else examples_of(operands)
     given[: len(form.layouts)] = map(_lying, given, form.layouts)
     before = [np.array(x) for x in given]
+    apply = partial(caller(), function)
     try:
         with outside_trace(), np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the program will call it again
             try:
-                result = _call(function, form, given)
+                result = _call(apply, form, given)
             except np.linalg.LinAlgError:
                 # It may be a matrix that a loop has not filled yet; the program itself raises where it has to.
                 given = before = list(map(_regular, given))
-                result = _call(function, form, given)
+                result = _call(apply, form, given)
     except TraceError:
         unsupported(f"{name} calls a function that is made in the jitted one", "Define that one outside.")
     if any(x.tobytes() != y.tobytes() for x, y in zip(before, given)):
@@ -261,9 +263,9 @@ def _regular(x: Array) -> Array:
     return np.array(np.broadcast_to(np.eye(*x.shape[-2:], dtype=x.dtype), x.shape)) if is_matrix else x
 
 
-def _call(function: Callable[..., Any], form: _Form, arrays: Sequence[Array]) -> Any:
+def _call(apply: Callable[..., Any], form: _Form, arrays: Sequence[Array]) -> Any:
     args, kwargs = form.plain(arrays)
-    return function(*args, **kwargs)
+    return apply(args, kwargs)
 
 
 def _check_result(name: str, leaf: Any, given: Sequence[Array]) -> None:
