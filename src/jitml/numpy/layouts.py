@@ -141,6 +141,8 @@ def _is_told(function: Any) -> bool:
     owner = getattr(function, "__self__", None)
     if isinstance(owner, np.ufunc):
         return True
+    if getattr(function, "__objclass__", None) is np.generic:  # the operators of scalars, which make arrays by ufuncs
+        return False
     home = getattr(getattr(function, "__objclass__", None) or function, "__module__", None) or ""
     if home.startswith("numpy.random"):  # a draw would change the generator
         return False
@@ -189,10 +191,10 @@ def _stand_in(x: TracedArray | Array, way: _Way) -> Array:
     small = lying_like(*layout_of(x), x.dtype, way.most)
     if way.is_index and x.dtype.kind in "iu":
         return small
-    small[...] = 1
+    small[...] = 1 if x.dtype.kind in "biu" else 0.25  # fractions, as quantiles need
     if small.ndim > 1 and 0 not in small.strides[-2:]:
         diagonal = np.arange(min(small.shape[-2:]))
-        small[..., diagonal, diagonal] = 4
+        small[..., diagonal, diagonal] = 4 * small[..., diagonal, diagonal]
     return small
 
 
