@@ -51,7 +51,7 @@ class Statements(Writes):
     def statement(self, room: int) -> None:
         """One statement, of at most `room` levels of blocks."""
         roll = self.choices.number(0, 99)
-        if room and roll >= 68:
+        if room > 0 and roll >= 68:
             self.choices.pick(self.compound)()
         elif roll >= 60:
             self.choices.pick(self.rare)()
