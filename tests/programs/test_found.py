@@ -30,6 +30,17 @@ FOUND = {
         ],
         "np.arange(9, dtype=np.uint32), np.ones((2, 3))",
     ),
+    "a list that may be unbound, from which a loop takes items": (
+        ["for v in x:", "    if v > 0:", "        u = [v, 2.0, v * 2]", "for i in range(2):", "    u.pop()", "return u"],
+        "np.arange(4.0)",
+    ),
+    "a list that a while has bound, from which a loop around it takes an item": (
+        [
+            *("for i in range(3):", "    k = 0", "    while k < 3:", "        k += 1", "        u = [x[0], x.max()]"),
+            *("    u.pop()", "n = 0", "while u:", "    u.pop()", "    n += 1", "return u, n"),
+        ],
+        "np.arange(4.0)",
+    ),
     "BLAS multiplies nothing by the number 0": (
         ["n = np.reshape(y, (1, 1))", "return np.dot(x, y), np.inner(y, x), np.dot(x[:1], y), n.dot(x[None]), x[:, None] @ n"],
         "np.array([np.nan, -1.0, 2.0]), 0.0",

@@ -46,6 +46,7 @@ from jitml.trace.text import filled_in, joined, percent, text
 from jitml.trace.tracers import TracedScalar, is_traced, lift
 from jitml.trace.tree import flatten
 from jitml.trace.truths import as_value
+from jitml.trace.unsure import bound
 
 # Modules whose functions give another answer at each call: traced once, they would be frozen.
 _IMPURE = ("random", "time", "os", "datetime", "secrets", "uuid", "io", "_io", "posix", "numpy.random")
@@ -80,6 +81,7 @@ class Hooks(Accesses, Steering):
 
     def push(self, items: Any, item: Any) -> Any:
         """`items.append(item)` in a loop, of a list that only this name holds; the name is bound to the result."""
+        items = bound(items)
         if type(items) is Growing:
             return items.push(item)
         if type(items) is Probe:
@@ -101,6 +103,7 @@ class Hooks(Accesses, Steering):
 
     def popped(self, items: Any, is_first: bool) -> tuple[Any, Any]:
         """What the name of such a list is bound to after `items.pop()`, or `items.pop(0)`, and the item."""
+        items = bound(items)
         if type(items) in (Growing, Probe):
             return items.popped(is_first)
         if type(items) is deque and is_first:
@@ -109,6 +112,7 @@ class Hooks(Accesses, Steering):
 
     def filled(self, items: Any) -> Any:
         """What the truth of such a list depends on."""
+        items = bound(items)
         return items.length() > 0 if type(items) in (Growing, Probe, Stack) else items
 
     def is_in(self, x: Any, some: Any) -> Any:
