@@ -138,13 +138,9 @@ def _times(a: Any, b: Any, out: Any = None) -> Any:
     x, y = promoted(a, b)
     factors = _skipped(x, y) if max(x.ndim, y.ndim) <= 2 else (x, y)
     if factors == (x, y):
-        return _multiplied(a, b, out=out)
+        return call_ufunc(np.multiply, x, y, out=out)
     product = value_of(call_ufunc(np.multiply, *factors))
     return finish_in(out, ops.add(product, ops.full(value=0, shape=product.shape, dtype=product.dtype)))
-
-
-def _multiplied(a: Any, b: Any, out: Any = None) -> Any:
-    return call_ufunc(np.multiply, *promoted(a, b), out=out)
 
 
 def as_dot() -> _GeneratorContextManager[None]:
