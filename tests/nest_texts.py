@@ -56,6 +56,10 @@ NESTS = {
       kernel k(x: f64[50, 3], y: f64[50]) { for i in 0:50 vector {
         x[i, 0] = y[i]; x[i, 1] = x[i, 0] + 1.0; x[i, 1] = x[i, 1] * 2.0
         let t: f64 = x[i, 1]; x[i, 2] = t + x[i, 0]; y[i] = x[i, 2] + x[i, 1] } }""",
+    "neighbours written where they are read, and read again from vectors that were loaded meanwhile": """
+      kernel k(x: f64[101, 3], y: f64[101], z: f64[101, 2]) { for i in 0:101 vector {
+        for j in 0:3 unroll { x[i, j] = x[i, j] * y[i] + x[i, (j + 2) // 2] }
+        z[i, 0] = y[i]; let a: f64 = z[i, 1]; z[i, 1] = a + z[i, 0]; y[i] = z[i, 1] - x[i, 0] + x[i, 2] } }""",
     "neighbours around branches and loops that stay": """
       kernel k(x: f64[60, 2], y: f64[60], n: i64[]) { let m: i64 = n[]; for i in 0:60 vector {
         x[i, 0] = y[i]

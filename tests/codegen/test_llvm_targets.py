@@ -79,6 +79,24 @@ def test_neighbours_are_written_as_whole_vectors() -> None:
     assert emit_kernel_text(f"kernel k(x: f64[20000], y: f64[12000]) {{ {part} }}", X86_64_V4).text.count("extractelement") == 16
 
 
+def test_neighbours_that_are_read_and_written_in_place_wait_as_others_do() -> None:
+    """Those that are still to come lie in memory as they were."""
+    kernel = parse("""kernel k(x: f64[4000, 3], y: f64[4000, 3], z: f64[4000]) { for c in 0:4000:2000 parallel {
+      for i in c:c + 2000 vector { for j in 0:3 unroll { y[i, j] = x[i, j] * z[i] } } } }""")
+    text = emit_program(program_of([kernel], {"y": "x"}), cpu=X86_64_V4).text
+    assert "extractelement" not in text
+    assert text.count("store <8 x double>") == 3
+
+
+def test_long_strided_loops_have_no_copy_for_single_vectors() -> None:
+    """A main loop, and the rest under a mask: what is left over counts for nothing."""
+    loops = "for i in 0:{0} vector {{ y[i] = sqrt(x[i, 0]) * sqrt(x[i, 1]) - sqrt(x[i, 0] + x[i, 1]) }}"
+    module = f"kernel k(x: f64[{{0}}, 2], y: f64[{{0}}]) {{{{ {loops} }}}}"
+    short, long = (emit_kernel_text(module.format(n), X86_64_V4).text for n in (500, 50000))
+    single = "= call <8 x double> @llvm.experimental.constrained.sqrt.v8f64"
+    assert short.count(single) - long.count(single) == 3
+
+
 @pytest.mark.parametrize("length", [8, 20, 64])
 def test_the_first_step_of_a_reduction_is_not_added_to_nothing(length: int) -> None:
     """LLVM drops no operation that may raise."""

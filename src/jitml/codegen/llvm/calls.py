@@ -15,6 +15,7 @@ from jitml.codegen.llvm.kernel import emit_kernel
 from jitml.codegen.llvm.product import Product
 from jitml.codegen.llvm.random import emit_random
 from jitml.codegen.llvm.sorting import emit_sort
+from jitml.codegen.llvm.storage import Storage
 from jitml.codegen.llvm.unit import Unit
 from jitml.errors import UnsupportedError
 from jitml.fusion.loops import Apply, Buffer, Const, Expr, Kernel, Kind, Load, Loop, Stmt, Store, Var, floor_divide
@@ -25,7 +26,9 @@ from jitml.ir.types import DType
 PARALLEL_BYTES = 1 << 20  # copies from this size on are shared among threads
 
 
-def emit_call(unit: Unit, call: Call, symbol: str, program: KernelProgram, groups: Mapping[str, str]) -> tuple[str, list[str]]:
+def emit_call(
+    unit: Unit, call: Call, symbol: str, program: KernelProgram, places: Mapping[str, Storage]
+) -> tuple[str, list[str]]:
     """Append the function of a library call, `i64 @symbol(ptr error, ptr buffer...)`.
 
     Returns:
@@ -48,14 +51,14 @@ def emit_call(unit: Unit, call: Call, symbol: str, program: KernelProgram, group
                 return symbol, names if product.values is None else [*names, product.values]
             kernel = product.kernel(buffers)
         case "sort" | "argsort":
-            return symbol, emit_sort(unit, call, symbol, buffers, groups)
+            return symbol, emit_sort(unit, call, symbol, buffers, places)
         case "random":
             return symbol, emit_random(unit, call, symbol)
         case "host":
             return symbol, emit_host(unit, call, symbol, buffers)
         case _:
             raise UnsupportedError(f"no library function is named {call.name}")
-    return emit_kernel(unit, kernel, symbol, groups), [b.name for b in kernel.params]
+    return emit_kernel(unit, kernel, symbol, places), [b.name for b in kernel.params]
 
 
 def copy_kernel(call: Call, program: KernelProgram) -> Kernel:

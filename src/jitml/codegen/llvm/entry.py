@@ -13,7 +13,7 @@ from itertools import count
 from jitml.codegen.llvm.calls import emit_call
 from jitml.codegen.llvm.kernel import emit_kernel
 from jitml.codegen.llvm.nest import identifier
-from jitml.codegen.llvm.storage import storage_groups
+from jitml.codegen.llvm.storage import storages
 from jitml.codegen.llvm.support import need
 from jitml.codegen.llvm.unit import Unit
 from jitml.fusion.loops import Kernel
@@ -80,8 +80,8 @@ class Entry:
             match step:
                 case Kernel():
                     names = [b.name for b in step.params]
-                    groups, streamed = storage_groups(program, names), frozenset() if path else self.streamed
-                    symbol = emit_kernel(self.unit, step, symbol, groups, streamed)
+                    places, streamed = storages(program, names), frozenset() if path else self.streamed
+                    symbol = emit_kernel(self.unit, step, symbol, places, streamed)
                     self._call_quietly(symbol, [pointers[name] for name in names], step.ignored)
                 case Call("empty"):
                     pass
@@ -91,8 +91,8 @@ class Entry:
                     self._emit(f"call void @{CLEAR}(ptr {pointers[name]}, i64 {program.kernels.buffers[name].nbytes})")
                 case Call():
                     touched = (*step.reads, *step.writes)
-                    groups = storage_groups(program, dict.fromkeys((*touched, *sizes_of(touched, program.kernels))))
-                    symbol, names = emit_call(self.unit, step, symbol, program.kernels, groups)
+                    places = storages(program, dict.fromkeys((*touched, *sizes_of(touched, program.kernels))))
+                    symbol, names = emit_call(self.unit, step, symbol, program.kernels, places)
                     self._call(symbol, [pointers[name] for name in names])
                 case Region():
                     moving = {name: self._value(f"{identifier(name)}.at") for name in step.moves}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from jitml.codegen.llvm.builder import llvm_type
 from jitml.codegen.llvm.kernel import NO_MEMORY, emit_kernel
 from jitml.codegen.llvm.product import Product
+from jitml.codegen.llvm.storage import Storage
 from jitml.codegen.llvm.unit import Unit
 from jitml.fusion.loops import Buffer, Cell, Const, Kernel, Load, Loop, Store, Update, Var
 from jitml.ir.types import F64
@@ -31,8 +32,8 @@ def emit_gram(unit: Unit, p: Product, symbol: str) -> None:
     length = -(-p.k // pieces)
     pieces = -(-p.k // length)
     parts = Buffer("parts", dtype, (pieces, m, m))
-    groups = {"parts": "parts", p.z.buffer.name: p.z.buffer.name}
-    total = emit_kernel(unit, _sum_kernel(p, parts), f"{symbol}.sum", groups)
+    places = {name: Storage(name) for name in ("parts", p.z.buffer.name)}
+    total = emit_kernel(unit, _sum_kernel(p, parts), f"{symbol}.sum", places)
     constant, declare = unit.declarations.constant, unit.declarations.declare
     declare("noalias ptr @aligned_alloc(i64, i64)")
     declare("void @free(ptr)")

@@ -2,8 +2,8 @@
 
 Lanes that run across rows of two to four elements (points in space, colours) store `x[i, 0]`, then `x[i, 1]`, ...: each goes to
 every second to fourth element. Such a store waits until the others have come, and shuffles make dense vectors of all of them
-(0.1 instead of 0.3 ns an element where memory keeps up). Who needs memory as it is meanwhile, a load or the end of the code
-that runs straight, asks for what waits to be stored.
+(0.1 instead of 0.3 ns an element where memory keeps up). Who needs memory as it is to be, a load of what
+waits or the end of the code that runs straight, asks for it to be stored.
 """
 
 from __future__ import annotations
@@ -41,8 +41,17 @@ class InterleavedStores(Accesses):
         self.waiting: list[Neighbours] = []
 
     def load(self, expr: Load) -> Operand:
-        self.store_waiting(self.buffers[expr.buffer].group)
+        memory = self.buffers[expr.buffer]
+        these = next((these for these in self.waiting if these.memory.group == memory.group), None)
+        if these is not None and not self._lies_between(expr, memory, these):
+            self.store_waiting(memory.group)
         return super().load(expr)
+
+    def _lies_between(self, expr: Load, memory: Memory, these: Neighbours) -> bool:
+        """Whether a load is of other neighbours than those that wait, which are in memory as they were."""
+        distance = self.form(expr.buffer, expr.at) - these.start
+        is_beside = memory.pointer.names == these.memory.pointer.names and memory.buffer.dtype == these.memory.buffer.dtype
+        return is_beside and not distance.terms and distance.constant % these.stride not in these.parts
 
     def store(self, stmt: Store) -> None:
         memory, lanes = self.buffers[stmt.buffer], self.lanes
@@ -52,7 +61,6 @@ class InterleavedStores(Accesses):
             if 2 <= stride <= DENSE_STRIDE and all(self.atoms[name].lanes == 1 for name in form.terms):
                 value = self.widen(self.value(stmt.value), lanes.count)
                 self._wait(memory, form, stride, value)
-                self.function.forget_loads(frozenset({memory.group}))
                 return
         self.store_waiting(memory.group)
         super().store(stmt)
@@ -62,6 +70,7 @@ class InterleavedStores(Accesses):
         for these in [these for these in self.waiting if group in (None, these.memory.group)]:
             self.waiting.remove(these)
             self._store_together(these)
+            self.function.forget_loads(frozenset({these.memory.group}))
 
     def _wait(self, memory: Memory, form: Linear, stride: int, value: Operand) -> None:
         place = form.constant % stride

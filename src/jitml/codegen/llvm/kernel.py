@@ -10,6 +10,7 @@ from jitml.codegen.llvm.builder import Operand
 from jitml.codegen.llvm.compaction import CompactingNest
 from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.nest import identifier
+from jitml.codegen.llvm.storage import Storage
 from jitml.codegen.llvm.unit import Effort, Unit
 from jitml.fusion.loops import Alloc, Buffer, Check, Kernel, Load, Loop, Store, Var, walk, walk_expressions
 from jitml.ir.types import BOOL, I64
@@ -18,7 +19,7 @@ STACK_LIMIT = 16 * 1024  # bytes of scratch on the stack of one function; beyond
 
 
 def emit_kernel(
-    unit: Unit, kernel: Kernel, symbol: str, groups: Mapping[str, str], streamed: frozenset[str] = frozenset()
+    unit: Unit, kernel: Kernel, symbol: str, places: Mapping[str, Storage], streamed: frozenset[str] = frozenset()
 ) -> str:
     """Append the functions of a kernel to the unit, unless it has their like; returns the name of the one to call.
 
@@ -26,20 +27,27 @@ def emit_kernel(
     of the check that failed, whose values are then in `error`, or NO_MEMORY.
 
     Args:
-        groups: of each parameter, the name of its storage; parameters that share bytes have one group.
+        places: of each parameter, its storage; parameters that share bytes have one group.
         streamed: parameters whose stores may go past the caches.
     """
-    shared = [groups[b.name] for b in kernel.params]
-    memory = [(b.dtype, b.shape, b.strides, shared.index(group), b.name in streamed) for b, group in zip(kernel.params, shared)]
+    shared = [places[b.name].group for b in kernel.params]
+    memory = [
+        (b.dtype, b.shape, b.strides, shared.index(place.group), place.offset, b.name in streamed)
+        for b, place in ((b, places[b.name]) for b in kernel.params)
+    ]
     if (twin := unit.twin(kernel, (tuple(memory), unit.loops > 0), symbol)) is not None:
         return twin
-    buffers = {b.name: Memory(b, pointer(b), groups[b.name], b.name in streamed) for b in kernel.params}
+    pointers = {places[b.name]: pointer(b) for b in reversed(kernel.params)}
+    buffers = {
+        b.name: Memory(b, replace(pointers[place], dtype=b.dtype), place.group, b.name in streamed)
+        for b, place in ((b, places[b.name]) for b in kernel.params)
+    }
     body = KernelBody(unit, symbol, buffers, "optimizer" if kernel.optimize else "usual")
     body.block(kernel.body)
     body.leave("0")
     params = ["ptr noalias %error"]
     for b in kernel.params:
-        attribute = "noalias " if shared.count(groups[b.name]) == 1 else ""
+        attribute = "noalias " if shared.count(places[b.name].group) == 1 else ""
         params.append(f"ptr {attribute}{pointer(b).names[0]}")
     sources = [f"; {source}: {source.text}" for source in kernel.sources]
     has_loops = kernel.optimize or body.function.has_loops
@@ -222,9 +230,12 @@ class ParallelBody(KernelBody):
                 self.bind(name, self.atom(local))
             else:
                 self.scope[name] = local
+        addresses: dict[str, str] = {}
         for name, memory in buffers.items():
-            address = self._capture("ptr", memory.pointer.names[0], name)
-            self.buffers[name] = replace(memory, pointer=replace(memory.pointer, names=(address,)))
+            (outside,) = memory.pointer.names
+            if outside not in addresses:
+                addresses[outside] = self._capture("ptr", outside, name)
+            self.buffers[name] = replace(memory, pointer=replace(memory.pointer, names=(addresses[outside],)))
 
     def _capture(self, kind: str, outside: str, stem: str) -> str:
         """Note a value of the enclosing function, and read it here; returns its name here."""

@@ -7,6 +7,7 @@ the program's `exact` outputs one after the other.
 from __future__ import annotations
 
 from jitml.codegen.llvm.kernel import emit_kernel
+from jitml.codegen.llvm.storage import Storage
 from jitml.codegen.llvm.unit import Unit
 from jitml.fusion.loops import Buffer, Const, Kernel, Stmt, Store
 from jitml.fusion.program import KernelProgram
@@ -22,7 +23,7 @@ def write_shapes(unit: Unit, program: KernelProgram) -> None:
     out = Buffer("shapes", I64, (len(extents),))
     stores: tuple[Stmt, ...] = tuple(Store(out.name, (Const(k),), e) for k, e in enumerate(extents))
     body, params = with_sizes(stores, (out,), program.sizes)
-    symbol = emit_kernel(unit, Kernel("shapes", params, body), f"{SHAPES}.kernel", {b.name: b.name for b in params})
+    symbol = emit_kernel(unit, Kernel("shapes", params, body), f"{SHAPES}.kernel", {b.name: Storage(b.name) for b in params})
     lines, pointers, table = [], ["ptr null", "ptr %shapes"], program.table()
     for number, buffer in enumerate(params[1:]):
         lines.append(f"  %slot{number} = getelementptr ptr, ptr %table, i64 {table[buffer.name][0]}")

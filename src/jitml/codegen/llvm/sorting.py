@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from jitml.codegen.llvm.storage import Storage
 from jitml.codegen.llvm.unit import Unit
 from jitml.fusion.loops import Buffer, Check, Const
 from jitml.fusion.program import Call
@@ -18,7 +19,7 @@ ALONE = 1 << 13  # elements that one thread sorts in some 50 us
 GRAIN = 1 << 12
 
 
-def emit_sort(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer], groups: Mapping[str, str]) -> list[str]:
+def emit_sort(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer], places: Mapping[str, Storage]) -> list[str]:
     """Append `i64 @symbol(ptr error, ptr x, ptr y)`, and the body that fills and sorts some of y's rows.
 
     Where only the running program knows how many elements and rows count, the third argument holds both.
@@ -44,7 +45,7 @@ def emit_sort(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
     fill, parameters, operands = "  br label %sort", "ptr, i64, ptr", f"ptr %y.row, i64 {count}, ptr null"
     if call.name == "argsort":
         fill, parameters, operands = _POSITIONS.format(n=count), f"ptr, {parameters}", f"ptr %x.row, {operands}"
-    elif groups[x.name] != groups[y.name]:
+    elif places[x.name].group != places[y.name].group:
         unit.declarations.declare("void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         fill = _COPY.format(n=count, itemsize=y.dtype.itemsize)
     function = f"@jitml_{call.name}_{dtype_name(x.dtype)}_{call.params['kind']}"

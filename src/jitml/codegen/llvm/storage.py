@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from jitml.memory.program import Place, Program
 
 
-def storage_groups(program: Program, names: Iterable[str]) -> dict[str, str]:
-    """Of each buffer, the first one that it shares bytes with: itself, or the one that it updates in place."""
-    groups: dict[str, str] = {}
-    seen: list[tuple[Place, int, str]] = []
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where a buffer lies, as far as it matters to a function: two of one storage begin at one address.
+
+    group: the first buffer that it shares bytes with: itself, or the one that it updates in place.
+    offset: bytes from there.
+    """
+
+    group: str
+    offset: int = 0
+
+
+def storages(program: Program, names: Iterable[str]) -> dict[str, Storage]:
+    """Of each buffer, where it lies beside the others."""
+    found: dict[str, Storage] = {}
+    seen: list[tuple[Place, int, str, int]] = []
     for name in names:
         place, size = program.places[name], program.kernels.buffers[name].nbytes
-        group = next((owner for other, length, owner in seen if _overlap(place, size, other, length)), name)
-        groups[name] = group
-        seen.append((place, size, group))
-    return groups
+        group, start = next(
+            ((owner, start) for other, length, owner, start in seen if _overlap(place, size, other, length)), (name, place.offset)
+        )
+        found[name] = Storage(group, place.offset - start)
+        seen.append((place, size, group, start))
+    return found
 
 
 def _overlap(a: Place, size: int, b: Place, length: int) -> bool:

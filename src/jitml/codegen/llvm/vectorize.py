@@ -8,7 +8,7 @@ an order that depends on the shape only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jitml.codegen.llvm.access import COMBINES
 from jitml.codegen.llvm.builder import Operand
@@ -19,6 +19,7 @@ from jitml.codegen.llvm.pressure import operations, registers_needed, widest_ele
 from jitml.codegen.llvm.values import Lanes
 from jitml.fusion.loops import (
     Alloc,
+    Apply,
     Cell,
     Combine,
     Draw,
@@ -43,6 +44,8 @@ from jitml.ir.types import BOOL, DTYPES, I64
 LARGE_BODY = 100
 # What an inlined polynomial counts as where its operations matter.
 POLYNOMIAL = 20
+# Main steps from which on the few elements that they leave are not worth a copy of the body for single vectors.
+LONG_STRIP = 64
 # Fewer iterations than this are not worth aligning a streamed store for.
 STREAMED_LENGTH = 1024
 
@@ -108,8 +111,8 @@ class VectorNest(Nest):
         most = 8 if is_short or self.carried(loop.body) else 4
         if any(isinstance(stmt, Update) and stmt.cell in self.scope and self._is_in_order(stmt) for stmt in loop.body):
             most = 1  # one element after the other: there is nothing to overlap
-        if most == 4 and operations(loop.body, polynomial=POLYNOMIAL) <= width * self._accesses_by_lane(loop):
-            most = 1  # each access is an instruction for every lane: one vector has as much to overlap as the processor looks at
+        if most == 4 and operations(loop.body, polynomial=POLYNOMIAL) <= self._moves(loop, width):
+            most = 1  # one vector has as much to overlap as the processor looks at
         vectors = 1
         while vectors < most and 2 * vectors * needed <= self.target.vector_registers:
             vectors *= 2
@@ -166,7 +169,9 @@ class VectorNest(Nest):
         is_one_step = trips is not None and trips <= lanes
         if has_masks and streamed is None and not is_strided and (is_one_step or operations(loop.body) >= LARGE_BODY):
             return [Strip(zero, count, lanes, is_masked=self._whole(zero, count, lanes) != count)]
-        for lanes in (width * vectors, width) if vectors > 1 and (is_strided or not has_masks) else (width * vectors,):
+        usual = self._usual_trips(loop) or 0
+        has_singles = vectors > 1 and (usual < LONG_STRIP * width * vectors if is_strided else not has_masks)
+        for lanes in (width * vectors, width) if has_singles else (width * vectors,):
             high = self._whole(low, last, lanes)
             if high != low:
                 strips.append(Strip(low, high, lanes, streamed=streamed, has_more=is_strided))
@@ -182,6 +187,11 @@ class VectorNest(Nest):
             left = self._whole(low, count, rest)
             strips.append(Strip(low, count, rest, is_masked=rest > 1 and left != count))
         return strips
+
+    def _usual_trips(self, loop: Loop) -> int | None:
+        """Number of iterations, if known: of a loop over a block, those of all blocks but the last."""
+        stop = loop.stop.args[0] if isinstance(loop.stop, Apply) and loop.stop.fn == "minimum" else loop.stop
+        return self.trips(replace(loop, stop=stop))
 
     def _whole(self, low: Operand, high: Operand, lanes: int) -> Operand:
         """The end of the last whole step of `lanes` from `low` that is not beyond `high`."""
@@ -238,15 +248,16 @@ class VectorNest(Nest):
             isinstance(e, Load) and 2 <= self._stride(e.buffer, e.at, loop) <= DENSE_STRIDE for e in walk_expressions(loop.body)
         )
 
-    def _accesses_by_lane(self, loop: Loop) -> int:
-        """How many loads and stores of the body take an instruction for each lane, seen at a glance.
+    def _moves(self, loop: Loop, width: int) -> int:
+        """Instructions of the body that only move elements of one vector, seen at a glance: accesses lane by lane, and shuffles.
 
         A store that waits for its neighbours (`interleave.py`) takes a shuffle for each vector of them: several vectors at a
         time were slower there, too.
         """
-        strides = [(self._stride(e.buffer, e.at, loop), DENSE_STRIDE) for e in walk_expressions(loop.body) if isinstance(e, Load)]
-        strides += [(self._stride(stmt.buffer, stmt.at, loop), 1) for stmt in walk(loop.body) if isinstance(stmt, Store)]
-        return sum(stride < -1 or stride > dense for stride, dense in strides)
+        loads = [self._stride(e.buffer, e.at, loop) for e in walk_expressions(loop.body) if isinstance(e, Load)]
+        stores = [self._stride(stmt.buffer, stmt.at, loop) for stmt in walk(loop.body) if isinstance(stmt, Store)]
+        by_lane = [stride for stride in loads if stride < -1 or stride > DENSE_STRIDE] + [n for n in stores if abs(n) > 1]
+        return width * len(by_lane) + sum(stride - 1 for stride in loads if 1 < stride <= DENSE_STRIDE)
 
     def _stride(self, buffer: str, at: tuple[Expr, ...], loop: Loop) -> int:
         """Elements between the accesses of neighbouring iterations; 0 if that is not seen at a glance."""
