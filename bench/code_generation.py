@@ -79,9 +79,9 @@ def optimise(module: Any, level: int) -> None:
 
 def measure(kernel: Kernel, level: int, optimiser: int | None) -> tuple[float, float]:
     """Milliseconds to compile, nanoseconds per element of the largest array."""
-    texts = emit_program(program_of([kernel]), cpu=host_target()).texts
+    parts = emit_program(program_of([kernel]), cpu=host_target()).parts
     start, objects = time.thread_time(), []
-    for module, usual in prepare(texts, host_target()):
+    for module, usual in (prepare(part, host_target()) for part in parts):
         if optimiser is not None:
             optimise(module, optimiser)
         objects.append(generate(module, host_target(), level=min(usual, 1) * level))

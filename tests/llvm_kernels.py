@@ -46,7 +46,7 @@ def run_program(program: Program, arrays: Arrays, *, target: Target | None = Non
     imports = {name: _address(name) for name in module.externals if name != "jitml_parallel_for"}
     imports["jitml_pool_run"] = pooled["jitml_pool_run"]
     objects = [generate(helper, target, level=1)]
-    for ir, level in prepare(module.texts, target):
+    for ir, level in (prepare(part, target) for part in module.parts):
         ir.verify()
         objects.append(generate(ir, target, level=level))
     code = link(objects, imports=imports, exports=["jitml_run"])

@@ -69,7 +69,7 @@ def test_nothing_is_stored_beyond_an_array() -> None:
 def test_a_vector_is_packed_where_an_instruction_does_it_and_there_is_room() -> None:
     def code(target: Any, room: int = 999, last: int = 998) -> str:
         text = PACK.format(n=999, room=room, last=last)
-        return str(assembly(parse_ir(emit_kernel_text(text, target).texts["usual"]), target, level=1))
+        return str(assembly(parse_ir(dict(emit_kernel_text(text, target).parts)["usual"]), target, level=1))
 
     assert "vcompresspd" in code(X86_64_V4) or "vpcompressq" in code(X86_64_V4)
     assert "compress" not in code(X86_64_V3)

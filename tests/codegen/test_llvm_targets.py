@@ -28,7 +28,7 @@ TEXTS = KERNELS | NESTS
 def test_every_kernel_compiles(target: str) -> None:
     for text in TEXTS.values():
         objects = []
-        for module, _ in prepare(emit_kernel_text(text, TARGETS[target]).texts, TARGETS[target]):
+        for module, _ in (prepare(part, TARGETS[target]) for part in emit_kernel_text(text, TARGETS[target]).parts):
             module.verify()
             objects.append(generate(module, TARGETS[target], level=0))
         assert any(b"jitml_run" in code for code in objects)
@@ -39,7 +39,7 @@ def test_every_kernel_compiles(target: str) -> None:
 )
 def test_vectors_have_the_target_s_width(target: str, register: str) -> None:
     text = "kernel k(x: f64[999], y: f64[999]) { for i in 0:999 vector { y[i] = x[i] * x[i] + 1.0 } }"
-    code = assembly(parse_ir(emit_kernel_text(text, TARGETS[target]).texts["usual"]), TARGETS[target], level=1)
+    code = assembly(parse_ir(dict(emit_kernel_text(text, TARGETS[target]).parts)["usual"]), TARGETS[target], level=1)
     assert register in code
     assert "fmadd" not in code and "fmla" not in code, "contraction would change the last bit"
 
@@ -121,8 +121,9 @@ LONG = "; ".join(f"let t{n + 1}: f64 = t{n} * x[i]" for n in range(LONG_BLOCK))
 def test_what_runs_once_and_long_blocks_are_worth_no_effort(text: str, efforts: set[str]) -> None:
     """The entry and the functions that hand a loop to the threads run once, too."""
     module = emit_kernel_text(f"kernel k(x: f64[6400], y: f64[6400]) {text}", X86_64_V4)
-    assert set(module.texts) == efforts
-    assert "define hidden i64 @jitml_run" in module.texts["least"]
+    texts = dict(module.parts)
+    assert texts.keys() == efforts
+    assert "define hidden i64 @jitml_run" in texts["least"]
 
 
 def test_what_runs_in_each_iteration_is_worth_the_usual_effort() -> None:
@@ -133,7 +134,7 @@ def test_what_runs_in_each_iteration_is_worth_the_usual_effort() -> None:
             x = x[::-1] * 0.5
         return x
 
-    texts = jitml.jit(steps).lower(np.arange(99.0), np.arange(3.0)).module.texts
+    texts = dict(jitml.jit(steps).lower(np.arange(99.0), np.arange(3.0)).module.parts)
     assert "_update_slice" in texts["usual"]
 
 
@@ -167,7 +168,7 @@ def test_kernels_that_differ_in_names_alone_share_a_function(
 def test_counters_are_seen_by_the_optimizer_only() -> None:
     """Code generation would replace them by a pointer for each array."""
     text = "kernel k(x: f64[640], y: f64[640]){} {{ for i in 0:640 {{ y[i] = x[i] + 1.0 }} }}"
-    usual, optimized = (emit_kernel_text(text.format(mark), X86_64_V4).texts for mark in ("", " optimize"))
+    usual, optimized = (dict(emit_kernel_text(text.format(mark), X86_64_V4).parts) for mark in ("", " optimize"))
     assert 'asm ""' in usual["usual"] and 'asm ""' not in optimized["optimizer"]
     code = assembly(parse_ir(usual["usual"]), X86_64_V4, level=1)
     assert len(re.findall(r"\((%\w+),(%\w+),8\)", code)) == 2, "both arrays are addressed by the counter"

@@ -11,7 +11,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from jitml.codegen.llvm.builder import Builder, Operand, llvm_type
-from jitml.codegen.llvm.declarations import Declarations
+from jitml.codegen.llvm.declarations import Declarations, mentioned
 
 KEEP: list[Any] = []  # execution engines live as long as their code
 
@@ -72,7 +72,8 @@ def loop_text(
     b.emit("ret void")
     params = "".join(f"ptr noalias %x{k}, " for k in range(len(inputs)))
     header = f'define void @f({params}ptr noalias %out, i64 %n) "prefer-vector-width"="512" {{\nentry:\n'
-    return header + "\n".join(b.lines) + "\n}\n" + module.text + "\n"
+    body = "\n".join(b.lines)
+    return f"{header}{body}\n}}\n{module.text_for(mentioned(body))}\n"
 
 
 def memory_type(dtype: np.dtype, lanes: int = 1) -> str:

@@ -14,13 +14,16 @@ import pytest
 
 import jitml.runtime.executable as executable_module
 from jitml.codegen.llvm.module import Module
+from jitml.codegen.llvm.unit import Part
 from jitml.errors import JitmlError, Source
 from jitml.fusion.loops import Buffer, Check, Const
 from jitml.fusion.program import KernelProgram
 from jitml.ir.types import BOOL, F64, I64
 from jitml.memory.program import MemoryReport, Place, Program
 from jitml.runtime.executable import Executable
+from jitml.runtime.jit import generate, parse
 from jitml.runtime.stub import native_calls
+from jitml.runtime.target import host_target
 
 
 def program(inputs, outputs, *, constants=None, aliases=None, arena=0) -> Program:
@@ -52,7 +55,12 @@ THROUGH = DIRECT.replace("%o", "%arena") + "\n  " + DIRECT.replace("%i", "%arena
 
 def copy(bytes: int, source: int = 0, sink: int = 1, through: bool = False) -> Module:
     text = COPY.format(source=source, sink=sink, body=(THROUGH if through else DIRECT).format(bytes=bytes))
-    return Module({"usual": text}, (), ())
+    return Module((Part("usual", text),), (), ())
+
+
+def compiled(program: Program, module: Module) -> Executable:
+    (part,) = module.parts
+    return Executable(program, module, [generate(parse(part.text), host_target(), level=1)], 1)
 
 
 @pytest.fixture(params=["native", "portable"])
@@ -68,7 +76,7 @@ def layout(request, monkeypatch) -> str:
 @pytest.mark.parametrize("shape", [(), (1,), (3, 4), (0,), (2, 0, 3), (100_000,)])
 def test_arrays_in_and_out(layout: str, shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).standard_normal(shape)
-    run = Executable(program([Buffer("x", F64, shape)], [Buffer("y", F64, shape)]), copy(x.nbytes), 1)
+    run = compiled(program([Buffer("x", F64, shape)], [Buffer("y", F64, shape)]), copy(x.nbytes))
     (y,) = run(x)
     assert type(y) is np.ndarray and y.dtype == F64 and y.shape == shape and y.flags.c_contiguous and y.flags.writeable
     np.testing.assert_array_equal(x, y)
@@ -76,7 +84,7 @@ def test_arrays_in_and_out(layout: str, shape: tuple[int, ...]) -> None:
 
 def test_results_may_be_in_another_order(layout: str) -> None:
     x = np.arange(6.0).reshape(2, 3)
-    run = Executable(program([Buffer("x", F64, (2, 3))], [Buffer("y", F64, (3, 2), (1, 3))]), copy(48), 1)
+    run = compiled(program([Buffer("x", F64, (2, 3))], [Buffer("y", F64, (3, 2), (1, 3))]), copy(48))
     (y,) = run(x)
     assert y.strides == (8, 24)
     np.testing.assert_array_equal(x.T, y)
@@ -86,32 +94,32 @@ def test_results_may_be_in_another_order(layout: str) -> None:
     "dtype, value", [(F64, 1.5), (F64, np.float64(2.5)), (I64, -7), (I64, -1), (I64, np.int64(3)), (BOOL, True)]
 )
 def test_numbers(layout: str, dtype: np.dtype, value: object) -> None:
-    run = Executable(program([Buffer("x", dtype, ())], [Buffer("y", dtype, ())]), copy(dtype.itemsize), 1)
+    run = compiled(program([Buffer("x", dtype, ())], [Buffer("y", dtype, ())]), copy(dtype.itemsize))
     assert run(value)[0] == value
 
 
 def test_a_number_that_does_not_fit(layout: str) -> None:
-    run = Executable(program([Buffer("x", I64, ())], [Buffer("y", I64, ())]), copy(8), 1)
+    run = compiled(program([Buffer("x", I64, ())], [Buffer("y", I64, ())]), copy(8))
     with pytest.raises(OverflowError):
         run(2**70)
 
 
 def test_subclasses_are_read_as_arrays(layout: str) -> None:
     x = np.arange(4.0).view(np.recarray)
-    (y,) = Executable(program([Buffer("x", F64, (4,))], [Buffer("y", F64, (4,))]), copy(32), 1)(x)
+    (y,) = compiled(program([Buffer("x", F64, (4,))], [Buffer("y", F64, (4,))]), copy(32))(x)
     assert type(y) is np.ndarray
     np.testing.assert_array_equal(x, y)
 
 
 def test_the_wrong_number_of_arguments(layout: str) -> None:
     with pytest.raises(ValueError):
-        Executable(program([Buffer("x", F64, ())], []), copy(0, sink=0), 1)()
+        compiled(program([Buffer("x", F64, ())], []), copy(0, sink=0))()
 
 
 def test_an_aliased_output_is_the_callers_array(layout: str) -> None:
     x, y = np.arange(5.0), np.zeros(5)
     inputs, outputs = [Buffer("x", F64, (5,)), Buffer("y", F64, (5,))], [Buffer("z", F64, (5,))]
-    run = Executable(program(inputs, outputs, aliases={"z": "y"}), copy(40, sink=2), 1)
+    run = compiled(program(inputs, outputs, aliases={"z": "y"}), copy(40, sink=2))
     count = sys.getrefcount(y)
     (z,) = run(x, y)
     assert z is y and y[4] == 4.0
@@ -120,16 +128,14 @@ def test_an_aliased_output_is_the_callers_array(layout: str) -> None:
 
 
 def test_constants(layout: str) -> None:
-    run = Executable(
-        program([], [Buffer("y", F64, (3,))], constants={"c": np.array([1.0, 2.0, 3.0])}), copy(24, source=1, sink=0), 1
-    )
+    run = compiled(program([], [Buffer("y", F64, (3,))], constants={"c": np.array([1.0, 2.0, 3.0])}), copy(24, source=1, sink=0))
     gc.collect()
     assert run()[0].tolist() == [1.0, 2.0, 3.0]
 
 
 @pytest.mark.parametrize("n", [8, 100_000, 1_000_000])
 def test_the_arena_serves_threads_at_once(layout: str, n: int) -> None:
-    run = Executable(program([Buffer("x", F64, (n,))], [Buffer("y", F64, (n,))], arena=8 * n), copy(8 * n, through=True), 1)
+    run = compiled(program([Buffer("x", F64, (n,))], [Buffer("y", F64, (n,))], arena=8 * n), copy(8 * n, through=True))
     wrong = []
 
     def work(seed: int) -> None:
@@ -147,9 +153,9 @@ def test_the_arena_serves_threads_at_once(layout: str, n: int) -> None:
 
 def test_arrays_too_large(layout: str) -> None:
     with pytest.raises(MemoryError):
-        Executable(program([], [Buffer("y", F64, (2**56,))]), copy(0, source=0, sink=0), 1)()
+        compiled(program([], [Buffer("y", F64, (2**56,))]), copy(0, source=0, sink=0))()
     with pytest.raises(MemoryError):
-        Executable(program([], [Buffer("y", F64, (1,))], arena=2**60), copy(0, source=0, sink=0), 1)()
+        compiled(program([], [Buffer("y", F64, (1,))], arena=2**60), copy(0, source=0, sink=0))()
 
 
 def test_a_failed_check_says_where(layout: str) -> None:
@@ -167,7 +173,7 @@ def test_a_failed_check_says_where(layout: str) -> None:
       store i64 3, ptr %e
       ret i64 1
     }"""
-    run = Executable(program([], [Buffer("y", F64, (3,))]), Module({"usual": text}, (check,), ()), 1)
+    run = compiled(program([], [Buffer("y", F64, (3,))]), Module((Part("usual", text),), (check,), ()))
     with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 3") as caught:
         run()
     assert isinstance(caught.value, JitmlError) and "a.py:3 in f" in str(caught.value)
@@ -188,7 +194,9 @@ def test_libraries_are_bound() -> None:
       store double %c, ptr %y
       ret i64 0
     }"""
-    run = Executable(program([Buffer("x", F64, (3,))], [Buffer("y", F64, ())]), Module({"usual": text}, (), ("cosh", "ddot_")), 1)
+    run = compiled(
+        program([Buffer("x", F64, (3,))], [Buffer("y", F64, ())]), Module((Part("usual", text),), (), ("cosh", "ddot_"))
+    )
     assert run(np.array([0.5, 0.25, 1.0]))[0] == math.cosh(1.3125)
 
 
@@ -196,7 +204,7 @@ def test_libraries_are_bound() -> None:
 def test_nothing_leaks() -> None:
     statm = Path("/proc/self/statm")
     x = np.zeros(1000)
-    run = Executable(program([Buffer("x", F64, (1000,))], [Buffer("y", F64, (1000,))]), copy(8000), 1)
+    run = compiled(program([Buffer("x", F64, (1000,))], [Buffer("y", F64, (1000,))]), copy(8000))
     x_count, dtype_count = sys.getrefcount(x), sys.getrefcount(F64)
     for _ in range(20_000):
         run(x)
@@ -209,7 +217,7 @@ def test_nothing_leaks() -> None:
 
 
 def test_code_is_unloaded_with_its_executable() -> None:
-    run = Executable(program([Buffer("x", F64, (3,))], [Buffer("y", F64, (3,))]), copy(24), 1)
+    run = compiled(program([Buffer("x", F64, (3,))], [Buffer("y", F64, (3,))]), copy(24))
     function = run._run
     del run
     gc.collect()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from itertools import accumulate
@@ -68,8 +68,11 @@ def compile_program(
         generators: positions of the inputs that are addresses of generators of random numbers.
     """
     threads = threads or thread_limit()
-    module = emit_program(program, cpu=host_target(), fastmath=fastmath, threads=threads)
-    return Executable(program, module, threads, errors, generators)
+    target = host_target()
+    with jit.Generation(target) as generation:
+        module = emit_program(program, cpu=target, fastmath=fastmath, threads=threads, finished=generation.begin)
+        objects = generation.finish(module.parts)
+    return Executable(program, module, objects, threads, errors, generators)
 
 
 class Executable:
@@ -83,6 +86,7 @@ class Executable:
         self,
         program: Program,
         module: Module,
+        objects: Sequence[bytes],
         threads: int,
         errors: Errors | None = None,
         generators: Sequence[int] = (),
@@ -100,7 +104,8 @@ class Executable:
         self._measured = [kernels.measured.get(b.name) for b in self._outputs[:-1]] if kernels.measured else None
         self._target = host_target()
         self._hosts = HostCalls(module.hosts, watches=errors is not None)
-        run = self._link_native() if native_calls() else self._link_portable()
+        code = self._link(objects)
+        run = self._call_natively(code) if native_calls() else self._call_portably(code)
         written = {k: self._inputs[k].nbytes for k in self._aliases.values()}
         self._watch = Watch(run, written, errors) if errors is not None and errors.possible else None
         # Flags cost a look after the call; only arrays that are written need care before it.
@@ -140,15 +145,13 @@ class Executable:
     @cached_property
     def asm(self) -> str:
         """The machine code, as text."""
-        return "\n".join(jit.assembly(module, self._target, level=level) for module, level in self._modules())
+        modules = (jit.prepare(part, self._target) for part in self.module.parts)
+        return "\n".join(jit.assembly(module, self._target, level=level) for module, level in modules)
 
-    def _modules(self) -> Iterator[tuple[Any, int]]:
-        return jit.prepare(self.module.texts, self._target)
-
-    def _link_native(self) -> Any:
+    def _call_natively(self, code: jit.Code) -> Any:
         """The program behind the native call, which reads and makes arrays itself."""
         return native_function(
-            self._link(),
+            code,
             self._inputs,
             self._outputs,
             exact=self._places_of_shapes(),
@@ -165,9 +168,8 @@ class Executable:
         starts = dict(zip(exact, accumulate(map(len, exact.values()), initial=0)))
         return {k: (starts[b.name], len(exact[b.name])) for k, b in enumerate(self._outputs) if b.name in exact}
 
-    def _link_portable(self) -> Any:
+    def _call_portably(self, code: jit.Code) -> Any:
         """The same in Python, for interpreters whose arrays we cannot read in place."""
-        code = self._link()
         kind = ctypes.PYFUNCTYPE if self.module.hosts else ctypes.CFUNCTYPE  # the former raises what a host call has raised
         entry = kind(ctypes.c_int64, *[ctypes.c_void_p] * 3)(code[ENTRY])
 
@@ -184,10 +186,9 @@ class Executable:
         run.code = code  # type: ignore[attr-defined]  # the entry's code lives as long as the closure
         return run
 
-    def _link(self) -> jit.Code:
-        """Compile the program's text and bind what it calls."""
-        objects = [jit.generate(module, self._target, level=level) for module, level in self._modules()]
-        addresses: dict[str, int] = {}
+    def _link(self, objects: Sequence[bytes]) -> jit.Code:
+        """The program's code, bound to what it calls."""
+        objects, addresses = list(objects), {}
         for name in self.module.externals:
             if name == "jitml_parallel_for":
                 objects.append(_parallel_for(self.threads))

@@ -1,14 +1,24 @@
-"""What do the functions of one module share?  Declarations, constants in memory and numbered metadata, each written once."""
+"""What do the functions of a program share?  Declarations, constants in memory and numbered metadata, each written once."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass, field
+
+
+def mentioned(text: str) -> list[str]:
+    """The global names in some IR, in order.
+
+    >>> mentioned("call void @f(ptr @x)")
+    ['@f', '@x']
+    """
+    return re.findall(r"@[\w.]+", text)
 
 
 @dataclass
 class Declarations:
-    """Those of one module, as it is written."""
+    """Those of a program, as it is written."""
 
     externals: dict[str, None] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
@@ -35,12 +45,12 @@ class Declarations:
         names = (re.search(r"@([\w.]+)\(", line) for line in self.externals)
         return tuple(name[1] for name in names if name and not name[1].startswith("llvm."))
 
-    @property
-    def text(self) -> str:
+    def text_for(self, names: Container[str]) -> str:
+        """What a module needs that mentions these names, each with its `@`."""
         return "\n".join(
             [
-                *self.externals,
-                *(f"{name} = private unnamed_addr constant {text}" for text, name in self.constants.items()),
+                *(line for line in self.externals if mentioned(line)[0] in names),
+                *(f"{name} = private unnamed_addr constant {text}" for text, name in self.constants.items() if name in names),
                 *(f"!{n} = {text}" for text, n in self.nodes.items()),
             ]
         )

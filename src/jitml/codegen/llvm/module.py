@@ -1,4 +1,4 @@
-"""How does a program become one LLVM module?  A function per kernel and call, and an entry that runs them (`entry.py`).
+"""How does a program become LLVM IR?  A function per kernel and call, and an entry that runs them (`entry.py`).
 
 The entry is `i64 @jitml_run(ptr table, ptr arena, ptr error)`. `table` holds the data pointers of inputs, outputs and
 constants, in this order; a buffer of the arena lies at its offset. It returns 0, 1 + an index into `Module.checks`,
@@ -7,12 +7,12 @@ constants, in this order; a buffer of the arena lies at its offset. It returns 0
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.entry import Entry
 from jitml.codegen.llvm.shapes import write_shapes
-from jitml.codegen.llvm.unit import EFFORTS, Effort, HostStep, Unit
+from jitml.codegen.llvm.unit import HostStep, Part, Unit
 from jitml.codegen.target import Target
 from jitml.fusion.loops import Check
 from jitml.memory.program import Program
@@ -28,13 +28,13 @@ class Module:
     """LLVM IR of a whole program.
 
     Args:
-        texts: the IR, a module for each effort of LLVM's that pays for some of the functions.
+        parts: the IR, in modules that LLVM may take one by one.
         checks: what the entry's non-zero results stand for.
         externals: functions that the runtime must supply.
         hosts: the calls into Python, by the numbers that the code gives them.
     """
 
-    texts: Mapping[Effort, str]
+    parts: tuple[Part, ...]
     checks: tuple[Check, ...]
     externals: tuple[str, ...]
     hosts: tuple[HostStep, ...] = ()
@@ -42,44 +42,37 @@ class Module:
     @property
     def text(self) -> str:
         """All of it, for people."""
-        return "\n".join(self.texts.values())
+        return "\n".join(part.text for part in self.parts)
 
 
-def emit_program(program: Program, *, cpu: Target, fastmath: frozenset[str] = frozenset(), threads: int = 8) -> Module:
+def emit_program(
+    program: Program,
+    *,
+    cpu: Target,
+    fastmath: frozenset[str] = frozenset(),
+    threads: int = 8,
+    finished: Callable[[Part], None] | None = None,
+) -> Module:
     """Write a program as LLVM IR.
 
     Args:
         cpu: the processor to write for; nothing of the running one is used.
         fastmath: LLVM's flags for floating-point arithmetic, of `FLAGS`; none for IEEE results.
         threads: how many it may use.
+        finished: is given each part but the last ones as soon as it is written.
 
     Raises:
         ValueError: a flag that LLVM does not know.
     """
     if unknown := fastmath - set(FLAGS):
         raise ValueError(f"fastmath: {', '.join(sorted(unknown))} is not one of {', '.join(FLAGS)}")
-    unit = Unit(cpu, " ".join(flag for flag in FLAGS if flag in fastmath), threads)
+    unit = Unit(cpu, " ".join(flag for flag in FLAGS if flag in fastmath), threads, finished)
     # Elsewhere the hint would not be enough: LLVM writes such stores element by element.
     streamed = streamed_buffers(program) if cpu.is_x86 else frozenset()
     Entry(unit, program, streamed)
     if program.kernels.exact:
         write_shapes(unit, program.kernels)
-    texts = {effort: _text(unit, effort) for effort in EFFORTS if unit.functions[effort]}
-    return Module(texts, tuple(unit.checks), unit.declarations.symbols, tuple(unit.hosts))
-
-
-def _text(unit: Unit, effort: Effort) -> str:
-    head, tail = f'target triple = "{unit.target.triple}"', f"attributes #0 = {{ {attributes(unit.target)} }}"
-    elsewhere = [text for other in EFFORTS if other != effort for text in unit.heads[other]]
-    return "\n\n".join([head, *unit.functions[effort], tail, "\n".join([*elsewhere, unit.declarations.text])]) + "\n"
-
-
-def attributes(cpu: Target) -> str:
-    """The attribute group of every function."""
-    parts = ["nounwind", f'"target-cpu"="{cpu.cpu}"', f'"prefer-vector-width"="{8 * cpu.vector_bytes}"']
-    if cpu.features:
-        parts.append(f'"target-features"="{cpu.features}"')
-    return " ".join(parts)
+    return Module(unit.finish(), tuple(unit.checks), unit.declarations.symbols, tuple(unit.hosts))
 
 
 def streamed_buffers(program: Program) -> frozenset[str]:

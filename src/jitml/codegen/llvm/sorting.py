@@ -39,7 +39,6 @@ def emit_sort(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
         run = f"call void @jitml_parallel_for(ptr @{symbol}.rows, ptr %context, i64 0, i64 {total}, i64 {max(1, GRAIN // n)})"
     failure = Check(Const(False, BOOL), "MemoryError", f"no memory for what {call.name} needs besides its result")
     status = 1 + unit.check_number(failure)
-    unit.add(f"i64 @{symbol}(ptr %error, ptr %x, ptr %y{parameter})", _ALL.format(run=run, status=status, keep=keep, total=total))
 
     x_step, y_step = n * x.dtype.itemsize, n * y.dtype.itemsize
     fill, parameters, operands = "  br label %sort", "ptr, i64, ptr", f"ptr %y.row, i64 {count}, ptr null"
@@ -53,6 +52,7 @@ def emit_sort(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]
     sort = f"call i32 {function}({operands})"
     body = _ROWS.format(x_step=x_step, y_step=y_step, fill=fill, sort=sort, fetch=fetch)
     unit.add(f"void @{symbol}.rows(ptr %context, i64 %begin, i64 %end)", body, "usual")
+    unit.add(f"i64 @{symbol}(ptr %error, ptr %x, ptr %y{parameter})", _ALL.format(run=run, status=status, keep=keep, total=total))
     return [x.name, y.name, *lengths]
 
 

@@ -1,15 +1,15 @@
-"""What do the functions of a program share?  Declarations, checks, calls of Python; a module for each effort they are worth."""
+"""What do the functions of a program share?  Declarations, checks, calls of Python; and the parts that they are written in."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from jitml.codegen.llvm.builder import Builder
-from jitml.codegen.llvm.declarations import Declarations
+from jitml.codegen.llvm.declarations import Declarations, mentioned
 from jitml.codegen.target import Target
 from jitml.errors import Source
 from jitml.fusion.loops import Buffer, Check, Kernel, walk
@@ -17,10 +17,18 @@ from jitml.fusion.printer import show
 from jitml.ir.ops.host import HostFunction
 
 LONG_BLOCK = 1000  # instructions
+LONG_PART = 1000  # lines from which on LLVM may begin with what there is of a program: some 25 ms of its work
 
 # What LLVM does for a function: the least; select, schedule and allocate with care; optimise it before that.
 Effort: TypeAlias = Literal["least", "usual", "optimizer"]
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
+
+
+class Part(NamedTuple):
+    """LLVM IR of some of a program's functions, all worth the same effort: a module of its own."""
+
+    effort: Effort
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +61,9 @@ class Unit:
 
     Args:
         threads: how many the program may use; others can run it too.
-        functions: their definitions, by LLVM's effort for them: a module each.
-        heads: what the other modules need to know of them.
+        finished: is given each part but the last ones as soon as it is written. A function comes after those that it calls.
+        functions: definitions that are in no part yet, by LLVM's effort for them.
+        heads: what other parts need to know of a function, by its name.
         loops: how many loops of the entry are around the step that is being written.
         kernels: those that have a function, by what that depends on besides their text.
     """
@@ -62,11 +71,13 @@ class Unit:
     target: Target
     fastmath: str = ""
     threads: int = 8
+    finished: Callable[[Part], None] | None = None
     declarations: Declarations = field(default_factory=Declarations)
     checks: list[Check] = field(default_factory=list)
     hosts: list[HostStep] = field(default_factory=list)
     functions: dict[Effort, list[str]] = field(default_factory=lambda: {effort: [] for effort in EFFORTS})
-    heads: dict[Effort, list[str]] = field(default_factory=lambda: {effort: [] for effort in EFFORTS})
+    heads: dict[str, str] = field(default_factory=dict)
+    parts: list[Part] = field(default_factory=list)
     loops: int = 0
     kernels: dict[Hashable, list[Known]] = field(default_factory=dict)
 
@@ -82,7 +93,29 @@ class Unit:
         if effort == "usual" and _longest_block(body) >= LONG_BLOCK:
             effort = "least"
         self.functions[effort].append(f"define hidden {head} #0 {{\n{body}\n}}")
-        self.heads[effort].append(f"declare hidden {head}")
+        self.heads[mentioned(head)[0]] = f"declare hidden {head}"
+        if sum(text.count("\n") for text in self.functions[effort]) >= LONG_PART:
+            part = self._part(effort)
+            if self.finished is not None:
+                self.finished(part)
+
+    def finish(self) -> tuple[Part, ...]:
+        """All parts, once every function has been added."""
+        for effort in EFFORTS:
+            if self.functions[effort]:
+                self._part(effort)
+        return tuple(self.parts)
+
+    def _part(self, effort: Effort) -> Part:
+        """Make a part of the functions that are in none yet."""
+        functions = self.functions[effort]
+        own, names = {mentioned(text)[0] for text in functions}, {name for text in functions for name in mentioned(text)}
+        elsewhere = [head for name, head in self.heads.items() if name in names - own]
+        head, tail = f'target triple = "{self.target.triple}"', f"attributes #0 = {{ {attributes(self.target)} }}"
+        text = "\n\n".join([head, *functions, tail, "\n".join([*elsewhere, self.declarations.text_for(names)])])
+        self.parts.append(Part(effort, f"{text}\n"))
+        self.functions[effort] = []
+        return self.parts[-1]
 
     def twin(self, kernel: Kernel, signature: Hashable, symbol: str) -> str | None:
         """The function of an earlier kernel that is the same but for its name and those of its buffers.
@@ -119,6 +152,14 @@ class Unit:
             half_lanes=self.target.vector_bytes // 4,
             fastmath=self.fastmath,
         )
+
+
+def attributes(cpu: Target) -> str:
+    """The attribute group of every function."""
+    parts = ["nounwind", f'"target-cpu"="{cpu.cpu}"', f'"prefer-vector-width"="{8 * cpu.vector_bytes}"']
+    if cpu.features:
+        parts.append(f'"target-features"="{cpu.features}"')
+    return " ".join(parts)
 
 
 def _longest_block(body: str) -> int:

@@ -1,0 +1,57 @@
+"""Long programs are handed to LLVM part by part, while the rest is still being written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.codegen.llvm.module import emit_program
+from jitml.codegen.llvm.unit import EFFORTS, Part
+from jitml.runtime import executable, jit
+from jitml.runtime.target import host_target
+
+
+def long(x: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> Any:
+    """Kernels that differ, with calls between them: of BLAS, of sorts that run in threads, of a check, of Python."""
+    for k in range(12):
+        x = np.sort(np.sin(x / (k + 1.5)) + np.tanh(x.T @ x / 120.0)[:, ::-1] * (k + 2.0), axis=k % 2)
+        x = x[order] - np.nanmean(x)
+    return x
+
+
+@pytest.fixture
+def arguments() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(1)
+    return rng.standard_normal((120, 120)), rng.permutation(120)
+
+
+def test_a_program_of_several_parts_runs(arguments: Any) -> None:
+    lowered = jitml.jit(long).lower(*arguments)
+    assert len(lowered.module.parts) > len(EFFORTS)
+    np.testing.assert_allclose(jitml.jit(long)(*arguments), long(*arguments), rtol=1e-8)
+
+
+def test_parts_are_handed_on_before_the_last_one_is_written(arguments: Any) -> None:
+    handed: list[Part] = []
+    module = emit_program(jitml.jit(long).lower(*arguments).program, cpu=host_target(), finished=handed.append)
+    assert 0 < len(handed) < len(module.parts)
+    assert handed == list(module.parts[: len(handed)])
+
+
+def test_an_error_in_a_part_is_the_compilers(arguments: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread's error arrives where the program is compiled, and no thread stays behind."""
+    threads: list[Any] = []
+
+    class Spoilt(jit.Generation):
+        def begin(self, part: Part) -> None:
+            threads.append(self._thread)
+            super().begin(part._replace(text=part.text.replace("ret ", "return ")))
+
+    monkeypatch.setattr(executable.jit, "Generation", Spoilt)
+    lowered = jitml.jit(long).lower(*arguments)
+    with pytest.raises(Exception, match="expected instruction opcode"):
+        lowered.compile()
+    assert all(not thread.is_alive() for pool in threads for thread in pool._threads)
