@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +42,14 @@ def test_parts_are_handed_on_before_the_last_one_is_written(arguments: Any) -> N
     module = emit_program(jitml.jit(long).lower(*arguments).program, cpu=host_target(), finished=handed.append)
     assert 0 < len(handed) < len(module.parts)
     assert handed == list(module.parts[: len(handed)])
+
+
+def test_programs_compile_while_the_interpreter_ends() -> None:
+    """It starts no threads any more."""
+    program = "import atexit, test_parts as t, numpy as np; atexit.register(lambda: print(jitml.jit(t.long)(x, o).shape)); "
+    program += "import jitml; x, o = np.ones((120, 120)), np.arange(120)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=Path(__file__).parent)
+    assert ran.stdout == "(120, 120)\n", ran.stderr
 
 
 def test_an_error_in_a_part_is_the_compilers(arguments: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from itertools import count
 from typing import Any
@@ -116,8 +117,9 @@ class Generation:
         self._thread.shutdown(cancel_futures=True)
 
     def begin(self, part: Part) -> None:
-        """Take a part on."""
-        self._begun[part] = self._thread.submit(self._generate, part)
+        """Take a part on, if the interpreter is not ending: then it starts no threads, and `finish` is left with it."""
+        with suppress(RuntimeError):
+            self._begun[part] = self._thread.submit(self._generate, part)
 
     def finish(self, parts: Sequence[Part]) -> list[bytes]:
         """The objects of all parts, whether they were begun or not.
