@@ -34,3 +34,23 @@ def test_it_is_one_object(nest: tuple[str, str], name: str) -> None:
         lines += [4 * depth * " " + line for line in NESTS[kind].format(n=depth).splitlines()]
     lines += [8 * " " + line for line in inside]
     check([*lines, after, "return a, b, x"], "np.arange(3.0), np.arange(3.0)", "np.arange(3.0) - 1, np.arange(3.0)")
+
+
+# What comes to hold a container, or a part of one, that may not be bound; and what tells whether it is that one.
+TAKEN = {
+    "the container": ("a = [x[0], 1]", "b = a", "b.append(2)"),
+    "a part": ("a = (x[1], [1])", "b = a[1]", "b.insert(0, 3)"),
+    "a part of a dict": ("a = {'k': [x[1]]}", "b = a['k']", "a['k'].append(4)"),
+    "inside another": ("a = [x[0], 1]", "b = {'k': a}", "b['k'].append(3)"),
+    "compared": ("a = [x[0], 1]", "b = a", "x[1] = a is b"),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+@pytest.mark.parametrize("nest", list(itertools.product(NESTS, NESTS)), ids="-".join)
+def test_what_may_be_unbound_is_one_object_with_what_is_taken_of_it(nest: tuple[str, str], name: str) -> None:
+    made, taken, after = TAKEN[name]
+    lines = ["c0 = c1 = 0"]
+    for n, (kind, line) in enumerate(zip(nest, (made, taken))):
+        lines += [*NESTS[kind].format(n=n).splitlines(), f"    {line}"]
+    check([*lines, after, "return a, b, x"], "np.arange(3.0), np.arange(3.0)", "np.arange(3.0) - 1, np.arange(3.0)")

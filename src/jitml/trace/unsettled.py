@@ -16,7 +16,9 @@ from typing import Any, NoReturn
 from jitml.trace.context import Trace, active_trace, current_trace, home_of
 from jitml.trace.decisions import Decider, traced_frames
 from jitml.trace.drivers import OURS
+from jitml.trace.perhaps import what_is_there
 from jitml.trace.tree import children
+from jitml.trace.unsure import parts as parts_of_name
 
 _OTHERS = ("jitml.", "numpy")  # of whose objects no container is known by other names
 _NONE: Mapping[int, Any] = MappingProxyType({})
@@ -106,7 +108,7 @@ def find(values: Iterable[Any]) -> dict[int, Any]:
     found: dict[int, Any] = {}
     waiting = [*values]
     while waiting:
-        x = waiting.pop()
+        x = what_is_there(parts_of_name(waiting.pop())[0])
         if id(x) in found:
             continue
         parts, spec = children(x)
