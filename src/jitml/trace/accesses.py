@@ -11,7 +11,6 @@ import inspect
 import operator
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
-from dataclasses import is_dataclass
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, MethodWrapperType, ModuleType
 from typing import Any, NoReturn
 
@@ -30,6 +29,7 @@ from jitml.trace.regions import shared_write
 from jitml.trace.registry import FUNCTIONS, call, call_for_each_type, of_its_type
 from jitml.trace.targets import Outside, Storing, sets_itself, stores_itself, takes_items
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, lift
+from jitml.trace.tree import is_record
 
 # Methods by which `obj += v` and its like change an object.
 _IN_PLACE = frozenset(f"__i{name.strip('_')}__" for name in vars(operator) if f"i{name.strip('_')}" in operator.__all__)
@@ -81,7 +81,7 @@ class Accesses(Names):
         if type(fallback) is FunctionType and not is_library(fallback) and name not in getattr(obj, "__dict__", (name,)):
             return self._missing(obj, name, fallback)
         value = getattr(obj, name)
-        if id(obj) in self.trace.watched and is_dataclass(obj) and name in dict(entries(obj)):
+        if id(obj) in self.trace.watched and is_record(obj) and name in dict(entries(obj)):
             return lift(value) if type(value) is np.ndarray else value
         slot = place_of(self.trace, obj)
         if is_traced(value) or slot is None:

@@ -33,7 +33,7 @@ from jitml.trace.identity import is_one
 from jitml.trace.loaded_names import is_library
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.open_lists import OpenList
-from jitml.trace.outside import CONTAINERS, guard_state, place_of
+from jitml.trace.outside import CONTAINERS, entries, guard_state, place_of, with_items
 from jitml.trace.perhaps import Perhaps
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name, of_its_type
@@ -44,7 +44,7 @@ from jitml.trace.steering import Steering
 from jitml.trace.sums import added, settled
 from jitml.trace.text import filled_in, joined, percent, text
 from jitml.trace.tracers import TracedScalar, is_traced, lift
-from jitml.trace.tree import flatten
+from jitml.trace.tree import flatten, is_record
 from jitml.trace.truths import as_value
 from jitml.trace.unsure import bound
 
@@ -220,7 +220,9 @@ class Hooks(Accesses, Steering):
         converted = self.convert(function)
         if isinstance(function, type) and not is_users_class(function) and converted is not function:
             return functools.partial(self._iterating, converted)
-        if converted is not function or module.startswith("jitml") or _in(function, {issubclass, callable}):
+        if module.startswith("jitml"):
+            return functools.partial(self._taking_apart, converted)
+        if converted is not function or _in(function, {issubclass, callable}):
             return converted
         if isinstance(function, type) and function not in (map, filter) and not module.startswith("numpy"):
             return functools.partial(self._iterating, function)
@@ -254,6 +256,8 @@ class Hooks(Accesses, Steering):
         """Call a function that is not converted: those it is given are, the objects it may look into are guarded."""
         args = tuple(self.present_number(arg) for arg in map(gone_through, args))
         _close(args)
+        if _is_ours(function):
+            args, kwargs = tuple(self.seen(x, {}) for x in args), {name: self.seen(x, {}) for name, x in kwargs.items()}
         given = (x for x in (*args, getattr(function, "__self__", None)) if isinstance(x, _COMPARED))
         held = [(x, contents(x)) for x in given if not home_of(type(x)).startswith("jitml.")]
         looks = function is hasattr or getattr(function, "__module__", None) != "builtins"  # others call special methods only
@@ -279,6 +283,30 @@ class Hooks(Accesses, Steering):
                 self.effect(x)
                 refill(x, after)
         return lift(value) if type(value) is np.ndarray else value
+
+    def _taking_apart(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a transform of ours."""
+        return function(*(self.seen(x, {}) for x in args), **{name: self.seen(x, {}) for name, x in kwargs.items()})
+
+    def seen(self, x: Any, known: dict[int, Any]) -> Any:
+        """A container with what it holds as converted code sees it; what takes it apart goes past that."""
+        if not (is_record(x) or isinstance(x, CONTAINERS)) or home_of(type(x)).startswith("jitml."):
+            return x
+        if id(x) in known:
+            return known[id(x)]
+        known[id(x)] = x  # one that holds itself ends here
+        if is_record(x):
+            items = [(key, self.seen(self.attr(x, key), known)) for key, _ in entries(x)]
+            if any(item is not before for (_, item), (_, before) in zip(items, entries(x))):
+                made = object.__new__(type(x))
+                for key, item in items:
+                    object.__setattr__(made, key, item)
+                known[id(x)] = made
+        else:
+            items = [(key, self.seen(item, known)) for key, item in entries(x)]
+            if any(item is not before for (_, item), (_, before) in zip(items, entries(x))):
+                known[id(x)] = with_items(x, items)
+        return known[id(x)]
 
     def _changing(self, function: Callable[..., Any], target: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a function of the standard library that changes its first argument."""
@@ -435,3 +463,9 @@ def _math(function: Callable[..., Any], *args: Any) -> Any:
     if any(type(a) is TracedNumber for a in args) and all(type(a) in (TracedNumber, int, float, bool) for a in args):
         return combine(function, *args)
     return function(*args)
+
+
+def _is_ours(function: Callable[..., Any]) -> bool:
+    """Whether it is one of our transforms, or what one of them has made."""
+    home = function.__globals__.get("__name__", "") if type(function) is FunctionType else home_of(type(function))
+    return bool(home.startswith("jitml."))

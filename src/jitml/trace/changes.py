@@ -1,13 +1,13 @@
 """What becomes of a list, a dict or an object from outside that the function changes?  It changes after the call has succeeded.
 
-The function gets copies of the caller's lists, dicts and dataclasses, and of those that it finds in globals, closures and
-attributes; what it has done to a copy shows when it is compared with what was in it (`Watched`). An object's attributes are kept
-apart while the function is traced (`Trace.stored`). What is new comes out as further results, and is put where it belongs.
+The function gets copies of the caller's lists, dicts, dataclasses and registered containers, and of those that it finds in
+globals, closures and attributes; what it has done to a copy shows when it is compared with what was in it (`Watched`). An
+object's attributes are kept apart while the function is traced (`Trace.stored`). What is new comes out as further results, and
+is put where it belongs.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,8 @@ from jitml.trace.host import Slot
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import CONTAINERS, Watched, entries, kind_of_container, load, observe, with_items
 from jitml.trace.result_trees import plain_key
-from jitml.trace.tree import flatten
+from jitml.trace.tracers import is_traced
+from jitml.trace.tree import flatten, is_own_kind, is_record
 
 _INSTEAD = "Return the new value instead."
 
@@ -59,25 +60,25 @@ def _part(trace: Trace, find: Callable[[], Slot], function: Callable[..., Any], 
 
 
 def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, name: str) -> Any:
-    is_record = dataclasses.is_dataclass(original) and not isinstance(original, type)
     leaves, _ = flatten(copied)
     if copied is None or any(leaf is copied for leaf in leaves):
         return copied
-    if not (is_record or isinstance(original, (list, dict, deque, tuple))):
+    if not (is_record(original) or isinstance(original, (list, dict, deque, tuple))) or type(original) is not type(copied):
         trace.sealed.append((copied, leaves))  # of a kind of the user's, which only its own functions know
         return copied
     given = dict(entries(copied))
     opened: dict[Any, Any] = {}
     for key, other in entries(original):
-        function, text = (getattr, f"{name}.{key}") if is_record else (getitem, f"{name}[{key!r}]")
+        function, text = getattr if is_record(original) else getitem, _name_of_item(original, name, key)
         part = partial(_part, trace, find, function, key, text)
-        if key in given:
-            seen = _watch(trace, part, other, given[key], text)
-            if seen is not given[key]:
-                opened[key] = seen
-        else:  # an attribute that is none of a dataclass's fields
+        if key not in given:  # an attribute that is none of a dataclass's fields
             object.__setattr__(copied, key, observe(trace, other, part(), text))
-    if opened and is_record:
+            continue
+        is_made_up = is_own_kind(original) and not any(map(is_traced, flatten(given[key])[0]))
+        seen = observe(trace, other, part(), text) if is_made_up else _watch(trace, part, other, given[key], text)
+        if seen is not given[key]:
+            opened[key] = seen
+    if opened and is_record(original):
         for key, seen in opened.items():
             object.__setattr__(copied, key, seen)
     elif opened:
@@ -88,6 +89,10 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
         before = () if type(copied) is OpenList else entries(copied)
         trace.watched[id(copied)] = Watched(copied, original, find, name, before)
     return copied
+
+
+def _name_of_item(container: Any, name: str, key: Any) -> str:
+    return f"{name}.{key}" if is_record(container) else f"{name}[{key!r}]"
 
 
 def check_sealed(trace: Trace) -> None:
@@ -115,7 +120,7 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
         if found is not None:
             put, new, numbers = found
             _require_alone(trace, watched)
-            moving |= {f"{watched.name}[{key!r}]" for key in numbers}
+            moving |= {_name_of_item(watched.original, watched.name, key) for key in numbers}
             if isinstance(put, _Extend) or (isinstance(put, _SetSequence) and put.only_grows):
                 moving.add(watched.name)
             changes.append(Change(watched.find(), put))
@@ -125,10 +130,11 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
         stored.setdefault(owner, {})[name] = value
     for owner, named in stored.items():
         slot = trace.places[owner]
-        moving |= {f"{trace.host.name(slot)}.{name}" for name in named}
+        bound = {f"{trace.host.name(slot)}.{name}" for name in named}
+        moving |= bound | {name for name in trace.guarded if name.startswith(tuple(x + mark for x in bound for mark in ".["))}
         changes.append(Change(slot, _SetAttributes(tuple(named))))
         values.append(list(named.values()))
-    if not trace.guarded.isdisjoint(moving):  # a number that changes with each call is no reason to compile again
+    if not trace.guarded.isdisjoint(moving):  # what is another one at each call is no reason to compile again
         trace.decisions.moving |= moving
         trace.decisions.again()
     return changes, values
@@ -158,7 +164,7 @@ def _difference(watched: Watched) -> tuple[Callable[[Any, Sequence[Any]], None],
     known = dict(before)
     new = [(key, item) for key, item in after if key not in known or item is not known[key]]
     replaced = [key for key, _ in new if key in known]
-    if dataclasses.is_dataclass(watched.copy):
+    if is_record(watched.copy):
         gone = tuple(key for key, _ in before if key not in dict(after))
         return _SetAttributes(tuple(key for key, _ in new), gone), [item for _, item in new], replaced
     if isinstance(watched.copy, dict):

@@ -125,6 +125,7 @@ class Trace:
         self.lines: dict[tuple[int, int], int] = {}  # of the user's instructions: code and position in it
         self.opened: Opened = {}  # sizes of arguments that are left open
         self.objects: dict[Slot, Any] = {}  # other things from outside: instances, functions
+        self.exchanged: set[Slot] = set()  # of those, such that are others at each call, though no arguments
         # For conversion: functions with hooks, slots of what was loaded, what is known to be from outside (id -> slot).
         self.converted: dict[Any, Any] = {}
         self.sourceless: set[CodeType] = set()  # of functions that could not be converted

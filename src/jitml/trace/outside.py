@@ -9,12 +9,10 @@ object are guarded as the function loads them; where code that is not converted 
 from __future__ import annotations
 
 import copy
-import dataclasses
 import functools
-import inspect
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -31,6 +29,7 @@ from jitml.trace.numbers import TracedNumber
 from jitml.trace.open_lists import OpenList
 from jitml.trace.random import TracedGenerator, from_outside, is_generator
 from jitml.trace.tracers import is_traced, lift, scalar
+from jitml.trace.tree import is_record
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, np.generic, np.dtype, Enum, slice, frozenset)
 CONTAINERS = (list, tuple, dict, deque)
@@ -95,6 +94,11 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     if type(value) is functools.partial:
         for part in ("func", "args", "keywords"):
             observe(trace, getattr(value, part), load(trace, getattr, slot, part, f"{name}.{part}"), f"{name}.{part}")
+    if type(value).__flags__ & _HEAP_TYPE and not isinstance(value, type) and trace.decisions is not None:
+        if name in trace.decisions.moving:
+            _watch_exchanged(trace, value, slot)
+            return value
+        trace.guarded.add(name)
     watch(trace, value, slot)
     trace.objects[slot] = value
     return value
@@ -123,6 +127,17 @@ def watch_argument(trace: Trace, obj: Any, slot: Slot) -> None:
         watch(trace, obj, slot, identity=False)
 
 
+def _watch_exchanged(trace: Trace, obj: Any, slot: Slot) -> None:
+    """An object that is another one at each call, for the function exchanges it: as different from others as it is here."""
+    for other, known in trace.objects.items():
+        if other != slot:
+            trace.host.require_identity(other, slot, obj is known)
+    trace.exchanged.add(slot)
+    trace.objects[slot] = obj
+    if id(obj) not in trace.places:
+        watch(trace, obj, slot, identity=False)
+
+
 def watch(trace: Trace, obj: Any, slot: Slot, *, identity: bool = True) -> None:
     """An object from outside: it is always this one, and of this class; its attributes are guarded as they are loaded."""
     if identity:
@@ -137,9 +152,9 @@ def watch(trace: Trace, obj: Any, slot: Slot, *, identity: bool = True) -> None:
 
 
 def _compare(trace: Trace, obj: Any, slot: Slot) -> None:
-    """Whether the object is one of the arguments stays as it is: `is` cannot be seen."""
+    """Whether the object is one of those that calls exchange stays as it is: `is` cannot be seen."""
     for other, known in trace.objects.items():
-        if other in trace.host.arguments and other != slot:
+        if (other in trace.host.arguments or other in trace.exchanged) and other != slot:
             trace.host.require_identity(other, slot, obj is known)
 
 
@@ -313,15 +328,16 @@ def entries(x: Any) -> tuple[tuple[Any, Any], ...]:
     """What is in a container, in order: keys, names of attributes or positions, and items."""
     if isinstance(x, dict):
         return tuple(x.items())
-    if dataclasses.is_dataclass(x):
+    if is_record(x):
         own = getattr(x, "__dict__", {})
-        slots = [f.name for f in dataclasses.fields(x) if f.name not in own and _is_slot(type(x), f.name) and hasattr(x, f.name)]
+        slots = [name for name in dict.fromkeys(_slots(type(x))) if name not in own and hasattr(x, name)]
         return (*own.items(), *((name, getattr(x, name)) for name in slots))
     return tuple(enumerate(x))
 
 
-def _is_slot(cls: type, name: str) -> bool:
-    return isinstance(inspect.getattr_static(cls, name, None), MemberDescriptorType)
+def _slots(cls: type) -> Iterator[str]:
+    for base in reversed(cls.__mro__):
+        yield from (name for name, member in vars(base).items() if isinstance(member, MemberDescriptorType))
 
 
 def kind_of_container(x: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +15,7 @@ _IN_ORDER = optree.dict_insertion_ordered(True, namespace=NAMESPACE)
 _IN_ORDER.__enter__()  # and never left: programs see in which order keys are
 _leaf_types: set[type] = set()  # known not to be dataclasses
 _registered: set[type] = set()  # dataclasses
+_nodes: set[type] = set()  # containers of the users' own kinds
 _structures: dict[int, tuple[optree.PyTreeSpec, bool]] = {}  # by their hashes, and whether they hold an OrderedDict
 _MOST_STRUCTURES = 4096
 
@@ -77,6 +78,16 @@ def _is_new_dataclass(cls: type) -> bool:
     return dataclasses.is_dataclass(cls) and cls not in _registered
 
 
+def is_own_kind(x: Any) -> bool:
+    """Whether this is a container of a kind of the user's, who alone knows what it is made of, but has attributes."""
+    return type(x) in _nodes
+
+
+def is_record(x: Any) -> bool:
+    """Whether a container has attributes for items: a dataclass, or one of a user's own kind."""
+    return is_own_kind(x) or (dataclasses.is_dataclass(x) and not isinstance(x, type))
+
+
 def is_nested(spec: optree.PyTreeSpec) -> bool:
     """Whether `(args, kwargs)` of this structure have containers among them."""
     return spec.num_nodes - spec.num_leaves > 3  # more than the tuple of both and those two
@@ -127,6 +138,8 @@ def register_pytree_node(
         return tuple(children), rest
 
     optree.register_pytree_node(cls, split, unflatten_func, namespace=NAMESPACE)  # type: ignore[arg-type]  # any class will do
+    if not issubclass(cls, (list, tuple, dict, deque)):
+        _nodes.add(cls)
 
 
 def _register(cls: type) -> None:
