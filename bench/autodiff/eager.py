@@ -128,4 +128,5 @@ def report(rows: list[Operations]) -> str:
         return [row.name, str(row.count), *compared, duration(each), "yes" if each <= LIMIT else "no"]
 
     text = "\n## Without jit\n\n" + table(heading, map(cells, rows))
-    return text + harness.means(rows, ("autograd", "jitml"), "gradients")
+    left = f"\nLeft out, for overhead is not what they are about: {', '.join(LEFT_OUT)}.\n"
+    return text + harness.means(rows, ("autograd", "jitml"), "gradients") + left
