@@ -135,3 +135,11 @@ def test_windows_at_sums_of_positions_are_read_as_they_lie() -> None:
     """`x[i + j]` that stays inside needs no limits, nor a vector of places."""
     kernels = jitml.jit(lambda x, y: np.correlate(x, y) + 1).lower(np.ones(100), np.ones(20)).kernels
     assert "a[i0 + i1] * b[i1]" in kernels
+
+
+def test_interpolation_gives_samples_as_they_are() -> None:
+    samples = np.array([-0.0, 0.0, -1.0, np.inf, -0.0])
+    places = np.arange(5.0)
+    with np.errstate(invalid="ignore"):
+        result = jitml.jit(np.interp)(places, places, samples)
+    np.testing.assert_array_equal(result.view(np.int64), samples.view(np.int64))

@@ -15,7 +15,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_float, is_inexact
 from jitml.numpy.indexing import getitem
 from jitml.numpy.joining import concat_values
-from jitml.numpy.loops import conjugate
+from jitml.numpy.loops import conjugate, with_tangent_of
 from jitml.numpy.operands import (
     as_array,
     as_int,
@@ -215,15 +215,12 @@ def _interpolated(at: Value, xs: Value, ys: Value, left: Any, right: Any) -> Val
     low = ops.minimum(ops.maximum(search(xs, at, "right") - 1, 0), spread_size(larger(size - 2, 0), at.shape))
     high = ops.minimum(low + 1, spread_size(size - 1, at.shape))
     x0, x1, y0, y1 = (ops.gather(v, i, axis=0) for v, i in ((xs, low), (xs, high), (ys, low), (ys, high)))
-    if is_complex(ys.dtype):
-        between = ops.complex(*(_on_line(at, x0, x1, part(y0), part(y1)) for part in (ops.real, ops.imag)))
-    else:
-        between = _on_line(at, x0, x1, y0, y1)
     first, last = (ops.broadcast(v, shape=shape, axes=()) for v in (_item(ys, 0), _item(ys, size - 1)))
     start, end = (ops.broadcast(v, shape=shape, axes=()) for v in (_item(xs, 0), _item(xs, size - 1)))
-    # On a sample NumPy returns it as it is, and so beyond the last one.
-    result = ops.select(ops.eq(at, x0), y0, between)
-    result = ops.select(ops.eq(at, end), last, result)
+    if is_complex(ys.dtype):
+        result = ops.complex(*(_on_line(at, end, x0, x1, part(y0), part(y1)) for part in (ops.real, ops.imag)))
+    else:
+        result = _on_line(at, end, x0, x1, y0, y1)
     below = first if left is None else broadcast_value(value_of(left, ys.dtype), shape)
     above = last if right is None else broadcast_value(value_of(right, ys.dtype), shape)
     result = ops.select(ops.lt(at, start), below, ops.select(ops.gt(at, end), above, result))
@@ -231,10 +228,17 @@ def _interpolated(at: Value, xs: Value, ys: Value, left: Any, right: Any) -> Val
     return lost
 
 
-def _on_line(at: Value, x0: Value, x1: Value, y0: Value, y1: Value) -> Value:
+def _on_line(at: Value, end: Value, x0: Value, x1: Value, y0: Value, y1: Value) -> Value:
+    """The line through two neighbours; a sample as it is, with the slope to its right, the last one with that to its left."""
     width = ops.sub(x1, x0)
-    width = ops.select(ops.eq(width, 0.0), full(width.shape, 1, width.dtype), width)  # of one sample; nothing lies inside
-    line: Value = ops.div(ops.sub(y1, y0), width) * ops.sub(at, x0) + y0
+    is_step = ops.eq(width, 0.0)  # of one sample, or of two at one place; nothing lies inside
+    slope = ops.div(ops.sub(y1, y0), ops.select(is_step, full(width.shape, 1, width.dtype), width))
+    is_end = ops.eq(at, end)
+    x, y = ops.select(is_end, x1, x0), ops.select(is_end, y1, y0)
+    is_sample = ops.eq(at, x)
+    is_steep = ops.bit_and(is_sample, ops.bit_or(is_step, ops.bit_not(ops.isfinite(slope))))
+    rise = ops.mul(ops.select(is_steep, full(slope.shape, 0, slope.dtype), slope), ops.sub(at, x))
+    line: Value = ops.select(is_sample, with_tangent_of(rise, y), rise + y)
     return line
 
 
@@ -348,9 +352,9 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
         not_compiled("unwrap", "of integers, or with discont", "Convert to float first.")
     along = one_axis(axis, x.ndim)
     half = period / 2
-    jumps: Any = diff(x, axis=along)
+    jumps: Any = fresh(ops.stop_gradient(value_of(diff(x, axis=along))))  # what is taken out is whole periods
     wrapped: Any = (jumps + half) % period - half
-    wrapped = fresh(ops.select(*map(value_of, ((wrapped == -half) & (jumps > 0), -wrapped, wrapped))))
+    wrapped = fresh(ops.select(*map(value_of, ((wrapped == -half) & (jumps > 0), wrapped + period, wrapped))))
     fixes: Any = wrapped - jumps
     small = value_of(abs(jumps) < half)
     fixes = fresh(ops.select(small, full(fixes.sizes, 0, x.dtype), value_of(fixes)))

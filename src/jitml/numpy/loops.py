@@ -189,11 +189,18 @@ def divide_with_remainder(x: Value, y: Value) -> tuple[Any, Any]:
     return ops.floor_divide(x, y), ops.remainder(x, y)
 
 
+def with_tangent_of(y: Value, x: Value) -> Value:
+    """x, bit for bit, with the tangent of y beside its own. Of a finite y what is taken away is +0, which even -0.0 survives."""
+    same: Value = x - (ops.stop_gradient(y) - y)
+    return same
+
+
 @loop(np.modf)
 def modf(x: Value) -> tuple[Any, Any]:
     """Fraction and whole part, both with x's sign; an infinity has the fraction 0."""
     finite = ops.select(ops.isinf(x), full(x.shape, 0.0, x.dtype), x)
-    return ops.copysign(finite - ops.trunc(finite), x), ops.trunc(x)
+    fraction = finite - ops.trunc(finite)
+    return with_tangent_of(fraction, ops.stop_gradient(ops.copysign(fraction, x))), ops.trunc(x)
 
 
 def truth(x: Value) -> Value:
