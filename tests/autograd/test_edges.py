@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -82,6 +84,18 @@ SLOPES: dict[str, tuple[Callable[..., Any], Any, Any]] = {
     "unwrapped halves of a period": (lambda x: np.unwrap(x, period=360) @ [1.0, 2, 3], np.array([0.0, 180, 360]), [1, 2, 3]),
     "period of what is unwrapped": (lambda p: np.unwrap(np.array([0.0, 180, 720, 900]), period=p).sum(), 360.0, -2),
     "fractions": (lambda x: np.modf(x)[0] @ [1.0, 2, 3, 4], np.array([-1.0, 0, 2, 2.5]), [1, 2, 3, 4]),
+    "divisor of Python's remainder": (lambda y: math.remainder(5.0, y), 3.0, -2),
+    "both operands of Python's remainder": (lambda x: math.remainder(x, 0.3 * x), 5.0, 0.1),
+    "where nextafter goes": (lambda y: np.nextafter(1.0, y) + math.nextafter(1.0, y), 3.0, 0),
+    "both operands of nextafter": (lambda x: np.nextafter(x, x + 1) * 2 + math.nextafter(x, x + 1), 3.0, 3),
+    "nextafter beside a number": (lambda x: np.nextafter(x, 3.0).sum() + np.nextafter(x[0], x).sum(), np.ones(2), [3, 1]),
+    "a function of Python's itself": (math.exp2, 3.0, 8 * math.log(2)),
+    "a function of Python's handed on": (
+        lambda x: functools.reduce(math.hypot, [x[0], x[1], 1.0]),
+        np.full(2, 2.0),
+        [2 / 3, 2 / 3],
+    ),
+    "length of three": (lambda x: math.hypot(2.0, x, 1.0), 2.0, 2 / 3),
     "branch that is not taken": (lambda x: np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), 0.0), -1.0, 0),
     "remainder": (lambda x: np.remainder(x, 2.0), 5.0, 1),
     "last write": (write_twice, np.zeros(3), [0, 3, 1]),

@@ -113,7 +113,9 @@ def record(op: Op, name: str, function: Callable[..., Any], args: Any, kwargs: d
         claim, foreseen = paths.result(seen)
     run = checked(name, partial(_call, partial(caller(), function), form), foreseen, claim)
     orders = examples
-    values = op(*operands, function=HostFunction(name, run, foreseen.avals, draws, makes=op is ops.draw and not draws))
+    arguments = None if kwargs else tuple(x if _kind(x) is None else ... for x in args)
+    makes = op is ops.draw and not draws
+    values = op(*operands, function=HostFunction(name, run, foreseen.avals, draws, makes=makes, arguments=arguments))
     if foreseen.admits(seen):
         remember(values, foreseen.hand_over(examples))
     else:  # what is seen is that of a loop's first iteration, and a later one is as foreseen

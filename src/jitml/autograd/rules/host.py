@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from jitml.autograd.jvp import Tangent, jvp_of_many, zeros_like
+from jitml.autograd.jvp import JvpRule, Tangent, jvp_of_many, zeros_like
 from jitml.autograd.rules.index_maps import part_of, recorded_size
+from jitml.autograd.rules.pointwise import remainder_jvp
 from jitml.autograd.transpose import zeros
 from jitml.errors import DerivativeError
 from jitml.ir import ops
@@ -89,12 +90,36 @@ _SLOPES: dict[str, Slope] = {
     "math.exp2": lambda x, out: out * math.log(2),
     "math.cbrt": lambda x, out: 1.0 / (out * out * 3.0),
     "math.ulp": lambda x, out: zeros_like(x),
-    "math.remainder": lambda x, out: ops.full(value=1.0, shape=x.shape, dtype=x.dtype),
     "scipy.special.expm1": lambda x, out: out + 1.0,
     "scipy.special.log1p": lambda x, out: 1.0 / (x + 1.0),
     "scipy.special.exp2": lambda x, out: out * math.log(2),
     "scipy.special.cbrt": lambda x, out: 1.0 / (out * out * 3.0),
 }
+
+# Of two operands, each a value or a number of Python's in the call.
+_OF_TWO: dict[str, JvpRule] = {
+    "math.remainder": remainder_jvp,
+    **dict.fromkeys(("np.nextafter", "math.nextafter"), lambda out, primals, tangents: tangents[0]),
+}
+
+
+def _operands(node: Node, tangents: Sequence[Tangent], out: Value) -> tuple[list[Value], list[Tangent]] | None:
+    """The arguments, in their order, in the shape and dtype of the result, and their tangents; None if that is not known."""
+    arguments = node.params["function"].arguments or ()
+    inputs = iter(zip(node.inputs, tangents))
+    if arguments.count(...) != len(node.inputs):
+        return None
+    given: list[tuple[Any, Tangent]] = [next(inputs) if x is ... else (x, None) for x in arguments]
+    if any(isinstance(x, Value) and x.shape not in ((), out.shape) for x, _ in given):
+        return None
+
+    def as_result(x: Any) -> Value:
+        if not isinstance(x, Value):
+            return ops.full(value=float(x), shape=out.shape, dtype=out.dtype)
+        x = x if x.dtype == out.dtype else ops.convert(x, dtype=out.dtype)
+        return x if x.shape == out.shape else ops.broadcast(x, shape=out.shape, axes=())
+
+    return [as_result(x) for x, _ in given], [None if dx is None else as_result(dx) for _, dx in given]
 
 
 def _moved(node: Node, x: Value, dx: Value, results: Sequence[Value]) -> Tangent:
@@ -108,7 +133,7 @@ def _moved(node: Node, x: Value, dx: Value, results: Sequence[Value]) -> Tangent
         return dx * scale
     if short == "frexp":
         return dx * ops.exp2(-ops.convert(results[1], dtype=x.dtype))
-    return dx if short in ("nextafter", "modf") else None
+    return dx if short == "modf" else None
 
 
 @jvp_of_many.rule(ops.host_call, ops.draw)
@@ -117,7 +142,10 @@ def host_jvp(node: Node, tangents: Sequence[Tangent]) -> tuple[Sequence[Value], 
     x, dx = node.inputs[0], tangents[0]
     results = node.op(*node.inputs, **node.params)
     out, *others = results
-    if dx is not None and is_inexact(out.dtype) and not any(t is not None for t in tangents[1:]):
+    if name in _OF_TWO and (known := _operands(node, tangents, out)) is not None:
+        return results, (_OF_TWO[name](out, *known),)
+    is_first_alone = dx is not None and not any(is_inexact(v.dtype) for v in node.inputs[1:])
+    if dx is not None and is_first_alone and is_inexact(out.dtype):
         # Python's own functions give float64 of any float.
         wide, moved = (v if v.dtype == out.dtype else ops.convert(v, dtype=out.dtype) for v in (x, dx))
         if name == "math.fsum" and len(node.inputs) == 1:

@@ -34,11 +34,13 @@ class HostFunction:
         call: takes the operands as arrays and gives the results as arrays. Whatever it raises, and a result that is not of
             the dtype and shape foreseen, leaves the call to the plain function.
         results: what comes back.
+        arguments: those of a call without keywords, `...` for each operand; None if nobody says.
     """
 
     name: str
     call: Callable[..., tuple[np.ndarray[Any, Any], ...]] = field(repr=False)
     results: tuple[Aval, ...]
+    arguments: tuple[Any, ...] | None = field(default=None, repr=False, kw_only=True)
     draws: bool = False  # from the generator whose address is the first operand
     makes: bool = False  # a generator
     postpones: bool = False  # what others see, until the call has succeeded
