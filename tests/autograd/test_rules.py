@@ -95,6 +95,23 @@ def test_each_operand_alone(case: OpCase, sample: Sample) -> None:
         np.testing.assert_allclose(np.sum(ct[0] * alone), np.sum(pulled * dx[k]), rtol=1e-9, atol=1e-11)
 
 
+QUADRANTS = np.outer([0.7 + 0.4j, 0.4 + 2.2j, 2.7 + 0.3j], [1, -1]).ravel()
+QUADRANTS = np.concatenate([QUADRANTS, QUADRANTS.conj()])
+OF_COMPLEX = [c for c in SMOOTH if c.op.is_pointwise and "c" in c.kinds and not (c.samples[0].params or c.samples[0].draws)]
+
+
+@pytest.mark.parametrize("case", OF_COMPLEX, ids=lambda c: c.op.name)
+def test_complex_numbers_of_every_quadrant(case: OpCase) -> None:
+    x = [QUADRANTS, np.roll(QUADRANTS, 5)][: len(case.samples[0].shapes)]
+    wrt = range(len(x))
+    graph = graph_of(case, case.samples[0], x)
+    for turned in (1, 1j):
+        dx = [np.full(v.shape, turned, complex) / (k + 1) for k, v in enumerate(x)]
+        _, dy = interpret(jvp_graph(graph, wrt), [*x, *dx])
+        expected = difference(lambda v: interpret(graph, v)[0], x, wrt, dx)
+        np.testing.assert_allclose(dy, expected, rtol=1e-8, atol=1e-9)
+
+
 @pytest.mark.parametrize("case", [c for c in SMOOTH if c.op.name != "convert"], ids=lambda c: c.op.name)
 def test_float32_stays_float32(case: OpCase) -> None:
     x = list(case.inputs(case.samples[0], F32, smooth=True))

@@ -90,7 +90,7 @@ _SLOPES: dict[str, Slope] = {
     "math.exp2": lambda x, out: out * math.log(2),
     "math.cbrt": lambda x, out: 1.0 / (out * out * 3.0),
     "math.ulp": lambda x, out: zeros_like(x),
-    "scipy.special.expm1": lambda x, out: out + 1.0,
+    "scipy.special.expm1": lambda x, out: ops.exp(x),
     "scipy.special.log1p": lambda x, out: 1.0 / (x + 1.0),
     "scipy.special.exp2": lambda x, out: out * math.log(2),
     "scipy.special.cbrt": lambda x, out: 1.0 / (out * out * 3.0),

@@ -52,7 +52,7 @@ SLOPES: dict[Op, Slope] = {
     ops.sqrt: lambda x, out: 0.5 / out,
     ops.exp: lambda x, out: out,
     ops.exp2: lambda x, out: out * math.log(2),
-    ops.expm1: lambda x, out: out + 1.0,
+    ops.expm1: lambda x, out: ops.exp(x),  # out + 1 has no digits left far below 0
     ops.sin: lambda x, out: ops.cos(x),
     ops.cos: lambda x, out: -ops.sin(x),
     ops.tan: lambda x, out: out * out + 1.0,
@@ -72,10 +72,19 @@ DIVISORS: dict[Op, Slope] = {
     ops.arcsin: lambda x, out: ops.sqrt((1.0 - x) * (x + 1.0)),
     ops.arccos: lambda x, out: -ops.sqrt((1.0 - x) * (x + 1.0)),
     ops.arctan: lambda x, out: x * x + 1.0,
-    ops.arcsinh: lambda x, out: ops.sqrt(x * x + 1.0),
-    ops.arccosh: lambda x, out: ops.sqrt((x - 1.0) * (x + 1.0)),
+    ops.arcsinh: lambda x, out: _length_beside_one(x),
+    # The root of the product is another one left of 0, for complex numbers, and the product overflows.
+    ops.arccosh: lambda x, out: ops.sqrt(x - 1.0) * ops.sqrt(x + 1.0),
     ops.arctanh: lambda x, out: (1.0 - x) * (x + 1.0),
 }
+
+
+def _length_beside_one(x: Value) -> Value:
+    """sqrt(x² + 1) without the square, which overflows."""
+    if not is_complex(x.dtype):
+        return ops.hypot(x, full_like(x, 1.0))
+    turned = ops.complex(-ops.imag(x), ops.real(x))
+    return ops.sqrt(turned + 1.0) * ops.sqrt(1.0 - turned)
 
 
 def _register(op: Op, combine: Op, factor: Slope) -> None:
@@ -281,8 +290,8 @@ def remainder_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> T
 @jvp.rule(ops.arctan2)
 def arctan2_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
     (y, x), (dy, dx) = primals, tangents
-    square = x * x + y * y
-    return total(scaled(dy, lambda: x / square), scaled(dx, lambda: -(y / square)))
+    inverse = 1.0 / ops.hypot(x, y)  # whose square may overflow, or be 0
+    return total(scaled(dy, lambda: x * inverse * inverse), scaled(dx, lambda: -(y * inverse * inverse)))
 
 
 @jvp.rule(ops.hypot)
