@@ -7,6 +7,7 @@ order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from jitml.autograd.jvp import Tangent, jvp, not_differentiable, zeros_like
@@ -15,6 +16,7 @@ from jitml.autograd.transpose import Cotangent, Operand, transpose
 from jitml.ir import ops
 from jitml.ir.dims import Dim, bound
 from jitml.ir.graph import Value
+from jitml.ir.op import Op
 from jitml.ir.types import I64
 
 Ints = tuple[int, ...]
@@ -34,12 +36,22 @@ def _repeated(reduced: Value, shape: Ints, axes: Ints) -> Value:
     return ops.broadcast(reduced, shape=shape, axes=kept)
 
 
-@jvp.rule(ops.reduce_max, ops.reduce_min)
-def reduce_max_jvp(out: Value, primals: Sequence[Value], tangents: Tangents, *, axes: Ints) -> Tangent:
-    (x,), (dx,) = primals, tangents
-    wins = ops.eq(x, _repeated(out, x.shape, axes))
+def _extreme_jvp(loses: Op, out: Value, x: Value, dx: Tangent, axes: Ints) -> Tangent:
+    # Beside NaN no element loses and the tangent is NaN: cotangents of 0 would hide it.
+    wins = ops.bit_not(loses(x, _repeated(out, x.shape, axes)))
     ties = ops.reduce_sum(ops.convert(wins, dtype=x.dtype), axes=axes)
+    ties = ops.select(ops.isnan(out), ops.full(value=math.nan, shape=out.shape, dtype=out.dtype), ties)
     return ops.div(ops.reduce_sum(ops.select(wins, dx, zeros_like(x)), axes=axes), ties)
+
+
+@jvp.rule(ops.reduce_max)
+def reduce_max_jvp(out: Value, primals: Sequence[Value], tangents: Tangents, *, axes: Ints) -> Tangent:
+    return _extreme_jvp(ops.lt, out, primals[0], tangents[0], axes)
+
+
+@jvp.rule(ops.reduce_min)
+def reduce_min_jvp(out: Value, primals: Sequence[Value], tangents: Tangents, *, axes: Ints) -> Tangent:
+    return _extreme_jvp(ops.gt, out, primals[0], tangents[0], axes)
 
 
 @jvp.rule(ops.reduce_prod)
