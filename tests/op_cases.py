@@ -385,7 +385,7 @@ def _linalg() -> Iterator[OpCase]:
         return OpCase(op, F, samples, smooth=None, ulps=256, why="LAPACK's own", width=4)
 
     square, tall = (((3, 3),), ((2, 3, 3),)), (((5, 3),), ((3, 5),), ((2, 4, 3),))
-    for op in (ops.cholesky, ops.slogdet):
+    for op in (ops.cholesky, ops.slogdet, ops.det, ops.cofactors):
         yield case(op, definite, square)
     for op in (ops.solve, ops.solve_again):
         yield case(op, dominant, (((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 1))))

@@ -140,6 +140,33 @@ def test_second_order() -> None:
     np.testing.assert_allclose(forward, backward, atol=1e-12)
 
 
+def minors(a: np.ndarray) -> np.ndarray:
+    """The cofactors of a matrix as they are defined."""
+    rows, columns = np.indices(a.shape)
+    without = [np.delete(np.delete(a, i, 0), j, 1) for i, j in zip(rows.flat, columns.flat)]
+    return np.reshape([np.linalg.det(m) for m in without], a.shape) * (-1.0) ** (rows + columns)
+
+
+@pytest.mark.parametrize("finish", [lambda f: f, jitml.jit], ids=["eager", "jitted"])
+@pytest.mark.parametrize("imaginary", [0, 0.3j], ids=["real", "complex"])
+def test_determinants_of_singular_matrices(imaginary: complex, finish: Any) -> None:
+    """Of any rank, in one stack with regular ones, and where the determinant is too large or too small for a float."""
+    rank = np.array([1.0, 1, 1, 0]), np.array([1.0, 1, 0, 0]), np.zeros(4), np.ones(4)
+    stack = np.stack([*(np.diag(r) @ A for r in rank), A[[0, 1, 2, 0]], A * 1e-90, A * 1e90, np.ones((4, 4))])
+    stack = stack + imaginary * stack[:, :, ::-1]
+    expected = np.stack([minors(a) for a in stack])
+    slopes = finish(jitml.grad(lambda a: np.linalg.det(a).sum().real))(stack)
+    np.testing.assert_allclose(slopes, expected, rtol=1e-10, atol=1e-12)
+    forward = finish(lambda a: jitml.jvp(np.linalg.det, (a,), (np.ones_like(a),))[1])(stack)
+    np.testing.assert_allclose(forward, expected.sum(axis=(1, 2)), rtol=1e-9, atol=1e-11)
+    together = finish(jitml.vmap(jitml.grad(lambda a: np.linalg.det(a).real)))(stack)
+    np.testing.assert_allclose(together, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_second_derivatives_of_determinants() -> None:
+    jitml.check_grads(lambda a: np.linalg.det(a) / 50, (A,), order=3)
+
+
 def test_convention() -> None:
     """df/dx - i df/dy."""
     z = np.array([1 + 2j, -3 + 0.5j])

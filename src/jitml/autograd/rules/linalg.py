@@ -125,6 +125,22 @@ def cholesky_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Ta
     return matmul(out, only(inner, ops.gt) + only(inner, ops.eq) * 0.5)
 
 
+@jvp.rule(ops.det)
+def det_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
+    (a,), (da,) = primals, tangents
+    moved: Value = ops.reduce_sum(ops.cofactors(a) * da, axes=(a.ndim - 2, a.ndim - 1))
+    return moved
+
+
+@jvp.rule(ops.cofactors)
+def cofactors_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
+    (a,), (da,) = primals, tangents
+    assert da is not None
+    moved = ops.solve_again(a, da)
+    stack = tuple(range(a.ndim - 2))
+    return out * ops.broadcast(trace(moved), shape=a.shape, axes=stack) - matmul(out, transposed(moved))
+
+
 @jvp_of_many.rule(ops.slogdet)
 def slogdet_jvp(node: Node, tangents: Tangents) -> Results:
     (a,), (da,) = node.inputs, tangents

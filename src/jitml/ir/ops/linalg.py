@@ -4,6 +4,8 @@ cholesky   (a) -> l                    a = l l^H, of the lower half of a
 solve      (a, b) -> x                 a x = b; b is a matrix, the stacks are of one shape
 solve_again, where `solve` or a factorization of a has gone well
 slogdet    (a) -> sign, log |det a|
+det        (a) -> its determinant
+cofactors  (a) -> the slopes of the determinant by each element: det(a) inv(a)^T, and finite where there is no inverse
 eigh       (a) {lower} -> w, v         of a Hermitian matrix, given by its lower or upper half
 eigvalsh   (a) {lower} -> w
 eig        (a) {real} -> w, v          `real`: all results are real, which the numbers decide
@@ -56,6 +58,24 @@ slogdet = _square_op(
     lambda a: tuple(np.linalg.slogdet(a)),
     may_fail=False,
 )
+
+
+def _cofactors(a: Any) -> Any:
+    """Where there is no inverse, or no float for the determinant, by singular values: of a diagonal, products of the others."""
+    size = np.linalg.det(a)
+    by_values = ((size == 0) | ~np.isfinite(size)) & np.isfinite(a).all(axis=(-2, -1))
+    regular = np.where(by_values[..., None, None], np.eye(a.shape[-1], dtype=a.dtype), a)
+    result = np.asarray(size)[..., None, None] * np.swapaxes(np.linalg.inv(regular), -1, -2)
+    if by_values.any():
+        u, s, vh = np.linalg.svd(a[by_values])
+        others = np.prod(np.where(np.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]), axis=-1)
+        phase = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+        result[by_values] = phase * ((np.conj(u) * others[..., None, :].astype(a.dtype)) @ np.conj(vh))
+    return result
+
+
+det = _square_op("det", lambda a: a.with_shape(a.shape[:-2]), np.linalg.det, may_fail=False)
+cofactors = _square_op("cofactors", lambda a: a, _cofactors, may_fail=False)
 
 
 def _half(lower: bool) -> Literal["L", "U"]:
