@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from math import inf
 from typing import Any
@@ -18,7 +18,7 @@ from jitml.numpy.operands import as_array, as_int, astype, axes_of, full, one_ax
 from jitml.numpy.products import as_dot, finish_in, matmul
 from jitml.numpy.reductions import extreme_size, finish, reduce_values
 from jitml.numpy.reshaping import reshaped
-from jitml.numpy.statistics import squared_size
+from jitml.numpy.statistics import squared_size, where_nonzero
 from jitml.trace.broadcasting import insist_equal, never_equal
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, fresh, read
@@ -53,7 +53,7 @@ def _vector_norm(x: Value, ord: Any, axes: Sequence[int]) -> Any:
     if isinstance(ord, str):
         raise ValueError(f"Invalid norm order '{ord}' for vectors")
     if ord in (None, 2):
-        return _where_nonzero(ops.sqrt, reduce_values(ops.reduce_sum, squared_size(x), axes))
+        return where_nonzero(ops.sqrt, reduce_values(ops.reduce_sum, squared_size(x), axes))
     size = ops.abs(x)
     if ord in (inf, -inf):
         return extreme_size(size, axes, greatest=ord > 0)
@@ -61,16 +61,19 @@ def _vector_norm(x: Value, ord: Any, axes: Sequence[int]) -> Any:
         return reduce_values(ops.reduce_sum, astype(ops.ne(x, 0.0), size.dtype), axes)
     if ord == 1:
         return reduce_values(ops.reduce_sum, size, axes)
-    total = reduce_values(ops.reduce_sum, ops.pow(size, float(ord)), axes)
     if ord < 0:
+        total = reduce_values(ops.reduce_sum, _inverse_powers(size, float(ord)), axes)
         return ops.pow(total, 1.0 / float(ord))
-    return _where_nonzero(lambda total: ops.pow(total, 1.0 / float(ord)), total)
+    total = reduce_values(ops.reduce_sum, ops.pow(size, float(ord)), axes)
+    return where_nonzero(lambda total: ops.pow(total, 1.0 / float(ord)), total)
 
 
-def _where_nonzero(root: Callable[[Value], Any], total: Value) -> Any:
-    """A root of which 0 is 0, without its infinite slope there: like |x|, a norm at the origin has the slope 0."""
-    is_zero = ops.eq(total, 0.0)
-    return ops.select(is_zero, total, root(ops.select(is_zero, full(total.shape, 1.0, total.dtype), total)))
+def _inverse_powers(size: Value, ord: float) -> Value:
+    """Infinite where the size is 0, without a slope: the norm is 0 whatever the other elements are."""
+    is_zero = ops.eq(size, 0.0)
+    powers = ops.pow(ops.select(is_zero, full(size.shape, 1.0, size.dtype), size), ord)
+    result: Value = ops.raise_divide(ops.select(is_zero, full(size.shape, inf, size.dtype), powers), is_zero)
+    return result
 
 
 def _matrix_norm(x: Value, ord: Any, axes: tuple[int, ...]) -> Any:

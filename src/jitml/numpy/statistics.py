@@ -94,6 +94,17 @@ def squared_size(x: Value) -> Value:
     return size
 
 
+def where_nonzero(root: Callable[[Value], Any], total: Value) -> Any:
+    """A root of which 0 is 0, without its infinite slope there: like |x|, a norm or deviation of 0 has the slope 0."""
+    is_zero = ops.eq(total, 0.0)
+    return ops.select(is_zero, total, root(ops.select(is_zero, full(total.shape, 1.0, total.dtype), total)))
+
+
+def _deviation(variance: Value) -> Value:
+    found: Value = where_nonzero(ops.sqrt, variance)
+    return found
+
+
 def variance_value(
     x: Value, axes: Sequence[int], ddof: Any, where: Any = True, mean: Value | None = None, out: Any = None
 ) -> Value:
@@ -164,7 +175,7 @@ def _variance(finally_: Callable[[Value], Value]) -> Callable[..., Any]:
 
 
 implements(np.var)(_variance(lambda variance: variance))
-implements(np.std)(_variance(ops.sqrt))
+implements(np.std)(_variance(_deviation))
 
 
 def _not_nan(x: Value) -> Any:
@@ -208,7 +219,7 @@ def _nan_variance(variance: np.ufunc | Callable[..., Any], finally_: Callable[[V
 
 
 implements(np.nanvar)(_nan_variance(np.nanvar, lambda variance: variance))
-implements(np.nanstd)(_nan_variance(np.nanstd, ops.sqrt))
+implements(np.nanstd)(_nan_variance(np.nanstd, _deviation))
 
 
 @implements(np.average)
