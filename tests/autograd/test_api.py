@@ -254,6 +254,20 @@ def test_conventions_at_kinks() -> None:
     same(grad(lambda x: np.hypot(x[0], x[1]))(np.zeros(2)), [0, 0])
 
 
+def rounded_by_bits(x: np.ndarray) -> np.floating:
+    bits = x.view(np.int64) & -8
+    return bits.view(float).sum()
+
+
+def test_what_only_asks_for_bits() -> None:
+    def f(x: np.ndarray) -> np.floating:
+        weights = (x.view(np.int64) > 0) * 1.0 + (stop_gradient(x).view(np.int64) | 1).view(float)
+        return (weights * x).sum()
+
+    x = np.array([-1.0, 2.0])
+    np.testing.assert_allclose(grad(f)(x), [-1.0, 3.0])
+
+
 ERRORS = [
     (lambda: grad(np.sum)(np.arange(3)), "grad: argument 0 is int64[3]; derivatives are taken with respect to floats", "astype"),
     (lambda: grad(lambda n: n * 1.0)(3), "grad: argument 0 is a Python int; derivatives", "decimal point"),
@@ -284,6 +298,7 @@ ERRORS = [
     (lambda: jacrev(np.sum, (0, "x")), "jacrev: argnums is (0, 'x'), and holds positions of arguments", "argnames"),
     (lambda: grad(np.sum, argnames=0), "grad: argnames is 0, and holds names of arguments", "argnums"),
     (lambda: vjp(lambda x: x > 0, x3), "vjp: the function returns bool[3]", "has_aux"),
+    (lambda: grad(rounded_by_bits)(x3), "bits of an array that is differentiated become floats again", "in rounded_by_bits"),
 ]
 
 
