@@ -279,6 +279,7 @@ row("np.clip", "f", lambda x, lo: np.clip(x, lo - 1, lo + 0.3) ** 2, v, p)
 row("ndarray.clip", "fc", lambda x: x.clip(-1.0, 1.0) ** 2 * x, v)
 row("np.delete", "fc", lambda x: np.delete(x, 1) ** 2, v)
 row("np.insert", "fc", lambda x, y: np.insert(x, 1, y[0] ** 2) ** 2, v, p)
+row("np.insert", "fc", lambda x, y: np.insert(x, [2, 0, 2], y[:3] ** 2) ** 2, v, p)
 row("np.piecewise", "fc", lambda x: np.piecewise(x, [x.real < 0, x.real >= 0], [lambda x: x * x, np.sin]), v)
 row("np.piecewise", "fc", lambda x: np.piecewise(x, [x.real < 0], [lambda x: x * x, 3.0]), v)
 row("np.select", "fc", lambda x: np.select([x.real > 1, x.real < 0], [x, x * x], np.cos(x)), v)
@@ -427,6 +428,7 @@ row(
 )
 for n in words("erf expit log_softmax logsumexp softmax"):
     row("scipy.special." + n, "f", getattr(special, n), v)
+row("scipy.special.logsumexp", "f", lambda x: special.logsumexp(x, b=[1.0, -3, 1, -2, 1], return_sign=True)[0], v)
 row("scipy.special.logit", "f", special.logit, np.abs(u))
 row("scipy.special.xlogy", "f", special.xlogy, v, p)
 for n in words("gammaln digamma erfc erfinv j0 j1 i0 i1 i0e ndtr log_ndtr expm1 entr"):

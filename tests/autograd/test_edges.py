@@ -82,6 +82,7 @@ SLOPES: dict[str, tuple[Callable[..., Any], Any, Any]] = {
     "deviation of equals": (lambda x: (np.std(x) + np.nanstd(x)) * x[0], np.array([2.0, 2.0]), [0, 0]),
     "layer norm of equals": (lambda x: ((x - x.mean()) / (x.std() + 0.5))[0], np.array([2.0, 2.0]), [1, -1]),
     "harmonic norm of a zero": (lambda x: np.linalg.norm(x, -1) + np.linalg.norm(x, -2), np.array([0.0, 2.0]), [0, 0]),
+    "decimal places of Python's": (lambda x: round(x, 1) * x, 1.25, 1.2),
     "steps": (lambda x: np.floor(x) + np.round(x) + np.sign(x) + x // 2, 1.5, 0),
     "interpolation outside": (lambda x: np.interp(x, [0.0, 1.0], [0.0, 5.0]), 7.0, 0),
     "interpolation": (lambda x: np.interp(x, [0.0, 1.0], [0.0, 5.0]), 0.3, 5),

@@ -131,6 +131,12 @@ N     | np.nan_to_num(x)
 N     | np.nan_to_num(x, nan=1.0)
 A     | np.delete(x, 1, 1)
 V     | np.insert(x, 1, 5)
+V     | np.insert(x, [1, 0, -1, 1], [5, 6, 7, 8])
+V     | np.insert(x, [1], [5, 6, 7])
+V     | np.insert(x, slice(0, 3), 5)
+V     | np.insert(x, [], 5)
+A     | np.insert(x, [0, 2], x[0, :2], 1)
+A     | np.insert(x, [1], x[0], 0)
 A     | np.insert(x, 1, 5, 1)
 
 # statistics

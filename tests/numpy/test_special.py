@@ -59,6 +59,8 @@ FORMS = {
     "weights": lambda x: special.logsumexp(x, b=np.arange(x.shape[-1] if x.ndim else 1)),
     "a weight": lambda x: special.logsumexp(x, b=-1.0),
     "no weight": lambda x: special.logsumexp(x, b=0),
+    "a size": lambda x: special.logsumexp(x, b=-1.0, return_sign=True)[0],
+    "a sign": lambda x: special.logsumexp(x, axis=-1, b=np.cos(x.real), keepdims=True, return_sign=True)[1],
     "what is finite": lambda x: special.logsumexp(x[np.isfinite(x)]),
     "log_softmax": special.log_softmax,
 }

@@ -44,7 +44,7 @@ from jitml.numpy.ufuncs import call_ufunc
 from jitml.numpy.versions import CHOICES_WRAP
 from jitml.trace.context import active_trace
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, is_traced, laid_out, read
+from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, laid_out, read
 
 
 @implements(np.where)
@@ -325,19 +325,27 @@ def is_mask(x: Any) -> bool:
 
 @implements(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    if np.ndim(obj) or is_traced(obj):
-        not_compiled("insert", "at several or traced places", "np.concatenate joins the parts.")
+    if holds_traced(obj):
+        not_compiled("insert", "at traced places", "np.concatenate joins the parts.")
     x = as_array(arr)
     if axis is None:
         x, axis = reshaped(x, (x.aval.size,)), 0
     along = one_axis(axis, x.ndim)
-    size, at = as_int(x.shape[along]), as_int(obj)
+    size, new = as_int(x.shape[along]), value_for(values, x)
+    new = reshape_value(new, (*(1,) * (x.ndim - new.ndim), *new.shape))
+    is_one_place = np.ndim(obj) == 0 and not isinstance(obj, slice)
+    places = np.atleast_1d(np.arange(*obj.indices(size)) if isinstance(obj, slice) else np.asarray(obj))
+    places = np.flatnonzero(places) if places.dtype == bool and not is_one_place else places
+    if places.size != 1 or places.ndim > 1:  # which NumPy refuses
+        part = fit(new, (*x.sizes[:along], places.size, *x.sizes[along + 1 :]))
+        order = np.insert(np.arange(size), places.astype(int) if not places.size else places, size + np.arange(places.size))
+        return take(fresh(ops.concat(read(x), part, axis=along)), order.tolist(), along)
+    at = as_int(places.item())
     if not -size <= at <= size:
-        raise IndexError(f"index {at} is out of bounds for axis {along} with size {size}")
+        raise IndexError(f"index {obj} is out of bounds for axis {along} with size {size}")
     at += size if at < 0 else 0
-    new = value_for(values, x)
-    moved = moveaxis(fresh(reshape_value(new, (*(1,) * (x.ndim - new.ndim), *new.shape))), 0, along)
-    part = fit(read(moved), (*x.sizes[:along], moved.sizes[along], *x.sizes[along + 1 :]))
+    new = read(moveaxis(fresh(new), 0, along)) if is_one_place else new
+    part = fit(new, (*x.sizes[:along], new.shape[along], *x.sizes[along + 1 :]))
     before = (slice(None),) * along
     left, right = getitem(x, (*before, slice(None, at))), getitem(x, (*before, slice(at, None)))
     return fresh(ops.concat(read(left), part, read(right), axis=along))

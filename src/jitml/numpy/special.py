@@ -9,6 +9,7 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.graph import Value
+from jitml.ir.types import is_complex
 from jitml.numpy.loops import LOOPS
 from jitml.numpy.operands import result_of, value_of
 from jitml.numpy.ufuncs import call_ufunc
@@ -49,18 +50,20 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     """log(sum(exp(a))) without overflow; `b` scales the terms, and where it is 0 there is none; -inf of nothing.
 
     Raises:
-        UnsupportedError: `return_sign` is given.
+        UnsupportedError: `return_sign` is given, of complex numbers.
     """
-    if return_sign:
-        unsupported("logsumexp(return_sign=True) is not supported in jitted code", "Leave return_sign out.")
     a = np.atleast_1d(a).astype(np.result_type(a, 1.0 if b is None else b, 1.0), copy=False)
+    if return_sign and is_complex(a.dtype):
+        unsupported("logsumexp(return_sign=True) of complex numbers is not supported in jitted code", "Leave return_sign out.")
     if b is not None:
         a = np.where(b == 0, -np.inf, a)
     top = _finite(_constant(np.amax(np.real(a), axis=axis, keepdims=True, initial=-np.inf)))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         e = np.exp(a - top)
-        result = np.log(np.sum(e if b is None else b * e, axis=axis, keepdims=True)) + top
-    return result if keepdims else np.squeeze(result, axis=axis)[()]
+        total = np.sum(e if b is None else b * e, axis=axis, keepdims=True)
+        results = (np.log(np.abs(total)) + top, np.sign(total)) if return_sign else (np.log(total) + top,)
+    results = results if keepdims else tuple(np.squeeze(x, axis=axis)[()] for x in results)
+    return results if return_sign else results[0]
 
 
 def _finite(top: Any) -> Any:
