@@ -40,6 +40,11 @@ def is_users(file: str) -> bool:
     return file.startswith(_JITML + "demo") or not file.startswith((*_LIBRARIES, *_GENERATED))
 
 
+def is_jitmls(file: str) -> bool:
+    """Whether a file is one of jitml's own that is never converted."""
+    return file.startswith(_JITML) and not is_converted(file)
+
+
 def home_of(cls: Any) -> str:
     """The module of a class, as it says; nothing where that is no text, as of Cython's class of functions."""
     home = cls.__module__

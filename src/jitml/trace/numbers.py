@@ -39,7 +39,12 @@ class TracedNumber(NumberStandIn):
 
     __slots__ = ("concrete", "facts", "size", "slot", "trace", "value")
 
-    def __init__(self, trace: Trace, slot: Slot, concrete: bool | int | float) -> None:
+    def __init__(self, trace: Trace, slot: Slot | None = None, concrete: bool | int | float = 0) -> None:
+        if slot is None:  # `type(x)(1.5)`, say
+            raise TypeError(
+                "code that is not converted makes a number of the type that a traced one has, which is no type of numbers: "
+                "functions of docs/supported.md compute the same"
+            )
         self.trace = trace
         self.slot: Slot | None = slot
         self.concrete: Any = concrete
@@ -128,8 +133,11 @@ class TracedNumber(NumberStandIn):
                 value = ops.check(value, ok, value, error="OverflowError", message=message)
         return ops.convert(value, dtype=dtype)
 
-    def known(self) -> Any:
+    def known(self, *, is_taken: bool = False) -> Any:
         """The number itself, of the type that it has, from now on guarded.
+
+        Args:
+            is_taken: whether code that is not traced computes with it, so that its slope is lost; else it merely steers.
 
         Raises:
             UnknownNumberError: only the running program knows it.
@@ -143,6 +151,7 @@ class TracedNumber(NumberStandIn):
                 value,
                 f"a Python {self.kind.__name__} has to be known here, and only the compiled program computes it",
                 "Keep it out of shapes, list indices and `if`; np.where chooses between two values.",
+                is_taken=is_taken,
             )
             return which(number)
         self.trace.host.require(self.slot, self.concrete)
@@ -180,10 +189,10 @@ class TracedNumber(NumberStandIn):
         return int(self.known())
 
     def __float__(self) -> float:
-        return float(self.known())
+        return float(self.known(is_taken=True))
 
     def __complex__(self) -> complex:
-        return complex(self.known())
+        return complex(self.known(is_taken=True))
 
     def __hash__(self) -> int:
         return hash(self.known())
@@ -198,7 +207,13 @@ class TracedNumber(NumberStandIn):
         return f"TracedNumber({self.kind.__name__})"
 
     def __reduce__(self) -> Any:
-        return (self.kind, (self.known(),))
+        return (self.kind, (self.known(is_taken=True),))
+
+    def __copy__(self) -> TracedNumber:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> TracedNumber:
+        return self
 
     def __getattr__(self, name: str) -> Any:
         # is_integer, bit_length, real, ... : whatever Python's own numbers have.
@@ -206,7 +221,7 @@ class TracedNumber(NumberStandIn):
             return self._part(name) if self.kind is complex else self._real_part(name)
         if name.startswith("__") or not hasattr(self.kind, name):
             raise AttributeError(f"{self.kind.__name__!r} object has no attribute {name!r}")
-        return getattr(self.known(), name)
+        return getattr(self.known(is_taken=name != "is_integer"), name)
 
     def _real_part(self, name: str) -> Any:
         """The attribute of a real number."""
@@ -356,7 +371,10 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
     if function in (min, max):
         return _chosen(function, *operands)
     if function not in _IN_GRAPH:
-        return function(*(o.known() if type(o) is TracedNumber else o for o in operands))
+        result = function(*(o.known() if type(o) is TracedNumber else o for o in operands))
+        if function is not round and type(result) not in (int, bool):  # those are steps, whose slope is zero
+            result = function(*(o.known(is_taken=True) if type(o) is TracedNumber else o for o in operands))
+        return result
     values = [*map(_value, operands)]
     if kinds == {bool} and function not in _OF_TRUTHS:
         values = [ops.convert(v, dtype=I64) for v in values]

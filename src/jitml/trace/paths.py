@@ -17,6 +17,7 @@ import numpy as np
 from jitml.config import CONFIG
 from jitml.errors import (
     BeyondLimit,
+    DerivativeError,
     OtherResult,
     OtherSizes,
     RaisingBranch,
@@ -34,12 +35,14 @@ from jitml.trace.context import active_trace, refuse, user_source
 from jitml.trace.decisions import Mode, Site, decisions, site
 from jitml.trace.examples import example_of_size, guess, remember
 from jitml.trace.returned import Returned
+from jitml.trace.users_line import asking
 
 _REMEDY = (
     "Compute both cases with np.where, or give both branches arrays of one shape and dtype, so that one program serves all calls."
 )
 
 
+_LIMIT = "JITML_MAX_PATHS is the limit."
 _WHICH = ("neither", "the first", "the second")
 _NAN = int(np.float64(np.nan).view(I64))
 
@@ -51,6 +54,7 @@ class Assumption:
 
     Args:
         occurrence: how often the site had been passed before.
+        asked_by: the function that has to know it, where that is not the user's own code.
     """
 
     site: Site
@@ -58,6 +62,7 @@ class Assumption:
     outcome: Any
     kind: Literal["truth", "number", "float", "limit", "sizes", "result"]
     source: Source | None
+    asked_by: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         told = {
@@ -125,6 +130,7 @@ class Decided:
         self.foreseen = {(a.site, a.occurrence): a.outcome for a in path.assumptions}
         self.assumptions: list[Assumption] = []
         self.outcomes: dict[Value, int] = {}
+        self.taken: set[Value] = set()  # floats that stand, as constants, where nothing of them is traced
         self.fits: dict[tuple[Size, Size], Fit] = {}
         self._passed: dict[Site, int] = {}
         # Once an extent is open it is so for all that the place returns, however often a loop's body is traced.
@@ -137,7 +143,8 @@ class Decided:
         kind: Literal["truth", "number", "float"] = (
             "truth" if value.dtype == BOOL else "float" if value.dtype == F64 else "number"
         )
-        return self._add(Assumption(place, occurrence, guess(value) if outcome is None else outcome, kind, user_source()))
+        outcome = guess(value) if outcome is None else outcome
+        return self._add(Assumption(place, occurrence, outcome, kind, user_source(), asking()))
 
     def limit(self, place: Site, most: int | None) -> tuple[int, Assumption] | None:
         """The same of what a size is at most; None if nothing is known."""
@@ -200,12 +207,12 @@ def decide(value: Value, place: Site) -> int:
         )
     outcome = assumption.outcome
     if assumption.kind == "truth":
-        text = f"assumption {number} is {1 - outcome} at {_escaped(assumption)}"
+        text = f"assumption {number} is {1 - outcome} at {_escaped(assumption.source)}"
         ops.check(value, value if outcome else ops.bit_not(value), error=WrongPath.__name__, message=text)
     else:
-        text = f"assumption {number} is {{}} at {_escaped(assumption)}"
+        text = f"assumption {number} is {{}} at {_escaped(assumption.source)}"
         shown = _bits(value) if value.dtype == F64 else value if value.dtype == I64 else ops.convert(value, dtype=I64)
-        ops.check(value, ops.eq(shown, outcome), shown, error=WrongPath.__name__, message=text)
+        ops.check(shown, ops.eq(shown, outcome), shown, error=WrongPath.__name__, message=text)
     decided.outcomes[value] = outcome
     remember([value], [np.asarray(_as_python(value, outcome), value.dtype)])  # what is guessed from here on fits
     return outcome
@@ -225,7 +232,7 @@ class Limit:
     def check(self, value: Value) -> Value:
         """A size of which the program claims so; ints below 0 pass."""
         shown = value if value.dtype == I64 else ops.convert(value, dtype=I64)
-        text = f"assumption {self.number} is {{}} at {_escaped(self.assumption)}: a size"
+        text = f"assumption {self.number} is {{}} at {_escaped(self.assumption.source)}: a size"
         checked: Value = ops.check(value, ops.le(shown, self.most), shown, error=BeyondLimit.__name__, message=text)
         return checked
 
@@ -255,7 +262,7 @@ class Fit:
 
     @property
     def claim(self) -> dict[str, str]:
-        text = f"assumption {self.number} is {{}} and {{}} at {_escaped(self.assumption)}: sizes differ"
+        text = f"assumption {self.number} is {{}} and {{}} at {_escaped(self.assumption.source)}: sizes differ"
         return {"error": OtherSizes.__name__, "message": text}
 
 
@@ -283,8 +290,8 @@ def result(seen: Returned) -> tuple[int | None, Returned]:
     return number, assumption.outcome
 
 
-def _escaped(assumption: Assumption) -> str:
-    return str(assumption.source).replace("{", "{{").replace("}", "}}")
+def _escaped(told: Any) -> str:
+    return str(told).replace("{", "{{").replace("}", "}}")
 
 
 def is_decided(place: Site) -> bool:
@@ -292,8 +299,11 @@ def is_decided(place: Site) -> bool:
     return decisions().modes.get(place) is Mode.PLAIN
 
 
-def number(value: Value, message: str, remedy: str) -> Any:
+def number(value: Value, message: str, remedy: str, *, is_taken: bool = False) -> Any:
     """A truth, an integer or a float, as a double, that Python must know, of shape ().
+
+    Args:
+        is_taken: whether code that is not traced computes with it, and does not merely go one way or another by it.
 
     Raises:
         UnknownNumberError: for the first time. Only if nothing else is to be done, the next attempt assumes the number.
@@ -302,15 +312,26 @@ def number(value: Value, message: str, remedy: str) -> Any:
     if value.dtype.kind == "f" and value.dtype != F64:
         value = ops.convert(value, dtype=F64)
     if root.decided is not None and value in root.decided.outcomes:
-        return _as_python(value, root.decided.outcomes[value])
+        return _handed_out(value, root.decided.outcomes[value], is_taken)
     place = site() if root.decisions is not None else None
     if place is not None and is_decided(place):
-        return _as_python(value, decide(value, place))
+        return _handed_out(value, decide(value, place), is_taken)
     error = UnknownNumberError(message, remedy=remedy)
     # A double that unconverted code wants is going to be put where nothing of it is traced: that is worth an error.
     may_be_assumed = value.dtype.kind in "biu" or (value.dtype == F64 and not root.sourceless)
     error.place = place if may_be_assumed else None
     refuse(error)
+
+
+def _handed_out(value: Value, outcome: int, is_taken: bool) -> Any:
+    """What is assumed, as a number of Python's; the graph says where it is taken, which a derivative must not meet."""
+    root = active_trace().root
+    decided: Decided = root.decided
+    if is_taken and value.dtype.kind == "f" and value not in decided.taken:
+        decided.taken.add(value)
+        holds = ops.full(value=True, shape=(), dtype=BOOL)
+        ops.check(value, holds, error=DerivativeError.__name__, message=_escaped(asking()))
+    return _as_python(value, outcome)
 
 
 def _as_python(value: Value, outcome: int) -> Any:
@@ -339,8 +360,7 @@ def require_not(test: Value, raised: str, place: Site, source: Source | None) ->
     """A branch that is taken where `test` holds raises, and is left out: where a call takes it, Python says what happens."""
     message = f"a branch at {source} was taken that, traced, ends with {raised}"
     active_trace().root.decided.leave_out(message, place)
-    escaped = message.replace("{", "{{").replace("}", "}}")
-    ops.check(test, ops.bit_not(test), error=RaisingBranch.__name__, message=escaped)
+    ops.check(test, ops.bit_not(test), error=RaisingBranch.__name__, message=_escaped(message))
 
 
 def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:
@@ -369,11 +389,18 @@ def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:
     if isinstance(failure, (OtherResult, OtherSizes)):
         raise failure
     last = path.assumptions[failure.fact[0]]
+    if last.kind in ("float", "number") and last.asked_by:
+        raise UnsupportedError(
+            f"the function would be compiled for a path no. {len(failed) + 1}: {last.asked_by} asks for a number that only the "
+            "compiled program knows, and which changes from call to call",
+            source=last.source,
+            remedy=f"Functions of docs/supported.md ask for none, and compute the same in one program. {_LIMIT}",
+        )
     raise UnsupportedError(
         f"the function would be compiled for a path no. {len(failed) + 1}: which branches are taken changes from call to call, "
         "and they differ in more than the numbers they compute",
         source=last.source,
-        remedy=_REMEDY + " JITML_MAX_PATHS is the limit.",
+        remedy=f"{_REMEDY} {_LIMIT}",
     )
 
 

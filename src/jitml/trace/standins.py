@@ -126,16 +126,17 @@ class Traced:
         return int(self._number("int()", "astype(int)"))
 
     def __float__(self) -> float:
-        return float(self._number("float()", "astype(float)"))
+        return float(self._number("float()", "astype(float)", is_taken=True))
 
     def __complex__(self) -> complex:
-        return complex(self._number("complex()", "astype"))
+        return complex(self._number("complex()", "astype", is_taken=True))
 
-    def _number(self, what: str, instead: str) -> Any:
+    def _number(self, what: str, instead: str, *, is_taken: bool = False) -> Any:
         if self.ndim > 0:
             raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
         remedy = f"Keep it an array; .{instead} converts without leaving the compiled code."
-        return self._concrete(f"{what} of a traced value needs its number before it is computed", remedy)
+        message = f"{what} of a traced value needs its number before it is computed"
+        return self._concrete(message, remedy, is_taken=is_taken)
 
     def __index__(self) -> int:
         if self.ndim or self.dtype.kind not in "iu":
@@ -166,11 +167,12 @@ class Traced:
             unsupported(f".tolist() makes a Python number of every element ({self.aval})", "Work on the array itself.")
         return [self[n].tolist() for n in range(self.shape[0])] if self.ndim else self.item()
 
-    def _concrete(self, message: str, remedy: str) -> Any:
+    def _concrete(self, message: str, remedy: str, *, is_taken: bool = False) -> Any:
         """The value itself if it does not depend on arrays from outside; otherwise refused."""
         known = constant_of(self.contents())
         if known is None and self.aval.size == 1 and self.aval.is_static:
-            return paths.number(ops.reshape(self.contents(), shape=()), f"{message} ({self.aval})", remedy)
+            value = self.contents() if not self.ndim else ops.reshape(self.contents(), shape=())
+            return paths.number(value, f"{message} ({self.aval})", remedy, is_taken=is_taken)
         if known is None:
             unsupported(f"{message} ({self.aval})", remedy)
         return known.item()

@@ -1,4 +1,7 @@
-"""Where does a warning come from that a compiled program gives?  From the user's line: filters and registries go by it."""
+"""Where does a warning come from that a compiled program gives?  From the user's line: filters and registries go by it.
+
+And what does that line call, where something asks for a number that only the running program knows?
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
-from jitml.trace.context import is_converted, user_source
+from jitml.trace.context import home_of, is_converted, is_jitmls, is_users, user_source
 
 Call = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Any]
+_NOWHERE = "<string>"
 
 
 def namespace() -> dict[str, Any]:
@@ -19,6 +23,36 @@ def namespace() -> dict[str, Any]:
     while frame.f_back is not None and not is_converted(frame.f_code.co_filename):
         frame = frame.f_back
     return frame.f_globals
+
+
+def asking() -> str:
+    """How the function is written, of C or a library, that asks here for what only the running program knows; "" for the user's own.
+
+    It is the one that the user's line calls: hooks keep it in `function`, and a library's own frames name themselves.
+    """
+    frame, found = sys._getframe(1), ""
+    while frame is not None and not is_converted(frame.f_code.co_filename):
+        code = frame.f_code
+        if is_jitmls(code.co_filename):
+            found = _written(frame.f_locals.get("function", frame.f_locals.get("cls"))) or found
+        elif not code.co_filename.startswith("<"):
+            found = f"{frame.f_globals.get('__name__')}.{code.co_qualname}"
+        frame = frame.f_back  # type: ignore[assignment]  # None at the outermost frame ends the loop
+    return found
+
+
+def _written(function: Any) -> str:
+    while type(function) is functools.partial:  # a hook is bound to what it stands for
+        is_hook = home_of(function.func).startswith("jitml") and len(function.args) > 0
+        function = function.args[0] if is_hook else function.func
+    if not callable(function) or is_users(getattr(getattr(function, "__code__", None), "co_filename", _NOWHERE)):
+        return ""
+    module = getattr(function, "__module__", None) or home_of(type(getattr(function, "__self__", None)))
+    if module.partition(".")[0] in ("jitml", "_operator"):
+        return ""
+    module = ".".join(part for part in module.split(".") if not part.startswith("_")) or module.lstrip("_")
+    name = getattr(function, "__qualname__", None) or type(function).__name__
+    return name if module == "builtins" else f"{'np' if module == 'numpy' else module}.{name}"
 
 
 def caller() -> Call:
@@ -35,4 +69,4 @@ def _calling(file: str, line: int) -> CodeType:
     return compile("\n" * (line - 1) + "lambda function, args, kwargs: function(*args, **kwargs)", file, "eval")
 
 
-__all__ = ["Call", "caller", "namespace"]
+__all__ = ["Call", "asking", "caller", "namespace"]

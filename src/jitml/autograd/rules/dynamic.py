@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitml.autograd.jvp import Tangent, jvp, not_differentiable
+from jitml.autograd.jvp import Tangent, jvp_of_many, not_differentiable
 from jitml.autograd.transpose import Cotangent, Linear, Operand, Part, cleared, transpose, zeros
+from jitml.errors import DerivativeError
 from jitml.ir import ops
-from jitml.ir.graph import Value
+from jitml.ir.graph import Node, Value
 from jitml.ir.types import I64, Aval
 
 Ints = tuple[int, ...]
@@ -18,11 +19,18 @@ Ints = tuple[int, ...]
 not_differentiable(ops.bind, ops.observe)
 
 
-@jvp.rule(ops.check)
-def check_jvp(
-    out: Value, primals: Sequence[Value], tangents: Sequence[Tangent], *, error: str, message: str
-) -> Tangent:  # the claim has been checked once
-    return tangents[0]
+@jvp_of_many.rule(ops.check)
+def check_jvp(node: Node, tangents: Sequence[Tangent]) -> tuple[Sequence[Value], Sequence[Tangent]]:
+    """The claim has been checked once; one that says that there is no tangent does not hold here."""
+    if node.params["error"] == DerivativeError.__name__ and tangents[0] is not None:
+        asked_by = node.params["message"].format() or "code that is not converted"
+        raise DerivativeError(
+            f"{asked_by} takes a number that is differentiated, and computes with it out of sight: what it returns is a constant",
+            source=node.source,
+            remedy="Write it with functions that are compiled (docs/supported.md), give it a derivative with jitml.custom_vjp or "
+            "custom_jvp, or pass it jitml.stop_gradient of the number.",
+        )
+    return [node.op(*node.inputs, **node.params)], tangents[:1]
 
 
 @transpose.rule(ops.dynamic_slice)

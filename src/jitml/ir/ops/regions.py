@@ -21,7 +21,17 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import BeyondLimit, DTypeError, OtherSizes, RaisingBranch, RowsDiffer, ShapeError, UnsupportedError, WrongPath
+from jitml.errors import (
+    BeyondLimit,
+    DerivativeError,
+    DTypeError,
+    OtherSizes,
+    RaisingBranch,
+    RowsDiffer,
+    ShapeError,
+    UnsupportedError,
+    WrongPath,
+)
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret_outputs
@@ -100,7 +110,8 @@ bind = Op("bind", "regions", _bind_aval, lambda n, *, sym: ())
 
 
 _OWN: dict[str, type[Exception]] = {
-    kind.__name__: kind for kind in (BeyondLimit, OtherSizes, RaisingBranch, RowsDiffer, UnsupportedError, WrongPath)
+    kind.__name__: kind
+    for kind in (BeyondLimit, DerivativeError, OtherSizes, RaisingBranch, RowsDiffer, UnsupportedError, WrongPath)
 }
 
 
@@ -128,7 +139,8 @@ def _evaluate_check(x: Any, ok: Any, *values: Any, error: str, message: str) -> 
     return x
 
 
-# x, but only if `ok`: what relies on the claim reads the result, and so comes after it. `error` names an exception.
+# x, but only if `ok`: what relies on the claim reads the result, and so comes after it. `error` names an exception. A claim
+# that always holds, of a DerivativeError, is one that x has no tangent: whoever differentiates raises, and others drop it.
 check = Op("check", "regions", _check_aval, _evaluate_check, has_effect=True)
 
 
