@@ -18,7 +18,7 @@ WITHOUT_SLOPE = words(
     "np.bitwise_and np.bitwise_count np.bitwise_or np.bitwise_xor np.equal np.greater_equal np.greater np.invert np.isfinite "
     "np.isinf np.isnan np.left_shift np.less_equal np.less np.logical_and np.logical_not np.logical_or np.logical_xor "
     "np.not_equal np.right_shift np.signbit np.logical_and.reduce np.logical_or.reduce np.iscomplex np.iscomplexobj np.isreal "
-    "np.isrealobj np.all np.any np.argmax np.argmin np.count_nonzero np.nanargmax np.nanargmin np.arange np.bool np.empty_like "
+    "np.isrealobj np.all np.any np.argmax np.argmin np.count_nonzero np.nanargmax np.nanargmin np.bool np.empty_like "
     "np.empty np.eye np.identity np.indices np.int16 np.int32 np.int64 np.int8 np.ones_like np.ones np.uint16 np.uint32 "
     "np.uint64 np.uint8 np.zeros_like np.zeros np.ravel_multi_index np.unravel_index ndarray.flags ndarray.setflags "
     "np.unique_counts np.allclose np.array_equal np.array_equiv np.can_cast np.isclose np.isneginf np.isposinf "
@@ -36,8 +36,6 @@ LIKE_OTHERS = {
     "np.float32",
     "np.real_if_close",
 }
-# Python itself computes it, of numbers that it has to know.
-KNOWN = {"math.dist"}
 # How many elements there are depends on their values: rows may differ.
 OF_ANY_SIZE = words(
     "np.nonzero np.argwhere np.flatnonzero np.unique np.unique_values np.trim_zeros np.union1d np.intersect1d np.setdiff1d "
@@ -49,7 +47,7 @@ CASES = [(name, kind) for name, rows in ROWS.items() for kind in "fc" if any(kin
 def test_the_table_is_complete() -> None:
     supported = PAGE.read_text().partition("## Supported")[2].partition("Every supported")[0]
     names = set(re.findall(r"`([^`]+)`", supported)) - {"is not"}
-    missing = set(filter(is_here, names)) - {name.partition(":")[0] for name in ROWS} - set(WITHOUT_SLOPE) - LIKE_OTHERS - KNOWN
+    missing = set(filter(is_here, names)) - {name.partition(":")[0] for name in ROWS} - set(WITHOUT_SLOPE) - LIKE_OTHERS
     assert not missing, f"give {', '.join(sorted(missing))} a row in function_table.py, or say that there is no slope"
 
 

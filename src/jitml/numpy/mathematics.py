@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from jitml.numpy.python import number_of, whole
 from jitml.trace.context import active_trace
 from jitml.trace.doubts import doubt_of, types_of
 from jitml.trace.drivers import OpenType
-from jitml.trace.exact import raising_as_python
+from jitml.trace.exact import raising_as_python, unheard
 from jitml.trace.hostcalls import record, require_allowed
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.registry import call, full_name, implements, named
@@ -41,7 +41,7 @@ _WHOLE: dict[Callable[..., Any], Op] = {
     math.floor: ops.floor, math.ceil: ops.ceil, math.trunc: ops.trunc, builtins.round: ops.rint,
 }  # fmt: skip
 _OTHERS = (
-    "cbrt", "comb", "dist", "erf", "erfc", "exp2", "factorial", "frexp", "fsum", "gamma", "gcd", "isclose", "isqrt", "lcm",
+    "cbrt", "comb", "erf", "erfc", "exp2", "factorial", "frexp", "gamma", "gcd", "isclose", "isqrt", "lcm",
     "ldexp", "lgamma", "modf", "nextafter", "perm", "remainder", "ulp",
 )  # fmt: skip
 
@@ -52,7 +52,11 @@ def _is_unknown(x: Any) -> bool:
 
 
 def _same(function: Callable[..., Any], *args: Any) -> Any:
-    if not any(map(_is_unknown, args)) or (function is math.hypot and len(args) != 2):
+    if function is math.hypot and len(args) == 1 and np.ndim(args[0]) == 0:
+        return _same(math.fabs, *args)
+    if function is math.hypot and len(args) != 2 and any(map(_is_unknown, args)):
+        return _length(args)
+    if not any(map(_is_unknown, args)):
         return combine(function, *args) if any(type(x) is TracedNumber for x in args) else function(*args)
     if function is math.log and len(args) == 2:
         return _same(math.log, args[0]) / _same(math.log, args[1])
@@ -60,6 +64,21 @@ def _same(function: Callable[..., Any], *args: Any) -> Any:
     with raising_as_python(function):
         result = call(_SAME[function], *(x.as_value() if type(x) is TracedNumber else float(x) for x in floats))
     return TracedNumber.of_value(active_trace(), read(result))
+
+
+def _length(coordinates: Sequence[Any]) -> Any:
+    """`math.hypot` of any number of coordinates: scaled by the largest, which makes no difference to the slope."""
+    values = [read(number_of(float, x)) for x in coordinates]
+    sizes = [ops.stop_gradient(ops.abs(v)) for v in values]
+    one, infinity = (ops.full(value=value, shape=(), dtype=F64) for value in (1.0, math.inf))
+    with unheard():
+        largest = functools.reduce(ops.maximum, sizes)
+        scale = ops.select(ops.bit_and(ops.gt(largest, 0.0), ops.lt(largest, math.inf)), largest, one)
+        total = functools.reduce(ops.add, (ops.mul(part, part) for part in (ops.div(v, scale) for v in values)))
+        is_zero = ops.eq(total, 0.0)
+        length = ops.mul(ops.select(is_zero, total, ops.sqrt(ops.select(is_zero, one, total))), scale)
+        is_infinite = functools.reduce(ops.bit_or, (ops.eq(size, math.inf) for size in sizes))
+        return TracedNumber.of_value(active_trace(), ops.select(is_infinite, infinity, length))
 
 
 def _whole(function: Callable[..., Any], x: Any, *digits: Any) -> Any:
@@ -86,6 +105,28 @@ def _on_host(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return combine(function, *args) if any(map(is_traced, args)) and not kwargs else function(*args, **kwargs)
 
 
+def _exact_sum(items: Iterable[Any], /) -> Any:
+    """`math.fsum`: of numbers that are an array, if they are not."""
+    if type(items) is not TracedArray:
+        items = list(items)
+        if any(map(_is_unknown, items)) and not any(map(np.ndim, items)):
+            items = call(np.array, items)
+    return _on_host(math.fsum, items)
+
+
+def _distance(p: Any, q: Any, /) -> Any:
+    """`math.dist`: the length of the difference."""
+    points = [x if type(x) is TracedArray else tuple(x) for x in (p, q)]
+    if not any(type(x) is TracedArray or any(map(_is_unknown, x)) for x in points) or any(
+        np.ndim(x[0]) for x in points if len(x)
+    ):
+        return _on_host(math.dist, p, q)
+    if len(points[0]) != len(points[1]):
+        raise ValueError("both points must have the same number of dimensions")
+    floats = (map(functools.partial(number_of, float), x) for x in points)
+    return _same(math.hypot, *(a - b for a, b in zip(*floats))) if len(points[0]) else 0.0
+
+
 @implements(math.prod)
 def _product(factors: Iterable[Any], /, *, start: Any = 1) -> Any:
     """One factor after the other; of an array of floats in a loop, as np.prod has them, too."""
@@ -105,5 +146,8 @@ for _function in _SAME:
     implements(_function)(functools.partial(_same, _function))
 for _function in _WHOLE:
     implements(_function)(functools.partial(_whole, _function))
+_OF_MANY: dict[Any, Callable[..., Any]] = {math.fsum: _exact_sum, math.dist: _distance}
+for _function in _OF_MANY:
+    implements(_function)(_OF_MANY[_function])
 for _name in _OTHERS:
     implements(getattr(math, _name))(functools.partial(_on_host, getattr(math, _name)))

@@ -29,7 +29,7 @@ from jitml.trace.iteration import Range
 from jitml.trace.names import is_decided, kind_of, truth
 from jitml.trace.numbers import TracedNumber, combine, of_size
 from jitml.trace.open_lists import OpenList
-from jitml.trace.registry import call, implements
+from jitml.trace.registry import call, implements, meaning_of
 from jitml.trace.sizes import HIGHEST, LOWEST, span, value_of_size, within
 from jitml.trace.stacks import Stack
 from jitml.trace.sums import COMPENSATES, sum_of, sum_of_floats
@@ -98,7 +98,7 @@ def _extreme(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     operands = tuple(args[0]) if len(args) == 1 and not is_traced(args[0]) else args
     args = (operands,) if len(args) == 1 and not is_traced(args[0]) else args
     if kwargs or len(operands) < 2 or not any(map(is_traced, operands)):
-        return function(*args, **kwargs)
+        return function(*args, **_with_key(kwargs))
     if all(type(x) is TracedNumber or type(x) in _PLAIN for x in operands) and _are_alike(operands):
         return combine(function, *operands)
     dtypes = {x.dtype for x in operands if type(x) in (TracedScalar, TracedArray)}
@@ -117,6 +117,11 @@ def _extreme(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if place is not None:
         doubt(best, types, Decider(place))
     return scalar(best)
+
+
+def _with_key(named: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments whose `key` is called with traced values."""
+    return {**named, "key": meaning_of(named["key"])} if "key" in named else named
 
 
 def _are_alike(operands: Sequence[Any]) -> bool:
@@ -186,7 +191,7 @@ def _sorted(iterable: Any, /, *, key: Any = None, reverse: Any = False) -> list[
     """A new list, of numbers of one type without asking which is less; others are compared one by one."""
     items = list(iterable) if type(iterable) in (list, tuple) or _is_line(iterable) else ()
     if key is not None or is_traced(reverse) or not _have_an_order(items):
-        return sorted(iterable, key=key, reverse=reverse)
+        return sorted(iterable, key=meaning_of(key), reverse=reverse)
     line = call(np.array, items[::-1] if reverse else items)
     if line.dtype.kind == "f":  # with which nan is neither less nor greater than any
         message = "the order of a list with a nan depends on how it is sorted"
@@ -293,6 +298,8 @@ def number_of(kind: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _number_of(kind: Any, *args: Any, **kwargs: Any) -> Any:
+    if kind is complex and (len(args) == 2 or kwargs):
+        return _of_parts(*args, **kwargs)
     if len(args) != 1 or kwargs or not is_traced(args[0]):
         return kind(*args, **kwargs)
     (x,) = args
@@ -317,6 +324,28 @@ def _number_of(kind: Any, *args: Any, **kwargs: Any) -> Any:
     if kind is float:
         return TracedNumber.of_value(active_trace(), value if value.dtype == F64 else ops.convert(value, dtype=F64))
     return TracedNumber.of_value(active_trace(), whole(value))
+
+
+def _of_parts(real: Any = 0.0, imag: Any = 0.0) -> Any:
+    """`complex(real, imag)`, which may be complex themselves: real + 1j * imag."""
+    parts = (real, imag)
+    if not any(map(is_traced, parts)) or not all(is_traced(x) or isinstance(x, (*_PLAIN, np.generic)) for x in parts):
+        return complex(real, imag)
+    parts = tuple(x.item() if type(x) is TracedArray or isinstance(x, np.generic) else x for x in parts)
+    if all(x.slot is not None if type(x) is TracedNumber else type(x) in _PLAIN for x in parts):
+        return combine(complex, *parts)
+    (re, more), (im, less) = (_parts(x) for x in parts)
+    re = re if less is None else ops.sub(re, less)
+    im = im if more is None else ops.add(im, more)
+    return TracedNumber.of_value(active_trace(), ops.complex(re, im))
+
+
+def _parts(x: Any) -> tuple[Value, Value | None]:
+    """The real part of a number, and the imaginary one, if it may have one."""
+    if not is_complex(read(x).dtype):
+        return read(number_of(float, x)), None
+    value = read(number_of(complex, x))
+    return ops.real(value), ops.imag(value)
 
 
 def whole(x: Value) -> Value:

@@ -28,6 +28,7 @@ from jitml.numpy.operands import (
 from jitml.numpy.reshaping import as_length, moveaxis
 from jitml.trace.broadcasting import insist, require_at_least
 from jitml.trace.doubts import settled
+from jitml.trace.known import constant_of
 from jitml.trace.numbers import of_size
 from jitml.trace.places import unknown_size
 from jitml.trace.registry import call, implements
@@ -54,7 +55,8 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     places = _unknown_range(args, named)
     if places is not None:
         return _unknown_line(*places, target)
-    start, stop, step = _range_bounds(args, named)
+    bounds = _range_bounds(args, named)
+    start, stop, step = map(known, bounds)
     if step == 0:
         raise ZeroDivisionError("division by zero")
     if any(isinstance(n, complex) for n in (start, stop, step)):
@@ -69,10 +71,26 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
             return fresh(value_of(ends))
         first, second = (int(ends[min(k, length - 1)]) if length else 0 for k in (0, 1))
         return fresh(line(length, first, second - first, target))
+    index = ops.iota(shape=(length,), axis=0, dtype=target)
+    if target.kind == "f" and any(map(_may_move, (bounds[0], bounds[2]))):  # the length alone is that of this call
+        low = value_of(bounds[0], target)
+        delta = value_of(bounds[0] + bounds[2], target) - low
+        return fresh(index * _spread(delta, length) + _spread(low, length))
     first = target.type(start)
     delta = target.type(start + step) - first
-    index = ops.iota(shape=(length,), axis=0, dtype=target)
     return fresh(index * float(delta) + float(first))
+
+
+def _may_move(n: Any) -> bool:
+    """Whether a number is a float that only the running program computes: it has a slope, perhaps."""
+    if isinstance(n, TracedNumber):
+        return n.slot is None and n.kind is float
+    return is_traced(n) and n.dtype.kind == "f" and constant_of(read(n)) is None
+
+
+def _spread(value: Value, length: int) -> Value:
+    made: Value = ops.broadcast(value, shape=(length,), axes=())
+    return made
 
 
 def _bound(n: Any) -> Any:
@@ -153,11 +171,11 @@ def line(length: int, start: int, step: int, dtype: DType) -> Value:
 
 
 def _range_bounds(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, Any]:
-    given = list(map(known, args))
+    given = list(args)
     if len(given) == 1 and "stop" not in named:
         given = [0, *given]
     for name in ("start", "stop", "step")[len(given) :]:
-        given.append(known(named.get(name, 1 if name == "step" else 0)))
+        given.append(named.get(name, 1 if name == "step" else 0))
     start, stop, step = given
     if stop is None:
         start, stop = 0, start

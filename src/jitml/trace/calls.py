@@ -36,7 +36,7 @@ from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import CONTAINERS, entries, guard_state, place_of, with_items
 from jitml.trace.perhaps import Perhaps
 from jitml.trace.random import Draw, maker, method_of
-from jitml.trace.registry import FUNCTIONS, call, full_name, of_its_type
+from jitml.trace.registry import FUNCTIONS, call, full_name, has_meaning, meaning_of, of_its_type, uncached
 from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_part, shown_twice
 from jitml.trace.snapshots import contents, differ, is_users_class, refill
 from jitml.trace.stacks import Stack
@@ -215,11 +215,13 @@ class Hooks(Accesses, Steering):
         if _is_scipys(function):
             return functools.partial(call_library, function)
         module = getattr(function, "__module__", None) or ""
-        if module == "math":
+        if module == "math" and type(function) is BuiltinFunctionType:
             return functools.partial(_math, function)
+        if has_meaning(plain := uncached(function)):
+            return self.conv(plain)
         converted = self.convert(function)
         if isinstance(function, type) and not is_users_class(function) and converted is not function:
-            return functools.partial(self._iterating, converted)
+            return functools.partial(self._handing if module == "itertools" else self._iterating, converted)
         if module.startswith("jitml"):
             return functools.partial(self._taking_apart, converted)
         if converted is not function or _in(function, {issubclass, callable}):
@@ -252,6 +254,15 @@ class Hooks(Accesses, Steering):
         """Call a function that may iterate over what it is given."""
         return function(*map(gone_through, args), **kwargs)
 
+    def _handing(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """The same of one that calls functions which it is given."""
+        named = {name: self._handed(arg) for name, arg in kwargs.items()}
+        return self._iterating(function, *map(self._handed, args), **named)
+
+    def _handed(self, argument: Any) -> Any:
+        """A function that others get to call, of Python's own ones, too."""
+        return meaning_of(argument) if type(argument) is BuiltinFunctionType else self._callback(argument)
+
     def _call_outside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function that is not converted: those it is given are, the objects it may look into are guarded."""
         args = tuple(self.present_number(arg) for arg in map(gone_through, args))
@@ -265,7 +276,7 @@ class Hooks(Accesses, Steering):
             slot = self.trace.places.get(id(argument))
             if slot is not None and not isinstance(argument, CONTAINERS):
                 guard_state(self.trace, argument, slot)
-        arguments = [*map(self._callback, args)]
+        arguments = [*map(self._handed if function is functools.reduce else self._callback, args)]
         if function in (map, filter) and args and args[0] is not None:
             arguments[0] = self.conv(args[0])
         named = {name: self._callback(arg) for name, arg in kwargs.items()}

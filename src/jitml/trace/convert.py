@@ -19,7 +19,7 @@ from jitml.trace.context import Trace, active_trace, current_trace, unsupported
 from jitml.trace.drivers import HOOKS
 from jitml.trace.loaded_names import base_of, is_library
 from jitml.trace.outside import load
-from jitml.trace.registry import FUNCTIONS, call
+from jitml.trace.registry import FUNCTIONS, call, has_meaning, uncached
 from jitml.trace.rewrite import rewrite
 from jitml.trace.source import find
 
@@ -39,11 +39,13 @@ def convert(function: Callable[..., Any]) -> Callable[..., Any]:
         return function if made is function.__func__ else MethodType(made, function.__self__)  # type: ignore[attr-defined]  # the same
     if kind is functools.partial:
         return functools.partial(convert(function.func), *function.args, **function.keywords)  # type: ignore[attr-defined]  # a partial
+    if current_trace() is not None and has_meaning(plain := uncached(function)):
+        return functools.partial(call, plain)
     if isinstance(function, type):
         return _convert_class(function)
-    call = inspect.getattr_static(kind, "__call__", None)
-    if isinstance(call, FunctionType) and not is_library(call):
-        return MethodType(convert(call), function)
+    own = inspect.getattr_static(kind, "__call__", None)
+    if isinstance(own, FunctionType) and not is_library(own):
+        return MethodType(convert(own), function)
     return function
 
 

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from types import FunctionType, ModuleType
 from typing import Any, Protocol, TypeVar
 
@@ -55,10 +55,26 @@ def implements(*functions: Callable[..., Any]) -> Callable[[F], F]:
     return register
 
 
+_CACHED: Any = type(lru_cache(abs))
 _HOMES: dict[Hashable, str] = {}  # modules of functions that do not name their own
 _FIRST: list[Callable[[], object]] = []
 _LOCK = threading.RLock()
 _PENDING: dict[str, Callable[[ModuleType], None]] = {}
+
+
+def has_meaning(function: Any) -> bool:
+    """Whether a function has an implementation."""
+    return isinstance(function, Hashable) and function in FUNCTIONS
+
+
+def uncached(function: Any) -> Any:
+    """What `functools.lru_cache` has wrapped, which computes the same."""
+    return function.__wrapped__ if type(function) is _CACHED else function
+
+
+def meaning_of(function: Any) -> Any:
+    """What library code is given to call in place of a function that it is given."""
+    return partial(call, function) if has_meaning(function) else function
 
 
 def when_imported(module: str) -> Callable[[Callable[[ModuleType], None]], Callable[[ModuleType], None]]:
