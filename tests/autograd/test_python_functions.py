@@ -140,3 +140,54 @@ def test_ranges_have_the_bits_of_numpys(dtype: Any) -> None:
 def test_the_length_of_a_range_has_no_slope() -> None:
     assert jitml.grad(lambda v: np.arange(0.0, v).sum() + v)(3.5) == 1.0
     assert jitml.grad(lambda v: np.arange(int(v), 7).sum() * v)(3.5) == 18.0
+
+
+OUTSIDE: dict[str, tuple[Function, type[Exception]]] = {
+    "sqrt": (lambda x: math.sqrt(-x), ValueError),
+    "log": (lambda x: math.log(-x), ValueError),
+    "log of 0": (lambda x: math.log(x - x), ValueError),
+    "log by a base": (lambda x: math.log(x, -x), ValueError),
+    "acos": (lambda x: math.acos(2 * x), ValueError),
+    "atanh": (lambda x: math.atanh(x / 1.5), ValueError),
+    "sin": (lambda x: math.sin(x * 1e308 * 10), ValueError),
+    "fmod": (lambda x: math.fmod(x, 0.0), ValueError),
+    "a root of a negative": (lambda x: math.pow(-x, 0.5), ValueError),
+    "a power of 0": (lambda x: math.pow(x - x, -1.0), ValueError),
+    "exp": (lambda x: math.exp(1000 * x), OverflowError),
+    "cosh": (lambda x: math.cosh(1000 * x), OverflowError),
+    "pow": (lambda x: math.pow(10 * x, 1000.0), OverflowError),
+    "in vain": (lambda x: (math.sqrt(-x), x)[1], ValueError),
+    "in a loop": (lambda x: sum(math.sqrt(x - k) for k in range(4)), ValueError),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_what_python_raises_transforms_raise(name: str) -> None:
+    function, error = OUTSIDE[name]
+    with pytest.raises(error) as info:
+        function(1.5)
+    text = str(info.value)
+    for transform in (
+        jitml.grad(function),
+        jitml.jit(jitml.grad(function)),
+        jitml.jacfwd(function),
+        jitml.grad(jitml.grad(function)),
+    ):
+        for _ in range(2):
+            with pytest.raises(error, match=text):
+                transform(1.5)
+    for batched in (jitml.vmap(function), jitml.jit(jitml.vmap(jitml.grad(function)))):
+        with pytest.raises(error, match=text):
+            batched(np.array([1.5, 1.25]))
+
+
+def test_nan_and_infinities_pass_as_in_python() -> None:
+    assert np.isnan(jitml.grad(math.sqrt)(math.nan))
+    assert jitml.value_and_grad(math.exp)(math.inf)[0] == math.inf
+    assert jitml.value_and_grad(math.sqrt)(math.inf)[0] == math.inf
+    assert jitml.value_and_grad(lambda x: math.hypot(x, 1e308))(1.7e308)[0] == math.hypot(1.7e308, 1e308)
+
+
+def test_rows_that_do_not_compute_it_do_not_raise() -> None:
+    root = jitml.vmap(jitml.grad(lambda x: math.sqrt(x) if x > 0 else x))
+    np.testing.assert_allclose(root(np.array([4.0, -1.0])), [0.25, 1.0])

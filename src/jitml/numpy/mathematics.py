@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
+from jitml.ir.floating import ALL
+from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import C64, C128, F32, F64
 from jitml.numpy.python import number_of, whole
@@ -37,6 +39,8 @@ _SAME: dict[Callable[..., Any], np.ufunc] = {
     math.copysign: np.copysign, math.fmod: np.fmod, math.degrees: np.degrees, math.radians: np.radians, math.isnan: np.isnan,
     math.isinf: np.isinf, math.isfinite: np.isfinite, math.log: np.log,
 }  # fmt: skip
+_OVERFLOWING = {math.exp, math.expm1, math.sinh, math.cosh, math.pow}
+_TOTAL = {math.atan, math.atan2, math.hypot, math.fabs, math.copysign, math.degrees, math.radians, math.asinh, math.tanh}
 _WHOLE: dict[Callable[..., Any], Op] = {
     math.floor: ops.floor, math.ceil: ops.ceil, math.trunc: ops.trunc, builtins.round: ops.rint,
 }  # fmt: skip
@@ -63,7 +67,30 @@ def _same(function: Callable[..., Any], *args: Any) -> Any:
     floats = [number_of(float, x) for x in args]
     with raising_as_python(function):
         result = call(_SAME[function], *(x.as_value() if type(x) is TracedNumber else float(x) for x in floats))
-    return TracedNumber.of_value(active_trace(), read(result))
+    value = read(result)
+    if active_trace().root.error_state[0] == ALL:  # in a transform, which reports no floating-point errors
+        value = _raising(function, [read(x) for x in floats], value)
+    return TracedNumber.of_value(active_trace(), value)
+
+
+def _raising(function: Callable[..., Any], operands: Sequence[Value], result: Value) -> Value:
+    """The result, by Python's rule: nan of numbers that are none is outside of the domain, and so is infinity of finite ones."""
+    if result.dtype != F64 or function in _TOTAL:
+        return result
+    with unheard():
+        were_numbers = ops.bit_not(functools.reduce(ops.bit_or, map(ops.isnan, operands)))
+        is_outside = ops.bit_and(ops.isnan(result), were_numbers)
+        were_finite = functools.reduce(ops.bit_and, map(ops.isfinite, operands))
+        is_beyond = ops.bit_and(ops.isinf(result), were_finite)
+        if function in _OVERFLOWING:
+            if function is math.pow:  # of 0 to a negative power
+                is_pole = ops.bit_and(is_beyond, ops.eq(operands[0], 0.0))
+                is_outside, is_beyond = ops.bit_or(is_outside, is_pole), ops.bit_and(is_beyond, ops.bit_not(is_pole))
+            result = ops.check(result, ops.bit_not(is_beyond), error="OverflowError", message="math range error")
+        else:
+            is_outside = ops.bit_or(is_outside, is_beyond)
+        made: Value = ops.check(result, ops.bit_not(is_outside), error="ValueError", message="math domain error")
+    return made
 
 
 def _length(coordinates: Sequence[Any]) -> Any:
