@@ -6,6 +6,7 @@ that of docs/supported.md; what follows a colon tells rows of one function apart
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Callable
 from typing import Any
@@ -442,6 +443,10 @@ row("complex", "c", lambda x: complex(x[0]) ** 2 * x, v)
 row("float", "f", lambda x: float(x[0]) ** 2 * x, v)
 for n in words("acos asin atan atanh cos cosh degrees exp expm1 fabs radians sin sinh sqrt tan tanh log log10 log1p log2 asinh"):
     row("math." + n, "f", lambda x, n=n: getattr(math, n)(x[0]) ** 2, np.array([0.4]))
+for n in words("acos asin atan atanh cos cosh exp log log10 sin sinh sqrt tan tanh asinh acosh"):
+    row("cmath." + n, "fc", lambda x, n=n: getattr(cmath, n)(x[0] + 0.3j) ** 2, np.array([0.4]))
+row("cmath.phase cmath.polar", "fc", lambda x: cmath.phase(x[0]) + cmath.polar(x[1] * 1j)[0] ** 2, p)
+row("cmath.rect", "f", lambda x: cmath.rect(x[0], x[1]) ** 2, p)
 row("math.acosh", "f", lambda x: math.acosh(x[0]), p + 1)
 for n in words("atan2 copysign fmod hypot pow"):
     row("math." + n, "f", lambda x, n=n: getattr(math, n)(x[0], x[1]), p)

@@ -24,6 +24,7 @@ WITHOUT_SLOPE = words(
     "np.unique_counts np.allclose np.array_equal np.array_equiv np.can_cast np.isclose np.isneginf np.isposinf "
     "np.may_share_memory np.result_type np.shares_memory np.fft.fftfreq np.fft.rfftfreq all any bool in is int len math.isfinite "
     "math.isinf math.isnan math.ceil math.floor math.trunc "
+    "cmath.isfinite cmath.isinf cmath.isnan "
     "math.comb math.factorial math.gcd math.isclose math.isqrt math.lcm math.perm collections.deque"
 )
 # Of which another row shows as much.

@@ -1,7 +1,8 @@
-"""Python's own functions, called by name or handed over, have the slopes that differences give, and their own values and errors."""
+"""Python's own functions, by name or handed over, have the slopes that differences give, and Python's values and errors."""
 
 from __future__ import annotations
 
+import cmath
 import functools
 import itertools
 import math
@@ -56,6 +57,11 @@ PROGRAMS: dict[str, Function] = {
     "accumulate by name": lambda x: list(itertools.accumulate(x, func=math.pow))[-1],
     "map": lambda x: sum(map(math.pow, x, x)),
     "cached": lambda x: functools.lru_cache(math.exp)(x[0]),
+    "cmath": lambda x: cmath.exp(complex(x[0], x[1])).real + cmath.sqrt(-x[0]).imag * x[1],
+    "complex of one": lambda x: abs(complex(float(x[0])) + complex(x[1]) * 1j),
+    "polar": lambda x: sum(cmath.polar(complex(x[0], x[1]))),
+    "rect": lambda x: abs(cmath.rect(x[0], x[1]) - x[2]),
+    "phase": lambda x: cmath.phase(complex(x[0], x[1])) * cmath.log(complex(x[0], x[1]), 2.0).imag,
     "sorted": lambda x: sorted(x, key=math.sin)[0] * x[1],
     "min": lambda x: min(x[0], x[1], x[2], key=math.sin) * x[1],
     "complex": lambda x: abs(complex(x[0], x[1])),
@@ -156,6 +162,11 @@ OUTSIDE: dict[str, tuple[Function, type[Exception]]] = {
     "exp": (lambda x: math.exp(1000 * x), OverflowError),
     "cosh": (lambda x: math.cosh(1000 * x), OverflowError),
     "pow": (lambda x: math.pow(10 * x, 1000.0), OverflowError),
+    "cmath.log": (lambda x: cmath.log(x - x).real, ValueError),
+    "cmath.atanh": (lambda x: cmath.atanh(x / 1.5).real, ValueError),
+    "cmath.exp": (lambda x: cmath.exp(1000 * x).real, OverflowError),
+    "cmath.sin": (lambda x: cmath.sin(1000j * x).real, OverflowError),
+    "cmath.polar": (lambda x: cmath.polar(complex(x, 1.0) * 1.1e308)[0], OverflowError),
     "in vain": (lambda x: (math.sqrt(-x), x)[1], ValueError),
     "in a loop": (lambda x: sum(math.sqrt(x - k) for k in range(4)), ValueError),
 }
@@ -191,3 +202,26 @@ def test_nan_and_infinities_pass_as_in_python() -> None:
 def test_rows_that_do_not_compute_it_do_not_raise() -> None:
     root = jitml.vmap(jitml.grad(lambda x: math.sqrt(x) if x > 0 else x))
     np.testing.assert_allclose(root(np.array([4.0, -1.0])), [0.25, 1.0])
+
+
+ENDS = [complex(a, b) for a in (0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan) for b in (0.0, -0.0, 1.5, np.inf, np.nan)]
+
+
+@pytest.mark.parametrize(
+    "name", ["sqrt", "exp", "log", "log10", "sin", "cosh", "tanh", "asin", "acosh", "atan", "phase", "isnan", "isinf"]
+)
+def test_complex_functions_at_the_ends(name: str) -> None:
+    """Errors are Python's, and so are values of finite numbers; of others they are those of NumPy's functions."""
+    function = getattr(cmath, name)
+    compiled = jitml.jit(lambda z: function(z[0]))
+    for z in ENDS:
+        try:
+            plain = function(z)
+        except (ValueError, OverflowError) as error:
+            with pytest.raises(type(error)):
+                compiled(np.array([z]))
+            continue
+        made = compiled(np.array([z]))
+        assert type(made) is type(plain)
+        if cmath.isfinite(z):
+            np.testing.assert_allclose(np.array(made), np.array(plain), rtol=1e-14, err_msg=f"{name}({z})")

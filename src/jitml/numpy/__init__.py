@@ -14,6 +14,7 @@ import numpy as _numpy
 from jitml.numpy import (
     arrays,
     calculus,
+    complex_mathematics,
     complexes,
     creation,
     einstein,
@@ -55,6 +56,7 @@ TOPICS = (
     ufuncs, ufunc_methods, complexes, reductions, statistics, quantiles, products, matrices, factorizations, einstein,
     creation, ranges, grids, index_tricks, indexing, flat, iterators, arrays, selection, finding, sets, reshaping, sliding,
     joining, padding, sorting, rounding, calculus, polynomials, fourier, special, python, mathematics,
+    complex_mathematics,
 )  # fmt: skip
 
 

@@ -366,6 +366,8 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
         return hand_on(TracedNumber.of_value(trace, EXACT[function](*integers)), function, operands)
     if function is float:
         return TracedNumber.of_value(trace, ops.convert(_value(*operands), dtype=F64))
+    if function is complex and len(operands) == 1:
+        return TracedNumber.of_value(trace, ops.convert(_value(*operands), dtype=C128))
     if function is bool:
         return combine(operator.ne, *operands, 0) if mixed is None else TracedNumber.of_value(trace, ops.ne(_value(*operands), 0))
     if function in (min, max):

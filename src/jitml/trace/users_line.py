@@ -26,9 +26,10 @@ def namespace() -> dict[str, Any]:
 
 
 def asking() -> str:
-    """How the function is written, of C or a library, that asks here for what only the running program knows; "" for the user's own.
+    """How the function is written, of C or a library, that asks here for what only the running program knows.
 
-    It is the one that the user's line calls: hooks keep it in `function`, and a library's own frames name themselves.
+    The user's own code has no such name. It is the function that the user's line calls: hooks keep it in `function`, and a
+    library's own frames name themselves.
     """
     frame, found = sys._getframe(1), ""
     while frame is not None and not is_converted(frame.f_code.co_filename):
