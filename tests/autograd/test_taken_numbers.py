@@ -6,6 +6,7 @@ import array
 import copy
 import math
 import pickle
+import pstats
 import statistics
 import struct
 from collections.abc import Callable
@@ -46,6 +47,7 @@ STEERING: dict[str, tuple[Callable[[Any], Any], float]] = {
     "isclose": (lambda x: 2 * x if math.isclose(x, 2.5) else x, 2.0),
     "is_integer": (lambda x: x if x.is_integer() else 3 * x, 3.0),
     "text": (lambda x: (f"{x:.2f}", 2 * x)[1], 2.0),
+    "text of a library": (lambda x: (pstats.f8(x), 2 * x)[1], 2.0),
     "size": (lambda x: np.ones(int(x)).sum() * x, 2.0),
     "copy": (lambda x: copy.deepcopy([x])[0] * copy.copy(x), 5.0),
     "stopped": (lambda x: statistics.NormalDist().cdf(jitml.stop_gradient(x)) * 0 + 4 * x, 4.0),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -30,6 +31,7 @@ from jitml.trace.exact import EXACT, checked_operands, hand_on, raising_as_pytho
 from jitml.trace.host import Const, Slot
 from jitml.trace.registry import call, call_for_each_type, operate
 from jitml.trace.sizes import HIGHEST, LOWEST, NO_FACTS, Facts, compute, facts_of_comparison, value_of_size
+from jitml.trace.users_line import makes_text
 
 _DTYPES: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64, complex: C128}
 
@@ -189,7 +191,7 @@ class TracedNumber(NumberStandIn):
         return int(self.known())
 
     def __float__(self) -> float:
-        return float(self.known(is_taken=True))
+        return float(self.known(is_taken=not makes_text(sys._getframe(1))))
 
     def __complex__(self) -> complex:
         return complex(self.known(is_taken=True))

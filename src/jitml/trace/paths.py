@@ -389,10 +389,10 @@ def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:
     if isinstance(failure, (OtherResult, OtherSizes)):
         raise failure
     last = path.assumptions[failure.fact[0]]
-    if last.kind in ("float", "number") and last.asked_by:
+    if last.kind in ("float", "number"):
         raise UnsupportedError(
-            f"the function would be compiled for a path no. {len(failed) + 1}: {last.asked_by} asks for a number that only the "
-            "compiled program knows, and which changes from call to call",
+            f"the function would be compiled for a path no. {len(failed) + 1}: {last.asked_by or 'Python'} asks for a number "
+            "that only the compiled program knows, and which changes from call to call",
             source=last.source,
             remedy=f"Functions of docs/supported.md ask for none, and compute the same in one program. {_LIMIT}",
         )

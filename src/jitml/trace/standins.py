@@ -8,6 +8,7 @@ is refused. Operators and methods that compute are put on the classes in `tracer
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
@@ -29,6 +30,7 @@ from jitml.trace.registry import call, call_for_each_type, divided
 from jitml.trace.steps import Step
 from jitml.trace.storage import Faces, Storage, read_through
 from jitml.trace.strides import Ints, is_contiguous
+from jitml.trace.users_line import makes_text
 
 _NOT_A_BRANCH = "something that is not a branch or a loop of the jitted function needs the truth of a traced value"
 _INSTEAD_OF_BRANCHES = (
@@ -126,7 +128,7 @@ class Traced:
         return int(self._number("int()", "astype(int)"))
 
     def __float__(self) -> float:
-        return float(self._number("float()", "astype(float)", is_taken=True))
+        return float(self._number("float()", "astype(float)", is_taken=not makes_text(sys._getframe(1))))
 
     def __complex__(self) -> complex:
         return complex(self._number("complex()", "astype", is_taken=True))

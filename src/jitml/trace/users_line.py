@@ -6,15 +6,18 @@ And what does that line call, where something asks for a number that only the ru
 from __future__ import annotations
 
 import functools
+import opcode
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from jitml.trace.context import home_of, is_converted, is_jitmls, is_users, user_source
 
 Call = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Any]
 _NOWHERE = "<string>"
+_BINARY = opcode.opmap["BINARY_OP"]
+_REMAINDERS = [n for n, (_, symbol) in enumerate(opcode._nb_ops) if symbol in ("%", "%=")]  # type: ignore[attr-defined]  # it has
 
 
 def namespace() -> dict[str, Any]:
@@ -40,6 +43,12 @@ def asking() -> str:
             found = f"{frame.f_globals.get('__name__')}.{code.co_qualname}"
         frame = frame.f_back  # type: ignore[assignment]  # None at the outermost frame ends the loop
     return found
+
+
+def makes_text(frame: FrameType) -> bool:
+    """Whether code that asks for a float is at a `%`, which does so only of a text: "%.3f" % x."""
+    instruction, code = frame.f_lasti, frame.f_code.co_code
+    return code[instruction] == _BINARY and code[instruction + 1] in _REMAINDERS
 
 
 def _written(function: Any) -> str:
@@ -70,4 +79,4 @@ def _calling(file: str, line: int) -> CodeType:
     return compile("\n" * (line - 1) + "lambda function, args, kwargs: function(*args, **kwargs)", file, "eval")
 
 
-__all__ = ["Call", "asking", "caller", "namespace"]
+__all__ = ["Call", "asking", "caller", "makes_text", "namespace"]
