@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from types import FunctionType, MethodType
@@ -17,10 +18,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from jitml.errors import FailedCheck, RaisingBranch, RowsDiffer, UnsupportedError, WrongPath
+from jitml.errors import FailedCheck, JitmlError, RaisingBranch, RowsDiffer, UnsupportedError, WrongPath
+from jitml.ir.generators import generators_in
 from jitml.ir.graph import Graph
 from jitml.ir.in_place import in_place
 from jitml.ir.interpret import interpret
+from jitml.ir.ops.host import generator_at, postpone, postponing
 from jitml.ir.passes import run_passes
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.passes.observe import observe_errors
@@ -32,7 +35,7 @@ from jitml.trace.exact import unheard
 from jitml.trace.loaded_names import is_library
 from jitml.trace.paths import Path, other_paths
 from jitml.trace.trace import Traced, trace
-from jitml.trace.tree import flatten
+from jitml.trace.tree import flatten, unflatten
 from jitml.trace.watching import is_debugging, watching
 
 Array = np.ndarray[Any, Any]
@@ -57,16 +60,50 @@ _lock = threading.RLock()
 
 
 def run(
-    key: Hashable, make: Callable[[], Program], f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    key: Hashable,
+    make: Callable[[], Program],
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    positional: Sequence[Any] | None = None,
 ) -> tuple[Any, Program]:
     """The result of `program(f, *args, **kwargs)`, and the program that gave it when it was traced.
 
-    Inside a trace the program records; outside any, what it records is run.
+    Inside a trace the program records; outside any, what it records is run. Where that raises, `f` itself is called on copies of
+    its arguments, for an exception from its own line, with the text that it has there.
 
     Args:
         key: what the program is, but for f.
         make: makes a program, a function that works inside a trace.
+        positional: how f is called by position; as the program is, if not given.
     """
+    try:
+        return attempt(key, make, f, args, kwargs)
+    except Exception as error:
+        if current_trace() is not None or not is_programs_own(error):
+            raise
+        failure = error
+    replay(f, args if positional is None else positional, kwargs)
+    raise failure  # of the derivative alone, or f handles it
+
+
+def is_programs_own(error: Exception) -> bool:
+    """Whether an exception may be one that the plain function raises, too."""
+    return isinstance(error, FailedCheck) or not isinstance(error, (JitmlError, MemoryError))
+
+
+def replay(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What the plain function answers, for copies of its arrays: transforms do not write into the caller's, nor do they warn."""
+    leaves, spec = flatten((tuple(args), dict(kwargs)))
+    passed, named = unflatten(spec, [leaf.copy("K") if isinstance(leaf, np.ndarray) else leaf for leaf in leaves])
+    with np.errstate(all="ignore"):
+        return f(*passed, **named)
+
+
+def attempt(
+    key: Hashable, make: Callable[[], Program], f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Any, Program]:
+    """`run`, with exceptions as they come out of a trace, or of a graph: without the user's lines, perhaps without a text."""
     if current_trace() is not None:
         program = make()
         return _unheard_of(program)(f, *args, **kwargs), program
@@ -176,8 +213,15 @@ def executed(traced: Traced) -> Execute:
     # A loop is long enough to be worth it at once; and only there does it write in place.
     first = 1 if any(node.bodies for node in graph.nodes) else 2
     calls = 0
+    generators, acts = generators_in(graph), _acts(graph)
 
     def execute(*inputs: Any) -> Sequence[Array]:
+        if not acts:
+            return execute_once(*inputs)
+        with _undone_if_it_fails([generator_at(int(inputs[n])) for n in generators]):
+            return execute_once(*inputs)
+
+    def execute_once(*inputs: Any) -> Sequence[Array]:
         nonlocal run, owned, calls
         calls += 1
         if run is None and calls >= first and not is_debugging():
@@ -193,6 +237,31 @@ def executed(traced: Traced) -> Execute:
         return outputs
 
     return execute
+
+
+def _acts(graph: Graph) -> bool:
+    """Whether a graph does more than to compute: draw, print, call out."""
+    return any(node.op.family in ("host", "random") or any(map(_acts, node.graphs.values())) for node in graph.nodes)
+
+
+@contextmanager
+def _undone_if_it_fails(generators: Sequence[Any]) -> Iterator[None]:
+    """Inside the block the program may fail, and be answered otherwise: nothing has been drawn or printed then."""
+    restore = [
+        partial(g.set_state, g.get_state(legacy=False))
+        if isinstance(g, np.random.RandomState)
+        else partial(setattr, g.bit_generator, "state", g.bit_generator.state)
+        for g in generators
+    ]
+    with postponing() as effects:
+        try:
+            yield
+        except Exception:
+            for function in restore:
+                function()
+            raise
+    for effect in effects:
+        postpone(effect)
 
 
 def by_numpy(graph: Graph, arrays: Sequence[Array]) -> Sequence[Array]:

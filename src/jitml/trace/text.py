@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import optree
 
-from jitml.trace.context import unsupported
+from jitml.trace.context import current_trace, unsupported
 from jitml.trace.registry import implements
 from jitml.trace.tracers import TracedArray, TracedNumber, is_traced
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
@@ -76,7 +76,12 @@ class TracedText:
     __lt__ = __le__ = __gt__ = __ge__ = _refuse
 
     def __str__(self) -> str:
-        """The text itself, as of a dict's key, for which the integers in it have to be known."""
+        """The text itself, as of a dict's key, for which the integers in it have to be known.
+
+        Outside any trace it is one of an exception that has ended its trace: there are no values any more.
+        """
+        if current_trace() is None:
+            return "".join(part if isinstance(part, str) else "..." for part in self.formats)
         if any(is_traced(x) and (type(x) is TracedArray or x.dtype.kind not in "biu") for x in flatten(self.values)[0]):
             self._refuse()
         leaves, spec = flatten(self.values)

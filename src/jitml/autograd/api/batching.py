@@ -23,7 +23,7 @@ from jitml.ir.types import I64
 from jitml.trace.arguments import made_by
 from jitml.trace.context import active_trace, current_trace, user_source
 from jitml.trace.convert import convert, require_function
-from jitml.trace.eager import run
+from jitml.trace.eager import attempt, is_programs_own
 from jitml.trace.result_trees import settled
 from jitml.trace.sizes import named, number
 from jitml.trace.strides import kept_strides
@@ -93,9 +93,10 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
     @functools.wraps(f)
     def batched(*args: Any, **kwargs: Any) -> Any:
         try:
-            return run(key, lambda: program, f, args, kwargs)[0]
-        except (RowsDiffer, IndexError):  # NumPy names the axis of a row that an index leaves, not one of all rows
-            if current_trace() is not None:
+            return attempt(key, lambda: program, f, args, kwargs)[0]
+        except Exception as error:
+            # The rows say what they raise, in their own words, or handle it.
+            if current_trace() is not None or not (isinstance(error, RowsDiffer) or is_programs_own(error)):
                 raise
             leaves, spec = flatten((args, kwargs))
             axes = _in_axes(in_axes, args, kwargs)

@@ -94,10 +94,16 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     >>> jvp(np.square, (np.array([1.0, 2.0]),), (np.array([1.0, 10.0]),))
     (array([1., 4.]), array([ 2., 40.]))
     """
+    require_function("jvp", f)
+    return pushed("jvp", f, primals, tangents, has_aux)
+
+
+def pushed(what: str, f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+    """`jvp`, under the name of what the user has called."""
 
     def program(f: Function, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
-        point = trace_point("jvp", f, primals, {}, range(len(primals)), has_aux=has_aux)
-        directions = leaves_like("jvp: the tangent", tangents, point.arguments, [v.aval for v in point.inputs])
+        point = trace_point(what, f, primals, {}, range(len(primals)), has_aux=has_aux)
+        directions = leaves_like(f"{what}: the tangent", tangents, point.arguments, [v.aval for v in point.inputs])
         results = inline(expand_pulls(jvp_graph(point.graph, point.wrt)), [*point.inputs, *point.captured, *directions])
         n = len(point.graph.outputs)
         y, aux = point.rebuild(results[:n])
@@ -106,9 +112,8 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
         pair = unflatten(point.result.spec, y), dy
         return (*pair, aux) if has_aux else pair
 
-    require_function("jvp", f)
-    given = require_sequence("jvp: primals", primals), require_sequence("jvp: tangents", tangents)
-    return run(("jvp", has_aux), lambda: program, f, given, {})[0]
+    given = require_sequence(f"{what}: primals", primals), require_sequence(f"{what}: tangents", tangents)
+    return run((what, has_aux), lambda: program, f, given, {}, given[0])[0]
 
 
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
