@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.errors import DerivativeError
 
 Function = Callable[..., Any]
 
@@ -165,3 +166,37 @@ def test_what_only_a_derivative_raises_comes_out() -> None:
     with pytest.raises(Exception) as found:
         jitml.grad(f)(2.0)
     str(found.value)
+
+
+NAMES: list[tuple[str, Function]] = [
+    ("grad", lambda f, x: jitml.grad(f)(x)),
+    ("value_and_grad", lambda f, x: jitml.value_and_grad(f)(x)),
+    ("hvp", lambda f, x: jitml.hvp(f, (x,), (x,))),
+    ("hessian", lambda f, x: jitml.hessian(f)(x)),
+    ("jacrev", lambda f, x: jitml.jacrev(f)(x)),
+    ("jacfwd", lambda f, x: jitml.jacfwd(f)(x)),
+    ("jacobian", lambda f, x: jitml.jacobian(f)(x)),
+    ("jvp", lambda f, x: jitml.jvp(f, (x,), (x,))),
+    ("vjp", jitml.vjp),
+    ("linearize", jitml.linearize),
+]
+
+
+@pytest.mark.parametrize(("name", "call"), NAMES)
+@pytest.mark.parametrize("jitted", [False, True])
+def test_errors_name_the_transform_that_was_called(name: str, call: Function, jitted: bool) -> None:
+    def called(f: Function, x: Any) -> Any:
+        return jitml.jit(lambda x: call(f, x))(x) if jitted else call(f, x)
+
+    with pytest.raises(DerivativeError, match=f"^{name}: "):
+        called(lambda x: (x > 0).sum(), GOOD)
+    with pytest.raises(DerivativeError, match=f"^{name}: argument 0 "):
+        called(lambda x: x.sum(), np.arange(3))
+
+
+def test_errors_of_argnums_name_the_transform_that_was_called() -> None:
+    for name in ("grad", "value_and_grad", "hessian", "jacfwd", "jacrev", "jacobian"):
+        with pytest.raises(DerivativeError, match=f"^{name}: argnums names argument 2"):
+            getattr(jitml, name)(np.sum, argnums=2)(GOOD)
+    with pytest.raises(DerivativeError, match=r"^hvp: the tangent is"):
+        jitml.hvp(np.sum, (GOOD,), (GOOD[:2],))

@@ -43,7 +43,7 @@ def grad(
     np.float64(3.0)
     """
     require_function("grad", f)
-    return _derived(f, Choice.of("grad", argnums, argnames), has_aux, holomorphic, with_value=False)
+    return derived("grad", f, Choice.of("grad", argnums, argnames), has_aux, holomorphic)
 
 
 def value_and_grad(
@@ -61,16 +61,19 @@ def value_and_grad(
     (np.float64(5.0), array([2., 4.]))
     """
     require_function("value_and_grad", f)
-    return _derived(f, Choice.of("value_and_grad", argnums, argnames), has_aux, holomorphic, with_value=True)
+    choice = Choice.of("value_and_grad", argnums, argnames)
+    return derived("value_and_grad", f, choice, has_aux, holomorphic, with_value=True)
 
 
-def _derived(f: Function, choice: Choice, has_aux: bool, holomorphic: bool, *, with_value: bool) -> Function:
-    """Without the value, nothing is computed for it alone."""
+def derived(
+    what: str, f: Function, choice: Choice, has_aux: bool = False, holomorphic: bool = False, *, with_value: bool = False
+) -> Function:
+    """`grad`, under the name of what the user has called. Without the value, nothing is computed for it alone."""
     domain = Domain.HOLOMORPHIC if holomorphic else Domain.REAL_SCALAR
 
     def program(f: Function, *args: Any, **kwargs: Any) -> Any:
-        places = choice.places("grad", f, args, kwargs)
-        point = trace_point("grad", f, args, kwargs, places, has_aux=has_aux, domain=domain)
+        places = choice.places(what, f, args, kwargs)
+        point = trace_point(what, f, args, kwargs, places, has_aux=has_aux, domain=domain)
         derivative, outputs = forward(point)
         (y,), aux = point.rebuild(outputs[: derivative.outputs])
         one = ops.full(value=1.0, shape=(), dtype=point.results[0].dtype)
@@ -81,10 +84,10 @@ def _derived(f: Function, choice: Choice, has_aux: bool, holomorphic: bool, *, w
             return ((y, aux) if has_aux else y), slope
         return (slope, aux) if has_aux else slope
 
-    key = ("grad", choice.key, has_aux, holomorphic, with_value)
+    key = (what, choice.key, has_aux, holomorphic, with_value)
 
     @functools.wraps(f)
-    def derived(*args: Any, **kwargs: Any) -> Any:
+    def gradient(*args: Any, **kwargs: Any) -> Any:
         return run(key, lambda: program, f, args, kwargs)[0]
 
-    return made_by(key, derived)
+    return made_by(key, gradient)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jitml.autograd.api.directions import jvp
-from jitml.autograd.api.gradients import grad
+from jitml.autograd.api.directions import pushed
+from jitml.autograd.api.gradients import derived
 from jitml.autograd.api.running import Choice, Function, inline, require_sequence, rows_of
 from jitml.autograd.jvp import push
 from jitml.autograd.linearize import Split, split, trimmed
@@ -77,7 +77,7 @@ def jacrev(
     array([2., 4.])
     """
     domain = Domain.HOLOMORPHIC_ARRAYS if holomorphic else Domain.REAL_RESULTS
-    return _jacobian("jacrev", f, Choice.of("jacrev", argnums, argnames), has_aux, domain, lambda point: _rows)
+    return _jacobian("jacrev", f, Choice.of("jacrev", argnums, argnames), has_aux, domain, lambda point: _rows, all_at_once=False)
 
 
 def jacobian(
@@ -129,8 +129,10 @@ def hessian(
            [2., 0.]])
     """
     require_function("hessian", f)
-    first = jacrev(f, argnums, has_aux, holomorphic, argnames=argnames)
-    return jacfwd(first, argnums, has_aux, holomorphic, argnames=argnames)
+    choice = Choice.of("hessian", argnums, argnames)
+    inner, outer = (Domain.HOLOMORPHIC_ARRAYS,) * 2 if holomorphic else (Domain.REAL_RESULTS, Domain.REAL_ARGUMENTS)
+    first = _jacobian("hessian", f, choice, has_aux, inner, lambda point: _rows, all_at_once=False)
+    return _jacobian("hessian", first, choice, has_aux, outer, lambda point: _columns)
 
 
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -148,17 +150,26 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     array([  6., 120.])
     """
     require_function("hvp", f)
-    primals, tangents = require_sequence("hvp: primals", primals), require_sequence("hvp: tangents", tangents)
+    primals = require_sequence("hvp: primals", primals)
     argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
-    return jvp(grad(f, argnums), primals, tangents)[1]
+    return pushed("hvp", derived("hvp", f, Choice.of("hvp", argnums, None)), primals, tangents)[1]
 
 
-def _jacobian(what: str, f: Function, choice: Choice, has_aux: bool, domain: Domain, mode: Callable[[Point], Blocks]) -> Function:
+def _jacobian(
+    what: str,
+    f: Function,
+    choice: Choice,
+    has_aux: bool,
+    domain: Domain,
+    mode: Callable[[Point], Blocks],
+    *,
+    all_at_once: bool = True,
+) -> Function:
     require_function(what, f)
 
     def program(f: Function, *args: Any, **kwargs: Any) -> Any:
         places = choice.places(what, f, args, kwargs)
-        point = trace_point(what, f, args, kwargs, places, has_aux=has_aux, domain=domain, all_at_once=what != "jacrev")
+        point = trace_point(what, f, args, kwargs, places, has_aux=has_aux, domain=domain, all_at_once=all_at_once)
         parts = split(point.graph, point.wrt, len(point.results))
         outputs = inline(parts.forward, [*point.inputs, *point.captured])
         n = len(point.graph.outputs)
@@ -168,13 +179,13 @@ def _jacobian(what: str, f: Function, choice: Choice, has_aux: bool, domain: Dom
         whole = unflatten(point.result.spec, list(rows))
         return (whole, aux) if has_aux else whole
 
-    key = (what, choice.key, has_aux, domain)
+    key = (what, choice.key, has_aux, domain, all_at_once)
 
     @functools.wraps(f)
-    def derived(*args: Any, **kwargs: Any) -> Any:
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
         return run(key, lambda: program, f, args, kwargs)[0]
 
-    return made_by(key, derived)
+    return made_by(key, differentiated)
 
 
 def _row(point: Point, result: int, blocks: Sequence[Block], choice: Choice) -> Any:
