@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jitml import check_grads, checkpoint, checkpoint_name, grad, hessian, jit, jvp, vjp, vmap
+from jitml import check_grads, checkpoint, checkpoint_name, grad, hessian, jit, jvp, value_and_grad, vjp, vmap
 from jitml.autograd.linearize import linearize
 from jitml.autograd.point import trace_point
 from jitml.ir import ops
@@ -182,6 +182,156 @@ def test_closures_are_differentiated(finish: Any) -> None:
     check_grads(loss, (w,), order=2)
     _, pull = vjp(checkpoint(layer), x3)
     np.testing.assert_allclose(pull(x3)[0], vjp(layer, x3)[1](x3)[0])
+
+
+def added(s: Any, x: Any) -> Any:
+    s += x
+    return (s**2).sum()
+
+
+def writes_an_argument(x: Any, again: Any) -> Any:
+    s, total = np.zeros(3), 0.0
+    for _ in range(3):
+        total += again(added)(s, x)
+    return total + s[0]
+
+
+def writes_a_view(x: Any, again: Any) -> Any:
+    y = x * 2
+    again(lambda row: row.__setitem__(0, row[1] ** 2))(y[1:])
+    return (y * y).sum()
+
+
+def returns_a_view(x: Any, again: Any) -> Any:
+    y = x * 2
+    h = again(lambda v: v[1:])(y)
+    h[0] = x[0] * x[1]
+    return (y * y).sum()
+
+
+def returns_a_view_at(x: Any, again: Any) -> Any:
+    y = np.zeros(3)
+    for i in range(2):
+        h = again(lambda v, i: v[i : i + 2])(y, i)
+        h += np.sin(x[i])
+    return (y * y).sum()
+
+
+def returns_its_argument(x: Any, again: Any) -> Any:
+    y = x * 2
+    h = again(lambda v: v)(y)
+    y[0] = x[1] ** 2
+    return (h * y).sum() if h is y else 0.0
+
+
+def fills_a_dict(x: Any, again: Any) -> Any:
+    made: dict[str, Any] = {}
+
+    def fill(d: Any, x: Any) -> Any:
+        d["a"] = x * x
+        return x.sum()
+
+    return (again(fill)(made, x) * made["a"]).sum()
+
+
+def fills_a_list(x: Any, again: Any) -> Any:
+    made: list[Any] = []
+
+    def fill(x: Any) -> Any:
+        made.append(np.sin(x))
+        return x * 2
+
+    return (again(fill)(x) * made[0]).sum()
+
+
+def binds_a_name(x: Any, again: Any) -> Any:
+    k = 0.0
+
+    def fill(x: Any) -> Any:
+        nonlocal k
+        k = np.sin(x).sum()
+        return x * 2
+
+    return (again(fill)(x) * k).sum()
+
+
+class Cell:
+    value: Any = None
+
+
+def sets_an_attribute(x: Any, again: Any) -> Any:
+    cell = Cell()
+
+    def fill(x: Any) -> None:
+        cell.value = np.sin(x)
+
+    again(fill)(x)
+    return (x * cell.value).sum()
+
+
+def in_the_test_of_a_while(x: Any, again: Any) -> Any:
+    s = np.zeros(3)
+    while again(added)(s, x) < 20:
+        s *= 1.5
+    while again(lambda s: (s * s).sum())(s) < 40:
+        s *= again(lambda x: x[0] + 1)(x)
+    return s.sum()
+
+
+def nested(x: Any, again: Any) -> Any:
+    s = np.zeros(3)
+
+    def outer(s: Any, x: Any) -> Any:
+        t = again(added)(s, np.exp(x))
+        s[1:] *= 2
+        return again(np.sin)(s * t)
+
+    return (outer(s, x) + again(outer)(s, x) * s).sum()
+
+
+def sizes_from_data(x: Any, again: Any) -> Any:
+    return (again(lambda x: x[x > 0])(x) ** 3).sum()
+
+
+def sizes_from_data_in_a_loop(x: Any, again: Any) -> Any:
+    y, total = np.ones(3), 0.0
+
+    def step(y: Any, i: Any) -> Any:
+        y[i] += np.sin(x[i])
+        return np.exp(y[y > 0])
+
+    for i in range(3):
+        z = again(step)(y, i)
+        total += (z * len(z)).sum()
+    return total
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        writes_an_argument, writes_a_view, returns_a_view, returns_a_view_at, returns_its_argument, fills_a_dict, fills_a_list,
+        binds_a_name, sets_an_attribute, in_the_test_of_a_while, nested, sizes_from_data, sizes_from_data_in_a_loop,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("policy", [None, "dots", 64])
+def test_what_a_function_does_besides_returning(program: Any, policy: Any, finish: Any) -> None:
+    x = np.array([0.3, 0.7, -1.1])
+    value, slope = finish(value_and_grad(lambda x: program(x, lambda f: checkpoint(f, policy=policy))))(x)
+    plain = program(x, lambda f: f)
+    np.testing.assert_allclose([value, finish(lambda x: program(x, checkpoint))(x), program(x, checkpoint)], plain, rtol=1e-12)
+    np.testing.assert_allclose(slope, grad(lambda x: program(x, lambda f: f))(x), rtol=1e-12)
+    moved = [program(x + 1e-6 * e, lambda f: f) - program(x - 1e-6 * e, lambda f: f) for e in np.eye(3)]
+    np.testing.assert_allclose(slope, np.array(moved) / 2e-6, rtol=1e-5, atol=1e-8)
+
+
+def test_what_is_written_is_not_kept() -> None:
+    def f(x: Any) -> Any:
+        s = np.sin(x)
+        checkpoint(lambda s: s.__setitem__(slice(None), np.exp(np.cos(s))))(s)
+        return s
+
+    assert residuals(f) == ["cos", "sin"]
+    assert residuals(checkpoint(f)) == ["input"]
 
 
 def test_mistakes() -> None:

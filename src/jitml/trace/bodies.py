@@ -12,6 +12,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph, Value
 from jitml.trace.context import Trace, active_trace, switch
 from jitml.trace.storage import Storage
+from jitml.trace.stretches import outlined
 from jitml.trace.truths import TRUTH
 
 
@@ -73,7 +74,8 @@ class Body:
         nodes = sorted(builder.nodes, key=lambda node: node.op is not ops.bind or node.inputs[0] not in builder.inputs)
         used = {v for node in builder.nodes for v in node.inputs}.union(outputs)
         outer = {v: outside for v, outside in self.captured(carried).items() if v in used}
-        return Graph((*carried, *outer), tuple(nodes), tuple(outputs)), list(outer.values())
+        graph = Graph((*carried, *outer), tuple(nodes), tuple(outputs))
+        return outlined(graph, self.trace.stretches), list(outer.values())
 
     def close(self) -> None:
         """Nothing may be recorded any more, and its values may not be used."""

@@ -175,6 +175,7 @@ class Trace:
         self.hands_on = False  # of a function that is transformed: whether what it writes outside comes out as a result
         self.storages: dict[Any, tuple[Value, Value]] = {}
         self.written: dict[Any, None] = {}
+        self.stretches: list[Any] = []  # what derivatives are to compute again (`stretches.py`)
         self.stores = 0  # of the root: how often a storage got a new value
         self.made: dict[int, Any] = {}  # objects that the body itself has made, by id
         self.unsettled: dict[int, Any] = {}  # containers that may be others, by id (`unsettled.py`)

@@ -15,6 +15,7 @@ from jitml.trace.context import Trace, activate, active_trace, user_source
 from jitml.trace.convert import convert
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.result_trees import settled
+from jitml.trace.stretches import outlined
 from jitml.trace.strides import kept_strides
 from jitml.trace.tracers import TracedArray, TracedScalar, fresh, fresh_like, layout_of, read, scalar
 from jitml.trace.tree import flatten, unflatten
@@ -67,7 +68,7 @@ def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], *, write
             outputs = [read(leaf) for leaf, kind in zip(out_leaves, kinds) if kind is not None]
             outputs += [storage.value for storage in inner.written]
             inner.bind_outer()
-            graph = inner.builder.build(outputs)
+            graph = outlined(inner.builder.build(outputs), inner.stretches)
     finally:
         # Outside, nothing has happened yet.
         for storage, (outside, _) in inner.storages.items():

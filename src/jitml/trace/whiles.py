@@ -79,6 +79,7 @@ class While(Loop):
             self._test_once(value)
         else:
             self.tested = frozenset(self.body.trace.builder.nodes)
+            self.body.trace.stretches.clear()  # the test becomes a graph of its own, of just these nodes
         return True
 
     def _test_once(self, value: Any) -> None:

@@ -6,12 +6,12 @@ import functools
 from collections.abc import Callable, Collection
 from typing import Any
 
-from jitml.autograd.api.calls import Container, trace_call
 from jitml.autograd.levels import levels
 from jitml.ir import ops
 from jitml.trace.arguments import made_by
 from jitml.trace.context import active_trace, current_trace
 from jitml.trace.convert import convert, require_function
+from jitml.trace.stretches import checkpointed
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh_like, is_traced, read, scalar
 from jitml.trace.tree import flatten, unflatten
 
@@ -43,17 +43,15 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) ->
     kept = policy if isinstance(policy, str | int) or policy is None else frozenset(policy)
 
     @functools.wraps(function)
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def same(*args: Any, **kwargs: Any) -> Any:
         if current_trace() is None:
             return function(*args, **kwargs)
         if not levels():
             return convert(function)(*args, **kwargs)
-        arguments = Container.of((args, kwargs))
-        name = str(getattr(function, "__qualname__", function))
-        call = trace_call(name, lambda given, named: convert(function)(*given, **named), arguments, levels())
-        return call.result.show_alike(ops.checkpoint(*arguments.values(), *call.captured, call=call.graph, policy=kept))
+        with checkpointed(kept):
+            return convert(function)(*args, **kwargs)
 
-    return made_by(("checkpoint", kept), checkpointed)
+    return made_by(("checkpoint", kept), same)
 
 
 def _check(policy: Policy) -> None:
