@@ -10,8 +10,10 @@ import pytest
 
 from jitml import (
     DerivativeError,
+    UnsupportedError,
     check_grads,
     checkpoint,
+    checkpoint_name,
     custom_jvp,
     custom_vjp,
     grad,
@@ -20,6 +22,8 @@ from jitml import (
     jit,
     jvp,
     linearize,
+    stop_gradient,
+    value_and_grad,
     vjp,
     vmap,
 )
@@ -152,7 +156,7 @@ def test_constants_from_around(finish: Any) -> None:
         g.defjvp(lambda primals, tangents: (primals[0] * w, tangents[0] * w))
         return g(x3).sum()
 
-    with pytest.raises(DerivativeError, match="uses a variable that is differentiated without being given it"):
+    with pytest.raises(DerivativeError, match="lambda> uses a variable that is differentiated without being given it"):
         grad(outer)(2.0)
 
 
@@ -347,6 +351,104 @@ def test_parts_of_variables_are_arguments() -> None:
 
     check_grads(by_windows, (x3,), order=2, modes=("rev",))
     np.testing.assert_allclose(jit(grad(by_windows))(x3), np.cos(x3) * [2, 4, 3], rtol=1e-12)
+
+
+def written_afterwards(result_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def program(x: Any) -> Any:
+        y = x * 2
+        z = result_of(y)
+        z[0] = 5.0
+        y[1] *= 3
+        return (y * y).sum() + (z * z).sum()
+
+    return program
+
+
+def parted(x: Any) -> Any:
+    return x[1:]
+
+
+cut = custom_jvp(parted)
+cut.defjvp(lambda primals, tangents: (primals[0][1:], tangents[0][1:]))
+
+
+@pytest.mark.parametrize(
+    ("same_as", "slope"),
+    [
+        (clipped, lambda x: 8 * x * [1, 9, 1] + np.array([0, 2, -2])),
+        (cut, lambda x: 8 * x * [1, 9, 1] + 8 * x * [0, 0, 1]),
+        (stop_gradient, lambda x: 8 * x * [1, 9, 1]),
+        (lambda y: stop_gradient({"y": [y]})["y"][0], lambda x: 8 * x * [1, 9, 1]),
+        (lambda y: checkpoint_name(y, "y"), lambda x: 8 * x * [1, 9, 1] + 8 * x * [0, 1, 1]),
+    ],
+)
+def test_arrays_that_are_handed_back_are_new_ones(same_as: Any, slope: Any, finish: Any) -> None:
+    """They were the argument in plain Python, and not under jit or a derivative."""
+    f = written_afterwards(same_as)
+    value, found = finish(value_and_grad(f))(x3)
+    same(found, slope(x3))
+    same([f(x3), jit(f)(x3)], [value, value])
+    z = same_as(x3)
+    assert not np.shares_memory(z, x3) and (z == x3[-z.size :]).all()
+
+
+def test_integers_that_are_handed_back_are_new_ones(finish: Any) -> None:
+    def f(n: Any) -> Any:
+        m = stop_gradient(n)
+        m[0] = 9
+        return n.sum() + m.sum()
+
+    assert finish(f)(np.arange(3)) == f(np.arange(3)) == 15
+
+
+def test_a_function_with_a_rule_that_writes_its_arguments(finish: Any) -> None:
+    def doubling_in_place(x: Any) -> Any:
+        x *= 2
+        return x.sum()
+
+    def filling(d: Any, x: Any) -> Any:
+        d["a"] = x
+        return x.sum()
+
+    f, g = custom_vjp(doubling_in_place), custom_jvp(filling)
+    f.defvjp(lambda x: (2 * x.sum(), None), lambda _, ct: (np.full(3, 2 * ct),))
+    g.defjvp(lambda primals, tangents: (primals[1].sum(), tangents[1].sum()))
+    x = x3.copy()
+    assert f(x) == (2 * x3).sum() and (x == 2 * x3).all()
+    with pytest.raises(UnsupportedError, match=r"doubling_in_place has .* into its argument\n.*\n +x \*= 2\nCopy it first"):
+        finish(grad(lambda x: f(x + 1) * x[0]))(x3)
+    with pytest.raises(UnsupportedError, match="filling has a derivative of its own, and changes a container"):
+        finish(grad(lambda x: g({}, x)))(x3)
+
+
+def test_defaults_are_arguments(finish: Any) -> None:
+    def power(x: Any, n: Any = 3) -> Any:
+        return x**n
+
+    f = custom_vjp(power, nondiff_argnums=(1,))
+    f.defvjp(lambda x, n: (x**n, x), lambda n, x, ct: (10 * ct * n * x ** (n - 1),))
+    g = custom_jvp(power)
+    g.defjvp(lambda primals, tangents: (power(*primals), 10 * tangents[0] * primals[1] * primals[0] ** (primals[1] - 1)))
+    h = custom_jvp(lambda x, *, n=3: x**n)
+    h.defjvp(lambda primals, tangents: (primals[0] ** 3, 30 * tangents[0] * primals[0] ** 2))
+    for call in (f, g, h, lambda x: f(x=x), lambda x: g(x=x), lambda x: f(x, 3), lambda x: g(x, n=3)):
+        same(finish(grad(call))(2.0), 120)
+    with pytest.raises(DerivativeError, match=r"cannot be given arguments by keyword \(n\)"):
+        grad(lambda x: h(x, n=2))(2.0)
+
+
+@pytest.mark.parametrize("made", [custom_jvp, custom_vjp])
+def test_nondiff_argnums_out_of_range(made: Any) -> None:
+    for n in (2, -3):
+        with pytest.raises(ValueError, match=f"nondiff_argnums names argument {n}, but doubled_of takes 2"):
+            made(doubled_of, nondiff_argnums=n)
+    f = made(lambda *xs: xs[0] * 2, nondiff_argnums=(3,))
+    with pytest.raises(DerivativeError, match="nondiff_argnums names argument 3, and it is called with 1"):
+        grad(f)(2.0)
+
+
+def doubled_of(x: Any, y: Any) -> Any:
+    return x * 2
 
 
 def test_checked() -> None:

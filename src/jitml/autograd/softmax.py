@@ -21,7 +21,7 @@ def with_softmaxes(graph: Graph) -> Graph:
         function = _softmax(node, producers)
         if function is None:
             return None
-        (result,) = ops.custom_jvp(*function.inputs, call=function, rule=_rule(function), varying=(0,))
+        (result,) = ops.custom_jvp(*function.inputs, call=function, rule=_rule(function), varying=(0,), name="softmax")
         return result
 
     def rewrite(body: Graph) -> Graph:

@@ -218,7 +218,7 @@ class GraphBuilder:
                 raise TraceError(
                     f"a traced value {value.aval} is used after its trace has ended, or in another thread's trace",
                     source=self.locate(),
-                    remedy="Return the value from the jitted function instead of keeping it in a global, an attribute or a list.",
+                    remedy="Return it from the jitted or transformed function; do not keep it in a global, an attribute, a list.",
                 )
             known = self.captured[value] = self.add_input(value.aval)
         return known

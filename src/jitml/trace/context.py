@@ -364,5 +364,5 @@ def leaked() -> TraceError:
     return TraceError(
         "a traced value is used after its trace has ended",
         source=user_source(),
-        remedy="Return the value from the jitted function instead of keeping it in a global, an attribute or a list.",
+        remedy="Return it from the jitted or transformed function; do not keep it in a global, an attribute, a list.",
     )

@@ -13,13 +13,26 @@ from jitml.autograd.levels import at_level
 from jitml.autograd.point import Form, copied, form_of, is_number, told
 from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
-from jitml.trace.context import active_trace, user_source
+from jitml.ir.types import is_supported
+from jitml.trace.context import active_trace, current_trace, unsupported, user_source
 from jitml.trace.result_trees import settled
 from jitml.trace.subgraphs import trace_subgraph
 from jitml.trace.tracers import TracedArray, TracedNumber, is_traced, read
 from jitml.trace.tree import flatten, unflatten
 
 Function = Callable[..., Any]
+
+
+def of_its_own(tree: Any) -> Any:
+    """The same containers and values, with memory of its own for each array: in a trace and outside of any."""
+    leaves, spec = flatten(tree)
+    return unflatten(spec, [_of_its_own(leaf) for leaf in leaves])
+
+
+def _of_its_own(leaf: Any) -> Any:
+    if type(leaf) is TracedArray or (current_trace() is not None and type(leaf) is np.ndarray and is_supported(leaf.dtype)):
+        return copied(leaf)
+    return leaf.copy(order="K") if isinstance(leaf, np.ndarray) and current_trace() is None else leaf
 
 
 def is_value(leaf: Any) -> bool:
@@ -85,9 +98,23 @@ def trace_call(name: str, function: Function, arguments: Container, level: int) 
     """
     forms: list[Form] = []
 
+    def refuse_write() -> None:
+        unsupported(f"{name} has a derivative of its own, and writes into its argument", "Copy it first: x = x.copy().")
+
     def program(*tracers: Any) -> list[Any]:
+        given = arguments.filled(tracers)
+        before, spec = flatten(given)
+        for leaf in before:
+            if type(leaf) is TracedArray:
+                leaf.storage.rewritten = refuse_write
         with at_level(level):
-            result = settled(active_trace(), function(*arguments.filled(tracers)))
+            result = settled(active_trace(), function(*given))
+        after, changed = flatten(given)
+        if changed != spec or any(a is not b for a, b in zip(after, before)):
+            unsupported(
+                f"{name} has a derivative of its own, and changes a container among its arguments",
+                "Return the new one.",
+            )
         leaves, _ = flatten(result)
         for leaf in leaves:
             if not is_number(leaf):

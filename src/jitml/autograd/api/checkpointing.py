@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Collection
 from typing import Any
 
+from jitml.autograd.api.calls import of_its_own
 from jitml.autograd.levels import levels
 from jitml.ir import ops
 from jitml.trace.arguments import made_by
@@ -67,7 +68,11 @@ def _check(policy: Policy) -> None:
 def checkpoint_name(x: Any, name: str) -> Any:
     """The same value, under a name that policies of `checkpoint` know; containers leaf by leaf.
 
+    Arrays are new ones: what is written into `x` later does not change them, nor the reverse.
+
+    >>> import functools
     >>> import numpy as np, jitml
+    >>> from jitml import checkpoint, checkpoint_name
     >>> @functools.partial(checkpoint, policy=["hidden"])
     ... def f(x):
     ...     h = checkpoint_name(np.exp(x), "hidden")
@@ -76,7 +81,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     np.True_
     """
     leaves, spec = flatten(x)
-    return unflatten(spec, [_named(leaf, name) for leaf in leaves])
+    return unflatten(spec, [_named(of_its_own(leaf), name) for leaf in leaves])
 
 
 def _named(leaf: Any, name: str) -> Any:

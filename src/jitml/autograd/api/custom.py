@@ -6,11 +6,13 @@ import functools
 import inspect
 import types
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jitml.autograd.api.calls import Called, Container, trace_call, with_captured
+import numpy as np
+
+from jitml.autograd.api.calls import Called, Container, of_its_own, trace_call, with_captured
 from jitml.autograd.api.custom_rules import trace_backward_rule, trace_forward_rule, trace_jvp_rule, varies
 from jitml.autograd.levels import levels
 from jitml.errors import DerivativeError
@@ -24,23 +26,32 @@ Function = Callable[..., Any]
 
 
 class _Custom(ABC):
-    """What functions with a rule of their own have in common. Outside of derivatives they are the plain function."""
+    """What functions with a rule of their own have in common. Outside of derivatives they are the plain function.
+
+    There, too, the arrays that they return are new ones, copies of arguments that are returned: under a derivative, results have
+    slopes of their own.
+    """
 
     def __init__(self, f: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
         require_function(type(self).__name__, f)
         functools.update_wrapper(self, f)
         self.function = f
-        self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         self.name = str(getattr(f, "__qualname__", None) or getattr(f, "__name__", f))
+        self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        count = _most_positional(f)
+        for n in self.nondiff_argnums:
+            if count is not None and not -count <= n < count:
+                raise ValueError(f"{type(self).__name__}: nondiff_argnums names argument {n}, but {self.name} takes {count}")
         if current_trace() is not None:  # made inside: at each call another one
             active_trace().root.own[id(self)] = self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is None:
-            return self.function(*args, **kwargs)
+            return of_its_own(self.function(*args, **kwargs))
         if not levels():
-            return convert(self.function)(*args, **kwargs)
-        args = self._positional(args, kwargs) if kwargs else args
+            return of_its_own(convert(self.function)(*args, **kwargs))
+        args = self._positional(args, kwargs)
+        self._require_given(len(args))
         constant = {n % len(args): args[n] for n in self.nondiff_argnums}
         arguments = Container.of(tuple(arg for n, arg in enumerate(args) if n not in constant))
 
@@ -53,15 +64,35 @@ class _Custom(ABC):
         return call.result.show_alike(results)
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        bound = inspect.signature(self.function).bind(*args, **kwargs)
+        """All arguments in their places, with defaults for those that are not given: what the rule gets."""
+        if isinstance(self.function, (np.ufunc, types.BuiltinFunctionType)) and not kwargs:
+            return args  # whose signatures tell of much that is not meant here, as out=None, or of nothing
+        try:
+            signature = inspect.signature(self.function)
+        except (TypeError, ValueError):
+            if kwargs:
+                raise self._by_keyword(kwargs) from None
+            return args
+        bound = signature.bind(*args, **kwargs)
+        given = set(bound.arguments)
         bound.apply_defaults()
-        if bound.kwargs:
-            raise DerivativeError(
-                f"{self.name}: its rule cannot be given arguments by keyword ({', '.join(bound.kwargs)})",
-                source=user_source(),
-                remedy="Let them be passed by position too.",
-            )
+        if passed := [name for name in bound.kwargs if name in given or name not in signature.parameters]:
+            raise self._by_keyword(passed)
         return bound.args
+
+    def _by_keyword(self, names: Iterable[str]) -> DerivativeError:
+        return DerivativeError(
+            f"{self.name}: its rule cannot be given arguments by keyword ({', '.join(names)})",
+            source=user_source(),
+            remedy="Let them be passed by position too.",
+        )
+
+    def _require_given(self, count: int) -> None:
+        for n in self.nondiff_argnums:
+            if not -count <= n < count:
+                raise DerivativeError(
+                    f"{self.name}: nondiff_argnums names argument {n}, and it is called with {count}", source=user_source()
+                )
 
     @abstractmethod
     def _record(self, arguments: Container, call: Called, whole: Function, constant: list[Any], level: int) -> Sequence[Value]:
@@ -94,6 +125,17 @@ class _Custom(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
+
+
+def _most_positional(f: Function) -> int | None:
+    """How many positional arguments it takes; None if any number, or if it does not say."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return None
+    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
 class custom_jvp(_Custom):  # used as a function
@@ -143,6 +185,7 @@ class custom_jvp(_Custom):  # used as a function
             call=with_captured(call.graph, len(values), call.captured, captured),
             rule=with_captured(rule.graph, len(values), rule.captured, captured, len(varying)),
             varying=varying,
+            name=self.name,
         )
         return results
 

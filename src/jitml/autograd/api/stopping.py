@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jitml.autograd.api.calls import of_its_own
 from jitml.ir import ops
 from jitml.trace.context import active_trace
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh_like, is_traced, read, scalar
@@ -13,12 +14,14 @@ from jitml.trace.tree import flatten, unflatten
 def stop_gradient(x: Any) -> Any:
     """The same value, constant to every derivative; containers leaf by leaf.
 
+    Arrays are new ones: what is written into `x` later does not change them, nor the reverse.
+
     >>> import numpy as np, jitml
     >>> jitml.grad(lambda x: x * stop_gradient(x))(np.float64(3.0))
     np.float64(3.0)
     """
     leaves, spec = flatten(x)
-    return unflatten(spec, [_stopped(leaf) for leaf in leaves])
+    return unflatten(spec, [_stopped(of_its_own(leaf)) for leaf in leaves])
 
 
 def _stopped(leaf: Any) -> Any:

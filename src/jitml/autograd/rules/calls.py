@@ -60,9 +60,8 @@ def _with_tangents(results: Sequence[Value], moved: Sequence[Value]) -> Moved:
 def _require_arguments(node: Node, tangents: Sequence[Tangent], varying: Sequence[int]) -> None:
     """What a rule of the user's says nothing of has to be constant."""
     if any(t is not None for n, t in enumerate(tangents) if n not in varying):
-        name = node.params.get("name", "a function with a rule of its own")
         raise DerivativeError(
-            f"{name} uses a variable that is differentiated without being given it as an argument",
+            f"{node.params['name']} uses a variable that is differentiated without being given it as an argument",
             source=node.source,
             remedy="Its rule says nothing of such a variable: pass it as an argument, or stop_gradient it.",
         )

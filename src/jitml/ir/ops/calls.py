@@ -43,7 +43,7 @@ def _evaluate_call(*operands: Any, call: Graph, **params: Any) -> tuple[Any, ...
     return tuple(interpret_outputs(call, operands))
 
 
-def _custom_jvp_aval(*operands: Aval, call: Graph, rule: Graph, varying: Ints) -> tuple[Aval, ...]:
+def _custom_jvp_aval(*operands: Aval, call: Graph, rule: Graph, varying: Ints, name: str) -> tuple[Aval, ...]:
     _require("custom_jvp: operands", operands, call.in_avals)
     _require("custom_jvp: inputs of the rule", rule.in_avals, (*operands, *(operands[n] for n in varying)))
     _require("custom_jvp: results of the rule", rule.out_avals, (*call.out_avals, *floats(call.out_avals)))

@@ -76,7 +76,7 @@ def _any(*flags: Flags) -> Flags:
 
 
 @vmap.rule(ops.custom_jvp)
-def custom_jvp_rows(batch: Batch, *operands: Operand, call: Graph, rule: Graph, varying: Ints) -> tuple[Operand, ...]:
+def custom_jvp_rows(batch: Batch, *operands: Operand, call: Graph, rule: Graph, varying: Ints, name: str) -> tuple[Operand, ...]:
     flags = _flags(operands)
     of_rule = flags + tuple(flags[n] for n in varying)
     (_, results), (_, ruled) = _batched(batch, call, flags), _batched(batch, rule, of_rule, last=len(varying))
@@ -89,7 +89,7 @@ def custom_jvp_rows(batch: Batch, *operands: Operand, call: Graph, rule: Graph, 
     whole = (*results, *(results[n] for n in places))
     ruled_graph, _ = _batched(batch, rule, of_rule, whole, last=len(varying))
     graphs = {"call": _batched(batch, call, flags, results)[0], "rule": ruled_graph}
-    return _results(ops.custom_jvp(*_given(batch, operands), *batch.counts, varying=varying, **graphs), results)
+    return _results(ops.custom_jvp(*_given(batch, operands), *batch.counts, varying=varying, name=name, **graphs), results)
 
 
 @vmap.rule(ops.custom_vjp)
