@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,25 @@ def test_single_precision() -> None:
 
 def test_other_arguments_are_held_fixed() -> None:
     check_grads(lambda n, x: x**n, (3, x3))
+
+
+def power(p: dict[str, Any], y: float) -> Any:
+    return p["a"] ** p["n"] * y
+
+
+def stopped(p: dict[str, Any], y: float) -> Any:
+    return stop_gradient(p["a"]) * p["a"] * y
+
+
+@pytest.mark.parametrize("finish", [lambda f: f, jit], ids=["eager", "jitted"])
+def test_integers_among_floats_are_held_fixed(finish: Any) -> None:
+    """An argument with an integer somewhere was left out whole."""
+    check_grads(finish(power), ({"a": x3, "n": 2}, 1.0))
+    check_grads(finish(power), ({"a": x3, "n": np.arange(3), "what": None}, 1.0))
+    with pytest.raises(AssertionError, match="check_grads: the derivative fwd"):
+        check_grads(finish(stopped), ({"a": x3, "n": 2}, 1.0))
+    with pytest.raises(DerivativeError, match="no argument is made of floats"):
+        check_grads(lambda p: p["n"], ({"n": 2, "how": "up"},))
 
 
 @pytest.mark.parametrize("mode", ["fwd", "rev"])

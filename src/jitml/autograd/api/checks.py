@@ -10,6 +10,7 @@ import numpy as np
 
 from jitml.autograd.api.directions import jvp, vjp
 from jitml.autograd.api.running import require_sequence
+from jitml.autograd.point import is_number
 from jitml.errors import DerivativeError
 from jitml.trace.convert import convert
 from jitml.trace.tree import flatten, unflatten
@@ -36,7 +37,7 @@ def check_grads(
     the same is asked of the derivative, as a function of `args`.
 
     Args:
-        args: a tuple; those not made of floats or complex numbers are held fixed.
+        args: a tuple; what in them is no float or complex number is held fixed.
         order: up to which derivative.
         modes: "fwd", "rev", or both.
         atol, rtol: default 1e-6 in double precision, 2e-2 in less.
@@ -45,6 +46,8 @@ def check_grads(
     Raises:
         AssertionError: a derivative is not what the differences say.
 
+    >>> import numpy as np
+    >>> from jitml import check_grads
     >>> check_grads(lambda x: np.sin(x) * x, (np.array([0.5, 1.0]),), order=2)
     """
     args = require_sequence("check_grads: args", args)
@@ -53,17 +56,18 @@ def check_grads(
         raise ValueError(f"check_grads: no such mode: {', '.join(sorted(unknown))}; there are fwd and rev")
     if order < 1:
         raise ValueError(f"check_grads: order is {order}; derivatives are counted from 1")
-    places = [n for n, arg in enumerate(args) if _varies(arg)]
+    leaves, spec = flatten(args)
+    places = [n for n, leaf in enumerate(leaves) if _varies(leaf)]
     if not places:
         raise DerivativeError("check_grads: no argument is made of floats", remedy="Pass floats: 1.0, or x.astype(np.float64).")
 
     def varied(*xs: Any) -> Any:
-        given = list(args)
-        for n, x in zip(places, xs):
+        given = list(leaves)
+        for n, x in zip(places, xs, strict=True):
             given[n] = x
-        return convert(f)(*given)
+        return convert(f)(*unflatten(spec, given))
 
-    point = tuple(args[n] for n in places)
+    point = tuple(leaves[n] for n in places)
     double = all(np.finfo(x.dtype).bits == 64 for x in _arrays(point))
     tolerance, step = _TOLERANCES[double], _STEPS[double]
     checker = _Checker(
@@ -127,9 +131,8 @@ class _Checker:
             )
 
 
-def _varies(arg: Any) -> bool:
-    leaves, _ = flatten(arg)
-    return bool(leaves) and all(np.asarray(leaf).dtype.kind in "fc" for leaf in leaves)
+def _varies(leaf: Any) -> bool:
+    return is_number(leaf) and np.asarray(leaf).dtype.kind in "fc"
 
 
 def _arrays(tree: Any) -> list[Array]:
