@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -166,7 +166,8 @@ def test_jvp() -> None:
 def test_stop_gradient() -> None:
     same(grad(lambda x: (x * stop_gradient(x)).sum())(x3), x3)
     tree = {"a": x3, "n": 3}
-    assert stop_gradient(tree)["a"] is x3
+    same(stop_gradient(tree)["a"], x3)
+    assert not np.shares_memory(stop_gradient(tree)["a"], x3)
     same(grad(lambda x: x * stop_gradient({"x": x})["x"])(3.0), 3)
 
 
@@ -268,13 +269,27 @@ def test_what_only_asks_for_bits() -> None:
     np.testing.assert_allclose(grad(f)(x), [-1.0, 3.0])
 
 
+@dataclass
+class Held:
+    w: Any
+    b: Any
+
+
+class Bare:
+    w = 1.0
+
+
 ERRORS = [
     (lambda: grad(np.sum)(np.arange(3)), "grad: argument 0 is int64[3]; derivatives are taken with respect to floats", "astype"),
     (lambda: grad(lambda n: n * 1.0)(3), "grad: argument 0 is a Python int; derivatives", "decimal point"),
     (lambda: grad(lambda p: p["w"])({"w": 1.0, "tag": "a"}), "grad: argument 0['tag'] is a str", "argnums"),
+    (lambda: grad(lambda p: p.w)(Held(1.0, [3])), "grad: argument 0.b[0] is a Python int", "decimal point"),
+    (lambda: grad(lambda p: p["a"].w)({"a": Held(1, 2.0)}), "grad: argument 0['a'].w is a Python int", "decimal point"),
+    (lambda: grad(lambda p: p.w)(Bare()), "grad: argument 0 is a Bare", "Make its class a dataclass, or register it with jitml."),
+    (lambda: grad(np.sin)(np.int64(3)), "grad: argument 0 is an int64 scalar", "astype"),
     (lambda: grad(np.sin)(x3), "grad: the function returns float64[3]; a gradient is that of one number", ".sum()"),
     (lambda: grad(lambda x: (x.sum(), x))(x3), "grad: the function returns a tuple", "has_aux"),
-    (lambda: grad(np.argmax)(x3), "grad: the function returns a int64 scalar", "Return a float"),
+    (lambda: grad(np.argmax)(x3), "grad: the function returns an int64 scalar", "Return a float"),
     (lambda: grad(lambda x: None)(x3), "grad: the function returns None", "number alone"),
     (lambda: grad(np.sum, 1)(x3), "grad: argnums names argument 1, but the function is called with 1 positional", "by position"),
     (lambda: grad(np.sum, (0, -1))(x3), "grad: argnums (0, -1) names an argument twice", ""),

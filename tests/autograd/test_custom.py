@@ -451,6 +451,27 @@ def doubled_of(x: Any, y: Any) -> Any:
     return x * 2
 
 
+def test_a_rule_for_each_argument(finish: Any) -> None:
+    f = custom_jvp(lambda x, n, y: np.sin(x) * y**n)
+    f.defjvps(
+        lambda dx, out, x, n, y: 7 * np.cos(x) * y**n * dx, None, lambda dy, out, x, n, y: np.sin(x) * n * y ** (n - 1) * dy
+    )
+    same(finish(grad(lambda x: f(x, 2, 3.0).sum()))(x3), 63 * np.cos(x3))
+    same(finish(grad(lambda y: f(x3, 2, y).sum()))(2.0), 4 * np.sin(x3).sum())
+    same(finish(jacfwd(lambda y: f(y, 2, y)))(2.0), 28 * np.cos(2.0) + 4 * np.sin(2.0))
+    f.defjvps(None, None, None)
+    same(finish(grad(lambda x: f(x, 2, x).sum()))(x3), np.zeros(3))
+    f.defjvps(None)
+    with pytest.raises(DerivativeError, match="has rules for 1 arguments, and is called with 3"):
+        finish(grad(lambda x: f(x, 2, x).sum()))(x3)
+    with pytest.raises(ValueError, match="no place for nondiff_argnums"):
+        custom_jvp(power_of, nondiff_argnums=1).defjvps(None)
+
+
+def power_of(x: Any, n: Any) -> Any:
+    return x**n
+
+
 def test_checked() -> None:
     @custom_jvp
     def f(x: Any) -> Any:

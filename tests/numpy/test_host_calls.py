@@ -209,6 +209,20 @@ def test_no_derivative() -> None:
     compare(jitml.grad(lambda b: (scipy.linalg.inv(A) @ b).sum())(B), scipy.linalg.inv(A).sum(axis=0), ulps=64)
 
 
+def test_names_and_remedy() -> None:
+    import scipy.stats
+
+    called = {
+        r"scipy\.stats\.norm\.cdf": lambda b: scipy.stats.norm.cdf(b).sum(),
+        r"scipy\.stats\.rv_continuous_frozen\.pdf": lambda b: scipy.stats.gamma(2.0).pdf(b).sum(),
+        r"np\.vectorize\(<lambda>\)": lambda b: np.vectorize(lambda v: v * v)(b).sum(),
+    }
+    for name, f in called.items():
+        for derivative in (jitml.grad(f), jitml.jit(jitml.grad(f))):
+            with pytest.raises(jitml.DerivativeError, match=f"{name} runs in NumPy(.|\n)*jitml.custom_jvp(.|\n)*derivatives.md"):
+                derivative(B)
+
+
 def test_text_and_back() -> None:
     graph = trace(lambda a, b: scipy.linalg.solve(a, b) * 2, (A, B), {}).graph
     assert show(parse(show(graph))) == show(graph)

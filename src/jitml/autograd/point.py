@@ -18,13 +18,13 @@ from jitml.autograd.budget import shared_by_directions
 from jitml.autograd.levels import at_level, levels
 from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
-from jitml.trace.context import active_trace, user_source
+from jitml.trace.context import active_trace, home_of, user_source
 from jitml.trace.convert import convert
 from jitml.trace.result_trees import settled
 from jitml.trace.strides import kept_strides
 from jitml.trace.subgraphs import trace_subgraph
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, fresh_like, is_traced, layout_of, read, scalar
-from jitml.trace.tree import flatten, unflatten
+from jitml.trace.tree import flatten, places_in, unflatten
 
 Place = int | str  # of an argument: its position, or the name of a keyword argument
 
@@ -133,7 +133,7 @@ def trace_point(
     varied = tuple(given[place] for place in places)
     arguments = form_of(varied)
     leaves, spec = flatten(varied)
-    paths = [f"argument {places[first]}" + "".join(f"[{k!r}]" for k in rest) for first, *rest in spec.paths()]
+    paths = [f"argument {places[path[0]]}{rest}" for path, rest in zip(spec.paths(), places_in(spec, 1))]
     for leaf, path in zip(leaves, paths):
         _check_varying(what, leaf, path, domain)
     inputs = tuple(read(leaf) for leaf in leaves)
@@ -181,7 +181,7 @@ def _check_varying(what: str, leaf: Any, path: str, domain: Domain) -> None:
         raise DerivativeError(
             f"{what}: {path} is {told(leaf)}, which has no derivative",
             source=user_source(),
-            remedy="Leave it out of argnums, or keep it apart from the arrays that are differentiated.",
+            remedy=_leave_out(leaf),
         )
     kind = np.dtype(_dtype(leaf)).kind
     if domain.is_holomorphic and kind == "f":
@@ -203,6 +203,13 @@ def _check_varying(what: str, leaf: Any, path: str, domain: Domain) -> None:
             source=user_source(),
             remedy=f"{remedy}, or name other arguments in argnums.",
         )
+
+
+def _leave_out(leaf: Any) -> str:
+    apart = "eave it out of argnums, or keep it apart from the arrays that are differentiated."
+    if home_of(type(leaf)) == "builtins" or callable(leaf):
+        return "L" + apart
+    return f"Make its class a dataclass, or register it with jitml.register_pytree_node, to differentiate by it. Or l{apart}"
 
 
 def _check_result(what: str, leaf: Any, domain: Domain) -> None:
@@ -253,7 +260,12 @@ def _dtype(leaf: Any) -> Any:
 def told(leaf: Any) -> str:
     """A value as messages name it: `f64[3]`, `the Python int 3`, `a tuple`."""
     if isinstance(leaf, (np.ndarray, np.generic)):
-        return f"{leaf.dtype}{list(leaf.shape)}" if leaf.shape else f"a {leaf.dtype} scalar"
+        return f"{leaf.dtype}{list(leaf.shape)}" if leaf.shape else f"{article(str(leaf.dtype))} scalar"
     if type(leaf) is TracedNumber or type(leaf) in (bool, int, float, complex):
         return f"a Python {leaf.__class__.__name__}"
-    return "None" if leaf is None else f"a {type(leaf).__name__}"
+    return "None" if leaf is None else article(type(leaf).__name__)
+
+
+def article(noun: str) -> str:
+    """`an int64`, `a uint8`."""
+    return f"an {noun}" if noun[0] in "aeioAEIO" else f"a {noun}"

@@ -244,6 +244,12 @@ def operate(function: Callable[..., Any], python: Callable[..., Any], *operands:
     return _FOR_EACH_TYPE[0](open_type, python, operands, {})
 
 
+def _name_in(module: str, x: object) -> str:
+    """What a module calls an object, as `norm`, or else its class."""
+    names = vars(sys.modules[module]).items() if module in sys.modules else ()
+    return next((name for name, value in names if value is x), getattr(x, "__name__", type(x).__name__))
+
+
 def full_name(function: Any) -> str:
     """How users write a function: `np.linalg.norm`, `math.sin`, `ndarray.choose`.
 
@@ -251,6 +257,8 @@ def full_name(function: Any) -> str:
     >>> full_name(np.add), full_name(np.add.reduce), full_name(np.linalg.norm)
     ('np.add', 'np.add.reduce', 'np.linalg.norm')
     """
+    if isinstance(function, np.vectorize):
+        return f"np.vectorize({getattr(function.pyfunc, '__name__', '')})"
     owner = getattr(function, "__self__", None)
     name = getattr(function, "__name__", None) or type(function).__name__
     if isinstance(owner, np.ufunc):
@@ -282,4 +290,6 @@ def full_name(function: Any) -> str:
     if module == "builtins":
         return str(name)
     public = [part for part in module.split(".") if not part.startswith("_") and part != "mtrand"]
+    if public[:1] == ["scipy"] and owner is not None and not isinstance(owner, ModuleType):
+        public.append(_name_in(".".join(public), owner))
     return ".".join(["np" if part == "numpy" else part for part in public] + [name])

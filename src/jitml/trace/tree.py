@@ -105,10 +105,15 @@ def structure_of(spec: optree.PyTreeSpec) -> str:
 def leaf_names(spec: optree.PyTreeSpec, parameters: Sequence[str]) -> list[str]:
     """What users would call each leaf of a flattened `(args, kwargs)`: `x`, `params['w']`, `layers[0]`."""
     names: list[str] = []
-    for which, first, *rest in spec.paths():
+    for (which, first, *_), rest in zip(spec.paths(), places_in(spec, 2)):
         base = first if which == 1 else (parameters[first] if first < len(parameters) else f"args[{first}]")
-        names.append(str(base) + "".join(f"[{key!r}]" for key in rest))
+        names.append(f"{base}{rest}")
     return names
+
+
+def places_in(spec: optree.PyTreeSpec, skipped: int) -> list[str]:
+    """Where each leaf is, as users would write it behind a name, from so deep on: `['w'][0].bias`."""
+    return ["".join(entry.codify("") for entry in accessor[skipped:]) for accessor in spec.accessors()]
 
 
 def register_pytree_node(
@@ -125,12 +130,14 @@ def register_pytree_node(
     Raises:
         ValueError: the class is a container already.
 
+    >>> import jitml
     >>> class Interval:
     ...     def __init__(self, low, high):
     ...         self.low, self.high = low, high
-    >>> register_pytree_node(Interval, lambda i: ((i.low, i.high), None), lambda _, ends: Interval(*ends))
-    >>> flatten(Interval(1, 2))[0]
-    [1, 2]
+    >>> jitml.register_pytree_node(Interval, lambda i: ((i.low, i.high), None), lambda _, ends: Interval(*ends))
+    >>> slope = jitml.grad(lambda i: i.high**2 - i.low)(Interval(1.0, 2.0))
+    >>> slope.low, slope.high
+    (np.float64(-1.0), np.float64(4.0))
     """
 
     def split(instance: Any) -> tuple[Sequence[Any], Any]:

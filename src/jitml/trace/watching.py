@@ -33,8 +33,8 @@ def debug_nans(enabled: bool = True) -> Iterator[None]:
         NonFiniteError: a result is NaN, or a derivative NaN or infinite, whose operands are not; it names the op and the line
             that it comes from. It is a FloatingPointError.
 
-    >>> import jitml
-    >>> with debug_nans():
+    >>> import numpy as np, jitml
+    >>> with jitml.debug_nans():
     ...     jitml.grad(lambda x: np.sqrt(x))(0.0)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     jitml.errors.NonFiniteError: the slope of sqrt is inf: div(0.5, 0)

@@ -72,7 +72,6 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
     >>> import functools
     >>> import numpy as np, jitml
-    >>> from jitml import checkpoint, checkpoint_name
     >>> @functools.partial(checkpoint, policy=["hidden"])
     ... def f(x):
     ...     h = checkpoint_name(np.exp(x), "hidden")

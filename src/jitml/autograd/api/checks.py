@@ -47,7 +47,6 @@ def check_grads(
         AssertionError: a derivative is not what the differences say.
 
     >>> import numpy as np
-    >>> from jitml import check_grads
     >>> check_grads(lambda x: np.sin(x) * x, (np.array([0.5, 1.0]),), order=2)
     """
     args = require_sequence("check_grads: args", args)

@@ -171,6 +171,32 @@ class custom_jvp(_Custom):  # used as a function
         self.rule = rule
         return rule
 
+    def defjvps(self, *rules: Function | None) -> None:
+        """Set a rule for each argument, in the order of the parameters; the result is one array or number, its tangent their sum.
+
+        Args:
+            rules: `rule(dx, result, *args)` gives the tangent of the result by one argument. None: it is zero.
+
+        >>> import numpy as np, jitml
+        >>> f = jitml.custom_jvp(lambda x, y: np.sin(x) * y)
+        >>> f.defjvps(lambda dx, out, x, y: np.cos(x) * y * dx, None)
+        >>> jitml.grad(f, argnums=(0, 1))(0.0, 2.0)
+        (np.float64(2.0), np.float64(0.0))
+        """
+        if self.nondiff_argnums:
+            raise ValueError("custom_jvp: defjvps has no place for nondiff_argnums; use defjvp")
+
+        def rule(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+            if len(rules) != len(primals):
+                raise DerivativeError(
+                    f"{self.name} has rules for {len(rules)} arguments, and is called with {len(primals)}", source=user_source()
+                )
+            out = self(*primals)
+            moved = [convert(of)(dx, out, *primals) for of, dx in zip(rules, tangents) if of is not None and dx is not None]
+            return out, sum(moved[1:], moved[0]) if moved else np.zeros_like(out)
+
+        self.rule = rule
+
     def _record(self, arguments: Container, call: Called, whole: Function, constant: list[Any], level: int) -> Sequence[Value]:
         function = self._seen("rule")
         if function is None:

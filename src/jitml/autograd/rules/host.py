@@ -161,5 +161,6 @@ def host_jvp(node: Node, tangents: Sequence[Tangent]) -> tuple[Sequence[Value], 
     raise DerivativeError(
         f"{name}{why} runs in NumPy and has no derivative",
         source=node.source,
-        remedy="Write it with functions that are compiled (docs/supported.md), or stop_gradient its arguments.",
+        remedy="Write it with functions that are compiled (docs/supported.md), give it a derivative by jitml.custom_jvp or"
+        " custom_vjp, or stop_gradient its arguments. docs/derivatives.md lists functions that run in NumPy and have one.",
     )
