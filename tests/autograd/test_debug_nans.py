@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jitml import NonFiniteError, debug_nans, explain, grad, jit, jvp, vjp
+from jitml import NonFiniteError, debug_nans, explain, grad, hessian, jit, jvp, linearize, value_and_grad, vjp, vmap
 
 x3 = np.array([1.0, 0.0, 2.0])
 
@@ -59,12 +59,148 @@ def test_inside_of_loops() -> None:
     assert "np.sqrt(x[i])  # here" in str(caught.value)
 
 
+x2 = np.array([1000.0, 1.0])
+
+
+def softplus(x: np.ndarray) -> Any:
+    return np.where(x > 0, x + np.log1p(np.exp(-x)), np.log1p(np.exp(x))).sum()  # here
+
+
+def softmax(x: np.ndarray) -> Any:
+    return (np.exp(x) / np.exp(x).sum())[0]  # here
+
+
+def vanishing(x: np.ndarray) -> Any:
+    return (0.0 * np.exp(x)).sum()  # here
+
+
+def quotient(x: np.ndarray) -> Any:
+    return (np.exp(x) / np.exp(x)).sum()  # here
+
+
+def exponential(x: np.ndarray) -> Any:
+    return np.exp(x).sum()  # here
+
+
+@pytest.mark.parametrize("how", [lambda f: f, jit, lambda f: lambda x: vmap(f)(x[None])])
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (grad(softplus), "the cotangent of exp is nan at [0]: mul(0, inf)"),
+        (value_and_grad(softplus), "the cotangent of exp is nan at [0]: mul(0, inf)"),
+        (grad(softmax), "the result of div is nan at [0]: div(inf, inf)"),
+        (grad(vanishing), "the cotangent of exp is nan at [0]: mul(0, inf)"),
+        (value_and_grad(quotient), "the result of div is nan at [0]: div(inf, inf)"),
+        (grad(exponential), "the cotangent of exp is inf at [0]: mul(1, inf)"),
+        (lambda x: jvp(exponential, (x,), (x,)), "the slope of exp is inf at [0]: mul(1000, inf)"),
+        (lambda x: vjp(softplus, x)[1](1.0), "the cotangent of exp is nan at [0]: mul(0, inf)"),
+        (lambda x: vjp(quotient, x)[0], "the result of div is nan at [0]: div(inf, inf)"),
+    ],
+)
+def test_what_comes_of_an_overflow(how: Any, f: Any, message: str) -> None:
+    """NaN and slopes that are made of an infinity, which is where they come from."""
+    with debug_nans(), pytest.raises(NonFiniteError) as caught:
+        how(f)(x2)
+    first, _, line, last = str(caught.value).splitlines()
+    assert first.replace("[0, 0]", "[0]") == message
+    assert "# here" in line
+    assert last.replace("[0, 0]", "[0]") == "The result of exp is inf at [0]: exp(1000)"
+
+
+def test_a_pullback_knows_where_its_residuals_come_from() -> None:
+    def f(x: Any) -> Any:
+        weights = np.exp(x) / np.exp(x)  # here
+        return np.where(x > 100, 1.0, weights * x).sum()
+
+    with debug_nans():
+        y, pull = vjp(f, x2)
+        assert y == 2.0
+        with pytest.raises(NonFiniteError, match=r"result of div is nan at \[0\]: div\(inf, inf\)") as caught:
+            pull(1.0)
+    assert "# here" in str(caught.value)
+
+
+def masked_logits(x: np.ndarray) -> Any:
+    logits = np.where(np.arange(3) > 0, x, -np.inf)
+    top = logits.max(initial=-np.inf)
+    return np.log(np.exp(logits - top).sum()) + top
+
+
+def added_mask(x: np.ndarray) -> Any:
+    logits = x + np.array([0.0, -np.inf, 0.0])
+    return (logits - np.log(np.exp(logits - logits.max()).sum()))[0]
+
+
+def unused(x: np.ndarray) -> Any:
+    nothing = np.exp(2000 * x) - np.exp(3000 * x)
+    return np.where(np.isnan(nothing), x * x, 0.0).sum()
+
+
+@pytest.mark.parametrize("f", [masked_logits, added_mask, unused])
+@pytest.mark.parametrize(
+    "transform", [grad, value_and_grad, hessian, lambda f: jit(grad(f)), lambda f: lambda x: linearize(f, x)[1](x)]
+)
+def test_infinities_that_come_to_nothing(f: Any, transform: Any) -> None:
+    x = np.array([3.0, 1.0, 2.0])
+    usual = transform(f)(x)
+    with debug_nans():
+        np.testing.assert_equal(transform(f)(x), usual)
+
+
+def logarithms(x: np.ndarray) -> Any:
+    for _ in range(20):
+        x = np.log(x * x - 0.5)  # here
+        x = x * 1.5
+    return x.sum()
+
+
+def exponentials(x: np.ndarray) -> Any:
+    for _ in range(20):
+        x = np.exp(x)
+        x = (x - x * 1.0) + x  # here
+    return x.sum()
+
+
+def backwards(x: np.ndarray) -> Any:
+    total = 0.0
+    for i in range(5):
+        total = total + np.where(x[i] > 0, np.log1p(np.exp(x[i])), 0.0) * (x[i] < 100)  # here
+    return total
+
+
+def nested(x: np.ndarray) -> Any:
+    total = 0.0
+    for i in range(3):
+        j = 0
+        while j < i:
+            total = total + np.sqrt(x[j])  # here
+            j = j + 1
+    return total
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "message"),
+    [
+        (logarithms, np.array([1.3, 1.0]), r"the result of log is nan at \[0\] in iteration 1: log\(-0.43"),
+        (exponentials, np.array([1.3, 1.0]), r"the result of sub is nan at \[0\] in iteration 3: sub\(inf, inf\)"),
+        (backwards, np.array([1.0, 1.0, 1.0, 1000.0, 1.0]), r"the cotangent of \w+ is nan in iteration 3: "),
+        (looping, np.array([1.0, 1.0, 0.0]), r"the slope of sqrt is inf in iteration 2: div\(0.5, 0\)"),
+        (nested, np.array([1.0, 0.0]), r"the slope of sqrt is inf in iteration 2, 1: div\(0.5, 0\)"),
+    ],
+)
+def test_iterations(f: Any, x: np.ndarray, message: str) -> None:
+    """Not the loop but what is in it is named."""
+    with debug_nans(), pytest.raises(NonFiniteError, match=message) as caught:
+        grad(f)(x)
+    assert "# here" in str(caught.value)
+
+
 def test_nothing_else_changes() -> None:
     with debug_nans():
         np.testing.assert_allclose(grad(root)(x3 + 1), np.ones(3))
         with debug_nans(False):
             assert np.isnan(grad(root)(x3)[1])
-        _, pull = vjp(lambda x: x * np.inf, x3)  # made of what is infinite already
+        _, pull = vjp(lambda x: x * np.inf, x3 + 1)  # infinite from the start
         pull(np.ones(3))
     assert np.isnan(grad(root)(x3)[1])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,40 @@ def watched(watch: Watch | None) -> Iterator[None]:
         yield
     finally:
         _watch.reset(token)
+
+
+@dataclass
+class Iteration:
+    """Of a loop that is interpreted while somebody watches.
+
+    Args:
+        number: how many came before.
+        index: the body's input that says so, if any.
+        is_turned: the loop goes through the iterations of another backwards, and `number` is that one's.
+    """
+
+    number: int
+    index: Value | None = None
+    is_turned: bool = False
+
+
+_iterations: ContextVar[tuple[Iteration, ...]] = ContextVar("jitml_iterations", default=())
+
+
+def iterations() -> tuple[Iteration, ...]:
+    """Those that are being interpreted, the outermost loop's first."""
+    return _iterations.get()
+
+
+def iterate(body: Graph, args: Sequence[Any], number: int, index: Value | None = None) -> list[Array]:
+    """`interpret_outputs` of a loop's body."""
+    if _watch.get() is None:
+        return interpret_outputs(body, args)
+    token = _iterations.set((*_iterations.get(), Iteration(number, index)))
+    try:
+        return interpret_outputs(body, args)
+    finally:
+        _iterations.reset(token)
 
 
 def interpret(graph: Graph, args: Sequence[object]) -> list[Array]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -34,6 +34,7 @@ from jitml.trace.entry import MISS, Execute, bind
 from jitml.trace.exact import unheard
 from jitml.trace.loaded_names import is_library
 from jitml.trace.paths import Path, other_paths
+from jitml.trace.results import FromGraph
 from jitml.trace.trace import Traced, trace
 from jitml.trace.tree import flatten, unflatten
 from jitml.trace.watching import is_debugging, watching
@@ -108,9 +109,8 @@ def attempt(
         program = make()
         return _unheard_of(program)(f, *args, **kwargs), program
     if is_debugging():
-        with watching():
-            given = (Callee(f), *args)
-            variant, result = _traced_for(flatten((given, dict(kwargs)))[0], make, given, kwargs, [])
+        given = (Callee(f), *args)
+        variant, result = _traced_for(flatten((given, dict(kwargs)))[0], make, given, kwargs, [])
         return result, variant.program
     leaves: Sequence[Any] = (Callee(f), *args, *kwargs.values())
     group: Hashable = (key, _identity(f), len(args), *kwargs)
@@ -181,7 +181,8 @@ def _traced_for(
             if raised is None or isinstance(error, RowsDiffer):
                 raise
             raise raised from error
-        variant = _Variant(bind(traced, executed(traced)), program, traced.path)
+        execute = _watched(traced, getattr(program, "residuals", range(0))) if is_debugging() else executed(traced)
+        variant = _Variant(bind(traced, execute), program, traced.path)
         try:
             result = variant.enter(leaves)
         except WrongPath as failure:
@@ -224,7 +225,7 @@ def executed(traced: Traced) -> Execute:
     def execute_once(*inputs: Any) -> Sequence[Array]:
         nonlocal run, owned, calls
         calls += 1
-        if run is None and calls >= first and not is_debugging():
+        if run is None and calls >= first:
             ready = run_passes(graph)
             run, owned = straight(ready), in_place(ready).owned
         arrays = [np.asarray(x, dtype) for x, dtype in zip(inputs, dtypes)]
@@ -264,10 +265,37 @@ def _undone_if_it_fails(generators: Sequence[Any]) -> Iterator[None]:
         postpone(effect)
 
 
+def _watched(traced: Traced, residuals: Collection[int]) -> Execute:
+    """`executed` for once, while somebody watches.
+
+    Args:
+        residuals: which of the results are none of the user's, and may be what they like.
+    """
+    graph = eliminate_dead(observe_errors(traced.graph))
+
+    def execute(*inputs: Any) -> Sequence[Array]:
+        arrays = [np.asarray(x, v.dtype) for x, v in zip(inputs, graph.inputs)]
+        with watching() as watcher:
+            results = interpret(graph, arrays)
+        outputs = [np.array(x, order="C") for x in results]
+        for x, copy in zip(results, outputs):
+            watcher.hand_on(x, copy)
+        hidden = {r.position for n, r in enumerate(traced.results) if n in residuals and isinstance(r, FromGraph)}
+        shown = {r.position for n, r in enumerate(traced.results) if n not in residuals and isinstance(r, FromGraph)}
+        watcher.judge([x for n, x in enumerate(outputs) if n not in hidden - shown])
+        for output, entry in traced.aliases.items():
+            np.copyto(inputs[entry], outputs[output])
+        return outputs
+
+    return execute
+
+
 def by_numpy(graph: Graph, arrays: Sequence[Array]) -> Sequence[Array]:
     """The outputs of a graph that is run often, for arrays that fit it; they may be arguments, or views of them."""
     if is_debugging():
-        with watching():
-            return interpret(graph, arrays)
+        with watching() as watcher:
+            results = interpret(graph, arrays)
+        watcher.judge(results)
+        return results
     with np.errstate(all="ignore"):
         return straight(graph)(*arrays)

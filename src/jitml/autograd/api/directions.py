@@ -18,7 +18,7 @@ from jitml.ir.op import recording
 from jitml.trace.convert import require_function
 from jitml.trace.eager import run
 from jitml.trace.tracers import wrap
-from jitml.trace.tree import unflatten
+from jitml.trace.tree import flatten, unflatten
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
@@ -54,12 +54,21 @@ class Pullback:
 
 
 class _Linearizing:
-    """A program that gives a function's value and what its derivative needs, and finds the derivative as it is traced."""
+    """A program that gives a function's value and what its derivative needs, and finds the derivative as it is traced.
+
+    residuals: which of the leaves of the result the derivative needs.
+    """
 
     found: LinearMap
+    residuals: range
 
     def __init__(self, has_aux: bool) -> None:
         self.has_aux = has_aux
+
+    def shown(self, y: Any, needed: Sequence[Value], aux: Any) -> Any:
+        before = len(flatten(y)[0])
+        self.residuals = range(before, before + len(needed))
+        return y, tuple(map(wrap, needed)), aux
 
 
 class _Vjp(_Linearizing):
@@ -69,7 +78,7 @@ class _Vjp(_Linearizing):
         avals = tuple(v.aval for v in point.results)
         self.found = LinearMap("vjp: the cotangent", _pull_of_all(derivative, point), point.result, avals, point.arguments)
         y, aux = point.rebuild(outputs[: derivative.outputs])
-        return unflatten(point.result.spec, y), tuple(map(wrap, outputs[derivative.outputs :])), aux
+        return self.shown(unflatten(point.result.spec, y), outputs[derivative.outputs :], aux)
 
 
 def _pull_of_all(derivative: Linearized, point: Point) -> Graph:
@@ -154,7 +163,7 @@ class _Linearize(_Linearizing):
         self.found = LinearMap("linearize: the tangent", _push_to_all(parts, point), point.arguments, avals, point.result)
         n = len(point.graph.outputs)
         y, aux = point.rebuild(outputs[:n])
-        return unflatten(point.result.spec, y), tuple(map(wrap, outputs[n:])), aux
+        return self.shown(unflatten(point.result.spec, y), outputs[n:], aux)
 
 
 def _push_to_all(parts: Split, point: Point) -> Graph:

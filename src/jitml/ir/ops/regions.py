@@ -34,7 +34,7 @@ from jitml.errors import (
 )
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph
-from jitml.ir.interpret import interpret_outputs
+from jitml.ir.interpret import interpret_outputs, iterate
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, I64, Aval
 
@@ -60,7 +60,7 @@ def _evaluate_loop(
 ) -> tuple[Any, ...]:
     state, captured = list(operands[:carried]), operands[carried:]
     for index in range(int(trip)):
-        state = interpret_outputs(body, [np.int64(index), *state, *captured])
+        state = iterate(body, [np.int64(index), *state, *captured], index, body.inputs[0])
     return tuple(state)
 
 
@@ -78,8 +78,10 @@ def _evaluate_while(
     *operands: Any, test: Graph, body: Graph, carried: int, repeat: bool = False, segments: bool = False
 ) -> tuple[Any, ...]:
     state, captured = list(operands[:carried]), operands[carried:]
+    number = 0
     while interpret_outputs(test, [*state, *captured])[0]:
-        state = interpret_outputs(body, [*state, *captured])
+        state = iterate(body, [*state, *captured], number)
+        number += 1
     return tuple(state)
 
 
