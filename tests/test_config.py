@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-from jitml.config import STAGES, Config, ConfigError, read
+from jitml.config import STAGES, Config, ConfigError, _group_limits, read
 
 
 def test_an_empty_environment_asks_for_nothing() -> None:
@@ -32,3 +36,36 @@ def test_values() -> None:
 def test_values_that_mean_nothing(name: str, value: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         read({name: value})
+
+
+def test_groups_limit_what_may_be_saved(tmp_path: Path) -> None:
+    """Both versions; a limit of any group around counts, and inside a container the group's own path is not to be seen."""
+    for name, limit in (
+        ("memory.max", "max"),
+        ("job/memory.max", "5000"),
+        ("job/step/memory.max", "max"),
+        ("memory/memory.limit_in_bytes", "9223372036854771712"),
+        ("memory/docker/memory.limit_in_bytes", "7000"),
+    ):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{limit}\n")
+
+    def limits(groups: str) -> list[int]:
+        (tmp_path / "groups").write_text(groups)
+        return list(_group_limits(str(tmp_path / "groups"), str(tmp_path)))
+
+    assert limits("0::/job/step\n") == [5000]
+    assert limits("0::/elsewhere/step\n0::/\n") == []
+    assert limits("7:cpu,cpuacct:/docker\n4:memory:/docker/abc\n") == [9223372036854771712, 7000]
+    assert list(_group_limits(str(tmp_path / "none"), str(tmp_path))) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no resource limits")
+def test_a_limit_on_addresses_limits_what_may_be_saved() -> None:
+    program = (
+        "import resource; from jitml.config import read; "
+        "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30)); print(read({}).saved_bytes)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(run.stdout) <= 1 << 29

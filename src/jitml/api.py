@@ -25,6 +25,7 @@ from jitml.errors import (
     UnsupportedError,
     VerificationError,
 )
+from jitml.ir.room import learning
 from jitml.runtime.dispatch import Failed, Variant, Variants
 from jitml.trace.arguments import Static
 from jitml.trace.context import current_trace
@@ -202,7 +203,8 @@ class Jit:
 
     def _trace_for(self, args: tuple[Any, ...], kwargs: dict[str, Any], path: Path, opened: Opened) -> Traced:
         try:
-            return trace(self.function, args, kwargs, opened, host_calls=self.options.host_calls, path=path, rooted=True)
+            with learning():
+                return trace(self.function, args, kwargs, opened, host_calls=self.options.host_calls, path=path, rooted=True)
         except (ShapeError, DTypeError) as error:
             raise _Untraced from error
         except JitmlError:

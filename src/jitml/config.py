@@ -8,10 +8,11 @@ JITML_CHECK         `1`: verify each layer's data after each stage (slower to co
 JITML_MAX_UNROLL    iterations of a loop that may be traced one by one where it cannot stay a loop. Default: 1000.
 JITML_MAX_PATHS     programs that may be compiled for the same kind of arguments where branches cannot be merged, each for
                     other outcomes of their conditions, or where a host call is spared by one for each size. Default: 16.
-JITML_SAVED_BYTES   bytes that a loop without a known limit may save for its derivative, reserved at once and touched as they are
-                    used. Default: a quarter of the machine's memory.
+JITML_SAVED_BYTES   bytes that the loops of a derivative may save whose limit is not known. At first 64 MiB are reserved, then
+                    four times as many for a loop that runs out of them, and so on. Default: a quarter of the memory that
+                    this process may have: the machine's, or less, by a control group or `ulimit -v`.
 JITML_KEPT_BYTES    bytes of large results that nobody holds any more, kept for new ones: the system takes longer to hand out
-                    memory than a kernel to fill it. Default: a thirty-second of the machine's memory, at most 256 MiB; `0`
+                    memory than a kernel to fill it. Default: a thirty-second of that memory, at most 256 MiB; `0`
                     gives all of it back at once.
 JITML_DEBUG_NANS    `1`: transforms run op by op and raise at the first NaN, as under `jitml.debug_nans()`.
 JITML_CPU           compile for this LLVM CPU name (`x86-64-v3`, `znver4`) in place of the one found, with the features
@@ -22,10 +23,17 @@ JITML_CPU           compile for this LLVM CPU name (`x86-64-v3`, `znver4`) in pl
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jitml.errors import JitmlError
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+_MOST = (1 << 63) - 1  # what an int64 holds
 
 STAGES = ("graph", "kernels", "memory", "llvm", "asm")
 
@@ -35,11 +43,50 @@ class ConfigError(JitmlError, ValueError):
 
 
 def _quarter_of_memory() -> int:
-    """Of the machine's, in bytes; a guess where the system does not say."""
+    """Of what this process may have, in bytes; a guess where the system does not say."""
+    return min((_physical_memory(), _address_space(), *_group_limits()), default=1 << 32) // 4
+
+
+def _physical_memory() -> int:
     try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
-        return 1 << 30
+        return 1 << 32
+
+
+def _address_space() -> int:
+    """What `ulimit -v` allows: memory that is only reserved counts, too."""
+    if resource is None:
+        return _MOST
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return _MOST if limit == resource.RLIM_INFINITY else limit
+
+
+def _group_limits(groups: str = "/proc/self/cgroup", mount: str = "/sys/fs/cgroup") -> Iterator[int]:
+    """What Linux allows the control groups that this process is in (a container, a batch job), in bytes.
+
+    Args:
+        groups: lines `number:controllers:path`; of version 2 without controllers. In a container the path may be that outside.
+        mount: where their files are.
+    """
+    for line in _lines(groups):
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        top, name = (f"{mount}/memory", "memory.limit_in_bytes") if controllers else (mount, "memory.max")
+        parts = path.strip("/").split("/")
+        for n in range(len(parts) + 1):
+            for limit in _lines("/".join([top, *parts[:n], name])):
+                if limit.isdecimal():
+                    yield int(limit)
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        with open(path) as file:
+            return file.read().splitlines()
+    except OSError:
+        return []
 
 
 def _some_to_keep() -> int:
@@ -59,9 +106,6 @@ class Config:
     saved_bytes: int = field(default_factory=_quarter_of_memory)
     debug_nans: bool = False
     kept_bytes: int = field(default_factory=_some_to_keep)
-
-
-_MOST = (1 << 63) - 1  # what an int64 holds
 
 
 def read(environment: Mapping[str, str]) -> Config:

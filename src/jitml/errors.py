@@ -132,6 +132,19 @@ class BeyondLimit(WrongPath):
     """A size is larger than a compiled program assumes that it ever is."""
 
 
+class MoreIterations(FailedCheck):
+    """A loop runs more often than a program has room to save for its derivative; there may be a program with more (`ir/room.py`).
+
+    Its message begins "loop <number> ran <times> times, more than <room>".
+    """
+
+    @property
+    def fact(self) -> tuple[int, int, int]:
+        """The number of the loop, how often it runs at least, and for how many iterations there is room."""
+        _, number, _, times, _, _, _, room, *_ = self.message.split()
+        return int(number), int(times), int(room)
+
+
 class OtherResult(WrongPath):
     """A host call has returned something else than the program assumes.
 
@@ -167,6 +180,10 @@ class TraceError(JitmlError, TypeError):
 
 class NonFiniteError(JitmlError, FloatingPointError):
     """Under `jitml.debug_nans`, a result is NaN, or a derivative NaN or infinite, whose operands are not."""
+
+
+class NoRoom(JitmlError, MemoryError):
+    """There is no memory for what a loop may save for its derivative."""
 
 
 class DerivativeError(JitmlError, TypeError):

@@ -7,17 +7,24 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from jitml.config import CONFIG
+from jitml.errors import Source
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.room import Room, is_learning, reserved
 
 FEW = 4096  # iterations, for which there is room whatever they save
+
+FIRST_BYTES = 64 << 20  # for which there is room before more is known to be needed
+
+_FIRST = 4  # iterations, likewise, whatever they save
 
 _FEWEST = 64  # for which there is room whatever all directions of a derivative save together
 
 _shares: ContextVar[int] = ContextVar("jitml_shares", default=1)
 _least: ContextVar[int] = ContextVar("jitml_least", default=1)
 _directions: ContextVar[int] = ContextVar("jitml_directions", default=1)
+_depth: ContextVar[int] = ContextVar("jitml_depth", default=0)
 
 
 def saved_bytes() -> int:
@@ -28,6 +35,32 @@ def affordable(nbytes: int) -> int:
     """How many iterations may save so many bytes each, where their number has no limit."""
     alone = saved_bytes() // max(1, nbytes)
     return max(_least.get(), alone // _directions.get(), min(alone, _FEWEST))
+
+
+def room(source: Source | None, nbytes: int, most: int) -> Room:
+    """For how many iterations to reserve what each saves, of so many bytes.
+
+    Of loops inside of each other the outer ones save what the inner ones have reserved, so each has a root of all there is.
+
+    Args:
+        most: what there may be room for, at most.
+    """
+    bytes_first = min(FIRST_BYTES, CONFIG.saved_bytes) if is_learning() else CONFIG.saved_bytes
+    alone = bytes_first / (_shares.get() * _directions.get() * max(1, nbytes))
+    first = max(_FIRST, int(alone ** (1 / (1 + _depth.get()))))
+    if is_learning():
+        return reserved(source, first, most)
+    return Room(most if not _depth.get() else min(most, max(first, _least.get())))
+
+
+@contextmanager
+def inside_a_loop() -> Iterator[None]:
+    """Inside the block the body of a loop is looked at."""
+    token = _depth.set(_depth.get() + 1)
+    try:
+        yield
+    finally:
+        _depth.reset(token)
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jitml.errors import FailedCheck, RaisingBranch, UnsupportedError, WrongPath
+from jitml.errors import FailedCheck, MoreIterations, RaisingBranch, UnsupportedError, WrongPath
+from jitml.ir.room import learn
 
 # A function with more specialisations than this forgets the one that was not used for longest.
 MOST_VARIANTS = 64
@@ -67,6 +68,10 @@ class Variants:
                 if failed is not None:
                     failed.append((variant, failure))
                 continue
+            except MoreIterations as failure:  # the next one has more room
+                learn(failure)
+                self._forget(key, variant)
+                continue
             except FailedCheck as failure:
                 variant.replays[failure.message] += 1
                 raise
@@ -102,9 +107,15 @@ class Variants:
                 with self._lock:
                     better = _made(make, self._without(key, variant), failed)
                     if not isinstance(failure, RaisingBranch):
-                        self._groups = {**self._groups, key: self._without(key, variant)}
+                        self._forget(key, variant)
                     self._add(key, better)
                     variant = better
+            except MoreIterations as failure:
+                learn(failure)
+                with self._lock:
+                    self._forget(key, variant)
+                    variant = _made(make, self._groups.get(key, ()), failed)
+                    self._add(key, variant)
             except FailedCheck as failure:
                 variant.replays[failure.message] += 1
                 raise
@@ -119,6 +130,10 @@ class Variants:
 
     def _without(self, key: Hashable, variant: Variant) -> tuple[Variant, ...]:
         return tuple(v for v in self._groups.get(key, ()) if v is not variant)
+
+    def _forget(self, key: Hashable, variant: Variant) -> None:
+        with self._lock:
+            self._groups = {**self._groups, key: self._without(key, variant)}
 
     def _add(self, key: Hashable, variant: Variant) -> None:
         groups = {k: v for k, v in self._groups.items() if k != key}

@@ -185,7 +185,7 @@ class Control(Pieces):
         goes_on.orelse = [ast.copy_location(ast.If(ends, [ast.copy_location(ast.Break(), node)], []), node)]
         counters = ast.Constant(node.counters)  # type: ignore[attr-defined]  # by `find_carried`
         grows = strings(node.grows)  # type: ignore[attr-defined]  # the same
-        start = self._hook("while_", node, strings(names), self._locals(node), counters, grows)
+        start = self._hook("while_", test, strings(names), self._locals(node), counters, grows)
         return [
             self._assign(driver, start, node),
             self._for(ast.Name("__jm_pass__", ast.Store()), driver, [*load, goes_on], test),

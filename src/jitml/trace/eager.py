@@ -18,15 +18,26 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from jitml.errors import FailedCheck, JitmlError, RaisingBranch, RowsDiffer, UnsupportedError, WrongPath
+from jitml.errors import (
+    FailedCheck,
+    JitmlError,
+    MoreIterations,
+    NoRoom,
+    RaisingBranch,
+    RowsDiffer,
+    UnsupportedError,
+    WrongPath,
+)
+from jitml.ir import ops
 from jitml.ir.generators import generators_in
-from jitml.ir.graph import Graph
+from jitml.ir.graph import Graph, Node
 from jitml.ir.in_place import in_place
 from jitml.ir.interpret import interpret
 from jitml.ir.ops.host import generator_at, postpone, postponing
 from jitml.ir.passes import run_passes
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.passes.observe import observe_errors
+from jitml.ir.room import learn, learning
 from jitml.ir.straight import Run, straight
 from jitml.trace.arguments import Callee, transform_of
 from jitml.trace.context import current_trace
@@ -157,6 +168,10 @@ def _call(group: Hashable, leaves: Sequence[Any], failed: Failed) -> Any:
         except WrongPath as failure:
             failed.append((variant.path, failure))
             continue
+        except MoreIterations as failure:
+            learn(failure)
+            _forget(group, variant)
+            continue
         if result is not MISS:
             return result, variant.program
     return None
@@ -173,7 +188,12 @@ def _traced_for(
     while True:
         program = make()
         try:
-            traced = trace(_unheard_of(program), args, kwargs, path=other_paths(failed)[-1] if failed else Path())
+            path = other_paths(failed)[-1] if failed else Path()
+            with learning():
+                traced = trace(_unheard_of(program), args, kwargs, path=path)
+            if _is_once_only(traced.graph):
+                program = make()
+                traced = trace(_unheard_of(program), args, kwargs, path=path)
         except FailedCheck as failure:  # nothing but the program itself answers here: what it has raised
             raise failure.__cause__ or failure from None
         except UnsupportedError as error:
@@ -187,6 +207,8 @@ def _traced_for(
             result = variant.enter(leaves)
         except WrongPath as failure:
             failed.append((traced.path, failure))
+        except MoreIterations as failure:
+            learn(failure)
         else:
             break
     if result is MISS:
@@ -195,6 +217,26 @@ def _traced_for(
             remedy="Compute from arguments alone, and return what is new.",
         )
     return variant, result
+
+
+def _is_once_only(graph: Graph) -> bool:
+    """Whether a call that has run out of room cannot be made again: it has drawn random numbers, or called out."""
+    nodes = list(_every_node(graph))
+    learns = any(node.op is ops.check and node.params["error"] == MoreIterations.__name__ for node in nodes)
+    return learns and any(node.op.has_effect and node.op not in (ops.check, ops.observe) for node in nodes)
+
+
+def _every_node(graph: Graph) -> Iterator[Node]:
+    for node in graph.nodes:
+        yield node
+        for body in node.bodies.values():
+            yield from _every_node(body)
+
+
+def _forget(group: Hashable, variant: _Variant) -> None:
+    with _lock:
+        if group in _variants:
+            _variants[group] = tuple(v for v in _variants[group] if v is not variant)
 
 
 def _keep(group: Hashable, variant: _Variant) -> None:
@@ -229,8 +271,11 @@ def executed(traced: Traced) -> Execute:
             ready = run_passes(graph)
             run, owned = straight(ready), in_place(ready).owned
         arrays = [np.asarray(x, dtype) for x, dtype in zip(inputs, dtypes)]
-        with np.errstate(all="ignore"):
-            results = run(*arrays) if run is not None else interpret(graph, arrays)
+        try:
+            with np.errstate(all="ignore"):
+                results = run(*arrays) if run is not None else interpret(graph, arrays)
+        except MemoryError as error:
+            raise _no_room(graph, error) or error from None
         # NumPy may have answered with an argument, or a view of one: each output has memory of its own.
         outputs = [np.asarray(x, order="C") if mine else np.array(x, order="C") for x, mine in zip(results, owned)]
         for output, entry in traced.aliases.items():
@@ -288,6 +333,19 @@ def _watched(traced: Traced, residuals: Collection[int]) -> Execute:
         return outputs
 
     return execute
+
+
+def _no_room(graph: Graph, error: MemoryError) -> Exception | None:
+    """What to raise where NumPy has found no memory for what a loop may save, a place for each iteration."""
+    for node in _every_node(graph):
+        for v in node.inputs if node.op in (ops.loop, ops.while_) else ():
+            if v.aval.is_static and f"shape {v.shape} " in str(error):
+                return NoRoom(
+                    f"no memory for {v.aval.nbytes} bytes that a loop may save for its derivative, {v.aval}",
+                    source=node.source,
+                    remedy='JITML_SAVED_BYTES is how much may be tried; jitml.checkpoint(f, policy="sqrt") saves less.',
+                )
+    return None
 
 
 def by_numpy(graph: Graph, arrays: Sequence[Array]) -> Sequence[Array]:

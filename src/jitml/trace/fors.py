@@ -149,11 +149,14 @@ class For(Loop):
             test = _goes_on(graph, [*captured, count])
             graph = Graph((*graph.inputs, Value(count.aval)), graph.nodes, graph.outputs)
             begin = (number(0), first, *before)
-            done, stopped, *results = ops.while_(*begin, *captured, count, test=test, body=graph, carried=len(begin))
+            with active_trace().builder.at(self.source):
+                done, stopped, *results = ops.while_(*begin, *captured, count, test=test, body=graph, carried=len(begin))
             self.stopped = TracedNumber.of_value(active_trace(), stopped)
             last: Any = of_size(named(ops.sub(done, number(1)), least - 1, limits(trip)[1] - 1))
         else:
-            results = list(ops.loop(value_of_size(trip), *before, *captured, body=graph, carried=len(before)))
+            times = value_of_size(trip)
+            with active_trace().builder.at(self.source):
+                results = list(ops.loop(times, *before, *captured, body=graph, carried=len(before)))
             last = of_size(trip - 1)
         self._finish(results, storages, [*outcomes, *made], [*self.all_names, *self.rebound])
         self.ends = {name: self.held.pop(name) if name in self.held else UNDEF for name in self.ends}

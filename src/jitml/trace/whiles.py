@@ -11,7 +11,7 @@ from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
 from jitml.ir.types import BOOL
 from jitml.trace.branches import If, facts_of
-from jitml.trace.context import unsupported
+from jitml.trace.context import active_trace, unsupported
 from jitml.trace.decisions import Mode, Site, decisions, is_ours
 from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.known import unknowns_of
@@ -142,7 +142,8 @@ class While(Loop):
         before = [c.before() for c in carried]
         if stops:
             before = [truth(self.stopped), *before]
-        results = list(ops.while_(*before, *captured, test=test, body=body, carried=len(before)))
+        with active_trace().builder.at(self.source):
+            results = list(ops.while_(*before, *captured, test=test, body=body, carried=len(before)))
         self._finish(results[1:] if stops else results, storages, outcomes, self.all_names)
 
 

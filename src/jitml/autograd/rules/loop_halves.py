@@ -12,17 +12,19 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil
 
-from jitml.autograd.budget import FEW, affordable, saved_bytes
+from jitml.autograd.budget import FEW, affordable, inside_a_loop, room, saved_bytes
 from jitml.autograd.counters import Counter, counters, is_number, limits_here
 from jitml.autograd.halves import halve, halving, reached
 from jitml.autograd.saved import Kept, acts, choose, replay, values_read, where
 from jitml.autograd.segments import best_length, segmented, segmented_while
 from jitml.autograd.transpose import not_linear
+from jitml.errors import MoreIterations
 from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
 from jitml.ir.passes.bodies import Parts, rebuilt
+from jitml.ir.room import Room
 from jitml.ir.types import I64, Aval
 
 # Regions inside a loop that would save more than this, over all iterations, are run again instead.
@@ -49,8 +51,11 @@ def halve_loop(node: Node, tangents: Collection[Value], cheap: Collection[Value]
             trip = ops.minimum(_checked(node, trip, ops.le(trip, most), trip, most), most)
         node = replace(node, inputs=(trip, *node.inputs[1:]))
         return _halve_segments(segmented(node, most, length, is_open=not is_number(trip)), tangents, cheap)
-    if longest > most:
-        trip, longest = _checked(node, trip, ops.le(trip, most), trip, most), most
+    most = min(longest, most)
+    there = Room(most) if node.params.get("repeat") or is_number(trip) else room(node.source, kept.nbytes, most)
+    if longest > there.iterations:
+        longest = there.iterations
+        trip = _checked(node, trip, ops.le(trip, longest), trip, longest, line=there.line)
     place = body.index
     if not is_number(trip):  # nothing else would say that the place is in the stacks
         with recording(body.halves.known):
@@ -87,7 +92,9 @@ def halve_while(node: Node, tangents: Collection[Value], cheap: Collection[Value
         most = ceil(limit / length) if limit < sys.maxsize else None
         parted, linear_nodes = halve_while(segmented_while(node, length, most), tangents, cheap)
         return parted[:-1], linear_nodes
-    longest = limit if limit <= FEW else min(affordable(kept.nbytes), limit)
+    most = limit if limit <= FEW else min(affordable(kept.nbytes), limit)
+    there = Room(most) if node.params.get("repeat") else room(node.source, kept.nbytes, most)
+    longest = there.iterations
     if longest < limit:  # it may be too little, and has to be checked
         from_zero, body.index = None, counting
     carried, captured = body.known(parts.carried, parts.captured)
@@ -96,7 +103,7 @@ def halve_while(node: Node, tangents: Collection[Value], cheap: Collection[Value
     if from_zero is None:
         carried.append(ops.full(value=0, shape=(), dtype=I64))
         with recording(known):
-            index = _checked(node, body.index, ops.lt(body.index, longest), longest)
+            index = _checked(node, body.index, ops.lt(body.index, longest), longest, line=there.line)
             more.append((body.index, ops.add(index, 1)))
     stacks = body.saving(kept, longest, index)
     forward = body.forward((), more)
@@ -113,9 +120,18 @@ def _repeat(node: Node) -> dict[str, bool]:
     return {"repeat": True} if node.params.get("repeat") else {}
 
 
-def _checked(node: Node, x: Value, ok: Value, *values: Value | int) -> Value:
-    """x, if the loop that a node is runs no more often than it can save for."""
+def _checked(node: Node, x: Value, ok: Value, *values: Value | int, line: int | None = None) -> Value:
+    """x, if the loop that a node is runs no more often than it can save for.
+
+    Args:
+        values: how often it runs, if that is known, and how often it may.
+        line: of a loop that there may be more room for.
+    """
     shown = [v if isinstance(v, Value) else ops.full(value=v, shape=(), dtype=I64) for v in values]
+    if line is not None:
+        ran = f"loop {line} ran {{}} times, more than {values[-1]}"
+        more: Value = ops.check(x, ok, shown[0], error=MoreIterations.__name__, message=ran)
+        return more
     ran = "{} times, more than the {}" if len(shown) == 2 else "more than the {} times"
     message = (
         f'a loop ran {ran} for which its derivative may save values (JITML_SAVED_BYTES); checkpoint(policy="sqrt") saves fewer'
@@ -141,7 +157,8 @@ class _Body:
                 break
             moving |= more
         held = [(v, cheap is None or outside in cheap) for v, outside in zip(captured, parts.captured) if v not in moving]
-        self.halves = halve(parts.body, moving, [*parts.body.inputs[: parts.first], *(v for v, is_cheap in held if is_cheap)])
+        with inside_a_loop():
+            self.halves = halve(parts.body, moving, [*parts.body.inputs[: parts.first], *(v for v, is_cheap in held if is_cheap)])
         self.moves = [v in moving for v in carried]  # which carried values are tangents
         self.holds = [v in moving for v in captured]
         stand_ins = self.halves.inputs[parts.first :]

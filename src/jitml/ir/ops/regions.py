@@ -25,6 +25,7 @@ from jitml.errors import (
     BeyondLimit,
     DerivativeError,
     DTypeError,
+    MoreIterations,
     OtherSizes,
     RaisingBranch,
     RowsDiffer,
@@ -111,10 +112,8 @@ def _bind_aval(n: Aval, *, sym: Sym) -> tuple[Aval, ...]:
 bind = Op("bind", "regions", _bind_aval, lambda n, *, sym: ())
 
 
-_OWN: dict[str, type[Exception]] = {
-    kind.__name__: kind
-    for kind in (BeyondLimit, DerivativeError, OtherSizes, RaisingBranch, RowsDiffer, UnsupportedError, WrongPath)
-}
+_SPECIAL = (BeyondLimit, DerivativeError, MoreIterations, OtherSizes, RaisingBranch, RowsDiffer, UnsupportedError, WrongPath)
+_OWN: dict[str, type[Exception]] = {kind.__name__: kind for kind in _SPECIAL}
 
 
 def exception_named(name: str) -> type[Exception]:
