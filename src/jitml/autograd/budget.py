@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from jitml.autograd.levels import levels
 from jitml.config import CONFIG
 from jitml.errors import Source
 from jitml.ir import ops
@@ -17,6 +18,8 @@ FEW = 4096  # iterations, for which there is room whatever they save
 
 FIRST_BYTES = 64 << 20  # for which there is room before more is known to be needed
 
+_SPARED = 4  # a part of all there is that a derivative may have, whatever others have taken
+
 _FIRST = 4  # iterations, likewise, whatever they save
 
 _FEWEST = 64  # for which there is room whatever all directions of a derivative save together
@@ -24,11 +27,18 @@ _FEWEST = 64  # for which there is room whatever all directions of a derivative 
 _shares: ContextVar[int] = ContextVar("jitml_shares", default=1)
 _least: ContextVar[int] = ContextVar("jitml_least", default=1)
 _directions: ContextVar[int] = ContextVar("jitml_directions", default=1)
+_taken: ContextVar[int] = ContextVar("jitml_taken", default=0)
 _depth: ContextVar[int] = ContextVar("jitml_depth", default=0)
 
 
 def saved_bytes() -> int:
-    return CONFIG.saved_bytes // _shares.get()
+    return _left() // _shares.get()
+
+
+def _left() -> int:
+    """What there is, without what derivatives of this one will need beside it, a tangent or cotangent of all that is saved for
+    each, and what those have that this is a derivative of."""
+    return max(CONFIG.saved_bytes - _taken.get(), CONFIG.saved_bytes // _SPARED) >> levels()
 
 
 def affordable(nbytes: int) -> int:
@@ -45,7 +55,7 @@ def room(source: Source | None, nbytes: int, most: int) -> Room:
     Args:
         most: what there may be room for, at most.
     """
-    bytes_first = min(FIRST_BYTES, CONFIG.saved_bytes) if is_learning() else CONFIG.saved_bytes
+    bytes_first = min(FIRST_BYTES, _left()) if is_learning() else _left()
     alone = bytes_first / (_shares.get() * _directions.get() * max(1, nbytes))
     first = max(_FIRST, int(alone ** (1 / (1 + _depth.get()))))
     if is_learning():
@@ -66,11 +76,12 @@ def inside_a_loop() -> Iterator[None]:
 @contextmanager
 def shared_by(graph: Graph) -> Iterator[None]:
     """Inside the block the loops of this graph share what there is: their memory is reserved at once."""
-    token = _shares.set(_shares.get() * max(1, _loops(graph)))
+    shares, taken = _shares.set(_shares.get() * max(1, _loops(graph))), _taken.set(_reserved(graph))
     try:
         yield
     finally:
-        _shares.reset(token)
+        _shares.reset(shares)
+        _taken.reset(taken)
 
 
 @contextmanager
@@ -97,6 +108,12 @@ def shared_by_directions(count: int) -> Iterator[None]:
         yield
     finally:
         _directions.reset(token)
+
+
+def _reserved(graph: Graph) -> int:
+    """Bytes of memory with any contents, such as that of what loops save."""
+    inner = (body for node in graph.nodes for body in node.bodies.values())
+    return sum(node.output.aval.nbytes for node in graph.nodes if node.op is ops.empty) + sum(map(_reserved, inner))
 
 
 def _loops(graph: Graph) -> int:

@@ -7,6 +7,7 @@ for that loop, up to what there may be. What has been learned of a line of the u
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,6 +22,7 @@ _Line = tuple[str, int, str]
 _learns: ContextVar[bool] = ContextVar("jitml_learns", default=False)
 _lines: dict[_Line, int] = {}  # a number for each, in order
 _learned: dict[_Line, int] = {}
+_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +56,18 @@ def reserved(source: Source | None, first: int, most: int) -> Room:
     """
     line = _line(source)
     iterations = max(first, _learned.get(line, 0))
-    return Room(most) if iterations >= most else Room(iterations, _lines.setdefault(line, len(_lines)))
+    if iterations >= most:
+        return Room(most)
+    with _lock:
+        return Room(iterations, _lines.setdefault(line, len(_lines)))
 
 
 def learn(failure: MoreIterations) -> None:
+    """Have room for what has run out of it, from now on."""
     number, times, room = failure.fact
-    line = list(_lines)[number]
-    _learned[line] = max(_learned.get(line, 0), GROWTH * room, 1 << (times - 1).bit_length())
+    with _lock:
+        line = list(_lines)[number]
+        _learned[line] = max(_learned.get(line, 0), GROWTH * room, 1 << (times - 1).bit_length())
 
 
 def _line(source: Source | None) -> _Line:
