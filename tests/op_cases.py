@@ -379,6 +379,11 @@ def dominant(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
     return np.asarray(anything(rng, shape, dtype) / 4 + spread).astype(dtype)
 
 
+def contraction(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
+    """Matrices that make every vector shorter."""
+    return np.asarray(anything(rng, shape, dtype) / 16).astype(dtype)
+
+
 def _linalg() -> Iterator[OpCase]:
     def case(op: Op, draw: Draw, shapes: Sequence[tuple[Shape, ...]], *params: Mapping[str, Any]) -> OpCase:
         samples = tuple(Sample(s, p, (draw, *(None,) * (len(s) - 1))) for s in shapes for p in params or ({},))
@@ -398,6 +403,10 @@ def _linalg() -> Iterator[OpCase]:
     yield case(ops.qr, dominant, tall, {"complete": False}, {"complete": True})
     yield case(ops.pinv, dominant, tall, {"rcond": 1e-12})
     yield case(ops.lstsq, dominant, (((5, 3), (5, 2)), ((2, 3, 4), (2, 3, 1))), {"rcond": 1e-12})
+    small = (((3, 3), (2, 2), (3, 2)), ((2, 3, 3), (2, 4, 4), (2, 3, 4)))
+    yield OpCase(
+        ops.stein, F, tuple(Sample(s, {}, (contraction, contraction, None)) for s in small), ulps=256, why="sums", width=4
+    )
 
 
 def results(case: OpCase, *operands: Any, **params: Any) -> list[Any]:

@@ -133,6 +133,55 @@ def test_of_two(name: str) -> None:
     check(f, *(x * (1 + 0.3j) + 0.1j * x[::-1] for x in args))
 
 
+def spectrum(rows: int, columns: int, values: list[float], imaginary: complex) -> Any:
+    """A matrix with these singular values."""
+    rng = np.random.default_rng(2)
+    u, v = (np.linalg.qr(x + imaginary * x.T)[0] for x in (rng.normal(size=(n, n)) for n in (rows, columns)))
+    return (u[:, : len(values)] * values) @ v[: len(values)]
+
+
+CUT: dict[str, tuple[int, int, list[float]]] = {
+    "square": (3, 3, [2, 1.2, 0.4]),
+    "tall": (5, 3, [2, 1.2, 0.4]),
+    "wide": (3, 5, [2, 1.2, 0.4]),
+    "equal": (4, 4, [1, 1, 0.2, 0.2]),
+    "zeros": (4, 4, [2, 1.2, 0, 0]),
+    "whole": (4, 3, [2, 1.2, 1.2]),
+    "close": (3, 3, [1, 0.53, 0.47]),
+}
+
+
+@pytest.mark.parametrize("imaginary", [0, 0.3j], ids=["real", "complex"])
+@pytest.mark.parametrize("name", CUT)
+def test_cutoffs(name: str, imaginary: complex) -> None:
+    """What a cutoff keeps turns with what it leaves out."""
+    a = spectrum(*CUT[name], imaginary)
+
+    def inverse(a: Any) -> Any:
+        return weighed(np.linalg.pinv(a, rcond=0.5)) / 50
+
+    def solution(a: Any, b: Any) -> Any:
+        return weighed(np.linalg.lstsq(a, b, rcond=0.5)[0]) / 50
+
+    def slope(a: Any) -> Any:
+        return weighed(jitml.grad(inverse)(a)) / 99
+
+    if name != "zeros":  # which differences do not leave at zero
+        check(inverse, a)
+        check(slope, a)
+    if name not in ("tall", "zeros"):  # of a tall matrix the residuals are missing then
+        check(solution, a, a[:, :2] + 1)
+    g = jitml.grad(inverse)(a)
+    np.testing.assert_allclose(jitml.vmap(jitml.grad(inverse))(np.stack([a, a]))[1], g, rtol=1e-10, atol=1e-12)
+
+
+def test_cutoff_of_a_matrix_of_lower_rank() -> None:
+    """By any cutoff between, as by that of roundings."""
+    a = spectrum(4, 4, [2, 1.2, 0, 0], 0)
+    rough, fine = (jitml.grad(lambda a, r=r: weighed(np.linalg.pinv(a, rcond=r)))(a) for r in (0.1, 1e-12))
+    np.testing.assert_allclose(rough, fine, rtol=1e-10, atol=1e-12)
+
+
 def test_second_order() -> None:
     f = lambda a: np.linalg.slogdet(a @ a.T + np.eye(4))[1]  # noqa: E731  # grad wants a function
     check(lambda a: weighed(jitml.grad(f)(a)), A)

@@ -34,7 +34,7 @@ from jitml.numpy.versions import CONDITIONS_ARE_COMPLEX
 from jitml.trace.broadcasting import never_equal, require_sizes
 from jitml.trace.examples import examples_of
 from jitml.trace.registry import call, implements
-from jitml.trace.tracers import TracedArray, fresh, is_traced, read
+from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read
 
 LinAlgError = np.linalg.LinAlgError
 
@@ -237,6 +237,8 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
         rcond = 1e-15 if rtol is np._NoValue else rtol
     if rcond is None:
         rcond = _epsilon(x.dtype) * max(x.shape[-2:])
+    if isinstance(rcond, TracedNumber) and rcond.slot is not None and not hermitian:
+        rcond = rcond.known()  # cutoffs hardly change between calls, and vectors have no derivative where values are equal
     if isinstance(rcond, (int, float)) and not is_traced(rcond) and not hermitian:
         return fresh(ops.pinv(x, rcond=float(rcond)))
     u, s, vt = map(read, svd(fresh(conjugate(x)), full_matrices=False, hermitian=hermitian))

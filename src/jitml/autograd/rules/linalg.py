@@ -3,7 +3,7 @@
 Of a Hermitian matrix only the half that is read counts. Eigenvectors and singular vectors keep their phase to first order; where
 two eigenvalues or singular values are equal, those of vectors are not finite. The columns that make a basis of `svd` or `qr`
 whole stand for the space they span, and turn no further than it does. `lstsq` and `pinv` follow Golub and Pereyra (1973), for
-matrices whose rank does not change. Sources: Giles, "An extended collection of matrix derivative results" (2008).
+matrices whose rank does not change; where a cutoff leaves out more than roundings, what is kept turns with what is not. Sources: Giles, "An extended collection of matrix derivative results" (2008).
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
+
+import numpy as np
 
 from jitml.autograd.jvp import Tangent, jvp, jvp_of_many, zeros_like
 from jitml.autograd.transpose import Cotangent, Linear, Operand, transpose
@@ -284,12 +286,81 @@ def _columns(x: Value, k: int) -> Value:
 
 
 def _pseudoinverse_moved(inverse: Value, a: Value, da: Value, b: Value) -> Value:
-    """The change of `inverse @ b` with a."""
+    """The change of `inverse @ b` with a, of which nothing has been left out."""
     x = matmul(inverse, b)
     rest = b - matmul(a, x)
     along = matmul(inverse, matmul(adjoint(inverse), matmul(adjoint(da), rest)))
     across = matmul(adjoint(da), matmul(adjoint(inverse), x))
     return along - matmul(inverse, matmul(da, x)) + across - matmul(inverse, matmul(a, across))
+
+
+def _truncated_moved(inverse: Value, a: Value, da: Value, b: Value, rcond: float) -> Value:
+    """The change of `inverse @ b` with a, whose singular values up to `rcond` times the largest are left out.
+
+    With a = u1 s1 v1^H + e, where e = u2 s2 v2^H is left out, the parts of the change between the two spaces are
+        y = v2 (...) u1^H,  y = e^H e y p^H p + (q^H da^H + e^H da p) p^H p,   p the inverse, q = 1 - a p or 1 - p a
+        z = v1 (...) u2^H,  z = p p^H z e e^H + p p^H (da^H q + p da e^H)
+    which for e = 0 are those of Golub and Pereyra. Both are written as equations of the smaller side of a: y = y1 p and
+    z = c + p p^H z1 e^H.
+    """
+    is_wide = a.shape[-1] > a.shape[-2]
+    e = _left_out(inverse, a, rcond)
+    if is_wide:  # a^H is tall, and the change of its inverse is the adjoint of what is asked for
+        inverse, a, da, e = map(adjoint, (inverse, a, da, e))
+    p, ph, ah, eh, dah = inverse, adjoint(inverse), adjoint(a), adjoint(e), adjoint(da)
+    gram, kept = matmul(p, ph), matmul(eh, e)
+    moved = matmul(dah, ph)
+    y1 = ops.stein(kept, gram, moved - matmul(p, matmul(a, moved)) + matmul(eh, matmul(da, gram)))
+    z1 = ops.stein(gram, kept, matmul(gram, matmul(dah, e) + matmul(p, matmul(da, kept))))
+    if is_wide:
+        x, along = matmul(ph, b), matmul(gram, b)
+        z = matmul(da, along) + matmul(e, matmul(dah, matmul(ph, along)))
+        z = z - matmul(ph, matmul(ah, matmul(da, along))) + matmul(e, matmul(adjoint(z1), along))
+        return matmul(ph, matmul(adjoint(y1), b)) + z - matmul(ph, matmul(dah, x))
+    x, beside = matmul(p, b), matmul(eh, b)
+    z = matmul(dah, b - matmul(a, x)) + matmul(p, matmul(da, beside)) + matmul(z1, beside)
+    return matmul(y1, x) + matmul(gram, z) - matmul(p, matmul(da, x))
+
+
+def _left_out(inverse: Value, a: Value, rcond: float) -> Value:
+    """What a truncated inverse knows nothing of: by singular values, which is accurate, with the derivatives of a - a a^+ a."""
+    u, s, vh = ops.svd(ops.stop_gradient(a), full=False)
+    largest = ops.broadcast(ops.reduce_max(s, axes=(s.ndim - 1,)), shape=s.shape, axes=tuple(range(s.ndim - 1)))
+    s = ops.select(ops.gt(s, largest * rcond), zeros_like(s), s)
+    value = matmul(u * as_columns(s, u), vh)
+    rest = a - matmul(a, matmul(inverse, a))
+    exact: Value = value + (rest - ops.stop_gradient(rest))
+    return exact
+
+
+def _inverse_moved(inverse: Value, a: Value, da: Value, b: Value, rcond: float) -> Value:
+    """Up to a cutoff of some roundings, what is left out is taken for roundings: the rank is constant."""
+    size = max(a.shape[-2:])
+    if rcond <= _ROUNDINGS * float(np.finfo(a.dtype).eps) * size or not min(a.shape[-2:]):
+        return _pseudoinverse_moved(inverse, a, da, b)
+    return _truncated_moved(inverse, a, da, b, rcond)
+
+
+_ROUNDINGS = 16
+
+
+@jvp.rule(ops.stein)
+def stein_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
+    (a, b, _), (da, db, moved) = primals, tangents
+    if da is not None:
+        change = matmul(da, out, b)
+        moved = change if moved is None else moved + change
+    if db is not None:
+        change = matmul(a, out, db)
+        moved = change if moved is None else moved + change
+    result: Value = ops.stein(a, b, moved)
+    return result
+
+
+@transpose.rule(ops.stein)
+def stein_transpose(ct: Value, a: Operand, b: Operand, c: Operand) -> tuple[Cotangent, ...]:
+    assert not isinstance(a, Linear) and not isinstance(b, Linear), "linear in the last operand alone"
+    return None, None, ops.stein(transposed(a), transposed(b), ct)
 
 
 @jvp.rule(ops.pinv)
@@ -298,7 +369,7 @@ def pinv_jvp(out: Value, primals: Sequence[Value], tangents: Tangents, *, rcond:
     assert da is not None
     shape = (*a.shape[:-1], a.shape[-2])
     rows, columns = (ops.iota(shape=shape, axis=a.ndim - k, dtype=I64) for k in (2, 1))
-    return _pseudoinverse_moved(out, a, da, ops.convert(ops.eq(rows, columns), dtype=a.dtype))
+    return _inverse_moved(out, a, da, ops.convert(ops.eq(rows, columns), dtype=a.dtype), rcond)
 
 
 @jvp_of_many.rule(ops.lstsq)
@@ -310,7 +381,7 @@ def lstsq_jvp(node: Node, tangents: Tangents) -> Results:
     ds: Tangent = None
     moved = db
     if da is not None:
-        change = _pseudoinverse_moved(inverse, a, da, b)
+        change = _inverse_moved(inverse, a, da, b, node.params["rcond"])
         dx = change if dx is None else dx + change
         u, _, vh = ops.svd(a, full=False)
         ds = real(diagonal(matmul(adjoint(u), da, adjoint(vh))))

@@ -14,6 +14,7 @@ svdvals    (a) -> s
 qr         (a) {complete} -> q, r
 pinv       (a) {rcond} -> a^+          of the singular values above `rcond` times the largest
 lstsq      (a, b) {rcond} -> x, sums of squared residuals, rank, singular values
+stein      (a, b, c) -> x              x = a x b + c; eigenvalues of a times those of b are below 1 in size
 """
 
 from __future__ import annotations
@@ -172,3 +173,31 @@ def _evaluate_lstsq(a: Any, b: Any, *, rcond: float) -> tuple[Any, ...]:
 
 
 lstsq = Op("lstsq", "linalg", _lstsq_aval, _evaluate_lstsq, has_effect=True)
+
+
+def _stein_aval(a: Aval, b: Aval, c: Aval) -> Aval:
+    _require("stein", a, square=True)
+    _require("stein", b, square=True)
+    if not a.dtype == b.dtype == c.dtype or (*a.shape[:-1], b.shape[-1]) != c.shape or b.shape[:-2] != a.shape[:-2]:
+        raise ShapeError(f"stein: {c} does not fit {a} and {b}")
+    return c
+
+
+def _evaluate_stein(a: Any, b: Any, c: Any) -> Any:
+    """The series c + a c b + a² c b² + ..., twice as many terms at each step (Smith 1968)."""
+    x = np.array(c)
+    with np.errstate(all="ignore"):
+        for _ in range(_DOUBLINGS):
+            more = a @ x @ b
+            if not np.any(abs(more) > np.finfo(x.dtype).eps / 8 * abs(x).max(axis=(-2, -1), keepdims=True, initial=0)):
+                break
+            x, a, b = x + more, a @ a, b @ b
+    return x
+
+
+# So many that eigenvalues which round to less than 1 have vanished.
+_DOUBLINGS = 60
+
+# Linear in c. For derivatives of what is made of some of a matrix's singular vectors: its own is one more equation of the kind,
+# and no difference of two singular values stands in a denominator where both belong to the same part.
+stein = Op("stein", "linalg", _stein_aval, _evaluate_stein)
