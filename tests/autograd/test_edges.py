@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from jitml import grad, hessian, jacrev, jit, jvp
+from jitml import grad, hessian, jacrev, jit, jvp, vmap
 
 inf, nan = np.inf, np.nan
 
@@ -161,3 +161,34 @@ def test_higher_derivatives_at_special_points() -> None:
     np.testing.assert_allclose(hessian(special.logsumexp)(np.arange(3.0)), np.diag(p) - np.outer(p, p), rtol=1e-12)
     assert grad(grad(lambda x: x**2))(0.0) == 2
     assert grad(grad(lambda x: x**3.0))(0.0) == 0
+
+
+MASKED: dict[str, tuple[Callable[..., Any], Any]] = {
+    "log": (lambda x: np.log(x, where=x > 0, out=np.zeros(3)), [0, 0, 0.25]),
+    "sqrt": (lambda x: np.sqrt(x, where=x > 0, out=np.zeros(3)), [0, 0, 0.25]),
+    "divide": (lambda x: np.divide(1.0, x, where=x != 0, out=np.zeros(3)), [-1, 0, -1 / 16]),
+    "power": (lambda x: np.power(x, 1.5, where=x > 0, out=np.zeros(3)), [0, 0, 3]),
+    "arccosh": (lambda x: np.arccosh(x, where=x > 1, out=np.zeros(3)), [0, 0, 15**-0.5]),
+    "arcsin": (lambda x: np.arcsin(x / 4, where=x < 0, out=np.zeros(3)), [15**-0.5, 0, 0]),
+    "multiply": (lambda x: np.multiply(x, [1, inf, 2], where=x != 0, out=np.zeros(3)), [1, 0, 2]),
+    "xlogy": (lambda x: special.xlogy(x, x, where=x > 0, out=np.zeros(3)), [0, 0, 1 + np.log(4)]),
+    "onto itself": (lambda x: np.sqrt(x, where=x > 0, out=x), [1, 1, 0.25]),
+    "of new memory": (lambda x: np.where(x > 0, np.log(x, where=x > 0), 0.0), [0, 0, 0.25]),
+    "rows": (lambda x: np.sqrt(x * np.ones((2, 1)), where=x > 0, out=np.zeros((2, 3))), [0, 0, 0.5]),
+    "host": (lambda x: special.gammaln(x, where=x > 0, out=np.zeros(3)), [0, 0, special.psi(4.0)]),
+    "host, by exponents": (lambda x: np.ldexp(x, [1, 1, 2], where=x > 0, out=x), [1, 1, 4]),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_a_mask_of_a_ufunc_leaves_out_slopes_too(name: str) -> None:
+    f, slope = MASKED[name]
+    x = np.array([-1.0, 0.0, 4.0])
+
+    def total(x: np.ndarray) -> Any:
+        return f(x).sum()
+
+    gradient = grad(total)
+    for found in (gradient(x), jit(gradient)(x), vmap(gradient)(np.stack([x, x]))[1], jit(vmap(gradient))(x[None])[0]):
+        np.testing.assert_allclose(found, slope, rtol=1e-13)
+    np.testing.assert_allclose(jvp(total, (x,), (np.ones(3),))[1], np.sum(slope), rtol=1e-13)

@@ -306,6 +306,20 @@ def test_derivatives_of_lengths_that_change() -> None:
         np.testing.assert_allclose(f(np.arange(1.0, n + 1)), expected)
 
 
+def with_masks(x: np.ndarray, n: np.ndarray) -> Any:
+    part, power = np.full(3, 7.0), np.full(3, 9)
+    found = np.frexp(x, where=x > 0, out=(part, power))
+    return found, found[0] is part, power, np.gcd(n, 6, where=n > 4, out=np.zeros(3, int)), np.ldexp(x, 2, part, where=n < 9)
+
+
+def test_masks_of_ufuncs_leave_what_is_there() -> None:
+    """They are no arguments of the call, which would find memory with any contents."""
+    x, n = np.array([-1.5, 0.0, 4.0]), np.array([4, 6, 9])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compare(jitml.jit(with_masks)(x, n), with_masks(x, n))
+
+
 def test_warnings_come_from_the_users_line() -> None:
     """Those that a function gives for its caller: each line has its own, and the module says which filters hold."""
 

@@ -14,7 +14,7 @@ import numpy as np
 from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import DTYPES, F64, I64, DType, dtype_name
+from jitml.ir.types import DTYPES, F64, I64, DType, dtype_name, is_inexact
 from jitml.numpy.layouts import put_in_order
 from jitml.numpy.loops import COMPARISONS, LOOPS
 from jitml.numpy.operands import (
@@ -131,8 +131,24 @@ def _compute(ufunc: np.ufunc, values: list[Value], outs: tuple[Any, ...], mask: 
         message = f"non-broadcastable output operand with shape {arrays[0].sizes} doesn't match the broadcast shape {shape}"
         raise ShapeError(message, source=user_source())
     shape = tuple(1 if any(o.sizes[axis] == 1 for o in arrays) else n for axis, n in enumerate(shape))
-    results = LOOPS[ufunc](*(broadcast_value(v, shape) for v in values))
+    operands = [broadcast_value(v, shape) for v in values]
+    if mask is not None and ufunc not in _LINEAR:
+        operands = [_computed(ufunc, v, mask) for v in operands]
+    results = LOOPS[ufunc](*operands)
     return results if isinstance(results, tuple) else (results,)
+
+
+# Their slopes are numbers whatever the operands are.
+_LINEAR = {np.add, np.subtract, np.negative, np.positive, np.conjugate, *COMPARISONS}
+
+
+def _computed(ufunc: np.ufunc, x: Value, mask: Value) -> Value:
+    """An operand with a harmless number where NumPy computes nothing: a slope there has to be finite, to vanish times 0."""
+    if not is_inexact(x.dtype):
+        return x
+    harmless = 2.0 if ufunc is np.arccosh else 0.5
+    chosen: Value = ops.select(broadcast_value(mask, x.shape), x, full(x.shape, harmless, x.dtype))
+    return chosen
 
 
 def _store(

@@ -6,6 +6,7 @@ they differ in a later call, another program is compiled, which leaves the sizes
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from jitml.trace.doubts import in_doubt
 from jitml.trace.examples import address_of, examples_of, remember
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.ragged import window
-from jitml.trace.registry import call_for_each_type, full_name, otherwise
+from jitml.trace.registry import call, call_for_each_type, full_name, otherwise
 from jitml.trace.returned import Kind, Returned, checked, returned
 from jitml.trace.sizes import named, value_of_size
 from jitml.trace.strides import Ints, kept_strides, lying_like, ordered_as, surely_contiguous
@@ -83,9 +84,31 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     require_allowed(name)
     if not _is_known(function):
         unsupported(f"{name} is not supported in jitted code", _WHY_NOT)
+    if isinstance(function, np.ufunc) and kwargs.get("where", True) is not True:
+        return _call_where(function, args, dict(kwargs))
     target = kwargs.pop("out", None) if isinstance(function, np.ufunc) else None
     result = record(ops.host_call, name, function, args, kwargs)
     return result if target is None else assign_cast(target, result, function.__name__)
+
+
+def _call_where(ufunc: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A ufunc with a mask: of harmless numbers where it computes nothing, and stored where it does."""
+    mask, outs = kwargs.pop("where"), kwargs.pop("out", None)
+    outs = args[ufunc.nin :] if outs is None else outs if isinstance(outs, tuple) else (outs,)
+    chosen = [x if isinstance(x, (bool, int, float, complex)) else _where_computed(mask, x) for x in args[: ufunc.nin]]
+    results = call_on_host(ufunc, tuple(chosen), kwargs)
+    stored = []
+    for result, out in itertools.zip_longest(results if ufunc.nout > 1 else (results,), outs):
+        stored.append(result if out is None else out)
+        if out is not None:
+            call(np.copyto, out, result, casting="same_kind", where=mask)
+    return tuple(stored) if ufunc.nout > 1 else stored[0]
+
+
+def _where_computed(mask: Any, x: Any) -> Any:
+    """An operand where the mask holds, elsewhere a number at which functions are smooth."""
+    kind = call(np.asarray, x).dtype.kind
+    return call(np.where, mask, x, 0.5 if kind in "fc" else kind == "b" or 1)
 
 
 def require_allowed(name: str) -> None:

@@ -3,7 +3,8 @@
 Of a Hermitian matrix only the half that is read counts. Eigenvectors and singular vectors keep their phase to first order; where
 two eigenvalues or singular values are equal, those of vectors are not finite. The columns that make a basis of `svd` or `qr`
 whole stand for the space they span, and turn no further than it does. `lstsq` and `pinv` follow Golub and Pereyra (1973), for
-matrices whose rank does not change; where a cutoff leaves out more than roundings, what is kept turns with what is not. Sources: Giles, "An extended collection of matrix derivative results" (2008).
+matrices whose rank does not change; where a cutoff leaves out more than roundings, what is kept turns with what is not. Sources:
+Giles, "An extended collection of matrix derivative results" (2008).
 """
 
 from __future__ import annotations
@@ -336,7 +337,7 @@ def _left_out(inverse: Value, a: Value, rcond: float) -> Value:
 def _inverse_moved(inverse: Value, a: Value, da: Value, b: Value, rcond: float) -> Value:
     """Up to a cutoff of some roundings, what is left out is taken for roundings: the rank is constant."""
     size = max(a.shape[-2:])
-    if rcond <= _ROUNDINGS * float(np.finfo(a.dtype).eps) * size or not min(a.shape[-2:]):
+    if rcond <= _ROUNDINGS * float(np.finfo(a.dtype.name).eps) * size or not min(a.shape[-2:]):
         return _pseudoinverse_moved(inverse, a, da, b)
     return _truncated_moved(inverse, a, da, b, rcond)
 
