@@ -12,6 +12,7 @@ from jitml import (
     DerivativeError,
     grad,
     hvp,
+    jacfwd,
     jacrev,
     jit,
     jvp,
@@ -20,6 +21,7 @@ from jitml import (
     stop_gradient,
     value_and_grad,
     vjp,
+    vmap,
 )
 
 x3 = np.array([1.0, 2.0, 3.0])
@@ -153,6 +155,62 @@ def test_vjp_remembers_the_point() -> None:
     _, pull = vjp(lambda x: x * x, x)
     x[:] = 0
     same(pull(np.ones(3))[0], 2 * x3)
+
+
+def scaled_by_a_part(x: np.ndarray) -> Any:
+    return x * (x[x > 0] ** 2).sum()
+
+
+def part_replaced(x: np.ndarray) -> Any:
+    y = x.copy()
+    y[x > 0.5] = np.sin(x[x > 0.5])
+    return y
+
+
+def looped_over_a_part(x: np.ndarray) -> Any:
+    kept, s = x[x > 0], 0.0
+    for v in kept:
+        s = s * v + np.sin(v)
+    while s < 3:
+        s = s * 1.5 + kept[0]
+    return s * kept
+
+
+def slope_of_a_part(x: np.ndarray) -> Any:
+    return grad(lambda x: (x[x > 0.5] ** 3).sum())(x)
+
+
+PARTS = [scaled_by_a_part, part_replaced, looped_over_a_part, slope_of_a_part, lambda x: np.sort(x[x > 0]) ** 2]
+
+
+@pytest.mark.parametrize("finish", [lambda f: f, jit], ids=["eager", "jitted"])
+@pytest.mark.parametrize("f", PARTS)
+def test_linear_maps_of_sizes_that_data_decide_are_transformed(f: Any, finish: Any) -> None:
+    for x in (np.array([0.9, 0.6, -1.1]), np.array([0.9, 0.6, 0.2]), np.array([-0.9, 0.8, -0.2])):
+        y, pull = vjp(f, x)
+        rows = np.array([pull(ct)[0] for ct in np.eye(len(y))])
+        np.testing.assert_allclose(finish(vmap(pull))(np.eye(len(y)))[0], rows)
+        np.testing.assert_allclose(finish(grad(lambda ct, pull=pull: pull(ct)[0].sum()))(y), rows.sum(axis=1))
+        _, push = linearize(f, x)
+        for made in (jacfwd(push), jacrev(push)):
+            np.testing.assert_allclose(finish(made)(x), rows, atol=1e-14)
+
+
+@pytest.mark.parametrize("finish", [jit, lambda f: lambda *args: vjp(f, *args)[0]], ids=["jitted", "eager"])
+def test_linear_maps_at_two_points(finish: Any) -> None:
+    """They have one program, and sizes and values of their own; as arguments, too."""
+    points = np.array([0.9, 0.6, -1.1]), np.array([0.3, -0.2, -0.5])
+    first, second = (vjp(scaled_by_a_part, x)[1] for x in points)
+    ct = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(finish(lambda ct: first(ct)[0] + second(ct)[0])(ct), first(ct)[0] + second(ct)[0])
+    by_argument = jit(lambda ct, pull: pull(ct)[0])
+    for pull in (first, second, first):
+        np.testing.assert_allclose(by_argument(ct, pull), pull(ct)[0])
+        np.testing.assert_allclose(grad(lambda ct, pull: pull(ct)[0].sum())(ct, pull), pushed(pull))
+
+
+def pushed(pull: Any) -> Any:
+    return np.array([pull(row)[0].sum() for row in np.eye(3)])
 
 
 def test_jvp() -> None:

@@ -1,8 +1,9 @@
 """How a pass rewrites a graph: one forward sweep that copies it, and local algebra as named rules.
 
 `sweep` copies nodes in order and lets `visit` put something better in a node's place; what it records may be rewritten
-again by later passes, never by the same visit, so a sweep ends. `Rule` is a pair of patterns in the text
-`neg(neg(x))`: names stand for any value (the same name twice: the same value), numbers for `full` of that number.
+again by later passes, never by the same visit, so a sweep ends. `of_sizes` puts numbers in the place of sizes. `Rule` is a pair
+of patterns in the text `neg(neg(x))`: names stand for any value (the same name twice: the same value), numbers for `full` of that
+number.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from jitml.ir.dims import Sym, resolve
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import OPS, Op, recording
 
@@ -46,6 +48,27 @@ def sweep(graph: Graph, visit: Visit) -> Graph:
                 for out in new.outputs:
                     producers[out] = new
     return replace(builder.build([changed.get(v, v) for v in graph.outputs]), names=graph.names)
+
+
+def of_sizes(graph: Graph, sizes: Mapping[Sym, int]) -> Graph:
+    """The same graph for known sizes in the place of names, which it does not bind then."""
+    made: dict[Value, Value] = {}
+
+    def moved(value: Value) -> Value:
+        if value not in made:
+            made[value] = Value(value.aval.with_shape(resolve(value.shape, sizes)))
+        return made[value]
+
+    inputs = tuple(map(moved, graph.inputs))
+    nodes = []
+    for node in graph.nodes:
+        if node.op is OPS["bind"] and node.params["sym"] in sizes:
+            continue
+        params = {
+            name: of_sizes(held, sizes) if isinstance(held, Graph) else resolve(held, sizes) for name, held in node.params.items()
+        }
+        nodes.append(Node(node.op, tuple(map(moved, node.inputs)), params, tuple(map(moved, node.outputs)), node.source))
+    return Graph(inputs, tuple(nodes), tuple(map(moved, graph.outputs)), graph.names)
 
 
 # ------------------------------------------------------------------------------------------------------- patterns

@@ -44,6 +44,12 @@ class Static:
         return repr(self.value)
 
 
+class Fixed:
+    """What jitml has made and nobody changes, a pullback say, which holds what no converted code loads: a variant for each."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Transform:
     """What has made a function of its `__wrapped__`: all that tells it from others of the same code but that."""
@@ -114,7 +120,7 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
     if kind is Callee:
         _see_function(recording, leaf.function, host.compute(getattr, (slot, Const("function")), name), name)
         return leaf.function
-    if isinstance(leaf, type):
+    if isinstance(leaf, (type, Fixed)):
         host.require_same(slot, leaf)
         return leaf
     if kind in (str, bytes, type(...)) or isinstance(leaf, (np.dtype, Enum, range)):

@@ -15,6 +15,7 @@ from jitml.autograd.rules.calls import expand_pulls
 from jitml.autograd.transpose import zeros
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import recording
+from jitml.trace.arguments import Fixed
 from jitml.trace.convert import require_function
 from jitml.trace.eager import run
 from jitml.trace.tracers import wrap
@@ -42,7 +43,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     return (y, pull, aux) if has_aux else (y, pull)
 
 
-class Pullback:
+class Pullback(Fixed):
     """A function's derivative at one point, transposed: cotangents of the result in, cotangents of the arguments out."""
 
     def __init__(self, linear: LinearMap, residuals: tuple[Any, ...]) -> None:
@@ -144,7 +145,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     return (y, push, aux) if has_aux else (y, push)
 
 
-class Pushforward:
+class Pushforward(Fixed):
     """A function's derivative at one point: tangents of the arguments in, a tangent of the result out."""
 
     def __init__(self, linear: LinearMap, residuals: tuple[Any, ...]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,9 @@ import numpy as np
 from jitml.autograd.api.running import inline, leaves_like, loses_half, require_structure
 from jitml.autograd.point import Form
 from jitml.errors import DerivativeError
+from jitml.ir.dims import resolve
 from jitml.ir.graph import Graph
+from jitml.ir.rewrite import of_sizes
 from jitml.ir.types import Aval, dtype_name
 from jitml.trace.context import current_trace, user_source
 from jitml.trace.eager import by_numpy
@@ -37,8 +39,21 @@ class LinearMap:
     def __call__(self, residuals: Sequence[Any], x: Any) -> Any:
         if current_trace() is None and not any(map(is_traced, residuals)):
             return self._now(residuals, x)
-        values = leaves_like(self.what, x, self.argument, self.avals)
-        return self.result.show(inline(self.graph, [*map(read, residuals), *values]))
+        here = self._of_sizes(residuals)
+        values = leaves_like(self.what, x, self.argument, here.avals)
+        return self.result.show(inline(here.graph, [*map(read, residuals), *values]))
+
+    def _of_sizes(self, residuals: Sequence[Any]) -> LinearMap:
+        """The same for the sizes that data have decided, as far as they are known by now: those of what NumPy has computed.
+
+        Another point of the same function has the same names for other sizes, and may be met in the same trace.
+        """
+        entries = {value: residual for value, residual in zip(self.graph.inputs, residuals) if not is_traced(residual)}
+        sizes = {sym: int(entries[value]) for sym, value in self.graph.binders().items() if value in entries}
+        if not sizes:
+            return self
+        avals = tuple(a.with_shape(resolve(a.shape, sizes)) for a in self.avals)
+        return replace(self, graph=of_sizes(self.graph, sizes), avals=avals)
 
     def _now(self, residuals: Sequence[Any], x: Any) -> Any:
         """By NumPy, without a trace."""
