@@ -334,6 +334,44 @@ def test_what_is_written_is_not_kept() -> None:
     assert residuals(checkpoint(f)) == ["input"]
 
 
+@pytest.mark.parametrize("draw", [lambda rng: rng.random(3), lambda rng: rng.triangular(0, 1, 2, size=3)])
+def test_what_happens_once_is_not_done_again(draw: Any, finish: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Random numbers, in loops too, and what is printed."""
+
+    def noisy(rng: Any, x: Any) -> Any:
+        y = np.sin(x) * draw(rng)
+        for _ in range(3):
+            y = np.tanh(y + draw(rng) * x)
+        print("drawn")
+        return y
+
+    ours, theirs = np.random.default_rng(3), np.random.default_rng(3)
+    again = finish(value_and_grad(lambda x: checkpoint(noisy)(ours, x).sum()))
+    plain = finish(value_and_grad(lambda x: noisy(theirs, x).sum()))
+    for _ in range(3):
+        capsys.readouterr()
+        (value, slope), (expected, expected_slope) = again(x3), plain(x3)
+        assert capsys.readouterr().out == "drawn\n" * 2
+        np.testing.assert_allclose(value, expected)
+        np.testing.assert_allclose(slope, expected_slope)
+        assert ours.random() == theirs.random()
+
+
+def sizes_after_draws(rng: Any, x: Any) -> Any:
+    y = x[x > rng.random()]
+    z = y * rng.random()
+    return np.sort(np.append(z[z > 0.01], y))
+
+
+def test_sizes_that_draws_decide(finish: Any) -> None:
+    ours, theirs = np.random.default_rng(3), np.random.default_rng(3)
+    again = finish(value_and_grad(lambda x: (checkpoint(sizes_after_draws)(ours, x) ** 2).sum()))
+    plain = finish(value_and_grad(lambda x: (sizes_after_draws(theirs, x) ** 2).sum()))
+    for x in (x3, x3 + 1, -x3):
+        for got, expected in zip(again(x), plain(x)):
+            np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
 def test_mistakes() -> None:
     for policy in ("everything", 1.5, True):
         with pytest.raises(ValueError, match=f"checkpoint: no policy {policy!r}: there are"):

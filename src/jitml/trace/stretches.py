@@ -41,6 +41,15 @@ def outlined(graph: Graph, stretches: Sequence[Stretch]) -> Graph:
     return _Outlining(graph).result(stretches) if stretches else graph
 
 
+def _happens_once(node: Node) -> bool:
+    """Whether it, or something in its graphs, draws random numbers, or is seen by others."""
+    if node.op is ops.host_call:
+        return bool(node.params["function"].postpones)
+    return node.op in (ops.random, ops.draw) or any(
+        _happens_once(inner) for graph in node.graphs.values() for inner in graph.nodes
+    )
+
+
 class _Outlining:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -65,29 +74,28 @@ class _Outlining:
         return replace(self.graph, nodes=tuple(dict.fromkeys(self.now)))
 
     def _runs(self, stretch: Stretch) -> list[range]:
-        """Where its nodes stand side by side. A size that is mentioned behind it is bound outside, between two runs."""
+        """Where its nodes stand side by side. What happens once, and sizes that others mention, stay between two runs."""
         places = sorted(self.positions[node] for node in stretch.nodes if node in self.positions)
-        whole = range(places[0], places[-1] + 1) if places else range(0)
-        runs: list[range] = []
-        for n in places:
-            if self._is_bound_behind(n, whole):
-                continue
-            if runs and runs[-1].stop == n:
-                runs[-1] = range(runs[-1].start, n + 1)
-            else:
-                runs.append(range(n, n + 1))
-        return runs
+        places = [n for n in places if not _happens_once(self.graph.nodes[n])]
+        while True:
+            runs: list[range] = []
+            for n in places:
+                if runs and runs[-1].stop == n:
+                    runs[-1] = range(runs[-1].start, n + 1)
+                else:
+                    runs.append(range(n, n + 1))
+            bound = {n for run in runs for n in run if self._is_bound_behind(n, run)}
+            if not bound:
+                return runs
+            places = [n for n in places if n not in bound]
 
     def _is_bound_behind(self, n: int, run: range) -> bool:
         node = self.graph.nodes[n]
         if node.op is not ops.bind:
             return False
         sym = node.params["sym"]
-        return (
-            sym in self.sizes
-            or self._is_read_behind(node.inputs[0], run)
-            or any(at not in run for at in self.mentions.get(sym, ()))
-        )
+        is_mentioned = sym in self.sizes or any(at not in run for at in self.mentions.get(sym, ()))
+        return is_mentioned or self._is_read_behind(node.inputs[0], run)
 
     def _is_read_behind(self, value: Value, run: range) -> bool:
         return value in self.returned or any(at not in run for at in self.readers.get(value, ()))
