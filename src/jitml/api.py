@@ -18,6 +18,7 @@ from jitml.errors import (
     DTypeError,
     FailedCheck,
     JitmlError,
+    MoreIterations,
     RaisingBranch,
     ShapeError,
     Source,
@@ -25,7 +26,7 @@ from jitml.errors import (
     UnsupportedError,
     VerificationError,
 )
-from jitml.ir.room import learning
+from jitml.ir.room import learn, learning
 from jitml.runtime.dispatch import Failed, Variant, Variants
 from jitml.trace.arguments import Static
 from jitml.trace.context import current_trace
@@ -205,6 +206,9 @@ class Jit:
         try:
             with learning():
                 return trace(self.function, args, kwargs, opened, host_calls=self.options.host_calls, path=path, rooted=True)
+        except MoreIterations as failure:  # of what is computed while it is traced
+            learn(failure)
+            return self._trace_for(args, kwargs, path, opened)
         except (ShapeError, DTypeError) as error:
             raise _Untraced from error
         except JitmlError:
@@ -235,7 +239,7 @@ class Jit:
         if not earlier:
             return "arguments of another structure" if self.variants else "first call"
         changes = changed_sizes(earlier, traced)
-        return "; ".join([earlier[0].host.first_failure(leaves), *changes])
+        return "; ".join(filter(None, [earlier[0].host.first_failure(leaves), *changes])) or "more room for what a loop saves"
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Every stage of this function for these arguments, as text and data: of the variant that answers them, if there is one.

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -434,6 +435,31 @@ def test_room_grows_with_the_iterations(f: Any, finish: Any, little_at_first: li
     before = len(little_at_first)
     finish(jitml.grad(f))(x)
     assert len(little_at_first) == before  # it is known of the line
+
+
+def rising(x: Array) -> Any:
+    slope = jitml.grad(shrinking)(x)
+    way = "up" if slope.sum() > 0 else "down"
+    return {"up": 1.0}[way] * (x * slope).sum()
+
+
+def test_room_runs_out_while_a_function_is_traced(little_at_first: list[str]) -> None:
+    """To find the branch that a call takes, the loop before it is run."""
+    x = np.array([1.0, 2.0, 3.0])
+    wanted = (x * jitml.grad(shrinking)(x)).sum()
+    for finish in (jitml.jit, lambda f: lambda x: jitml.value_and_grad(f)(x)[0]):
+        little_at_first.clear()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("jitml.ir.room._learned", {})
+            np.testing.assert_allclose(finish(rising)(x), wanted, rtol=1e-12)
+
+
+def test_threads_learn_together(little_at_first: list[str]) -> None:
+    slope, x = jitml.jit(jitml.grad(shrinking)), np.array([1.0, 2.0, 3.0])
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(slope, [x] * 12))
+    np.testing.assert_allclose(found, [jitml.grad(shrinking)(x)] * 12, rtol=1e-12)
+    assert len(slope.variants) == 1
 
 
 def test_what_has_run_out_of_room_draws_once(little_at_first: list[str]) -> None:

@@ -112,8 +112,11 @@ class Variants:
                     variant = better
             except MoreIterations as failure:
                 learn(failure)
+                self._forget(key, variant)
                 with self._lock:
-                    self._forget(key, variant)
+                    result = self.call(key, leaves, failed)  # another thread may have learned it, too
+                    if result is not self._miss:
+                        return result
                     variant = _made(make, self._groups.get(key, ()), failed)
                     self._add(key, variant)
             except FailedCheck as failure:

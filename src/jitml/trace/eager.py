@@ -194,6 +194,9 @@ def _traced_for(
             if _is_once_only(traced.graph):
                 program = make()
                 traced = trace(_unheard_of(program), args, kwargs, path=path)
+        except MoreIterations as failure:  # of what is computed while it is traced
+            learn(failure)
+            continue
         except FailedCheck as failure:  # nothing but the program itself answers here: what it has raised
             raise failure.__cause__ or failure from None
         except UnsupportedError as error:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.errors import MoreIterations
 from jitml.ir import ops
 from jitml.ir.dims import resolve
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
@@ -71,6 +72,8 @@ def example_of_size(value: Value) -> int | None:
         return int(_examples([value])[0])
     except _NoExample:
         return None
+    except MoreIterations:
+        raise
     except Exception:  # the program's own: the call raises before, whatever the size is taken for
         return 0
 
@@ -83,6 +86,8 @@ def guess(value: Value) -> int:
             return int(np.asarray(found).view(I64) if value.dtype == F64 else found)
         except _NoExample:  # only a loop's first iteration knows
             return 0
+        except MoreIterations:
+            raise
         except Exception:  # the call will not get so far either, or NumPy answers it
             active_trace().root.decisions.answered_otherwise = True
             return 0
