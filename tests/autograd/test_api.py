@@ -10,6 +10,7 @@ import pytest
 
 from jitml import (
     DerivativeError,
+    UnsupportedError,
     grad,
     hvp,
     jacfwd,
@@ -287,6 +288,48 @@ def test_the_callers_arrays_stay_as_they_are() -> None:
     same(grad(f)(x, buffer), 8 * x3)
     same(x, x3)
     same(buffer, 0)
+
+
+GLOBAL = np.array([1.0, 2.0, 3.0])
+
+
+def writes_first(x: np.ndarray, y: np.ndarray) -> Any:
+    x[0] *= 2
+    return (x * y).sum()
+
+
+def writes_and_uses_a_global(x: np.ndarray) -> Any:
+    x[0] *= 2
+    return (x * GLOBAL).sum()
+
+
+def writes_a_global(x: np.ndarray) -> Any:
+    GLOBAL[0] = 1.0
+    return (x * x).sum()
+
+
+@pytest.mark.parametrize("finish", [lambda f: f, jit], ids=["eager", "jitted"])
+def test_copies_of_arguments_that_are_one_memory_are_not_written(finish: Any) -> None:
+    """NumPy would show what is written by the other name; the function gets copies, which are apart."""
+    b, line = np.array([1.0, 2.0, 3.0]), np.arange(6.0)
+    total = finish(value_and_grad(writes_first))
+    for _ in range(2):
+        same(total(b, b.copy())[0], 15)
+        same(total(line[:3], line[3:])[0], writes_first(line[:3].copy(), line[3:]))
+        for pair in ((b, b), (line[:3], line[1:4])):
+            with pytest.raises((DerivativeError, UnsupportedError), match="is written that shares memory with another"):
+                total(*pair)
+    same(finish(grad(lambda x, y: (x * y).sum()))(b, b), b)
+    same(finish(grad(writes_and_uses_a_global))(b), [2, 2, 3])
+    for part in (GLOBAL, GLOBAL[:]):
+        with pytest.raises((DerivativeError, UnsupportedError), match="that the function also uses by another name"):
+            finish(grad(writes_and_uses_a_global))(part)
+    same(finish(grad(writes_a_global))(b), 2 * b)
+    with pytest.raises((DerivativeError, UnsupportedError), match="is written by another name that it has"):
+        finish(grad(writes_a_global))(GLOBAL)
+    for nested in (lambda b: grad(lambda x: grad(writes_first)(x, b).sum())(b), lambda b: vmap(writes_first)(b[None], b[None])):
+        with pytest.raises((DerivativeError, UnsupportedError), match="an argument is written that"):
+            finish(nested)(b)
 
 
 def test_results_that_do_not_depend_on_the_argument() -> None:

@@ -16,6 +16,7 @@ import optree
 
 from jitml.autograd.budget import shared_by_directions
 from jitml.autograd.levels import at_level, levels
+from jitml.autograd.own import own_copies
 from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
 from jitml.trace.context import active_trace, home_of, user_source
@@ -141,7 +142,7 @@ def trace_point(
 
     def program(*varying: Any) -> Any:
         passed = {place: copied(arg) for place, arg in {**given, **dict(zip(places, unflatten(spec, varying)))}.items()}
-        with at_level(levels() + 1):
+        with at_level(levels() + 1), own_copies(what, *(flatten(list(of.values()))[0] for of in (given, passed))):
             result = convert(function)(*(passed[n] for n in range(len(args))), **{name: passed[name] for name in kwargs})
         aux = None
         if has_aux:

@@ -177,6 +177,7 @@ class Trace:
         self.written: dict[Any, None] = {}
         self.stretches: list[Any] = []  # what derivatives are to compute again (`stretches.py`)
         self.stores = 0  # of the root: how often a storage got a new value
+        self.lent: dict[Any, None] = {}  # of the root: storages of whose arrays a transform's function has written copies
         self.made: dict[int, Any] = {}  # objects that the body itself has made, by id
         self.unsettled: dict[int, Any] = {}  # containers that may be others, by id (`unsettled.py`)
         self.iterators: dict[int, Any] = {}  # of before the body

@@ -77,8 +77,8 @@ class Storage:
     """
 
     __slots__ = (
-        "__weakref__", "appended", "cases", "draws", "entry", "listed", "mutated", "outdated", "rewritten", "rivals", "serial",
-        "slot", "strides", "trace", "value", "whole", "writes",
+        "__weakref__", "appended", "cases", "draws", "entry", "listed", "loads", "mutated", "outdated", "rewritten", "rivals",
+        "serial", "slot", "strides", "trace", "value", "whole", "writes",
     )  # fmt: skip
     count = itertools.count()
 
@@ -90,6 +90,7 @@ class Storage:
         self.entry = entry
         self.mutated = False
         self.writes = 0
+        self.loads = 0
         self.appended = 0  # how often a loop's body appends it to lists
         self.listed: Decider | None = None  # the loop that has left a copy in a list, where NumPy's has the array itself
         self.outdated: Decider | None = None  # the same, where the body then writes into rows of that list
@@ -114,6 +115,7 @@ class Storage:
             self.outdated.refuse(CHANGED_ITEM, "Append a copy.")
         if trace is not self.trace:
             self._enter(trace)
+        self.loads += 1
         return self.value
 
     def store(self, value: Value) -> None:

@@ -250,11 +250,15 @@ def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSp
 
 
 def _require_disjoint(recording: Trace, mutated: Sequence[tuple[Slot, Storage]]) -> None:
-    """A written array must not overlap another: partial overlap would need NumPy's order of writes."""
+    """A written array must not overlap another: partial overlap would need NumPy's order of writes.
+
+    Nor one of which a transform's function has written a copy.
+    """
     host, arrays = recording.host, recording.arrays
-    written = [slot for slot, _ in mutated]
+    itself = {slot for slot, _ in mutated}
+    written = [slot for slot, (_, tracer) in arrays.items() if slot in itself or tracer.storage in recording.lent]
     for slot in written:
-        if meets_itself(arrays[slot][0]):
+        if slot in itself and meets_itself(arrays[slot][0]):
             raise UnsupportedError(
                 f"{host.name(slot)} is written, and one element of its memory stands in several places of it",
                 source=user_source(),

@@ -11,6 +11,7 @@ import optree
 
 from jitml.autograd.api.running import Function, rows_of
 from jitml.autograd.budget import shared_by_rows
+from jitml.autograd.own import own_copies
 from jitml.autograd.point import copied, is_number, told
 from jitml.autograd.ragged import Given, Ragged, RaggedRows
 from jitml.autograd.rows import Batch, Batched, Operand
@@ -74,8 +75,10 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
             given = list(leaves)
             for n, x in zip(mapped, varying):
                 given[n] = x
-            passed, named = unflatten(spec, list(map(copied, given)))
-            results.append(flatten(settled(active_trace(), convert(f)(*passed, **named))))
+            copies = list(map(copied, given))
+            passed, named = unflatten(spec, copies)
+            with own_copies("vmap", leaves, copies):
+                results.append(flatten(settled(active_trace(), convert(f)(*passed, **named))))
             out_leaves = results[-1][0]
             for leaf in out_leaves:
                 if not is_number(leaf):
