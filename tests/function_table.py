@@ -178,6 +178,7 @@ row("np.linalg.vecdot", "fc", np.linalg.vecdot, m, w)
 row("np.matvec", "fc", lambda x, y: np.matvec(x, y) ** 2, m, w[0])
 row("np.vecmat", "fc", lambda x, y: np.vecmat(x, y) ** 2, w[0, :3], m)
 row("np.einsum", "fc", lambda x, y: np.einsum("ij,kj->ik", x, y) + np.einsum("ii", x[:3, :3]) + np.einsum("ij,ij->i", x, y), m, w)
+row("np.einsum", "fc", lambda x, y: np.einsum(x, [0, 1], y, [2, 1], [2, 0]), m, w)
 row("np.linalg.multi_dot", "fc", lambda x, y: np.linalg.multi_dot([x, y.T, x]), m, w)
 row("np.linalg.matrix_power", "fc", lambda x: np.linalg.matrix_power(x, 3) + np.linalg.matrix_power(x, -2), s)
 for o in (None, "fro", "nuc", 2, -2, 1, -1, np.inf, -np.inf):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import is_inexact
-from jitml.numpy.operands import astype, broadcast_value, not_compiled, reshape_value, value_of
+from jitml.numpy.operands import as_int, astype, broadcast_value, not_compiled, reshape_value, value_of
 from jitml.numpy.products import diagonal_values, diagonal_view, dot_values
 from jitml.numpy.reductions import finish, reduce_values
 from jitml.numpy.reshaping import transposed
@@ -72,12 +73,31 @@ def parse_subscripts(subscripts: str, ndims: list[int]) -> tuple[list[str], str]
     return expanded, result
 
 
+def _with_text(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`einsum(x, [0, 1], y, [1, 2], [0, 2])` as `einsum("ab,bc->ac", x, y)`.
+
+    Raises:
+        ValueError: a label is not from 0 to 51.
+    """
+    given, result = (operands[:-1], [operands[-1]]) if len(operands) % 2 else (operands, [])
+    lists = [[label if label is ... else as_int(label) for label in labels] for labels in (*given[1::2], *result)]
+    used = sorted({label for labels in lists for label in labels if label is not ...})
+    if used and not 0 <= used[0] <= used[-1] < 52:
+        raise ValueError("subscript is not within the valid range [0, 52)")
+    if len(used) > len(ascii_lowercase):
+        not_compiled("einsum", f"with {len(used)} labels in lists", "Write the subscripts as a string.")
+    letters: dict[Any, str] = {**dict(zip(used, ascii_lowercase)), ...: "..."}
+    texts = ["".join(letters[label] for label in labels) for labels in lists]
+    text = ",".join(texts[: len(given) // 2]) + "".join("->" + text for text in texts[len(given) // 2 :])
+    return (text, *given[::2])
+
+
 @implements(np.einsum)
 def einsum(
     *operands: Any, out: Any = None, dtype: Any = None, order: str = "K", casting: Any = "safe", optimize: Any = False
 ) -> Any:
     if not isinstance(operands[0], str):
-        not_compiled("einsum", "with lists of axes", "Write the subscripts as a string.")
+        operands = _with_text(operands)
     values = [value_of(x) for x in operands[1:]]
     target = np.result_type(*(v.dtype for v in values)) if dtype is None else np.dtype(dtype)
     for value in values:
