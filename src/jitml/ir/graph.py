@@ -180,6 +180,7 @@ class GraphBuilder:
         self.nodes: list[Node] = []
         self.captured: dict[Value, Value] = {}
         self.locate: Callable[[], Source | None] = lambda: None
+        self.recorded: Callable[[Node], None] | None = None  # is told of each node that an op has recorded
         self._makers: dict[Value, Node | None] = {}  # None: an input
 
     def add_input(self, aval: Aval, name: str = "") -> Value:
@@ -245,7 +246,10 @@ class GraphBuilder:
         for aval in avals if isinstance(avals, tuple) else (avals,):
             if any(type(n) is int and n < 0 for n in aval.shape):
                 raise ValueError("negative dimensions are not allowed")  # as NumPy says it, whatever function asked for them
-        return self.emit(op, inputs, params, avals, self.locate())
+        made = self.emit(op, inputs, params, avals, self.locate())
+        if self.recorded is not None:
+            self.recorded(self.nodes[-1])
+        return made
 
     def emit(
         self, op: Op, inputs: tuple[Value, ...], params: Mapping[str, Any], avals: Aval | tuple[Aval, ...], source: Source | None

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
-from jitml.ir.floating import ALL
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import C64, C128, F32, F64
@@ -65,10 +64,11 @@ def _same(function: Callable[..., Any], *args: Any) -> Any:
     if function is math.log and len(args) == 2:
         return _same(math.log, args[0]) / _same(math.log, args[1])
     floats = [number_of(float, x) for x in args]
-    with raising_as_python(function):
-        result = call(_SAME[function], *(x.as_value() if type(x) is TracedNumber else float(x) for x in floats))
+    operands = [x.as_value() if type(x) is TracedNumber else float(x) for x in floats]
+    with raising_as_python(function, operands):
+        result = call(_SAME[function], *operands)
     value = read(result)
-    if active_trace().root.error_state[0] == ALL:  # in a transform, which reports no floating-point errors
+    if active_trace().root.is_transformed:  # where floating-point errors are not reported
         value = _raising(function, [read(x) for x in floats], value)
     return TracedNumber.of_value(active_trace(), value)
 

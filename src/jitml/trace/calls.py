@@ -451,15 +451,20 @@ class _ErrorState(ContextDecorator):
         self.numpys.__enter__()
         root = active_trace().root
         self.before = ignored, demanded = root.error_state
+        self.floating = root.floating
         for name, reaction in self.kinds.items():
             if reaction is not None:
                 bit = CATEGORIES[name]
                 ignored, demanded = (ignored | bit, demanded & ~bit) if reaction == "ignore" else (ignored & ~bit, demanded | bit)
+                root.floating = root.floating | bit if reaction == "raise" else root.floating & ~bit
         root.error_state = (ignored, demanded)
+        if root.steps is not None:
+            root.steps.heed()
 
     def __exit__(self, *error: Any) -> None:
         self.numpys.__exit__(*error)
-        active_trace().root.error_state = self.before
+        root = active_trace().root
+        root.error_state, root.floating = self.before, self.floating
 
 
 def _is_same(x: Any, y: bool) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 from jitml.ir import ops
 from jitml.trace.branches import Fork, facts_of
 from jitml.trace.context import active_trace
+from jitml.trace.examples import guess
 from jitml.trace.names import truth
 from jitml.trace.numbers import TracedNumber
 
@@ -73,10 +74,13 @@ def negation(x: Any) -> TracedNumber:
     return result
 
 
-def require(ok: Any) -> None:
-    """`assert ok`"""
-    test = truth(ok)
+def require(ok: Any) -> bool:
+    """`assert ok`; False if Python itself shall raise, with the message, which the program has not."""
+    test, root = truth(ok), active_trace().root
+    if root.steps is not None and not root.open and not guess(test):
+        return False
     ops.check(test, test, error="AssertionError", message="")
+    return True
 
 
 __all__ = ["Both", "Ternary", "negation", "require"]

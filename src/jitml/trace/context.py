@@ -118,6 +118,7 @@ class Trace:
         self.builder: GraphBuilder = GraphBuilder(parent.builder if parent else None)
         self.effort: Effort = parent.effort if parent else Effort()
         self.builder.locate = self.effort.locate
+        self.builder.recorded = parent.builder.recorded if parent else None
         self.refusal: JitmlError | None = None
         self.closed = False
         self.host: Host = parent.host if parent else Host(locate=user_source)
@@ -183,6 +184,12 @@ class Trace:
         self.iterators: dict[int, Any] = {}  # of before the body
         # Of the root: the regions that are being recorded, innermost last, and what earlier attempts have taught.
         self.open: list[Any] = []
+        # Of the root: statements that may handle exceptions, in all functions that are called; what runs each operation of this
+        # call, where an exception is handled in it; and the floating-point errors, as bits, that are exceptions then.
+        self.handlers: list[Any] = []
+        self.steps: Any = None
+        self.is_transformed = False  # whether what is recorded belongs to a transform, which ignores floating-point errors
+        self.floating = 0
         self.decisions: Any = None
         self.decided: Any = None  # what the program assumes of this call
 

@@ -17,6 +17,7 @@ from typing import Any
 from jitml.trace.calls import Hooks
 from jitml.trace.context import Trace, active_trace, current_trace, unsupported
 from jitml.trace.drivers import HOOKS
+from jitml.trace.handlers import Handler, handlers_in, handlers_of
 from jitml.trace.loaded_names import base_of, is_library
 from jitml.trace.outside import load
 from jitml.trace.registry import FUNCTIONS, call, has_meaning, uncached
@@ -26,6 +27,7 @@ from jitml.trace.source import find
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 _codes: dict[tuple[str, CodeType], CodeType | None] = {}
+_handlers: dict[tuple[str, CodeType], tuple[Handler, ...]] = {}
 _made: set[int] = set()  # ids of code objects that are converted already, all kept alive by `_codes`
 
 
@@ -82,8 +84,14 @@ def _with_hooks(trace: Trace, function: FunctionType) -> FunctionType:
     if key not in _codes:
         found = find(function)
         _codes[key] = rewrite(found, code) if found is not None else None
+        _handlers[key] = handlers_in(found.node, code.co_filename) if found is not None else handlers_of(code)
         _remember(_codes[key])
     new = _codes[key]
+    trace.handlers += _handlers[key]
+    if trace.decisions is not None and not trace.decisions.heeds_floating and any(h.hears_floating for h in _handlers[key]):
+        trace.decisions.heeds_floating = True
+        if trace.is_transformed:  # what was recorded ignores errors
+            trace.decisions.again()
     hooks = Hooks(trace, function, convert)
     base = base_of(trace, function)
     trace.host.require_same(load(trace, getattr, base, "__code__", f"{function.__name__}.__code__"), code)

@@ -82,6 +82,8 @@ class Decisions:
         self.periods: dict[Site, int] = {}  # after how many iterations names that exchange arrays have their own again
         # Branches that end with an exception, there and so far `apart`, and what it says.
         self.raising: dict[tuple[Site, int], dict[bool, str]] = {}
+        self.all_plain = False  # whether every construct is `PLAIN`
+        self.heeds_floating = False  # whether the function may handle floating-point errors, which a transform must not ignore
         self.apart = 0  # in how many loops' first iterations, which are traced by themselves, what is recorded now stands
         self.widened: set[Site] = set()  # branches after which a number has a type that only one of them gives it
         self.typed: set[Site] = set()  # after which it is decided of which type numbers are, because a region asks for it
@@ -133,14 +135,20 @@ class Decisions:
         if self.exhausted is not None:
             raise self.exhausted
 
+    def is_plain(self, site: Site) -> bool:
+        """Whether plain Python runs what stands at a place."""
+        return self.all_plain or self.modes.get(site) is Mode.PLAIN
+
     def mode(self, site: Site) -> Mode:
         """How the construct at a place is traced."""
+        if self.all_plain:
+            return Mode.PLAIN
         mode = self.modes.get(site, Mode.ROLLED)
         return Mode.PEELED if mode is Mode.ROLLED and (site, self.apart) in self.peeled else mode
 
     def demote(self, site: Site, mode: Mode, reason: BaseException) -> None:
         """Trace a loop in another mode, unless it is in that one already."""
-        if self.modes.get(site, Mode.ROLLED) < mode:
+        if not self.all_plain and self.modes.get(site, Mode.ROLLED) < mode:
             self.modes[site] = mode
             self.reasons[site] = self.latest = reason
             self.again()
@@ -215,7 +223,7 @@ class Decisions:
     def settle_place(self, error: BaseException) -> bool:
         """Whether the number that Python needs, which is what the error says, may be assumed to be as it is in this call."""
         place: Site | None = getattr(error, "place", None)
-        if place is None or self.modes.get(place) is Mode.PLAIN:
+        if place is None or self.is_plain(place):
             return False
         self.modes[place] = Mode.PLAIN
         self.latest = error
@@ -228,7 +236,7 @@ class Decisions:
         once more as this call takes them, in which case the exception is the program's own.
         """
         found = (*(site for site, _ in self.raising), *self.widened)
-        doubtful = {site for site in found if self.modes.get(site) is not Mode.PLAIN}
+        doubtful = {site for site in found if not self.is_plain(site)}
         self.modes |= dict.fromkeys(doubtful, Mode.PLAIN)
         self.raising.clear()
         self.widened.clear()

@@ -29,6 +29,7 @@ from jitml.errors import (
     WrongPath,
 )
 from jitml.ir import ops
+from jitml.ir.floating import demanded_in
 from jitml.ir.generators import generators_in
 from jitml.ir.graph import Graph, Node
 from jitml.ir.in_place import in_place
@@ -43,6 +44,7 @@ from jitml.trace.arguments import Callee, transform_of
 from jitml.trace.context import current_trace
 from jitml.trace.entry import MISS, Execute, bind
 from jitml.trace.exact import unheard
+from jitml.trace.handlers import Handler, Steps, raising, raising_now
 from jitml.trace.loaded_names import is_library
 from jitml.trace.paths import Path, other_paths
 from jitml.trace.results import FromGraph
@@ -65,6 +67,7 @@ class _Variant:
     enter: Callable[[Sequence[Any]], Any]
     program: Any
     path: Path
+    handlers: tuple[Handler, ...]
 
 
 _variants: OrderedDict[Hashable, tuple[_Variant, ...]] = OrderedDict()
@@ -89,14 +92,72 @@ def run(
         make: makes a program, a function that works inside a trace.
         positional: how f is called by position; as the program is, if not given.
     """
+    handlers: list[Handler] = []
     try:
-        return attempt(key, make, f, args, kwargs)
+        return attempt(key, make, f, args, kwargs, handlers)
     except Exception as error:
-        if current_trace() is not None or not is_programs_own(error):
+        may_be_handled = bool(handlers) and isinstance(error, RowsDiffer)
+        if current_trace() is not None or not (is_programs_own(error) or may_be_handled):
             raise
         failure = error
-    replay(f, args if positional is None else positional, kwargs)
-    raise failure  # of the derivative alone, or f handles it
+    refusal: JitmlError | None = None
+    if handlers:
+        try:
+            return _step_by_step(make, f, args, kwargs, handlers)
+        except JitmlError as error:
+            refusal = error
+        except Exception as error:  # f does not handle it, or the derivative raises it
+            failure = error
+    replay(f, args if positional is None else positional, kwargs, handlers)
+    if refusal is not None and not isinstance(failure, RowsDiffer):
+        raise _handled(failure, handlers, refusal) from failure
+    raise failure  # of the derivative alone
+
+
+def _step_by_step(
+    make: Callable[[], Program],
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    handlers: Sequence[Handler],
+) -> tuple[Any, Program]:
+    """The same result of a function that handles an exception in this call, by a program for it alone."""
+    heeds = bool(raising_now()) and any(handler.hears_floating for handler in handlers)
+    given: tuple[Any, ...] = (Callee(f), *args)
+    failed: Failed = []
+    leaves, _ = flatten((given, dict(kwargs)))
+    while True:
+        program = make()
+        path = other_paths(failed)[-1] if failed else Path()
+        steps = Steps(raising_now(), all_plain=heeds)
+        traced = trace(_unheard_of(program), given, kwargs, path=path, steps=steps)
+        try:
+            result = bind(traced, executed(traced, heeds=False))(leaves)
+        except WrongPath as failure:
+            failed.append((traced.path, failure))
+        except Exception as error:
+            if not heeds:  # a long loop has not been run to its end
+                heeds, failed = True, []
+            elif steps.is_blind:
+                raise UnsupportedError("what raises depends on random numbers, or on what a region makes") from error
+            else:
+                raise
+        else:
+            if result is MISS:
+                raise UnsupportedError("what the function depends on changes while it is traced")
+            return result, program
+
+
+def _handled(failure: Exception, handlers: Sequence[Handler], refusal: JitmlError) -> UnsupportedError:
+    """The refusal of a function that handles an exception."""
+    places = list(dict.fromkeys(str(handler.source) for handler in handlers))
+    first = failure.message if isinstance(failure, JitmlError) else f"{type(failure).__name__}: {failure}"
+    return UnsupportedError(
+        f"the function handles an exception in this call, and cannot be transformed with it ({first}): {refusal.message}",
+        source=handlers[0].source,
+        remedy="Ask for the condition before, with np.where or an `if`, in place of the "
+        + ("`try`." if len(places) == 1 else f"`try`, here or at {', '.join(places[1:])}."),
+    )
 
 
 def is_programs_own(error: Exception) -> bool:
@@ -104,36 +165,50 @@ def is_programs_own(error: Exception) -> bool:
     return isinstance(error, FailedCheck) or not isinstance(error, (JitmlError, MemoryError))
 
 
-def replay(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def replay(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], handlers: Sequence[Handler]) -> Any:
     """What the plain function answers, for copies of its arrays: transforms do not write into the caller's, nor do they warn."""
     leaves, spec = flatten((tuple(args), dict(kwargs)))
     passed, named = unflatten(spec, [leaf.copy("K") if isinstance(leaf, np.ndarray) else leaf for leaf in leaves])
-    with np.errstate(all="ignore"):
+    with heeded(handlers):
         return f(*passed, **named)
 
 
+def heeded(handlers: Sequence[Handler]) -> np.errstate:
+    """Floating-point errors, of which a transform says nothing, are exceptions where the caller wants it and f may handle it."""
+    return raising(raising_now() if any(handler.hears_floating for handler in handlers) else 0)
+
+
 def attempt(
-    key: Hashable, make: Callable[[], Program], f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    key: Hashable,
+    make: Callable[[], Program],
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    handlers: list[Handler],
 ) -> tuple[Any, Program]:
-    """`run`, with exceptions as they come out of a trace, or of a graph: without the user's lines, perhaps without a text."""
+    """`run`, with exceptions as they come out of a trace, or of a graph: without the user's lines, perhaps without a text.
+
+    Args:
+        handlers: takes the statements by which the program that has been tried last may handle exceptions.
+    """
     if current_trace() is not None:
         program = make()
         return _unheard_of(program)(f, *args, **kwargs), program
     if is_debugging():
         given = (Callee(f), *args)
-        variant, result = _traced_for(flatten((given, dict(kwargs)))[0], make, given, kwargs, [])
+        variant, result = _traced_for(flatten((given, dict(kwargs)))[0], make, given, kwargs, [], handlers)
         return result, variant.program
     leaves: Sequence[Any] = (Callee(f), *args, *kwargs.values())
     group: Hashable = (key, _identity(f), len(args), *kwargs)
     failed: Failed = []
-    found = _call(group, leaves, failed)
+    found = _call(group, leaves, failed, handlers)
     if found is None:
         leaves, spec = flatten(((leaves[0], *args), dict(kwargs)))
         if spec.num_nodes - spec.num_leaves > 3:  # more than the tuple of (args, kwargs) and those two
             group = (key, _identity(f), spec)
-            found = _call(group, leaves, failed)
+            found = _call(group, leaves, failed, handlers)
     if found is None:
-        variant, result = _traced_for(leaves, make, (leaves[0], *args), kwargs, failed)
+        variant, result = _traced_for(leaves, make, (leaves[0], *args), kwargs, failed, handlers)
         _keep(group, variant)
         found = result, variant.program
     return found
@@ -161,8 +236,9 @@ def _identity(f: Any) -> Hashable:
     return f.__code__ if type(f) is FunctionType and not is_library(f) else id(f)
 
 
-def _call(group: Hashable, leaves: Sequence[Any], failed: Failed) -> Any:
+def _call(group: Hashable, leaves: Sequence[Any], failed: Failed, handlers: list[Handler]) -> Any:
     for variant in _variants.get(group, ()):
+        handlers[:] = variant.handlers
         try:
             result = variant.enter(leaves)
         except WrongPath as failure:
@@ -183,6 +259,7 @@ def _traced_for(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     failed: Failed,
+    handlers: list[Handler],
 ) -> tuple[_Variant, Any]:
     """A new variant, of the path that this call takes, and its result."""
     while True:
@@ -190,10 +267,10 @@ def _traced_for(
         try:
             path = other_paths(failed)[-1] if failed else Path()
             with learning():
-                traced = trace(_unheard_of(program), args, kwargs, path=path)
+                traced = trace(_unheard_of(program), args, kwargs, path=path, handlers=handlers)
             if _is_once_only(traced.graph):
                 program = make()
-                traced = trace(_unheard_of(program), args, kwargs, path=path)
+                traced = trace(_unheard_of(program), args, kwargs, path=path, handlers=handlers)
         except MoreIterations as failure:  # of what is computed while it is traced
             learn(failure)
             continue
@@ -205,7 +282,7 @@ def _traced_for(
                 raise
             raise raised from error
         execute = _watched(traced, getattr(program, "residuals", range(0))) if is_debugging() else executed(traced)
-        variant = _Variant(bind(traced, execute), program, traced.path)
+        variant = _Variant(bind(traced, execute), program, traced.path, traced.handlers)
         try:
             result = variant.enter(leaves)
         except WrongPath as failure:
@@ -250,8 +327,12 @@ def _keep(group: Hashable, variant: _Variant) -> None:
             _variants.popitem(last=False)
 
 
-def executed(traced: Traced) -> Execute:
-    """Run a graph by NumPy, writing into the caller's arrays at the end: interpreted once, then as a function."""
+def executed(traced: Traced, *, heeds: bool = True) -> Execute:
+    """Run a graph by NumPy, writing into the caller's arrays at the end: interpreted once, then as a function.
+
+    Args:
+        heeds: whether to leave calls to others in which a floating-point error may be raised and handled.
+    """
     graph = eliminate_dead(observe_errors(traced.graph))  # indices are checked, also where nothing needs what lies there
     dtypes = [v.dtype for v in graph.inputs]
     run: Run | None = None
@@ -260,6 +341,9 @@ def executed(traced: Traced) -> Execute:
     first = 1 if any(node.bodies for node in graph.nodes) else 2
     calls = 0
     generators, acts = generators_in(graph), _acts(graph)
+    heeds = heeds and bool(traced.handlers)
+    hears = any(handler.hears_floating for handler in traced.handlers)
+    demanded = demanded_in(graph) if heeds else 0
 
     def execute(*inputs: Any) -> Sequence[Array]:
         if not acts:
@@ -270,13 +354,16 @@ def executed(traced: Traced) -> Execute:
     def execute_once(*inputs: Any) -> Sequence[Array]:
         nonlocal run, owned, calls
         calls += 1
-        if run is None and calls >= first:
+        errors = demanded | (raising_now() if hears else 0) if heeds else 0
+        if run is None and (calls >= first or errors):
             ready = run_passes(graph)
             run, owned = straight(ready), in_place(ready).owned
         arrays = [np.asarray(x, dtype) for x, dtype in zip(inputs, dtypes)]
         try:
-            with np.errstate(all="ignore"):
+            with raising(errors):
                 results = run(*arrays) if run is not None else interpret(graph, arrays)
+        except FloatingPointError as error:
+            raise FailedCheck(f"the function may handle a floating-point error: {error}") from None
         except MemoryError as error:
             raise _no_room(graph, error) or error from None
         # NumPy may have answered with an argument, or a view of one: each output has memory of its own.

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from jitml.ir import ops
-from jitml.ir.floating import ALL, DIVIDE, INVALID, OVERFLOW
+from jitml.ir.floating import ALL, DIVIDE, INVALID, OVERFLOW, UNDERFLOW
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, F64, I64, DType
@@ -45,11 +45,13 @@ _ORDERS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, oper
 
 
 @contextmanager
-def raising_as_python(function: Callable[..., Any]) -> Iterator[None]:
+def raising_as_python(function: Callable[..., Any], operands: Sequence[Any]) -> Iterator[None]:
     """What is recorded here raises in Python where NumPy has a floating-point error: no `np.errstate` silences it."""
     root = active_trace().root
     before = ignored, demanded = root.error_state
     if function in (operator.pow, operator.abs) or function.__module__ == "math":
+        if root.steps is not None:
+            root.steps.ask(function, operands)
         root.error_state = ignored & ~_RAISED, demanded | _RAISED
     try:
         yield
@@ -59,13 +61,15 @@ def raising_as_python(function: Callable[..., Any]) -> Iterator[None]:
 
 @contextmanager
 def unheard() -> Iterator[None]:
-    """What is recorded here ignores floating-point errors."""
+    """What is recorded here ignores floating-point errors, unless the function may handle them."""
     root = active_trace().root
-    before, root.error_state = root.error_state, (ALL, 0)
+    heeds = root.decisions is not None and root.decisions.heeds_floating
+    before, root.error_state = root.error_state, (UNDERFLOW if heeds else ALL, 0)
+    was_transformed, root.is_transformed = root.is_transformed, True
     try:
         yield
     finally:
-        root.error_state = before
+        root.error_state, root.is_transformed = before, was_transformed
 
 
 def without_large(function: Callable[..., Any], operands: Sequence[Any]) -> Sequence[Any]:

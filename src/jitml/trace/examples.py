@@ -33,12 +33,22 @@ _MOST_WORK = 1_000_000  # nodes that are run in the bodies of loops, while one r
 _MOST_BYTES = 1 << 28
 
 
-class _NoExample(LookupError):
+class NoExample(LookupError):
     """A value depends on what is not known yet."""
 
 
 class _TooLong(Exception):
     """A loop is not worth being run to its end."""
+
+
+def example_of(value: Value) -> Array:
+    """What a value of the current trace is in this call.
+
+    Raises:
+        NoExample: it depends on what is not known yet.
+        Exception: what computing it raises.
+    """
+    return _examples([value])[0]
 
 
 def examples_of(values: Sequence[Value]) -> list[Array]:
@@ -52,7 +62,7 @@ def examples_of(values: Sequence[Value]) -> list[Array]:
 def _example_or_ones(value: Value) -> Array:
     try:
         return _examples([value])[0]
-    except _NoExample:
+    except NoExample:
         if not value.aval.is_static:
             unsupported("a host call inside a loop or branch depends on what is not known there yet")
         return np.ones(value.shape, value.dtype)
@@ -62,7 +72,7 @@ def address_of(value: Value) -> Array:
     """The same for an address, which nothing can stand for."""
     try:
         return _examples([value])[0]
-    except _NoExample:
+    except NoExample:
         unsupported("a generator of random numbers is not known where a loop or branch draws from it")
 
 
@@ -70,7 +80,7 @@ def example_of_size(value: Value) -> int | None:
     """What an integer is in this call, as a hint; None if that cannot be told, 0 if the call will not get so far."""
     try:
         return int(_examples([value])[0])
-    except _NoExample:
+    except NoExample:
         return None
     except MoreIterations:
         raise
@@ -84,7 +94,7 @@ def guess(value: Value) -> int:
         try:
             found = _examples([value])[0]
             return int(np.asarray(found).view(I64) if value.dtype == F64 else found)
-        except _NoExample:  # only a loop's first iteration knows
+        except NoExample:  # only a loop's first iteration knows
             return 0
         except MoreIterations:
             raise
@@ -171,7 +181,7 @@ def _lookup(value: Value, env: dict[Value, Array], known: dict[Value, Array]) ->
 
 def _run(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, Array]) -> list[Array]:
     if _reserves_much(node):
-        raise _NoExample
+        raise NoExample
     sizes = {sym: int(_lookup(trace.root.sizes[sym], env, known)) for sym in node.syms}
     params = {name: resolve(param, sizes) for name, param in node.params.items()}
     operands = [_lookup(v, env, known) for v in node.inputs]
@@ -315,4 +325,4 @@ def _find(trace: Trace, value: Value) -> Array:
         for array, tracer in root.arrays.values():
             if tracer.storage.entry == entry:
                 return native_copy(array).reshape(-1 if value.ndim == 1 else array.shape)
-    raise _NoExample
+    raise NoExample

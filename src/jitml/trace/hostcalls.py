@@ -252,12 +252,15 @@ def _try_out(
     given[: len(form.layouts)] = map(_lying, given, form.layouts)
     before = [np.array(x) for x in given]
     apply = partial(caller(), function)
+    is_stepping = active_trace().root.steps is not None
     try:
         with outside_trace(), np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the program will call it again
             try:
                 result = _call(apply, form, given)
             except np.linalg.LinAlgError:
+                if is_stepping:
+                    raise
                 # It may be a matrix that a loop has not filled yet; the program itself raises where it has to.
                 given = before = list(map(_regular, given))
                 result = _call(apply, form, given)

@@ -382,7 +382,7 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
     values = [*map(_value, operands)]
     if kinds == {bool} and function not in _OF_TRUTHS:
         values = [ops.convert(v, dtype=I64) for v in values]
-    with raising_as_python(function):
+    with raising_as_python(function, values):
         made: Value = call(_IN_GRAPH[function], *checked_operands(function, values)).value
     return hand_on(TracedNumber.of_value(trace, made), function, operands)
 

@@ -296,7 +296,7 @@ def _escaped(told: Any) -> str:
 
 def is_decided(place: Site) -> bool:
     """Whether the outcome at a place is assumed, and not computed."""
-    return decisions().modes.get(place) is Mode.PLAIN
+    return decisions().is_plain(place)
 
 
 def number(value: Value, message: str, remedy: str, *, is_taken: bool = False) -> Any:
@@ -359,7 +359,10 @@ def path_of(recording: Any) -> Path:
 def require_not(test: Value, raised: str, place: Site, source: Source | None) -> None:
     """A branch that is taken where `test` holds raises, and is left out: where a call takes it, Python says what happens."""
     message = f"a branch at {source} was taken that, traced, ends with {raised}"
-    active_trace().root.decided.leave_out(message, place)
+    root = active_trace().root
+    if root.steps is not None and not root.open and guess(test):
+        decisions().demote(place, Mode.PLAIN, UnsupportedError(message, source=source))
+    root.decided.leave_out(message, place)
     ops.check(test, ops.bit_not(test), error=RaisingBranch.__name__, message=_escaped(message))
 
 

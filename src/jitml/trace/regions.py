@@ -61,9 +61,9 @@ def negation(x: Any) -> Any:
     return choices.negation(x)
 
 
-def require(ok: Any) -> None:
+def require(ok: Any) -> bool:
     """`assert ok`, undecided."""
-    choices.require(ok)
+    return choices.require(ok)
 
 
 def rows(iterable: Any, place: Site) -> tuple[Driver | None, Iterable[Any]]:

@@ -204,8 +204,7 @@ class Steering:
 
     def assert_(self, ok: Any) -> bool:
         if is_traced(ok) and not is_decided(ok):
-            regions.require(ok)
-            return True
+            return regions.require(ok)
         return bool(ok) or regions.dead_end(False)
 
     def none_of(self, *flags: Any) -> Any:

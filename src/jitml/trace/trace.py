@@ -33,6 +33,7 @@ from jitml.trace.decisions import Decisions, is_ours
 from jitml.trace.doubts import require_type_known
 from jitml.trace.drivers import OpenType, Restart
 from jitml.trace.flags import recorded_errors
+from jitml.trace.handlers import Handler, Steps
 from jitml.trace.host import Host, Slot
 from jitml.trace.memory import all_disjoint, disjoint, meets_itself
 from jitml.trace.opening import Opened, Seen, seen
@@ -62,6 +63,7 @@ class Traced:
     changes: what becomes of things from outside; if there are any, the result is one and a list of the new values of each.
     opened, seen: which sizes of the arguments were left open, and the arguments of the call that was traced.
     path: what is assumed of conditions.
+    handlers: statements of the function, and of those that it calls, which may handle exceptions.
     in_spec: structure of `(args, kwargs)`.
     out_specs: that of each object in several places of the result, and of the result, whose leaves, one after the other, are
         made by `results`.
@@ -81,6 +83,7 @@ class Traced:
     opened: Opened
     seen: tuple[Seen, ...]
     path: Path
+    handlers: tuple[Handler, ...]
 
 
 def trace(
@@ -92,6 +95,8 @@ def trace(
     host_calls: bool = True,
     path: Path = _ANY_PATH,
     rooted: bool = False,
+    steps: Steps | None = None,
+    handlers: list[Handler] | None = None,
 ) -> Traced:
     """Run `function` on tracers standing for the arguments.
 
@@ -103,6 +108,8 @@ def trace(
         path: what is known of this call's conditions.
         rooted: whether calls hand in `(args, kwargs)` behind the flattened arguments, if these are nested (`is_nested`), so that
             the containers among them can be changed.
+        steps: runs each operation, for a program that is good for this call alone.
+        handlers: is filled with statements that may handle exceptions, also if the function cannot be traced.
 
     Raises:
         UnsupportedError: the function does something that cannot be compiled.
@@ -111,7 +118,7 @@ def trace(
     register_imported()
     known = Decisions(path.modes, path.peeled)
     before = Snapshot([(function, "the function"), (args, "arguments"), (kwargs, "arguments")])
-    attempt = partial(_attempt, function, args, kwargs, opened, known, host_calls, path, rooted)
+    attempt = partial(_attempt, function, args, kwargs, opened, known, host_calls, path, rooted, steps, handlers)
     while True:
         try:
             with unchanged(before), fewer_collections():
@@ -144,6 +151,8 @@ def _attempt(
     host_calls: bool,
     path: Path,
     rooted: bool,
+    steps: Steps | None,
+    handlers: list[Handler] | None,
 ) -> Traced:
     """Trace once, with what earlier attempts have taught.
 
@@ -155,6 +164,12 @@ def _attempt(
     recording = Trace(host_calls=host_calls)
     recording.opened = opened
     recording.decisions, recording.decided = known, Decided(path)
+    if handlers is not None:
+        handlers.clear()
+        recording.handlers = handlers
+    if steps is not None:
+        known.all_plain = known.all_plain or steps.all_plain
+        recording.steps, recording.floating, recording.builder.recorded = steps, steps.floating, steps.see
     known.begin(recording.effort)
     with _explained(recording), activate(recording), keeping_made(), recorded_errors():
         tracers = enter_all(recording, leaves, names)
@@ -246,6 +261,7 @@ def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSp
     return Traced(
         recording.builder.build(outputs), host, tuple(recording.origins), aliases, strides, copied, numbers, in_spec,
         tuple(spec for _, spec in parts), results, tuple(changes), recording.opened, seen(arguments), path_of(recording),
+        tuple(recording.handlers),
     )  # fmt: skip
 
 

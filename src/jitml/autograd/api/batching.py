@@ -24,7 +24,9 @@ from jitml.ir.types import I64
 from jitml.trace.arguments import made_by
 from jitml.trace.context import active_trace, current_trace, user_source
 from jitml.trace.convert import convert, require_function
-from jitml.trace.eager import attempt, is_programs_own
+from jitml.trace.eager import attempt, heeded, is_programs_own
+from jitml.trace.handlers import Handler
+from jitml.trace.registry import call
 from jitml.trace.result_trees import settled
 from jitml.trace.sizes import named, number
 from jitml.trace.strides import kept_strides
@@ -95,19 +97,21 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
 
     @functools.wraps(f)
     def batched(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return attempt(key, lambda: program, f, args, kwargs)[0]
-        except Exception as error:
-            # The rows say what they raise, in their own words, or handle it.
-            if current_trace() is not None or not (isinstance(error, RowsDiffer) or is_programs_own(error)):
-                raise
-            leaves, spec = flatten((args, kwargs))
-            axes = _in_axes(in_axes, args, kwargs)
-            size = next(leaf.shape[axis] for leaf, axis in zip(leaves, axes) if axis is not _WHOLE)
-            if not size:
-                raise
-        rows = (unflatten(spec, [_row_of_array(leaf, axis, n) for leaf, axis in zip(leaves, axes)]) for n in range(size))
-        return _one_by_one(f, rows, out_axes)
+        trace, handlers = current_trace(), list[Handler]()
+        is_stepping = trace is not None and trace.root.steps is not None  # each row may raise, and handle, something of its own
+        rows: list[Any] = _rows(in_axes, args, kwargs) if is_stepping else []
+        if not rows:
+            try:
+                return attempt(key, lambda: program, f, args, kwargs, handlers)[0]
+            except Exception as error:
+                if trace is not None or not (isinstance(error, RowsDiffer) or is_programs_own(error)):
+                    raise
+                rows = _rows(in_axes, args, kwargs)
+                if not rows:
+                    raise
+        # They say what they raise, in their own words, or handle it.
+        with heeded(handlers):
+            return _one_by_one(convert(f), rows, out_axes)
 
     return made_by(key, batched)
 
@@ -121,15 +125,20 @@ def _key(axes: Any) -> Hashable:
 
 def _one_by_one(f: Function, rows: Iterable[Any], out_axes: Any) -> Any:
     """What `vmap` is short for; for rows that have sizes or ways of their own."""
-    found = []
-    for args, kwargs in rows:
-        with np.errstate(all="ignore"):  # transforms report no floating-point errors
-            found.append(flatten(f(*args, **kwargs)))
+    found = [flatten(f(*args, **kwargs)) for args, kwargs in rows]
     results, (spec, *others) = zip(*found)
     if any(other != spec for other in others):
         raise ValueError(_UNLIKE)
     axes = _spread_axes("out_axes", out_axes, unflatten(spec, results[0]))
     return unflatten(spec, [_joined(column, axis) for column, axis in zip(zip(*results), axes, strict=True)])
+
+
+def _rows(in_axes: Any, args: Sequence[Any], kwargs: Any) -> list[Any]:
+    """The arguments, by position and by name, of each row."""
+    leaves, spec = flatten((args, kwargs))
+    axes = _in_axes(in_axes, args, kwargs)
+    size = next(leaf.shape[axis] for leaf, axis in zip(leaves, axes) if axis is not _WHOLE)
+    return [unflatten(spec, [_row_of_array(leaf, axis, n) for leaf, axis in zip(leaves, axes)]) for n in range(size)]
 
 
 def _row_of_array(leaf: Any, axis: Any, n: int) -> Any:
@@ -142,7 +151,7 @@ def _row_of_array(leaf: Any, axis: Any, n: int) -> Any:
 def _joined(rows: Sequence[Any], axis: Any) -> Any:
     """The rows of a result along an axis, or the one that all of them are."""
     if axis is not _WHOLE:
-        return np.stack(rows, axis)
+        return np.stack(rows, axis) if current_trace() is None else call(np.stack, rows, axis)
     if any(np.asarray(row).tobytes() != np.asarray(rows[0]).tobytes() for row in rows):
         raise ShapeError(_NOT_ONE, source=user_source())
     return rows[0]
