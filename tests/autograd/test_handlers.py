@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import signal
 
 import jitml
 from jitml.errors import UnsupportedError
@@ -363,3 +364,33 @@ def test_what_cannot_be_followed_names_the_try() -> None:
             transformed(POINTS[0])
         assert found.value.source is not None
         assert found.value.source.text == "try:"
+
+
+def a_filter(x: Any) -> Any:
+    try:
+        h = signal.firwin(5, x[0])[2]
+    except ValueError:
+        h = 100.0
+    return h + x[1]
+
+
+def eigenvalues(x: Any) -> Any:
+    try:
+        h = np.linalg.eig(np.outer(x, np.array([1.0, 2.0, 3.0])))[0].real.max()
+    except np.linalg.LinAlgError:
+        h = 100.0
+    return h + x[1]
+
+
+@pytest.mark.parametrize(
+    ("program", "good", "bad"),
+    [(a_filter, [0.3, 2.0, 0.5], [-1.0, 2.0, 0.5]), (eigenvalues, [1.0, 2.0, 3.0], [np.nan, 2.0, 3.0])],
+)
+@pytest.mark.parametrize("transform", [jitml.jit, lambda f: lambda x: jitml.vmap(f)(x[None])[0]])
+def test_what_is_raised_while_tracing_is_handled_in_that_call_alone(
+    program: Function, good: Any, bad: Any, transform: Callable[[Function], Function]
+) -> None:
+    for points in ((bad, good, bad), (good, bad, good)):
+        transformed = transform(program)
+        for x in map(np.array, points):
+            np.testing.assert_allclose(transformed(x), program(x))

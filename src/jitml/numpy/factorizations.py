@@ -33,6 +33,7 @@ from jitml.numpy.reshaping import moveaxis, reshaped, swapaxes
 from jitml.numpy.versions import CONDITIONS_ARE_COMPLEX
 from jitml.trace.broadcasting import never_equal, require_sizes
 from jitml.trace.examples import examples_of
+from jitml.trace.handlers import raise_in_this_call
 from jitml.trace.registry import call, implements
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh, is_traced, read
 
@@ -153,7 +154,7 @@ def _eig(a: Any) -> tuple[Value, Value]:
         return ops.eig(x, real=False)
     (example,) = examples_of([x])
     if not np.isfinite(example).all():
-        raise LinAlgError("Array must not contain infs or NaNs")
+        raise_in_this_call(LinAlgError("Array must not contain infs or NaNs"))
     return ops.eig(x, real=bool(np.isrealobj(np.linalg.eigvals(example))))
 
 

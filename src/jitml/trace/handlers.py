@@ -12,14 +12,14 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from jitml.errors import FailedCheck, Source
+from jitml.errors import FailedCheck, JitmlError, Source
 from jitml.ir.floating import CATEGORIES, raised_by
 from jitml.ir.graph import Node, Value
-from jitml.trace.context import active_trace
+from jitml.trace.context import active_trace, refuse
 from jitml.trace.decisions import decisions
 from jitml.trace.examples import NoExample, example_of
 from jitml.trace.source import FunctionNode
@@ -167,6 +167,14 @@ class Steps:
         root = active_trace().root
         if root.floating and any(handler.hears_floating for handler in root.handlers):
             go_inside()
+
+
+def raise_in_this_call(error: Exception) -> NoReturn:
+    """Raise what a function raises for the numbers of this call: no handler makes it part of a program for others."""
+    root = active_trace().root
+    if root.handlers and root.steps is None and not isinstance(error, JitmlError):
+        refuse(FailedCheck(f"{type(error).__name__} is raised in the call that is traced, and may be handled"))
+    raise error
 
 
 def go_inside() -> None:

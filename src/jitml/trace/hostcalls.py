@@ -28,6 +28,7 @@ from jitml.trace.broadcasting import Sizes, common_sizes
 from jitml.trace.context import Attempt, active_trace, outside_trace, refuse, unsupported
 from jitml.trace.doubts import in_doubt
 from jitml.trace.examples import address_of, examples_of, remember
+from jitml.trace.handlers import raise_in_this_call
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.ragged import window
 from jitml.trace.registry import call, call_for_each_type, full_name, otherwise
@@ -266,6 +267,8 @@ def _try_out(
                 result = _call(apply, form, given)
     except TraceError:
         unsupported(f"{name} calls a function that is made in the jitted one", "Define that one outside.")
+    except Exception as error:
+        raise_in_this_call(error)
     if any(x.tobytes() != y.tobytes() for x, y in zip(before, given)):
         unsupported(f"{name} writes into its argument, which is not supported in jitted code", _WHY_NOT)
     leaves, _ = flatten(result)
