@@ -16,7 +16,7 @@ from jitml.ir.graph import Graph
 from jitml.ir.rewrite import of_sizes
 from jitml.ir.types import Aval, dtype_name
 from jitml.trace.context import current_trace, user_source
-from jitml.trace.eager import by_numpy
+from jitml.trace.executing import by_numpy
 from jitml.trace.tracers import is_traced, read
 from jitml.trace.tree import flatten, unflatten
 
