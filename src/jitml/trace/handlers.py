@@ -97,6 +97,8 @@ def raising_now() -> int:
 
 def raising(errors: int) -> np.errstate:
     """Inside the block these errors, as bits, are exceptions, and others are nothing."""
+    if not errors:
+        return np.errstate(all="ignore")
     kinds: Any = {name: "raise" if errors & bit else "ignore" for name, bit in CATEGORIES.items()}
     return np.errstate(**kinds)
 
