@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from jitml.trace.contents import effect, gone_through, kept
+from jitml.trace.contents import effect, kept
 from jitml.trace.context import active_trace, home_of, is_users, unsupported
 from jitml.trace.doubts import doubt_of, has_attribute, types_of
 from jitml.trace.host import Const, Slot
@@ -40,10 +40,10 @@ class Accesses(Names):
 
     __slots__ = ()
     effect = staticmethod(effect)
-    gone_through = staticmethod(gone_through)
     shared_write = staticmethod(shared_write)
     slice = staticmethod(slice)
     conv: Callable[[Any], Any]  # of `calls.Hooks`
+    in_place: Callable[[str, Any, Any], Any]  # of `special_methods.Specials`
 
     def attr(self, obj: Any, name: str) -> Any:
         """`obj.name` was loaded."""
@@ -218,7 +218,7 @@ class Accesses(Names):
         if isinstance(obj, (list, dict, set, deque, bytearray)):
             self._require_own(obj)
             self.effect(obj)
-        elif id(obj) in self.trace.places and not _IN_PLACE.isdisjoint(dir(type(obj))):
+        elif id(obj) in self.trace.places and any(_changes_unseen(type(obj), name) for name in _IN_PLACE):
             self.refuse_write(obj)
 
     def _require_own(self, obj: Any) -> None:
@@ -245,7 +245,7 @@ class Accesses(Names):
         is_plain = inspect.getattr_static(kind, "__setattr__") is vars(object)["__setattr__"]
         is_plain = is_plain and not isinstance(obj, (type, ModuleType, FunctionType, MethodType))
         is_slot = isinstance(member, MemberDescriptorType)
-        is_read = is_read_unseen(trace, obj, slot, name) or (getattr, slot, False, "__dict__") in trace.loaded
+        is_read = is_read_unseen(trace, slot, name) or (getattr, slot, False, "__dict__") in trace.loaded
         if not is_plain or (hasattr(type(member), "__set__") and not is_slot) or is_read:
             self.refuse_write(obj)
         key = id(obj), name
@@ -273,7 +273,7 @@ class Accesses(Names):
         before = self.attr(obj, name)
 
         def store(value: Any) -> None:
-            after = getattr(operator, operation)(before, value)
+            after = self.in_place(operation, before, value)
             if after is not before or type(after) is not TracedArray or sets_itself(obj, name):
                 setattr(self.own(obj), name, after)
 
@@ -288,7 +288,7 @@ class Accesses(Names):
         return functools.partial(self._aug_loaded, obj, index, operation, self.item(obj, index))
 
     def _aug_loaded(self, obj: Any, index: Any, operation: str, before: Any, value: Any) -> None:
-        after = getattr(operator, operation)(before, value)
+        after = self.in_place(operation, before, value)
         if after is before and type(after) is TracedArray and takes_items(obj):
             if type(obj) is not TracedArray or after.storage is obj.storage:
                 return  # written in place, through the view or in the container's own array
@@ -299,7 +299,7 @@ class Accesses(Names):
         if np.ndim(value) > obj.ndim - mask.ndim:
             return self._aug_loaded(obj, mask, operation, self.item(obj, mask), value)
         # x[mask] has a size that depends on data, but what becomes of x does not: computed everywhere, kept where true.
-        updated = getattr(operator, operation)(obj.copy(), value)
+        updated = self.in_place(operation, obj.copy(), value)
         where = mask.reshape((*mask.shape, *(1,) * (obj.ndim - mask.ndim)))
         call(np.copyto, obj, updated, where=where)
 
@@ -323,6 +323,12 @@ class _Manager:
 
     def __exit__(self, *error: Any) -> Any:
         return self.end(self.obj, *error)
+
+
+def _changes_unseen(cls: Any, name: str) -> bool:
+    """Whether a class has a method of this name that is not converted."""
+    member = inspect.getattr_static(cls, name, None)
+    return member is not None and (not isinstance(member, FunctionType) or is_library(member))
 
 
 def _inserts(obj: Any) -> bool:

@@ -7,20 +7,22 @@ given to call back is converted first.
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import functools
+import inspect
 import operator
 import sys
+import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ContextDecorator
 from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
 from jitml.ir.floating import CATEGORIES
 from jitml.trace import regions
-from jitml.trace.accesses import Accesses
 from jitml.trace.choices import negation
 from jitml.trace.contents import gone_through
 from jitml.trace.context import active_trace, home_of, unsupported
@@ -28,17 +30,19 @@ from jitml.trace.doubts import NONE, doubt_of, has_attribute, is_of, may_be_none
 from jitml.trace.drivers import OURS
 from jitml.trace.effects import effect_of
 from jitml.trace.growing import Growing, Probe
+from jitml.trace.host import Slot
 from jitml.trace.hostcalls import call_library
 from jitml.trace.identity import is_one
 from jitml.trace.loaded_names import is_library
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.open_lists import OpenList
-from jitml.trace.outside import CONTAINERS, entries, guard_state, place_of, with_items
+from jitml.trace.outside import CONTAINERS, entries, guard_state, load, place_of, with_items
 from jitml.trace.perhaps import Perhaps
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name, has_meaning, meaning_of, of_its_type, uncached
 from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_part, shown_twice
 from jitml.trace.snapshots import contents, differ, is_users_class, refill
+from jitml.trace.special_methods import SPECIAL, Specials, asked_by, parts_of, users_method
 from jitml.trace.stacks import Stack
 from jitml.trace.steering import Steering
 from jitml.trace.sums import added, settled
@@ -61,6 +65,8 @@ _MUTATORS = {
 _COMPARED = (list, dict, set, deque, bytearray)
 _CHANGEABLE = (*_COMPARED, OpenList)
 _STATELESS = {"_struct"}
+# Functions of libraries that look at classes only, or call what is converted.
+_TRUSTED = {functools.reduce, dataclasses.fields, dataclasses.is_dataclass, cast, weakref.ref}
 _CHANGES_FIRST = {
     *(("_heapq", name) for name in ("heapify", "heappop", "heappush", "heappushpop", "heapreplace")),
     *(("_bisect", name) for name in ("insort_left", "insort_right")),
@@ -68,7 +74,7 @@ _CHANGES_FIRST = {
 }  # of modules and functions
 
 
-class Hooks(Accesses, Steering):
+class Hooks(Specials, Steering):
     """What converted code calls: `__jm`. One for each function and trace."""
 
     __slots__ = ()
@@ -95,6 +101,8 @@ class Hooks(Accesses, Steering):
 
     def added(self, total: Any, rest: Any, item: Any) -> tuple[Any, Any]:
         """What a sum is after one more item, and what rounding has lost."""
+        if users_method(type(total), "__add__") or users_method(type(item), "__add__") or users_method(type(item), "__radd__"):
+            return self.binary("add", settled(total, rest), item), 0.0
         return added(total, rest, item)
 
     def summed(self, total: Any, rest: Any) -> Any:
@@ -114,14 +122,6 @@ class Hooks(Accesses, Steering):
         """What the truth of such a list depends on."""
         items = bound(items)
         return items.length() > 0 if type(items) in (Growing, Probe, Stack) else items
-
-    def is_in(self, x: Any, some: Any) -> Any:
-        """`x in some`"""
-        return call(operator.contains, gone_through(some), x)
-
-    def is_not_in(self, x: Any, some: Any) -> Any:
-        """`x not in some`"""
-        return self.not_(call(operator.contains, gone_through(some), x))
 
     def is_same(self, x: Any, y: Any) -> Any:
         """`x is y`, one of them True or False: Python's bools are the same where they are equal."""
@@ -170,6 +170,13 @@ class Hooks(Accesses, Steering):
         owner = getattr(function, "__self__", None)
         if is_traced(owner) or (isinstance(owner, np.ufunc) and function not in FUNCTIONS):
             return function
+        if type(function) in (BuiltinFunctionType, type) and function in SPECIAL:
+            return functools.partial(self.asked, self._really(function), function)
+        return self._really(function)
+
+    def _really(self, function: Any) -> Any:
+        """What is called where no special method of the user's decides."""
+        owner = getattr(function, "__self__", None)
         if function is operator.getitem or function is operator.setitem:
             return self.item if function is operator.getitem else self._set_item
         try:
@@ -180,7 +187,9 @@ class Hooks(Accesses, Steering):
             if _in(function, _WRITERS):
                 return functools.partial(self._writing, function)
             known = functools.partial(call, function)
-            return functools.partial(self._iterating, known) if getattr(function, "__module__", "") == "builtins" else known
+            if getattr(function, "__module__", "") in ("builtins", "collections"):
+                return functools.partial(self._iterating, function, known)
+            return functools.partial(self._computing, known)
         if type(function) is FunctionType and not is_library(function):
             return self.convert(function)
         if function is getattr:
@@ -221,13 +230,13 @@ class Hooks(Accesses, Steering):
             return self.conv(plain)
         converted = self.convert(function)
         if isinstance(function, type) and not is_users_class(function) and converted is not function:
-            return functools.partial(self._handing if module == "itertools" else self._iterating, converted)
+            return functools.partial(self._handing if module == "itertools" else self._iterating, function, converted)
         if module.startswith("jitml"):
             return functools.partial(self._taking_apart, converted)
         if converted is not function or _in(function, {issubclass, callable}):
             return converted
         if isinstance(function, type) and function not in (map, filter) and not module.startswith("numpy"):
-            return functools.partial(self._iterating, function)
+            return functools.partial(self._iterating, function, function)
         # map, sorted(key=...), functools.reduce: what they call is the user's.
         return functools.partial(self._call_outside, function)
 
@@ -250,14 +259,23 @@ class Hooks(Accesses, Steering):
         found = shown_in_braces(self, template, args, kwargs)
         return filled_in(template, *args, **kwargs) if found is None else found
 
-    def _iterating(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _iterating(self, function: Callable[..., Any], converted: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function that may iterate over what it is given."""
-        return function(*map(gone_through, args), **kwargs)
+        args = self.given_to(function, args)
+        if function is sum and args and not kwargs and type(args[0]) in (list, tuple):
+            if any(users_method(type(x), name) for x in args[0] for name in ("__add__", "__radd__")):
+                return functools.reduce(functools.partial(self.binary, "add"), args[0], *(args[1:] or (0,)))
+        return converted(*args, **kwargs)
 
-    def _handing(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _computing(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function of NumPy's, which may ask special methods."""
+        self.unseen_inside(*args, *kwargs.values())
+        return function(*args, **kwargs)
+
+    def _handing(self, function: Callable[..., Any], converted: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """The same of one that calls functions which it is given."""
         named = {name: self._handed(arg) for name, arg in kwargs.items()}
-        return self._iterating(function, *map(self._handed, args), **named)
+        return self._iterating(function, converted, *map(self._handed, args), **named)
 
     def _handed(self, argument: Any) -> Any:
         """A function that others get to call, of Python's own ones, too."""
@@ -265,17 +283,17 @@ class Hooks(Accesses, Steering):
 
     def _call_outside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function that is not converted: those it is given are, the objects it may look into are guarded."""
+        if function in (map, filter):
+            args = (*args[:1], *map(self.gone_through, args[1:]))
+        elif function is functools.reduce and len(args) > 1:
+            args = (args[0], self.gone_through(args[1]), *args[2:])
         args = tuple(self.present_number(arg) for arg in map(gone_through, args))
         _close(args)
         if _is_ours(function):
             args, kwargs = tuple(self.seen(x, {}) for x in args), {name: self.seen(x, {}) for name, x in kwargs.items()}
         given = (x for x in (*args, getattr(function, "__self__", None)) if isinstance(x, _COMPARED))
         held = [(x, contents(x)) for x in given if not home_of(type(x)).startswith("jitml.")]
-        looks = function is hasattr or getattr(function, "__module__", None) != "builtins"  # others call special methods only
-        for argument in (*args, *kwargs.values()) if looks else ():
-            slot = self.trace.places.get(id(argument))
-            if slot is not None and not isinstance(argument, CONTAINERS):
-                guard_state(self.trace, argument, slot)
+        self._open(function, (*args, *kwargs.values()))
         arguments = [*map(self._handed if function is functools.reduce else self._callback, args)]
         if function in (map, filter) and args and args[0] is not None:
             arguments[0] = self.conv(args[0])
@@ -294,6 +312,24 @@ class Hooks(Accesses, Steering):
                 self.effect(x)
                 refill(x, after)
         return lift(value) if type(value) is np.ndarray else value
+
+    def _open(self, function: Callable[..., Any], given: Sequence[Any]) -> None:
+        """Guard what a function that is not converted may read of the objects that it is given."""
+        owner = getattr(function, "__self__", None)
+        is_method = type(function) is MethodType
+        module = getattr(function, "__module__", None)
+        if not is_method and (module == "builtins" or (module is None and home_of(type(owner)) in ("builtins", "collections"))):
+            if methods := asked_by(function):
+                self.unseen_inside(owner, *given, methods=methods)
+            return
+        if _in(function, _TRUSTED) or type(function) is operator.itemgetter:
+            return
+        kind: Any = type(owner)
+        owners = (owner,) if is_method and is_users_class(kind) else ()
+        for part in parts_of((*owners, *given)):
+            slot = self.trace.places.get(id(part))
+            if slot is not None and not isinstance(part, CONTAINERS):
+                guard_state(self.trace, part, slot)
 
     def _taking_apart(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a transform of ours."""
@@ -323,6 +359,7 @@ class Hooks(Accesses, Steering):
         """Call a function of the standard library that changes its first argument."""
         _close([target])
         self.grow(target)
+        self.unseen_inside(target, *args, methods=("__lt__", "__le__", "__gt__", "__ge__"))
         if type(target) is Stack:
             return target.change(function, *args, **kwargs)
         return function(target, *args, **kwargs)
@@ -331,7 +368,7 @@ class Hooks(Accesses, Steering):
         if type(argument) in (FunctionType, MethodType, functools.partial):
             return self.convert(argument)
         is_method = type(argument) in (BuiltinFunctionType, MethodWrapperType) and type(argument.__self__) is not ModuleType
-        return self.conv(argument) if is_method else argument
+        return self.conv(argument) if is_method or _is_operator(argument) else argument
 
     def _getattr(self, obj: Any, name: str, *default: Any) -> Any:
         if default and doubt_of(obj) is not None:
@@ -341,14 +378,33 @@ class Hooks(Accesses, Steering):
         except AttributeError:
             if default:
                 if (slot := place_of(self.trace, obj)) is not None:
-                    guard_state(self.trace, obj, slot)
+                    self._require_attribute(obj, name, slot, False)
                 return default[0]
             raise
 
     def _hasattr(self, obj: Any, name: str, /) -> Any:
         if type(obj) in (TracedNumber, TracedScalar):
             return of_its_type(has_attribute, obj, name)
-        return self._call_outside(hasattr, obj, name)
+        slot = self.trace.places.get(id(obj))
+        if slot is None or type(name) is not str:
+            return self._call_outside(hasattr, obj, name)
+        if _is_made_up(type(obj), name):
+            try:
+                self.attr(obj, name)
+            except AttributeError:
+                return False
+            return True
+        has = (id(obj), name) in self.trace.stored or hasattr(obj, name)
+        self._require_attribute(obj, name, slot, has)
+        return has
+
+    def _require_attribute(self, obj: Any, name: str, slot: Slot, has: bool) -> None:
+        """An object from outside has an attribute of this name, or not."""
+        if users_method(type(obj), "__getattribute__"):
+            guard_state(self.trace, obj, slot)
+        elif (id(obj), name) not in self.trace.stored and not _is_made_up(type(obj), name):
+            text = f"hasattr({self.trace.host.name(slot)}, {name!r})"
+            self.trace.host.require(load(self.trace, hasattr, slot, name, text), has)
 
     def _refuse_once(self, function: Any) -> NoReturn:
         unsupported(
@@ -378,6 +434,16 @@ class Hooks(Accesses, Steering):
             self._refuse_once(function)
         if slot is not None and not is_users and home_of(type(owner)).partition(".")[0] in sys.stdlib_module_names:
             guard_state(self.trace, owner, slot)  # so that nobody goes on with a program that has changed it once
+
+
+def _is_made_up(cls: Any, name: str) -> bool:
+    """Whether converted code of the class says what an attribute is, or that there is none."""
+    member = inspect.getattr_static(cls, name, None)
+    return isinstance(member, property | functools.cached_property) or (member is None and bool(users_method(cls, "__getattr__")))
+
+
+def _is_operator(x: Any) -> bool:
+    return type(x) is BuiltinFunctionType and x in SPECIAL
 
 
 def _close(given: Iterable[Any]) -> None:

@@ -110,7 +110,7 @@ class Control(Pieces):
         walrus, self.walrus = self.walrus, False  # no `:=` may stand in what a comprehension iterates over
         node.iter = self._hook("gone_through", node.iter, self.visit(node.iter))
         self.walrus = walrus
-        node.ifs = [self.visit(test) for test in node.ifs]
+        node.ifs = [self._hook("true", test, self.visit(test)) for test in node.ifs]
         return node
 
     # Statements
@@ -120,7 +120,8 @@ class Control(Pieces):
         self._read_as_test(node.test)
         test = self.visit(node.test)
         if decided or not self._can_drive():
-            node.test, node.body, node.orelse = test, self._nested(node.body), self._nested(node.orelse)
+            node.test = test if decided else self._hook("true", test, test)
+            node.body, node.orelse = self._nested(node.body), self._nested(node.orelse)
             return node
         names, restored = node.carries, node.restores  # type: ignore[attr-defined]  # by `find_carried`
         driver, before = self._open(), self.certain
@@ -149,7 +150,7 @@ class Control(Pieces):
     def visit_For(self, node: ast.For) -> Any:
         iterable = self.visit(node.iter)
         if not self._can_drive():
-            node.iter, node.target = iterable, self.visit(node.target)
+            node.iter, node.target = self._hook("gone_through", node.iter, iterable), self.visit(node.target)
             node.body, node.orelse = self._nested(node.body) + self._leave(node), self._nested(node.orelse)
             return node
         names, targets = node.carries, node.binds  # type: ignore[attr-defined]  # by `find_carried`
@@ -170,13 +171,13 @@ class Control(Pieces):
     def visit_While(self, node: ast.While) -> Any:
         self._read_as_test(node.test)
         if not self._can_drive():
-            node.test = self.visit(node.test)
+            node.test = self._hook("true", node.test, self.visit(node.test))
             node.body, node.orelse = self._nested(node.body) + self._leave(node), self._nested(node.orelse)
             return node
         names = node.carries  # type: ignore[attr-defined]  # by `find_carried`
         driver, before = self._open(), self.certain
         load = self._load(driver, "load", names, node)
-        test = self.visit(node.test)
+        test = self._hook("true", node.test, self.visit(node.test))
         body = [*self.block(node.body), *self._end(driver, names, (), node)]
         self._close()
         self.certain = before
@@ -226,7 +227,9 @@ class Control(Pieces):
     def visit_Match(self, node: ast.Match) -> ast.AST:
         subject = node.subject
         self.generic_visit(node)
-        node.subject = self._hook("present_number", subject, node.subject)
+        classes = [part for case in node.cases for part in ast.walk(case.pattern) if isinstance(part, ast.MatchClass)]
+        names = tuple(dict.fromkeys(name for part in classes for name in part.kwd_attrs))
+        node.subject = self._hook("matched", subject, node.subject, ast.Constant(bool(classes)), strings(names))
         return node
 
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
@@ -259,7 +262,9 @@ class Control(Pieces):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         if not self._may_bind(node.values[1:]):
-            return self.generic_visit(node)
+            self.generic_visit(node)
+            node.values[:-1] = [self._hook("unheeded", value, value) for value in node.values[:-1]]
+            return node
         hook = "and_" if isinstance(node.op, ast.And) else "or_"
         return self._operands(hook, node.values, node)
 
@@ -302,8 +307,12 @@ class Control(Pieces):
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         self._read_as_test(node.test)
-        if _is_decided(node.test) or not self._may_bind([node.body, node.orelse]):
+        if _is_decided(node.test):
             return self.generic_visit(node)
+        if not self._may_bind([node.body, node.orelse]):
+            self.generic_visit(node)
+            node.test = self._hook("true", node.test, node.test)
+            return node
         test = self.visit(node.test)
         driver = self._temporary()
         opened = ast.NamedExpr(ast.Name(driver, ast.Store()), self._hook("choice", test, test))
@@ -316,7 +325,7 @@ class Control(Pieces):
         self._read_as_test(node)
         if isinstance(node.op, ast.Not) and self.driven:
             return self._hook("not_", node, self.visit(node.operand))
-        return self.generic_visit(node)
+        return super().visit_UnaryOp(node)
 
     def _can_drive(self) -> bool:
         return self.driven and self.depth < self.deepest

@@ -31,11 +31,15 @@ _handlers: dict[tuple[str, CodeType], tuple[Handler, ...]] = {}
 _made: set[int] = set()  # ids of code objects that are converted already, all kept alive by `_codes`
 
 
-def convert(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What to call in place of `function` while tracing: the function itself where there is nothing to convert."""
+def convert(function: Callable[..., Any], *, lazily: bool = False) -> Callable[..., Any]:
+    """What to call in place of `function` while tracing: the function itself where there is nothing to convert.
+
+    Args:
+        lazily: a generator will do, for Python goes through it at once.
+    """
     kind = type(function)
     if kind is FunctionType:
-        return _convert_function(function)  # type: ignore[arg-type]  # its type says so
+        return _convert_function(function, lazily)  # type: ignore[arg-type]  # its type says so
     if kind is MethodType:
         made = convert(function.__func__)  # type: ignore[attr-defined]  # a method
         return function if made is function.__func__ else MethodType(made, function.__self__)  # type: ignore[attr-defined]  # the same
@@ -62,7 +66,7 @@ def require_function(what: str, f: Any) -> None:
         raise TypeError(f"{what} takes a function, not {given}: {what}(f)(x) and not {what}(f(x))")
 
 
-def _convert_function(function: FunctionType) -> Callable[..., Any]:
+def _convert_function(function: FunctionType, lazily: bool = False) -> Callable[..., Any]:
     trace = current_trace()
     code = function.__code__
     if trace is None or id(code) in _made:
@@ -70,7 +74,7 @@ def _convert_function(function: FunctionType) -> Callable[..., Any]:
     if is_library(function):
         # SciPy's functions know nothing of tracers.
         return functools.partial(call, function) if function in FUNCTIONS else function
-    if code.co_flags & _GENERATORS:
+    if code.co_flags & (_GENERATORS & ~inspect.CO_GENERATOR if lazily else _GENERATORS):
         unsupported(f"{function.__qualname__} is a generator or a coroutine, which cannot be compiled", "Build a list instead.")
     known = trace.root.converted
     if function not in known:

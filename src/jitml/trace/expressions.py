@@ -8,8 +8,10 @@
     x is y           __jm.is_one(x, y)
     a, b = xs        a, b = __jm.gone_through(xs)           so are *xs, and what a comprehension iterates over
     f"{x:.3f}"       __jm.text((x, "", ".3f"))             "%d" % x: __jm.percent("%d", x)
-    xs += v          __jm.grow(xs); xs += v        a list changes, if it is one
-    obj.w += v       __jm.aug_attr(obj, "w", "iadd")(v)     the target is loaded before v is evaluated
+    xs += v          __jm.grow(xs); xs = __jm.in_place("add", xs, v)        a list changes, if it is one
+    a + b, -a        __jm.binary("add", a, b), __jm.unary("neg", a)         special methods are converted, too
+    a < b            __jm.compare("lt", a, b)
+    obj.w += v       __jm.aug_attr(obj, "w", "add")(v)     the target is loaded before v is evaluated
 
 `control.py` adds `if`, `for` and their kin.
 """
@@ -23,11 +25,13 @@ from jitml.trace.drivers import HOOKS, OURS
 
 # Calls that look at their caller's frame, and must see it.
 _UNTOUCHED = {"super", "locals"}
-_AUGMENTED: dict[type, str] = {
-    ast.Add: "iadd", ast.Sub: "isub", ast.Mult: "imul", ast.Div: "itruediv", ast.FloorDiv: "ifloordiv", ast.Mod: "imod",
-    ast.Pow: "ipow", ast.MatMult: "imatmul", ast.LShift: "ilshift", ast.RShift: "irshift", ast.BitAnd: "iand",
-    ast.BitOr: "ior", ast.BitXor: "ixor",
+_BINARY: dict[type, str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.MatMult: "matmul", ast.LShift: "lshift", ast.RShift: "rshift", ast.BitAnd: "and",
+    ast.BitOr: "or", ast.BitXor: "xor",
 }  # fmt: skip
+_UNARY: dict[type, str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
+_COMPARE: dict[type, str] = {ast.Lt: "lt", ast.LtE: "le", ast.Eq: "eq", ast.NotEq: "ne", ast.Gt: "gt", ast.GtE: "ge"}
 
 
 class Expressions(ast.NodeTransformer):
@@ -98,13 +102,27 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
             return self._hook("percent", node, node.left, node.right)
-        return node
+        if isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant):
+            return node
+        return self._hook("binary", node, ast.Constant(_BINARY[type(node.op)]), node.left, node.right)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Not):
+            node.operand = self._hook("true", node.operand, node.operand)
+            return node
+        if isinstance(node.operand, ast.Constant):
+            return node
+        return self._hook("unary", node, ast.Constant(_UNARY[type(node.op)]), node.operand)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         if len(node.ops) == 1 and compares_none(node.ops[0], node.left, node.comparators[0]):
             self._read_by("bound", node.left, node.comparators[0])
         self.generic_visit(node)
-        return node if len(node.ops) > 1 else self._compared(node.left, node.ops[0], node.comparators[0], node)
+        if len(node.ops) > 1:
+            node.left, *node.comparators = (self._hook("unheeded", x, x) for x in (node.left, *node.comparators))
+            return node
+        return self._compared(node.left, node.ops[0], node.comparators[0], node)
 
     def _compared(self, left: ast.expr, op: ast.cmpop, right: ast.expr, at: ast.expr) -> ast.expr:
         """One comparison of operands that are rewritten already."""
@@ -116,7 +134,9 @@ class Expressions(ast.NodeTransformer):
             return self._hook("is_none" if isinstance(op, ast.Is) else "is_not_none", at, left, right)
         if isinstance(op, (ast.Is, ast.IsNot)) and not any(isinstance(side, ast.Constant) for side in (left, right)):
             return self._hook("is_one" if isinstance(op, ast.Is) else "is_not_one", at, left, right)
-        return ast.copy_location(ast.Compare(left, [op], [right]), at)
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            return ast.copy_location(ast.Compare(left, [op], [right]), at)
+        return self._hook("compare", at, ast.Constant(_COMPARE[type(op)]), left, right)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if self._is_own(node.id) or node.id == "__class__":
@@ -155,7 +175,7 @@ class Expressions(ast.NodeTransformer):
         return self.visit(index)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        operation = ast.Constant(_AUGMENTED[type(node.op)])
+        operation = ast.Constant(_BINARY[type(node.op)])
         target = node.target
         if isinstance(target, (ast.Attribute, ast.Subscript)):
             self._read_by("sure", target.value)
@@ -166,10 +186,13 @@ class Expressions(ast.NodeTransformer):
             index = self._index(target.slice)
             loaded = self._hook("aug_item", node, self.visit(target.value), index, operation)
         else:
-            statements = self._guarded([target], self.generic_visit(node))
+            before = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+            value = self._hook("in_place", node, operation, before, self.visit(node.value))
+            statement = self._guarded([target], ast.copy_location(ast.Assign([target], value), node))
+            if not self._is_own(target.id) or target.id in self.shared:
+                return statement
             grows = ast.Expr(self._hook("grow", node, ast.copy_location(ast.Name(target.id, ast.Load()), target)))
-            is_own = self._is_own(target.id) and target.id not in self.shared
-            return [ast.copy_location(grows, node), statements] if is_own else statements
+            return [ast.copy_location(grows, node), statement]
         call = ast.copy_location(ast.Call(loaded, [self.visit(node.value)], []), node)
         return ast.copy_location(ast.Expr(call), node)
 
@@ -188,6 +211,10 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.ctx, ast.Load):
             node.value = self._hook("gone_through", node.value, node.value)
+        return node
+
+    def visit_YieldFrom(self, node: ast.YieldFrom) -> ast.AST:
+        node.value = self._hook("gone_through", node.value, self.visit(node.value))
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:

@@ -58,6 +58,18 @@ class Check:
         return bool(eval(self.code.format(*(f"v{n}" for n in range(len(values))), k="k"), names))
 
 
+class Contents:
+    """What an array holds."""
+
+    __slots__ = ("dtype", "memory", "shape")
+
+    def __init__(self, array: Array) -> None:
+        self.dtype, self.shape, self.memory = array.dtype, array.shape, array.tobytes()
+
+    def are_in(self, array: Array) -> bool:
+        return array.dtype == self.dtype and array.shape == self.shape and array.tobytes() == self.memory
+
+
 def extent(array: Array, axis: int) -> int:
     """The length of an axis."""
     return array.shape[axis]
@@ -172,6 +184,11 @@ class Host:
             return
         text, bits = (f"{name} is aligned and in C order", ALIGNED | DENSE) if is_aligned else (f"{name} is in C order", DENSE)
         self._check(Check((slot,), f"{{0}}.flags.num & {bits} == {{k}}", bits, text))
+
+    def require_contents(self, slot: Slot, array: Array) -> None:
+        """An array holds what this one holds now."""
+        text = f"{self.names[slot]} holds what it held"
+        self._check(Check((slot,), "{k}.are_in({0})", Contents(array), text))
 
     def require_equal(self, first: Slot, second: Slot) -> None:
         """Two numbers are equal."""

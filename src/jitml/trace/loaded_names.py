@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,7 +16,11 @@ from jitml.trace.outside import load, observe
 from jitml.trace.random import is_generator
 from jitml.trace.tracers import is_traced, lift
 
-Converter = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+class Converter(Protocol):
+    """What gives a function hooks (`convert.py`)."""
+
+    def __call__(self, function: Callable[..., Any], *, lazily: bool = False) -> Callable[..., Any]: ...
 
 
 def is_library(function: FunctionType) -> bool:

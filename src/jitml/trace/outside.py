@@ -2,8 +2,8 @@
 
 Arrays become hidden inputs, read anew at every call; numbers and strings are guarded by value, containers item by item,
 functions by identity and code, objects by identity and class, those that are arguments by class alone. The attributes of an
-object are guarded as the function loads them; where code that is not converted may read it (`len(obj)`, `a + obj`,
-`asdict(obj)`), all of them are.
+object are guarded as the function loads them; where code that is not converted is about to read it (`pickle.dumps(obj)`,
+`sorted(objs)`), all that this may read is, and of arrays also what they hold.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, n
 CONTAINERS = (list, tuple, dict, deque)
 _MOST_ITEMS = 1000
 _HEAP_TYPE = 1 << 9  # CPython's flag of classes made by a class statement
-# Special methods that Python calls only where the conversion sees it, or that have nothing to do with computing.
+# Special methods that only the conversion calls, or that have nothing to do with computing.
 _SEEN = {
-    "__init__", "__new__", "__post_init__", "__call__", "__getitem__", "__repr__", "__str__", "__format__", "__hash__",
+    "__init__", "__new__", "__post_init__", "__call__", "__repr__", "__str__", "__format__",
     "__reduce__", "__getstate__", "__setstate__", "__getattr__", "__enter__", "__exit__", "__init_subclass__",
     "__class_getitem__", "__setattr__", "__setitem__", "__del__", "__dir__",
 }  # fmt: skip
+_MOST_BYTES = 1 << 20  # of an array whose contents are compared at each call
 
 
 def place_of(trace: Trace, obj: Any) -> Slot | None:
@@ -146,9 +147,6 @@ def watch(trace: Trace, obj: Any, slot: Slot, *, identity: bool = True) -> None:
     trace.places[id(obj)] = slot
     if type(obj).__flags__ & _HEAP_TYPE:  # of others, the class cannot be exchanged
         trace.host.require_type(slot, type(obj))
-    kind: Any = type(obj)
-    if names := _read_unseen(kind):
-        guard_state(trace, obj, slot, names)
 
 
 def _compare(trace: Trace, obj: Any, slot: Slot) -> None:
@@ -168,28 +166,33 @@ def _has_unset(obj: Any, name: str) -> bool:
     return name not in vars(obj)
 
 
-def is_read_unseen(trace: Trace, obj: Any, slot: Slot, name: str) -> bool:
-    """Whether code that is not converted has read an attribute, or may do so when Python calls a special method."""
-    kind: Any = type(obj)
-    return name in _read_unseen(kind) or any(place == slot for place, _ in trace.frozen)
+def is_read_unseen(trace: Trace, slot: Slot, name: str) -> bool:
+    """Whether code that is not converted has read an attribute."""
+    return any(place == slot and (names is None or name in names) for place, names in trace.frozen)
 
 
 @lru_cache(maxsize=1024)
-def _read_unseen(kind: Any) -> frozenset[str]:
-    """Names in the special methods that Python calls out of sight of the conversion, `len(x)`, `x + y`, `if x:`.
+def read_unseen(kind: Any, methods: tuple[str, ...] = ()) -> frozenset[str]:
+    """Names in the special methods that a library may call, out of sight of the conversion, as `sorted` calls `__lt__`.
 
-    Only what the user wrote counts, and what it mentions of the class's own methods and properties.
+    Only what the user wrote counts, and what it mentions: the class's own methods and properties, and functions.
+
+    Args:
+        methods: which those are; any, if none is named.
     """
     members = {name: member for cls in reversed(kind.__mro__) for name, member in vars(cls).items()}
-    waiting = [name for name in members if name[:2] == "__" == name[-2:] and name not in _SEEN]
+    special = [name for name in members if name[:2] == "__" == name[-2:] and name not in _SEEN]
+    waiting = [members[name] for name in special if not methods or name in methods]
     names: set[str] = set()
     while waiting:
-        member = members.get(waiting.pop())
+        member = waiting.pop()
         function = member.fget if isinstance(member, property) else member
-        if isinstance(function, FunctionType) and is_users(function.__code__.co_filename):
+        if isinstance(function, FunctionType) and (
+            is_users(function.__code__.co_filename) or function.__code__.co_filename == "<string>"
+        ):
             new = _names_in(function.__code__) - names
             names |= new
-            waiting += new
+            waiting += [members[name] if name in members else function.__globals__.get(name) for name in new]
     return frozenset(names)
 
 
@@ -199,13 +202,18 @@ def _names_in(code: CodeType) -> set[str]:
 
 
 def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | None = None) -> None:
-    """What code that is not converted could read of a value: all, or the attributes of these names. Of arrays, which it is."""
-    if (slot, names) in trace.frozen or is_traced(value):
+    """What code that is not converted is about to read of a value: all, or the attributes of these names."""
+    if is_traced(value):
+        return
+    host, name = trace.host, trace.host.name(slot)
+    written = {attribute for owner, attribute in trace.stored if owner == id(value)}
+    if not written.isdisjoint(written if names is None else names):
+        unsupported(f"{name} is changed, and then used by code that is not converted", "Hand on what it needs.")
+    for known, what in trace.raw:
+        _require_unwritten(trace, known, what)
+    if (slot, names) in trace.frozen:
         return
     trace.frozen.add((slot, names))
-    host, name = trace.host, trace.host.name(slot)
-    if names is None and any(owner == id(value) for owner, _ in trace.stored):
-        unsupported(f"{name} is changed, and then used by code that is not converted", "Hand on what it needs.")
     if isinstance(value, _PLAIN):
         host.require(slot, value)
     elif isinstance(value, CONTAINERS):
@@ -213,13 +221,40 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
             _guard_part(trace, item, load(trace, getitem, slot, key, f"{name}[{key!r}]"), names)
     elif isinstance(value, (set, bytearray, array)):
         _require_elements(trace, value, slot, name)
+    elif isinstance(value, np.ndarray):
+        _guard_contents(trace, value, slot, name)
     else:
         host.require_same(slot, value)
-        if isinstance(value, (np.ndarray, type, FunctionType, ModuleType)) or not type(value).__flags__ & _HEAP_TYPE:
+        if isinstance(value, (type, FunctionType, ModuleType)) or not type(value).__flags__ & _HEAP_TYPE:
             return
         host.require_type(slot, type(value))
+        kind: Any = type(value)
         for key, place in _attributes(trace, value, slot, name, names):
-            _guard_part(trace, getattr(value, key), place, names)
+            _guard_part(trace, getattr(value, key), place, None if names is None else names | read_unseen(kind))
+
+
+def _guard_contents(trace: Trace, value: np.ndarray[Any, Any], slot: Slot, name: str) -> None:
+    """An array is this very one, and holds what it holds now."""
+    _require_unwritten(trace, value, name)
+    if value.nbytes > _MOST_BYTES or (value.dtype.hasobject and not all(isinstance(item, _PLAIN) for item in value.flat)):
+        what = "holds objects" if value.dtype.hasobject else f"has {value.nbytes} bytes"
+        unsupported(
+            f"{name} is read by code that is not converted, and {what}: it cannot be compared at each call",
+            "Let the jitted function read it, or hand on what is needed of it.",
+        )
+    trace.raw.append((value, name))
+    trace.host.require_same(slot, value)
+    trace.host.require_contents(slot, value)
+
+
+def _require_unwritten(trace: Trace, value: np.ndarray[Any, Any], name: str) -> None:
+    """What code that is not converted sees of an array is what is there before the call."""
+    for concrete, tracer in trace.arrays.values():
+        if tracer.storage.mutated and np.may_share_memory(concrete, value):
+            unsupported(
+                f"{name} is written, and then read by code that is not converted, which sees what it was before the call",
+                "Let the jitted function read it, or hand on what is needed of it.",
+            )
 
 
 def _attributes(trace: Trace, value: Any, slot: Slot, name: str, names: frozenset[str] | None) -> list[tuple[str, Slot]]:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import builtins
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
 
 from jitml.trace import regions
-from jitml.trace.contents import gone_through
 from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site
 from jitml.trace.drivers import UNDEF, Choice, Driver, Names, Operand, Values
@@ -160,6 +159,8 @@ class Steering:
     """The hooks of control flow; `calls.Hooks` has them too."""
 
     __slots__ = ()
+    true: Callable[[Any], Any]  # of `special_methods.Specials`, and the next
+    gone_through: Callable[[Any], Any]
     made = staticmethod(regions.made)
     UNDEF = UNDEF
     locals = staticmethod(builtins.locals)
@@ -173,6 +174,8 @@ class Steering:
         return tuple(values.get(name, UNDEF) for name in names)
 
     def if_(self, test: Any) -> Driver | Taken:
+        if type(test) is not bool:
+            test = self.true(test)
         taken = test if type(test) is bool else _outcome(test)
         return regions.branch(test) if taken is None else THEN if taken else ELSE
 
@@ -180,7 +183,7 @@ class Steering:
         place = regions.here()
         if type(iterable) in (list, tuple, dict):
             return PlainFor(iterable, place)
-        rolled, iterable = regions.rows(gone_through(iterable), place)
+        rolled, iterable = regions.rows(self.gone_through(iterable), place)
         return rolled or PlainFor(iterable, place)
 
     def while_(self, names: Names, values: Values, counters: Directions, grows: Names) -> Driver | PlainWhile:
@@ -188,21 +191,29 @@ class Steering:
         return regions.while_(names, values, counters, grows, place) or PlainWhile(place)
 
     def and_(self, left: Any) -> Operand:
-        taken = _outcome(left)
+        taken = self._known_truth(left)
         return regions.operand(left, False) if taken is None else Plain(left, taken)
 
     def or_(self, left: Any) -> Operand:
-        taken = _outcome(left)
+        taken = self._known_truth(left)
         return regions.operand(left, True) if taken is None else Plain(left, not taken)
 
+    def _known_truth(self, left: Any) -> bool | None:
+        """The truth of an operand, of which an object is no value that the program could choose."""
+        truth = self.true(left)
+        return _outcome(left) if truth is left else bool(truth)
+
     def choice(self, test: Any) -> Choice:
+        test = self.true(test)
         taken = _outcome(test)
         return regions.choice(test) if taken is None else THEN if taken else ELSE
 
     def not_(self, x: Any) -> Any:
+        x = self.true(x)
         return regions.negation(x) if is_traced(x) and not is_decided(x) else not x
 
     def assert_(self, ok: Any) -> bool:
+        ok = self.true(ok)
         if is_traced(ok) and not is_decided(ok):
             return regions.require(ok)
         return bool(ok) or regions.dead_end(False)
