@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import functools
 import operator
@@ -226,6 +227,19 @@ class Namespace(collections.UserDict[str, Any]):
         self.data["w"] = value
 
 
+class Copied:
+    """It says itself how it is copied."""
+
+    def __init__(self, w: Any) -> None:
+        self.w = w
+
+    def __copy__(self) -> Copied:
+        return Copied(self.w * 3)
+
+    def __deepcopy__(self, memo: Any) -> Copied:
+        return Copied(copy.deepcopy(self.w, memo) * 2)
+
+
 class Left:
     """Arrays leave operators to it."""
 
@@ -242,6 +256,13 @@ class Left:
 class Record:
     w: Any
     more: Any = ()
+
+
+class Slotted:
+    __slots__ = ("w",)
+
+    def __init__(self, w: Any) -> None:
+        self.w = w
 
 
 def in_a_for(v: Any, x: Any) -> Any:
@@ -362,6 +383,15 @@ USES: dict[str, tuple[type, Callable[[Any, Any], Any]]] = {
     "eq_of_records": (Record, lambda v, x: x if v == Record(v.w) else -x),
     "no_truth": (Record, lambda v, x: (v or x).w * x),
     "iter_goes_on": (Record, taken_to_the_end),
+    "copy_of_its_own": (Copied, lambda v, x: copy.copy(v).w * x),
+    "deepcopy_of_its_own": (Copied, lambda v, x: copy.deepcopy([v])[0].w * x),
+    "asdict": (Record, lambda v, x: dataclasses.asdict(v)["w"] * x),
+    "astuple": (Record, lambda v, x: dataclasses.astuple(v)[0] * x),
+    "replace": (Record, lambda v, x: dataclasses.replace(v, more=3).w * x),
+    "copy": (Record, lambda v, x: copy.copy(v).w * x),
+    "deepcopy": (Record, lambda v, x: copy.deepcopy(v).w * x),
+    "deepcopy_of_slots": (Slotted, lambda v, x: copy.deepcopy(v).w * x),
+    "deepcopy_of_containers": (Record, lambda v, x: copy.deepcopy({"a": [v, (v, 1)]})["a"][1][0].w * x),
 }
 
 # What only code that is not converted does: compiled for what it has read, and refused if that is new.

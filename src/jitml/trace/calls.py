@@ -26,6 +26,7 @@ from jitml.trace import regions
 from jitml.trace.choices import negation
 from jitml.trace.contents import gone_through
 from jitml.trace.context import active_trace, home_of, unsupported
+from jitml.trace.copies import FUNCTIONS_THAT_COPY, Copies
 from jitml.trace.doubts import NONE, doubt_of, has_attribute, is_of, may_be_none, require_type_known
 from jitml.trace.drivers import OURS
 from jitml.trace.effects import effect_of
@@ -42,7 +43,7 @@ from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name, has_meaning, meaning_of, of_its_type, uncached
 from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_part, shown_twice
 from jitml.trace.snapshots import contents, differ, is_users_class, refill
-from jitml.trace.special_methods import SPECIAL, Specials, asked_by, parts_of, users_method
+from jitml.trace.special_methods import SPECIAL, asked_by, parts_of, users_method
 from jitml.trace.stacks import Stack
 from jitml.trace.steering import Steering
 from jitml.trace.sums import added, settled
@@ -74,7 +75,7 @@ _CHANGES_FIRST = {
 }  # of modules and functions
 
 
-class Hooks(Specials, Steering):
+class Hooks(Copies, Steering):
     """What converted code calls: `__jm`. One for each function and trace."""
 
     __slots__ = ()
@@ -190,8 +191,11 @@ class Hooks(Specials, Steering):
             if getattr(function, "__module__", "") in ("builtins", "collections"):
                 return functools.partial(self._iterating, function, known)
             return functools.partial(self._computing, known)
-        if type(function) is FunctionType and not is_library(function):
-            return self.convert(function)
+        if type(function) is FunctionType:
+            if function in FUNCTIONS_THAT_COPY:
+                return getattr(self, FUNCTIONS_THAT_COPY[function])
+            if not is_library(function):
+                return self.convert(function)
         if function is getattr:
             return self._getattr
         if function is hasattr:
