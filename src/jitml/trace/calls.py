@@ -283,7 +283,7 @@ class Hooks(Copies, Steering):
 
     def _handed(self, argument: Any) -> Any:
         """A function that others get to call, of Python's own ones, too."""
-        return meaning_of(argument) if type(argument) is BuiltinFunctionType else self._callback(argument)
+        return meaning_of(argument) if has_meaning(argument) else self._callback(argument)
 
     def _call_outside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function that is not converted: those it is given are, the objects it may look into are guarded."""
