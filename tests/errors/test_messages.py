@@ -175,7 +175,7 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     ),
     (
         "masked arrays", lambda x: x, (np.ma.array(X),),
-        "x: arrays of numpy.ma.MaskedArray are not supported", "Use np.asarray(x).",
+        "x: arrays of numpy.ma.MaskedArray are not supported", "Use x.filled(value): np.asarray(x) would forget the mask.",
     ),
     (
         "strings among arguments", lambda x, weights: x, (X, {"w": [np.array(["a"])]}),

@@ -141,7 +141,9 @@ def refuse_dtype(x: Any, name: str = "") -> NoReturn:
     """No array of this kind can be compiled. `name`: how users write it, if it has a name."""
     dtype, name = getattr(x, "dtype", None), f"{name}: " if name else ""
     if type(x) is not np.ndarray and isinstance(x, np.ndarray):
-        unsupported(f"{name}arrays of {type(x).__module__}.{type(x).__qualname__} are not supported", "Use np.asarray(x).")
+        is_masked = isinstance(x, np.ma.MaskedArray)
+        remedy = "Use x.filled(value): np.asarray(x) would forget the mask." if is_masked else "Use np.asarray(x)."
+        unsupported(f"{name}arrays of {type(x).__module__}.{type(x).__qualname__} are not supported", remedy)
     if dtype is not None and dtype.kind in "OSUV":
         unsupported(
             f"{name}an array of {dtype} is not supported: only numbers are compiled", "Do this part outside the jitted function."
