@@ -152,6 +152,7 @@ def compiling(compile_again: Callable[[], int], rounds: int = 3) -> tuple[float,
     """Median seconds, and the peak of bytes."""
     samples, peak = [], 0
     for _ in range(rounds):
+        time.sleep(harness.PAUSE)  # until the other columns' threads rest
         start = time.perf_counter()
         peak = compile_again()
         samples.append(time.perf_counter() - start)
