@@ -6,28 +6,11 @@ from jitml.ir import ops
 from jitml.ir.floating import heard_of, is_harmless, is_heard
 from jitml.ir.graph import Node, Value
 from jitml.ir.rewrite import Producers
-from jitml.ir.types import I64
 
 
 def may_warn(node: Node, producers: Producers) -> bool:
     """Whether NumPy may warn of some element of a node's result, or of an index."""
     return is_heard(node) and (not heard_of(node) or not is_harmless(node, producers))
-
-
-def is_made_here(x: Value, producers: Producers) -> bool:
-    """Whether all that leads to a value is in its graph, but for sizes: what an iteration begins with, another one has made."""
-    seen: set[Value] = set()
-    left = [x]
-    while left:
-        value = left.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        node = producers.get(value)
-        if node is None and (value.ndim or value.dtype != I64):
-            return False
-        left += node.inputs if node is not None else ()
-    return True
 
 
 def let_go(x: Value, producers: Producers) -> None:

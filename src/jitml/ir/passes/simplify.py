@@ -12,7 +12,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import Op
-from jitml.ir.passes.heard import is_made_here, let_go
+from jitml.ir.passes.heard import let_go
 from jitml.ir.passes.windows import is_start
 from jitml.ir.rewrite import Producers, Rule, sweep
 from jitml.ir.types import BOOL, is_complex, is_inexact
@@ -91,7 +91,7 @@ def simplify(graph: Graph) -> Graph:
 def _is_itself(node: Node, producers: Producers) -> Value | None:
     """An integer equals itself. (nan does not.)"""
     x, y = node.inputs
-    if x is not y or x.dtype.kind not in "iub" or not is_made_here(x, producers):
+    if x is not y or x.dtype.kind not in "iub":
         return None
     let_go(x, producers)
     return _made(ops.full(value=True, shape=x.shape, dtype=BOOL))
@@ -101,7 +101,7 @@ def _is_itself(node: Node, producers: Producers) -> Value | None:
 def _is_either_way(node: Node, producers: Producers) -> Value | None:
     """A choice between a value and itself."""
     test, x, y = node.inputs
-    if x is not y or not is_made_here(test, producers):
+    if x is not y:
         return None
     let_go(test, producers)
     return x
