@@ -349,10 +349,7 @@ class Hooks(Copies, Steering):
         if is_record(x):
             items = [(key, self.seen(self.attr(x, key), known)) for key, _ in entries(x)]
             if any(item is not before for (_, item), (_, before) in zip(items, entries(x))):
-                made = object.__new__(type(x))
-                for key, item in items:
-                    object.__setattr__(made, key, item)
-                known[id(x)] = made
+                known[id(x)] = self._made(x, dict(items))
         else:
             items = [(key, self.seen(item, known)) for key, item in entries(x)]
             if any(item is not before for (_, item), (_, before) in zip(items, entries(x))):

@@ -32,15 +32,15 @@ def emit_kernel(
     """
     shared = [places[b.name].group for b in kernel.params]
     memory = [
-        (b.dtype, b.shape, b.strides, shared.index(place.group), place.offset, b.name in streamed)
-        for b, place in ((b, places[b.name]) for b in kernel.params)
+        (b.dtype, b.shape, b.strides, shared.index(places[b.name].group), places[b.name].offset, b.name in streamed)
+        for b in kernel.params
     ]
     if (twin := unit.twin(kernel, (tuple(memory), unit.loops > 0), symbol)) is not None:
         return twin
     pointers = {places[b.name]: pointer(b) for b in reversed(kernel.params)}
     buffers = {
-        b.name: Memory(b, replace(pointers[place], dtype=b.dtype), place.group, b.name in streamed)
-        for b, place in ((b, places[b.name]) for b in kernel.params)
+        b.name: Memory(b, replace(pointers[places[b.name]], dtype=b.dtype), places[b.name].group, b.name in streamed)
+        for b in kernel.params
     }
     body = KernelBody(unit, symbol, buffers, "optimizer" if kernel.optimize else "usual")
     body.block(kernel.body)
