@@ -22,6 +22,14 @@ FOUND = {
         ["y = x / x[::-1]", "for i in range(len(y)):", "    y[i] = 1", "y[i + 1 :] *= 2", "return i"],
         "np.arange(5.0)",
     ),
+    "quotients in a loop that are compared with themselves": (
+        ["y = x * 0", "for i in range(3):", "    assert y.sum() == y.sum()", "    y[1:] //= y[0]", "return x"],
+        "np.arange(5)",
+    ),
+    "quotients in a while that choose between one and one": (
+        ["y, k = x * 0, 0", "while k < x[2]:", "    k += np.where(y.sum() > 0, 1, 1)", "    y[1:] //= y[0]", "return k"],
+        "np.arange(5)",
+    ),
     "a quotient of which a loop reads one window": (
         ["y = x / x[::-1]", "for i in range(3):", "    y[:2] * 2", "return i"],
         "np.arange(5.0)",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from jitml.ir import ops
 from jitml.ir.floating import heard_of, is_harmless, is_heard
 from jitml.ir.graph import Node, Value
@@ -15,6 +17,12 @@ def may_warn(node: Node, producers: Producers) -> bool:
 
 def let_go(x: Value, producers: Producers) -> None:
     """Say that a pass does without a value that was needed: errors that come up on the way to it are observed."""
+    for value in to_be_heard(x, producers):
+        ops.observe(value)
+
+
+def to_be_heard(x: Value, producers: Producers) -> Iterator[Value]:
+    """The last values on the way to one whose errors somebody may hear of."""
     seen: set[Value] = set()
     left = [x]
     while left:
@@ -24,6 +32,6 @@ def let_go(x: Value, producers: Producers) -> None:
             continue
         seen.add(value)
         if may_warn(node, producers):
-            ops.observe(value)
+            yield value
         else:
             left += node.inputs

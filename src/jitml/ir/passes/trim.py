@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import or_
@@ -13,7 +13,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.bodies import Parts, rebuilt
 from jitml.ir.passes.dce import eliminate_dead
-from jitml.ir.passes.heard import let_go
+from jitml.ir.passes.heard import let_go, to_be_heard
 from jitml.ir.rewrite import Producers, sweep
 
 _behind: WeakKeyDictionary[Graph, tuple[Mapping[Value, int], int]] = WeakKeyDictionary()
@@ -47,7 +47,7 @@ def trim_regions(graph: Graph) -> Graph:
         for v in dict.fromkeys(node.inputs):
             if v not in (*parts.head, *parts.carried, *parts.captured):
                 let_go(v, producers)
-        if kept or node.has_effect:
+        if kept or any(inner.has_effect for body in parts.bodies.values() for inner in body.nodes):
             results |= zip(kept, parts.record(), strict=True)
         return tuple(results[k] if k in results else Value(v.aval) for k, v in enumerate(node.outputs))  # nobody reads the rest
 
@@ -180,17 +180,31 @@ def _changing(parts: Parts, used: Sequence[int]) -> _Changing:
 
 def _find_changing(parts: Parts, used: Sequence[int]) -> _Changing:
     unchanged = set(_unchanged(parts))
+    body = _heard(parts.body, {*needed(parts, used), *unchanged})
+    heard = None if body is parts.body else {**parts.bodies, "body": body}
+    parts = replace(parts, bodies=heard or parts.bodies)
     wanted: Sequence[int] = used
     while True:
         kept = [k for k in needed(parts, wanted) if k not in unchanged]
         if len(kept) == len(parts.carried):
-            return _Changing(kept, kept, None)
+            return _Changing(kept, kept, heard)
         bodies = {name: _shrunk(body) for name, body in parts.bodies.items() if name == "test"}
         bodies["body"] = _shrunk(replace(parts.body, outputs=tuple(parts.body.outputs[k] for k in kept)))
         read = {k for body in bodies.values() for k in _carried_in(parts, body)}.union(kept)
         if read - unchanged == set(kept):
             return _Changing(kept, sorted(read), bodies)
         wanted = sorted(read)  # what a region inside does without is observed there
+
+
+def _heard(body: Graph, kept: Collection[int]) -> Graph:
+    """A loop's body that does without some of its results: what may warn on the way to them is observed, if it is not already."""
+    dropped = [v for k, v in enumerate(body.outputs) if k not in kept]
+    producers = body.producers() if dropped else {}
+    heard = {node.inputs[0] for node in body.nodes if node.op is ops.observe}
+    found = [v for v in dict.fromkeys(v for x in dropped for v in to_be_heard(x, producers)) if v not in heard]
+    if not found:
+        return body
+    return replace(body, nodes=(*body.nodes, *(Node(ops.observe, (v,), {}, (), producers[v].source) for v in found)))
 
 
 def _carrying(parts: Parts, changing: _Changing) -> Parts:
