@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from function_table import ROWS, is_here, words
-from jitml import check_grads, jit, vjp, vmap
+from jitml import check_grads, jit, jvp, vjp, vmap
 
 PAGE = Path(__file__).parents[2] / "docs" / "supported.md"
 # Their results are integers, truth values, places, dtypes or shapes, or do not depend on the numbers in their arguments.
@@ -70,15 +70,19 @@ def close(got: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize(("name", "kind"), CASES, ids=[f"{name}-{kind}" for name, kind in CASES])
 def test_derivatives(name: str, kind: str) -> None:
-    """Of the first row all is asked, of the others both modes."""
+    """Of the first row all is asked, of the others both modes, twice."""
     rows = [(f, args if kind == "f" else tuple(map(complexes, args))) for kinds, f, args in ROWS[name] if kind in kinds]
-    for number, (function, args) in enumerate(rows):
-        check_grads(function, args, order=2 if kind == "f" and not number else 1, atol=2e-5, rtol=2e-5)
+    for function, args in rows:
+        check_grads(function, args, order=2, atol=2e-5, rtol=2e-5)
     function, args = rows[0]
     ct = cotangent(function(*args))
     pull = lambda ct, *args: vjp(function, *args)[1](ct)  # noqa: E731  # transforms want a function
     expected = pull(ct, *args)
-    close(jit(pull)(ct, *args), expected)
+    ways = tuple(np.cos(x) if kind == "f" else np.exp(1j * x.real) for x in args)
+    twice = jvp(lambda *args: pull(ct, *args), args, ways)
+    first, second = jit(lambda ct, *args: jvp(lambda *args: pull(ct, *args), args, ways))(ct, *args)
+    close(first, expected)
+    close(second, twice[1])
     if name not in OF_ANY_SIZE:
         together = vmap(pull)(np.stack([ct, ct]), *(np.stack([x, x]) for x in args))
         close(together, [np.stack([ct, ct]) for ct in expected])

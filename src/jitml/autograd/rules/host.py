@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.autograd.jvp import JvpRule, Tangent, jvp_of_many, zeros_like
+from jitml.autograd.jvp import JvpRule, Tangent, jvp_of_many
 from jitml.autograd.rules.index_maps import part_of, recorded_size
 from jitml.autograd.rules.pointwise import remainder_jvp
 from jitml.autograd.transpose import zeros
@@ -66,8 +66,6 @@ def _by_x(numerator: Value, x: Value, at_zero: float) -> Value:
 
 _psi, _i0, _i1, _i0e, _i1e, _j0, _j1 = map(_called, ("psi", "i0", "i1", "i0e", "i1e", "j0", "j1"))
 _SLOPES: dict[str, Slope] = {
-    "round": lambda x, out: zeros_like(x),
-    "np.spacing": lambda x, out: zeros_like(x),
     "np.i0": lambda x, out: _i1(x),
     "scipy.special.i0": lambda x, out: _i1(x),
     "scipy.special.i1": lambda x, out: _i0(x) - _by_x(out, x, 0.5),
@@ -90,12 +88,14 @@ _SLOPES: dict[str, Slope] = {
     "math.erfc": lambda x, out: ops.exp(-(x * x)) * (-2 / math.sqrt(math.pi)),
     "math.exp2": lambda x, out: out * math.log(2),
     "math.cbrt": lambda x, out: 1.0 / (out * out * 3.0),
-    "math.ulp": lambda x, out: zeros_like(x),
     "scipy.special.expm1": lambda x, out: ops.exp(x),
     "scipy.special.log1p": lambda x, out: 1.0 / (x + 1.0),
     "scipy.special.exp2": lambda x, out: out * math.log(2),
     "scipy.special.cbrt": lambda x, out: 1.0 / (out * out * 3.0),
 }
+
+# Steps: their slope is 0.
+_FLAT = ("round", "np.spacing", "math.ulp")
 
 # Of two operands, each a value or a number of Python's in the call.
 _OF_TWO: dict[str, JvpRule] = {
@@ -143,6 +143,8 @@ def host_jvp(node: Node, tangents: Sequence[Tangent]) -> tuple[Sequence[Value], 
     x, dx = node.inputs[0], tangents[0]
     results = node.op(*node.inputs, **node.params)
     out, *others = results
+    if name in _FLAT:
+        return results, (None,)
     if name in _OF_TWO and (known := _operands(node, tangents, out)) is not None:
         return results, (_OF_TWO[name](out, *known),)
     is_first_alone = dx is not None and not any(is_inexact(v.dtype) for v in node.inputs[1:])

@@ -23,7 +23,7 @@ not_differentiable(ops.full, ops.empty, ops.array, ops.iota)
 @transpose.rule(ops.broadcast)
 def broadcast_transpose(ct: Value, x: Operand, *, shape: Ints, axes: Ints) -> tuple[Cotangent, ...]:
     sizes = dict(zip(axes, x.shape))
-    repeated = tuple(a for a, n in enumerate(shape) if a not in sizes or (sizes[a] == 1 and n != 1))
+    repeated = tuple(a for a, n in enumerate(shape) if n != 1 and sizes.get(a, 1) == 1)
     total = ops.reduce_sum(ct, axes=repeated) if repeated else ct
     return (ops.reshape(total, shape=x.shape) if total.shape != x.shape else total,)
 
