@@ -26,7 +26,7 @@ from jitml.ir.passes.invariant import hoist_invariants
 from jitml.ir.passes.observe import observe_errors
 from jitml.ir.passes.simplify import RULES, simplify
 from jitml.ir.passes.sink import sink_into_contractions
-from jitml.ir.passes.trim import trim_regions
+from jitml.ir.passes.trim import trim_heard_regions, trim_regions
 from jitml.ir.passes.unmask import unmask
 from jitml.ir.passes.unwrap import unwrap_regions
 from jitml.ir.passes.windows import sink_windows
@@ -45,6 +45,7 @@ NAMES = {
     "observe": observe_errors,
     "unmask": unmask,
     "trim": trim_regions,
+    "trim_heard": trim_heard_regions,
     "unwrap": unwrap_regions,
     "invariant": hoist_invariants,
     "inline": inline_calls,

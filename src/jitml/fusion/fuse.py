@@ -38,7 +38,7 @@ from jitml.ir.passes.cse import share_common
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.passes.fold import fold_constants
 from jitml.ir.passes.simplify import simplify
-from jitml.ir.passes.trim import trim_regions
+from jitml.ir.passes.trim import trim_heard_regions
 from jitml.ir.types import BOOL, I64
 
 DEFAULT = Machine()
@@ -71,7 +71,7 @@ def fuse(
 
 def tidy(graph: Graph) -> Graph:
     """A graph whose complex numbers have just been split, without what is then known, done twice or not wanted."""
-    return run_passes(graph, (fold_constants, simplify, share_common, trim_regions, eliminate_dead))
+    return run_passes(graph, (fold_constants, simplify, share_common, trim_heard_regions, eliminate_dead))
 
 
 class _Fusion:

@@ -15,7 +15,7 @@ from jitml.ir.passes.invariant import hoist_invariants
 from jitml.ir.passes.observe import observe_errors
 from jitml.ir.passes.simplify import simplify
 from jitml.ir.passes.sink import sink_into_contractions
-from jitml.ir.passes.trim import trim_regions
+from jitml.ir.passes.trim import trim_heard_regions, trim_regions
 from jitml.ir.passes.unmask import unmask
 from jitml.ir.passes.unwrap import unwrap_regions
 from jitml.ir.passes.windows import sink_windows
@@ -25,7 +25,8 @@ from jitml.ir.verify import verify
 # What is computed for its errors alone is found before anything goes; it looks at all of a graph, its bodies included. Then
 # dead code goes, since nothing after it should spend time there. Folding exposes numbers to the rules of `simplify`;
 # both make values equal that `share_common` then merges, and merging makes new pairs for the rules. Regions are trimmed
-# first, which takes numbers into their bodies, and once more when it is known what each body needs.
+# first, which takes numbers into their bodies, and once more when it is known what each body needs; what it needs no more by
+# then is still to be heard of.
 PASSES: tuple[Pass, ...] = (
     inline_calls,
     observe_errors,
@@ -41,7 +42,7 @@ PASSES: tuple[Pass, ...] = (
     sink_windows,
     sink_into_contractions,
     simplify,
-    trim_regions,
+    trim_heard_regions,
     drop_barriers,
     eliminate_dead,
 )

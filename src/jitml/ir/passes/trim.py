@@ -17,19 +17,22 @@ from jitml.ir.passes.heard import let_go, to_be_heard
 from jitml.ir.rewrite import Producers, sweep
 
 _behind: WeakKeyDictionary[Graph, tuple[Mapping[Value, int], int]] = WeakKeyDictionary()
-_carried_on: WeakKeyDictionary[Graph, dict[tuple[Graph | int | None, ...], _Changing]] = WeakKeyDictionary()
+_carried_on: WeakKeyDictionary[Graph, dict[tuple[Graph | int | bool | None, ...], _Changing]] = WeakKeyDictionary()
 _REMADE = (ops.full, ops.iota)  # cheaper to compute than to read
 
 
-def trim_regions(graph: Graph) -> Graph:
+def trim_regions(graph: Graph, *, heard: bool = False) -> Graph:
     """Drop what a region carries for nobody, capture what it never changes, and tell bodies the numbers that they capture.
 
     A carried value is needed if its result is used, if an effect or the test of a while depends on it, or if one that is
     needed does. Captured values that are equal become one, those that no body uses go.
+
+    Args:
+        heard: whether errors of what was carried until now are observed; before `observe_errors` they need not be.
     """
     if not any(node.bodies for node in graph.nodes):
         return graph
-    used = _used(graph)
+    used = _used(graph, heard)
 
     def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:
         if not node.bodies:
@@ -38,10 +41,10 @@ def trim_regions(graph: Graph) -> Graph:
         kept = [k for k, v in enumerate(node.outputs) if v in used]
         results: dict[int, Value] = {}
         if node.op is ops.cond:
-            parts = _with_results(parts, kept)
+            parts = _with_results(parts, kept, heard)
         else:
             results = {k: parts.carried[k] for k in _unchanged(parts)}
-            changing = _changing(parts, kept)
+            changing = _changing(parts, kept, heard)
             parts, kept = _carrying(parts, changing), changing.kept
         parts = _capturing(parts, producers)
         for v in dict.fromkeys(node.inputs):
@@ -54,7 +57,12 @@ def trim_regions(graph: Graph) -> Graph:
     return sweep(graph, visit)
 
 
-def _used(graph: Graph) -> set[Value]:
+def trim_heard_regions(graph: Graph) -> Graph:
+    """The same after `observe_errors`: what is needless by now was not so then, and its errors are to be heard."""
+    return trim_regions(graph, heard=True)
+
+
+def _used(graph: Graph, heard: bool) -> set[Value]:
     """What somebody reads; a loop reads, of what it begins with, what it needs for those of its results that are."""
     used = set(graph.outputs)
     for node in reversed(graph.nodes):
@@ -62,7 +70,7 @@ def _used(graph: Graph) -> set[Value]:
             parts = Parts.of(node)
             wanted = [k for k, v in enumerate(node.outputs) if v in used]
             used.update(parts.head, parts.captured, (parts.carried[k] for k in wanted))
-            used.update(parts.carried[k] for k in _changing(parts, wanted).read)
+            used.update(parts.carried[k] for k in _changing(parts, wanted, heard).read)
         else:
             used.update(node.inputs)
     return used
@@ -169,39 +177,39 @@ class _Changing:
     bodies: Mapping[str, Graph] | None
 
 
-def _changing(parts: Parts, used: Sequence[int]) -> _Changing:
+def _changing(parts: Parts, used: Sequence[int], heard: bool) -> _Changing:
     """Of a loop of which some results are used. Asked twice, by those who make what it begins with and by the loop."""
     known = _carried_on.setdefault(parts.body, {})
-    key = (parts.bodies.get("test"), *used)
+    key = (heard, parts.bodies.get("test"), *used)
     if key not in known:
-        known[key] = _find_changing(parts, used)
+        known[key] = _find_changing(parts, used, heard)
     return known[key]
 
 
-def _find_changing(parts: Parts, used: Sequence[int]) -> _Changing:
+def _find_changing(parts: Parts, used: Sequence[int], heard: bool) -> _Changing:
     unchanged = set(_unchanged(parts))
-    body = _heard(parts.body, {*needed(parts, used), *unchanged})
-    heard = None if body is parts.body else {**parts.bodies, "body": body}
-    parts = replace(parts, bodies=heard or parts.bodies)
+    body = _observing(parts.body, {*needed(parts, used), *unchanged}) if heard else parts.body
+    observing = None if body is parts.body else {**parts.bodies, "body": body}
+    parts = replace(parts, bodies=observing or parts.bodies)
     wanted: Sequence[int] = used
     while True:
         kept = [k for k in needed(parts, wanted) if k not in unchanged]
         if len(kept) == len(parts.carried):
-            return _Changing(kept, kept, heard)
-        bodies = {name: _shrunk(body) for name, body in parts.bodies.items() if name == "test"}
-        bodies["body"] = _shrunk(replace(parts.body, outputs=tuple(parts.body.outputs[k] for k in kept)))
+            return _Changing(kept, kept, observing)
+        bodies = {name: _shrunk(body, heard) for name, body in parts.bodies.items() if name == "test"}
+        bodies["body"] = _shrunk(replace(parts.body, outputs=tuple(parts.body.outputs[k] for k in kept)), heard)
         read = {k for body in bodies.values() for k in _carried_in(parts, body)}.union(kept)
         if read - unchanged == set(kept):
             return _Changing(kept, sorted(read), bodies)
         wanted = sorted(read)  # what a region inside does without is observed there
 
 
-def _heard(body: Graph, kept: Collection[int]) -> Graph:
+def _observing(body: Graph, kept: Collection[int]) -> Graph:
     """A loop's body that does without some of its results: what may warn on the way to them is observed, if it is not already."""
     dropped = [v for k, v in enumerate(body.outputs) if k not in kept]
     producers = body.producers() if dropped else {}
-    heard = {node.inputs[0] for node in body.nodes if node.op is ops.observe}
-    found = [v for v in dict.fromkeys(v for x in dropped for v in to_be_heard(x, producers)) if v not in heard]
+    observed = {node.inputs[0] for node in body.nodes if node.op is ops.observe}
+    found = [v for v in dict.fromkeys(v for x in dropped for v in to_be_heard(x, producers)) if v not in observed]
     if not found:
         return body
     return replace(body, nodes=(*body.nodes, *(Node(ops.observe, (v,), {}, (), producers[v].source) for v in found)))
@@ -229,22 +237,22 @@ def _carried_in(parts: Parts, body: Graph) -> list[int]:
     return [k for k, v in enumerate(parts.inputs(body)[0]) if v in read]
 
 
-def _with_results(parts: Parts, kept: Sequence[int]) -> Parts:
+def _with_results(parts: Parts, kept: Sequence[int], heard: bool) -> Parts:
     """The cond with some of its results."""
     if len(kept) == len(parts.node.outputs):
         return parts
 
     def changed(body: Graph) -> Graph:
-        return _shrunk(replace(body, outputs=tuple(body.outputs[k] for k in kept)))
+        return _shrunk(replace(body, outputs=tuple(body.outputs[k] for k in kept)), heard)
 
     return replace(parts, bodies={name: changed(body) for name, body in parts.bodies.items()})
 
 
-def _shrunk(body: Graph) -> Graph:
+def _shrunk(body: Graph, heard: bool) -> Graph:
     """A body that has fewer results now: regions inside have fewer users, what they captured for those has, and so on."""
     body = eliminate_dead(body)
     while True:
-        smaller = eliminate_dead(trim_regions(body))
+        smaller = eliminate_dead(trim_regions(body, heard=heard))
         if _reads(smaller) == _reads(body):
             return smaller
         body = smaller
