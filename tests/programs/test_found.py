@@ -12,6 +12,14 @@ from programs.drawn.outcomes import judge
 
 # Name: what `program` does with its arguments; what the arguments are.
 FOUND = {
+    "booleans to the power of a number that data give, which makes bytes of them if it is 2": (
+        ["n = int(x.sum())", "return x ** n, np.where(x[:1], abs(x[2]), x[:1] ** n), [(x**i).dtype.num for i in range(n)]"],
+        "np.array([1, 0, 1, 1]) == 1",
+    ),
+    "booleans to the power of a loop's index": (
+        ["for i in range(3):", "    y = x**i", "z = x.astype(np.int8)", "for i in range(5):", "    z = z + x**i", "return y, z"],
+        "np.array([1, 0, 1, 1]) == 1",
+    ),
     "a median of a size that a loop counts, which a branch hands out": (
         ["if x.any():", "    for i in range(3):", "        v = np.median(np.eye(i), axis=-1)", "return v, i"],
         "np.ones(4)",
@@ -284,6 +292,16 @@ FOUND = {
 
 # As above, where the sizes of the last call differ.
 RESIZED = {
+    "a reshape to what is the array's own shape for one size is a view": (
+        ["y = x.reshape(-1, 2).T", "z = y.reshape(-1, 2)", "z[0] = 7", "v = y.T != 2", "return x, z, v, v.T.reshape(-1)"],
+        "np.arange(10.0).reshape(2, 5)",
+        "np.arange(4.0).reshape(4, 1)",
+    ),
+    "a reshape of which one size cuts what would be copied": (
+        ["y = np.zeros((3, x.shape[0], 4)).transpose(0, 2, 1)", "z = y.reshape(3, x.shape[0], 4)", "z[0] = x[0]", "return y, z"],
+        "np.arange(6.0)",
+        "np.arange(4.0)",
+    ),
     "BLAS multiplies nothing by the number 0, but one element": (
         ["v = x[x != 1][:z]", "return np.dot(v, y), np.tensordot(v[:, None], np.array([[y]]), axes=1)"],
         "np.array([np.nan, -1.0]), 0.0, 2",

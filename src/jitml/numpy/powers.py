@@ -11,8 +11,10 @@ from jitml.ir import ops
 from jitml.ir.types import BOOL, F64, is_complex, is_inexact
 from jitml.numpy.operands import broadcast_value, common_dtype, common_shape, kind_of, not_compiled, value_of
 from jitml.numpy.versions import POWER_TAKES_SHORTCUTS
+from jitml.trace import paths
 from jitml.trace.doubts import settled
 from jitml.trace.known import constant_of
+from jitml.trace.names import truth
 from jitml.trace.registry import call, implements
 from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, fresh, is_traced, scalar
 
@@ -31,7 +33,7 @@ def power_operator(base: Any, exponent: Any) -> Any:
         if is_inexact(base.dtype) and type(base) is TracedScalar and _known_number(exponent) in _SHORTCUTS:
             exponent = scalar(value_of(exponent, common_dtype(base, exponent)))  # scalars take no shortcuts
         return call(np.power, base, exponent)
-    if base.dtype == BOOL and type(exponent) is int and exponent == 2:
+    if base.dtype == BOOL and _is_two(exponent):
         return call(np.square, base)  # int8, where np.power has int64
     if POWER_TAKES_SHORTCUTS:
         # Those of the ufunc are for real numbers, and go by its name.
@@ -89,6 +91,17 @@ def _known_if_short(exponent: Any) -> Any:
         if exponent.kind is int or exponent.concrete in _SHORTCUTS:
             return exponent.known()
     return exponent
+
+
+def _is_two(exponent: Any) -> bool:
+    """Whether an exponent is Python's number 2; of what only the running program knows, it is decided for this call."""
+    if type(exponent) is not TracedNumber:
+        return type(exponent) is int and exponent == 2
+    low, high = exponent.limits
+    if exponent.kind is not int or not low <= 2 <= high:
+        return False
+    remedy = "Convert the booleans to integers first, as in x.astype(int) ** n."
+    return bool(paths.number(truth(call(np.equal, exponent, 2)), "booleans ** n are int8 if n is 2, and else int64", remedy))
 
 
 def _is_inexact(number: Any) -> bool:

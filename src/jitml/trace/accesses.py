@@ -23,7 +23,7 @@ from jitml.trace.host import Const, Slot
 from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.open_lists import OpenList
-from jitml.trace.outside import entries, is_read_unseen, load, observe, place_of, require_unset
+from jitml.trace.outside import entries, guard_librarys, is_librarys, is_read_unseen, load, observe, place_of, require_unset
 from jitml.trace.random import TracedGenerator
 from jitml.trace.regions import shared_write
 from jitml.trace.registry import FUNCTIONS, call, call_for_each_type, of_its_type
@@ -61,7 +61,8 @@ class Accesses(Names):
         descriptor = inspect.getattr_static(kind, name, None)
         if isinstance(descriptor, property | functools.cached_property):
             self._require_member(kind, name, descriptor)
-        if isinstance(descriptor, property) and type(descriptor.fget) is FunctionType:
+        is_property = isinstance(descriptor, property) and type(descriptor.fget) is FunctionType
+        if is_property and not (is_librarys(obj) and is_library(descriptor.fget)):
             return self.convert(descriptor.fget)(obj)
         if isinstance(descriptor, functools.cached_property) and name not in vars(obj):
             return self._cached(obj, name, descriptor)
@@ -91,6 +92,9 @@ class Accesses(Names):
                 # Of the bound method, so that a function put in its place is seen, in the class or in the instance.
                 method = load(self.trace, getattr, slot, name, f"{self.trace.host.name(slot)}.{name}")
                 self.trace.host.require_same(load(self.trace, getattr, method, "__func__", f"{name}.__func__"), value.__func__)
+            return value
+        if is_property and is_librarys(value):  # it makes a new one each time
+            guard_librarys(self.trace, obj)
             return value
         text = f"{self.trace.host.name(slot)}.{name}"
         place = load(self.trace, getattr, slot, name, text)

@@ -16,7 +16,7 @@ import optree
 from jitml.errors import UnsupportedError
 from jitml.ir.types import is_supported
 from jitml.trace.context import Trace, user_source
-from jitml.trace.host import Const, Slot
+from jitml.trace.host import IMMUTABLE, Const, Slot
 from jitml.trace.loaded_names import is_library
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.outside import CONTAINERS, observe, watch_argument
@@ -123,7 +123,7 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
     if isinstance(leaf, (type, Fixed)):
         host.require_same(slot, leaf)
         return leaf
-    if kind in (str, bytes, type(...)) or isinstance(leaf, (np.dtype, Enum, range)):
+    if kind in (str, bytes, type(...)) or isinstance(leaf, (np.dtype, Enum, range, *IMMUTABLE)):
         host.require(slot, leaf)
         return leaf
     if kind in (set, bytearray, memoryview) or hasattr(leaf, "__array__"):

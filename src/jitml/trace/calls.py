@@ -14,7 +14,7 @@ import operator
 import sys
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ContextDecorator
 from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any, NoReturn, cast
@@ -25,24 +25,24 @@ from jitml.ir.floating import CATEGORIES
 from jitml.trace import regions
 from jitml.trace.choices import negation
 from jitml.trace.contents import gone_through
-from jitml.trace.context import active_trace, home_of, unsupported
+from jitml.trace.context import active_trace, home_of, is_users_class, unsupported
 from jitml.trace.copies import FUNCTIONS_THAT_COPY, Copies
 from jitml.trace.doubts import NONE, doubt_of, has_attribute, is_of, may_be_none, require_type_known
 from jitml.trace.drivers import OURS
 from jitml.trace.effects import effect_of
 from jitml.trace.growing import Growing, Probe
 from jitml.trace.host import Slot
-from jitml.trace.hostcalls import call_library
+from jitml.trace.hostcalls import ON_HOST, call_now, call_on_host
 from jitml.trace.identity import is_one
 from jitml.trace.loaded_names import is_library
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.open_lists import OpenList
-from jitml.trace.outside import CONTAINERS, entries, guard_state, load, place_of, with_items
+from jitml.trace.outside import CONTAINERS, entries, guard_librarys, guard_state, load, place_of, with_items
 from jitml.trace.perhaps import Perhaps
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name, has_meaning, meaning_of, of_its_type, uncached
 from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_part, shown_twice
-from jitml.trace.snapshots import contents, differ, is_users_class, refill
+from jitml.trace.snapshots import contents, differ, refill
 from jitml.trace.special_methods import SPECIAL, asked_by, parts_of, users_method
 from jitml.trace.stacks import Stack
 from jitml.trace.steering import Steering
@@ -226,7 +226,7 @@ class Hooks(Copies, Steering):
             return functools.partial(self.conv(function.func), *function.args, **function.keywords)
         self._check_effects(function, owner)
         if _is_scipys(function):
-            return functools.partial(call_library, function)
+            return functools.partial(self._calling_library, function)
         module = getattr(function, "__module__", None) or ""
         if module == "math" and type(function) is BuiltinFunctionType:
             return functools.partial(_math, function)
@@ -303,12 +303,13 @@ class Hooks(Copies, Steering):
             arguments[0] = self.conv(args[0])
         named = {name: self._callback(arg) for name, arg in kwargs.items()}
         if (getattr(function, "__module__", None) or "").startswith("numpy"):
-            return call_library(function, *arguments, **named)
+            return self._calling_library(function, *arguments, **named)
         try:
             value = function(*arguments, **named)
         except TypeError as error:
             _refuse_memory(error, (arguments, named))
             raise
+        guard_librarys(self.trace, *_read_by(function, arguments, named))
         for x, before in held:
             if differ(before, after := contents(x)):  # it is one of those that change what they are given
                 self._require_own(x)  # before anything is put back: what others see is theirs as well
@@ -316,6 +317,14 @@ class Hooks(Copies, Steering):
                 self.effect(x)
                 refill(x, after)
         return lift(value) if type(value) is np.ndarray else value
+
+    def _calling_library(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function of NumPy's or SciPy's that is not in the registry: as ever if it can do with that, else on the host."""
+        value = call_now(function, args, kwargs)
+        if value is ON_HOST:  # where it reads its objects at each call
+            return call_on_host(function, args, kwargs)
+        guard_librarys(self.trace, *_read_by(function, args, kwargs))
+        return value
 
     def _open(self, function: Callable[..., Any], given: Sequence[Any]) -> None:
         """Guard what a function that is not converted may read of the objects that it is given."""
@@ -485,6 +494,11 @@ def _refuse_memory(error: TypeError, given: Any) -> None:
     if "bytes-like" in str(error) or "buffer" in str(error):
         for x in filter(is_traced, flatten(given)[0]):
             _ = x.data
+
+
+def _read_by(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
+    """The objects that a function may read: itself, if it is an object, or its own, and those in its arguments."""
+    return parts_of((function, getattr(function, "__self__", None), *args, *kwargs.values()))
 
 
 def _is_scipys(function: Any) -> bool:

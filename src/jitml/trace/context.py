@@ -27,6 +27,7 @@ from jitml.trace.opening import Opened, Place
 _JITML = os.path.dirname(os.path.abspath(jitml.__file__)) + os.sep
 _LIBRARIES = (_JITML, *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")))
 _CONTROL = _JITML + "control.py"
+_KNOWN = sys.stdlib_module_names | {"builtins", "numpy", "scipy", "optree", "jitml"}
 # Code that dataclasses and namedtuples generate, and Python's frozen modules.
 _GENERATED = ("<string>", "<frozen", "<jitml")
 
@@ -49,6 +50,15 @@ def home_of(cls: Any) -> str:
     """The module of a class, as it says; nothing where that is no text, as of Cython's class of functions."""
     home = cls.__module__
     return home if isinstance(home, str) else ""
+
+
+@lru_cache(maxsize=4096)
+def is_users_class(cls: Any) -> bool:
+    """Whether a class is the user's, and not a library's."""
+    home = home_of(cls)
+    if not home or home.partition(".")[0] in _KNOWN:
+        return False
+    return is_users(getattr(sys.modules.get(home), "__file__", None) or "")
 
 
 def is_converted(file: str) -> bool:

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from jitml.trace.context import is_users_class
 from jitml.trace.host import Const
 from jitml.trace.outside import CONTAINERS, load, place_of
-from jitml.trace.snapshots import is_users_class
 from jitml.trace.special_methods import Specials, static
 from jitml.trace.tracers import is_traced, lift
 

@@ -14,6 +14,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import date, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -21,6 +25,9 @@ import numpy as np
 from jitml.errors import Source
 
 Slot = int
+# Compared by what they say of themselves: equal ones may differ.
+_BY_TEXT = (Decimal, date, time, PurePath)
+IMMUTABLE = (Fraction, timedelta, *_BY_TEXT)
 Array = np.ndarray[Any, Any]
 
 _LONGEST = 200  # characters of a name that stands in others: n = n + n doubles it
@@ -126,7 +133,8 @@ class Host:
         self.require_type(slot, kind)
         if value is None:
             return
-        if isinstance(value, (float, complex, np.inexact)) and (value != value or value == 0.0 or kind is complex):
+        is_float = isinstance(value, (float, complex, np.inexact))
+        if isinstance(value, _BY_TEXT) or (is_float and (value != value or value == 0.0 or kind is complex)):
             self._check(Check((slot,), "repr({0}) == {k}", repr(value), text, source))
         elif kind is bool:
             self._check(Check((slot,), "{0} is {k}", value, text, source))

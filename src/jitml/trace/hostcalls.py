@@ -50,6 +50,7 @@ _EFFECTS = {
 _CREATIONS = {"arange", "empty", "eye", "full", "identity", "indices", "linspace", "ones", "tri", "zeros"}
 # They look at where arrays lie, and the program puts them elsewhere.
 _PLACES = {"shares_memory", "may_share_memory"}
+ON_HOST = object()
 _WHY_NOT = "Move this call out of the jitted function, or write it with functions that are supported (docs/supported.md)."
 
 
@@ -180,8 +181,8 @@ def _cut_out(values: Sequence[Value], foreseen: Returned, shape: Sizes | None) -
     return [x if x.shape == tuple(shape) else window(x, tuple(shape)) for x, shape in zip(arrays, shapes)]
 
 
-def call_library(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a library's function that is not in the registry: as ever if it can do with what it is given, else on the host."""
+def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a library's function that is not in the registry makes now of what it is given; `ON_HOST` if it wants numbers."""
     attempt = Attempt()
     try:
         value = function(*args, **kwargs)
@@ -189,7 +190,7 @@ def call_library(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
     except (TraceError, UnsupportedError):
         if not any(is_traced(leaf) for leaf in flatten((args, kwargs))[0]) or not _is_known(function) or not attempt.undo():
             raise
-    return call_on_host(function, args, kwargs)
+    return ON_HOST
 
 
 def _is_known(function: Any) -> bool:

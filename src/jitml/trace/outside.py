@@ -23,15 +23,18 @@ from typing import Any
 import numpy as np
 
 from jitml.ir.types import is_supported
-from jitml.trace.context import Trace, home_of, is_users, unsupported
-from jitml.trace.host import Const, Slot
+from jitml.trace.context import Trace, home_of, is_users, is_users_class, unsupported
+from jitml.trace.host import IMMUTABLE, Const, Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.open_lists import OpenList
 from jitml.trace.random import TracedGenerator, from_outside, is_generator
 from jitml.trace.tracers import is_traced, lift, scalar
 from jitml.trace.tree import is_record
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, np.generic, np.dtype, Enum, slice, frozenset)
+_PLAIN = (
+    bool, int, float, complex, str, bytes, type(None), type(...), range, np.generic, np.dtype, Enum, slice, frozenset,
+    *IMMUTABLE,
+)  # fmt: skip
 CONTAINERS = (list, tuple, dict, deque)
 _MOST_ITEMS = 1000
 _HEAP_TYPE = 1 << 9  # CPython's flag of classes made by a class statement
@@ -41,6 +44,7 @@ _SEEN = {
     "__reduce__", "__getstate__", "__setstate__", "__getattr__", "__enter__", "__exit__", "__init_subclass__",
     "__class_getitem__", "__setattr__", "__setitem__", "__del__", "__dir__",
 }  # fmt: skip
+_STATELESS = ("builtins", "abc", "typing", "numbers", "enum", "dataclasses", "contextlib", "jitml")  # modules of classes
 _MOST_BYTES = 1 << 20  # of an array whose contents are compared at each call
 
 
@@ -219,7 +223,7 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
     elif isinstance(value, CONTAINERS):
         for key, item in _require_keys(trace, value, slot, name):
             _guard_part(trace, item, load(trace, getitem, slot, key, f"{name}[{key!r}]"), names)
-    elif isinstance(value, (set, bytearray, array)):
+    elif isinstance(value, (set, bytearray, array, memoryview)):
         _require_elements(trace, value, slot, name)
     elif isinstance(value, np.ndarray):
         _guard_contents(trace, value, slot, name)
@@ -231,6 +235,29 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
         kind: Any = type(value)
         for key, place in _attributes(trace, value, slot, name, names):
             _guard_part(trace, getattr(value, key), place, None if names is None else names | read_unseen(kind))
+
+
+def guard_librarys(trace: Trace, *values: Any) -> None:
+    """Objects of libraries' classes (a sparse matrix, a polynomial) that their own code reads now: all that they hold."""
+    for value in values:
+        slot = trace.places.get(id(value))
+        if slot is not None and is_librarys(value):
+            guard_state(trace, value, slot)
+
+
+def is_librarys(value: Any) -> bool:
+    """Whether a value is of a library's class, or of one made of it, and may change."""
+    if isinstance(value, (array, memoryview)):
+        return True
+    is_object = type(value).__flags__ & _HEAP_TYPE and not isinstance(value, (*_PLAIN, *CONTAINERS, type, np.ndarray))
+    return bool(is_object) and any(map(_has_state, type(value).__mro__))
+
+
+@lru_cache(maxsize=4096)
+def _has_state(cls: type) -> bool:
+    """Whether a class is a library's, and methods of it may read what its instances hold."""
+    home = home_of(cls).partition(".")[0]
+    return home not in _STATELESS and not is_users_class(cls)
 
 
 def _guard_contents(trace: Trace, value: np.ndarray[Any, Any], slot: Slot, name: str) -> None:
@@ -284,7 +311,7 @@ def _guard_part(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
 
 
 def _require_elements(trace: Trace, value: Any, slot: Slot, name: str) -> None:
-    """What a set, a bytearray or an `array.array` holds."""
+    """What a set, a bytearray, an `array.array` or a memoryview holds."""
     copied: Any = frozenset(value) if isinstance(value, set) else bytes(value)
     trace.host.require(trace.host.compute(type(copied), (slot,), name), copied)
     trace.places[id(value)] = slot

@@ -27,7 +27,7 @@ import numpy as np
 
 from jitml.errors import Source, UnsupportedError
 from jitml.trace.arguments import Callee, Static
-from jitml.trace.context import home_of, is_users
+from jitml.trace.context import home_of, is_users, is_users_class
 from jitml.trace.drivers import Restart
 from jitml.trace.loaded_names import is_library
 from jitml.trace.outside import kind_of_container
@@ -45,7 +45,6 @@ _PARTS: dict[type, tuple[str, ...]] = {
 _PLAIN = {int, float, str, bool, type(None), bytes, complex, np.ndarray, np.float64, np.int64}
 _MISSING = object()
 Look = Callable[[], tuple[Any, ...]]
-_LIBRARIES = sys.stdlib_module_names | {"builtins", "numpy", "scipy", "optree", "jitml"}
 
 
 @dataclass(frozen=True)
@@ -258,15 +257,6 @@ def _mentioned(code: CodeType) -> frozenset[str]:
     return frozenset(code.co_names).union(texts, *(_mentioned(c) for c in code.co_consts if isinstance(c, CodeType)))
 
 
-@lru_cache(maxsize=4096)
-def is_users_class(cls: Any) -> bool:
-    """Whether a class is the user's, and not a library's."""
-    home = home_of(cls)
-    if not home or home.partition(".")[0] in _LIBRARIES:
-        return False
-    return is_users(getattr(sys.modules.get(home), "__file__", None) or "")
-
-
 def _attributes(owner: Any, attributes: Mapping[str, Any], names: Sequence[str], slots: Sequence[str] = ()) -> Look:
     """How to look at attributes of these names, which may be missing."""
     kind: Any = type(owner)
@@ -310,4 +300,4 @@ def _content(cell: CellType) -> tuple[Any, ...]:
         return (_MISSING,)
 
 
-__all__ = ["Changed", "Snapshot", "contents", "differ", "find_line", "is_users_class", "refill"]
+__all__ = ["Changed", "Snapshot", "contents", "differ", "find_line", "refill"]

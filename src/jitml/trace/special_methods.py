@@ -23,9 +23,10 @@ from jitml.trace.accesses import Accesses
 from jitml.trace.contents import gone_through
 from jitml.trace.context import home_of, unsupported
 from jitml.trace.doubts import may_be_none, require_type_known
+from jitml.trace.hostcalls import call_on_host
 from jitml.trace.loaded_names import is_library
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.outside import CONTAINERS, guard_state, read_unseen
+from jitml.trace.outside import CONTAINERS, guard_librarys, guard_state, read_unseen
 from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, read
 
@@ -123,7 +124,11 @@ class Specials(Accesses):
         return functools.partial(converted, x)
 
     def unseen(self, *xs: Any, methods: tuple[str, ...] = ()) -> None:
-        """Python or a library may now call special methods of these, out of sight: any, if none is named."""
+        """Python or a library may now call special methods of these, out of sight: any, if none is named.
+
+        What the user's mention is guarded; those of a library may read all.
+        """
+        guard_librarys(self.trace, *xs)
         for x in xs:
             kind: Any = type(x)
             slot = None if kind in _PLAIN else self.trace.places.get(id(x))
@@ -147,6 +152,11 @@ class Specials(Accesses):
             return self.percent(x, y)
         forward, backward = f"__{name}__", f"__r{name}__"
         if users_method(kind, forward) is None and users_method(other, backward) is None:
+            # Sparse matrices and linear operators: SciPy's code wants numbers.
+            if is_traced(y) and hasattr(kind, forward) and _is_scipys(kind):
+                return call_on_host(getattr(x, forward), (y,), {})
+            if is_traced(x) and hasattr(other, backward) and _is_scipys(other):
+                return call_on_host(getattr(y, backward), (x,), {})
             if _may_look(kind, forward) or _may_look(other, backward):
                 self.unseen(x, y)
             return function(x, y)
@@ -377,11 +387,8 @@ class Specials(Accesses):
     def item(self, obj: Any, index: Any) -> Any:
         """`obj[index]` was loaded."""
         is_asked = users_method(type(index), "__index__") and isinstance(obj, (*_REPEATED, range, np.ndarray))
-        kind: Any = type(obj)
-        method = None if kind in _PLAIN or home_of(kind).startswith("jitml.") else static(kind, "__getitem__")
-        slot = self.trace.places.get(id(obj)) if type(method) is FunctionType and is_library(method) else None
-        if slot is not None:
-            guard_state(self.trace, obj, slot)
+        if users_method(type(obj), "__getitem__") is None:
+            guard_librarys(self.trace, obj)
         return super().item(obj, self.conv(operator.index)(index) if is_asked else index)
 
     # Functions of Python's that ask special methods
@@ -483,6 +490,10 @@ def _may_look(kind: Any, name: str) -> bool:
         return False
     member = static(kind, name)
     return member is not None and member is not vars(object).get(name)
+
+
+def _is_scipys(kind: type) -> bool:
+    return kind.__module__.startswith("scipy.")
 
 
 def _kind_of(x: Any) -> type:

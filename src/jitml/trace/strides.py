@@ -99,6 +99,9 @@ def reshape_strides(shape: Ints, strides: Ints, new: Ints) -> Ints | None:
         if any(left[1] != right[0] * right[1] for left, right in itertools.pairwise(run)):
             for n, _ in run:
                 insist_differ(n, 1)  # an axis that NumPy would not look at
+            inner_ends = (range(1, len(run)), range(1, len(sizes)))
+            for i, j in itertools.product(*inner_ends):  # where it could cut the run in two
+                insist_differ(prod(n for n, _ in run[:i]), prod(sizes[:j]))
             return None
         inner = run[-1][1]
         result.extend(inner * s for s in c_strides(tuple(sizes)))

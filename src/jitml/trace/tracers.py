@@ -55,6 +55,8 @@ def constant(x: Any) -> Value:
     array = np.asarray(x)
     if not is_supported(array.dtype):
         refuse_dtype(array)
+    if isinstance(x, np.ndarray) and type(x) not in (np.ndarray, np.memmap):
+        refuse_dtype(x)
     recorder = active_recorder()
     if not isinstance(recorder, GraphBuilder):
         raise leaked()

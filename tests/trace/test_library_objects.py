@@ -1,0 +1,157 @@
+"""Objects of libraries' classes in a jitted function: what their own code reads of them now is compared, or read anew."""
+
+from __future__ import annotations
+
+import array
+import collections
+import types
+from collections.abc import Callable
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.interpolate
+import scipy.sparse
+import scipy.sparse.linalg
+from numpy.polynomial import Polynomial
+
+import jitml
+from jitml.errors import UnsupportedError
+
+B = np.array([1.0, 2.0, 3.0])
+SPARSE = scipy.sparse.csr_matrix(np.array([[4.0, 1, 0], [1, 3, 0], [0, 0, 2]]))
+ROWS = scipy.sparse.lil_matrix(np.eye(3))
+POLYNOMIAL = np.poly1d([1.0, 2.0])
+SERIES = Polynomial([1.0, 2.0])
+SPLINE = scipy.interpolate.CubicSpline([0, 1, 2, 3, 4.0], [0, 1, 4, 9, 16.0])
+NUMBERS = array.array("d", [1.0, 2, 3])
+BYTES = memoryview(bytearray(8))
+SPACE = types.SimpleNamespace(a=np.ones(3), k=2)
+
+
+class Listed(collections.UserList[float]):
+    pass
+
+
+class Titled(collections.UserDict[str, float]):
+    def title(self) -> float:
+        return self["a"] * 2
+
+
+LISTED = Listed([1.0, 2.0])
+TITLED = Titled(a=1.0)
+
+PROGRAMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
+    "sparse, dense": (lambda x: SPARSE.toarray() @ x, lambda: SPARSE.data.__setitem__(0, 5)),
+    "sparse, summed": (lambda x: SPARSE.sum() * x, lambda: SPARSE.data.__setitem__(0, 6)),
+    "sparse, its diagonal": (lambda x: SPARSE.diagonal() * x, lambda: SPARSE.data.__setitem__(0, 7)),
+    "sparse, in another format": (lambda x: SPARSE.tocsc() @ x, lambda: SPARSE.data.__setitem__(0, 8)),
+    "sparse, twice": (lambda x: (2 * SPARSE) @ x, lambda: SPARSE.data.__setitem__(0, 9)),
+    "sparse, squared": (lambda x: (SPARSE @ SPARSE) @ x, lambda: SPARSE.data.__setitem__(0, 10)),
+    "sparse, turned": (lambda x: SPARSE.T @ x, lambda: SPARSE.data.__setitem__(0, 11)),
+    "sparse, a row": (lambda x: SPARSE[0] @ x, lambda: SPARSE.data.__setitem__(0, 12)),
+    "sparse times a vector": (lambda x: SPARSE @ x, lambda: SPARSE.data.__setitem__(0, 13)),
+    "a vector times sparse": (lambda x: x @ SPARSE, lambda: SPARSE.data.__setitem__(0, 14)),
+    "sparse by its old operator": (lambda x: SPARSE * x - 1, lambda: SPARSE.data.__setitem__(0, 15)),
+    "sparse numbers": (lambda x: SPARSE.nnz * x + SPARSE.shape[0], lambda: None),
+    "a linear operator": (lambda x: scipy.sparse.linalg.aslinearoperator(SPARSE) @ x, lambda: SPARSE.data.__setitem__(0, 16)),
+    "a polynomial": (lambda x: POLYNOMIAL(x) + x, lambda: POLYNOMIAL.coeffs.__setitem__(0, 5)),
+    "a polynomial, twice": (lambda x: (POLYNOMIAL * 2)(x) + x, lambda: POLYNOMIAL.coeffs.__setitem__(0, 6)),
+    "a polynomial of a number": (lambda x: POLYNOMIAL(2.0) * x, lambda: POLYNOMIAL.coeffs.__setitem__(0, 7)),
+    "a series": (lambda x: SERIES(x) + x, lambda: SERIES.coef.__setitem__(0, 5)),
+    "a series' derivative": (lambda x: SERIES.deriv()(x) + x, lambda: SERIES.coef.__setitem__(1, 5)),
+    "a spline": (lambda x: SPLINE(x) + x, lambda: SPLINE.c.__setitem__((3, 0), 5)),
+    "a spline's derivative": (lambda x: SPLINE.derivative()(x) + x, lambda: SPLINE.c.__setitem__((2, 1), 5)),
+    "a spline's integral": (lambda x: SPLINE.integrate(0, 2) * x, lambda: SPLINE.c.__setitem__((3, 0), 9)),
+    "an array of numbers": (lambda x: np.array(NUMBERS) * x, lambda: NUMBERS.__setitem__(0, 5)),
+    "an item of an array": (lambda x: NUMBERS[0] * x, lambda: NUMBERS.__setitem__(0, 6)),
+    "items of an array": (lambda x: sum(NUMBERS) * x, lambda: NUMBERS.__setitem__(0, 7)),
+    "an array's list": (lambda x: NUMBERS.tolist()[0] * x, lambda: NUMBERS.__setitem__(0, 8)),
+    "a buffer": (lambda x: np.frombuffer(NUMBERS) * x, lambda: NUMBERS.__setitem__(0, 9)),
+    "a byte": (lambda x: BYTES[0] * x, lambda: BYTES.__setitem__(0, 9)),
+    "a namespace": (lambda x: SPACE.a * x * SPACE.k, lambda: (SPACE.a.__setitem__(0, 5), setattr(SPACE, "k", 3))),
+    "a list of the user's": (lambda x: sum(LISTED) * x + len(LISTED), lambda: LISTED.append(5.0)),
+    "an item of it": (lambda x: LISTED[0] * x, lambda: LISTED.__setitem__(0, 9.0)),
+    "a dict of the user's": (lambda x: TITLED["a"] * x + TITLED.title(), lambda: TITLED.__setitem__("a", 5.0)),
+    "what is in it": (lambda x: ("b" in TITLED) * x, lambda: TITLED.__setitem__("b", 5.0)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_changes_in_an_object_is_seen(name: str) -> None:
+    function, change = PROGRAMS[name]
+    compiled = jitml.jit(function)
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(B), function(B))
+        np.testing.assert_array_equal(compiled(B), function(B))
+        change()
+    np.testing.assert_array_equal(compiled(B), function(B))
+
+
+def test_a_sparse_matrix_that_the_program_multiplies_by_is_read_at_each_call() -> None:
+    def conjugate_gradients(b: Any) -> Any:
+        x = np.zeros_like(b)
+        r = b - SPARSE @ x
+        p = r.copy()
+        rs = r @ r
+        for _ in range(50):
+            q = SPARSE @ p
+            alpha = rs / (p @ q)
+            x = x + alpha * p
+            r = r - alpha * q
+            new = r @ r
+            if np.sqrt(new) < 1e-10:
+                break
+            p = r + (new / rs) * p
+            rs = new
+        return x
+
+    compiled = jitml.jit(conjugate_gradients)
+    for value in (5.0, 6.0):
+        SPARSE.data[0] = value
+        np.testing.assert_allclose(compiled(B), np.linalg.solve(SPARSE.toarray(), B))
+    assert len(compiled.variants) == 1 and not compiled.variants[0].replays
+
+
+def test_what_cannot_be_compared_at_each_call_is_refused() -> None:
+    large = scipy.sparse.eye_array(200_000, format="csr")
+    np.testing.assert_array_equal(jitml.jit(lambda x: large @ x)(np.ones(200_000)), np.ones(200_000))
+    with pytest.raises(UnsupportedError, match=r"large\.\w+ is read by code that is not converted, and has \d+ bytes"):
+        jitml.jit(lambda x: large.sum() * x)(B)
+    with pytest.raises(UnsupportedError, match=r"ROWS\.rows is read .* and holds objects"):
+        jitml.jit(lambda x: ROWS.toarray() @ x)(B)
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_results_that_are_matrices_are_not_taken_for_arrays() -> None:
+    with pytest.raises(UnsupportedError, match=r"numpy\.matrix"):
+        jitml.jit(lambda x: SPARSE - x)(B)
+    with pytest.raises(UnsupportedError, match=r"arrays of numpy\.matrix are not supported"):
+        jitml.jit(lambda x: SPARSE.todense() + x)(B)
+
+
+IMMUTABLE: dict[str, tuple[Callable[[Any, Any], Any], Any, Any]] = {
+    "a fraction's float": (lambda x, n: x * float(n), Fraction(1, 3), Fraction(1, 2)),
+    "a fraction, twice": (lambda x, n: x * float(n * 2), Fraction(1, 3), Fraction(1, 2)),
+    "a fraction's numerator": (lambda x, n: x * n.numerator, Fraction(1, 3), Fraction(2, 3)),
+    "a decimal": (lambda x, n: x * float(n), Decimal("1.5"), Decimal("2.5")),
+    "the text of a decimal": (lambda x, n: x * len(str(n)), Decimal("1.5"), Decimal("1.50")),
+    "a day": (lambda x, n: x * n.day, date(2020, 1, 1), date(2020, 1, 2)),
+    "days": (lambda x, n: x * n.days, timedelta(1), timedelta(2)),
+    "a path": (lambda x, n: x * len(n.name), PurePosixPath("a"), PurePosixPath("ab")),
+}
+
+
+@pytest.mark.parametrize("name", IMMUTABLE)
+def test_arguments_that_never_change_are_compared_by_what_they_are(name: str) -> None:
+    function, first, second = IMMUTABLE[name]
+    compiled = jitml.jit(function)
+    for argument in (first, second, first):
+        np.testing.assert_array_equal(compiled(B, argument), function(B, argument))
+    again = type(first)(first) if not isinstance(first, (date, timedelta)) else first + timedelta(0)
+    compiled(B, again)
+    assert len(compiled.variants) == 2
