@@ -115,6 +115,20 @@ def test_branches(finish: Any) -> None:
     np.testing.assert_allclose(finish(vmap(lambda x, n: x if n > 2 else -x, (0, None)))(y5, np.float64(1.0)), -y5)
 
 
+def test_a_name_that_a_branch_binds_anew_is_written(finish: Any) -> None:
+    def f(x: np.ndarray) -> np.ndarray:
+        y = x * 2
+        if x[0] > 0:
+            y = x * 3
+        y[0] = 1.0
+        return y * y
+
+    agrees(finish, f, x53)
+    expected = 2 * np.where(x53[:, :1] > 0, 3, 2) ** 2 * x53
+    expected[:, 0] = 0
+    np.testing.assert_allclose(finish(grad(lambda x: vmap(f)(x).sum()))(x53), expected)
+
+
 def test_numbers_that_are_pythons_in_some_rows(finish: Any) -> None:
     def doubled(x: Any) -> Any:
         best = 0

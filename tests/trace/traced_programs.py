@@ -37,6 +37,29 @@ def if_only(x):
 
 
 @program
+def bound_anew_and_written(x):
+    y = x * 2
+    if x[0] > 0:
+        y = x * 3
+    y[0] = 1
+    return y
+
+
+@program
+def bound_anew_in_a_try_and_written(x):
+    y = x * 2
+    try:
+        if x[0] > 0:
+            y = x * 3
+        elif x[1] < -0.5:
+            y = y + 1
+    except ValueError:
+        pass
+    y[0] = 1
+    return y
+
+
+@program
 def early(x):
     if x.sum() > 0:
         return x * 2

@@ -155,6 +155,7 @@ class If(Fork):
         self.entry = {name: values.get(name, UNDEF) for name in names}
         self.iterators = iterators_among(values)
         self.ends = self.entry
+        self.locals = values
 
     def carries(self, name: str) -> bool:
         return name in self.names
@@ -179,7 +180,9 @@ class If(Fork):
 
     def result(self) -> tuple[Any, ...]:
         held = self.ends if self.raising else self.merge(self.names)
-        self.ends, self.entry, self.iterators = {}, {}, {}  # whether an array is still there decides what may be written
+        # Whether an array of before is still there decides what may be written: neither this nor a frame's `locals()` keeps one.
+        self.ends, self.entry, self.iterators = {}, {}, {}
+        self.locals.clear()
         return tuple(held[name] for name in self.names)
 
 
