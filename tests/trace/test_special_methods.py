@@ -6,6 +6,8 @@ import collections
 import copy
 import dataclasses
 import functools
+import heapq
+import itertools
 import operator
 import pickle
 from collections.abc import Callable, Iterator
@@ -202,6 +204,19 @@ class Ordered:
     __hash__ = object.__hash__
 
 
+class Key(Vector):
+    """A dict looks for it by what is in `w`."""
+
+    def __hash__(self) -> int:
+        return hash(float(self.w[0]))
+
+    def __repr__(self) -> str:
+        return "key"
+
+
+OTHER, THREE = Vector(np.array([2.0])), Key(np.array([3.0]))
+
+
 class Converted:
     """NumPy asks for its array."""
 
@@ -394,10 +409,30 @@ USES: dict[str, tuple[type, Callable[[Any, Any], Any]]] = {
     "deepcopy_of_containers": (Record, lambda v, x: copy.deepcopy({"a": [v, (v, 1)]})["a"][1][0].w * x),
 }
 
+
+def stored(v: Any, x: Any) -> Any:
+    found = {THREE: 2.0}
+    found[v] = 4.0
+    return len(found) * x
+
+
 # What only code that is not converted does: compiled for what it has read, and refused if that is new.
 UNSEEN: dict[str, tuple[type, Callable[[Any, Any], Any]]] = {
     "pickle": (Record, lambda v, x: pickle.loads(pickle.dumps(v)).w * x),
     "sorted": (Vector, lambda v, x: x if sorted([v, Vector(np.array([2.0]))])[0] is v else -x),
+    "sorted_iterator": (Vector, lambda v, x: x if sorted(iter([v, OTHER]))[0] is v else -x),
+    "sorted_set": (Vector, lambda v, x: x if sorted({v, OTHER})[0] is v else -x),
+    "min_of_a_generator": (Vector, lambda v, x: x if min(u for u in [v, OTHER] if u is not x) is v else -x),
+    "min_of_values": (Vector, lambda v, x: x if min({1: v, 2: OTHER}.values()) is v else -x),
+    "max_of_a_chain": (Vector, lambda v, x: x if max(itertools.chain([v], [OTHER])) is v else -x),
+    "smallest": (Vector, lambda v, x: x if heapq.nsmallest(1, iter([v, OTHER]))[0] is v else -x),
+    "set": (Key, lambda v, x: len({v, THREE}) * x),
+    "set_comprehension": (Key, lambda v, x: len({u for u in (v, THREE) if u is not x}) * x),
+    "dict": (Key, lambda v, x: {v: 1.0, THREE: 2.0}[THREE] * len({v: 1.0, THREE: 2.0}) * x),
+    "dict_get": (Key, lambda v, x: {THREE: 2.0}.get(v, 1.0) * x),
+    "dict_item": (Key, lambda v, x: {THREE: 2.0}[v] * x),
+    "dict_store": (Key, stored),
+    "counter": (Key, lambda v, x: len(collections.Counter([v, THREE])) * x),
     "array": (Converted, lambda v, x: np.asarray(v) * x),
     "user_dict": (Namespace, lambda v, x: v["w"] * x + v.get("w")),
     "match": (Record, matched),
@@ -574,3 +609,18 @@ def test_operators_change_what_is_outside() -> None:
         np.testing.assert_array_equal(compiled(mine, 2.0), step(theirs, 2.0))
         np.testing.assert_array_equal(mine.w, theirs.w)
     assert len(compiled.variants) == 1
+
+
+def test_objects_that_are_keys_tell_others_apart() -> None:
+    class Name:
+        pass
+
+    names = [Name() for _ in range(4)]
+    table, some = {names[0]: 1.0, (names[1], "b"): 2.0}, {names[2]}
+
+    def f(x: Any, name: Any, given: Any) -> Any:
+        return x + table.get(name, 3.0) + 10 * given.get((name, "b"), 4.0) + 100 * (name in some) + 1000 * (name in table)
+
+    compiled = jitml.jit(f)
+    for name in [*names, *names]:
+        assert compiled(1.0, name, table) == f(1.0, name, table)

@@ -43,7 +43,7 @@ from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name, has_meaning, meaning_of, of_its_type, uncached
 from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_part, shown_twice
 from jitml.trace.snapshots import contents, differ, refill
-from jitml.trace.special_methods import SPECIAL, asked_by, parts_of, users_method
+from jitml.trace.special_methods import SPECIAL, asked_by, looked_at, parts_of, users_method
 from jitml.trace.stacks import Stack
 from jitml.trace.steering import Steering
 from jitml.trace.sums import added, settled
@@ -297,7 +297,9 @@ class Hooks(Copies, Steering):
             args, kwargs = tuple(self.seen(x, {}) for x in args), {name: self.seen(x, {}) for name, x in kwargs.items()}
         given = (x for x in (*args, getattr(function, "__self__", None)) if isinstance(x, _COMPARED))
         held = [(x, contents(x)) for x in given if not home_of(type(x)).startswith("jitml.")]
-        self._open(function, (*args, *kwargs.values()))
+        if (look := self._looks(function)) is not None:
+            look(*args, *kwargs.values())
+            args = tuple(looked_at(x, look) for x in args)
         arguments = [*map(self._handed if function is functools.reduce else self._callback, args)]
         if function in (map, filter) and args and args[0] is not None:
             arguments[0] = self.conv(args[0])
@@ -326,20 +328,26 @@ class Hooks(Copies, Steering):
         guard_librarys(self.trace, *_read_by(function, args, kwargs))
         return value
 
-    def _open(self, function: Callable[..., Any], given: Sequence[Any]) -> None:
-        """Guard what a function that is not converted may read of the objects that it is given."""
+    def _looks(self, function: Any) -> Callable[..., object] | None:
+        """What guards all that a function which is not converted may read of the objects that it is given; None if nothing."""
         owner = getattr(function, "__self__", None)
         is_method = type(function) is MethodType
         module = getattr(function, "__module__", None)
         if not is_method and (module == "builtins" or (module is None and home_of(type(owner)) in ("builtins", "collections"))):
             if methods := asked_by(function):
-                self.unseen_inside(owner, *given, methods=methods)
-            return
+                return functools.partial(self.unseen_inside, owner, methods=methods)
+            return self._look_up if isinstance(owner, (dict, set, frozenset)) else None
         if _in(function, _TRUSTED) or type(function) is operator.itemgetter:
-            return
-        kind: Any = type(owner)
-        owners = (owner,) if is_method and is_users_class(kind) else ()
-        for part in parts_of((*owners, *given)):
+            return None
+        is_users = is_method and is_users_class(cast(Any, type(owner)))
+        return functools.partial(self._look_at_all, owner) if is_users else self._look_at_all
+
+    def _look_up(self, *given: Any) -> None:
+        for x in given:
+            self.hashed(x)
+
+    def _look_at_all(self, *given: Any) -> None:
+        for part in parts_of(given):
             slot = self.trace.places.get(id(part))
             if slot is not None and not isinstance(part, CONTAINERS):
                 guard_state(self.trace, part, slot)

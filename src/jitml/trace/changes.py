@@ -19,7 +19,7 @@ from jitml.errors import UnsupportedError
 from jitml.trace.context import Trace, user_source
 from jitml.trace.host import Slot
 from jitml.trace.open_lists import OpenList
-from jitml.trace.outside import CONTAINERS, Watched, entries, kind_of_container, load, observe, with_items
+from jitml.trace.outside import CONTAINERS, Watched, entries, kind_of_container, load, observe, observe_keys, with_items
 from jitml.trace.result_trees import plain_key
 from jitml.trace.tracers import is_traced
 from jitml.trace.tree import flatten, is_own_kind, is_record
@@ -66,6 +66,8 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
     if not (is_record(original) or isinstance(original, (list, dict, deque, tuple))) or type(original) is not type(copied):
         trace.sealed.append((copied, leaves))  # of a kind of the user's, which only its own functions know
         return copied
+    if isinstance(original, dict):
+        observe_keys(trace, original, name)
     given = dict(entries(copied))
     opened: dict[Any, Any] = {}
     for key, other in entries(original):

@@ -83,6 +83,14 @@ class Expressions(ast.NodeTransformer):
     def _made(self, node: Any) -> ast.AST:
         """A list, dict or set that is made here."""
         self.generic_visit(node)
+        if isinstance(node, ast.Dict):
+            node.keys = [key if key is None else self._key(key) for key in node.keys]
+        elif isinstance(node, ast.Set):
+            node.elts = [*map(self._key, node.elts)]
+        elif isinstance(node, ast.DictComp):
+            node.key = self._key(node.key)
+        elif isinstance(node, ast.SetComp):
+            node.elt = self._key(node.elt)
         return node if isinstance(getattr(node, "ctx", None), ast.Store) else self._hook("made", node, node)
 
     visit_List = visit_Dict = visit_Set = visit_ListComp = visit_DictComp = visit_SetComp = _made
@@ -162,7 +170,13 @@ class Expressions(ast.NodeTransformer):
             return self._hook("item", node, value, self._index(node.slice))
         node.value = self._hook("own", node.value, value)
         node.slice = self.visit(node.slice)
+        if not any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
+            node.slice = self._key(node.slice)
         return node
+
+    def _key(self, key: ast.expr) -> ast.expr:
+        """What may be looked up in a dict or a set."""
+        return key if isinstance(key, (ast.Constant, ast.Starred)) else self._hook("hashed", key, key)
 
     def _index(self, index: ast.expr) -> ast.expr:
         """An index as an ordinary expression: `a:b` is `slice(a, b)`."""

@@ -12,7 +12,7 @@ import copy
 import functools
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -89,6 +89,8 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
             return number_stand_in(trace, value, slot, name)
         trace.guarded.add(name)
     if isinstance(value, _PLAIN):
+        if type(value) is frozenset:
+            observe_keys(trace, value, name)
         host.require(slot, value)
         return value
     if isinstance(value, CONTAINERS):
@@ -130,6 +132,20 @@ def watch_argument(trace: Trace, obj: Any, slot: Slot) -> None:
     _compare(trace, obj, slot)
     if id(obj) not in trace.places:
         watch(trace, obj, slot, identity=False)
+
+
+def observe_keys(trace: Trace, keys: Iterable[Any], name: str) -> None:
+    """Objects that are keys of a dict, or in a set: what is looked up there may be one of them, or none."""
+    for key in keys:
+        if isinstance(key, (tuple, frozenset)):
+            observe_keys(trace, key, name)
+        elif not isinstance(key, (*_PLAIN, type)):
+            slot = trace.host.hold(key, f"a key of {name}")
+            if id(key) in trace.places:
+                _compare(trace, key, slot)
+            else:
+                watch(trace, key, slot)
+            trace.objects[slot] = key
 
 
 def _watch_exchanged(trace: Trace, obj: Any, slot: Slot) -> None:
@@ -313,6 +329,8 @@ def _guard_part(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
 def _require_elements(trace: Trace, value: Any, slot: Slot, name: str) -> None:
     """What a set, a bytearray, an `array.array` or a memoryview holds."""
     copied: Any = frozenset(value) if isinstance(value, set) else bytes(value)
+    if isinstance(value, set):
+        observe_keys(trace, value, name)
     trace.host.require(trace.host.compute(type(copied), (slot,), name), copied)
     trace.places[id(value)] = slot
 
@@ -324,6 +342,7 @@ def _require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple
         unsupported(f"{name} has {len(value)} items, too many to be checked at each call", "Make it an array.")
     host.require_type(slot, type(value))
     if isinstance(value, dict):
+        observe_keys(trace, value, name)
         host.require(host.compute(tuple, (slot,), f"tuple({name})"), tuple(value))
         return list(value.items())
     host.require(host.compute(len, (slot,), f"len({name})"), len(value))

@@ -12,7 +12,7 @@ import functools
 import inspect
 import operator
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MappingView
 from types import FunctionType, NoneType
 from typing import Any
 
@@ -70,6 +70,8 @@ _LOOK_INSIDE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("sorted", "max", "min", "sort"), _ORDER), **dict.fromkeys(("any", "all"), ("__bool__", "__len__")),
     **dict.fromkeys(("index", "count", "remove", "set", "frozenset"), _EQUALITY),
 }  # fmt: skip
+# Functions that look them up in a dict or a set, beside the methods of these.
+_LOOK_UP = {"dict", "Counter", "OrderedDict", "defaultdict", "fromkeys"}
 
 
 def static(kind: Any, name: str) -> Any:
@@ -139,6 +141,13 @@ class Specials(Accesses):
         """The same of all that these hold."""
         for x in parts_of(xs):
             self.unseen(x, methods=methods)
+
+    def hashed(self, key: Any) -> Any:
+        """A dict or a set is about to look for this: `d[key]`, `{key}`."""
+        for x in parts_of([key]):
+            if users_method(type(x), "__hash__") is not None:
+                self.unseen(x, methods=_EQUALITY)
+        return key
 
     # Operators
 
@@ -389,6 +398,8 @@ class Specials(Accesses):
         is_asked = users_method(type(index), "__index__") and isinstance(obj, (*_REPEATED, range, np.ndarray))
         if users_method(type(obj), "__getitem__") is None:
             guard_librarys(self.trace, obj)
+        if isinstance(obj, dict):
+            self.hashed(index)
         return super().item(obj, self.conv(operator.index)(index) if is_asked else index)
 
     # Functions of Python's that ask special methods
@@ -455,8 +466,25 @@ class Specials(Accesses):
             count = 1 << 30 if getattr(function, "__module__", "") == "itertools" else _GO_THROUGH.get(function, count)
         args = tuple(self.gone_through(x) if n < count else gone_through(x) for n, x in enumerate(args))
         if name in _LOOK_INSIDE:
-            self.unseen_inside(*args, methods=_LOOK_INSIDE[name])
+            look = functools.partial(self.unseen_inside, methods=_LOOK_INSIDE[name])
+            look(*args)
+            args = tuple(looked_at(x, look) for x in args)
+        elif name in _LOOK_UP:
+            args = tuple(looked_at(self.hashed(x), self.hashed) for x in args)
         return args
+
+
+def looked_at(x: Any, look: Callable[[Any], object]) -> Any:
+    """An iterator that has each item looked at before it is handed out; all else is x itself."""
+    if not isinstance(x, Iterator) or home_of(type(x)).startswith("jitml."):
+        return x
+
+    def items() -> Iterator[Any]:
+        for item in x:
+            look(item)
+            yield item
+
+    return items()
 
 
 def parts_of(xs: Iterable[Any]) -> Iterator[Any]:
@@ -469,12 +497,11 @@ def parts_of(xs: Iterable[Any]) -> Iterator[Any]:
             continue
         if home_of(kind).startswith("jitml."):
             continue
-        if issubclass(kind, (*CONTAINERS, set, frozenset)):
+        if issubclass(kind, (*CONTAINERS, set, frozenset, MappingView)):
             if id(x) not in seen:
                 seen.add(id(x))
-                waiting += [
-                    y for y in (x.values() if isinstance(x, dict) else x) if type(y) not in _PLAIN or type(y) in CONTAINERS
-                ]
+                held = (*x, *x.values()) if isinstance(x, dict) else x
+                waiting += [y for y in held if type(y) not in _PLAIN or type(y) in CONTAINERS]
         if kind not in _PLAIN:
             yield x
 
