@@ -624,3 +624,22 @@ def test_objects_that_are_keys_tell_others_apart() -> None:
     compiled = jitml.jit(f)
     for name in [*names, *names]:
         assert compiled(1.0, name, table) == f(1.0, name, table)
+
+
+def test_methods_of_containers_leave_what_is_in_objects_alone() -> None:
+    class Layer:
+        def __init__(self) -> None:
+            self.w = np.zeros(1 << 18)
+
+    layers = {"a": Layer(), "b": Layer()}
+
+    def step(x: Any) -> Any:
+        total = x
+        for layer in layers.values():
+            layer.w += x
+            total += layer.w[0]
+        return total * (len(layers.copy()) + len(list(layers.items()).copy()))
+
+    compiled = jitml.jit(step)
+    assert [float(compiled(1.0)) for _ in range(3)] == [12.0, 20.0, 28.0]
+    assert len(compiled.variants) == 1

@@ -450,7 +450,8 @@ class Hooks(Copies, Steering):
         slot = self.trace.places.get(id(owner))
         if type(function) is BuiltinFunctionType and id(owner) in self.trace.places and _has_hidden_state(type(owner)):
             self._refuse_once(function)
-        if slot is not None and not is_users and home_of(type(owner)).partition(".")[0] in sys.stdlib_module_names:
+        is_librarys = home_of(type(owner)).partition(".")[0] in sys.stdlib_module_names and not isinstance(owner, CONTAINERS)
+        if slot is not None and not is_users and is_librarys:
             guard_state(self.trace, owner, slot)  # so that nobody goes on with a program that has changed it once
 
 
