@@ -643,3 +643,33 @@ def test_methods_of_containers_leave_what_is_in_objects_alone() -> None:
     compiled = jitml.jit(step)
     assert [float(compiled(1.0)) for _ in range(3)] == [12.0, 20.0, 28.0]
     assert len(compiled.variants) == 1
+
+
+def test_what_is_read_out_of_sight_by_name() -> None:
+    sign, scales = np.array([1.0]), {"all": 1.0}
+
+    def scaled(item: Any) -> Any:
+        return item.w * sign[0] * scales["all"] * item.factor
+
+    class Item:
+        factor = 1.0
+
+        def __init__(self, w: float) -> None:
+            self.w = w
+
+        def __lt__(self, other: Item) -> bool:
+            return bool(scaled(self) < scaled(other))
+
+    items = [Item(3.0), Item(2.0)]
+
+    def f(x: Any) -> Any:
+        return sorted(items)[0].w * x
+
+    compiled = jitml.jit(f)
+    assert compiled(1.0) == f(1.0) == 2.0
+    sign[0] = -1.0
+    assert compiled(1.0) == f(1.0) == 3.0
+    scales["all"] = -1.0
+    assert compiled(1.0) == f(1.0) == 2.0
+    Item.factor = -1.0
+    assert compiled(1.0) == f(1.0) == 3.0

@@ -48,14 +48,15 @@ class Names:
         """A global or closure variable was loaded."""
         if is_traced(value):
             return value
-        slot = self._place(name)
+        slot = self.place(name)
         if slot is not None and type(value) is float and self.function in self.trace.callees:
             # What a lambda made anew at each call closes over is an argument of it, more or less.
             self.trace.host.require_type(slot, float)
             return TracedNumber(self.trace, slot, value)
         return value if slot is None else observe(self.trace, value, slot, name)
 
-    def _place(self, name: str) -> Slot | None:
+    def place(self, name: str) -> Slot | None:
+        """The slot of a global or closure variable; None for a builtin."""
         function = self.function
         if name in function.__code__.co_freevars:
             number = function.__code__.co_freevars.index(name)
@@ -67,7 +68,7 @@ class Names:
             return load(self.trace, getattr, cell, "cell_contents", name)
         if name in function.__globals__:
             return load(self.trace, operator.getitem, Const(function.__globals__), name, name)
-        return None  # a builtin
+        return None
 
     def part(self, attribute: str) -> Any:
         """The function's defaults, with arrays lifted."""
@@ -81,7 +82,7 @@ class Names:
         """No source: everything the function could load by name is guarded at once; its arrays stay what they are."""
         function = self.function
         for name in (*function.__code__.co_freevars, *function.__code__.co_names):
-            slot = self._place(name)
+            slot = self.place(name)
             if slot is not None:
                 value = self._value_of(name)
                 if is_generator(value):

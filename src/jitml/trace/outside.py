@@ -9,10 +9,12 @@ object are guarded as the function loads them; where code that is not converted 
 from __future__ import annotations
 
 import copy
+import dis
 import functools
 from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -191,9 +193,8 @@ def is_read_unseen(trace: Trace, slot: Slot, name: str) -> bool:
     return any(place == slot and (names is None or name in names) for place, names in trace.frozen)
 
 
-@lru_cache(maxsize=1024)
-def read_unseen(kind: Any, methods: tuple[str, ...] = ()) -> frozenset[str]:
-    """Names in the special methods that a library may call, out of sight of the conversion, as `sorted` calls `__lt__`.
+def run_unseen(kind: Any, methods: tuple[str, ...] = ()) -> list[FunctionType]:
+    """Functions that run where a library calls special methods, out of sight of the conversion, as `sorted` calls `__lt__`.
 
     Only what the user wrote counts, and what it mentions: the class's own methods and properties, and functions.
 
@@ -203,22 +204,47 @@ def read_unseen(kind: Any, methods: tuple[str, ...] = ()) -> frozenset[str]:
     members = {name: member for cls in reversed(kind.__mro__) for name, member in vars(cls).items()}
     special = [name for name in members if name[:2] == "__" == name[-2:] and name not in _SEEN]
     waiting = [members[name] for name in special if not methods or name in methods]
-    names: set[str] = set()
+    found: dict[FunctionType, None] = {}
     while waiting:
         member = waiting.pop()
-        function = member.fget if isinstance(member, property) else member
-        if isinstance(function, FunctionType) and (
-            is_users(function.__code__.co_filename) or function.__code__.co_filename == "<string>"
-        ):
-            new = _names_in(function.__code__) - names
-            names |= new
-            waiting += [members[name] if name in members else function.__globals__.get(name) for name in new]
-    return frozenset(names)
+        function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+        if not isinstance(function, FunctionType) or function in found:
+            continue
+        if is_users(function.__code__.co_filename) or function.__code__.co_filename == "<string>":
+            found[function] = None
+            waiting += outer_values(function).values()
+            waiting += [members[name] for name in _names_in(function.__code__) if name in members]
+    return list(found)
 
 
-def _names_in(code: CodeType) -> set[str]:
+def names_in(functions: Iterable[FunctionType]) -> frozenset[str]:
+    """Names in functions: among them those of the attributes that they read."""
+    return frozenset().union(*(_names_in(function.__code__) for function in functions))
+
+
+@lru_cache(maxsize=1024)
+def _names_in(code: CodeType) -> frozenset[str]:
     """Names of globals and attributes in a code object, and in those inside it."""
-    return set(code.co_names).union(*(_names_in(c) for c in code.co_consts if isinstance(c, CodeType)))
+    return frozenset(code.co_names).union(*map(_names_in, _inside(code)))
+
+
+@lru_cache(maxsize=1024)
+def _globals_in(code: CodeType) -> frozenset[str]:
+    loads = (step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL")
+    return frozenset(loads).union(*map(_globals_in, _inside(code)))
+
+
+def _inside(code: CodeType) -> list[CodeType]:
+    return [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+
+
+def outer_values(function: FunctionType) -> dict[str, Any]:
+    """What a function loads by name, as far as it is bound: globals, and what it closes over."""
+    found = {name: function.__globals__[name] for name in _globals_in(function.__code__) if name in function.__globals__}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        with suppress(ValueError):
+            found[name] = cell.cell_contents
+    return found
 
 
 def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | None = None) -> None:
@@ -250,7 +276,7 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
         host.require_type(slot, type(value))
         kind: Any = type(value)
         for key, place in _attributes(trace, value, slot, name, names):
-            _guard_part(trace, getattr(value, key), place, None if names is None else names | read_unseen(kind))
+            _guard_part(trace, getattr(value, key), place, None if names is None else names | names_in(run_unseen(kind)))
 
 
 def guard_librarys(trace: Trace, *values: Any) -> None:
@@ -301,7 +327,7 @@ def _require_unwritten(trace: Trace, value: np.ndarray[Any, Any], name: str) -> 
 
 
 def _attributes(trace: Trace, value: Any, slot: Slot, name: str, names: frozenset[str] | None) -> list[tuple[str, Slot]]:
-    """An object's own attributes, as far as they are asked for, and their slots."""
+    """An object's own attributes, as far as they are asked for, and those of its class, and their slots."""
     host = trace.host
     found: list[tuple[str, Slot]] = []
     everything = names is None or not names.isdisjoint({"__dict__", "vars", "getattr", "hasattr"})
@@ -311,6 +337,14 @@ def _attributes(trace: Trace, value: Any, slot: Slot, name: str, names: frozense
             host.require(host.compute(tuple, (attributes,), f"attributes of {name}"), tuple(vars(value)))
         chosen = [key for key in vars(value) if everything or key in (names or ())]
         found += [(key, load(trace, getitem, attributes, key, f"{name}.{key}")) for key in chosen]
+    for key, member in {key: member for cls in reversed(type(value).__mro__) for key, member in vars(cls).items()}.items():
+        if (
+            names is not None
+            and key in names
+            and key not in getattr(value, "__dict__", ())
+            and not hasattr(type(member), "__get__")
+        ):
+            found.append((key, load(trace, getattr, slot, key, f"{name}.{key}")))
     slots = (key for cls in type(value).__mro__ for key in vars(cls).get("__slots__", ()) if key != "__dict__")
     chosen = [key for key in slots if hasattr(value, key) and (everything or key in (names or ()))]
     return found + [(key, load(trace, getattr, slot, key, f"{name}.{key}")) for key in chosen]

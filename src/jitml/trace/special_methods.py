@@ -24,9 +24,9 @@ from jitml.trace.contents import gone_through
 from jitml.trace.context import home_of, unsupported
 from jitml.trace.doubts import may_be_none, require_type_known
 from jitml.trace.hostcalls import call_on_host
-from jitml.trace.loaded_names import is_library
+from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.outside import CONTAINERS, guard_librarys, guard_state, read_unseen
+from jitml.trace.outside import CONTAINERS, guard_librarys, guard_state, names_in, outer_values, run_unseen
 from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, read
 
@@ -134,8 +134,19 @@ class Specials(Accesses):
         for x in xs:
             kind: Any = type(x)
             slot = None if kind in _PLAIN else self.trace.places.get(id(x))
-            if slot is not None and (names := read_unseen(kind, methods)):
+            if slot is not None and (functions := run_unseen(kind, methods)):
+                names = names_in(functions)
                 guard_state(self.trace, x, slot, names)
+                for function in functions:
+                    self._guard_outer(function, names)
+
+    def _guard_outer(self, function: FunctionType, names: frozenset[str]) -> None:
+        """What a function that runs out of sight loads by name."""
+        hooks = Names(self.trace, function, self.convert)
+        for name, value in outer_values(function).items():
+            slot = hooks.place(name)
+            assert slot is not None
+            guard_state(self.trace, value, slot, names)
 
     def unseen_inside(self, *xs: Any, methods: tuple[str, ...] = ()) -> None:
         """The same of all that these hold."""
