@@ -673,3 +673,27 @@ def test_what_is_read_out_of_sight_by_name() -> None:
     assert compiled(1.0) == f(1.0) == 2.0
     Item.factor = -1.0
     assert compiled(1.0) == f(1.0) == 3.0
+
+
+def test_numbers_of_numpy_do_not_leave_operators_to_sequences() -> None:
+    class Pair:
+        def __init__(self, a: Any, b: Any) -> None:
+            self.items = a, b
+
+        def __rmul__(self, other: Any) -> Any:
+            return "its own"
+
+        def __len__(self) -> int:
+            return 2
+
+        def __getitem__(self, index: int) -> Any:
+            return self.items[index]
+
+    class Prior(Pair):
+        __array_priority__ = 0.0
+
+    x = np.array([2.0, 3.0])
+    assert type(x[0] * Pair(x[0], x[1])) is np.ndarray  # NumPy makes an array of it
+    with pytest.raises(jitml.TraceError, match="cannot become a concrete NumPy array"):
+        jitml.jit(lambda x: x[0] * Pair(x[0], x[1]))(x)
+    assert jitml.jit(lambda x: x[0] * Prior(x[0], x[1]))(x) == x[0] * Prior(x[0], x[1]) == "its own"

@@ -259,7 +259,7 @@ class Specials(Accesses):
         special = self.special(x, name)
         if special is not None:
             return special(other)
-        if kind in (TracedNumber, TracedScalar) or (kind is TracedArray and _defers(other)):
+        if kind is TracedNumber or (kind in (TracedArray, TracedScalar) and _defers(other, kind)):
             return NotImplemented
         member = getattr(kind, name, None)
         if member is None:
@@ -558,12 +558,21 @@ def _of_kind(function: Any, name: str, x: Any, result: Any) -> Any:
     return result if function is operator.index else call(function, result)
 
 
-def _defers(other: Any) -> bool:
-    """Whether arrays leave an operator to the other operand, as NumPy does."""
+def _defers(other: Any, kind: type) -> bool:
+    """Whether arrays, or NumPy's numbers, leave an operator to the other operand, as NumPy does."""
     protocol = inspect.getattr_static(type(other), "__array_ufunc__", inspect)
     if protocol is not inspect:
         return protocol is None
-    return bool(getattr(other, "__array_priority__", -1e6) > 0.0)
+    if kind is TracedArray:
+        return bool(getattr(other, "__array_priority__", -1e6) > 0.0)
+    # What is no array to NumPy is an object, whose method ufuncs call.
+    return bool(getattr(other, "__array_priority__", -1e6) > -1e6) or not _is_an_array(type(other))
+
+
+def _is_an_array(kind: Any) -> bool:
+    """Whether NumPy makes an array of objects of this class."""
+    is_sequence = hasattr(kind, "__len__") and hasattr(kind, "__getitem__") and not issubclass(kind, dict)
+    return hasattr(kind, "__array__") or is_sequence
 
 
 __all__ = ["SPECIAL", "FreshRows", "Specials", "asked_by", "parts_of", "static", "users_method"]
