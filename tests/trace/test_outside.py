@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import operator
 import os
+import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
@@ -249,3 +250,41 @@ def test_one_instance_passed_twice_is_not_two() -> None:
     one, two = Affine(np.ones(3), 1), Affine(np.ones(3), 1)
     np.testing.assert_array_equal(step(one, two, x), x - 1)
     np.testing.assert_array_equal(step(one, one, x), x + 1)
+
+
+class Chosen:
+    """Its functions are written in C, or belong to another object."""
+
+    def __init__(self, number: Any, array: Any, own: Any) -> None:
+        self.number, self.array, self.own = number, array, own
+
+
+class Scale:
+    def __init__(self, by: float) -> None:
+        self.by = by
+
+    def scaled(self, x: Any) -> Any:
+        return x * self.by
+
+
+def test_functions_in_attributes() -> None:
+    def f(chosen: Chosen, x: Any) -> Any:
+        return chosen.number(x[0], x[1]) + chosen.array(x, x) + chosen.own(x)
+
+    compiled, x = jitml.jit(f), np.array([1.0, 2.0])
+    one = Chosen(max, np.dot, Scale(2.0).scaled)
+    for chosen in (one, Chosen(min, np.dot, one.own), Chosen(min, np.inner, one.own), Chosen(min, np.inner, Scale(3.0).scaled)):
+        np.testing.assert_array_equal(compiled(chosen, x), f(chosen, x))
+    assert len(compiled.variants) == 4
+
+
+def test_a_module_without_a_file() -> None:
+    module = types.ModuleType("settings")
+    module.rate = 0.5  # type: ignore[attr-defined]
+
+    def f(x: Any) -> Any:
+        return x * module.rate
+
+    compiled = jitml.jit(f)
+    for module.rate in (0.5, 2.0):  # type: ignore[attr-defined]
+        np.testing.assert_array_equal(compiled(X), f(X))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import sys
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, MethodWrapperType, ModuleType
@@ -87,7 +88,7 @@ class Accesses(Names):
         slot = place_of(self.trace, obj)
         if is_traced(value) or slot is None:
             return lift(value) if type(value) is np.ndarray else value
-        if isinstance(value, (MethodType, BuiltinFunctionType, MethodWrapperType)):
+        if isinstance(value, (MethodType, BuiltinFunctionType, MethodWrapperType)) and not _is_kept(obj, name, value):
             if type(value) is MethodType and value.__self__ is obj:
                 # Of the bound method, so that a function put in its place is seen, in the class or in the instance.
                 method = load(self.trace, getattr, slot, name, f"{self.trace.host.name(slot)}.{name}")
@@ -168,8 +169,8 @@ class Accesses(Names):
 
     def _module_attr(self, module: ModuleType, name: str) -> Any:
         value = getattr(module, name)
-        file = getattr(module, "__file__", None) or ""
-        if not file or not is_users(file):
+        file = getattr(module, "__file__", None)
+        if not is_users(file) if file else module.__name__.partition(".")[0] in sys.stdlib_module_names:
             return lift(value) if type(value) is np.ndarray else value
         text = f"{module.__name__}.{name}"
         return observe(self.trace, value, load(self.trace, getattr, Const(module), name, text), text)
@@ -327,6 +328,11 @@ class _Manager:
 
     def __exit__(self, *error: Any) -> Any:
         return self.end(self.obj, *error)
+
+
+def _is_kept(obj: Any, name: str, function: Any) -> bool:
+    """Whether an attribute is this function, which others may replace, and no method that is made when it is loaded."""
+    return function.__self__ is not obj and getattr(obj, name) is function
 
 
 def _changes_unseen(cls: Any, name: str) -> bool:
