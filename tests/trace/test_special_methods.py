@@ -697,3 +697,49 @@ def test_numbers_of_numpy_do_not_leave_operators_to_sequences() -> None:
     with pytest.raises(jitml.TraceError, match="cannot become a concrete NumPy array"):
         jitml.jit(lambda x: x[0] * Pair(x[0], x[1]))(x)
     assert jitml.jit(lambda x: x[0] * Prior(x[0], x[1]))(x) == x[0] * Prior(x[0], x[1]) == "its own"
+
+
+class Stateful(Record):
+    def __getstate__(self) -> dict[str, Any]:
+        return {"w": self.w}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.w = state["w"]
+
+
+class Mapping(dict[str, Any]):
+    """A container that has attributes."""
+
+    def __init__(self, w: Any) -> None:
+        super().__init__(w=w)
+        self.w = w
+
+
+@pytest.mark.parametrize("make", [copy.copy, copy.deepcopy], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("kind", [Record, Stateful, Mapping])
+def test_a_copy_may_be_changed_in_each_call(kind: type, make: Callable[[Any], Any]) -> None:
+    v = kind(np.array([1.0, 5.0]))
+
+    def f(x: Any) -> Any:
+        made = make([v] if make is copy.deepcopy else v)
+        made = made[0] if make is copy.deepcopy else made
+        made.w = made.w * x
+        made.w[0] += 1
+        return made.w
+
+    compiled = jitml.jit(f)
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(2.0), f(2.0))
+    np.testing.assert_array_equal(v.w, [1.0, 5.0])
+
+
+def test_a_deep_copy_of_a_method() -> None:
+    v = Vector(np.array([1.0, 5.0]))
+
+    def f(x: Any) -> Any:
+        return copy.deepcopy(v.__matmul__)(x)
+
+    compiled, x = jitml.jit(f), np.ones(2)
+    assert compiled(x) == f(x) == 6.0
+    v.w[0] = 2.0
+    assert compiled(x) == f(x) == 7.0

@@ -36,10 +36,12 @@ class Copies(Specials):
         """`copy.copy(x)`"""
         if (special := self.special(x, "__copy__")) is not None:
             return special()
-        if isinstance(x, CONTAINERS) or is_traced(x):
+        if is_traced(x):
             return copy.copy(x)
+        if isinstance(x, CONTAINERS):
+            return self._own(copy.copy(x))
         if not _has_plain_state(x):
-            return self._call_outside(copy.copy, x)
+            return self._copied_outside(copy.copy, x)
         return self._made(x, self._state(x))
 
     def deeply_copied(self, x: Any, memo: Any = None) -> Any:
@@ -61,10 +63,21 @@ class Copies(Specials):
             made = memo[id(x)] = self._made(x, {})
             for name, value in self._state(x).items():
                 object.__setattr__(made, name, self.deeply_copied(value, memo))
+        elif type(x) is MethodType:
+            made = MethodType(x.__func__, self.deeply_copied(x.__self__, memo))
         else:
-            made = self._call_outside(copy.deepcopy, x, memo)
+            made = self._copied_outside(copy.deepcopy, x, memo)
         memo[id(x)] = made
         memo.setdefault(id(memo), []).append(x)  # alive as long as its id is known, as Python does it
+        return made
+
+    def _copied_outside(self, function: Callable[..., Any], x: Any, *memos: dict[int, Any]) -> Any:
+        """What Python makes of it: new in each call, and what it holds, too."""
+        before = {id(part) for memo in memos for part in memo.values()} | {id(x)}
+        made = self._call_outside(function, x, *memos)
+        for part in (made, *(part for memo in memos for part in memo.values())):
+            if id(part) not in before:
+                self._own(part)
         return made
 
     def _deep_container(self, x: Any, memo: Any) -> Any:
@@ -119,7 +132,10 @@ class Copies(Specials):
         if _is_dataclass(obj):
             missing = [f.name for f in dataclasses.fields(obj) if f.init and f.name not in changes]
             changes |= {name: self.attr(obj, name) for name in missing}
-        made = dataclasses.replace(obj, **changes)
+        return self._own(dataclasses.replace(obj, **changes))
+
+    def _own(self, made: Any) -> Any:
+        """What is new in each call."""
         self.trace.own[id(made)] = made
         return made
 
@@ -142,8 +158,7 @@ class Copies(Specials):
         return {name: self.attr(x, name) for name in names}
 
     def _made(self, x: Any, state: dict[str, Any]) -> Any:
-        made = object.__new__(type(x))
-        self.trace.own[id(made)] = made
+        made = self._own(object.__new__(type(x)))
         for name, value in state.items():
             object.__setattr__(made, name, value)
         return self.made(made)
