@@ -743,3 +743,32 @@ def test_a_deep_copy_of_a_method() -> None:
     assert compiled(x) == f(x) == 6.0
     v.w[0] = 2.0
     assert compiled(x) == f(x) == 7.0
+
+
+class Counting:
+    def __init__(self) -> None:
+        self.w, self.ends = np.array([1.0, 5.0, 7.0]), 0
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            yield from self.w
+        finally:
+            self.ends += 1
+
+
+def test_a_generator_ends_where_its_loop_is_left() -> None:
+    def f(counting: Counting, x: Any) -> Any:
+        for n, item in enumerate(counting):
+            x = x + item
+            if n == 1:
+                break
+        for item in counting:
+            x = x * item
+            if counting.ends == 1:
+                break
+        return x, counting.ends
+
+    mine, theirs, compiled = Counting(), Counting(), jitml.jit(f)
+    for _ in range(3):
+        assert compiled(mine, 1.0) == f(theirs, 1.0)
+        assert mine.ends == theirs.ends

@@ -85,7 +85,8 @@ class PlainFor(_Late):
         self.place = place
 
     def __iter__(self) -> Iterator[Any]:
-        return regions.counted(self.iterable, self.place)
+        iterable, self.iterable = self.iterable, ()  # a generator ends where the loop lets go of it
+        return regions.counted(iterable, self.place)
 
     def stops(self, stop: Any, names: Names, values: Values, targets: Names = ()) -> bool:
         if not is_traced(stop):
