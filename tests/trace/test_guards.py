@@ -10,6 +10,7 @@ import pytest
 
 import jitml
 from jitml.runtime.dispatch import MOST_VARIANTS
+from jitml.trace.host import Contents
 
 Array = np.ndarray[Any, Any]
 
@@ -269,3 +270,14 @@ def test_truth_is_compared_by_identity() -> None:
     for flag in (True, False, 1, None, np.True_):
         for x in (np.ones(3), np.ones(5)):
             assert jitted(x, flag) == told(x, flag)
+
+
+def test_contents_of_an_array_of_objects_are_these_very_ones() -> None:
+    array = np.array([None, "a"], object)
+    for n in range(10):
+        array[0] = float(f"{n}.5")
+        contents = Contents(array)
+        assert contents.are_in(array)
+        array[0] = None
+        array[0] = float(f"{n}.25")  # where the other number was, if nobody holds that
+        assert not contents.are_in(array)

@@ -68,10 +68,11 @@ class Check:
 class Contents:
     """What an array holds."""
 
-    __slots__ = ("dtype", "memory", "shape")
+    __slots__ = ("dtype", "held", "memory", "shape")
 
     def __init__(self, array: Array) -> None:
         self.dtype, self.shape, self.memory = array.dtype, array.shape, array.tobytes()
+        self.held = array.copy() if array.dtype.hasobject else None  # no other object gets the address of one that is in it
 
     def are_in(self, array: Array) -> bool:
         return array.dtype == self.dtype and array.shape == self.shape and array.tobytes() == self.memory
