@@ -288,3 +288,22 @@ def test_a_module_without_a_file() -> None:
     compiled = jitml.jit(f)
     for module.rate in (0.5, 2.0):  # type: ignore[attr-defined]
         np.testing.assert_array_equal(compiled(X), f(X))
+
+
+def test_an_attribute_that_is_missed_is_made_once() -> None:
+    class Cached:
+        pass
+
+    def f(cached: Any, x: Any) -> Any:
+        try:
+            found = cached.found
+        except AttributeError:
+            found = cached.found = x * 2
+        return found + x
+
+    mine, theirs, compiled = Cached(), Cached(), jitml.jit(f)
+    for n in range(3):
+        np.testing.assert_array_equal(compiled(mine, X + n), f(theirs, X + n))
+    for cached in (mine, theirs):
+        del cached.found  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(compiled(mine, X + 5), f(theirs, X + 5))

@@ -45,6 +45,7 @@ class Accesses(Names):
     slice = staticmethod(slice)
     conv: Callable[[Any], Any]  # of `calls.Hooks`
     in_place: Callable[[str, Any, Any], Any]  # of `special_methods.Specials`
+    require_attribute: Callable[[Any, str, Slot, bool], None]  # of `calls.Hooks`
 
     def attr(self, obj: Any, name: str) -> Any:
         """`obj.name` was loaded."""
@@ -82,7 +83,12 @@ class Accesses(Names):
         fallback = inspect.getattr_static(kind, "__getattr__", None) if descriptor is None else None
         if type(fallback) is FunctionType and not is_library(fallback) and name not in getattr(obj, "__dict__", (name,)):
             return self._missing(obj, name, fallback)
-        value = getattr(obj, name)
+        try:
+            value = getattr(obj, name)
+        except AttributeError:
+            if (slot := place_of(self.trace, obj)) is not None:
+                self.require_attribute(obj, name, slot, False)
+            raise
         if id(obj) in self.trace.watched and is_record(obj) and name in dict(entries(obj)):
             return lift(value) if type(value) is np.ndarray else value
         slot = place_of(self.trace, obj)

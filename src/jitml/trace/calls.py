@@ -37,7 +37,7 @@ from jitml.trace.identity import is_one
 from jitml.trace.loaded_names import is_library
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.open_lists import OpenList
-from jitml.trace.outside import CONTAINERS, entries, guard_librarys, guard_state, load, place_of, with_items
+from jitml.trace.outside import CONTAINERS, entries, guard_librarys, guard_state, load, with_items
 from jitml.trace.perhaps import Perhaps
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name, has_meaning, meaning_of, of_its_type, uncached
@@ -395,8 +395,6 @@ class Hooks(Copies, Steering):
             return self.attr(obj, name)
         except AttributeError:
             if default:
-                if (slot := place_of(self.trace, obj)) is not None:
-                    self._require_attribute(obj, name, slot, False)
                 return default[0]
             raise
 
@@ -413,10 +411,10 @@ class Hooks(Copies, Steering):
                 return False
             return True
         has = (id(obj), name) in self.trace.stored or hasattr(obj, name)
-        self._require_attribute(obj, name, slot, has)
+        self.require_attribute(obj, name, slot, has)
         return has
 
-    def _require_attribute(self, obj: Any, name: str, slot: Slot, has: bool) -> None:
+    def require_attribute(self, obj: Any, name: str, slot: Slot, has: bool) -> None:
         """An object from outside has an attribute of this name, or not."""
         if users_method(type(obj), "__getattribute__"):
             guard_state(self.trace, obj, slot)
