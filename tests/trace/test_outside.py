@@ -307,3 +307,19 @@ def test_an_attribute_that_is_missed_is_made_once() -> None:
     for cached in (mine, theirs):
         del cached.found  # type: ignore[attr-defined]
     np.testing.assert_array_equal(compiled(mine, X + 5), f(theirs, X + 5))
+
+
+def test_an_item_that_is_missed_is_appended_once() -> None:
+    mine, theirs = [1.0], [1.0]
+
+    def f(items: list[float], x: Any) -> Any:
+        try:
+            return items[2] * x
+        except IndexError:
+            items.append(2.0)
+            return x
+
+    compiled = jitml.jit(lambda x: f(mine, x))
+    for _ in range(4):
+        np.testing.assert_array_equal(compiled(X), f(theirs, X))
+        assert mine == theirs

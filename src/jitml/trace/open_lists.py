@@ -113,7 +113,12 @@ class OpenList:
             return self.item(index)
         if type(index) is not int or type(self.tail) is not list or self.done or (self.tail and index >= 0):
             self.close()
-        return self.tail[index] if -index <= len(self.tail) and index < 0 else self.item(index + len(self.tail) * (index < 0))
+        if -index <= len(self.tail) and index < 0:
+            return self.tail[index]
+        place = index + len(self.tail) * (index < 0)
+        if self.slot is not None and not -len(self.value) <= place < len(self.value):
+            self.close()  # it raises for as long as the list is no longer, and somebody may handle that
+        return self.item(place)
 
     def close(self, *_: Any) -> NoReturn:
         """Trace anew, with a copy of all that is in it."""
