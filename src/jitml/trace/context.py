@@ -156,6 +156,7 @@ class Trace:
         self.stored: dict[tuple[int, str], Any] = {}  # what attributes of objects from outside have become: id, name -> value
         self.guarded: set[str] = set()  # names of numbers from outside that are guarded by value
         self.frozen: set[tuple[Slot, Any]] = set()  # objects whose attributes are guarded, and which: names, or None for all
+        self.unseen: dict[tuple[Any, tuple[str, ...]], Any] = {}  # what runs for special methods of a class, out of sight
         self.raw: list[tuple[Any, str]] = []  # arrays whose contents code that is not converted has read, and their names
         self.kept: list[Any] = []
         self.scalars: dict[Value, tuple[Slot, Any]] = {}  # inputs that are numbers: their slot and value in this call

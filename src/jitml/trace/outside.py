@@ -193,7 +193,7 @@ def is_read_unseen(trace: Trace, slot: Slot, name: str) -> bool:
     return any(place == slot and (names is None or name in names) for place, names in trace.frozen)
 
 
-def run_unseen(kind: Any, methods: tuple[str, ...] = ()) -> list[FunctionType]:
+def run_unseen(trace: Trace, kind: Any, methods: tuple[str, ...] = ()) -> list[FunctionType]:
     """Functions that run where a library calls special methods, out of sight of the conversion, as `sorted` calls `__lt__`.
 
     Only what the user wrote counts, and what it mentions: the class's own methods and properties, and functions.
@@ -201,6 +201,13 @@ def run_unseen(kind: Any, methods: tuple[str, ...] = ()) -> list[FunctionType]:
     Args:
         methods: which those are; any, if none is named.
     """
+    if (kind, methods) not in trace.unseen:
+        trace.unseen[kind, methods] = _find_unseen(kind, methods)
+    found: list[FunctionType] = trace.unseen[kind, methods]
+    return found
+
+
+def _find_unseen(kind: Any, methods: tuple[str, ...]) -> list[FunctionType]:
     members = {name: member for cls in reversed(kind.__mro__) for name, member in vars(cls).items()}
     special = [name for name in members if name[:2] == "__" == name[-2:] and name not in _SEEN]
     waiting = [members[name] for name in special if not methods or name in methods]
@@ -276,7 +283,7 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
         host.require_type(slot, type(value))
         kind: Any = type(value)
         for key, place in _attributes(trace, value, slot, name, names):
-            _guard_part(trace, getattr(value, key), place, None if names is None else names | names_in(run_unseen(kind)))
+            _guard_part(trace, getattr(value, key), place, None if names is None else names | names_in(run_unseen(trace, kind)))
 
 
 def guard_librarys(trace: Trace, *values: Any) -> None:

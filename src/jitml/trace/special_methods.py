@@ -134,7 +134,7 @@ class Specials(Accesses):
         for x in xs:
             kind: Any = type(x)
             slot = None if kind in _PLAIN else self.trace.places.get(id(x))
-            if slot is not None and (functions := run_unseen(kind, methods)):
+            if slot is not None and (functions := run_unseen(self.trace, kind, methods)):
                 names = names_in(functions)
                 guard_state(self.trace, x, slot, names)
                 for function in functions:
