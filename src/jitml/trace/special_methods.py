@@ -486,8 +486,8 @@ class Specials(Accesses):
 
 
 def looked_at(x: Any, look: Callable[[Any], object]) -> Any:
-    """An iterator that has each item looked at before it is handed out; all else is x itself."""
-    if not isinstance(x, Iterator) or home_of(type(x)).startswith("jitml."):
+    """An iterator that has each item looked at before it is handed out; all else is x itself: a file is one, and more."""
+    if not isinstance(x, Iterator) or home_of(type(x)) not in ("builtins", "itertools"):
         return x
 
     def items() -> Iterator[Any]:
