@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import pickle
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.errors import UnsupportedError
 
 Array = np.ndarray[Any, Any]
 
@@ -307,6 +309,48 @@ def test_no_source_still_guards_its_globals() -> None:
     for change in ({}, {"k": 3}, {"W": np.full(2, 5.0)}):
         scope.update(change)
         np.testing.assert_allclose(f(x), np.sin(x) * scope["W"] + scope["k"])
+
+
+WITHOUT_SOURCE: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
+    "an item of an array": ("def f(x): return x * W[0]", lambda space: space["W"].__setitem__(0, 5.0)),
+    "an array": ("def f(x): return x * W", lambda space: space.update(W=np.array([7.0, 8.0]))),
+    "a number": ("def f(x): return x * n", lambda space: space.update(n=space["n"] + 1)),
+    "a list": ("def f(x): return x * l[0]", lambda space: space["l"].__setitem__(0, 5.0)),
+    "in a function inside": ("def f(x): return (lambda y: y * W[0])(x)", lambda space: space["W"].__setitem__(0, 5.0)),
+    "in a function beside": (
+        "def f(x): return g(x) * 2\ndef g(x): return x * W[1]",
+        lambda space: space["W"].__setitem__(1, 5.0),
+    ),
+    "in itself": (
+        "def f(x, n=2): return x if n == 0 else f(x * W[0], n - 1)",
+        lambda space: space["W"].__setitem__(0, 5.0),
+    ),
+    "in a closure": (
+        "def made(V):\n    def f(x): return x * V[0]\n    return f\nf = made(W)",
+        lambda space: space["W"].__setitem__(0, 5.0),
+    ),
+    "in a default": ("def f(x, w=W, *, k=W): return x * w[0] + k[1]", lambda space: space["W"].__setitem__(1, 5.0)),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_SOURCE)
+def test_what_a_function_without_source_loads_is_never_stale(name: str) -> None:
+    source, change = WITHOUT_SOURCE[name]
+    space: dict[str, Any] = {"np": np, "W": np.array([2.0, 3.0]), "n": 3, "l": [1.0, 2.0]}
+    exec(source, space)
+    compiled = jitml.jit(space["f"])
+    x = np.array([1.0, 2.0])
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(x), space["f"](x))
+        change(space)
+
+
+def test_a_function_without_source_that_binds_a_global_is_refused() -> None:
+    space: dict[str, Any] = {"n": 1}
+    exec("def f(x):\n    global n\n    n += 1\n    return x * n", space)
+    with pytest.raises(UnsupportedError, match="which has no source, binds a name from around it"):
+        jitml.jit(space["f"])(np.ones(2))
+    assert space["n"] == 1
 
 
 @jitml.jit

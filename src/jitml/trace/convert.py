@@ -104,8 +104,7 @@ def _with_hooks(trace: Trace, function: FunctionType) -> FunctionType:
         trace.host.require_same(place, function.__globals__)
     if new is None:
         trace.sourceless.add(code)
-        hooks.guard_all()
-        return function
+        return hooks.all_loaded()
     cells = dict(zip(code.co_freevars, function.__closure__ or ()))
     cells[HOOKS] = CellType(hooks)
     closure = tuple(cells[name] for name in new.co_freevars)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from types import FunctionType
+from dis import get_instructions
+from types import CellType, FunctionType
 from typing import Any, Protocol
-
-import numpy as np
 
 from jitml.trace.context import Trace, is_converted, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.outside import load, observe
+from jitml.trace.outside import load, names_in_code, observe
 from jitml.trace.random import is_generator
-from jitml.trace.tracers import is_traced, lift
+from jitml.trace.tracers import is_traced
+
+_BINDS = ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF")
 
 
 class Converter(Protocol):
@@ -78,20 +79,32 @@ class Names:
         slot = load(self.trace, getattr, base_of(self.trace, self.function), attribute, f"{self.function.__name__}.{attribute}")
         return observe(self.trace, value, slot, f"{self.function.__name__}.{attribute}")
 
-    def guard_all(self) -> None:
-        """No source: everything the function could load by name is guarded at once; its arrays stay what they are."""
-        function = self.function
-        for name in (*function.__code__.co_freevars, *function.__code__.co_names):
-            slot = self.place(name)
-            if slot is not None:
-                value = self._value_of(name)
-                if is_generator(value):
-                    unsupported(f"{name} would be drawn from once, while a function without source is traced", "Give it one.")
-                if isinstance(value, np.ndarray):
-                    lift(value, slot)
-                    self.trace.host.require_same(slot, value)
-                else:
-                    observe(self.trace, value, slot, name)
+    def all_loaded(self) -> FunctionType:
+        """The function, of which there is no source, with all that it can load by name loaded: arrays are traced in it."""
+        function, code = self.function, self.function.__code__
+        names = dict.fromkeys((*code.co_freevars, *sorted(names_in_code(code))))
+        slots = {name: slot for name in names if (slot := self.place(name)) is not None}
+        if any(step.opname in _BINDS and step.argval in slots for step in get_instructions(code)):
+            unsupported(f"{function.__name__}, which has no source, binds a name from around it", "Return the value instead.")
+        cells = {name: CellType() for name in code.co_freevars}
+        space = dict(function.__globals__)
+        made = FunctionType(code, space, function.__name__, None, tuple(cells.values()))
+        made.__defaults__, made.__kwdefaults__ = self.part("__defaults__"), self.part("__kwdefaults__")
+        self.trace.converted[function] = made  # it may call itself
+        for name, slot in slots.items():
+            value = self._loaded(name, slot)
+            if name in cells:
+                cells[name].cell_contents = value
+            else:
+                space[name] = value
+        return made
+
+    def _loaded(self, name: str, slot: Slot) -> Any:
+        value = self._value_of(name)
+        if is_generator(value):
+            unsupported(f"{name} would be drawn from once, while a function without source is traced", "Give it one.")
+        seen = observe(self.trace, value, slot, name)
+        return self.convert(seen) if type(seen) is FunctionType else seen
 
     def _value_of(self, name: str) -> Any:
         function = self.function

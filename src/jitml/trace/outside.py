@@ -220,19 +220,19 @@ def _find_unseen(kind: Any, methods: tuple[str, ...]) -> list[FunctionType]:
         if is_users(function.__code__.co_filename) or function.__code__.co_filename == "<string>":
             found[function] = None
             waiting += outer_values(function).values()
-            waiting += [members[name] for name in _names_in(function.__code__) if name in members]
+            waiting += [members[name] for name in names_in_code(function.__code__) if name in members]
     return list(found)
 
 
 def names_in(functions: Iterable[FunctionType]) -> frozenset[str]:
     """Names in functions: among them those of the attributes that they read."""
-    return frozenset().union(*(_names_in(function.__code__) for function in functions))
+    return frozenset().union(*(names_in_code(function.__code__) for function in functions))
 
 
 @lru_cache(maxsize=1024)
-def _names_in(code: CodeType) -> frozenset[str]:
+def names_in_code(code: CodeType) -> frozenset[str]:
     """Names of globals and attributes in a code object, and in those inside it."""
-    return frozenset(code.co_names).union(*map(_names_in, _inside(code)))
+    return frozenset(code.co_names).union(*map(names_in_code, _inside(code)))
 
 
 @lru_cache(maxsize=1024)
