@@ -202,6 +202,11 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "Return arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
     ),
     (
+        "an odd attribute", lambda box, x: setattr(box, "value", iter([x])), (Thing(), X),
+        "box.value becomes a builtins.list_iterator, which cannot be compiled",
+        "Keep arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
+    ),
+    (
         "two results in one place", lambda x: np.modf(x, out=(x, x[::-1])), (X,),
         "np.modf: into two arrays that share memory",
         "Let it make new arrays, and store one after the other.",
@@ -342,11 +347,15 @@ def test_a_leaked_value_is_refused() -> None:
     assert leaked[0] is result is X
     assert leaked[1] == X.sum()
 
-    scope: dict[str, Any] = {"kept": []}
-    exec("def unseen(x):\n    kept.append(x * 2)\n    return x", scope)  # no source: seen only afterwards
-    with pytest.raises(UnsupportedError, match="kept is changed by code that runs only once, while the function is traced"):
+    scope: dict[str, Any] = {"kept": [], "box": Box([])}
+    exec("def watched(x):\n    kept.append(x * 2)\n    return x", scope)
+    watched = jitml.jit(scope["watched"])
+    watched(X), watched(X + 1)
+    np.testing.assert_array_equal(scope["kept"], [X * 2, (X + 1) * 2])
+    exec("def unseen(x):\n    box.value.append(x * 2)\n    return x", scope)  # no source: seen only afterwards
+    with pytest.raises(UnsupportedError, match=r"box\.value is changed by code that runs only once, while"):
         jitml.jit(scope["unseen"])(X)
-    assert scope["kept"]  # which is not undone: others may hold it, too
+    assert scope["box"].value  # which is not undone: others may hold it, too
 
     kept = scope["kept"] = queue.SimpleQueue()
     exec("def hidden(x):\n    kept.put(x * 2)\n    return x", scope)  # nor can this be seen

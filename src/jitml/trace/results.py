@@ -27,6 +27,7 @@ from jitml.trace.steps import Step
 from jitml.trace.storage import APART, Origin, Storage
 from jitml.trace.strides import invert, memory_order
 from jitml.trace.tracers import TracedArray, TracedScalar, read, require_one
+from jitml.trace.tree import flatten
 from jitml.trace.truths import Truth, all_of, any_of, as_value, negated
 
 
@@ -298,10 +299,12 @@ def _describe_object(recording: Trace, leaf: Any) -> Result:
             return FromHost(slot)
     if isinstance(leaf, _CONSTANTS):
         return Fixed(leaf)
+    kept = [key for key, value in recording.stored.items() if any(leaf is x for x in flatten(value)[0])]
+    what = f"{recording.host.name(recording.places[kept[0][0]])}.{kept[0][1]} becomes" if kept else "the function returns"
     raise UnsupportedError(
-        f"the function returns a {type(leaf).__module__}.{type(leaf).__qualname__}, which cannot be compiled",
+        f"{what} a {type(leaf).__module__}.{type(leaf).__qualname__}, which cannot be compiled",
         source=user_source(),
-        remedy="Return arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
+        remedy=f"{'Keep' if kept else 'Return'} arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
     )
 
 
