@@ -144,7 +144,7 @@ def host_jvp(node: Node, tangents: Sequence[Tangent]) -> tuple[Sequence[Value], 
     results = node.op(*node.inputs, **node.params)
     out, *others = results
     if name in _FLAT:
-        return results, (None,)
+        return results, tuple(None for _ in results)
     if name in _OF_TWO and (known := _operands(node, tangents, out)) is not None:
         return results, (_OF_TWO[name](out, *known),)
     is_first_alone = dx is not None and not any(is_inexact(v.dtype) for v in node.inputs[1:])
