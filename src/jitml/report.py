@@ -51,7 +51,7 @@ def _describe(program: KernelProgram, step: Step) -> str:
             what = f"draw {step.params['routine'].removeprefix('jitml_')}"
         if step.name == "host":
             function = step.params["function"]
-            what = f"{'draw' if function.draws or function.makes else 'host call'} {function.name}"
+            what = f"{'draw' if function.draws else 'host call'} {function.name}"
     else:
         what = f"kernel {step.name}"
     writes = ", ".join(step.writes)

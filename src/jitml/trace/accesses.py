@@ -23,6 +23,7 @@ from jitml.trace.doubts import doubt_of, has_attribute, types_of
 from jitml.trace.host import Const, Slot
 from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.objects import TracedObject
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import entries, guard_librarys, is_librarys, is_read_unseen, load, observe, place_of, require_unset
 from jitml.trace.random import TracedGenerator
@@ -52,7 +53,7 @@ class Accesses(Names):
         kind = type(obj)
         if kind in (TracedNumber, TracedScalar):
             return self._attr_of_number(obj, name)
-        if is_traced(obj) or kind in (TracedGenerator, OpenList):
+        if is_traced(obj) or kind in (TracedGenerator, TracedObject, OpenList):
             return getattr(obj, name)
         if kind is super:
             return self._super_attr(obj, name)
@@ -212,7 +213,7 @@ class Accesses(Names):
         """`obj.name = v` or `obj[index] = v` is about to happen."""
         if type(obj) is np.ndarray:
             return lift(obj)
-        if is_traced(obj):
+        if is_traced(obj) or type(obj) is TracedObject:
             return obj
         if id(obj) in self.trace.watched:
             self._require_outermost(obj)

@@ -36,6 +36,7 @@ from jitml.trace.hostcalls import ON_HOST, call_now, call_on_host
 from jitml.trace.identity import is_one
 from jitml.trace.loaded_names import is_library
 from jitml.trace.numbers import TracedNumber, combine
+from jitml.trace.objects import TracedObject
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import CONTAINERS, entries, guard_librarys, guard_state, load, with_items
 from jitml.trace.perhaps import Perhaps
@@ -168,6 +169,8 @@ class Hooks(Copies, Steering):
 
     def conv(self, function: Any) -> Any:
         """A function is about to be called."""
+        if type(function) is TracedObject:
+            return function
         owner = getattr(function, "__self__", None)
         if is_traced(owner) or (isinstance(owner, np.ufunc) and function not in FUNCTIONS):
             return function

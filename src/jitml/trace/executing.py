@@ -19,7 +19,7 @@ from jitml.ir.generators import generators_in
 from jitml.ir.graph import Graph, Node
 from jitml.ir.in_place import in_place
 from jitml.ir.interpret import interpret
-from jitml.ir.ops.host import generator_at, postpone, postponing
+from jitml.ir.ops.host import MADE, generator_at, postpone, postponing
 from jitml.ir.passes import run_passes
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.passes.observe import observe_errors
@@ -54,7 +54,7 @@ def executed(traced: Traced, *, heeds: bool = True) -> Execute:
     def execute(*inputs: Any) -> Sequence[Array]:
         if not acts:
             return execute_once(*inputs)
-        with _undone_if_it_fails([generator_at(int(inputs[n])) for n in generators]):
+        with _undone_if_it_fails([generator_at(int(inputs[n])) for n in generators]), MADE.keeping_objects():
             return execute_once(*inputs)
 
     def execute_once(*inputs: Any) -> Sequence[Array]:

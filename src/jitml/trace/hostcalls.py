@@ -25,11 +25,12 @@ from jitml.ir.ops.host import HostFunction, unpadded
 from jitml.ir.types import is_supported
 from jitml.trace import paths
 from jitml.trace.broadcasting import Sizes, common_sizes
-from jitml.trace.context import Attempt, active_trace, outside_trace, refuse, unsupported
+from jitml.trace.context import Attempt, active_trace, outside_trace, refuse, unsupported, user_source
 from jitml.trace.doubts import in_doubt
 from jitml.trace.examples import address_of, examples_of, remember
 from jitml.trace.handlers import raise_in_this_call
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.objects import Address, Handing, OfObjects, Pointer, TracedObject, handed, is_object
 from jitml.trace.ragged import window
 from jitml.trace.registry import call, call_for_each_type, full_name, otherwise
 from jitml.trace.returned import Kind, Returned, checked, returned
@@ -51,6 +52,12 @@ _CREATIONS = {"arange", "empty", "eye", "full", "identity", "indices", "linspace
 # They look at where arrays lie, and the program puts them elsewhere.
 _PLACES = {"shares_memory", "may_share_memory"}
 ON_HOST = object()
+
+
+class _MakesObject(UnsupportedError):
+    """A function returns an object."""
+
+
 _WHY_NOT = "Move this call out of the jitted function, or write it with functions that are supported (docs/supported.md)."
 
 
@@ -84,13 +91,24 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     """
     name = full_name(function)
     require_allowed(name)
-    if not _is_known(function):
+    if not _is_known(function) and not isinstance(function, OfObjects):
         unsupported(f"{name} is not supported in jitted code", _WHY_NOT)
     if isinstance(function, np.ufunc) and kwargs.get("where", True) is not True:
         return _call_where(function, args, dict(kwargs))
     target = kwargs.pop("out", None) if isinstance(function, np.ufunc) else None
-    result = record(ops.host_call, name, function, args, kwargs)
+    result = _recorded(name, function, args, kwargs)
     return result if target is None else assign_cast(target, result, function.__name__)
+
+
+def _recorded(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    attempt = Attempt()
+    if not any(type(leaf) is TracedObject for leaf in flatten((args, kwargs))[0]):
+        try:
+            return record(ops.host_call, name, function, args, kwargs)
+        except _MakesObject:
+            if not attempt.undo():
+                raise
+    return handed(partial(record, ops.host_call, name), call_on_host, function, args, kwargs)
 
 
 def _call_where(ufunc: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -123,11 +141,20 @@ def require_allowed(name: str) -> None:
         unsupported(f"{name} would be a host call, and jit(host_calls='error') forbids them", _WHY_NOT)
 
 
-def record(op: Op, name: str, function: Callable[..., Any], args: Any, kwargs: dict[str, Any], *, draws: bool = False) -> Any:
+def record(
+    op: Op,
+    name: str,
+    function: Callable[..., Any],
+    args: Any,
+    kwargs: dict[str, Any],
+    *,
+    draws: bool = False,
+    makes: bool = False,
+) -> Any:
     """Record that the program calls a function, and give the traced result."""
     number = in_doubt((args, kwargs))
     if number is not None:  # Python sees of which type it is
-        return call_for_each_type(number, record, op, name, function, args, kwargs, draws=draws)
+        return call_for_each_type(number, record, op, name, function, args, kwargs, draws=draws, makes=makes)
     form, operands = take_apart(name, args, kwargs)
     seen, examples = _try_out(name, function, form, operands, draws)
     claim: int | None
@@ -139,7 +166,7 @@ def record(op: Op, name: str, function: Callable[..., Any], args: Any, kwargs: d
     run = checked(name, partial(_call, partial(caller(), function), form), foreseen, claim)
     orders = examples
     arguments = None if kwargs else tuple(x if _kind(x) is None else ... for x in args)
-    makes = op is ops.draw and not draws
+    makes = makes or any(issubclass(kind, Address) for kind in foreseen.kinds)
     values = op(*operands, function=HostFunction(name, run, foreseen.avals, draws, makes=makes, arguments=arguments))
     if foreseen.admits(seen):
         remember(values, foreseen.hand_over(examples))
@@ -183,12 +210,15 @@ def _cut_out(values: Sequence[Value], foreseen: Returned, shape: Sizes | None) -
 
 def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a library's function that is not in the registry makes now of what it is given; `ON_HOST` if it wants numbers."""
+    leaves, _ = flatten((args, kwargs))
+    if any(type(leaf) is TracedObject for leaf in leaves):
+        return ON_HOST
     attempt = Attempt()
     try:
         value = function(*args, **kwargs)
         return lift(value) if type(value) is np.ndarray else value
     except (TraceError, UnsupportedError):
-        if not any(is_traced(leaf) for leaf in flatten((args, kwargs))[0]) or not _is_known(function) or not attempt.undo():
+        if not any(map(is_traced, leaves)) or not _is_known(function) or not attempt.undo():
             raise
     return ON_HOST
 
@@ -241,6 +271,8 @@ def _show(kind: Kind, value: Value, layout: Ints | None) -> Any:
     """A result as traced code shall see it."""
     if kind is np.generic:
         return scalar(value)
+    if issubclass(kind, Address):
+        return Pointer(kind.kind, value)
     if kind is not np.ndarray:
         return TracedNumber.of_value(active_trace(), value)
     return fresh(value, layout)
@@ -275,7 +307,7 @@ def _try_out(
     leaves, _ = flatten(result)
     for leaf in leaves:
         _check_result(name, leaf, given)
-    if not leaves:
+    if not leaves and not isinstance(function, Handing):
         unsupported(f"{name} returns no array", _WHY_NOT)
     return returned(result)
 
@@ -301,7 +333,7 @@ def _call(apply: Callable[..., Any], form: _Form, arrays: Sequence[Array]) -> An
 
 
 def _check_result(name: str, leaf: Any, given: Sequence[Array]) -> None:
-    if type(leaf) in (bool, int, float, complex):
+    if type(leaf) in (bool, int, float, complex) or isinstance(leaf, Address):
         return
     if isinstance(leaf, np.generic) or type(leaf) is np.ndarray:
         if not is_supported(leaf.dtype):
@@ -309,7 +341,9 @@ def _check_result(name: str, leaf: Any, given: Sequence[Array]) -> None:
         if type(leaf) is np.ndarray and any(np.may_share_memory(leaf, x) for x in given):
             unsupported(f"{name} returns a view of its argument, which only compiled functions may", _WHY_NOT)
         return
-    unsupported(f"{name} returns a {type(leaf).__module__}.{type(leaf).__qualname__}, which cannot be compiled", _WHY_NOT)
+    kind = _MakesObject if is_object(leaf) else UnsupportedError
+    message = f"{name} returns a {type(leaf).__module__}.{type(leaf).__qualname__}, which cannot be compiled"
+    refuse(kind(message, source=user_source(), remedy=_WHY_NOT))
 
 
 @otherwise

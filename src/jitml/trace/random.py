@@ -146,7 +146,7 @@ def maker(function: Any) -> Callable[..., TracedGenerator] | None:
 
     def make(*args: Any, **kwargs: Any) -> TracedGenerator:
         name = f"np.random.{function.__name__}"
-        address: Value = read(record(ops.draw, name, functools.partial(_make, function), args, kwargs))
+        address: Value = read(record(ops.draw, name, functools.partial(_make, function), args, kwargs, makes=True))
         return TracedGenerator(kind, Storage(active_trace(), address))
 
     return make

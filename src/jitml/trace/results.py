@@ -21,6 +21,7 @@ from jitml.trace.doubts import NONE, doubt_of, is_pythons, typed_value
 from jitml.trace.host import Slot
 from jitml.trace.names import value_if_any
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.objects import TracedObject
 from jitml.trace.origins import others, require_told_apart, storages_of
 from jitml.trace.random import TracedGenerator
 from jitml.trace.steps import Step
@@ -301,8 +302,9 @@ def _describe_object(recording: Trace, leaf: Any) -> Result:
         return Fixed(leaf)
     kept = [key for key, value in recording.stored.items() if any(leaf is x for x in flatten(value)[0])]
     what = f"{recording.host.name(recording.places[kept[0][0]])}.{kept[0][1]} becomes" if kept else "the function returns"
+    kind: Any = leaf.__class__ if type(leaf) is TracedObject else type(leaf)
     raise UnsupportedError(
-        f"{what} a {type(leaf).__module__}.{type(leaf).__qualname__}, which cannot be compiled",
+        f"{what} a {kind.__module__}.{kind.__qualname__}, which cannot be compiled",
         source=user_source(),
         remedy=f"{'Keep' if kept else 'Return'} arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
     )

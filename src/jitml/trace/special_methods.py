@@ -26,6 +26,7 @@ from jitml.trace.doubts import may_be_none, require_type_known
 from jitml.trace.hostcalls import call_on_host
 from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.objects import TracedObject
 from jitml.trace.outside import CONTAINERS, guard_librarys, guard_state, names_in, outer_values, run_unseen
 from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, read
@@ -177,6 +178,8 @@ class Specials(Accesses):
                 return call_on_host(getattr(x, forward), (y,), {})
             if is_traced(x) and hasattr(other, backward) and _is_scipys(other):
                 return call_on_host(getattr(y, backward), (x,), {})
+            if other is TracedObject and kind is not TracedObject and backward in vars(TracedObject):
+                return getattr(y, backward)(x)
             if _may_look(kind, forward) or _may_look(other, backward):
                 self.unseen(x, y)
             return function(x, y)
@@ -214,6 +217,8 @@ class Specials(Accesses):
         kind, other = type(x), type(y)
         if kind in _PLAIN and other in _PLAIN and not (kind is other and kind in CONTAINERS):
             return function(x, y)
+        if TracedObject in (kind, other):
+            return x.compared(name, y) if kind is TracedObject else y.compared(swapped, x)
         forward, backward = f"__{name}__", f"__{swapped}__"
         names = {forward, backward, *(["__eq__"] if name == "ne" else [])}
         if not any(users_method(which, method) for which in (kind, other) for method in names):

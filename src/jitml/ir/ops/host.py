@@ -42,7 +42,7 @@ class HostFunction:
     results: tuple[Aval, ...]
     arguments: tuple[Any, ...] | None = field(default=None, repr=False, kw_only=True)
     draws: bool = False  # from the generator whose address is the first operand
-    makes: bool = False  # a generator
+    makes: bool = False  # objects that live until the program ends, generators say
     postpones: bool = False  # what others see, until the call has succeeded
     fills: bool = False  # takes `out=`, the arrays that are to hold its results
     serial: int = field(default_factory=lambda: next(_serial))
@@ -124,10 +124,28 @@ def postponing() -> Iterator[list[Callable[[], None]]]:
 
 
 class _Made(threading.local):
-    """Generators that running programs have made, by thread: nothing else knows of them but by their address."""
+    """What running programs have made, by thread: nothing else knows of it but by its address."""
 
     def __init__(self) -> None:
         self.generators: list[object] = []
+        self._objects: dict[int, object] = {}
+
+    def keep(self, x: object) -> int:
+        """An object's address, under which it is found until the block ends that keeps what is made."""
+        self._objects[id(x)] = x
+        return id(x)
+
+    def at(self, address: int) -> Any:
+        return self._objects[address]
+
+    @contextmanager
+    def keeping_objects(self) -> Iterator[None]:
+        before = set(self._objects)
+        try:
+            yield
+        finally:
+            for address in self._objects.keys() - before:
+                del self._objects[address]
 
 
 MADE = _Made()
@@ -138,7 +156,8 @@ def keeping_made() -> Iterator[None]:
     """What is made inside the block lives until its end."""
     mark = len(MADE.generators)
     try:
-        yield
+        with MADE.keeping_objects():
+            yield
     finally:
         del MADE.generators[mark:]
 

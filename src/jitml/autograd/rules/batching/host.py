@@ -33,7 +33,8 @@ def host_call_rows(batch: Batch, *operands: Operand, function: HostFunction) -> 
         return results
 
     avals = tuple(aval.with_shape((size, *aval.shape)) for aval in function.results)
-    rows = HostFunction(function.name, call_each, avals, arguments=None if masked else function.arguments)
+    arguments = None if masked else function.arguments
+    rows = HostFunction(function.name, call_each, avals, makes=function.makes, arguments=arguments)
     values = [batch.front(x) if isinstance(x, Batched) else x for x in operands]
     results = ops.host_call(*([batch.active] if masked else []), *values, function=rows)
     return tuple(Batched(value, 0) for value in results)

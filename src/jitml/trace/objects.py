@@ -1,0 +1,250 @@
+"""What of an object that a host call makes, a spline or an optimizer's result?  `TracedObject`: its address, for other calls.
+
+The program keeps what is made while it runs, and hands on addresses: attributes, methods and operators are host calls that begin
+with one. What an object is, and which of its attributes are methods, today's says.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn, cast
+
+import numpy as np
+import optree
+
+from jitml.ir.graph import Value
+from jitml.ir.ops.host import MADE
+from jitml.trace.context import active_trace, unsupported
+from jitml.trace.numbers import TracedNumber
+from jitml.trace.tracers import TracedArray
+from jitml.trace.tree import NAMESPACE, flatten, unflatten
+
+_NUMBERS = (bool, int, float, complex)
+_CONSTANTS = (str, bytes, np.dtype, type)
+_REMEDY = "Take what is needed of it, numbers and arrays."
+
+
+class Address(int):
+    """Where an object lies; each class of objects has one of its own, so that another one is another result."""
+
+    kind: ClassVar[type]
+
+
+@functools.lru_cache(maxsize=1024)
+def address_of_a(kind: Any) -> type[Address]:
+    return type("Address", (Address,), {"kind": kind})
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """An address in a trace."""
+
+    kind: type
+    value: Value
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A part of a result that is no number: another one is another result."""
+
+    value: Any
+
+
+def _no_parts(x: Any) -> tuple[tuple[Any, ...], Any]:
+    return (), x
+
+
+def _itself(x: Any, _: Any) -> Any:
+    return x
+
+
+optree.register_pytree_node(cast(Any, Constant), _no_parts, _itself, namespace=NAMESPACE)
+
+
+def is_object(x: Any) -> bool:
+    """Whether a result is nothing that a program computes with."""
+    return x is not None and type(x) not in _NUMBERS and not isinstance(x, (np.ndarray, np.generic, str, bytes))
+
+
+class TracedObject:
+    """An object in a trace: `isinstance(spline, CubicSpline)` holds.
+
+    Args:
+        call: calls a function of it on the host.
+        example: what is made in this call, if that is at hand.
+    """
+
+    __slots__ = ("_call", "_example", "_kind", "_value")
+    __array_ufunc__ = None  # arrays leave operators to it
+
+    def __init__(self, call: Callable[..., Any], value: Value, example: Any, kind: type) -> None:
+        for name, own in zip(TracedObject.__slots__, (call, example, kind, value)):
+            object.__setattr__(self, name, own)
+
+    @property  # type: ignore[misc]  # see TracedNumber.__class__
+    def __class__(self) -> type:
+        return self._kind
+
+    def __getattr__(self, name: str) -> Any:
+        if self._example is None:
+            self._refuse(f"is another one than in this call, and asked for {name}")
+        found = getattr(self._example, name)  # raises AttributeError in Python's words
+        if callable(found):
+            return functools.partial(self._called, name)
+        result = self._call(Attribute(self._kind, name), (self,), {})
+        return _read_only(result)
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        self._refuse(f"has its attribute {name} set")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._called("__call__", *args, **kwargs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return _read_only(self._called("__getitem__", index))
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        self._refuse("has an item set")
+
+    def __iter__(self) -> Iterator[Any]:
+        if not isinstance(self._example, tuple):
+            self._refuse("is iterated over")
+        return iter([self[n] for n in range(len(self._example))])
+
+    def __len__(self) -> int:
+        if not isinstance(self._example, tuple):
+            self._refuse("is asked for its length")
+        return len(self._example)
+
+    def __bool__(self) -> bool:
+        return self._refuse("is asked for its truth")
+
+    def __repr__(self) -> str:
+        return self._refuse("is shown")
+
+    def compared(self, name: str, other: Any) -> Any:
+        """`x == other` and its like."""
+        return self._call(Operator(self._kind, getattr(operator, name)), (self, other), {})
+
+    def _called(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        return self._call(Method(self._kind, name), (self, *args), kwargs)
+
+    def _refuse(self, what: str) -> NoReturn:
+        kind = self._kind
+        unsupported(f"a {kind.__module__}.{kind.__qualname__} that the jitted function has made {what}", _REMEDY)
+
+
+def _operator(name: str) -> None:
+    function = getattr(operator, name)
+
+    def forward(self: TracedObject, other: Any) -> Any:
+        return self._call(Operator(self._kind, function), (self, other), {})
+
+    def backward(self: TracedObject, other: Any) -> Any:
+        return self._call(Operator(self._kind, function), (other, self), {})
+
+    setattr(TracedObject, f"__{name}__", forward)
+    setattr(TracedObject, f"__r{name}__", backward)
+
+
+for _name in ("add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod"):
+    _operator(_name)
+
+
+class OfObjects:
+    """A function of objects of a class, under a name that users know."""
+
+    def __init__(self, kind: type, name: str) -> None:
+        self.__module__, self.__name__ = kind.__module__, f"{kind.__qualname__}.{name}"
+        self.name = name
+
+
+class Method(OfObjects):
+    def __call__(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(x, self.name)(*args, **kwargs)
+
+
+class Attribute(OfObjects):
+    def __call__(self, x: Any) -> Any:
+        return getattr(x, self.name)
+
+
+class Operator(OfObjects):
+    def __init__(self, kind: type, function: Callable[[Any, Any], Any]) -> None:
+        super().__init__(kind, f"__{function.__name__}__")
+        self.function = function
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        return self.function(x, y)
+
+
+def _read_only(result: Any) -> Any:
+    """What may be an object's own array: what is written there would be lost."""
+    if type(result) is TracedArray:
+        result.writeable = False
+    return result
+
+
+@dataclass
+class Handing:
+    """A function that takes addresses for objects, and gives them.
+
+    places: of objects among the leaves of its arguments. made: what the latest result holds, by addresses.
+    """
+
+    function: Callable[..., Any]
+    places: frozenset[int]
+    made: dict[int, Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, spec = flatten((args, kwargs))
+        given = [MADE.at(int(x)) if n in self.places else _kept(x) for n, x in enumerate(leaves)]
+        args, kwargs = unflatten(spec, given)
+        results, spec = flatten(self.function(*args, **kwargs))
+        self.made = {}
+        return unflatten(spec, [*map(self._given, results)])
+
+    def _given(self, x: Any) -> Any:
+        if isinstance(x, _CONSTANTS):
+            return Constant(x)
+        if not is_object(x):
+            return x
+        kind: Any = type(x)
+        address = address_of_a(kind)(MADE.keep(x))
+        self.made[address] = x
+        return address
+
+
+def _kept(x: Any) -> Any:
+    """An array that objects may keep: the program's memory goes."""
+    return x.copy() if type(x) is np.ndarray else x
+
+
+def handed(
+    record: Callable[..., Any], call: Callable[..., Any], function: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+) -> Any:
+    """Record a call of a function that takes or makes objects.
+
+    Args:
+        record: records the call of a function with arguments, and gives its traced result.
+        call: what calls functions of the objects that are made.
+    """
+    leaves, spec = flatten((args, kwargs))
+    places = frozenset(n for n, x in enumerate(leaves) if type(x) is TracedObject)
+    values = [TracedNumber.of_value(active_trace(), x._value) if n in places else x for n, x in enumerate(leaves)]
+    given, named = unflatten(spec, values)
+    handing = Handing(function, places, {})
+
+    def shown(x: Any) -> Any:
+        if type(x) is not Pointer:
+            return x.value if type(x) is Constant else x
+        # Of another class than today's, nothing is at hand.
+        number = next((n for n, example in enumerate(examples) if type(example) is x.kind), None)
+        return TracedObject(call, x.value, None if number is None else examples.pop(number), x.kind)
+
+    result = record(handing, given, named)
+    examples = [*handing.made.values()]
+    return optree.tree_map(shown, result, is_leaf=lambda x: type(x) is Constant, namespace=NAMESPACE)

@@ -1,0 +1,244 @@
+"""Objects that host calls make inside a jitted function: their attributes, methods and operators are host calls as well."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.interpolate
+import scipy.optimize
+import scipy.sparse
+import scipy.sparse.linalg
+import scipy.spatial
+import scipy.stats
+
+import jitml
+from jitml.errors import DerivativeError, UnsupportedError
+from jitml.ir.ops.host import MADE
+
+X = np.array([1.0, 2.0, 4.0, 3.0])
+T = np.arange(4.0)
+KNOTS = [-1.0, 0.5, 1.5]
+PROGRAMS: list[Callable[[Any], Any]] = []
+
+
+def spline(x: Any) -> Any:
+    return scipy.interpolate.CubicSpline(T, x)
+
+
+def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    PROGRAMS.append(function)
+    return function
+
+
+@program
+def made_before_a_loop(x: Any) -> Any:
+    s, y = spline(x), np.zeros(3)
+    for i in range(3):
+        y[i] = s(i + 0.5)
+    return y
+
+
+@program
+def made_in_a_loop(x: Any) -> Any:
+    y = np.zeros(3)
+    for i in range(3):
+        s = spline(x + i)
+        y[i] = s(0.5) * s(i)
+    return y
+
+
+@program
+def made_in_branches(x: Any) -> Any:
+    if x.sum() > 3:
+        s = spline(x)
+        return s(0.5)
+    return spline(-x)(1.5)
+
+
+@program
+def made_anew_in_a_while(x: Any) -> Any:
+    s, n = spline(x), 0
+    while s(0.5) > 1.0 and n < 5:
+        n += 1
+        s = spline(x * 0.5**n)
+    return s(0.5), n
+
+
+@program
+def perhaps_made(x: Any) -> Any:
+    s = None
+    for i in range(3):
+        if x[i] > 1.5:
+            s = spline(x)
+    return s(0.5) if s is not None else 0.0
+
+
+@program
+def made_where_it_matters(x: Any) -> Any:
+    total = 0.0
+    for v in x:
+        if v > 1.5:
+            total = total + spline(x * v)(0.5)
+    return total
+
+
+@program
+def unpacked(x: Any) -> Any:
+    slope, intercept, *_, error = scipy.stats.linregress(T, x)
+    return slope * 2 + intercept, error, scipy.stats.linregress(T, x).rvalue
+
+
+@program
+def in_a_list(x: Any) -> Any:
+    splines = [spline(x * k) for k in range(1, 4)]
+    return sum(s(0.5) for s in splines), np.array([s(1.5) for s in splines])
+
+
+@program
+def of_another_object(x: Any) -> Any:
+    s = spline(x)
+    d = s.derivative()
+    return d(0.5), s.c, d.integrate(0, 2), s(x), s(x, 1), d.derivative()(KNOTS)
+
+
+@program
+def sparse(x: Any) -> Any:
+    d = scipy.sparse.diags(x)
+    solved = scipy.sparse.linalg.spsolve(d.tocsc(), x)
+    return d @ x, x @ d, (d + d) @ x, d.toarray(), solved, (2 * d).diagonal(), d * x, d.T @ x, (d != d).toarray()
+
+
+@program
+def factors(x: Any) -> Any:
+    lu = scipy.sparse.linalg.splu(scipy.sparse.csc_matrix(np.diag(np.abs(x) + 1)))
+    return lu.solve(x), lu.solve(2 * x)
+
+
+@program
+def neighbours(x: Any) -> Any:
+    tree = scipy.spatial.cKDTree(np.stack([x, x], 1))
+    distances, places = tree.query(np.array([[1.2, 1.1], [3.0, 3.0]]))
+    return distances, places
+
+
+@program
+def optimum(x: Any) -> Any:
+    r = scipy.optimize.linprog(x, A_ub=np.eye(4), b_ub=np.ones(4))
+    return r.x, r["x"], r.fun if r.message.startswith("Opt") else -1.0, r.success
+
+
+@program
+def asked_what_it_is(x: Any) -> Any:
+    s = spline(x)
+    return isinstance(s, scipy.interpolate.PPoly), hasattr(s, "c"), hasattr(s, "nothing"), s is s, getattr(s, "nothing", 2.0)
+
+
+def same(ours: Any, theirs: Any) -> None:
+    assert type(ours) is type(theirs)
+    if isinstance(theirs, tuple):
+        for one, other in zip(ours, theirs, strict=True):
+            same(one, other)
+    else:
+        np.testing.assert_allclose(ours, theirs, rtol=1e-14)
+
+
+@pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+def test_agrees(function: Callable[[Any], Any]) -> None:
+    compiled = jitml.jit(function)
+    for x in (X, X[::-1].copy(), X + 1):
+        same(compiled(x), function(x))
+        gc.collect()
+    assert len(compiled.variants) == 1 or function in (made_anew_in_a_while, perhaps_made)  # whose loops are unrolled
+    assert not MADE._objects
+
+
+def interpolated(x: Any) -> Any:
+    s = spline(x)
+    return s(0.5) + s(x).sum()
+
+
+@pytest.mark.parametrize("finish", [lambda f: f, jitml.jit], ids=["eager", "jitted"])
+def test_rows(finish: Callable[..., Any]) -> None:
+    rows = np.stack([X, X + 1, X * 2])
+    np.testing.assert_allclose(finish(jitml.vmap(interpolated))(rows), [interpolated(x) for x in rows])
+    assert not MADE._objects
+
+
+@pytest.mark.parametrize("finish", [lambda f: f, jitml.jit], ids=["eager", "jitted"])
+def test_derivatives(finish: Callable[..., Any]) -> None:
+    with pytest.raises(DerivativeError, match=r"CubicSpline\S* runs in NumPy and has no derivative"):
+        finish(jitml.grad(interpolated))(X)
+    np.testing.assert_array_equal(finish(jitml.grad(lambda x: (x * x).sum() + spline(X)(0.5)))(X), 2 * X)
+    assert not MADE._objects
+
+
+def test_each_thread_has_its_own() -> None:
+    compiled, agreed = jitml.jit(interpolated), list[bool]()
+
+    def work() -> None:
+        agreed.extend(bool(np.allclose(compiled(X + k), interpolated(X + k))) for k in range(20))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(agreed) == 80 and all(agreed)
+
+
+def test_arrays_that_an_object_keeps_are_its_own() -> None:
+    """A tree looks at the very array that it is given; the program uses that memory for something else by then."""
+
+    def nearest(x: Any) -> Any:
+        tree = scipy.spatial.cKDTree(np.sqrt(x)[:, None])
+        for _ in range(3):
+            x = np.exp(-x) * 3
+        return tree.query(np.array([[1.1], [1.9]]))[0], x
+
+    same(jitml.jit(nearest)(X), nearest(X))
+
+
+def test_a_part_that_is_another_text_is_another_result() -> None:
+    def status(x: Any) -> Any:
+        r = scipy.optimize.linprog(x, A_ub=np.eye(2), b_ub=np.ones(2), bounds=(None, None))
+        return x * 2 if "unbounded" in r.message else x * 3
+
+    compiled = jitml.jit(status)
+    for x in (np.array([-1.0, -2.0]), np.array([1.0, 2.0]), np.array([-3.0, -2.0])):
+        np.testing.assert_array_equal(compiled(x), status(x))
+
+
+def sets_attribute(x: Any) -> Any:
+    s = spline(x)
+    s.extrapolate = False
+    return s(0.5)
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "returned": (spline, r"the function returns a scipy\.interpolate\._cubic\.CubicSpline"),
+    "changed": (sets_attribute, "CubicSpline that the jitted function has made has its attribute extrapolate set"),
+    "shown": (lambda x: len(str(spline(x))) * x, "has made is shown"),
+    "a truth": (lambda x: x if spline(x) else -x, "has made is asked for its truth"),
+    "iterated over": (lambda x: sum(v for v in spline(x)), "has made is iterated over"),
+    "its length": (lambda x: len(spline(x)) * x, "has made is asked for its length"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    function, message = REFUSED[name]
+    with pytest.raises(UnsupportedError, match=message):
+        jitml.jit(function)(X)
+
+
+def test_shown_and_forbidden_as_host_calls() -> None:
+    shown = str(jitml.jit(interpolated).explain(X))
+    assert "host call scipy.interpolate.CubicSpline" in shown and "CubicSpline.__call__" in shown
+    with pytest.raises(UnsupportedError, match="CubicSpline would be a host call"):
+        jitml.jit(interpolated, host_calls="error")(X)
