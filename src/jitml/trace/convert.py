@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
+from jitml.trace.callbacks import pair
 from jitml.trace.calls import Hooks
 from jitml.trace.context import Trace, active_trace, current_trace, unsupported
 from jitml.trace.drivers import HOOKS
@@ -90,6 +91,8 @@ def _with_hooks(trace: Trace, function: FunctionType) -> FunctionType:
         _codes[key] = rewrite(found, code) if found is not None else None
         _handlers[key] = handlers_in(found.node, code.co_filename) if found is not None else handlers_of(code)
         _remember(_codes[key])
+        if (converted := _codes[key]) is not None:
+            pair(converted, code)
     new = _codes[key]
     trace.handlers += _handlers[key]
     if trace.decisions is not None and not trace.decisions.heeds_floating and any(h.hears_floating for h in _handlers[key]):

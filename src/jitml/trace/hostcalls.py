@@ -9,8 +9,10 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from jitml.ir.ops.host import HostFunction, unpadded
 from jitml.ir.types import is_supported
 from jitml.trace import paths
 from jitml.trace.broadcasting import Sizes, common_sizes
+from jitml.trace.callbacks import Changed, Watched, calls_back, nothing_drawn, require_nothing_pending, with_plain_functions
 from jitml.trace.context import Attempt, active_trace, outside_trace, refuse, unsupported, user_source
 from jitml.trace.doubts import in_doubt
 from jitml.trace.examples import address_of, examples_of, remember
@@ -102,6 +105,10 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
 
 def _recorded(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     attempt = Attempt()
+    leaves, _ = flatten((args, kwargs))
+    if calls_back(leaves):
+        require_nothing_pending(name, [x for x in leaves if not is_traced(x)])
+        function, (args, kwargs) = Watched(function, name), with_plain_functions((args, kwargs))
     if not any(type(leaf) is TracedObject for leaf in flatten((args, kwargs))[0]):
         try:
             return record(ops.host_call, name, function, args, kwargs)
@@ -211,7 +218,7 @@ def _cut_out(values: Sequence[Value], foreseen: Returned, shape: Sizes | None) -
 def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a library's function that is not in the registry makes now of what it is given; `ON_HOST` if it wants numbers."""
     leaves, _ = flatten((args, kwargs))
-    if any(type(leaf) is TracedObject for leaf in leaves):
+    if any(type(leaf) is TracedObject for leaf in leaves) or (calls_back(leaves) and full_name(function).startswith("scipy.")):
         return ON_HOST
     attempt = Attempt()
     try:
@@ -288,7 +295,10 @@ def _try_out(
     apply = partial(caller(), function)
     is_stepping = active_trace().root.steps is not None
     try:
-        with outside_trace(), np.errstate(all="ignore"), warnings.catch_warnings():
+        inner = function.function if isinstance(function, Handing) else function
+        calls_users = isinstance(inner, Watched) or any(type(x) is FunctionType for x in form.fixed)
+        quiet = nothing_drawn(name) if calls_users else nullcontext()
+        with quiet, outside_trace(), np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the program will call it again
             try:
                 result = _call(apply, form, given)
@@ -300,6 +310,8 @@ def _try_out(
                 result = _call(apply, form, given)
     except TraceError:
         unsupported(f"{name} calls a function that is made in the jitted one", "Define that one outside.")
+    except Changed as error:
+        unsupported(error.message, "Let it return what is to be kept.")
     except Exception as error:
         raise_in_this_call(error)
     if any(x.tobytes() != y.tobytes() for x, y in zip(before, given)):

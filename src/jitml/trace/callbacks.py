@@ -1,0 +1,282 @@
+"""How does a library call a function that is made inside the jitted one?  As written, with what it closes over: a `Closure`.
+
+Converted code works while it is traced only. A host call is given the plain code instead, and the arrays and numbers in its cells
+and defaults are operands of the call, like its arguments.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from dis import get_instructions
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import optree
+
+from jitml.errors import FailedCheck
+from jitml.trace.context import active_trace, is_converted, unsupported
+from jitml.trace.drivers import HOOKS
+from jitml.trace.tracers import is_traced
+from jitml.trace.tree import NAMESPACE, flatten, unflatten
+
+_BINDS = ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF")
+_DATA = (bool, int, float, complex, str, bytes)
+_SEEN_BY_OTHERS = ("print", "input", "open")
+_GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
+_plain: dict[int, CodeType] = {}  # code of converted functions that functions make -> as it is written
+_built: set[int] = set()  # ids of the latter
+
+
+def pair(converted: CodeType, plain: CodeType) -> None:
+    """Note of which code inside a function, or in a comprehension of it, the code inside its converted form is the like."""
+    found = defaultdict[tuple[str, int], list[CodeType]](list)
+    for code in _inside(plain):
+        found[code.co_name, code.co_firstlineno].append(code)
+    made = [*_inside(converted)]
+    count = Counter((code.co_name, code.co_firstlineno) for code in made)
+    originals = {key: iter(codes) for key, codes in found.items() if len(codes) == count[key]}
+    for code in made:
+        if (known := originals.get((code.co_name, code.co_firstlineno))) is not None:
+            _plain[id(code)] = original = next(known)
+            _built.add(id(original))
+
+
+def _inside(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _inside(constant)
+
+
+def is_made_inside(x: Any) -> bool:
+    """Whether this is a function that a converted one has made, of which the plain code is known."""
+    return type(x) is FunctionType and id(x.__code__) in _plain
+
+
+@dataclass(frozen=True, eq=False)
+class _Space:
+    """A module's globals, which are compared by identity."""
+
+    names: dict[str, Any]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Space) and other.names is self.names
+
+    def __hash__(self) -> int:
+        return id(self.names)
+
+
+@dataclass(frozen=True)
+class Closure:
+    """A function as it is written, and what it has been made with."""
+
+    code: CodeType
+    space: _Space
+    contents: tuple[Any, ...]  # of its cells
+    defaults: tuple[Any, ...] | None
+    named_defaults: dict[str, Any] | None
+
+    def parts(self) -> tuple[tuple[Any, ...], Any]:
+        return (self.contents, self.defaults, self.named_defaults), (self.code, self.space)
+
+    @staticmethod
+    def build(made_of: Any, parts: Any) -> Any:
+        """The function itself, of what is no more traced."""
+        code, space = made_of
+        leaves, spec = flatten(parts)
+        if any(map(is_traced, leaves)):
+            return Closure(code, space, *parts)
+        contents, defaults, named_defaults = unflatten(spec, [*map(_read_only, leaves)])
+        function = FunctionType(code, space.names, code.co_name, defaults, tuple(map(CellType, contents)))
+        function.__kwdefaults__ = named_defaults
+        return function
+
+
+_register: Any = optree.register_pytree_node
+_register(Closure, Closure.parts, Closure.build, namespace=NAMESPACE)
+
+
+def _read_only(x: Any) -> Any:
+    """Memory that the function closes over is the program's: what is written there would be seen elsewhere, or lost."""
+    if type(x) is np.ndarray:
+        x = x.view()
+        x.flags.writeable = False
+    return x
+
+
+@dataclass(frozen=True)
+class Applied:
+    """`functools.partial` with such a function."""
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def parts(self) -> tuple[tuple[Any, ...], Any]:
+        return (self.function, self.args, self.kwargs), None
+
+    @staticmethod
+    def build(_: Any, parts: Any) -> Any:
+        function, args, kwargs = parts
+        return Applied(*parts) if any(map(is_traced, flatten(parts)[0])) else functools.partial(function, *args, **kwargs)
+
+
+_register(Applied, Applied.parts, Applied.build, namespace=NAMESPACE)
+
+
+def with_plain_functions(tree: Any) -> Any:
+    """Arguments of a host call, with functions that are made inside the jitted one as they are written."""
+    return _plainly(tree, ())
+
+
+def require_nothing_pending(name: str, leaves: Sequence[Any]) -> None:
+    """Refuse to hand out functions that may look at what the jitted one has changed outside: that shows at the end."""
+    root = active_trace().root
+    if not root.stored and not any(tracer.storage.mutated for _, tracer in root.arrays.values()):
+        return
+    if any(map(_looks_outside, leaves)):
+        unsupported(
+            f"{name} is given a function that may read what the jitted one has changed, and sees it as it was before the call",
+            "Call it first, or let the function take what it needs as an argument.",
+        )
+
+
+def _looks_outside(x: Any) -> bool:
+    """Whether a function may read more than what it is given, or an object may be read by one."""
+    if is_traced(x) or type(x) in _DATA or x is None:
+        return False
+    if type(x) is FunctionType and not is_converted(x.__code__.co_filename):
+        return False
+    if not is_made_inside(x):
+        return not isinstance(x, (BuiltinFunctionType, ModuleType, type))
+    code = _plain[id(x.__code__)]
+    outer = [x.__globals__[name] for inner in (code, *_inside(code)) for name in inner.co_names if name in x.__globals__]
+    around = [cell.cell_contents for name, cell in zip(x.__code__.co_freevars, x.__closure__ or ()) if name != HOOKS]
+    own, _ = flatten((around, x.__defaults__, x.__kwdefaults__))
+    return any(map(_looks_outside, outer)) or any(y is not x and _looks_outside(y) for y in own)
+
+
+def calls_back(leaves: Sequence[Any]) -> bool:
+    """Whether functions of the user's, or what is partly applied to traced values, are among arguments."""
+    return any(_is_users(x) or _is_to_be_rewritten(x) for x in leaves)
+
+
+def _is_to_be_rewritten(x: Any) -> bool:
+    if type(x) is functools.partial:
+        return any(is_traced(part) or _is_to_be_rewritten(part) for part in (x.func, *x.args, *x.keywords.values()))
+    return is_made_inside(x) or _from_outside(x) is not None
+
+
+def _is_users(x: Any) -> bool:
+    """Whether this is a function of the user's, or an object from outside, or a method of one, that a library may call."""
+    if type(x) is FunctionType:
+        return is_converted(x.__code__.co_filename)
+    owner = x.__self__ if type(x) is MethodType else x
+    called = x.__func__ if type(x) is MethodType else getattr(type(x), "__call__", None)  # noqa: B004  # that of the class
+    return id(owner) in active_trace().root.places and _is_users(called) if type(called) is FunctionType else False
+
+
+def _from_outside(x: Any) -> FunctionType | None:
+    """The function that the jitted one has found somewhere, of which this is the converted form."""
+    if type(x) is not FunctionType or HOOKS not in x.__code__.co_freevars or is_made_inside(x):
+        return None
+    return next((function for function, converted in active_trace().root.converted.items() if converted is x), None)
+
+
+def _plainly(tree: Any, within: tuple[FunctionType, ...]) -> Any:
+    def seen(x: Any) -> Any:
+        if type(x) is functools.partial and _is_to_be_rewritten(x):
+            return Applied(*(_plainly(part, within) for part in (x.func, x.args, dict(x.keywords))))
+        if (original := _from_outside(x)) is not None:
+            x = original
+        if type(x) is FunctionType and _is_users(x) and not is_made_inside(x):
+            _require_no_effects(x, x.__code__)
+        return _closure(x, (*within, x)) if is_made_inside(x) and x not in within else x
+
+    return optree.tree_map(seen, tree, namespace=NAMESPACE)
+
+
+def _closure(function: FunctionType, within: tuple[FunctionType, ...]) -> Any:
+    code = _plain[id(function.__code__)]
+    _require_no_effects(function, code)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+    try:
+        contents = tuple(_plainly(cells[name].cell_contents, within) for name in code.co_freevars)
+    except (KeyError, ValueError):  # it is unbound as yet
+        return function
+    defaults, named = (_plainly(part, within) for part in (function.__defaults__, function.__kwdefaults__))
+    return Closure(code, _Space(function.__globals__), contents, defaults, named)
+
+
+def _require_no_effects(function: FunctionType, code: CodeType) -> None:
+    """Refuse a function that does more than to compute: it is called while the jitted one is traced, too, and then on copies."""
+    codes = (code, *_inside(code))
+    names = {name for inner in codes for name in inner.co_names}
+    steps = [step for inner in codes for step in get_instructions(inner)]
+    what = ""
+    if any(step.opname in _BINDS and step.argval in (*code.co_freevars, *code.co_names) for step in steps):
+        what = "binds a name of the function around it"
+    elif not names.isdisjoint(_SEEN_BY_OTHERS):
+        what = "does what others see"
+    elif any(isinstance(function.__globals__.get(name), _GENERATORS) for name in names):
+        what = "draws random numbers"
+    if what:
+        unsupported(f"{function.__name__} is called by a library, and {what}", "Let it return a value instead.")
+
+
+@contextmanager
+def nothing_drawn(name: str) -> Iterator[None]:
+    """While a function is tried out, nobody draws from the generators of `np.random` and `random`."""
+    legacy, pythons = before = np.random.get_state(legacy=False), random.getstate()
+    yield
+    if pickle.dumps((np.random.get_state(legacy=False), random.getstate())) != pickle.dumps(before):
+        np.random.set_state(legacy)
+        random.setstate(pythons)
+        unsupported(f"{name} calls a function that draws random numbers", "Draw them before, and hand them on.")
+
+
+class Changed(FailedCheck):
+    """A function that a library has called has changed what is around it."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A host function that is given such functions: they must leave what they close over as it is.
+
+    name: what users call it.
+    """
+
+    function: Callable[..., Any]
+    name: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        functions = [x for x in flatten((args, kwargs))[0] if type(x) in (FunctionType, functools.partial)]
+        before = _held(functions)
+        try:
+            result = self.function(*args, **kwargs)
+        except ValueError as error:
+            if "read-only" in str(error):
+                raise Changed(f"{self.name} calls a function that writes into an array of the function around it") from None
+            raise
+        if _held(functions) != before:
+            raise Changed(f"{self.name} calls a function that changes a list or a dict of the function around it")
+        return result
+
+
+def _held(functions: Collection[Any]) -> Sequence[Any]:
+    """What functions close over, as far as containers go: their structure, and which things are in them."""
+    found: list[Any] = []
+    for function in functions:
+        function = function.func if type(function) is functools.partial else function
+        if type(function) is FunctionType and id(function.__code__) in _built:
+            contents = [cell.cell_contents for cell in function.__closure__ or ()]
+            leaves, spec = flatten(contents)
+            found += [spec, *map(id, leaves), *_held([x for x in leaves if type(x) is FunctionType])]
+    return found
