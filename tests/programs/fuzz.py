@@ -188,6 +188,9 @@ def campaign(options: argparse.Namespace) -> Tally:
             verdict = worker.judge(program)
             with lock:
                 interesting = tally.add(number, verdict)
+                if (judged := tally.kinds.total()) % 1000 == 0:
+                    failed = sum(map(len, tally.failures.values()))
+                    print(f"{judged} of {options.programs} programs, {failed} failed", file=sys.stderr, flush=True)
                 if log is not None and verdict.kind != "equal":
                     print(json.dumps({"program": f"{options.seed}:{number}", **asdict(verdict)}), file=log, flush=True)
             if interesting and options.shrink:
