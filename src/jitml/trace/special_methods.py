@@ -11,8 +11,9 @@ import dataclasses
 import functools
 import inspect
 import operator
+import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, MappingView
+from collections.abc import Callable, Iterable, Iterator, MappingView, Sequence
 from types import FunctionType, NoneType
 from typing import Any
 
@@ -242,7 +243,20 @@ class Specials(Accesses):
             return NotImplemented
         owner: Any = next(cls for cls in type(x).__mro__ if vars(cls).get(name) is method)
         names = [field.name for field in dataclasses.fields(owner) if field.compare]
+        if name == "__eq__" and sys.version_info >= (3, 13):
+            return self._equal_by_field(names, x, y)
         return self.compare(name.strip("_"), *(tuple(self.attr(one, name) for name in names) for one in (x, y)))
+
+    def _equal_by_field(self, names: Sequence[str], x: Any, y: Any) -> Any:
+        """`x.a == y.a and x.b == y.b`; until Python 3.13, tuples of the fields are compared, which look at identity first."""
+        found: Any = True
+        for name in names:
+            truth = call(bool, self.true(found))
+            if not is_traced(truth) and not truth:
+                break
+            equal = self.compare("eq", *(self.attr(one, name) for one in (x, y)))
+            found = call(np.logical_and, truth, call(bool, self.true(equal))) if is_traced(truth) else equal
+        return found
 
     def unary(self, name: str, x: Any) -> Any:
         """`-x` and its like."""
