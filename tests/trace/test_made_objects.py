@@ -44,6 +44,13 @@ def made_before_a_loop(x: Any) -> Any:
 
 
 @program
+def changed_in_place(x: Any) -> Any:
+    s = t = scipy.sparse.csr_array(np.diag(x))
+    s *= 2
+    return t @ x
+
+
+@program
 def made_in_a_loop(x: Any) -> Any:
     y = np.zeros(3)
     for i in range(3):

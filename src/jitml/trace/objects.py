@@ -146,8 +146,12 @@ def _operator(name: str) -> None:
     def backward(self: TracedObject, other: Any) -> Any:
         return self._call(Operator(self._kind, function), (other, self), {})
 
+    def in_place(self: TracedObject, other: Any) -> Any:
+        return self._call(Operator(self._kind, getattr(operator, f"i{name}")), (self, other), {})
+
     setattr(TracedObject, f"__{name}__", forward)
     setattr(TracedObject, f"__r{name}__", backward)
+    setattr(TracedObject, f"__i{name}__", in_place)
 
 
 for _name in ("add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod"):
