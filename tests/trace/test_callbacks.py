@@ -37,6 +37,18 @@ def initial_value_problem(x: Any) -> Any:
 
 
 @program
+def has_attributes(x: Any) -> Any:
+    """SciPy looks at them."""
+
+    def falls(t: Any, y: Any) -> Any:
+        return y[0] - x[0] / 2
+
+    falls.terminal = True  # type: ignore[attr-defined]
+    found = scipy.integrate.solve_ivp(lambda t, y: -y, (0, 3), x, events=falls)
+    return found.t[-1], found.y[:, -1]
+
+
+@program
 def calls_another(x: Any) -> Any:
     def scaled(v: Any) -> Any:
         return v * x

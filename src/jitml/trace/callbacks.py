@@ -82,9 +82,10 @@ class Closure:
     contents: tuple[Any, ...]  # of its cells
     defaults: tuple[Any, ...] | None
     named_defaults: dict[str, Any] | None
+    attributes: dict[str, Any]  # `event.terminal`, say
 
     def parts(self) -> tuple[tuple[Any, ...], Any]:
-        return (self.contents, self.defaults, self.named_defaults), (self.code, self.space)
+        return (self.contents, self.defaults, self.named_defaults, self.attributes), (self.code, self.space)
 
     @staticmethod
     def build(made_of: Any, parts: Any) -> Any:
@@ -93,9 +94,10 @@ class Closure:
         leaves, spec = flatten(parts)
         if any(map(is_traced, leaves)):
             return Closure(code, space, *parts)
-        contents, defaults, named_defaults = unflatten(spec, [*map(_read_only, leaves)])
+        contents, defaults, named_defaults, attributes = unflatten(spec, [*map(_read_only, leaves)])
         function = FunctionType(code, space.names, code.co_name, defaults, tuple(map(CellType, contents)))
         function.__kwdefaults__ = named_defaults
+        function.__dict__.update(attributes)
         return function
 
 
@@ -159,7 +161,7 @@ def _looks_outside(x: Any) -> bool:
     code = _plain[id(x.__code__)]
     outer = [x.__globals__[name] for inner in (code, *_inside(code)) for name in inner.co_names if name in x.__globals__]
     around = [cell.cell_contents for name, cell in zip(x.__code__.co_freevars, x.__closure__ or ()) if name != HOOKS]
-    own, _ = flatten((around, x.__defaults__, x.__kwdefaults__))
+    own, _ = flatten((around, x.__defaults__, x.__kwdefaults__, vars(x)))
     return any(map(_looks_outside, outer)) or any(y is not x and _looks_outside(y) for y in own)
 
 
@@ -211,8 +213,8 @@ def _closure(function: FunctionType, within: tuple[FunctionType, ...]) -> Any:
         contents = tuple(_plainly(cells[name].cell_contents, within) for name in code.co_freevars)
     except (KeyError, ValueError):  # it is unbound as yet
         return function
-    defaults, named = (_plainly(part, within) for part in (function.__defaults__, function.__kwdefaults__))
-    return Closure(code, _Space(function.__globals__), contents, defaults, named)
+    parts = (_plainly(part, within) for part in (function.__defaults__, function.__kwdefaults__, vars(function)))
+    return Closure(code, _Space(function.__globals__), contents, *parts)
 
 
 def _require_no_effects(function: FunctionType, code: CodeType) -> None:
