@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -217,6 +218,58 @@ def filling(x: Any) -> Any:
     return scipy.optimize.brentq(f, -50, 50), buffer
 
 
+class Box:
+    count = 0
+
+
+def counting_in_an_object(x: Any) -> Any:
+    box = Box()
+
+    def f(v: Any) -> Any:
+        box.count += 1
+        return v - x[0]
+
+    return scipy.optimize.brentq(f, -50, 50), box.count
+
+
+def changed_between(x: Any) -> Any:
+    """What is in the object when the program runs is what tracing has left there."""
+    box = Box()
+    first = scipy.integrate.quad(lambda v: v + box.count, 0, 1)[0]
+    box.count = 5
+    return first + x, scipy.integrate.quad(lambda v: v + box.count, 0, 1)[0]
+
+
+def test_an_object_of_its_own_that_changes_between_calls() -> None:
+    compiled = jitml.jit(changed_between)
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(X)[0], changed_between(X)[0])
+
+
+def counting_in_an_attribute(x: Any) -> Any:
+    def f(v: Any) -> Any:
+        f.count += 1  # type: ignore[attr-defined]
+        return v - x[0]
+
+    f.count = 0  # type: ignore[attr-defined]
+    return scipy.optimize.brentq(f, -50, 50), f.count  # type: ignore[attr-defined]
+
+
+def noting_in_a_set(x: Any) -> Any:
+    seen = set[Any]()
+
+    def f(v: Any) -> Any:
+        seen.add(v)
+        return v - x[0]
+
+    return scipy.optimize.brentq(f, -50, 50), len(seen)
+
+
+def going_on_with_an_iterator(x: Any) -> Any:
+    numbers = itertools.count()
+    return scipy.optimize.brentq(lambda v: v - x[0] + 0 * next(numbers), -50, 50), next(numbers)
+
+
 def printing(x: Any) -> Any:
     def f(v: Any) -> Any:
         print(v)
@@ -267,6 +320,10 @@ REFUSED = {
     counting: "f is called by a library, and binds a name of the function around it",
     appending: "brentq calls a function that changes a list or a dict of the function around it",
     filling: "brentq calls a function that writes into an array of the function around it",
+    counting_in_an_object: "brentq calls a function that uses a Box of the function around it, which changes",
+    counting_in_an_attribute: "brentq calls a function that uses a function of the function around it, which changes",
+    noting_in_a_set: "brentq calls a function that uses a set of the function around it, which changes",
+    going_on_with_an_iterator: "<lambda> is called by a library, and has an iterator to go on with",
     printing: "f is called by a library, and does what others see",
     drawing: "<lambda> is called by a library, and draws random numbers",
     drawing_as_ever: "brentq calls a function that draws random numbers",

@@ -11,17 +11,18 @@ import pickle
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from dis import get_instructions
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from operator import is_
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 import optree
 
 from jitml.errors import FailedCheck
-from jitml.trace.context import active_trace, is_converted, unsupported
+from jitml.trace.context import active_trace, home_of, is_converted, unsupported
 from jitml.trace.drivers import HOOKS
 from jitml.trace.tracers import is_traced
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
@@ -160,8 +161,7 @@ def _looks_outside(x: Any) -> bool:
         return not isinstance(x, (BuiltinFunctionType, ModuleType, type))
     code = _plain[id(x.__code__)]
     outer = [x.__globals__[name] for inner in (code, *_inside(code)) for name in inner.co_names if name in x.__globals__]
-    around = [cell.cell_contents for name, cell in zip(x.__code__.co_freevars, x.__closure__ or ()) if name != HOOKS]
-    own, _ = flatten((around, x.__defaults__, x.__kwdefaults__, vars(x)))
+    own, _ = flatten((_around(x), x.__defaults__, x.__kwdefaults__, vars(x)))
     return any(map(_looks_outside, outer)) or any(y is not x and _looks_outside(y) for y in own)
 
 
@@ -213,6 +213,8 @@ def _closure(function: FunctionType, within: tuple[FunctionType, ...]) -> Any:
         contents = tuple(_plainly(cells[name].cell_contents, within) for name in code.co_freevars)
     except (KeyError, ValueError):  # it is unbound as yet
         return function
+    if any(isinstance(x, Iterator) for x in flatten(contents)[0]):
+        unsupported(f"{function.__name__} is called by a library, and has an iterator to go on with", "Make it a list before.")
     parts = (_plainly(part, within) for part in (function.__defaults__, function.__kwdefaults__, vars(function)))
     return Closure(code, _Space(function.__globals__), contents, *parts)
 
@@ -252,15 +254,18 @@ class Changed(FailedCheck):
 class Watched:
     """A host function that is given such functions: they must leave what they close over as it is.
 
-    name: what users call it.
+    name: what users call it. own: objects of the jitted function's among that, which there are once for all calls, and what they
+    hold at this point.
     """
 
     function: Callable[..., Any]
     name: str
+    own: tuple[tuple[Any, Sequence[Any]], ...]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         functions = [x for x in flatten((args, kwargs))[0] if type(x) in (FunctionType, functools.partial)]
         before = _held(functions)
+        self._require_own_unchanged()
         try:
             result = self.function(*args, **kwargs)
         except ValueError as error:
@@ -269,7 +274,55 @@ class Watched:
             raise
         if _held(functions) != before:
             raise Changed(f"{self.name} calls a function that changes a list or a dict of the function around it")
+        self._require_own_unchanged()
         return result
+
+    def _require_own_unchanged(self) -> None:
+        for x, state in self.own:
+            after = _state(x)
+            if len(after) != len(state) or not all(map(is_, after, state)):
+                raise Changed(
+                    f"{self.name} calls a function that uses a {type(x).__name__} of the function around it, which changes"
+                )
+
+
+def own_objects(leaves: Sequence[Any]) -> tuple[tuple[Any, Sequence[Any]], ...]:
+    """Objects that the jitted function has made, functions too, among what functions close over, and what they hold now."""
+    waiting, found = list(filter(_is_to_be_rewritten, leaves)), dict[int, Any]()
+    while waiting:
+        x = waiting.pop()
+        if is_traced(x) or x is None or issubclass(type(x), (*_DATA, type, ModuleType)) or id(x) in found:
+            continue
+        if home_of(type(x)).startswith("jitml."):
+            continue
+        if type(x) is functools.partial:
+            waiting += flatten((x.func, x.args, dict(x.keywords)))[0]
+        elif is_made_inside(x) or (type(x) is not FunctionType and id(x) not in active_trace().root.places):
+            found[id(x)] = x
+            waiting += _state(x)
+            if type(x) is FunctionType:
+                waiting += flatten((_around(x), x.__defaults__, x.__kwdefaults__))[0]
+    return tuple((x, _state(x)) for x in found.values())
+
+
+def _around(function: FunctionType) -> list[Any]:
+    """What is in a converted function's cells, as far as they are bound."""
+    found = []
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        if name != HOOKS:
+            with suppress(ValueError):
+                found.append(cell.cell_contents)
+    return found
+
+
+def _state(x: Any) -> Sequence[Any]:
+    """What an object holds itself."""
+    items = [*x] if isinstance(x, (set, list, bytearray)) else [*x, *x.values()] if isinstance(x, dict) else []
+    slots = [name for cls in type(x).__mro__ for name, member in vars(cls).items() if isinstance(member, MemberDescriptorType)]
+    if type(x) is not FunctionType:
+        items += [getattr(x, name, None) for name in slots]
+    own = getattr(x, "__dict__", {})
+    return flatten([*items, *own, *own.values()])[0]
 
 
 def _held(functions: Collection[Any]) -> Sequence[Any]:

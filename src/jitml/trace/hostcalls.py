@@ -27,7 +27,15 @@ from jitml.ir.ops.host import HostFunction, unpadded
 from jitml.ir.types import is_supported
 from jitml.trace import paths
 from jitml.trace.broadcasting import Sizes, common_sizes
-from jitml.trace.callbacks import Changed, Watched, calls_back, nothing_drawn, require_nothing_pending, with_plain_functions
+from jitml.trace.callbacks import (
+    Changed,
+    Watched,
+    calls_back,
+    nothing_drawn,
+    own_objects,
+    require_nothing_pending,
+    with_plain_functions,
+)
 from jitml.trace.context import Attempt, active_trace, outside_trace, refuse, unsupported, user_source
 from jitml.trace.doubts import in_doubt
 from jitml.trace.examples import address_of, examples_of, remember
@@ -108,7 +116,7 @@ def _recorded(name: str, function: Callable[..., Any], args: tuple[Any, ...], kw
     leaves, _ = flatten((args, kwargs))
     if calls_back(leaves):
         require_nothing_pending(name, [x for x in leaves if not is_traced(x)])
-        function, (args, kwargs) = Watched(function, name), with_plain_functions((args, kwargs))
+        function, (args, kwargs) = Watched(function, name, own_objects(leaves)), with_plain_functions((args, kwargs))
     if not any(type(leaf) is TracedObject for leaf in flatten((args, kwargs))[0]):
         try:
             return record(ops.host_call, name, function, args, kwargs)
