@@ -563,7 +563,8 @@ def _is_same(x: Any, y: bool) -> Any:
 
 
 def _type(*args: Any) -> Any:
-    return args[0].__class__ if len(args) == 1 and is_traced(args[0]) else type(*args)
+    is_stand_in = len(args) == 1 and (is_traced(args[0]) or type(args[0]) is TracedObject)
+    return args[0].__class__ if is_stand_in else type(*args)
 
 
 def _math(function: Callable[..., Any], *args: Any) -> Any:
