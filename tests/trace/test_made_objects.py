@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.interpolate
 import scipy.optimize
 import scipy.sparse
@@ -41,6 +42,23 @@ def made_before_a_loop(x: Any) -> Any:
     for i in range(3):
         y[i] = s(i + 0.5)
     return y
+
+
+@program
+def closed_over(x: Any) -> Any:
+    s = spline(x)
+    return scipy.integrate.quad(lambda v: s(v) * x[0], 0, 3)[0]
+
+
+@program
+def passed_to_a_function_made_inside(x: Any) -> Any:
+    s, a, b = spline(x), x.sum(), x[1]
+    return scipy.integrate.quad(lambda v, f: f(v) * a + b, 0, 3, args=(s,))[0]
+
+
+@program
+def of_which_class(x: Any) -> Any:
+    return x * 2 if type(spline(x)).__name__ == "CubicSpline" else x
 
 
 @program
@@ -209,6 +227,53 @@ def test_arrays_that_an_object_keeps_are_its_own() -> None:
         return tree.query(np.array([[1.1], [1.9]]))[0], x
 
     same(jitml.jit(nearest)(X), nearest(X))
+
+
+def written_later(x: Any) -> Any:
+    points = x.copy()
+    tree = scipy.spatial.cKDTree(points[:, None])
+    points[0] = 9.0
+    return tree.data[0]
+
+
+def written_by_a_view_later(x: Any) -> Any:
+    data = x.copy()
+    s = scipy.sparse.csr_matrix((data, np.arange(4), np.arange(5)))
+    data[1:] *= 2
+    return s @ x
+
+
+def closed_over_and_written_later(x: Any) -> Any:
+    gain = x.copy()
+    operator = scipy.sparse.linalg.LinearOperator((4, 4), matvec=lambda v: gain * v, dtype=float)
+    gain[0] = 9.0
+    return operator.matvec(x)
+
+
+def closed_over_and_bound_later(x: Any) -> Any:
+    gain = x.sum()
+    operator = scipy.sparse.linalg.LinearOperator((4, 4), matvec=lambda v: gain * v, dtype=float)
+    gain = 2.0
+    return operator.matvec(x)
+
+
+@pytest.mark.parametrize(
+    "function", [written_later, written_by_a_view_later, closed_over_and_written_later, closed_over_and_bound_later]
+)
+def test_what_an_object_keeps_is_not_changed_later(function: Callable[[Any], Any]) -> None:
+    with pytest.raises(UnsupportedError, match="changed after an object that keeps it has been made"):
+        jitml.jit(function)(X)
+
+
+def test_arrays_that_a_function_closes_over_stay_with_an_object_that_keeps_it() -> None:
+    def scaled(x: Any) -> Any:
+        gain = np.sqrt(x)
+        operator = scipy.sparse.linalg.LinearOperator((4, 4), matvec=lambda v: gain * v, dtype=float)
+        for _ in range(3):
+            x = np.exp(-x) * 3
+        return operator.matvec(np.ones(4)), x
+
+    same(jitml.jit(scaled)(X), scaled(X))
 
 
 def test_a_part_that_is_another_text_is_another_result() -> None:

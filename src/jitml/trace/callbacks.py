@@ -61,6 +61,11 @@ def is_made_inside(x: Any) -> bool:
     return type(x) is FunctionType and id(x.__code__) in _plain
 
 
+def is_built(x: Any) -> bool:
+    """Whether this is such a function as a library sees it."""
+    return type(x) is FunctionType and id(x.__code__) in _built
+
+
 @dataclass(frozen=True, eq=False)
 class _Space:
     """A module's globals, which are compared by identity."""
@@ -93,7 +98,7 @@ class Closure:
         """The function itself, of what is no more traced."""
         code, space = made_of
         leaves, spec = flatten(parts)
-        if any(map(is_traced, leaves)):
+        if any(map(_stands_in, leaves)):
             return Closure(code, space, *parts)
         contents, defaults, named_defaults, attributes = unflatten(spec, [*map(_read_only, leaves)])
         function = FunctionType(code, space.names, code.co_name, defaults, tuple(map(CellType, contents)))
@@ -106,10 +111,15 @@ _register: Any = optree.register_pytree_node
 _register(Closure, Closure.parts, Closure.build, namespace=NAMESPACE)
 
 
+def _stands_in(x: Any) -> bool:
+    """Whether this is a tracer, or another thing of the trace's."""
+    return is_traced(x) or home_of(type(x)).startswith("jitml.")
+
+
 def _read_only(x: Any) -> Any:
-    """Memory that the function closes over is the program's: what is written there would be seen elsewhere, or lost."""
+    """What is written there would be lost, and an object may keep the function: the program's memory goes."""
     if type(x) is np.ndarray:
-        x = x.view()
+        x = x.copy()
         x.flags.writeable = False
     return x
 
@@ -128,7 +138,7 @@ class Applied:
     @staticmethod
     def build(_: Any, parts: Any) -> Any:
         function, args, kwargs = parts
-        return Applied(*parts) if any(map(is_traced, flatten(parts)[0])) else functools.partial(function, *args, **kwargs)
+        return Applied(*parts) if any(map(_stands_in, flatten(parts)[0])) else functools.partial(function, *args, **kwargs)
 
 
 _register(Applied, Applied.parts, Applied.build, namespace=NAMESPACE)
@@ -172,7 +182,7 @@ def calls_back(leaves: Sequence[Any]) -> bool:
 
 def _is_to_be_rewritten(x: Any) -> bool:
     if type(x) is functools.partial:
-        return any(is_traced(part) or _is_to_be_rewritten(part) for part in (x.func, *x.args, *x.keywords.values()))
+        return any(_stands_in(part) or _is_to_be_rewritten(part) for part in (x.func, *x.args, *x.keywords.values()))
     return is_made_inside(x) or _from_outside(x) is not None
 
 
@@ -277,6 +287,12 @@ class Watched:
         self._require_own_unchanged()
         return result
 
+    @property
+    def cells(self) -> list[tuple[CellType, Any]]:
+        """Where functions find what they close over, and what is there now."""
+        functions = [x for x, _ in self.own if type(x) is FunctionType]
+        return [(cell, cell.cell_contents) for x in functions for cell in x.__closure__ or () if cell != CellType()]
+
     def _require_own_unchanged(self) -> None:
         for x, state in self.own:
             after = _state(x)
@@ -291,9 +307,7 @@ def own_objects(leaves: Sequence[Any]) -> tuple[tuple[Any, Sequence[Any]], ...]:
     waiting, found = list(filter(_is_to_be_rewritten, leaves)), dict[int, Any]()
     while waiting:
         x = waiting.pop()
-        if is_traced(x) or x is None or issubclass(type(x), (*_DATA, type, ModuleType)) or id(x) in found:
-            continue
-        if home_of(type(x)).startswith("jitml."):
+        if _stands_in(x) or x is None or issubclass(type(x), (*_DATA, type, ModuleType)) or id(x) in found:
             continue
         if type(x) is functools.partial:
             waiting += flatten((x.func, x.args, dict(x.keywords)))[0]
@@ -330,7 +344,7 @@ def _held(functions: Collection[Any]) -> Sequence[Any]:
     found: list[Any] = []
     for function in functions:
         function = function.func if type(function) is functools.partial else function
-        if type(function) is FunctionType and id(function.__code__) in _built:
+        if is_built(function):
             contents = [cell.cell_contents for cell in function.__closure__ or ()]
             leaves, spec = flatten(contents)
             found += [spec, *map(id, leaves), *_held([x for x in leaves if type(x) is FunctionType])]

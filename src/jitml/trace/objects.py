@@ -7,9 +7,11 @@ with one. What an object is, and which of its attributes are methods, today's sa
 from __future__ import annotations
 
 import functools
+import gc
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from types import CellType, FunctionType, ModuleType
 from typing import Any, ClassVar, NoReturn, cast
 
 import numpy as np
@@ -17,11 +19,15 @@ import optree
 
 from jitml.ir.graph import Value
 from jitml.ir.ops.host import MADE
+from jitml.trace.callbacks import Watched, is_built
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
 
+Unchanged = Callable[[], bool]
+_MOST_PARTS = 10_000  # of an object that are searched for what it keeps
 _NUMBERS = (bool, int, float, complex)
 _CONSTANTS = (str, bytes, np.dtype, type)
 _REMEDY = "Take what is needed of it, numbers and arrays."
@@ -64,6 +70,24 @@ def _itself(x: Any, _: Any) -> Any:
 optree.register_pytree_node(cast(Any, Constant), _no_parts, _itself, namespace=NAMESPACE)
 
 
+@dataclass(frozen=True)
+class Located:
+    """An object among arguments: the program has its address, and what is called the object itself."""
+
+    address: Any
+
+    def parts(self) -> tuple[tuple[Any], None]:
+        return (self.address,), None
+
+    @staticmethod
+    def build(_: None, parts: Any) -> Any:
+        return MADE.at(parts[0]) if type(parts[0]) is int else Located(*parts)
+
+
+_register: Any = optree.register_pytree_node
+_register(Located, Located.parts, Located.build, namespace=NAMESPACE)
+
+
 def is_object(x: Any) -> bool:
     """Whether a result is nothing that a program computes with."""
     return x is not None and type(x) not in _NUMBERS and not isinstance(x, (np.ndarray, np.generic, str, bytes))
@@ -75,13 +99,14 @@ class TracedObject:
     Args:
         call: calls a function of it on the host.
         example: what is made in this call, if that is at hand.
+        kept: say whether arrays and variables that the object may look at are as they were when it was made.
     """
 
-    __slots__ = ("_call", "_example", "_kind", "_value")
+    __slots__ = ("_call", "_example", "_kept", "_kind", "_value")
     __array_ufunc__ = None  # arrays leave operators to it
 
-    def __init__(self, call: Callable[..., Any], value: Value, example: Any, kind: type) -> None:
-        for name, own in zip(TracedObject.__slots__, (call, example, kind, value)):
+    def __init__(self, call: Callable[..., Any], value: Value, example: Any, kind: type, kept: tuple[Unchanged, ...]) -> None:
+        for name, own in zip(TracedObject.__slots__, (call, example, kept, kind, value)):
             object.__setattr__(self, name, own)
 
     @property  # type: ignore[misc]  # see TracedNumber.__class__
@@ -194,19 +219,19 @@ def _read_only(result: Any) -> Any:
 
 @dataclass
 class Handing:
-    """A function that takes addresses for objects, and gives them.
+    """A function that gives addresses of the objects that it makes.
 
-    places: of objects among the leaves of its arguments. made: what the latest result holds, by addresses.
+    made, arrays: what the latest result holds, by addresses, and what it was given.
     """
 
     function: Callable[..., Any]
-    places: frozenset[int]
     made: dict[int, Any]
+    arrays: list[Any]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, spec = flatten((args, kwargs))
-        given = [MADE.at(int(x)) if n in self.places else _kept(x) for n, x in enumerate(leaves)]
-        args, kwargs = unflatten(spec, given)
+        self.arrays = [_own(x) for x in leaves]
+        args, kwargs = unflatten(spec, self.arrays)
         results, spec = flatten(self.function(*args, **kwargs))
         self.made = {}
         return unflatten(spec, [*map(self._given, results)])
@@ -222,9 +247,44 @@ class Handing:
         return address
 
 
-def _kept(x: Any) -> Any:
+def _own(x: Any) -> Any:
     """An array that objects may keep: the program's memory goes."""
     return x.copy() if type(x) is np.ndarray else x
+
+
+def _parts(objects: Collection[Any]) -> list[Any]:
+    """All that objects hold."""
+    waiting, found = [*objects], dict[int, Any]()
+    while waiting and len(found) < _MOST_PARTS:
+        x = waiting.pop()
+        if id(x) not in found and not isinstance(x, (type, ModuleType, *_NUMBERS, str, bytes)):
+            found[id(x)] = x
+            waiting += gc.get_referents(x) if not isinstance(x, FunctionType) else (x.__closure__, x.__defaults__)
+    return [*found.values()]
+
+
+def _is_unwritten(storage: Storage, value: Value, writes: int) -> bool:
+    return storage.value is value or storage.writes == writes
+
+
+def _is_bound_to(cell: CellType, x: Any) -> bool:
+    return cell.cell_contents is x
+
+
+def _kept(leaves: Sequence[Any], handing: Handing) -> tuple[Unchanged, ...]:
+    """What says whether all is as it is now that the new objects keep of arguments."""
+    found: list[Unchanged] = [one for x in leaves if type(x) is TracedObject for one in x._kept]
+    parts = _parts(handing.made.values())
+    arrays = [x for x in parts if type(x) is np.ndarray]
+    watched = handing.function if isinstance(handing.function, Watched) and any(map(is_built, parts)) else None
+    given = [x for x in handing.arrays if type(x) is np.ndarray]
+    keeps = watched is not None or any(np.may_share_memory(x, y) for x in given for y in arrays)
+    if keeps:
+        storages = [x.storage for x in leaves if type(x) is TracedArray]
+        found += [functools.partial(_is_unwritten, x, x.value, x.writes) for x in storages]
+    if watched is not None:
+        found += [functools.partial(_is_bound_to, cell, x) for cell, x in watched.cells]
+    return tuple(found)
 
 
 def handed(
@@ -237,18 +297,21 @@ def handed(
         call: what calls functions of the objects that are made.
     """
     leaves, spec = flatten((args, kwargs))
-    places = frozenset(n for n, x in enumerate(leaves) if type(x) is TracedObject)
-    values = [TracedNumber.of_value(active_trace(), x._value) if n in places else x for n, x in enumerate(leaves)]
+    values = [Located(TracedNumber.of_value(active_trace(), x._value)) if type(x) is TracedObject else x for x in leaves]
     given, named = unflatten(spec, values)
-    handing = Handing(function, places, {})
+    if not all(is_unchanged() for x in leaves if type(x) is TracedObject for is_unchanged in x._kept):
+        unsupported(
+            "an array or a variable is changed after an object that keeps it has been made", "Make the object after that."
+        )
+    handing = Handing(function, {}, [])
 
     def shown(x: Any) -> Any:
         if type(x) is not Pointer:
             return x.value if type(x) is Constant else x
         # Of another class than today's, nothing is at hand.
         number = next((n for n, example in enumerate(examples) if type(example) is x.kind), None)
-        return TracedObject(call, x.value, None if number is None else examples.pop(number), x.kind)
+        return TracedObject(call, x.value, None if number is None else examples.pop(number), x.kind, kept)
 
     result = record(handing, given, named)
-    examples = [*handing.made.values()]
+    examples, kept = [*handing.made.values()], _kept(leaves, handing)
     return optree.tree_map(shown, result, is_leaf=lambda x: type(x) is Constant, namespace=NAMESPACE)
