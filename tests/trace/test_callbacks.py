@@ -326,7 +326,7 @@ REFUSED = {
     going_on_with_an_iterator: "<lambda> is called by a library, and has an iterator to go on with",
     printing: "f is called by a library, and does what others see",
     drawing: "<lambda> is called by a library, and draws random numbers",
-    drawing_as_ever: "brentq calls a function that draws random numbers",
+    drawing_as_ever: "brentq draws random numbers, or calls a function that does",
 }
 
 

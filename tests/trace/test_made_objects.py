@@ -293,6 +293,7 @@ def sets_attribute(x: Any) -> Any:
 
 
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "draws": (lambda x: scipy.stats.gaussian_kde(x).resample(3), r"resample draws random numbers, or calls a function that does"),
     "returned": (spline, r"the function returns a scipy\.interpolate\._cubic\.CubicSpline"),
     "changed": (sets_attribute, "CubicSpline that the jitted function has made has its attribute extrapolate set"),
     "shown": (lambda x: len(str(spline(x))) * x, "has made is shown"),

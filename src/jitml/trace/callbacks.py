@@ -253,7 +253,7 @@ def nothing_drawn(name: str) -> Iterator[None]:
     if pickle.dumps((np.random.get_state(legacy=False), random.getstate())) != pickle.dumps(before):
         np.random.set_state(legacy)
         random.setstate(pythons)
-        unsupported(f"{name} calls a function that draws random numbers", "Draw them before, and hand them on.")
+        unsupported(f"{name} draws random numbers, or calls a function that does", "Draw them before, and hand them on.")
 
 
 class Changed(FailedCheck):

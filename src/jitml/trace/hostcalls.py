@@ -305,7 +305,7 @@ def _try_out(
     try:
         inner = function.function if isinstance(function, Handing) else function
         calls_users = isinstance(inner, Watched) or any(type(x) is FunctionType for x in form.fixed)
-        quiet = nothing_drawn(name) if calls_users else nullcontext()
+        quiet = nothing_drawn(name) if calls_users or isinstance(function, Handing) else nullcontext()
         with quiet, outside_trace(), np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the program will call it again
             try:
