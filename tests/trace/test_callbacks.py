@@ -312,9 +312,17 @@ def written_before_a_function_from_outside(x: Any) -> Any:
     return scipy.optimize.brentq(as_before, -50, 50)
 
 
+def written_in_a_loop(x: Any) -> Any:
+    y = 0.0
+    for i in range(3):
+        y += scipy.optimize.brentq(as_before, -50, 50)
+        GAIN[0] = x[i]
+    return y
+
+
 REFUSED = {
     **dict.fromkeys(
-        (written_before, bound_before, written_before_a_function_from_outside),
+        (written_before, bound_before, written_before_a_function_from_outside, written_in_a_loop),
         "brentq is given a function that may read what the jitted one has changed",
     ),
     counting: "f is called by a library, and binds a name of the function around it",

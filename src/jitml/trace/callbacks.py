@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import optree
 
-from jitml.errors import FailedCheck
-from jitml.trace.context import active_trace, home_of, is_converted, unsupported
+from jitml.errors import FailedCheck, UnsupportedError
+from jitml.trace.context import Trace, active_trace, home_of, is_converted, refuse, unsupported, user_source
 from jitml.trace.drivers import HOOKS
 from jitml.trace.tracers import is_traced
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
@@ -150,15 +150,31 @@ def with_plain_functions(tree: Any) -> Any:
 
 
 def require_nothing_pending(name: str, leaves: Sequence[Any]) -> None:
-    """Refuse to hand out functions that may look at what the jitted one has changed outside: that shows at the end."""
-    root = active_trace().root
-    if not root.stored and not any(tracer.storage.mutated for _, tracer in root.arrays.values()):
-        return
-    if any(map(_looks_outside, leaves)):
-        unsupported(
-            f"{name} is given a function that may read what the jitted one has changed, and sees it as it was before the call",
-            "Call it first, or let the function take what it needs as an argument.",
+    """Refuse to hand out functions that may look at what the jitted one has changed outside: that shows at the end.
+
+    What a loop's body does after the call is before it in the next iteration.
+    """
+    trace = active_trace()
+    is_pending, is_repeated = _has_changed(trace.root), trace is not trace.root
+    if (is_pending or is_repeated) and any(map(_looks_outside, leaves)):
+        trace.root.looked.append((name, user_source()))
+        if is_pending:
+            require_never_changed(trace.root)
+
+
+def require_never_changed(root: Trace) -> None:
+    """Refuse changes of what is outside, if functions may have looked at that in a loop."""
+    if root.looked and _has_changed(root):
+        name, source = root.looked[-1]
+        message = (
+            f"{name} is given a function that may read what the jitted one has changed, and sees it as it was before the call"
         )
+        remedy = "Call it first, or let the function take what it needs as an argument."
+        refuse(UnsupportedError(message, source=source, remedy=remedy))
+
+
+def _has_changed(root: Trace) -> bool:
+    return bool(root.stored) or any(tracer.storage.mutated for _, tracer in root.arrays.values())
 
 
 def _looks_outside(x: Any) -> bool:

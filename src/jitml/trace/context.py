@@ -158,6 +158,7 @@ class Trace:
         self.frozen: set[tuple[Slot, Any]] = set()  # objects whose attributes are guarded, and which: names, or None for all
         self.unseen: dict[tuple[Any, tuple[str, ...]], Any] = {}  # what runs for special methods of a class, out of sight
         self.raw: list[tuple[Any, str]] = []  # arrays whose contents code that is not converted has read, and their names
+        self.looked: list[tuple[str, Any]] = []  # host calls inside loops of functions that may read what is outside, and where
         self.kept: list[Any] = []
         self.scalars: dict[Value, tuple[Slot, Any]] = {}  # inputs that are numbers: their slot and value in this call
         self._numbers: dict[tuple[Slot, np.dtype[Any]], Value] = {}

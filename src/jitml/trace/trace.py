@@ -26,6 +26,7 @@ from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
 from jitml.process import fewer_collections
 from jitml.trace.arguments import Callee, check_containers, enter_all
+from jitml.trace.callbacks import require_never_changed
 from jitml.trace.changes import Change, changes_of, check_sealed, watch_arguments
 from jitml.trace.context import Trace, activate, last_user_source, user_source
 from jitml.trace.convert import convert
@@ -243,6 +244,7 @@ def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSp
     outputs: list[Value] = []
     results = describe(recording, leaves, outputs)
     host = recording.host
+    require_never_changed(recording)
     mutated = [(slot, tracer.storage) for slot, (_, tracer) in recording.arrays.items() if tracer.storage.mutated]
     aliases: dict[int, int] = {}
     for slot, storage in mutated:
