@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.optimize
+import scipy.stats
 
 import jitml
 from jitml.errors import UnsupportedError
@@ -320,7 +321,16 @@ def written_in_a_loop(x: Any) -> Any:
     return y
 
 
+def drawing_itself(x: Any) -> Any:
+    return scipy.stats.norm.rvs(x)
+
+
+def drawing_itself_later(x: Any) -> Any:
+    return scipy.stats.norm(loc=x).rvs()
+
+
 REFUSED = {
+    **dict.fromkeys((drawing_itself, drawing_itself_later), "rvs draws random numbers, or calls a function that does"),
     **dict.fromkeys(
         (written_before, bound_before, written_before_a_function_from_outside, written_in_a_loop),
         "brentq is given a function that may read what the jitted one has changed",

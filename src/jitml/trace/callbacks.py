@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import pickle
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -37,16 +37,19 @@ _built: set[int] = set()  # ids of the latter
 
 def pair(converted: CodeType, plain: CodeType) -> None:
     """Note of which code inside a function, or in a comprehension of it, the code inside its converted form is the like."""
-    found = defaultdict[tuple[str, int], list[CodeType]](list)
+    found = defaultdict[Any, list[CodeType]](list)
     for code in _inside(plain):
-        found[code.co_name, code.co_firstlineno].append(code)
-    made = [*_inside(converted)]
-    count = Counter((code.co_name, code.co_firstlineno) for code in made)
-    originals = {key: iter(codes) for key, codes in found.items() if len(codes) == count[key]}
-    for code in made:
-        if (known := originals.get((code.co_name, code.co_firstlineno))) is not None:
-            _plain[id(code)] = original = next(known)
-            _built.add(id(original))
+        found[_place(code)].append(code)
+    for code in _inside(converted):
+        if len(originals := found[_place(code)]) == 1:
+            _plain[id(code)] = originals[0]
+            _built.add(id(originals[0]))
+
+
+def _place(code: CodeType) -> tuple[Any, ...]:
+    """Where the code of a function stands, and with which arguments."""
+    column = min((column for _, _, column, _ in code.co_positions() if column), default=0)
+    return code.co_name, code.co_firstlineno, column, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def _inside(code: CodeType) -> Iterator[CodeType]:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -230,7 +229,8 @@ def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
         return ON_HOST
     attempt = Attempt()
     try:
-        value = function(*args, **kwargs)
+        with nothing_drawn(full_name(function)):
+            value = function(*args, **kwargs)
         return lift(value) if type(value) is np.ndarray else value
     except (TraceError, UnsupportedError):
         if not any(map(is_traced, leaves)) or not _is_known(function) or not attempt.undo():
@@ -303,10 +303,12 @@ def _try_out(
     apply = partial(caller(), function)
     is_stepping = active_trace().root.steps is not None
     try:
-        inner = function.function if isinstance(function, Handing) else function
-        calls_users = isinstance(inner, Watched) or any(type(x) is FunctionType for x in form.fixed)
-        quiet = nothing_drawn(name) if calls_users or isinstance(function, Handing) else nullcontext()
-        with quiet, outside_trace(), np.errstate(all="ignore"), warnings.catch_warnings():
+        with (
+            nullcontext() if draws else nothing_drawn(name),
+            outside_trace(),
+            np.errstate(all="ignore"),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore")  # the program will call it again
             try:
                 result = _call(apply, form, given)
