@@ -339,3 +339,11 @@ def test_shown_and_forbidden_as_host_calls() -> None:
     assert "host call scipy.interpolate.CubicSpline" in shown and "CubicSpline.__call__" in shown
     with pytest.raises(UnsupportedError, match="CubicSpline would be a host call"):
         jitml.jit(interpolated, host_calls="error")(X)
+
+
+def test_no_object_outlives_the_call() -> None:
+    compiled = jitml.jit(interpolated)
+    for _ in range(3):
+        compiled(X)
+    gc.collect()
+    assert not any(type(x) is scipy.interpolate.CubicSpline for x in gc.get_objects())

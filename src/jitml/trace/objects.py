@@ -221,30 +221,27 @@ def _read_only(result: Any) -> Any:
 class Handing:
     """A function that gives addresses of the objects that it makes.
 
-    made, arrays: what the latest result holds, by addresses, and what it was given.
+    tried_out: what it has made, and of what, as long as it is called to see that.
     """
 
     function: Callable[..., Any]
-    made: dict[int, Any]
-    arrays: list[Any]
+    tried_out: tuple[list[Any], list[Any]] | None = ([], [])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, spec = flatten((args, kwargs))
-        self.arrays = [_own(x) for x in leaves]
-        args, kwargs = unflatten(spec, self.arrays)
+        given = [_own(x) for x in leaves]
+        args, kwargs = unflatten(spec, given)
         results, spec = flatten(self.function(*args, **kwargs))
-        self.made = {}
-        return unflatten(spec, [*map(self._given, results)])
+        if self.tried_out is not None:
+            self.tried_out = [x for x in results if is_object(x) and not isinstance(x, _CONSTANTS)], given
+        return unflatten(spec, [*map(_handed_out, results)])
 
-    def _given(self, x: Any) -> Any:
-        if isinstance(x, _CONSTANTS):
-            return Constant(x)
-        if not is_object(x):
-            return x
-        kind: Any = type(x)
-        address = address_of_a(kind)(MADE.keep(x))
-        self.made[address] = x
-        return address
+
+def _handed_out(x: Any) -> Any:
+    if isinstance(x, _CONSTANTS):
+        return Constant(x)
+    kind: Any = type(x)
+    return address_of_a(kind)(MADE.keep(x)) if is_object(x) else x
 
 
 def _own(x: Any) -> Any:
@@ -271,14 +268,13 @@ def _is_bound_to(cell: CellType, x: Any) -> bool:
     return cell.cell_contents is x
 
 
-def _kept(leaves: Sequence[Any], handing: Handing) -> tuple[Unchanged, ...]:
-    """What says whether all is as it is now that the new objects keep of arguments."""
+def _kept(leaves: Sequence[Any], function: Any, made: Sequence[Any], given: Sequence[Any]) -> tuple[Unchanged, ...]:
+    """What says whether all is as it is now that the objects which a function has made keep of arguments."""
     found: list[Unchanged] = [one for x in leaves if type(x) is TracedObject for one in x._kept]
-    parts = _parts(handing.made.values())
+    parts = _parts(made)
     arrays = [x for x in parts if type(x) is np.ndarray]
-    watched = handing.function if isinstance(handing.function, Watched) and any(map(is_built, parts)) else None
-    given = [x for x in handing.arrays if type(x) is np.ndarray]
-    keeps = watched is not None or any(np.may_share_memory(x, y) for x in given for y in arrays)
+    watched = function if isinstance(function, Watched) and any(map(is_built, parts)) else None
+    keeps = watched is not None or any(np.may_share_memory(x, y) for x in given if type(x) is np.ndarray for y in arrays)
     if keeps:
         storages = [x.storage for x in leaves if type(x) is TracedArray]
         found += [functools.partial(_is_unwritten, x, x.value, x.writes) for x in storages]
@@ -303,7 +299,7 @@ def handed(
         unsupported(
             "an array or a variable is changed after an object that keeps it has been made", "Make the object after that."
         )
-    handing = Handing(function, {}, [])
+    handing = Handing(function)
 
     def shown(x: Any) -> Any:
         if type(x) is not Pointer:
@@ -313,5 +309,6 @@ def handed(
         return TracedObject(call, x.value, None if number is None else examples.pop(number), x.kind, kept)
 
     result = record(handing, given, named)
-    examples, kept = [*handing.made.values()], _kept(leaves, handing)
+    (examples, copies), handing.tried_out = handing.tried_out or ([], []), None
+    kept = _kept(leaves, function, examples, copies)
     return optree.tree_map(shown, result, is_leaf=lambda x: type(x) is Constant, namespace=NAMESPACE)
