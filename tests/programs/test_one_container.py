@@ -54,3 +54,21 @@ def test_what_may_be_unbound_is_one_object_with_what_is_taken_of_it(nest: tuple[
     for n, (kind, line) in enumerate(zip(nest, (made, taken))):
         lines += [*NESTS[kind].format(n=n).splitlines(), f"    {line}"]
     check([*lines, after, "return a, b, x"], "np.arange(3.0), np.arange(3.0)", "np.arange(3.0) - 1, np.arange(3.0)")
+
+
+# Two names for what is made, a third one for what is taken of it; and what changes that.
+CHANGED = {
+    "the container": (["a = [x[0], 1]", "d = a"], "b = a", "b.append(2)"),
+    "a part": (["a = (x[1], [1])", "d = a"], "b = a[1]", "b.insert(0, 3)"),
+    "a part of a dict": (["a = {'k': {'l': x[1]}}", "d = a"], "b = a['k']", "b['l'] = 5"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+@pytest.mark.parametrize("nest", list(itertools.product(NESTS, NESTS, ("for", "while"))), ids="-".join)
+def test_what_a_loop_changes_is_one_object_with_what_it_was_taken_of(nest: tuple[str, str, str], name: str) -> None:
+    made, taken, changes = CHANGED[name]
+    lines = ["c0 = c1 = c2 = 0"]
+    for n, (kind, inside) in enumerate(zip(nest, (made, [taken], [changes]))):
+        lines += [*NESTS[kind].format(n=n).splitlines(), *(f"    {line}" for line in inside)]
+    check([*lines, "return a, b, d, x"], "np.arange(3.0), np.arange(3.0)", "np.arange(3.0) - 1, np.arange(3.0)")

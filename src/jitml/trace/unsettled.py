@@ -83,8 +83,8 @@ class Handing:
         return [*map(_in_variables, traced_frames())]
 
     def _settled(self, x: Any) -> list[Any]:
-        """What a container may be, as it is known outside."""
-        found = next((found for body in self.bodies if (found := _unsettled(x, body)) is not None), None)
+        """What a container may be, as it is known outside: what is open there stands for itself."""
+        found = next((found for body in self.bodies if (found := body.unsettled.get(id(x))) is not None), None)
         if found is not None and found.olds:
             return [one for old in found.olds for one in self._settled(old)]
         return [self.before.get(id(x), x)]
