@@ -342,8 +342,11 @@ def test_shown_and_forbidden_as_host_calls() -> None:
 
 
 def test_no_object_outlives_the_call() -> None:
-    compiled = jitml.jit(interpolated)
+    def splines() -> int:
+        gc.collect()
+        return sum(type(x) is scipy.interpolate.CubicSpline for x in gc.get_objects())
+
+    before, compiled = splines(), jitml.jit(interpolated)
     for _ in range(3):
         compiled(X)
-    gc.collect()
-    assert not any(type(x) is scipy.interpolate.CubicSpline for x in gc.get_objects())
+    assert splines() == before
