@@ -345,9 +345,13 @@ def test_what_a_function_without_source_loads_is_never_stale(name: str) -> None:
         change(space)
 
 
-def test_a_function_without_source_that_binds_a_global_is_refused() -> None:
+INSIDE = "def f(x):\n    def g():\n        global n\n        n = 2\n    g()\n    return x * n"
+
+
+@pytest.mark.parametrize("source", ["def f(x):\n    global n\n    n += 1\n    return x * n", INSIDE])
+def test_a_function_without_source_that_binds_a_global_is_refused(source: str) -> None:
     space: dict[str, Any] = {"n": 1}
-    exec("def f(x):\n    global n\n    n += 1\n    return x * n", space)
+    exec(source, space)
     with pytest.raises(UnsupportedError, match="which has no source, binds a name from around it"):
         jitml.jit(space["f"])(np.ones(2))
     assert space["n"] == 1

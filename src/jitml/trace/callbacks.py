@@ -59,6 +59,12 @@ def _inside(code: CodeType) -> Iterator[CodeType]:
             yield from _inside(constant)
 
 
+def binds(code: CodeType, names: Collection[str]) -> bool:
+    """Whether code, or that of a function in it, binds one of these names around it."""
+    steps = (step for inner in (code, *_inside(code)) for step in get_instructions(inner))
+    return any(step.opname in _BINDS and step.argval in names for step in steps)
+
+
 def is_made_inside(x: Any) -> bool:
     """Whether this is a function that a converted one has made, of which the plain code is known."""
     return type(x) is FunctionType and id(x.__code__) in _plain
@@ -252,9 +258,8 @@ def _require_no_effects(function: FunctionType, code: CodeType) -> None:
     """Refuse a function that does more than to compute: it is called while the jitted one is traced, too, and then on copies."""
     codes = (code, *_inside(code))
     names = {name for inner in codes for name in inner.co_names}
-    steps = [step for inner in codes for step in get_instructions(inner)]
     what = ""
-    if any(step.opname in _BINDS and step.argval in (*code.co_freevars, *code.co_names) for step in steps):
+    if binds(code, (*code.co_freevars, *code.co_names)):
         what = "binds a name of the function around it"
     elif not names.isdisjoint(_SEEN_BY_OTHERS):
         what = "does what others see"

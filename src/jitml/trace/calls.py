@@ -44,7 +44,7 @@ from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name, has_meaning, meaning_of, of_its_type, uncached
 from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_part, shown_twice
 from jitml.trace.snapshots import contents, differ, refill
-from jitml.trace.special_methods import SPECIAL, asked_by, looked_at, parts_of, users_method
+from jitml.trace.special_methods import SPECIAL, asked_by, is_scipys, looked_at, parts_of, users_method
 from jitml.trace.stacks import Stack
 from jitml.trace.steering import Steering
 from jitml.trace.sums import added, settled
@@ -228,7 +228,7 @@ class Hooks(Copies, Steering):
         if type(function) is functools.partial and type(function.func) is not FunctionType:
             return functools.partial(self.conv(function.func), *function.args, **function.keywords)
         self._check_effects(function, owner)
-        if _is_scipys(function):
+        if is_scipys(function):
             return functools.partial(self._calling_library, function)
         module = getattr(function, "__module__", None) or ""
         if module == "math" and type(function) is BuiltinFunctionType:
@@ -509,10 +509,6 @@ def _refuse_memory(error: TypeError, given: Any) -> None:
 def _read_by(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
     """The objects that a function may read: itself, if it is an object, or its own, and those in its arguments."""
     return parts_of((function, getattr(function, "__self__", None), *args, *kwargs.values()))
-
-
-def _is_scipys(function: Any) -> bool:
-    return (getattr(function, "__module__", None) or "").startswith("scipy.")
 
 
 def _in(x: Any, some: set[Any]) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from jitml.errors import TraceError, UnknownNumberError, UnknownSizeError, UnsupportedError
+from jitml.errors import TraceError, UnknownNumberError, UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, bound
 from jitml.ir.graph import Value
@@ -376,7 +376,7 @@ def _instead(
     if refusal is None:
         return call_on_host(function, args, kwargs)
     # What it would call is the user's: to know the sizes, and compile that, is better.
-    is_open = isinstance(refusal, (UnknownSizeError, UnknownNumberError)) and calls_back(flatten((args, kwargs))[0])
+    is_open = isinstance(refusal, UnknownNumberError) and calls_back(flatten((args, kwargs))[0])
     if not active_trace().root.host_calls or not _is_known(function) or "out" in kwargs or is_open:
         refuse(refusal)
     attempt = Attempt()

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dis import get_instructions
 from types import CellType, FunctionType
 from typing import Any, Protocol
 
+from jitml.trace.callbacks import binds
 from jitml.trace.context import Trace, is_converted, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.outside import load, names_in_code, observe
 from jitml.trace.random import is_generator
 from jitml.trace.tracers import is_traced
-
-_BINDS = ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF")
 
 
 class Converter(Protocol):
@@ -84,7 +82,7 @@ class Names:
         function, code = self.function, self.function.__code__
         names = dict.fromkeys((*code.co_freevars, *sorted(names_in_code(code))))
         slots = {name: slot for name in names if (slot := self.place(name)) is not None}
-        if any(step.opname in _BINDS and step.argval in slots for step in get_instructions(code)):
+        if binds(code, slots):
             unsupported(f"{function.__name__}, which has no source, binds a name from around it", "Return the value instead.")
         cells = {name: CellType() for name in code.co_freevars}
         space = dict(function.__globals__)

@@ -175,9 +175,9 @@ class Specials(Accesses):
         forward, backward = f"__{name}__", f"__r{name}__"
         if users_method(kind, forward) is None and users_method(other, backward) is None:
             # Sparse matrices and linear operators: SciPy's code wants numbers.
-            if is_traced(y) and hasattr(kind, forward) and _is_scipys(kind):
+            if is_traced(y) and hasattr(kind, forward) and is_scipys(kind):
                 return call_on_host(getattr(x, forward), (y,), {})
-            if is_traced(x) and hasattr(other, backward) and _is_scipys(other):
+            if is_traced(x) and hasattr(other, backward) and is_scipys(other):
                 return call_on_host(getattr(y, backward), (x,), {})
             if other is TracedObject and kind is not TracedObject and backward in vars(TracedObject):
                 return getattr(y, backward)(x)
@@ -549,8 +549,9 @@ def _may_look(kind: Any, name: str) -> bool:
     return member is not None and member is not vars(object).get(name)
 
 
-def _is_scipys(kind: type) -> bool:
-    return kind.__module__.startswith("scipy.")
+def is_scipys(x: Any) -> bool:
+    """Whether a function, or a class, is SciPy's."""
+    return (getattr(x, "__module__", None) or "").startswith("scipy.")
 
 
 def _kind_of(x: Any) -> type:
