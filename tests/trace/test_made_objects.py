@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import threading
 from collections.abc import Callable
@@ -182,6 +183,25 @@ def that_a_generator_of_solutions_keeps(x: Any) -> Any:
 
 
 @program
+def polynomials(x: Any) -> Any:
+    p, q = np.polynomial.Polynomial(x), np.polynomial.Chebyshev([1.0, 2.0])
+    return p(2.0), (-p).coef, (p * p - 1).coef, p.deriv()(x), p.degree(), q(0.5), q.convert(kind=np.polynomial.Polynomial)(x)
+
+
+@program
+def with_traced_numbers_in_it(x: Any) -> Any:
+    d = scipy.stats.norm(loc=x[0], scale=2.0)
+    return d.cdf(x), d.mean(), d.ppf(0.3)
+
+
+@program
+def copied(x: Any) -> Any:
+    s = spline(x)
+    r = scipy.optimize.linprog(x, A_ub=np.eye(4), b_ub=np.ones(4))
+    return copy.copy(s)(0.5), copy.deepcopy(s)(x), "x" in r, "y" not in r, np.broadcast(x, x[:, None]).shape
+
+
+@program
 def asked_what_it_is(x: Any) -> Any:
     s = spline(x)
     return isinstance(s, scipy.interpolate.PPoly), hasattr(s, "c"), hasattr(s, "nothing"), s is s, getattr(s, "nothing", 2.0)
@@ -332,6 +352,26 @@ def test_refused(name: str) -> None:
     function, message = REFUSED[name]
     with pytest.raises(UnsupportedError, match=message):
         jitml.jit(function)(X)
+
+
+def written(x: Any) -> Any:
+    q = np.polynomial.Chebyshev([1.0, 2.0])
+    q.coef[0] = 3.0
+    return q(0.5) * x
+
+
+def written_by_another_name(x: Any) -> Any:
+    q = np.polynomial.Chebyshev(x)
+    c = q.coef
+    c *= 3
+    return q.deriv().coef
+
+
+@pytest.mark.parametrize("function", [written, written_by_another_name])
+def test_their_arrays_are_not_written(function: Callable[[Any], Any]) -> None:
+    """NumPy's own code would not see it."""
+    with pytest.warns(jitml.errors.UncompiledWarning, match="assignment destination is read-only|output array is read-only"):
+        np.testing.assert_array_equal(jitml.jit(function)(X), function(X))
 
 
 def test_shown_and_forbidden_as_host_calls() -> None:

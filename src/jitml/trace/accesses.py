@@ -94,7 +94,9 @@ class Accesses(Names):
             return lift(value) if type(value) is np.ndarray else value
         slot = place_of(self.trace, obj)
         if is_traced(value) or slot is None:
-            return lift(value) if type(value) is np.ndarray else value
+            if type(value) is np.ndarray:
+                return _read_only(value) if is_librarys(obj) else lift(value)
+            return value
         if isinstance(value, (MethodType, BuiltinFunctionType, MethodWrapperType)) and not _is_kept(obj, name, value):
             if type(value) is MethodType and value.__self__ is obj:
                 # Of the bound method, so that a function put in its place is seen, in the class or in the instance.
@@ -335,6 +337,13 @@ class _Manager:
 
     def __exit__(self, *error: Any) -> Any:
         return self.end(self.obj, *error)
+
+
+def _read_only(array: np.ndarray[Any, Any]) -> TracedArray:
+    """An array of an object whose methods are a library's: they would not see what is written there."""
+    view: TracedArray = lift(array)[...]
+    view.writeable = False
+    return view
 
 
 def _is_kept(obj: Any, name: str, function: Any) -> bool:

@@ -237,6 +237,8 @@ class Hooks(Copies, Steering):
             return self.conv(plain)
         converted = self.convert(function)
         if isinstance(function, type) and not is_users_class(function) and converted is not function:
+            if module.startswith("numpy"):
+                return functools.partial(self._iterating, function, functools.partial(self._making, function))
             return functools.partial(self._handing if module == "itertools" else self._iterating, function, converted)
         if module.startswith("jitml"):
             return functools.partial(self._taking_apart, converted)
@@ -330,6 +332,13 @@ class Hooks(Copies, Steering):
             return call_on_host(function, args, kwargs)
         guard_librarys(self.trace, *_read_by(function, args, kwargs))
         return value
+
+    def _making(self, cls: type, *args: Any, **kwargs: Any) -> Any:
+        """An object of a class of NumPy's, which is the function's own unless the host makes it."""
+        made = self._calling_library(cls, *args, **kwargs)
+        if type(made) is not TracedObject:
+            self.trace.own[id(made)] = made
+        return made
 
     def _looks(self, function: Any) -> Callable[..., object] | None:
         """What guards all that a function which is not converted may read of the objects that it is given; None if nothing."""

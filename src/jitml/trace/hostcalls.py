@@ -40,7 +40,7 @@ from jitml.trace.doubts import in_doubt
 from jitml.trace.examples import address_of, examples_of, remember
 from jitml.trace.handlers import raise_in_this_call
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.objects import Address, Handing, OfObjects, Pointer, TracedObject, handed, is_object
+from jitml.trace.objects import Address, Handing, OfObjects, Pointer, TracedObject, handed, holds_traced, is_object
 from jitml.trace.ragged import window
 from jitml.trace.registry import call, call_for_each_type, full_name, otherwise
 from jitml.trace.returned import Kind, Returned, checked, returned
@@ -231,7 +231,8 @@ def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     try:
         with nothing_drawn(full_name(function)):
             value = function(*args, **kwargs)
-        return lift(value) if type(value) is np.ndarray else value
+        if not (_is_known(function) and holds_traced(value) and attempt.undo()):
+            return lift(value) if type(value) is np.ndarray else value
     except (TraceError, UnsupportedError):
         if not any(map(is_traced, leaves)) or not _is_known(function) or not attempt.undo():
             raise

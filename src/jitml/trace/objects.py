@@ -6,10 +6,11 @@ with one. What an object is, and which of its attributes are methods, today's sa
 
 from __future__ import annotations
 
+import copy
 import functools
 import gc
 import operator
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import CellType, FunctionType, ModuleType
 from typing import Any, ClassVar, NoReturn, cast
@@ -20,10 +21,10 @@ import optree
 from jitml.ir.graph import Value
 from jitml.ir.ops.host import MADE
 from jitml.trace.callbacks import Watched, is_built
-from jitml.trace.context import active_trace, unsupported
+from jitml.trace.context import active_trace, home_of, unsupported
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.storage import Storage
-from jitml.trace.tracers import TracedArray
+from jitml.trace.tracers import TracedArray, is_traced
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
 
 Unchanged = Callable[[], bool]
@@ -150,9 +151,22 @@ class TracedObject:
     def __repr__(self) -> str:
         return self._refuse("is shown")
 
+    def __copy__(self) -> Any:
+        return self._operated(copy.copy)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self._operated(copy.deepcopy)
+
     def compared(self, name: str, other: Any) -> Any:
         """`x == other` and its like."""
-        return self._call(Operator(self._kind, getattr(operator, name)), (self, other), {})
+        return self._operated(getattr(operator, name), other)
+
+    def contains(self, item: Any) -> Any:
+        """`item in x`"""
+        return self._operated(operator.contains, item)
+
+    def _operated(self, function: Callable[..., Any], *others: Any) -> Any:
+        return self._call(Operator(self._kind, function), (self, *others), {})
 
     def _called(self, name: str, *args: Any, **kwargs: Any) -> Any:
         return self._call(Method(self._kind, name), (self, *args), kwargs)
@@ -166,21 +180,30 @@ def _operator(name: str) -> None:
     function = getattr(operator, name)
 
     def forward(self: TracedObject, other: Any) -> Any:
-        return self._call(Operator(self._kind, function), (self, other), {})
+        return self._operated(function, other)
 
     def backward(self: TracedObject, other: Any) -> Any:
         return self._call(Operator(self._kind, function), (other, self), {})
 
     def in_place(self: TracedObject, other: Any) -> Any:
-        return self._call(Operator(self._kind, getattr(operator, f"i{name}")), (self, other), {})
+        return self._operated(getattr(operator, f"i{name}"), other)
 
     setattr(TracedObject, f"__{name}__", forward)
     setattr(TracedObject, f"__r{name}__", backward)
     setattr(TracedObject, f"__i{name}__", in_place)
 
 
+def _unary(name: str) -> None:
+    def itself(self: TracedObject) -> Any:
+        return self._operated(getattr(operator, name))
+
+    setattr(TracedObject, f"__{name}__", itself)
+
+
 for _name in ("add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod"):
     _operator(_name)
+for _name in ("neg", "pos", "abs", "invert"):
+    _unary(_name)
 
 
 class OfObjects:
@@ -202,12 +225,12 @@ class Attribute(OfObjects):
 
 
 class Operator(OfObjects):
-    def __init__(self, kind: type, function: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, kind: type, function: Callable[..., Any]) -> None:
         super().__init__(kind, f"__{function.__name__}__")
         self.function = function
 
-    def __call__(self, x: Any, y: Any) -> Any:
-        return self.function(x, y)
+    def __call__(self, *operands: Any) -> Any:
+        return self.function(*operands)
 
 
 def _read_only(result: Any) -> Any:
@@ -249,15 +272,25 @@ def _own(x: Any) -> Any:
     return x.copy() if type(x) is np.ndarray else x
 
 
-def _parts(objects: Collection[Any]) -> list[Any]:
-    """All that objects hold."""
+def _parts(objects: Collection[Any], within: Callable[[FunctionType], Iterable[Any]]) -> list[Any]:
+    """All that objects hold; of functions, what `within` says."""
     waiting, found = [*objects], dict[int, Any]()
     while waiting and len(found) < _MOST_PARTS:
         x = waiting.pop()
-        if id(x) not in found and not isinstance(x, (type, ModuleType, *_NUMBERS, str, bytes)):
+        if id(x) not in found and not issubclass(type(x), (type, ModuleType, *_NUMBERS, str, bytes)):
             found[id(x)] = x
-            waiting += gc.get_referents(x) if not isinstance(x, FunctionType) else (x.__closure__, x.__defaults__)
+            waiting += within(x) if isinstance(x, FunctionType) else gc.get_referents(x)
     return [*found.values()]
+
+
+def _closed_over(function: FunctionType) -> Iterable[Any]:
+    return (function.__closure__, function.__defaults__)
+
+
+def holds_traced(x: Any) -> bool:
+    """Whether an object of NumPy's or SciPy's has been made with tracers in it, which its own code cannot use."""
+    is_theirs = home_of(type(x)).partition(".")[0] in ("numpy", "scipy")
+    return is_theirs and is_object(x) and any(map(is_traced, _parts([x], lambda _: ())))
 
 
 def _is_unwritten(storage: Storage, value: Value, writes: int) -> bool:
@@ -271,7 +304,7 @@ def _is_bound_to(cell: CellType, x: Any) -> bool:
 def _kept(leaves: Sequence[Any], function: Any, made: Sequence[Any], given: Sequence[Any]) -> tuple[Unchanged, ...]:
     """What says whether all is as it is now that the objects which a function has made keep of arguments."""
     found: list[Unchanged] = [one for x in leaves if type(x) is TracedObject for one in x._kept]
-    parts = _parts(made)
+    parts = _parts(made, _closed_over)
     arrays = [x for x in parts if type(x) is np.ndarray]
     watched = function if isinstance(function, Watched) and any(map(is_built, parts)) else None
     keeps = watched is not None or any(np.may_share_memory(x, y) for x in given if type(x) is np.ndarray for y in arrays)

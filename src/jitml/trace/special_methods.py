@@ -333,6 +333,8 @@ class Specials(Accesses):
     def is_in(self, x: Any, some: Any) -> Any:
         """`x in some`"""
         kind = type(some)
+        if kind is TracedObject:
+            return some.contains(x)
         special = self.special(some, "__contains__")
         if special is not None:
             return call(bool, self.true(special(x)))
