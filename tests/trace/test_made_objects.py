@@ -202,6 +202,19 @@ def copied(x: Any) -> Any:
 
 
 @program
+def masked(x: Any) -> Any:
+    m = np.ma.masked_greater(x, 2.5)
+    rest = (x * m + 1 - m).filled(-1.0), np.sqrt(m).sum(), np.ma.concatenate([x, m]).mask, m.count(), m[:2].filled(0.0)
+    return m.mean(), np.mean(m), m.data, m.T.filled(0.0), (m > 1).filled(False), np.asarray(m), np.ones(m.shape), len(m), *rest
+
+
+@program
+def matrices(x: Any) -> Any:
+    m = np.matrix(x.reshape(2, 2))
+    return np.asarray(m * m), m.A1, (m.I @ m).A, np.rec.fromarrays([x, x + 1], names="a, b").b
+
+
+@program
 def asked_what_it_is(x: Any) -> Any:
     s = spline(x)
     return isinstance(s, scipy.interpolate.PPoly), hasattr(s, "c"), hasattr(s, "nothing"), s is s, getattr(s, "nothing", 2.0)
@@ -336,14 +349,21 @@ def sets_attribute(x: Any) -> Any:
     return s(0.5)
 
 
+def stored_of_masked(x: Any) -> Any:
+    y = x.copy()
+    y[:] = np.ma.masked_greater(x, 2.0)
+    return y
+
+
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "draws": (lambda x: scipy.stats.gaussian_kde(x).resample(3), r"resample draws random numbers, or calls a function that does"),
+    "a masked array returned": (lambda x: np.ma.masked_greater(x, 2.0), r"arrays of numpy.ma\S*MaskedArray are not supported"),
+    "used as an array": (stored_of_masked, "MaskedArray that the jitted function has made is used as an array"),
     "returned": (spline, r"the function returns a scipy\.interpolate\._cubic\.CubicSpline"),
     "changed": (sets_attribute, "CubicSpline that the jitted function has made has its attribute extrapolate set"),
     "shown": (lambda x: len(str(spline(x))) * x, "has made is shown"),
     "a truth": (lambda x: x if spline(x) else -x, "has made is asked for its truth"),
     "iterated over": (lambda x: sum(v for v in spline(x)), "has made is iterated over"),
-    "its length": (lambda x: len(spline(x)) * x, "has made is asked for its length"),
 }
 
 
@@ -372,6 +392,11 @@ def test_their_arrays_are_not_written(function: Callable[[Any], Any]) -> None:
     """NumPy's own code would not see it."""
     with pytest.warns(jitml.errors.UncompiledWarning, match="assignment destination is read-only|output array is read-only"):
         np.testing.assert_array_equal(jitml.jit(function)(X), function(X))
+
+
+def test_one_without_a_length() -> None:
+    with pytest.raises(TypeError, match=r"object of type 'CubicSpline' has no len\(\)"):
+        jitml.jit(lambda x: len(spline(x)) * x)(X)
 
 
 def test_shown_and_forbidden_as_host_calls() -> None:

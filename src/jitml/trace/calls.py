@@ -190,10 +190,9 @@ class Hooks(Copies, Steering):
         if implementation is not None:
             if _in(function, _WRITERS):
                 return functools.partial(self._writing, function)
-            known = functools.partial(call, function)
             if getattr(function, "__module__", "") in ("builtins", "collections"):
-                return functools.partial(self._iterating, function, known)
-            return functools.partial(self._computing, known)
+                return functools.partial(self._iterating, function, functools.partial(call, function))
+            return functools.partial(self._computing, function)
         if type(function) is FunctionType:
             if function in FUNCTIONS_THAT_COPY:
                 return getattr(self, FUNCTIONS_THAT_COPY[function])
@@ -278,8 +277,10 @@ class Hooks(Copies, Steering):
 
     def _computing(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function of NumPy's, which may ask special methods."""
+        if any(type(x) is TracedObject for x in flatten((args, kwargs))[0]):  # a masked array, say
+            return call_on_host(function, args, kwargs)
         self.unseen_inside(*args, *kwargs.values())
-        return function(*args, **kwargs)
+        return call(function, *args, **kwargs)
 
     def _handing(self, function: Callable[..., Any], converted: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """The same of one that calls functions which it is given."""

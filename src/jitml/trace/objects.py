@@ -91,7 +91,7 @@ _register(Located, Located.parts, Located.build, namespace=NAMESPACE)
 
 def is_object(x: Any) -> bool:
     """Whether a result is nothing that a program computes with."""
-    return x is not None and type(x) not in _NUMBERS and not isinstance(x, (np.ndarray, np.generic, str, bytes))
+    return x is not None and type(x) not in (*_NUMBERS, np.ndarray) and not isinstance(x, (np.generic, str, bytes))
 
 
 class TracedObject:
@@ -115,6 +115,8 @@ class TracedObject:
         return self._kind
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__array_"):
+            raise AttributeError(name)  # it has no memory to look at
         if self._example is None:
             self._refuse(f"is another one than in this call, and asked for {name}")
         found = getattr(self._example, name)  # raises AttributeError in Python's words
@@ -151,6 +153,9 @@ class TracedObject:
     def __repr__(self) -> str:
         return self._refuse("is shown")
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        self._refuse("is used as an array")
+
     def __copy__(self) -> Any:
         return self._operated(copy.copy)
 
@@ -160,6 +165,10 @@ class TracedObject:
     def compared(self, name: str, other: Any) -> Any:
         """`x == other` and its like."""
         return self._operated(getattr(operator, name), other)
+
+    def length(self) -> Any:
+        """`len(x)`"""
+        return len(self) if isinstance(self._example, tuple) else self._operated(len)
 
     def contains(self, item: Any) -> Any:
         """`item in x`"""

@@ -312,6 +312,8 @@ class Specials(Accesses):
 
     def length(self, x: Any) -> Any:
         """`len(x)`"""
+        if type(x) is TracedObject:
+            return x.length()
         special = self.special(x, "__len__")
         if special is None:
             self.unseen(x)

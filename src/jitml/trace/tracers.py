@@ -145,7 +145,8 @@ def refuse_dtype(x: Any, name: str = "") -> NoReturn:
     if type(x) is not np.ndarray and isinstance(x, np.ndarray):
         is_masked = isinstance(x, np.ma.MaskedArray)
         remedy = "Use x.filled(value): np.asarray(x) would forget the mask." if is_masked else "Use np.asarray(x)."
-        unsupported(f"{name}arrays of {type(x).__module__}.{type(x).__qualname__} are not supported", remedy)
+        kind: type = x.__class__  # that of the object itself, where x stands for one
+        unsupported(f"{name}arrays of {kind.__module__}.{kind.__qualname__} are not supported", remedy)
     if dtype is not None and dtype.kind in "OSUV":
         unsupported(
             f"{name}an array of {dtype} is not supported: only numbers are compiled", "Do this part outside the jitted function."
