@@ -14,7 +14,7 @@ from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalars
 from jitml.fusion.machine import Machine
 from jitml.fusion.program import Decision
-from jitml.fusion.scalarize import Points, scalarize
+from jitml.fusion.scalarize import Points, scalarize, without_loops_of_one
 from jitml.fusion.schedule import Nest, all_scalars, write
 from jitml.fusion.views import Places, Views, steps_of
 from jitml.ir import ops
@@ -78,8 +78,7 @@ class GroupLoops:
             return boxes
         together: dict[tuple[object, ...], Points] = {}
         for points in joined(boxes):
-            if any(high - low == 1 for low, high in points.ranges.values()):
-                points = scalarize(g, points.ranges, self.buffers.names, members, scalars, single=True)
+            points = without_loops_of_one(points, g.axes, scalars)
             key = tuple(points.ranges.items())
             known = together.get(key)
             together[key] = points if known is None else replace(known, stores=known.stores + points.stores)

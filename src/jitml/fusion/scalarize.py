@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jitml.fusion.groups import Group
 from jitml.fusion.loops import Const, Expr
@@ -11,6 +11,7 @@ from jitml.fusion.lower import Point, lowering
 from jitml.fusion.lower.points import Index, Ranges, decide, substituted
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar, Scalars
+from jitml.ir.dims import Size
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import DType
 
@@ -116,29 +117,20 @@ class _Builder:
         return decide(expr, low, high, self.ranges)
 
 
-def scalarize(
-    group: Group, ranges: Ranges, names: Mapping[Value, str], members: Sequence[Node], b: Scalars, *, single: bool = False
-) -> Points:
+def scalarize(group: Group, ranges: Ranges, names: Mapping[Value, str], members: Sequence[Node], b: Scalars) -> Points:
     """The scalars that a group stores and reduces, in one box.
 
     Args:
         names: the buffers' names.
         members: the group's, in the order of the graph.
-        single: an axis of one index is no loop: the index is written out.
     """
-    single_axes = [name for name, (low, high) in ranges.items() if high - low == 1 and isinstance(group.axes[name], int)]
-    point: dict[str, Expr] = {name: Const(ranges[name][0]) for name in single_axes} if single else {}
-
-    def at(index: Index) -> Index:
-        return tuple(substituted(e, point, ranges) for e in index) if point else index
-
     updated = group.node.inputs[1] if group.node is not None else None
-    roots = {v: at(i) for v, i in group.stores.items() if v not in reduced_values(group)} if updated is None else {}
     needs = _Needs(group, ranges)
-    for value, index in roots.items():
-        needs.wanted.setdefault(value, {})[index] = None
-    if updated is not None:
-        needs.wanted[updated] = {at(i): None for i in group.wanted[updated] if i is not None}
+    if updated is None:
+        reduced = reduced_values(group)
+        needs.wanted.update((value, {index: None}) for value, index in group.stores.items() if value not in reduced)
+    else:
+        needs.wanted[updated] = {i: None for i in group.wanted[updated] if i is not None}
     needed: list[Node] = []
     for node in reversed(members):
         if node in group.reductions:
@@ -167,13 +159,28 @@ def scalarize(
     stores = []
     for value, index in group.stores.items():
         if updated is None:
-            scalar = builder.at(value, roots.get(value, index))
+            scalar = builder.at(value, index)
         else:
             (source,) = needs.wanted[updated]
             scalar = builder.at(updated, source)
-        stores.append(Stored(value, names[value], at(index), scalar))
-    loops = {name: limits for name, limits in ranges.items() if name not in point}
-    return Points(loops, tuple(stores), tuple(reductions))
+        stores.append(Stored(value, names[value], index, scalar))
+    return Points(ranges, tuple(stores), tuple(reductions))
+
+
+def without_loops_of_one(points: Points, axes: Mapping[str, Size], b: Scalars) -> Points:
+    """The same with the index of an axis written out where there is only one in the box: no loop is left of it."""
+    ranges = points.ranges
+    fixed = {n: Const(low) for n, (low, high) in ranges.items() if high - low == 1 and isinstance(axes[n], int)}
+    if not fixed:
+        return points
+
+    def at(expr: Expr) -> Expr:
+        return substituted(expr, fixed, ranges)
+
+    written = b.substituted([*(s.scalar for s in points.stores), *(r.operand for r in points.reductions)], fixed, at)
+    stores = [replace(s, at=tuple(map(at, s.at)), scalar=written[s.scalar]) for s in points.stores]
+    reductions = [replace(r, operand=written[r.operand]) for r in points.reductions]
+    return Points({n: limits for n, limits in ranges.items() if n not in fixed}, tuple(stores), tuple(reductions))
 
 
 def reduced_values(group: Group) -> set[Value]:

@@ -6,6 +6,7 @@ outside a loop. Equal scalars are one object, so that "used twice" is a count an
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,3 +79,29 @@ class Scalars:
 
     def cell(self, name: str, dtype: DType) -> Scalar:
         return self._make("cell", name, (), (), dtype)
+
+    def substituted(self, roots: Iterable[Scalar], names: Iterable[str], change: Callable[[Expr], Expr]) -> dict[Scalar, Scalar]:
+        """Scalars, and those that they are made of, with other index expressions where these names are in them."""
+        done: dict[Scalar, Scalar] = {}
+        waiting = [*roots]
+        while waiting:  # what is fused may be deeper than Python's stack
+            x = waiting[-1]
+            if x in done:
+                waiting.pop()
+            elif x.variables.isdisjoint(names):
+                done[waiting.pop()] = x
+            elif missing := [a for a in x.args if a not in done]:
+                waiting += missing
+            else:
+                done[waiting.pop()] = self._with(x, tuple([done[a] for a in x.args]), change)
+        return done
+
+    def _with(self, x: Scalar, args: tuple[Scalar, ...], change: Callable[[Expr], Expr]) -> Scalar:
+        if x.kind == "index":
+            (place,) = x.places
+            assert place is not None
+            return self.index(change(place))
+        if x.kind == "apply" and x.value == "select":
+            return self.select(*args)
+        places = tuple([None if e is None else change(e) for e in x.places])
+        return self._make(x.kind, x.value, args, places, x.dtype)
