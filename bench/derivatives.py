@@ -117,14 +117,20 @@ def measure(workload: Workload, columns: Sequence[str], rounds: int) -> Row:
     row.error = workload.task.error(ours.Transforms(), workload.function, few, workload.by_hand(*few))
     derivatives: dict[str, Callable[[], object]] = {}
     primals: dict[str, Callable[[], object]] = {}
+    found: dict[str, Column] = {}
     for column in columns:
         if column in OPTIONAL and importlib.util.find_spec(column) is None:
             row.failures[column] = "absent"
             continue
         try:
-            prepared = prepare(workload, column)
-            if prepared.compile is not None:
-                row.compiling[column], row.peak[column] = compiling(prepared.compile)
+            found[column] = prepare(workload, column)
+        except Exception as error:  # a column that fails is a result, to be shown
+            row.failures[column] = first_line(error)
+    compiling(row, {column: one.compile for column, one in found.items() if one.compile is not None})
+    for column, prepared in found.items():
+        if column in row.failures:
+            continue
+        try:
             start = time.perf_counter()
             apart = distance(prepared.derivative(*prepared.args), expected)
             once = time.perf_counter() - start
@@ -134,7 +140,7 @@ def measure(workload: Workload, columns: Sequence[str], rounds: int) -> Row:
                 continue
             if prepared.compile is None and column != "torch":
                 row.peak[column] = traced_peak(partial(prepared.derivative, *prepared.args))
-        except Exception as error:  # a column that fails is a result, to be shown
+        except Exception as error:
             row.failures[column] = first_line(error)
             continue
         derivatives[column] = partial(prepared.derivative, *prepared.args)
@@ -148,15 +154,20 @@ def measure(workload: Workload, columns: Sequence[str], rounds: int) -> Row:
     return row
 
 
-def compiling(compile_again: Callable[[], int], rounds: int = 3) -> tuple[float, int]:
-    """Median seconds, and the peak of bytes."""
-    samples, peak = [], 0
+def compiling(row: Row, again: dict[str, Callable[[], int]], rounds: int = 3) -> None:
+    """Median seconds of each compiler, in turns, before what the columns run has woken any threads; and peaks of bytes."""
+    samples: dict[str, list[float]] = {column: [] for column in again}
     for _ in range(rounds):
-        time.sleep(harness.PAUSE)  # until the other columns' threads rest
-        start = time.perf_counter()
-        peak = compile_again()
-        samples.append(time.perf_counter() - start)
-    return statistics.median(samples), peak
+        for column, compile_again in again.items():
+            if column in row.failures:
+                continue
+            start = time.perf_counter()
+            try:
+                row.peak[column] = compile_again()
+            except Exception as error:
+                row.failures[column] = first_line(error)
+            samples[column].append(time.perf_counter() - start)
+    row.compiling = {column: statistics.median(taken) for column, taken in samples.items() if column not in row.failures}
 
 
 def traced_peak(call: Callable[[], object]) -> int:
