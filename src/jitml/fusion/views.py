@@ -35,30 +35,40 @@ class Axis:
         return bound(self.size)
 
 
-def merged(x: Expr, y: Expr, n: int) -> Expr:
-    """The index of an axis that joins two, the inner of extent n: x * n + y, undoing a division with remainder."""
+def undivided(x: Expr, y: Expr, n: int) -> Expr | None:
+    """What an outer and an inner index, of extent n, are quotient and remainder of, if they are."""
     match x, y:
         case Apply("floor_divide", (e, Const(d))), Apply("remainder", (f, Const(r))) if e == f and d == r == n:
             return e
-    return add(mul(x, n), y)
+    return None
+
+
+def merged(x: Expr, y: Expr, n: int) -> Expr:
+    """The index of an axis that joins two, the inner of extent n: x * n + y, undoing a division with remainder."""
+    whole = undivided(x, y, n)
+    return add(mul(x, n), y) if whole is None else whole
 
 
 def steps_of(buffer: Buffer, at: Places) -> dict[str, int] | None:
     """By how many elements an address moves with each of the group's indices; None if not evenly."""
-    total: Expr = Const(0)
     place, strides, shape = list(at), list(buffer.element_strides), buffer.shape
     for p in range(len(place) - 1, 0, -1):
         x, y = place[p - 1], place[p]
         if x is not None and y is not None and strides[p - 1] == shape[p] * strides[p]:
-            joined = merged(x, y, shape[p])
-            if joined != add(mul(x, shape[p]), y):
+            joined = undivided(x, y, shape[p])
+            if joined is not None:
                 place[p - 1], strides[p - 1] = joined, strides[p]
                 place[p] = Const(0)
-    for e, s in zip(place, strides):
-        if e is None:
+    total = {"": 0}
+    for e, stride in zip(place, strides):
+        if e is None or stride == 0:
             continue
-        total = add(total, mul(e, s))
-    return affine(total)
+        terms = affine(e)
+        if terms is None:
+            return None
+        for name, c in terms.items():
+            total[name] = total.get(name, 0) + c * stride
+    return {name: c for name, c in total.items() if c or not name}
 
 
 class Views:
@@ -150,7 +160,7 @@ class Views:
         return runs
 
     def _wants_join(self, x: Expr, y: Expr, n: int) -> bool:
-        return bool(variables_of(x) & self._inner) or merged(x, y, n) != add(mul(x, n), y)
+        return bool(variables_of(x) & self._inner) or undivided(x, y, n) is not None
 
     def _reads_well(self, buffer: Buffer, runs: list[list[int]], at: Places) -> bool:
         """Whether an access can be written with the joined loops' indices."""
