@@ -233,7 +233,8 @@ class Expressions:
         forms = [(f, x.level if "square" not in f else max(x.level, ROUNDED)) for f in EXACT_UNARY]
         forms += [(f, x.level) for f in ROUNDING_UNARY] if x.level < INEXACT else []
         forms += [("np.sqrt(np.abs({}))", max(x.level, ROUNDED))]
-        forms += [(WITHIN_A_PERIOD.get(f, f) if x.level == INEXACT else f, INEXACT) for f in INEXACT_UNARY]
+        may_be_inexact = x.level == INEXACT or self.scope.depth > 1  # in a loop, x may come to be what a later line binds
+        forms += [(WITHIN_A_PERIOD.get(f, f) if may_be_inexact else f, INEXACT) for f in INEXACT_UNARY]
         form, level = self.choices.pick(forms)
         return form.format(bracketed(x.text)), level
 
