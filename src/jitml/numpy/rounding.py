@@ -140,6 +140,8 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 
 
 def _equal(x: Value, y: Value, equal_nan: bool) -> Value:
+    shape = common_shape("equal", x.shape, y.shape)  # one for both, which may be written in other sizes
+    x, y = broadcast_value(x, shape), broadcast_value(y, shape)
     same = call_ufunc(np.equal, fresh(x), fresh(y))
     result: Value = value_of(same)
     if equal_nan and is_inexact(x.dtype) and is_inexact(y.dtype):
