@@ -215,9 +215,32 @@ def nonlocal_bound_by_a_callback_of_a_helper(x):
     return count
 
 
+@calls((X[:6],), (X[:6] * 2,))
 def recursion_on_sizes_from_data(x):
-    if len(x) <= 1:
-        return x
-    pivot = x[len(x) // 2]
-    below, above = recursion_on_sizes_from_data(x[x < pivot]), recursion_on_sizes_from_data(x[x > pivot])
-    return np.concatenate([below, x[x == pivot], above])
+    def sort(x):
+        if len(x) <= 1:
+            return x
+        pivot = x[len(x) // 2]
+        return np.concatenate([sort(x[x < pivot]), x[x == pivot], sort(x[x > pivot])])
+
+    return sort(x)
+
+
+@calls((np.array([0.0, 1.0]),), (np.array([0.0, 1.1]),), (np.array([0.0, 4.0]),), most=3)
+def recursion_that_divides_until_two_conditions_hold(x):
+    evaluated = 0
+
+    def slope(t):
+        nonlocal evaluated
+        evaluated += 1
+        return np.exp(-t) * np.sin(5 * t)
+
+    def integral(low, high, coarse, depth):
+        middle = (low + high) / 2
+        left, right = (middle - low) * slope((low + middle) / 2), (high - middle) * slope((middle + high) / 2)
+        if abs(left + right - coarse) > 1e-2:
+            if high - low > 1e-3:
+                return integral(low, middle, left, depth + 1) + integral(middle, high, right, depth + 1)
+        return left + right
+
+    return integral(x[0], x[1], (x[1] - x[0]) * slope((x[0] + x[1]) / 2), 0), evaluated

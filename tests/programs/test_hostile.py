@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import jitml
-from jitml.errors import UnsupportedError
 from programs.comparing import difference, within
-from programs.hostile import ROWS, Row, X, recursion_on_sizes_from_data
+from programs.hostile import ROWS, Row
 
 
 def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -34,8 +33,3 @@ def test_agrees(row: Row) -> None:
         got = outcome(compiled, copy.deepcopy(arguments))
         assert difference(got, want, within(1e-12)) is None
     assert len(compiled.variants) <= row.most
-
-
-def test_a_recursion_that_data_would_end_is_refused_at_once() -> None:
-    with pytest.raises(UnsupportedError, match="recurses without end"):
-        jitml.jit(recursion_on_sizes_from_data)(X.copy())

@@ -95,6 +95,26 @@ class Dim:
         size: Size = self.evaluate({sym: values.get(sym, as_size(sym)) for sym in self.syms})
         return size
 
+    def linear_in(self, sym: Sym) -> tuple[Size, Size] | None:
+        """Which sizes f and r make the same as f * sym + r; None if a higher power of the Sym is in it.
+
+        >>> n, m = Sym("n", 0, 10), Sym("m", 0, 10)
+        >>> (2 * as_size(n) * as_size(m) + as_size(m) - 1).linear_in(n)
+        (2*m, m - 1)
+        """
+        factor: dict[Monomial, int] = {}
+        rest: dict[Monomial, int] = {}
+        for monomial, coefficient in self.terms:
+            powers = monomial.count(sym)
+            if powers > 1:
+                return None
+            if powers:
+                place = monomial.index(sym)
+                factor[monomial[:place] + monomial[place + 1 :]] = coefficient
+            else:
+                rest[monomial] = coefficient
+        return _size(factor), _size(rest)
+
     def __add__(self, other: Any) -> Any:
         return _combine(self, other, 1) if isinstance(other, (int, Dim)) else NotImplemented
 

@@ -9,7 +9,8 @@ that this ends; where it takes too long, the function is refused.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
@@ -25,7 +26,6 @@ from jitml.trace.drivers import Restart
 Site = tuple[tuple[int, int], ...]
 _MOST_RESTARTS = 500
 _MOST_RECORDED = 200  # operations in all attempts, for each iteration that a loop may be unrolled to
-_MOST_RECURSIONS = 2  # a recursion that divides would meet its limit again and again, and each time takes longer
 
 
 class Mode(IntEnum):
@@ -68,11 +68,19 @@ class Decisions:
     Args:
         modes: of sites, from a trace of the same function.
         peeled: of the same, loops that are `PEELED` so far apart, with all that is recorded around them.
+        recursive: of the same, where constructs stand, whatever the calls, that were entered too often in themselves. They are
+            `PLAIN` at every depth: a recursion that divides would meet its limit again in each part, and each time takes longer.
     """
 
-    def __init__(self, modes: Mapping[Site, Mode], peeled: Mapping[tuple[Site, int], frozenset[Site]]) -> None:
+    def __init__(
+        self,
+        modes: Mapping[Site, Mode],
+        peeled: Mapping[tuple[Site, int], frozenset[Site]],
+        recursive: Iterable[Site] = (),
+    ) -> None:
         self.modes = dict(modes)
         self.peeled = dict(peeled)
+        self.recursive = set(recursive)
         self.reasons: dict[Site, BaseException] = {}
         self.latest: BaseException | None = None  # of the reasons
         self.recorded = 0  # operations in earlier attempts
@@ -96,7 +104,6 @@ class Decisions:
         self.carried: dict[Site, frozenset[str]] = {}  # names that a loop has carried where it was recorded in this attempt
         self.restart: Restart | None = None
         self.base = 0  # how many of the user's functions run around the one that is traced
-        self.recursions = 0  # how often one has been entered too deep
         self._attempts = 0
 
     def begin(self, effort: Effort) -> None:
@@ -137,18 +144,18 @@ class Decisions:
 
     def is_plain(self, site: Site) -> bool:
         """Whether plain Python runs what stands at a place."""
-        return self.all_plain or self.modes.get(site) is Mode.PLAIN
+        return self.all_plain or site[:1] in self.recursive or self.modes.get(site) is Mode.PLAIN
 
     def mode(self, site: Site) -> Mode:
         """How the construct at a place is traced."""
-        if self.all_plain:
+        if self.is_plain(site):
             return Mode.PLAIN
         mode = self.modes.get(site, Mode.ROLLED)
         return Mode.PEELED if mode is Mode.ROLLED and (site, self.apart) in self.peeled else mode
 
     def demote(self, site: Site, mode: Mode, reason: BaseException) -> None:
         """Trace a loop in another mode, unless it is in that one already."""
-        if not self.all_plain and self.modes.get(site, Mode.ROLLED) < mode:
+        if not self.is_plain(site) and self.modes.get(site, Mode.ROLLED) < mode:
             self.modes[site] = mode
             self.reasons[site] = self.latest = reason
             self.again()
@@ -208,12 +215,10 @@ class Decisions:
             inner: the region that asks for it; those around it are meant.
         """
         if isinstance(error, RecursionError):
-            if self.recursions == _MOST_RECURSIONS:
-                return
-            self.recursions += 1
-            inside = [region.site for region in trace.root.open if region.site[0] == trace.root.open[-1].site[0]]
-            self.modes |= dict.fromkeys(inside, Mode.PLAIN)  # at once: each attempt goes all the way down
-            if inside:
+            entered = Counter(region.site[:1] for region in trace.root.open)
+            found = {place for place, times in entered.items() if times >= entered[trace.root.open[-1].site[:1]]}
+            self.recursive |= found  # at once: each attempt goes all the way down
+            if found:
                 self.again()
         for region in trace.root.open:
             if region is inner:

@@ -32,7 +32,7 @@ from jitml.ir.dims import Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, I64
 from jitml.trace.context import active_trace, refuse, user_source
-from jitml.trace.decisions import Mode, Site, decisions, site
+from jitml.trace.decisions import Decisions, Mode, Site, decisions, site
 from jitml.trace.examples import example_of_size, guess, remember
 from jitml.trace.returned import Returned
 from jitml.trace.users_line import asking
@@ -82,6 +82,7 @@ class Assumption:
 class Path:
     """All that a program assumes, in the order of the trace, and which places are decided so.
 
+    recursive: of these, those that are at every depth of a recursion.
     raising: where a branch raises and is left out, by what its check says.
     handled: where it decides in place of checks of earlier programs, because the function handles the exception.
     reason: why it is compiled, if other programs did not fit the call.
@@ -90,6 +91,7 @@ class Path:
     assumptions: tuple[Assumption, ...] = ()
     modes: Mapping[Site, Mode] = field(default_factory=dict)
     peeled: Mapping[tuple[Site, int], frozenset[Site]] = field(default_factory=dict)
+    recursive: frozenset[Site] = frozenset()
     raising: Mapping[str, frozenset[Site]] = field(default_factory=dict)
     handled: frozenset[Site] = frozenset()
     reason: str = ""
@@ -114,7 +116,7 @@ class Path:
         places = self.raising[failure.message]
         modes = {**self.modes, **dict.fromkeys(places, Mode.PLAIN)}
         reason = f"an exception that the function handles: {failure.message}"
-        return Path((), modes, self.peeled, handled=self.handled | places, reason=reason)
+        return Path((), modes, self.peeled, self.recursive, handled=self.handled | places, reason=reason)
 
 
 class Decided:
@@ -352,8 +354,10 @@ def _float(bits: int) -> float:
 def path_of(recording: Any) -> Path:
     """What the program of a finished recording assumes."""
     decided: Decided = recording.decided
-    modes = {place: mode for place, mode in recording.decisions.modes.items() if mode is not Mode.ROLLED}
-    return Path(tuple(decided.assumptions), modes, recording.decisions.peeled, decided.raising, decided.handled)
+    known: Decisions = recording.decisions
+    modes = {place: mode for place, mode in known.modes.items() if mode is not Mode.ROLLED}
+    recursive = frozenset(known.recursive)
+    return Path(tuple(decided.assumptions), modes, known.peeled, recursive, decided.raising, decided.handled)
 
 
 def require_not(test: Value, raised: str, place: Site, source: Source | None) -> None:

@@ -176,10 +176,10 @@ def _extreme(size: Size, end: int) -> int:
     best = limits(size)[end]
     while isinstance(size, Dim) and (inner := [sym for sym in size.syms if sym in known]):
         sym = max(inner, key=lambda sym: sym.serial)
-        if any(monomial.count(sym) > 1 for monomial, _ in size.terms):
+        parts = size.linear_in(sym)
+        if parts is None:
             break
-        rest = size.substitute({sym: 0})
-        factor = size.substitute({sym: 1}) - rest
+        factor, rest = parts
         low, high = limits(factor)
         if low < 0 < high:
             break

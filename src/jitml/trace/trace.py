@@ -117,7 +117,7 @@ def trace(
         FailedCheck: the function has raised something, but the program would have left this call to NumPy before.
     """
     register_imported()
-    known = Decisions(path.modes, path.peeled)
+    known = Decisions(path.modes, path.peeled, path.recursive)
     before = Snapshot([(function, "the function"), (args, "arguments"), (kwargs, "arguments")])
     attempt = partial(_attempt, function, args, kwargs, opened, known, host_calls, path, rooted, steps, handlers)
     while True:
