@@ -322,6 +322,88 @@ def test_what_an_object_keeps_is_not_changed_later(function: Callable[[Any], Any
         jitml.jit(function)(X)
 
 
+def adds_in_place(x: Any) -> Any:
+    m = np.ma.array(x, mask=x > 2.5)
+    m += 0  # nothing changes in this call
+    return m.filled(0.0)
+
+
+def puts(x: Any) -> Any:
+    np.ma.array(x, mask=x > 2.5).put([0], [9.0])
+    return x
+
+
+def sorts_its_mask(x: Any) -> Any:
+    mask = x > 2.5
+    np.ma.array(x * 2, mask=mask).sort()
+    return mask
+
+
+def masks_what_it_divides_by_zero(x: Any) -> Any:
+    mask = x > 2.5
+    m = np.ma.array(x * 2, mask=mask)
+    m /= x[0]
+    return mask, m.filled(0.0)
+
+
+def writes_by_a_view(x: Any) -> Any:
+    part = np.ma.array(x, mask=x > 2.5)[1:]
+    part -= part.mean()
+    return part.filled(0.0)
+
+
+def sorts_what_is_read_later(x: Any) -> Any:
+    data = x * 2
+    s = scipy.sparse.csr_array((data, np.array([1, 0, 1, 0]), np.array([0, 2, 4])), shape=(2, 2))
+    s.sort_indices()
+    return s @ x[:2], data[0]
+
+
+def writes_what_was_taken(x: Any) -> Any:
+    m = np.ma.masked_greater(x, 2.5)
+    data = m.data
+    m *= 2
+    return data.sum(), m.sum()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        adds_in_place,
+        puts,
+        sorts_its_mask,
+        masks_what_it_divides_by_zero,
+        writes_by_a_view,
+        sorts_what_is_read_later,
+        writes_what_was_taken,
+    ],
+    ids=lambda f: f.__name__,
+)
+def test_what_an_object_writes_is_not_shown_by_other_arrays(function: Callable[[Any], Any]) -> None:
+    with pytest.raises(UnsupportedError, match="writes into an array that it shares with the function"):
+        jitml.jit(function)(X.copy())
+
+
+@program
+def written_beside_arrays_that_are_not_read_later(x: Any) -> Any:
+    data, mask = x * 2, x > 2.5
+    m = np.ma.array(data, mask=mask)
+    m -= m.mean()
+    return m.filled(0.0), mask
+
+
+def test_arrays_of_an_object_that_are_returned_may_be_written() -> None:
+    def taken(x: Any) -> Any:
+        r = scipy.optimize.minimize(lambda v: ((v - x) ** 2).sum(), np.zeros(4))
+        c = spline(x).c
+        return r.x, r["jac"], c, c.T[1:], np.broadcast_to(c[0], (2, 3)), np.ma.masked_greater(x, 2.5).mask, np.diagonal(c)
+
+    def is_writeable(f: Callable[[Any], Any]) -> list[bool]:
+        return [r.flags.writeable for r in f(X)]
+
+    assert is_writeable(jitml.jit(taken)) == is_writeable(taken)
+
+
 def test_arrays_that_a_function_closes_over_stay_with_an_object_that_keeps_it() -> None:
     def scaled(x: Any) -> Any:
         gain = np.sqrt(x)

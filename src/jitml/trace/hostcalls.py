@@ -40,7 +40,17 @@ from jitml.trace.doubts import in_doubt
 from jitml.trace.examples import address_of, examples_of, remember
 from jitml.trace.handlers import raise_in_this_call
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.objects import Address, Handing, OfObjects, Pointer, TracedObject, handed, holds_traced, is_object
+from jitml.trace.objects import (
+    METHODS_IN_PLACE,
+    Address,
+    Handing,
+    OfObjects,
+    Pointer,
+    TracedObject,
+    handed,
+    holds_traced,
+    is_object,
+)
 from jitml.trace.ragged import window
 from jitml.trace.registry import call, call_for_each_type, full_name, otherwise
 from jitml.trace.returned import Kind, Returned, checked, returned
@@ -53,9 +63,9 @@ from jitml.trace.users_line import caller
 Array = np.ndarray[Any, Any]
 
 # Called for what they do to their arguments, or to files.
-_EFFECTS = {
-    "at", "byteswap", "copyto", "fill", "fill_diagonal", "itemset", "partition", "place", "put", "put_along_axis", "putmask",
-    "resize", "save", "savetxt", "savez", "savez_compressed", "setfield", "setflags", "sort", "tofile",
+_EFFECTS = METHODS_IN_PLACE | {
+    "at", "byteswap", "copyto", "fill_diagonal", "place", "put_along_axis", "putmask", "save", "savetxt", "savez",
+    "savez_compressed", "setfield", "setflags", "tofile",
 }  # fmt: skip
 # Compiled for every argument that makes sense: what they refuse is a size that nobody knows.
 _CREATIONS = {"arange", "empty", "eye", "full", "identity", "indices", "linspace", "ones", "tri", "zeros"}

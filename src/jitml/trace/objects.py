@@ -10,6 +10,7 @@ import copy
 import functools
 import gc
 import operator
+import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import CellType, FunctionType, ModuleType
@@ -23,7 +24,7 @@ from jitml.ir.ops.host import MADE
 from jitml.trace.callbacks import Watched, is_built
 from jitml.trace.context import active_trace, home_of, unsupported
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.storage import Storage
+from jitml.trace.storage import OVERWRITES, REMEDY_OF_OVERWRITING, Storage
 from jitml.trace.tracers import TracedArray, is_traced
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
 
@@ -32,6 +33,10 @@ _MOST_PARTS = 10_000  # of an object that are searched for what it keeps
 _NUMBERS = (bool, int, float, complex)
 _CONSTANTS = (str, bytes, np.dtype, type)
 _REMEDY = "Take what is needed of it, numbers and arrays."
+METHODS_IN_PLACE = {"fill", "itemset", "partition", "put", "resize", "sort"}
+_OPERATORS = ("add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod")
+_KEEP_MASKS = (operator.iadd, operator.isub, operator.imul)  # unless there are two; a division masks what it divides by 0
+_OPERATORS_IN_PLACE = {getattr(operator, f"i{name}") for name in _OPERATORS}
 
 
 class Address(int):
@@ -122,8 +127,10 @@ class TracedObject:
         found = getattr(self._example, name)  # raises AttributeError in Python's words
         if callable(found):
             return functools.partial(self._called, name)
-        result = self._call(Attribute(self._kind, name), (self,), {})
-        return _read_only(result)
+        result = _read_only(self._call(Attribute(self._kind, name), (self,), {}))
+        if type(result) is TracedArray and type(found) is np.ndarray:
+            active_trace().root.held.append(Held(found, weakref.ref(result.storage)))
+        return result
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         self._refuse(f"has its attribute {name} set")
@@ -209,7 +216,7 @@ def _unary(name: str) -> None:
     setattr(TracedObject, f"__{name}__", itself)
 
 
-for _name in ("add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod"):
+for _name in _OPERATORS:
     _operator(_name)
 for _name in ("neg", "pos", "abs", "invert"):
     _unary(_name)
@@ -246,7 +253,24 @@ def _read_only(result: Any) -> Any:
     """What may be an object's own array: what is written there would be lost."""
     if type(result) is TracedArray:
         result.writeable = False
+        result.storage.of_object = True
     return result
+
+
+@dataclass(frozen=True)
+class Held:
+    """Memory of this call that an object has, and the function as well: what it was made of, or what is taken of it."""
+
+    array: np.ndarray[Any, Any]
+    storage: Callable[[], Storage | None]
+
+    def overwritten_by(self, kind: type) -> None:
+        """The object has written there, which the program's own array does not show: nobody may look at that from now on."""
+        storage = self.storage()
+        if storage is not None and (storage.is_external or storage.trace is not active_trace()):
+            unsupported(f"a {kind.__module__}.{kind.__qualname__} {OVERWRITES}", REMEDY_OF_OVERWRITING)
+        if storage is not None:
+            storage.overwritten = True
 
 
 @dataclass
@@ -292,6 +316,10 @@ def _parts(objects: Collection[Any], within: Callable[[FunctionType], Iterable[A
     return [*found.values()]
 
 
+def _arrays_of(objects: Collection[Any]) -> list[np.ndarray[Any, Any]]:
+    return [x for x in _parts(objects, _closed_over) if isinstance(x, np.ndarray)]
+
+
 def _closed_over(function: FunctionType) -> Iterable[Any]:
     return (function.__closure__, function.__defaults__)
 
@@ -313,16 +341,29 @@ def _is_bound_to(cell: CellType, x: Any) -> bool:
 def _kept(leaves: Sequence[Any], function: Any, made: Sequence[Any], given: Sequence[Any]) -> tuple[Unchanged, ...]:
     """What says whether all is as it is now that the objects which a function has made keep of arguments."""
     found: list[Unchanged] = [one for x in leaves if type(x) is TracedObject for one in x._kept]
-    parts = _parts(made, _closed_over)
-    arrays = [x for x in parts if type(x) is np.ndarray]
-    watched = function if isinstance(function, Watched) and any(map(is_built, parts)) else None
-    keeps = watched is not None or any(np.may_share_memory(x, y) for x in given if type(x) is np.ndarray for y in arrays)
-    if keeps:
+    arrays = _arrays_of(made)
+    watched = function if isinstance(function, Watched) and any(map(is_built, _parts(made, _closed_over))) else None
+    shared = [x for x in given if type(x) is np.ndarray and any(np.may_share_memory(x, y) for y in arrays)]
+    for x, leaf in zip(given, leaves) if len(given) == len(leaves) else ():
+        if type(leaf) is TracedArray and any(x is y for y in shared):
+            active_trace().root.held.append(Held(x, weakref.ref(leaf.storage)))
+    if watched is not None or shared:
         storages = [x.storage for x in leaves if type(x) is TracedArray]
         found += [functools.partial(_is_unwritten, x, x.value, x.writes) for x in storages]
     if watched is not None:
         found += [functools.partial(_is_bound_to, cell, x) for cell, x in watched.cells]
     return tuple(found)
+
+
+def _is_in_place(function: Any, objects: Sequence[TracedObject], made: Sequence[Any]) -> Callable[[np.ndarray[Any, Any]], bool]:
+    """Into which arrays of the object a method or an operator writes, also where nothing changes in this call."""
+    if isinstance(function, Method) and function.name in METHODS_IN_PLACE:
+        return lambda x: True
+    if isinstance(function, Operator) and function.function in _OPERATORS_IN_PLACE:
+        if any(x is obj._example for x in made for obj in objects):
+            keeps_mask = function.function in _KEEP_MASKS and len(objects) == 1
+            return lambda x: x.dtype != bool or not keeps_mask
+    return lambda x: False
 
 
 def handed(
@@ -342,6 +383,9 @@ def handed(
             "an array or a variable is changed after an object that keeps it has been made", "Make the object after that."
         )
     handing = Handing(function)
+    objects = [x for x in leaves if type(x) is TracedObject]
+    held = [one for one in active_trace().root.held if one.storage() is not None] if objects else []
+    before = [one.array.tobytes() for one in held]
 
     def shown(x: Any) -> Any:
         if type(x) is not Pointer:
@@ -352,5 +396,10 @@ def handed(
 
     result = record(handing, given, named)
     (examples, copies), handing.tried_out = handing.tried_out or ([], []), None
+    is_in_place = _is_in_place(function, objects, examples)
+    written = [x for x in _arrays_of([x._example for x in objects]) if is_in_place(x)] if held else []
+    for one, contents in zip(held, before):
+        if one.array.tobytes() != contents or any(np.may_share_memory(one.array, x) for x in written):
+            one.overwritten_by(objects[0]._kind)
     kept = _kept(leaves, function, examples, copies)
     return optree.tree_map(shown, result, is_leaf=lambda x: type(x) is Constant, namespace=NAMESPACE)

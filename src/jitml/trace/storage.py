@@ -65,6 +65,8 @@ APART = (
     "arrays are returned that share memory, or do not: only the compiled program decides",
     "Copy one of them: x = x.copy().",
 )
+OVERWRITES = "that the jitted function has made writes into an array that it shares with the function"
+REMEDY_OF_OVERWRITING = "Make it of a copy, or take a copy of what it has: x.copy()."
 CHANGED_ITEM = "an item of a list that a loop appends to is changed in it, and has another name"
 
 
@@ -73,12 +75,13 @@ class Storage:
 
     `slot` is the array itself in the host program, `entry` what the graph is given: the same, or a copy in native layout.
     `serial` says which storages are older; `rivals` are those that may be the same memory. Of `cases` the first that holds says
-    which of them it is, of all that `whole` shows. What a generator of random numbers is kept in, `draws` says.
+    which of them it is, of all that `whole` shows. What a generator of random numbers is kept in, `draws` says; `of_object`,
+    that it shows an array which belongs to an object of a host call.
     """
 
     __slots__ = (
-        "__weakref__", "appended", "cases", "draws", "entry", "listed", "loads", "mutated", "outdated", "rewritten", "rivals",
-        "serial", "slot", "strides", "trace", "value", "whole", "writes",
+        "__weakref__", "appended", "cases", "draws", "entry", "listed", "loads", "mutated", "of_object", "outdated",
+        "overwritten", "rewritten", "rivals", "serial", "slot", "strides", "trace", "value", "whole", "writes",
     )  # fmt: skip
     count = itertools.count()
 
@@ -100,6 +103,8 @@ class Storage:
         self.cases: tuple[Case, ...] = ()
         self.whole: weakref.ref[Any] | None = None
         self.draws = False
+        self.of_object = False
+        self.overwritten = False  # by an object of a host call that has the memory, too
 
     @property
     def is_external(self) -> bool:
@@ -113,6 +118,8 @@ class Storage:
             raise leaked()
         if self.outdated is not None:
             self.outdated.refuse(CHANGED_ITEM, "Append a copy.")
+        if self.overwritten:
+            unsupported(f"an object {OVERWRITES}, which is read here", REMEDY_OF_OVERWRITING)
         if trace is not self.trace:
             self._enter(trace)
         self.loads += 1
