@@ -170,6 +170,17 @@ def test_inside_of_loops(finish: Any) -> None:
     np.testing.assert_allclose(finish(grad(total(checkpoint(layer))))(x3), grad(total(layer))(x3), rtol=1e-12)
 
 
+@pytest.mark.parametrize("inner", [layer, checkpoint(layer)], ids=["names", "calls"])
+@pytest.mark.parametrize("transform", [lambda f: lambda x: jvp(f, (x,), (x,))[1], grad, hessian])
+def test_around_loops_that_hold_more_of_it(inner: Any, transform: Any, finish: Any) -> None:
+    def total(x: Any) -> Any:
+        for _ in range(5):
+            x = inner(x)
+        return x.sum()
+
+    np.testing.assert_allclose(finish(transform(checkpoint(total)))(x3), transform(total)(x3), rtol=1e-12)
+
+
 def test_closures_are_differentiated(finish: Any) -> None:
     def loss(w: Any) -> Any:
         f = checkpoint(lambda x: np.tanh(w @ x))

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
-from jitml.ir.passes.bodies import inlined
+from jitml.ir.passes.bodies import everywhere, inlined
 from jitml.ir.rewrite import Producers, sweep
 
 _CALLED = {ops.custom_jvp: "call", ops.custom_vjp: "call", ops.checkpoint: "call", ops.again: "linear"}
 
 
 def inline_calls(graph: Graph) -> Graph:
-    """Put the graphs of calls in their place, and theirs in turn."""
+    """Put the graphs of calls in their place, and those of the calls inside of them, in their loops too, in turn."""
     if not any(node.op in _CALLED or node.op is ops.keep for node in graph.nodes):
         return graph
 
     def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:
         if node.op is ops.keep:
             return node.inputs
-        return inlined(inline_calls(node.params[_CALLED[node.op]]), node.inputs) if node.op in _CALLED else None
+        if node.op not in _CALLED:
+            return None
+        return inlined(everywhere(inline_calls)(node.params[_CALLED[node.op]]), node.inputs)
 
     return sweep(graph, visit)
 
