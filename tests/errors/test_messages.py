@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import queue
 import random
+import subprocess
+import threading
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.io
 
 import jitml
 from jitml.errors import CompilerError, JitmlError, UnsupportedError
@@ -34,6 +39,17 @@ class Box:
 
 class Thing:
     value: Any = None
+
+
+def holds_a_lock(x: Array, lock: Any) -> Array:
+    with lock:
+        return x * 2
+
+
+def prints_briefly(x: Array) -> Array:
+    with np.printoptions(precision=2):
+        print(x)
+    return x
 
 
 def swallowed(x: Array) -> Any:
@@ -126,6 +142,39 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "time.perf_counter() would run only once, while the function is traced, and not at every call",
         "Call it outside the jitted function and pass its result as an argument.",
     ),
+    *(
+        (
+            what, f, (X,),
+            f"{name}() would run only once, while the function is traced, and not at every call",
+            "Call it outside the jitted function and pass its result as an argument.",
+        )
+        for what, f, name in [
+            ("a file of NumPy's", lambda x: x + np.load("x.npy"), "np.load"),
+            ("a table", lambda x: x + np.loadtxt("x.txt"), "np.loadtxt"),
+            ("memory of a file", lambda x: x + np.memmap("x.bin"), "np.memmap"),
+            ("a file of SciPy's", lambda x: x + scipy.io.loadmat("x.mat")["x"], "scipy.io.matlab.loadmat"),
+            ("a path's text", lambda x: x + float(Path("x").read_text()), "pathlib.read_text"),
+            ("whether there is a path", lambda x: x if os.path.exists("x") else -x, "genericpath.exists"),
+            ("another program", lambda x: x + len(subprocess.check_output(["date"])), "subprocess.check_output"),
+            ("a thread", lambda x: threading.Thread(target=print).start() or x, "threading.Thread"),
+            ("how arrays print", lambda x: np.set_printoptions(precision=3) or x, "np.set_printoptions"),
+        ]
+    ),
+    (
+        "a breakpoint", lambda x: breakpoint() or x, (X,),
+        "breakpoint() would run only once, while the function is traced, and not at every call",
+        "Debug the function as plain Python: without jit, or f.__wrapped__ of a jitted f.",
+    ),
+    (
+        "a lock", holds_a_lock, (X, threading.RLock()),
+        "a RLock would be entered only once, while the function is traced, and not at every call",
+        "Put the `with` around the call of the jitted function.",
+    ),
+    (
+        "how arrays print, for a while", prints_briefly, (X,),
+        "np.printoptions would be entered only once, while the function is traced, and not at every call",
+        "Put the `with` around the call of the jitted function.",
+    ),
     (
         "endless recursion", endless, (X,),
         "the function recurses without end while it is traced: its end depends on a traced value, or there is none",
@@ -214,6 +263,11 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     (
         "a function that is not supported", lambda x: np.save("x", x), (X,),
         "np.save is not supported in jitted code",
+        "Move this call out of the jitted function, or write it with functions that are supported (docs/supported.md).",
+    ),
+    (
+        "a file that is written once", lambda x: np.savetxt("x", [1.0]) or x, (X,),
+        "np.savetxt is not supported in jitted code",
         "Move this call out of the jitted function, or write it with functions that are supported (docs/supported.md).",
     ),
 ]  # fmt: skip

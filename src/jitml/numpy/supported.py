@@ -22,7 +22,7 @@ called in a way that is not compiled. On Python numbers, shapes and dtypes alone
 _OPERATORS: dict[Any, str] = {operator.contains: "in", operator.is_: "is", operator.is_not: "is not"}
 _REFUSED = (
     "array2string", "array_repr", "array_str", "busday_count", "busday_offset", "common_type", "datetime_as_string",
-    "einsum_path", "is_busday", "isnat", "min_scalar_type",
+    "einsum_path", "is_busday", "isnat", "min_scalar_type", "save", "savetxt", "savez", "savez_compressed",
 )  # fmt: skip
 _NOT_ARRAY_FUNCTIONS = ("numpy.char", "numpy.rec", "numpy.ma", "numpy.strings")
 
@@ -46,7 +46,7 @@ def table() -> str:
     missing = [f for f in array_functions() if f not in FUNCTIONS]
     refused = [f for f in missing if f.__name__ in _REFUSED]
     lines += ["", "## Host calls", "", _listed(f for f in missing if f not in refused)]
-    lines += ["", "## Refused", "", "They return texts or types, or take dates.", "", _listed(refused), ""]
+    lines += ["", "## Refused", "", "They return texts or types, take dates, or write files.", "", _listed(refused), ""]
     return "\n".join(lines)
 
 

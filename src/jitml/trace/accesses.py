@@ -157,6 +157,12 @@ class Accesses(Names):
     def manager(self, obj: Any) -> Any:
         """`with obj`: a context manager of the user's sees tracers."""
         kind = type(obj)
+        if home_of(kind) in ("_thread", "threading") or getattr(obj, "func", None) is inspect.unwrap(np.printoptions):
+            name = "np.printoptions" if home_of(kind) == "contextlib" else f"a {kind.__name__}"
+            unsupported(
+                f"{name} would be entered only once, while the function is traced, and not at every call",
+                "Put the `with` around the call of the jitted function.",
+            )
         begin, end = (inspect.getattr_static(kind, name, None) for name in ("__enter__", "__exit__"))
         if type(begin) is not FunctionType or type(end) is not FunctionType or is_library(begin) or is_library(end):
             return obj

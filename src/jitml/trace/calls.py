@@ -16,6 +16,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ContextDecorator
+from pathlib import Path, PurePath
 from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any, NoReturn, cast
 
@@ -54,9 +55,16 @@ from jitml.trace.tree import flatten, is_record
 from jitml.trace.truths import as_value
 from jitml.trace.unsure import bound
 
-# Modules whose functions give another answer at each call: traced once, they would be frozen.
-_IMPURE = ("random", "time", "os", "datetime", "secrets", "uuid", "io", "_io", "posix", "numpy.random")
-_FORBIDDEN = {input, open, exec, eval, globals, vars, id, np.seterr, np.seterrcall}
+# Modules whose functions give another answer at each call, or act on the world: traced once, they would be frozen.
+_IMPURE = (
+    "random", "time", "os", "datetime", "secrets", "uuid", "io", "_io", "posix", "genericpath", "glob", "shutil", "tempfile",
+    "subprocess", "multiprocessing", "threading", "concurrent", "asyncio", "socket", "urllib.request", "signal", "atexit", "pdb",
+    "numpy.random", "scipy.io",
+)  # fmt: skip
+_FORBIDDEN = {
+    input, open, exec, eval, globals, vars, id, breakpoint, np.seterr, np.seterrcall, np.set_printoptions,
+    np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.fromregex, np.memmap,
+}  # fmt: skip
 _WRITERS: set[Any] = {print, str, repr, format}
 _MUTATORS = {
     "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add",
@@ -438,13 +446,17 @@ class Hooks(Copies, Steering):
     def _refuse_once(self, function: Any) -> NoReturn:
         unsupported(
             f"{full_name(function)}() would run only once, while the function is traced, and not at every call",
-            "Call it outside the jitted function and pass its result as an argument.",
+            "Debug the function as plain Python: without jit, or f.__wrapped__ of a jitted f."
+            if function is breakpoint or getattr(function, "__module__", None) == "pdb"
+            else "Call it outside the jitted function and pass its result as an argument.",
         )
 
     def _check_effects(self, function: Any, owner: Any) -> None:
         """Refuse what would happen once, while tracing, instead of at every call."""
         homes = {getattr(x, "__module__", None) or "" for x in (function, owner, type(owner))}
         if _in(function, _FORBIDDEN) or any(h == m or h.startswith(m + ".") for h in homes for m in _IMPURE):
+            self._refuse_once(function)
+        if isinstance(owner, Path) and not hasattr(PurePath, function.__name__):  # it asks the file system
             self._refuse_once(function)
         is_users = type(function) is MethodType and not _is_librarys(function.__func__)  # then what it does is seen
         if getattr(function, "__name__", "") in _MUTATORS and not is_users:

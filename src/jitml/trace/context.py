@@ -384,7 +384,7 @@ def unsupported(message: str, remedy: str = "") -> NoReturn:
 def leaked() -> TraceError:
     """The error for a traced value used outside its trace."""
     return TraceError(
-        "a traced value is used after its trace has ended",
+        "a traced value is used after its trace has ended, or in another thread",
         source=user_source(),
         remedy="Return it from the jitted or transformed function; do not keep it in a global, an attribute, a list.",
     )

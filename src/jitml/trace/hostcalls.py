@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import optree
@@ -62,10 +62,10 @@ from jitml.trace.users_line import caller
 
 Array = np.ndarray[Any, Any]
 
-# Called for what they do to their arguments, or to files.
-_EFFECTS = METHODS_IN_PLACE | {
-    "at", "byteswap", "copyto", "fill_diagonal", "place", "put_along_axis", "putmask", "save", "savetxt", "savez",
-    "savez_compressed", "setfield", "setflags", "tofile",
+# Called for what they do to files, or to their arguments.
+_WRITERS = {"save", "savetxt", "savez", "savez_compressed", "tofile"}
+_EFFECTS = METHODS_IN_PLACE | _WRITERS | {
+    "at", "byteswap", "copyto", "fill_diagonal", "place", "put_along_axis", "putmask", "setfield", "setflags",
 }  # fmt: skip
 # Compiled for every argument that makes sense: what they refuse is a size that nobody knows.
 _CREATIONS = {"arange", "empty", "eye", "full", "identity", "indices", "linspace", "ones", "tri", "zeros"}
@@ -112,12 +112,16 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     name = full_name(function)
     require_allowed(name)
     if not _is_known(function) and not isinstance(function, OfObjects):
-        unsupported(f"{name} is not supported in jitted code", _WHY_NOT)
+        _refuse(name)
     if isinstance(function, np.ufunc) and kwargs.get("where", True) is not True:
         return _call_where(function, args, dict(kwargs))
     target = kwargs.pop("out", None) if isinstance(function, np.ufunc) else None
     result = _recorded(name, function, args, kwargs)
     return result if target is None else assign_cast(target, result, function.__name__)
+
+
+def _refuse(name: str) -> NoReturn:
+    unsupported(f"{name} is not supported in jitted code", _WHY_NOT)
 
 
 def _recorded(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -234,6 +238,8 @@ def _cut_out(values: Sequence[Value], foreseen: Returned, shape: Sizes | None) -
 
 def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a library's function that is not in the registry makes now of what it is given; `ON_HOST` if it wants numbers."""
+    if getattr(function, "__name__", "") in _WRITERS:
+        _refuse(full_name(function))
     leaves, _ = flatten((args, kwargs))
     if any(type(leaf) is TracedObject for leaf in leaves) or (calls_back(leaves) and full_name(function).startswith("scipy.")):
         return ON_HOST
