@@ -117,6 +117,54 @@ def test_a_sparse_matrix_that_the_program_multiplies_by_is_read_at_each_call() -
     assert len(compiled.variants) == 1 and not compiled.variants[0].replays
 
 
+def _written_before(s: Any, x: Any) -> Any:
+    s.data *= 2
+    return s @ x
+
+
+def _written_after(s: Any, x: Any) -> Any:
+    y = s.dot(x)
+    s.data[0] = 5
+    return y
+
+
+def _written_by_another_name(s: Any, x: Any) -> Any:
+    data = s.data[1:]
+    data += 1
+    return x @ s
+
+
+def _written_in_a_loop(s: Any, x: Any) -> Any:
+    for _ in range(3):
+        x = s @ x
+        s.data *= 0.5
+    return x
+
+
+def _set(s: Any, x: Any) -> Any:
+    s.data = s.data * 2
+    return s @ x
+
+
+@pytest.mark.parametrize("function", [_written_before, _written_after, _written_by_another_name, _written_in_a_loop, _set])
+def test_what_the_function_changes_is_not_given_to_host_calls(function: Callable[..., Any]) -> None:
+    with pytest.raises(UnsupportedError, match=r"csr_matrix.* is given an object that the jitted function changes"):
+        jitml.jit(function)(SPARSE.copy(), B)
+
+
+def test_what_shares_no_memory_with_it_may_be_written() -> None:
+    def iterate(s: Any, x: Any, norms: Any) -> Any:
+        for i in range(3):
+            x[:] = s @ x
+            norms[i] = np.abs(x).max()
+            x /= norms[i]
+        return x
+
+    x, norms, y, same = B.copy(), np.zeros(3), B.copy(), np.zeros(3)
+    np.testing.assert_allclose(jitml.jit(iterate)(SPARSE, x, norms), iterate(SPARSE, y, same))
+    np.testing.assert_allclose(norms, same)
+
+
 def test_what_cannot_be_compared_at_each_call_is_refused() -> None:
     large = scipy.sparse.eye_array(200_000, format="csr")
     np.testing.assert_array_equal(jitml.jit(lambda x: large @ x)(np.ones(200_000)), np.ones(200_000))

@@ -191,6 +191,7 @@ class Trace:
         self.written: dict[Any, None] = {}
         self.stretches: list[Any] = []  # what derivatives are to compute again (`stretches.py`)
         self.stores = 0  # of the root: how often a storage got a new value
+        self.given: list[Any] = []  # of the root: host calls of objects from outside (`given.py`)
         self.held: list[Any] = []  # of the root: memory that objects of host calls have, and the function as well
         self.lent: dict[Any, None] = {}  # of the root: storages of whose arrays a transform's function has written copies
         self.made: dict[int, Any] = {}  # objects that the body itself has made, by id

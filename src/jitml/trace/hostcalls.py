@@ -38,6 +38,7 @@ from jitml.trace.callbacks import (
 from jitml.trace.context import Attempt, active_trace, outside_trace, refuse, unsupported, user_source
 from jitml.trace.doubts import in_doubt
 from jitml.trace.examples import address_of, examples_of, remember
+from jitml.trace.given import give
 from jitml.trace.handlers import raise_in_this_call
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import (
@@ -127,6 +128,7 @@ def _refuse(name: str) -> NoReturn:
 def _recorded(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     attempt = Attempt()
     leaves, _ = flatten((args, kwargs))
+    give(name, (function, *leaves))
     if calls_back(leaves):
         require_nothing_pending(name, [x for x in leaves if not is_traced(x)])
         function, (args, kwargs) = Watched(function, name, own_objects(leaves)), with_plain_functions((args, kwargs))

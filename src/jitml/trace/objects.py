@@ -305,7 +305,7 @@ def _own(x: Any) -> Any:
     return x.copy() if type(x) is np.ndarray else x
 
 
-def _parts(objects: Collection[Any], within: Callable[[FunctionType], Iterable[Any]]) -> list[Any]:
+def parts_of(objects: Collection[Any], within: Callable[[FunctionType], Iterable[Any]]) -> list[Any]:
     """All that objects hold; of functions, what `within` says."""
     waiting, found = [*objects], dict[int, Any]()
     while waiting and len(found) < _MOST_PARTS:
@@ -317,7 +317,7 @@ def _parts(objects: Collection[Any], within: Callable[[FunctionType], Iterable[A
 
 
 def _arrays_of(objects: Collection[Any]) -> list[np.ndarray[Any, Any]]:
-    return [x for x in _parts(objects, _closed_over) if isinstance(x, np.ndarray)]
+    return [x for x in parts_of(objects, _closed_over) if isinstance(x, np.ndarray)]
 
 
 def _closed_over(function: FunctionType) -> Iterable[Any]:
@@ -327,7 +327,7 @@ def _closed_over(function: FunctionType) -> Iterable[Any]:
 def holds_traced(x: Any) -> bool:
     """Whether an object of NumPy's or SciPy's has been made with tracers in it, which its own code cannot use."""
     is_theirs = home_of(type(x)).partition(".")[0] in ("numpy", "scipy")
-    return is_theirs and is_object(x) and any(map(is_traced, _parts([x], lambda _: ())))
+    return is_theirs and is_object(x) and any(map(is_traced, parts_of([x], lambda _: ())))
 
 
 def _is_unwritten(storage: Storage, value: Value, writes: int) -> bool:
@@ -342,7 +342,7 @@ def _kept(leaves: Sequence[Any], function: Any, made: Sequence[Any], given: Sequ
     """What says whether all is as it is now that the objects which a function has made keep of arguments."""
     found: list[Unchanged] = [one for x in leaves if type(x) is TracedObject for one in x._kept]
     arrays = _arrays_of(made)
-    watched = function if isinstance(function, Watched) and any(map(is_built, _parts(made, _closed_over))) else None
+    watched = function if isinstance(function, Watched) and any(map(is_built, parts_of(made, _closed_over))) else None
     shared = [x for x in given if type(x) is np.ndarray and any(np.may_share_memory(x, y) for y in arrays)]
     for x, leaf in zip(given, leaves) if len(given) == len(leaves) else ():
         if type(leaf) is TracedArray and any(x is y for y in shared):

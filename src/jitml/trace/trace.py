@@ -34,6 +34,7 @@ from jitml.trace.decisions import Decisions, is_ours
 from jitml.trace.doubts import require_type_known
 from jitml.trace.drivers import OpenType, Restart
 from jitml.trace.flags import recorded_errors
+from jitml.trace.given import require_as_given
 from jitml.trace.handlers import Handler, Steps
 from jitml.trace.host import Host, Slot
 from jitml.trace.memory import all_disjoint, disjoint, meets_itself
@@ -245,6 +246,7 @@ def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSp
     results = describe(recording, leaves, outputs)
     host = recording.host
     require_never_changed(recording)
+    require_as_given(recording, recording.given)
     mutated = [(slot, tracer.storage) for slot, (_, tracer) in recording.arrays.items() if tracer.storage.mutated]
     aliases: dict[int, int] = {}
     for slot, storage in mutated:

@@ -1,0 +1,60 @@
+"""Does a host call see what the jitted function has changed?  Not in an object from outside, which changes when all is done.
+
+`S @ x` of a sparse matrix looks at `S.data` as it is when the program calls it. Where the function writes into that array, or
+sets an attribute of `S`, be it before or after the call, nothing says whether that has happened by then: the function is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from jitml.errors import Source, UnsupportedError
+from jitml.trace.context import Trace, active_trace, refuse, user_source
+from jitml.trace.objects import TracedObject, parts_of
+from jitml.trace.tracers import is_traced
+
+_REMEDY = "Change it outside of the jitted function, or let the call have a new object or the arrays themselves."
+
+
+@dataclass(frozen=True)
+class Given:
+    """A host call, where it stands, and all that objects from outside hold which it is given."""
+
+    name: str
+    source: Source | None
+    parts: tuple[Any, ...]
+
+
+def give(name: str, things: Iterable[Any]) -> None:
+    """A host call is about to be recorded: of a function, perhaps a method, and arguments.
+
+    Raises:
+        UnsupportedError: the function has changed what one of them holds.
+    """
+    objects = [x for x in things if type(x) is not TracedObject and not is_traced(x) and not isinstance(x, np.ufunc)]
+    parts = tuple(x for x in parts_of(objects, lambda _: ()) if not is_traced(x))
+    if parts:
+        root = active_trace().root
+        root.given.append(Given(name, user_source(), parts))
+        require_as_given(root, root.given[-1:])
+
+
+def require_as_given(root: Trace, calls: Iterable[Given]) -> None:
+    """Refuse changes of what host calls are given."""
+    written = [array for array, tracer in root.arrays.values() if tracer.storage.mutated]
+    set_of = {owner for owner, _ in root.stored}
+    if not written and not set_of:
+        return
+    for call in calls:
+        for x in call.parts:
+            if id(x) in set_of or (isinstance(x, np.ndarray) and any(np.may_share_memory(x, y) for y in written)):
+                _refuse(call)
+
+
+def _refuse(call: Given) -> NoReturn:
+    message = f"{call.name} is given an object that the jitted function changes, and might see it as it was or as it becomes"
+    refuse(UnsupportedError(message, source=call.source, remedy=_REMEDY))
