@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -474,6 +475,33 @@ def test_their_arrays_are_not_written(function: Callable[[Any], Any]) -> None:
     """NumPy's own code would not see it."""
     with pytest.warns(jitml.errors.UncompiledWarning, match="assignment destination is read-only|output array is read-only"):
         np.testing.assert_array_equal(jitml.jit(function)(X), function(X))
+
+
+def singular(x: Any) -> Any:
+    s = scipy.sparse.csr_array(np.diag(x - x))
+    return scipy.sparse.linalg.spsolve(s, x)
+
+
+def fitted(x: Any) -> Any:
+    return scipy.optimize.curve_fit(lambda t, a, b: a + b * 0 * t, T, x)[0][0]
+
+
+def of_a_spline(x: Any) -> Any:
+    s = scipy.interpolate.UnivariateSpline(T, x, s=1.0)
+    s.set_smoothing_factor(0.0)
+    return s(x, ext=3) + np.ma.masked_greater(x, 9.0).mean()
+
+
+@pytest.mark.parametrize("function", [singular, fitted, of_a_spline])
+def test_warnings_come_from_the_users_line(function: Callable[[Any], Any]) -> None:
+    def warned(f: Callable[[Any], Any]) -> list[tuple[Any, ...]]:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            f(X)
+        return [(w.category, str(w.message), w.filename, w.lineno) for w in seen]
+
+    compiled = jitml.jit(function)
+    assert warned(compiled) == warned(compiled) == warned(function)
 
 
 def test_one_without_a_length() -> None:

@@ -12,7 +12,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from dis import get_instructions
 from operator import is_
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
@@ -26,6 +26,7 @@ from jitml.trace.context import Trace, active_trace, home_of, is_converted, refu
 from jitml.trace.drivers import HOOKS
 from jitml.trace.tracers import is_traced
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
+from jitml.trace.users_line import Call, caller
 
 _BINDS = ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF")
 _DATA = (bool, int, float, complex, str, bytes)
@@ -289,19 +290,20 @@ class Watched:
     """A host function that is given such functions: they must leave what they close over as it is.
 
     name: what users call it. own: objects of the jitted function's among that, which there are once for all calls, and what they
-    hold at this point.
+    hold at this point. call: calls it from the user's line, for its warnings.
     """
 
     function: Callable[..., Any]
     name: str
     own: tuple[tuple[Any, Sequence[Any]], ...]
+    call: Call = field(default_factory=caller)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         functions = [x for x in flatten((args, kwargs))[0] if type(x) in (FunctionType, functools.partial)]
         before = _held(functions)
         self._require_own_unchanged()
         try:
-            result = self.function(*args, **kwargs)
+            result = self.call(self.function, args, kwargs)
         except ValueError as error:
             if "read-only" in str(error):
                 raise Changed(f"{self.name} calls a function that writes into an array of the function around it") from None

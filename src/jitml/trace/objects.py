@@ -12,7 +12,7 @@ import gc
 import operator
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CellType, FunctionType, ModuleType
 from typing import Any, ClassVar, NoReturn, cast
 
@@ -27,6 +27,7 @@ from jitml.trace.numbers import TracedNumber
 from jitml.trace.storage import OVERWRITES, REMEDY_OF_OVERWRITING, Storage
 from jitml.trace.tracers import TracedArray, is_traced
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
+from jitml.trace.users_line import Call, caller
 
 Unchanged = Callable[[], bool]
 _MOST_PARTS = 10_000  # of an object that are searched for what it keeps
@@ -223,21 +224,22 @@ for _name in ("neg", "pos", "abs", "invert"):
 
 
 class OfObjects:
-    """A function of objects of a class, under a name that users know."""
+    """A function of objects of a class, under a name that users know; what it calls is called from the user's line."""
 
     def __init__(self, kind: type, name: str) -> None:
         self.__module__, self.__name__ = kind.__module__, f"{kind.__qualname__}.{name}"
         self.name = name
+        self.call = caller()
 
 
 class Method(OfObjects):
     def __call__(self, x: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(x, self.name)(*args, **kwargs)
+        return self.call(getattr(x, self.name), args, kwargs)
 
 
 class Attribute(OfObjects):
     def __call__(self, x: Any) -> Any:
-        return getattr(x, self.name)
+        return self.call(getattr, (x, self.name), {})
 
 
 class Operator(OfObjects):
@@ -246,7 +248,7 @@ class Operator(OfObjects):
         self.function = function
 
     def __call__(self, *operands: Any) -> Any:
-        return self.function(*operands)
+        return self.call(self.function, operands, {})
 
 
 def _read_only(result: Any) -> Any:
@@ -277,17 +279,19 @@ class Held:
 class Handing:
     """A function that gives addresses of the objects that it makes.
 
+    call: calls it from the user's line, for its warnings.
     tried_out: what it has made, and of what, as long as it is called to see that.
     """
 
     function: Callable[..., Any]
+    call: Call = field(default_factory=caller)
     tried_out: tuple[list[Any], list[Any]] | None = ([], [])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, spec = flatten((args, kwargs))
         given = [_own(x) for x in leaves]
         args, kwargs = unflatten(spec, given)
-        results, spec = flatten(self.function(*args, **kwargs))
+        results, spec = flatten(self.call(self.function, args, kwargs))
         if self.tried_out is not None:
             self.tried_out = [x for x in results if is_object(x) and not isinstance(x, _CONSTANTS)], given
         return unflatten(spec, [*map(_handed_out, results)])
