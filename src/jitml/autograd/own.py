@@ -2,40 +2,56 @@
 
 Transforms call a function with copies, so that what it writes does not reach the caller's arrays. Of an array that is passed
 twice, or that the function also uses as a global, the copy and the other name are one memory in NumPy, and two here: as long as
-nothing is written that makes no difference, and else the value would be another one.
+nothing is written that makes no difference, and else the value would be another one. The same of lists, dicts and objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from jitml.errors import DerivativeError
-from jitml.trace.context import active_trace, user_source
+from jitml.trace.changes import require_alone
+from jitml.trace.context import Trace, active_trace, user_source
+from jitml.trace.outside import entries
 from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, lift
+from jitml.trace.tree import children, flatten
 
 
 @contextmanager
-def own_copies(what: str, given: Sequence[Any], passed: Sequence[Any]) -> Iterator[None]:
-    """Call a function inside with copies of arrays, and refuse what NumPy would see by another name.
+def own_copies(what: str, given: Any, passed: Any) -> Iterator[None]:
+    """Call a function inside with copies of arrays and containers, and refuse what plain Python would see by another name.
 
     Args:
         what: the transform's name, for messages.
-        given: leaves of the arguments.
-        passed: the same, with copies in the place of arrays.
+        given: the arguments, in containers.
+        passed: the same, with copies in the place of arrays and containers.
 
     Raises:
-        DerivativeError: a copy has been written, and another argument or what the function uses besides shares memory with it.
+        DerivativeError: a copy has been written, and another argument or what the function uses besides shares memory with it,
+            or is the same container.
+        UnsupportedError: the same of containers that come from outside.
     """
-    pairs = [(lift(x) if type(x) is np.ndarray else x, c) for x, c in zip(given, passed) if type(c) is TracedArray]
+    leaves = zip(flatten(given)[0], flatten(passed)[0])
+    pairs = [(lift(x) if type(x) is np.ndarray else x, c) for x, c in leaves if type(c) is TracedArray]
     pairs = [(x, c) for x, c in pairs if type(x) is TracedArray]
     before = [(x.storage.loads, x.storage.writes) for x, _ in pairs]
-    lent = active_trace().root.lent
+    root = active_trace().root
+    lent = root.lent
+    containers = [(x, copy, entries(copy), _names(root, x)) for x, copy in _containers(given, passed)]
     yield
+    for x, copy, was, names in containers:
+        if _is_changed(was, entries(copy)):
+            if id(x) in root.watched:
+                require_alone(root, root.watched[id(x)])
+            if sum(x is other for other, *_ in containers) > 1:
+                _refuse(what, "an argument is changed that is passed twice")
+            if _names(root, x) != names:
+                _refuse(what, "an argument is changed that the function also uses by another name")
     for n, ((x, copy), (loads, writes)) in enumerate(zip(pairs, before)):
         if x.storage.writes != writes:
             _refuse(what, "an argument is written by another name that it has")
@@ -56,9 +72,29 @@ def _may_share(x: TracedArray, other: TracedArray) -> bool:
     return not known or bool(call(np.shares_memory, x, other))
 
 
+def _containers(x: Any, copy: Any) -> Iterator[tuple[Any, Any]]:
+    """Each container in the arguments, with its copy."""
+    parts, spec = children(x)
+    if spec.is_leaf() or x is None:
+        return
+    yield x, copy
+    for part, other in zip(parts, children(copy)[0]):
+        yield from _containers(part, other)
+
+
+def _names(root: Trace, x: Any) -> int:
+    """By how many names a container has been met, other than as an argument."""
+    met = sum(other is x for other in root.containers.values())
+    return met + (id(x) in root.watched and id(root.watched[id(x)].original) in root.places)
+
+
+def _is_changed(before: tuple[tuple[Any, Any], ...], after: tuple[tuple[Any, Any], ...]) -> bool:
+    return len(before) != len(after) or any(k != key or x is not item for (k, x), (key, item) in zip(before, after))
+
+
 def _refuse(what: str, text: str) -> None:
     raise DerivativeError(
-        f"{what}: {text}: the function gets copies of its arguments, which share no memory",
+        f"{what}: {text}: the function gets copies of its arguments, which share nothing",
         source=user_source(),
         remedy="Pass a copy of it (x.copy()), or write into a copy inside the function.",
     )

@@ -21,6 +21,7 @@ from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
 from jitml.trace.context import active_trace, home_of, user_source
 from jitml.trace.convert import convert
+from jitml.trace.names import rebuilt
 from jitml.trace.result_trees import settled
 from jitml.trace.strides import kept_strides
 from jitml.trace.subgraphs import trace_subgraph
@@ -62,12 +63,12 @@ class Form:
 
     def show(self, values: Sequence[Value]) -> Any:
         """Floats in the graph as the same structure of arrays and NumPy scalars."""
-        return unflatten(self.spec, [fresh(v) if array else scalar(v) for v, array in zip(values, self.arrays, strict=True)])
+        return rebuilt(self.spec, [fresh(v) if array else scalar(v) for v, array in zip(values, self.arrays, strict=True)])
 
     def show_alike(self, values: Sequence[Value]) -> Any:
         """The same, laid out in memory as the arrays were that were seen."""
         shown = zip(values, self.layouts, strict=True)
-        return unflatten(self.spec, [scalar(v) if of is None else fresh(v, kept_strides([of], v.shape)) for v, of in shown])
+        return rebuilt(self.spec, [scalar(v) if of is None else fresh(v, kept_strides([of], v.shape)) for v, of in shown])
 
 
 def form_of(tree: Any) -> Form:
@@ -142,7 +143,7 @@ def trace_point(
 
     def program(*varying: Any) -> Any:
         passed = {place: copied(arg) for place, arg in {**given, **dict(zip(places, unflatten(spec, varying)))}.items()}
-        with at_level(levels() + 1), own_copies(what, *(flatten(list(of.values()))[0] for of in (given, passed))):
+        with at_level(levels() + 1), own_copies(what, [*given.values()], [*passed.values()]):
             result = convert(function)(*(passed[n] for n in range(len(args))), **{name: passed[name] for name in kwargs})
         aux = None
         if has_aux:
@@ -165,7 +166,7 @@ def copied(arg: Any) -> Any:
     """The argument with a storage of its own for each array, laid out in memory as a copy is (`order="K"`)."""
     leaves, spec = flatten(arg)
     arrays = (TracedArray, np.ndarray)
-    return unflatten(spec, [fresh_like(read(leaf), leaf) if type(leaf) in arrays else leaf for leaf in leaves])
+    return rebuilt(spec, [fresh_like(read(leaf), leaf) if type(leaf) in arrays else leaf for leaf in leaves])
 
 
 def _parted(what: str, result: Any) -> tuple[Any, Any]:

@@ -121,7 +121,7 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
         found = _difference(watched)
         if found is not None:
             put, new, numbers = found
-            _require_alone(trace, watched)
+            require_alone(trace, watched)
             moving |= {_name_of_item(watched.original, watched.name, key) for key in numbers}
             if isinstance(put, _Extend) or (isinstance(put, _SetSequence) and put.only_grows):
                 moving.add(watched.name)
@@ -244,7 +244,7 @@ class _Extend:
             list.extend(target, items)
 
 
-def _require_alone(trace: Trace, changed: Watched) -> None:
+def require_alone(trace: Trace, changed: Watched) -> None:
     """Nothing else that the function has got is this very container: its copy would not have changed."""
     for other in list(trace.watched.values()):
         if other is changed or type(other.original) is not type(changed.original):

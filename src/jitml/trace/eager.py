@@ -15,6 +15,7 @@ from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
 import numpy as np
+import optree
 
 from jitml.errors import (
     FailedCheck,
@@ -37,7 +38,7 @@ from jitml.trace.handlers import Handler, Steps, raising, raising_now
 from jitml.trace.loaded_names import is_library
 from jitml.trace.paths import Path, other_paths
 from jitml.trace.trace import trace
-from jitml.trace.tree import flatten, unflatten
+from jitml.trace.tree import flatten, is_nested, unflatten
 from jitml.trace.watching import is_debugging
 
 Array = np.ndarray[Any, Any]
@@ -113,12 +114,12 @@ def _step_by_step(
     heeds = bool(raising_now()) and any(handler.hears_floating for handler in handlers)
     given: tuple[Any, ...] = (Callee(f), *args)
     failed: Failed = []
-    leaves, _ = flatten((given, dict(kwargs)))
+    leaves, _ = _taken_apart(given, kwargs)
     while True:
         program = make()
         path = other_paths(failed)[-1] if failed else Path()
         steps = Steps(raising_now(), all_plain=heeds)
-        traced = trace(_unheard_of(program), given, kwargs, path=path, steps=steps)
+        traced = trace(_unheard_of(program), given, kwargs, path=path, rooted=True, steps=steps)
         try:
             result = bind(traced, executed(traced, heeds=False))(leaves)
         except WrongPath as failure:
@@ -184,15 +185,15 @@ def attempt(
         return _unheard_of(program)(f, *args, **kwargs), program
     if is_debugging():
         given = (Callee(f), *args)
-        variant, result = _traced_for(flatten((given, dict(kwargs)))[0], make, given, kwargs, [], handlers)
+        variant, result = _traced_for(_taken_apart(given, kwargs)[0], make, given, kwargs, [], handlers)
         return result, variant.program
     leaves: Sequence[Any] = (Callee(f), *args, *kwargs.values())
     group: Hashable = (key, _identity(f), len(args), *kwargs)
     failed: Failed = []
     found = _call(group, leaves, failed, handlers)
     if found is None:
-        leaves, spec = flatten(((leaves[0], *args), dict(kwargs)))
-        if spec.num_nodes - spec.num_leaves > 3:  # more than the tuple of (args, kwargs) and those two
+        leaves, spec = _taken_apart((leaves[0], *args), kwargs)
+        if is_nested(spec):
             group = (key, _identity(f), spec)
             found = _call(group, leaves, failed, handlers)
     if found is None:
@@ -200,6 +201,13 @@ def attempt(
         _keep(group, variant)
         found = result, variant.program
     return found
+
+
+def _taken_apart(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[list[Any], optree.PyTreeSpec]:
+    """What is handed to a traced function: the leaves of the arguments and, where there are containers, these themselves."""
+    given = args, dict(kwargs)
+    leaves, spec = flatten(given)
+    return [*leaves, given] if is_nested(spec) else leaves, spec
 
 
 def _unheard_of(program: Callable[..., Any]) -> Callable[..., Any]:
@@ -255,10 +263,10 @@ def _traced_for(
         try:
             path = other_paths(failed)[-1] if failed else Path()
             with learning():
-                traced = trace(_unheard_of(program), args, kwargs, path=path, handlers=handlers)
+                traced = trace(_unheard_of(program), args, kwargs, path=path, rooted=True, handlers=handlers)
             if _is_once_only(traced.graph):
                 program = make()
-                traced = trace(_unheard_of(program), args, kwargs, path=path, handlers=handlers)
+                traced = trace(_unheard_of(program), args, kwargs, path=path, rooted=True, handlers=handlers)
         except MoreIterations as failure:  # of what is computed while it is traced
             learn(failure)
             continue

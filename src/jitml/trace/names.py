@@ -6,7 +6,7 @@ other objects have to stay the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from jitml.ir import ops
 from jitml.ir.dims import limits
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, Aval, is_supported
-from jitml.trace.context import active_trace
+from jitml.trace.context import Trace, active_trace, current_trace
 from jitml.trace.doubts import NONE, fits, is_of, may_be_none, numpys
 from jitml.trace.drivers import UNDEF
 from jitml.trace.exact import that_floats_hold
@@ -173,18 +173,25 @@ class Held:
     kinds: tuple[Kind | None, ...]
 
     def rebuild(self, leaves: list[Any]) -> Any:
-        return owned(unflatten(self.spec, leaves))
+        return rebuilt(self.spec, leaves)
 
 
-def owned(x: Any) -> Any:
-    """A value whose objects, those of dataclasses say, are known to be the function's own."""
+def rebuilt(spec: optree.PyTreeSpec, leaves: Sequence[Any]) -> Any:
+    """A container of these leaves; where a function is traced, it is known to be the function's own, which may change it."""
+    made, trace = unflatten(spec, leaves), current_trace()
+    if trace is not None:
+        _own(trace.root, made)
+    return made
+
+
+def _own(trace: Trace, x: Any) -> None:
     parts, spec = children(x)
-    if not spec.is_leaf() and x is not None:
-        if type(x).__module__ not in ("builtins", "collections"):
-            active_trace().root.own[id(x)] = x
-        for part in parts:
-            owned(part)
-    return x
+    if spec.is_leaf() or x is None:
+        return
+    if type(x).__module__ != "builtins":
+        trace.own[id(x)] = x
+    for part in parts:
+        _own(trace, part)
 
 
 def is_filled(x: Any) -> bool:

@@ -13,12 +13,13 @@ from jitml.ir.graph import Graph, Value
 from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace.context import Trace, activate, active_trace, user_source
 from jitml.trace.convert import convert
+from jitml.trace.names import rebuilt
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.result_trees import settled
 from jitml.trace.stretches import outlined
 from jitml.trace.strides import kept_strides
 from jitml.trace.tracers import TracedArray, TracedScalar, fresh, fresh_like, layout_of, read, scalar
-from jitml.trace.tree import flatten, unflatten
+from jitml.trace.tree import flatten
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], *, write
         leaves = [leaf if kind is None else kind(next(remaining)) for leaf, kind in zip(out_leaves, kinds)]
         for storage, value in zip(inner.written, remaining, strict=True):
             storage.store(value)
-        return unflatten(spec, leaves)
+        return rebuilt(spec, leaves)
 
     return Subgraph(graph, captured, rebuild)
 

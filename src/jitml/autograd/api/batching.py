@@ -26,6 +26,7 @@ from jitml.trace.context import active_trace, current_trace, user_source
 from jitml.trace.convert import convert, require_function
 from jitml.trace.eager import attempt, heeded, is_programs_own
 from jitml.trace.handlers import Handler
+from jitml.trace.names import rebuilt
 from jitml.trace.registry import call
 from jitml.trace.result_trees import settled
 from jitml.trace.sizes import named, number
@@ -77,9 +78,8 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
             given = list(leaves)
             for n, x in zip(mapped, varying):
                 given[n] = x
-            copies = list(map(copied, given))
-            passed, named = unflatten(spec, copies)
-            with own_copies("vmap", leaves, copies):
+            passed, named = rebuilt(spec, list(map(copied, given)))
+            with own_copies("vmap", (args, kwargs), (passed, named)):
                 results.append(flatten(settled(active_trace(), convert(f)(*passed, **named))))
             out_leaves = results[-1][0]
             for leaf in out_leaves:
@@ -130,7 +130,7 @@ def _one_by_one(f: Function, rows: Iterable[Any], out_axes: Any) -> Any:
     if any(other != spec for other in others):
         raise ValueError(_UNLIKE)
     axes = _spread_axes("out_axes", out_axes, unflatten(spec, results[0]))
-    return unflatten(spec, [_joined(column, axis) for column, axis in zip(zip(*results), axes, strict=True)])
+    return rebuilt(spec, [_joined(column, axis) for column, axis in zip(zip(*results), axes, strict=True)])
 
 
 def _rows(in_axes: Any, args: Sequence[Any], kwargs: Any) -> list[Any]:
@@ -138,7 +138,7 @@ def _rows(in_axes: Any, args: Sequence[Any], kwargs: Any) -> list[Any]:
     leaves, spec = flatten((args, kwargs))
     axes = _in_axes(in_axes, args, kwargs)
     size = next(leaf.shape[axis] for leaf, axis in zip(leaves, axes) if axis is not _WHOLE)
-    return [unflatten(spec, [_row_of_array(leaf, axis, n) for leaf, axis in zip(leaves, axes)]) for n in range(size)]
+    return [rebuilt(spec, [_row_of_array(leaf, axis, n) for leaf, axis in zip(leaves, axes)]) for n in range(size)]
 
 
 def _row_of_array(leaf: Any, axis: Any, n: int) -> Any:
@@ -260,7 +260,7 @@ def _of_one_size(rows: RaggedRows, x: Given) -> Operand:
 def _shown(values: Sequence[Operand], leaves: Sequence[Any], spec: optree.PyTreeSpec, out_axes: Any, size: Size) -> Any:
     """The result with its rows where `out_axes` wants them."""
     axes = _spread_axes("out_axes", out_axes, unflatten(spec, leaves))
-    return unflatten(spec, [_show(value, leaf, axis, rows_of(size)) for value, leaf, axis in zip(values, leaves, axes)])
+    return rebuilt(spec, [_show(value, leaf, axis, rows_of(size)) for value, leaf, axis in zip(values, leaves, axes)])
 
 
 def _show(value: Operand, leaf: Any, axis: Any, batch: Batch) -> Any:

@@ -15,6 +15,7 @@ from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import is_supported
 from jitml.trace.context import active_trace, current_trace, unsupported, user_source
+from jitml.trace.names import rebuilt
 from jitml.trace.result_trees import settled
 from jitml.trace.subgraphs import trace_subgraph
 from jitml.trace.tracers import TracedArray, TracedNumber, is_traced, read
@@ -26,7 +27,7 @@ Function = Callable[..., Any]
 def of_its_own(tree: Any) -> Any:
     """The same containers and values, with memory of its own for each array: in a trace and outside of any."""
     leaves, spec = flatten(tree)
-    return unflatten(spec, [_of_its_own(leaf) for leaf in leaves])
+    return rebuilt(spec, [_of_its_own(leaf) for leaf in leaves])
 
 
 def _of_its_own(leaf: Any) -> Any:
@@ -78,7 +79,7 @@ class Container:
         leaves: list[Any] = [0.0 if isinstance(leaf, float) else None for leaf in self.leaves]
         for n, tracer in tracers.items():
             leaves[self.positions[n]] = tracer
-        return unflatten(self.spec, leaves)
+        return rebuilt(self.spec, leaves)
 
 
 @dataclass(frozen=True)

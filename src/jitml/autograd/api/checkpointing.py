@@ -12,9 +12,10 @@ from jitml.ir import ops
 from jitml.trace.arguments import made_by
 from jitml.trace.context import active_trace, current_trace
 from jitml.trace.convert import convert, require_function
+from jitml.trace.names import rebuilt
 from jitml.trace.stretches import checkpointed
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh_like, is_traced, read, scalar
-from jitml.trace.tree import flatten, unflatten
+from jitml.trace.tree import flatten
 
 Policy = str | int | Collection[str] | None
 
@@ -80,7 +81,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     np.True_
     """
     leaves, spec = flatten(x)
-    return unflatten(spec, [_named(of_its_own(leaf), name) for leaf in leaves])
+    return rebuilt(spec, [_named(of_its_own(leaf), name) for leaf in leaves])
 
 
 def _named(leaf: Any, name: str) -> Any:

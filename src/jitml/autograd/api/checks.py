@@ -13,6 +13,7 @@ from jitml.autograd.api.running import require_sequence
 from jitml.autograd.point import is_number
 from jitml.errors import DerivativeError
 from jitml.trace.convert import convert
+from jitml.trace.names import rebuilt
 from jitml.trace.tree import flatten, unflatten
 
 Array = np.ndarray[Any, Any]
@@ -64,7 +65,7 @@ def check_grads(
         given = list(leaves)
         for n, x in zip(places, xs, strict=True):
             given[n] = x
-        return convert(f)(*unflatten(spec, given))
+        return convert(f)(*rebuilt(spec, given))
 
     point = tuple(leaves[n] for n in places)
     double = all(np.finfo(x.dtype).bits == 64 for x in _arrays(point))

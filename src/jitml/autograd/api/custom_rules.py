@@ -19,6 +19,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import Aval
 from jitml.trace.context import user_source
+from jitml.trace.names import rebuilt
 from jitml.trace.subgraphs import Subgraph, trace_subgraph
 from jitml.trace.tracers import fresh, read, scalar
 from jitml.trace.tree import NAMESPACE, flatten, structure_of, unflatten
@@ -96,7 +97,7 @@ def trace_backward_rule(
         for n, tracer in zip(results, tracers[len(kept) :]):
             cts[n] = tracer
         with at_level(level):
-            found = rule(container.filled(tracers[: len(kept)]), unflatten(call.result.spec, cts))
+            found = rule(container.filled(tracers[: len(kept)]), rebuilt(call.result.spec, cts))
         return [*map(fresh, _cotangents(name, found, arguments, values))]
 
     return trace_subgraph(program, stand_ins)

@@ -18,8 +18,9 @@ from jitml.ir.op import recording
 from jitml.trace.arguments import Fixed
 from jitml.trace.convert import require_function
 from jitml.trace.eager import run
+from jitml.trace.names import rebuilt
 from jitml.trace.tracers import wrap
-from jitml.trace.tree import flatten, unflatten
+from jitml.trace.tree import flatten
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
@@ -79,7 +80,7 @@ class _Vjp(_Linearizing):
         avals = tuple(v.aval for v in point.results)
         self.found = LinearMap("vjp: the cotangent", _pull_of_all(derivative, point), point.result, avals, point.arguments)
         y, aux = point.rebuild(outputs[: derivative.outputs])
-        return self.shown(unflatten(point.result.spec, y), outputs[derivative.outputs :], aux)
+        return self.shown(rebuilt(point.result.spec, y), outputs[derivative.outputs :], aux)
 
 
 def _pull_of_all(derivative: Linearized, point: Point) -> Graph:
@@ -119,7 +120,7 @@ def pushed(what: str, f: Function, primals: Sequence[Any], tangents: Sequence[An
         y, aux = point.rebuild(results[:n])
         # aux may hold floats too: their tangents come after those of the result.
         dy = point.result.show(results[n : n + len(y)])
-        pair = unflatten(point.result.spec, y), dy
+        pair = rebuilt(point.result.spec, y), dy
         return (*pair, aux) if has_aux else pair
 
     given = require_sequence(f"{what}: primals", primals), require_sequence(f"{what}: tangents", tangents)
@@ -164,7 +165,7 @@ class _Linearize(_Linearizing):
         self.found = LinearMap("linearize: the tangent", _push_to_all(parts, point), point.arguments, avals, point.result)
         n = len(point.graph.outputs)
         y, aux = point.rebuild(outputs[:n])
-        return self.shown(unflatten(point.result.spec, y), outputs[n:], aux)
+        return self.shown(rebuilt(point.result.spec, y), outputs[n:], aux)
 
 
 def _push_to_all(parts: Split, point: Point) -> Graph:

@@ -31,8 +31,8 @@ from jitml.trace.arguments import made_by
 from jitml.trace.context import user_source
 from jitml.trace.convert import require_function
 from jitml.trace.eager import run
+from jitml.trace.names import rebuilt
 from jitml.trace.tracers import fresh, scalar
-from jitml.trace.tree import unflatten
 
 # One block of a Jacobian: of which result's leaf, by which argument's leaf; None where there is none.
 Block = Value | None
@@ -176,7 +176,7 @@ def _jacobian(
         _, aux = point.rebuild(outputs[:n])
         blocks = mode(point)(parts, outputs[n:], point)
         rows = (_row(point, result, found, choice) for result, found in enumerate(blocks))
-        whole = unflatten(point.result.spec, list(rows))
+        whole = rebuilt(point.result.spec, list(rows))
         return (whole, aux) if has_aux else whole
 
     key = (what, choice.key, has_aux, domain, all_at_once)
@@ -196,7 +196,7 @@ def _row(point: Point, result: int, blocks: Sequence[Block], choice: Choice) -> 
         aval = Aval((*y.shape, *x.shape), y.dtype)
         value = zeros(aval) if block is None else ops.reshape(block, shape=aval.shape)
         leaves.append(fresh(value) if aval.shape or of_array or by_array else scalar(value))
-    found = unflatten(point.arguments.spec, leaves)
+    found = rebuilt(point.arguments.spec, leaves)
     return found[0] if choice.is_one else found
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from jitml.autograd.api.calls import of_its_own
 from jitml.ir import ops
 from jitml.trace.context import active_trace
+from jitml.trace.names import rebuilt
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh_like, is_traced, read, scalar
-from jitml.trace.tree import flatten, unflatten
+from jitml.trace.tree import flatten
 
 
 def stop_gradient(x: Any) -> Any:
@@ -21,7 +22,7 @@ def stop_gradient(x: Any) -> Any:
     np.float64(3.0)
     """
     leaves, spec = flatten(x)
-    return unflatten(spec, [_stopped(of_its_own(leaf)) for leaf in leaves])
+    return rebuilt(spec, [_stopped(of_its_own(leaf)) for leaf in leaves])
 
 
 def _stopped(leaf: Any) -> Any:
