@@ -92,15 +92,18 @@ class Jit:
             return convert(self.function)(*args, **kwargs)
         if is_debugging():
             return self.function(*args, **kwargs)
+        branch, why = None, ""
         try:
             return self._call_compiled(args, kwargs)
         except RaisingBranch as failure:
-            return self._replay(failure, args, kwargs)
+            branch = failure
         except FailedCheck:
-            why = ""
+            pass
         except _Untraced as error:
             why = f"was not compiled: tracing it raised {error.__cause__!r}; each call tries again"
-        # The arguments are as they were: NumPy itself raises, or answers.
+        # The arguments are as they were: NumPy itself raises, or answers. What it raises has no exception of ours behind it.
+        if branch is not None:
+            return self._replay(branch, args, kwargs)
         result = self.function(*args, **kwargs)
         if why:
             warn(f"{_name(self.function)} {why}", UncompiledWarning, stacklevel=2)

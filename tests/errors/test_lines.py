@@ -64,3 +64,16 @@ def test_a_transform_names_the_line_too() -> None:
         jitml.grad(lambda x: (x + np.ones(7)).sum())(np.ones(3))  # here
     assert caught.value.source is not None
     assert caught.value.source.text.endswith("# here")
+
+
+@jitml.jit
+def rejects(x: Any) -> Any:
+    if x[0] > 0:
+        raise ValueError("positive")
+    return x
+
+
+def test_an_exception_of_a_branch_has_nothing_of_ours_behind_it() -> None:
+    with pytest.raises(ValueError, match="positive") as caught:
+        rejects(np.ones(3))
+    assert caught.value.__context__ is None
