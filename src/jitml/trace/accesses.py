@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from jitml.trace.contents import effect, kept
-from jitml.trace.context import active_trace, home_of, is_users, unsupported
+from jitml.trace.context import active_trace, home_of, is_users, refuse_environ, unsupported
 from jitml.trace.doubts import doubt_of, has_attribute, types_of
 from jitml.trace.host import Const, Slot
 from jitml.trace.loaded_names import Names, is_library
@@ -201,7 +201,7 @@ class Accesses(Names):
             self._require_member(type(obj), "__getitem__", method)
             return self.convert(method)(obj, index)
         if type(obj).__module__ == "os":
-            unsupported("os.environ would be read only once, while the function is traced", "Pass what it says as an argument.")
+            refuse_environ()
         if isinstance(obj, dict) and type(obj) is not dict and _inserts(obj) and index not in obj:
             missing = inspect.getattr_static(type(obj), "__missing__")
             if isinstance(missing, FunctionType) and not is_library(missing):

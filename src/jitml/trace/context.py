@@ -382,6 +382,15 @@ def unsupported(message: str, remedy: str = "") -> NoReturn:
     refuse(UnsupportedError(message, remedy=remedy))
 
 
+def refuse_environ() -> NoReturn:
+    """Refuse what reads the environment.
+
+    Raises:
+        UnsupportedError: always.
+    """
+    unsupported("os.environ would be read only once, while the function is traced", "Pass what it says as an argument.")
+
+
 def leaked() -> TraceError:
     """The error for a traced value used outside its trace."""
     return TraceError(

@@ -22,7 +22,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.trace.accesses import Accesses
 from jitml.trace.contents import gone_through
-from jitml.trace.context import home_of, unsupported
+from jitml.trace.context import home_of, refuse_environ, unsupported
 from jitml.trace.doubts import may_be_none, require_type_known
 from jitml.trace.hostcalls import call_on_host
 from jitml.trace.loaded_names import Names, is_library
@@ -337,6 +337,8 @@ class Specials(Accesses):
         kind = type(some)
         if kind is TracedObject:
             return some.contains(x)
+        if kind.__module__ == "os":
+            refuse_environ()
         special = self.special(some, "__contains__")
         if special is not None:
             return call(bool, self.true(special(x)))
