@@ -30,12 +30,18 @@ def test_values() -> None:
         ("JITML_NUM_THREADS", "0", "JITML_NUM_THREADS='0' is not a number of threads"),
         ("JITML_NUM_THREADS", "many", "'many' is not a number of threads"),
         ("JITML_KEPT_BYTES", "18446744073709551616", "'18446744073709551616' is not a number of bytes"),
+        ("JITML_CHECK", "false", "JITML_CHECK='false' is neither 0 nor 1"),
         ("JITML_DUMP", "graph,wat", "JITML_DUMP names no such stage: wat"),
     ],
 )
 def test_values_that_mean_nothing(name: str, value: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         read({name: value})
+
+
+def test_a_name_that_means_nothing_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="jitml has no variable JITML_THREADS; there are JITML_NUM_THREADS, "):
+        assert read({"JITML_THREADS": "1"}) == Config()
 
 
 def test_groups_limit_what_may_be_saved(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from warnings import warn
 
 from jitml.errors import JitmlError
 
@@ -35,6 +36,10 @@ except ImportError:  # Windows
 
 _MOST = (1 << 63) - 1  # what an int64 holds
 
+NAMES = tuple(
+    f"JITML_{name}"
+    for name in ("NUM_THREADS", "DUMP", "CHECK", "MAX_UNROLL", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES", "DEBUG_NANS", "CPU")
+)
 STAGES = ("graph", "kernels", "memory", "llvm", "asm")
 
 
@@ -111,17 +116,21 @@ class Config:
 def read(environment: Mapping[str, str]) -> Config:
     """The configuration that these variables ask for.
 
+    Names that begin as ours do and mean nothing are warned of.
+
     Raises:
         ConfigError: a value cannot be understood; the message names the variable.
 
     >>> read({"JITML_NUM_THREADS": "2", "JITML_DUMP": "graph,llvm"}).num_threads
     2
     """
+    if unknown := sorted(name for name in environment if name.startswith("JITML_") and name not in NAMES):
+        warn(f"jitml has no variable {', '.join(unknown)}; there are {', '.join(NAMES)}", stacklevel=2)
     return Config(
         num_threads=_threads(environment.get("JITML_NUM_THREADS", "")),
         dump=_stages(environment.get("JITML_DUMP", "")),
-        check=environment.get("JITML_CHECK", "") not in ("", "0"),
-        debug_nans=environment.get("JITML_DEBUG_NANS", "") not in ("", "0"),
+        check=_switch("JITML_CHECK", environment),
+        debug_nans=_switch("JITML_DEBUG_NANS", environment),
         max_unroll=_count("JITML_MAX_UNROLL", "iterations", environment, 1000),
         max_paths=_count("JITML_MAX_PATHS", "programs", environment, 16),
         saved_bytes=_count("JITML_SAVED_BYTES", "bytes", environment, _quarter_of_memory()),
@@ -145,6 +154,13 @@ def _count(name: str, of: str, environment: Mapping[str, str], usual: int, least
     if not text.isdecimal() or not least <= int(text) <= _MOST:
         raise ConfigError(f"{name}={text!r} is not a number of {of}", remedy=f"Set it to {least} or more, or unset it.")
     return int(text)
+
+
+def _switch(name: str, environment: Mapping[str, str]) -> bool:
+    text = environment.get(name, "")
+    if text not in ("", "0", "1"):
+        raise ConfigError(f"{name}={text!r} is neither 0 nor 1", remedy="Set it to one of them, or unset it.")
+    return text == "1"
 
 
 def _stages(text: str) -> frozenset[str]:
