@@ -38,6 +38,12 @@ def test_the_report_has_each_section_with_its_numbers() -> None:
     assert text.endswith("1: first call")
 
 
+def test_the_report_of_a_plain_function_says_that_nothing_is_compiled_yet() -> None:
+    text = jitml.explain(lambda x: x @ x.T, X)
+    assert "\n  gemm 300 x 300 x 200 " in text
+    assert text.endswith("variants\n  none: no call has been compiled yet")
+
+
 def smoothed(n, x):
     for _ in range(n):
         x[1:-1, :] = np.sin(x[:-2, :] + x[2:, :])

@@ -45,7 +45,8 @@ def _lines(step: Step) -> str:
 def _describe(program: KernelProgram, step: Step) -> str:
     moved = sum(program.buffers[n].nbytes for n in {*step.reads, *step.writes} if n in program.buffers)
     if isinstance(step, Call):
-        size = " x ".join(str(step.params[p]) for p in ("batch", "m", "n", "k") if p in step.params)
+        sizes = [step.params[p] for p in ("m", "n", "k") if p in step.params]
+        size = " x ".join(map(str, [*step.params.get("batch", ()), *sizes]))
         what = f"{step.name} {size}".rstrip()
         if step.name == "random":
             what = f"draw {step.params['routine'].removeprefix('jitml_')}"
@@ -134,6 +135,7 @@ def explain_program(
     """The report: graph, kernels and calls, decisions, bytes and flops, memory, types of results, guards, variants."""
     program = lowered.program.kernels
     moved, least, work = bytes_moved(program), least_bytes(program), kernel_flops(program) + matrix_flops(program)
+    described = [line for n, variant in enumerate(variants, 1) for line in _described_variant(n, variant)]
     ratio = f" ({moved / least:.2f} times)" if least else ""
     sections = [
         (title, []),
@@ -152,6 +154,6 @@ def explain_program(
         *([("nan from branches that are not chosen", left)] if (left := list(branches_left_out(lowered.traced))) else []),
         *([("types that the program tells", list(flagged))] if flagged else []),
         ("guards", list(guards)),
-        ("variants", [line for n, variant in enumerate(variants, 1) for line in _described_variant(n, variant)]),
+        ("variants", described or ["none: no call has been compiled yet"]),
     ]
     return "\n".join(line for head, lines in sections for line in (head, *(f"  {text}" for text in lines)))

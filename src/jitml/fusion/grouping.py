@@ -243,7 +243,8 @@ class _Sweep:
             single = len(uses) == 1 and times <= value.capacity
             again = self.work_again(node, uses)
             if not single and not cost.recompute_pays(value, again, times, self.machine):
-                self.decide(value, "stored", f"computing it {ratio:.1f} times costs more than its memory traffic")
+                often = f"{ratio:,.1f}".removesuffix(".0")
+                self.decide(value, "stored", f"computing it {often} times costs more than its memory traffic")
                 return False
             if not single and again > 0:
                 how_often = f"{len(uses)} uses" if len(uses) > 1 else f"{ratio:.0f} times"
