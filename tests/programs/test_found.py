@@ -497,3 +497,16 @@ def test_a_choice_between_equal_values_drops_no_check() -> None:
         np.testing.assert_array_equal(jitted(np.ones(rows), np.arange(3.0)), np.arange(3.0))
     with pytest.raises(IndexError):
         jitted(np.ones(1), np.arange(3.0))
+
+
+def test_tiles_of_nothing_that_cannot_be_written() -> None:
+    """NumPy gives a view of an empty array; where the length is open, a new one was given that may be written (510000:49442)."""
+
+    def tiled(x: Any) -> Any:
+        return np.tile(np.diag(x, 1), 2)
+
+    jitted = jitml.jit(tiled)
+    for shape in ((2, 0), (1, 1), (3, 3), (0, 2), (4, 4)):
+        found, expected = jitted(np.ones(shape)), tiled(np.ones(shape))
+        np.testing.assert_array_equal(found, expected)
+        assert found.flags.writeable == expected.flags.writeable

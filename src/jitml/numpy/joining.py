@@ -47,7 +47,7 @@ from jitml.numpy.reshaping import (
 )
 from jitml.numpy.sorting import search
 from jitml.numpy.versions import SHIFTS_ARE_CUT
-from jitml.trace.broadcasting import insist_differ, insist_equal, never_equal, require_at_least, require_sizes
+from jitml.trace.broadcasting import insist_at_least, insist_differ, insist_equal, never_equal, require_at_least, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.numbers import of_size
 from jitml.trace.places import unknown_size
@@ -277,6 +277,8 @@ def tile(A: Any, reps: Any) -> TracedArray:
     ndim = max(x.ndim, len(times))
     times = (1,) * (ndim - len(times)) + times
     shape = (1,) * (ndim - x.ndim) + x.shape
+    if isinstance(A, TracedArray) and not A.writeable:
+        insist_at_least(x.aval.size, 1)  # else it would be a view of A, which cannot be written
     if isinstance(A, TracedArray) and 0 in x.shape and any(t != 1 for t in times):  # NumPy copies nothing, and copies no array
         return view(A, ops.reshape, shape=tuple(t * s for t, s in zip(times, shape)))
     # Each axis becomes (times, size): repeating is a broadcast of the first of the two.
