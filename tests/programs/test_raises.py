@@ -36,6 +36,16 @@ RAISING = {
         "np.ones((3, 4))",
         "np.ones((0, 4))",
     ),
+    "an iterator over nothing": (
+        ["for v in np.nditer(x):", "    y += v", "return y"],
+        "np.ones((2, 3)), 0.0",
+        "np.ones((2, 0)), 0.0",
+    ),
+    "an iterator over what data pick": (
+        ["for v in np.nditer(x[x > 0]):", "    y += v", "return y"],
+        "np.arange(3.0), 0.0",
+        "np.zeros(3), 0.0",
+    ),
     "one element is set to an array of one": (["x[0] = y", "return x"], "np.zeros(2), np.ones(1)", ""),
     "it is set to a matrix of one": (["x[(-1,)] = y", "return x"], "np.zeros(2), np.ones((1, 1))", ""),
     "an array of one is added to it": (["x[0, 1] += y", "return x"], "np.zeros((2, 2)), np.ones(1)", ""),

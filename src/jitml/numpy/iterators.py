@@ -10,12 +10,12 @@ import numpy as np
 
 from jitml.ir.dims import Dim, Size
 from jitml.numpy.flat import window
-from jitml.numpy.operands import as_array, not_compiled
+from jitml.numpy.operands import as_array, nonempty, not_compiled
 from jitml.trace.iteration import Position, Rows
 from jitml.trace.numbers import of_size, size_of
 from jitml.trace.registry import call, implements
 from jitml.trace.strides import memory_order
-from jitml.trace.tracers import TracedArray, lift
+from jitml.trace.tracers import TracedArray, lift, read
 
 _HARMLESS = {"refs_ok", "zerosize_ok"}
 
@@ -52,6 +52,8 @@ def nditer(op: Any, flags: Sequence[str] = (), op_flags: Any = None, order: str 
     if isinstance(op, (tuple, list)) or others or not _HARMLESS.issuperset(flags):
         not_compiled("nditer", "of several arrays, or with flags", "Loop over np.ndenumerate(x), np.ndindex(x.shape) or x.flat.")
     x = _array(op)
+    if "zerosize_ok" not in flags:
+        nonempty(read(x), range(x.ndim), "Iteration of zero-sized operands is not enabled")
     named = [flag for part in op_flags or () for flag in ([part] if isinstance(part, str) else part)]
     if any(isinstance(step, Dim) or step < 0 for step in x.layout):
         not_compiled("nditer", "of an array that lies backwards in memory", "Pass a copy.")
