@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict, deque
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -194,6 +195,53 @@ def test_one_container_by_two_names(program: Any, one: Any, value: Any, finish: 
 
     with pytest.raises((DerivativeError, UnsupportedError), match="an argument is changed that is passed twice"):
         finish(grad(twice))(2.0)
+
+
+@dataclass
+class Layer:
+    w: Any
+
+    def __post_init__(self) -> None:
+        self.name, self.width, self.order = "layer", len(self.w), np.arange(len(self.w))[::-1]
+        self.scale = np.sqrt((self.w**2).sum())
+
+    @cached_property
+    def doubled(self) -> Any:
+        return self.w * 2
+
+
+def by_constants(layer: Layer) -> Any:
+    return (layer.w[layer.order] ** 2)[0] * layer.width * layer.doubled[0] * (layer.name == "layer")
+
+
+def by_a_float(layer: Layer) -> Any:
+    return layer.scale * layer.w.sum()
+
+
+@pytest.mark.parametrize("is_read_before", [False, True])
+def test_attributes_that_are_no_fields(is_read_before: bool, finish: Any) -> None:
+    layer = Layer(np.array([3.0, 4.0]))
+    if is_read_before:
+        assert layer.doubled[0] == 6
+    np.testing.assert_allclose(finish(grad(by_constants))(layer).w, [64.0, 96.0])
+    np.testing.assert_allclose(finish(grad(lambda x, layer: by_a_float(layer) * x))(1.0, layer), 35)
+    np.testing.assert_allclose(
+        finish(vmap(lambda x, layer: by_a_float(layer) * x, in_axes=(0, None)))(np.ones(2), layer), [35, 35]
+    )
+    with pytest.raises(DerivativeError, match="grad: scale is no field of the dataclass Layer"):
+        finish(grad(by_a_float))(layer)
+    with pytest.raises(DerivativeError, match="grad: scale is no field of the dataclass Layer"):
+        finish(grad(lambda layer: grad(lambda x, layer: by_a_float(layer) * x)(1.0, layer)))(layer)
+    with pytest.raises(DerivativeError, match="vmap: order is no field of the dataclass Layer"):
+        finish(vmap(by_constants))(layer)
+
+
+def test_attributes_that_change_between_calls() -> None:
+    layer = Layer(np.array([3.0, 4.0]))
+    slope = jit(lambda x: grad(lambda x, layer: by_a_float(layer) * x)(x, layer))
+    assert slope(1.0) == 35
+    layer.scale = 10.0
+    assert slope(1.0) == 70
 
 
 def differences(f: Any, argument: Any) -> list[float]:

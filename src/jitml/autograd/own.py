@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from jitml.autograd.attributes import containers
 from jitml.errors import DerivativeError
 from jitml.trace.changes import require_alone
 from jitml.trace.context import Trace, active_trace, user_source
 from jitml.trace.outside import entries
 from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, lift
-from jitml.trace.tree import children, flatten
+from jitml.trace.tree import flatten
 
 
 @contextmanager
@@ -42,13 +43,13 @@ def own_copies(what: str, given: Any, passed: Any) -> Iterator[None]:
     before = [(x.storage.loads, x.storage.writes) for x, _ in pairs]
     root = active_trace().root
     lent = root.lent
-    containers = [(x, copy, entries(copy), _names(root, x)) for x, copy in _containers(given, passed)]
+    held = [(x, copy, entries(copy), _names(root, x)) for x, copy in containers(given, passed)]
     yield
-    for x, copy, was, names in containers:
+    for x, copy, was, names in held:
         if _is_changed(was, entries(copy)):
             if id(x) in root.watched:
                 require_alone(root, root.watched[id(x)])
-            if sum(x is other for other, *_ in containers) > 1:
+            if sum(x is other for other, *_ in held) > 1:
                 _refuse(what, "an argument is changed that is passed twice")
             if _names(root, x) != names:
                 _refuse(what, "an argument is changed that the function also uses by another name")
@@ -70,16 +71,6 @@ def _may_share(x: TracedArray, other: TracedArray) -> bool:
     known = not any(step.starts for a in (x, other) for step in a.steps)
     known &= all(type(n) is int for a in (x, other) for n in (*a.storage.value.shape, *a.sizes))
     return not known or bool(call(np.shares_memory, x, other))
-
-
-def _containers(x: Any, copy: Any) -> Iterator[tuple[Any, Any]]:
-    """Each container in the arguments, with its copy."""
-    parts, spec = children(x)
-    if spec.is_leaf() or x is None:
-        return
-    yield x, copy
-    for part, other in zip(parts, children(copy)[0]):
-        yield from _containers(part, other)
 
 
 def _names(root: Trace, x: Any) -> int:

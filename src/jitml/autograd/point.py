@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from jitml.autograd.attributes import hand_on_attributes, is_inexact, never
 from jitml.autograd.budget import shared_by_directions
 from jitml.autograd.levels import at_level, levels
 from jitml.autograd.own import own_copies
@@ -143,6 +144,8 @@ def trace_point(
 
     def program(*varying: Any) -> Any:
         passed = {place: copied(arg) for place, arg in {**given, **dict(zip(places, unflatten(spec, varying)))}.items()}
+        for place, arg in given.items():
+            hand_on_attributes(what, arg, passed[place], is_inexact if place in places else never)
         with at_level(levels() + 1), own_copies(what, [*given.values()], [*passed.values()]):
             result = convert(function)(*(passed[n] for n in range(len(args))), **{name: passed[name] for name in kwargs})
         aux = None

@@ -87,6 +87,8 @@ class Accesses(Names):
         try:
             value = getattr(obj, name)
         except AttributeError:
+            if (refuse := self.trace.withheld.get(id(obj), {}).get(name)) is not None:
+                refuse()
             if (slot := place_of(self.trace, obj)) is not None:
                 self.require_attribute(obj, name, slot, False)
             raise

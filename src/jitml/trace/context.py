@@ -152,6 +152,7 @@ class Trace:
         self.containers: dict[Slot, Any] = {}
         self.watched: dict[int, Any] = {}  # copies of containers from outside, by id, with what was in them
         self.shared: dict[int, Any] = {}  # what may be held by others than a name that seems to have a new deque, by id
+        self.withheld: dict[int, dict[str, Any]] = {}  # attributes that copies have not, by their ids, and what says why
         self.sealed: list[tuple[Any, Any]] = []  # arguments of the user's own kinds of containers, with their leaves
         self.stored: dict[tuple[int, str], Any] = {}  # what attributes of objects from outside have become: id, name -> value
         self.guarded: set[str] = set()  # names of numbers from outside that are guarded by value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import optree
 
 from jitml.autograd.api.running import Function, rows_of
+from jitml.autograd.attributes import hand_on_attributes, is_inexact_or_array, never
 from jitml.autograd.budget import shared_by_rows
 from jitml.autograd.own import own_copies
 from jitml.autograd.point import copied, is_number, told
@@ -79,6 +81,11 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
             for n, x in zip(mapped, varying):
                 given[n] = x
             passed, named = rebuilt(spec, list(map(copied, given)))
+            remaining = iter(axes)
+            for arg, copy in zip((*args, *kwargs.values()), (*passed, *named.values())):
+                of_leaves = list(itertools.islice(remaining, len(flatten(arg)[0])))
+                is_whole = all(axis is _WHOLE for axis in of_leaves)
+                hand_on_attributes("vmap", arg, copy, never if is_whole else is_inexact_or_array)
             with own_copies("vmap", (args, kwargs), (passed, named)):
                 results.append(flatten(settled(active_trace(), convert(f)(*passed, **named))))
             out_leaves = results[-1][0]
