@@ -37,6 +37,14 @@ class Box:
     value: Any
 
 
+class Series:
+    def __init__(self, values: Array) -> None:
+        self.values = values
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        return np.asarray(self.values, dtype)
+
+
 class Thing:
     value: Any = None
 
@@ -246,13 +254,18 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "Arguments are NumPy arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
     ),
     (
+        "an array of another library's", lambda x, t: x * t, (X, Series(X)),
+        "argument t is a Series, which is not supported",
+        "Pass np.asarray(t): arguments are NumPy arrays, not what others make arrays of.",
+    ),
+    (
         "an odd result", lambda x: iter([x]), (X,),
-        "the function returns a builtins.list_iterator, which cannot be compiled",
+        "the function returns a list_iterator, which cannot be compiled",
         "Return arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
     ),
     (
         "an odd attribute", lambda box, x: setattr(box, "value", iter([x])), (Thing(), X),
-        "box.value becomes a builtins.list_iterator, which cannot be compiled",
+        "box.value becomes a list_iterator, which cannot be compiled",
         "Keep arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
     ),
     (

@@ -130,7 +130,9 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
         raise UnsupportedError(
             f"argument {name} is a {kind.__qualname__}, which is not supported",
             source=user_source(),
-            remedy="Arguments are NumPy arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
+            remedy=f"Pass np.asarray({name}): arguments are NumPy arrays, not what others make arrays of."
+            if kind is memoryview or hasattr(leaf, "__array__")
+            else "Arguments are NumPy arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
         )
     if is_generator(leaf):
         return from_outside(recording, leaf, slot)

@@ -76,7 +76,11 @@ def _convert_function(function: FunctionType, lazily: bool = False) -> Callable[
         # SciPy's functions know nothing of tracers.
         return functools.partial(call, function) if function in FUNCTIONS else function
     if code.co_flags & (_GENERATORS & ~inspect.CO_GENERATOR if lazily else _GENERATORS):
-        unsupported(f"{function.__qualname__} is a generator or a coroutine, which cannot be compiled", "Build a list instead.")
+        is_generator = code.co_flags & inspect.CO_GENERATOR
+        unsupported(
+            f"{function.__qualname__} is a generator or a coroutine, which cannot be compiled",
+            "Build a list instead." if is_generator else "Compile the numeric part as a plain function and call it from there.",
+        )
     known = trace.root.converted
     if function not in known:
         known[function] = _with_hooks(trace.root, function)

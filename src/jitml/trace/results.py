@@ -314,7 +314,7 @@ def _describe_object(recording: Trace, leaf: Any) -> Result:
     what = f"{recording.host.name(recording.places[kept[0][0]])}.{kept[0][1]} becomes" if kept else "the function returns"
     kind: Any = leaf.__class__ if type(leaf) is TracedObject else type(leaf)
     raise UnsupportedError(
-        f"{what} a {kind.__module__}.{kind.__qualname__}, which cannot be compiled",
+        f"{what} a {f'{kind.__module__}.'.removeprefix('builtins.')}{kind.__qualname__}, which cannot be compiled",
         source=user_source(),
         remedy=f"{'Keep' if kept else 'Return'} arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
     )
