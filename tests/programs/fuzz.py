@@ -146,7 +146,7 @@ class Tally:
         self.raised += verdict.raised > 0
         if verdict.kind in ("refused", "uncompiled"):
             self.reasons[re.sub(r"\d+", "#", verdict.detail.removeprefix("call 0: "))[:120]] += 1
-        if verdict.kind in ("equal", "refused", "uncompiled", "invalid"):
+        if verdict.kind in ("equal", "refused", "uncompiled", "invalid", "sensitive"):
             return False
         seen = self.failures.setdefault(kind_of(verdict), [])
         seen.append(number)

@@ -69,6 +69,11 @@ def gone(origin: Origin) -> Origin:
     return replace(origin, storage=nothing, serials=frozenset(), array=nothing)
 
 
+def left_behind(origin: Origin) -> Origin:
+    """Memory whose contents go on elsewhere: what is the same array can still be told."""
+    return replace(origin, storage=nothing, array=nothing)
+
+
 def is_known(steps: Sequence[Step], trace: Trace) -> bool:
     """Whether a trace can take a view."""
     return has_known_sizes(steps, trace) and all(map(trace.sees, places(steps)))

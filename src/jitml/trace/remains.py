@@ -12,7 +12,7 @@ from itertools import combinations
 from jitml.ir.graph import Value
 from jitml.trace.decisions import Decider
 from jitml.trace.handing import Carried, Memory
-from jitml.trace.origins import is_known, link, of_either, of_some_iteration, origin_of, others, possible
+from jitml.trace.origins import is_known, left_behind, link, of_either, of_some_iteration, origin_of, others, possible
 from jitml.trace.storage import Case, Origin, Storage
 from jitml.trace.tracers import TracedArray
 from jitml.trace.truths import Truth, all_of, choose
@@ -120,8 +120,10 @@ class Remains:
     def _cases(self, target: Target, holds: Value) -> list[Case]:
         if isinstance(target, Origin):
             return [Case(holds, target)]
-        before, _, _ = self.memory.known[target]
-        return [Case(all_of(holds, test), origin) for test, origin in possible(before)]
+        before, now, _ = self.memory.known[target]
+        # What iterations write is in the memory that names hand on; the old one, which nobody else sees, is as it was.
+        shown = left_behind if now.storage.mutated else lambda origin: origin
+        return [Case(all_of(holds, test), shown(origin)) for test, origin in possible(before)]
 
 
 def _wanted(
