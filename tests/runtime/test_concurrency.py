@@ -57,6 +57,40 @@ def test_python_threads_compile_and_run_at_once() -> None:
     assert not any(thread.is_alive() for thread in threads) and not wrong
 
 
+def halvings(n: float) -> float:
+    x = 1.0
+    while n > 0:
+        x, n = x * 0.5 + 1.0, n - 1.0
+    return x
+
+
+def products(A: np.ndarray, n: float) -> np.ndarray:
+    x = A
+    while n > 0:
+        x, n = np.sin(x) @ A, n - 1.0
+    return x
+
+
+@pytest.mark.parametrize("f, args", [(halvings, (2e7,)), (products, (np.ones((3, 3)), 2e5))], ids=["one kernel", "a region"])
+def test_other_threads_run_while_a_while_does(f, args) -> None:
+    fast, ticks, stop = jitml.jit(f), [0], threading.Event()
+    fast(*args[:-1], 2.0)
+
+    def count() -> None:
+        while not stop.wait(0.001):
+            ticks[0] += 1
+
+    other = threading.Thread(target=count)
+    other.start()
+    before = ticks[0]
+    fast(*args)
+    after = ticks[0]
+    stop.set()
+    other.join()
+    assert after > before + 5
+    assert len(fast.variants) == 1
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_compiles_and_runs() -> None:

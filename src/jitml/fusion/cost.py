@@ -9,9 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import prod
 
-from jitml.fusion.loops import Alloc, Apply, If, Kernel, Let, Loop, Observe, Stmt, Store, Update, While, affine, walk_expression
+from jitml.fusion.loops import (
+    Alloc,
+    Apply,
+    If,
+    Kernel,
+    Let,
+    Loop,
+    Observe,
+    Stmt,
+    Store,
+    Update,
+    While,
+    affine,
+    walk,
+    walk_expression,
+)
 from jitml.fusion.machine import Machine
-from jitml.fusion.program import Call, KernelProgram, Region
+from jitml.fusion.program import Call, KernelProgram, Region, Step
 from jitml.ir.graph import Graph, Node, Value
 
 # Work of the functions that are not one instruction.
@@ -145,6 +160,17 @@ def _flops(body: tuple[Stmt, ...], times: float) -> float:
                 combines = isinstance(stmt, (Store, Update)) and stmt.combine is not None
                 total += times * (count + combines)
     return total
+
+
+def has_open_end(program: KernelProgram) -> bool:
+    """Whether only the running program knows how long it takes: it has a `while`, or a region that a computed number repeats."""
+
+    def is_open(step: Step) -> bool:
+        if isinstance(step, Region):
+            return (step.kind != "cond" and not isinstance(step.control, int)) or any(map(has_open_end, step.bodies))
+        return isinstance(step, Kernel) and any(isinstance(stmt, While) for stmt in walk(step.body))
+
+    return any(map(is_open, program.steps))
 
 
 def trip_count(loop: Loop) -> float:

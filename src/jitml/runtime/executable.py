@@ -24,7 +24,7 @@ from jitml.codegen.llvm.module import Module, emit_program
 from jitml.codegen.llvm.shapes import SHAPES
 from jitml.codegen.llvm.support import SUPPORT, support_ir
 from jitml.errors import FailedCheck
-from jitml.fusion.cost import kernel_flops, matrix_flops
+from jitml.fusion.cost import has_open_end, kernel_flops, matrix_flops
 from jitml.fusion.loops import Buffer, Check
 from jitml.fusion.program import KernelProgram
 from jitml.fusion.sizes import evaluate
@@ -287,7 +287,12 @@ def _empty(buffer: Buffer) -> Array:
 
 
 def _is_long(program: Program) -> bool:
-    """Whether the work is worth letting other Python threads run: a guess by the memory and the operations."""
+    """Whether the work is worth letting other Python threads run: a guess by the memory and the operations.
+
+    It is where nobody knows how long it takes: a `while` may run for minutes.
+    """
     kernels = program.kernels
+    if has_open_end(kernels):
+        return True
     touched = sum(kernels.buffers[name].nbytes for name in (*kernels.inputs, *kernels.outputs)) + program.arena_size
     return touched > _SMALL_BYTES or kernel_flops(kernels) > _SMALL_FLOPS or matrix_flops(kernels) > _SMALL_MATRIX_FLOPS
