@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     missing = [package for package in ("scikit-learn", "pillow", "rich") if _version(package) == "not installed"]
     if missing:
-        print(f"The demo needs {', '.join(missing)}: pip install 'jitml[demo]'", file=sys.stderr)
+        print(f"The demo needs {', '.join(missing)}: pip install {' '.join(missing)}", file=sys.stderr)
         return 1
     return demo.main(options.picture)
 

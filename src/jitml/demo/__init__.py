@@ -6,6 +6,7 @@ calls after the first, except for the training, where both columns are the whole
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,9 +27,12 @@ CURVE_TOLERANCE = 1e-10  # relative; both trainings run in f64
 
 
 _NEXT = """\
-  python examples/first_steps.py            a tour: compile, look inside, derive
-  python -m jitml info                      this machine as jitml sees it
-  JITML_DUMP=kernels python -m jitml demo   the loops that were made
+  {python} examples/first_steps.py
+    a tour: compile, look inside, derive
+  {python} -m jitml info
+    this machine as jitml sees it
+  JITML_DUMP=kernels {python} -m jitml demo
+    the loops that were made
   and put @jitml.jit on a function of your own"""
 
 
@@ -152,5 +156,7 @@ def main(path: Path = Path("out/photograph.png")) -> int:
     console.print(f"Held-out accuracy of the network: {accuracy:.1%}; its gradient was derived from the plain NumPy loss.")
     console.print(f"The photograph, before and after: {path}", soft_wrap=True)
     console.print("\nWhat to try next:", style="bold")
-    console.print(_NEXT, highlight=False)
+    here, python = Path.cwd(), Path(sys.executable)
+    shown = python.relative_to(here) if python.is_relative_to(here) else python
+    console.print(_NEXT.format(python=shown), highlight=False)
     return 0
