@@ -9,7 +9,7 @@ import types
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from warnings import warn
 
 from jitml.config import CONFIG
@@ -52,6 +52,7 @@ from jitml.trace.watching import is_debugging
 if TYPE_CHECKING:
     from jitml.pipeline import Lowered
 
+T = TypeVar("T")
 FASTMATH_FLAGS = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
 
 
@@ -314,7 +315,8 @@ class Jit:
         return name if found is self else (Jit, (self.function, self.options))
 
     def __repr__(self) -> str:
-        return f"<jit {_name(self.function)}, {len(self.variants)} variants>"
+        count = len(self.variants)
+        return f"<jit {_name(self.function)}, {count} variant{'' if count == 1 else 's'}>"
 
 
 def _is_fault(error: Exception) -> bool:
@@ -388,12 +390,12 @@ def jit(
         if value is not default and not (name == "device" and value == "cpu"):
             raise UnsupportedError(f"jit({name}={value!r}) is not supported yet", remedy=f"Leave {name} out.")
     options = Options(
-        (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums),
-        (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames),
+        _several("static_argnums", static_argnums, int, "a position, or several"),
+        _several("static_argnames", static_argnames, str, "a name, or several"),
         _fastmath(fastmath),
         _threads(threads),
         _host_calls(host_calls),
-        dynamic,
+        _dynamic(dynamic),
     )
     if function is None:
         return lambda f: _wrap(f, options)
@@ -420,19 +422,33 @@ def _wrap(function: Callable[..., Any], options: Options) -> Jit:
     return Jit(function, options)
 
 
+def _several(option: str, given: Any, kind: type[T], what: str) -> tuple[T, ...]:
+    """An option that is one of a kind, or several."""
+    items = (given,) if isinstance(given, kind) else tuple(given) if isinstance(given, Iterable) else (None,)
+    if not all(isinstance(item, kind) for item in items):
+        raise TypeError(f"{option}={given!r} is not {what}")
+    return items
+
+
 def _fastmath(flags: bool | Iterable[str]) -> frozenset[str]:
-    chosen = frozenset(
-        FASTMATH_FLAGS if flags is True else () if flags is False else [flags] if isinstance(flags, str) else flags
-    )
+    if isinstance(flags, bool):
+        return frozenset(FASTMATH_FLAGS if flags else ())
+    chosen = frozenset(_several("fastmath", flags, str, "a truth, or names of flags"))
     if unknown := chosen.difference(FASTMATH_FLAGS):
         raise ValueError(f"fastmath: no such flag: {', '.join(sorted(unknown))}; there are {', '.join(FASTMATH_FLAGS)}")
     return chosen
 
 
 def _threads(threads: int | None) -> int | None:
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
+    if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise ValueError(f"threads={threads!r} is not a number of threads")
     return threads
+
+
+def _dynamic(choice: bool | None) -> bool | None:
+    if choice not in (None, True, False):
+        raise ValueError(f"dynamic={choice!r} is neither True, False nor None")
+    return choice
 
 
 def _host_calls(choice: str) -> bool:

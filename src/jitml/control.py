@@ -75,6 +75,8 @@ def _length(xs: Any, length: int | None) -> int:
     lengths = {len(leaf) for leaf in flatten(xs)[0]}
     if length is not None:
         lengths.add(length)
+    if not lengths:
+        raise ValueError("scan: there are no xs, and no length is given")
     if len(lengths) != 1:
         raise ValueError(f"scan: xs and length have the lengths {sorted(lengths)}, not one")
     (count,) = lengths

@@ -245,6 +245,7 @@ def test_closures_over_other_rows(finish: Any) -> None:
 
 ERRORS = [
     (lambda: vmap(np.add)(x53, y5[:3]), ShapeError, "vmap: argument 0 has 5 rows, argument 1 has 3"),
+    (lambda: vmap(np.sum)([1.0, 2.0]), ShapeError, "vmap: argument 0[0] is a Python float, which has no axis of rows"),
     (lambda: vmap(np.add)(x53, 1.0), ShapeError, "vmap: argument 1 is a Python float, which has no axis of rows"),
     (lambda: vmap(np.sin, 2)(x53), ShapeError, "vmap: argument 0 is float64[5, 3], which has no axis 2"),
     (lambda: vmap(np.sin, None)(x53), ShapeError, "vmap: no argument has rows"),

@@ -453,6 +453,11 @@ NO_FUNCTIONS: list[tuple[Callable[[], Any], str]] = [
     (lambda: jitml.jit(5), "jit takes a function, not 5: jit(f)(x) and not jit(f(x))"),
     (lambda: jitml.jit(static_argnums=0)(X), "jit takes a function, not a ndarray"),
     (lambda: jitml.jit(Box), "jit compiles functions, not the class Box: decorate its methods"),
+    (
+        lambda: jitml.jit(staticmethod(timed)),
+        "jit takes a function, not a staticmethod: write @staticmethod above @jit",
+    ),
+    (lambda: jitml.grad(property(timed)), "grad takes a function, not a property: write @property above @grad"),
     (lambda: jitml.grad(X), "grad takes a function, not a ndarray: grad(f)(x) and not grad(f(x))"),
     (lambda: jitml.value_and_grad(1.5), "value_and_grad takes a function, not 1.5"),
     (lambda: jitml.jacfwd(X), "jacfwd takes a function"),
@@ -464,6 +469,9 @@ NO_FUNCTIONS: list[tuple[Callable[[], Any], str]] = [
     (lambda: jitml.hvp(X, (X,), (X,)), "hvp takes a function"),
     (lambda: jitml.checkpoint(X), "checkpoint takes a function"),
     (lambda: jitml.custom_jvp(X), "custom_jvp takes a function"),
+    (lambda: jitml.custom_jvp(timed).defjvp(1), "defjvp: a rule is a function, not 1"),
+    (lambda: jitml.custom_jvp(timed).defjvps(None, 1), "defjvps: a rule is a function, not 1"),
+    (lambda: jitml.custom_vjp(timed).defvjp(timed, 1), "defvjp: a rule is a function, not 1"),
 ]
 
 
@@ -477,8 +485,20 @@ def test_not_a_function(call: Callable[[], Any], message: str) -> None:
 def test_options_are_checked() -> None:
     with pytest.raises(ValueError, match="no such flag: fast"):
         jitml.jit(timed, fastmath="fast")
-    with pytest.raises(ValueError, match="threads=0"):
-        jitml.jit(timed, threads=0)
+    for threads in (0, True, "2"):
+        with pytest.raises(ValueError, match=f"threads={threads!r} is not a number of threads"):
+            jitml.jit(timed, threads=threads)
+    with pytest.raises(ValueError, match="dynamic='no' is neither True, False nor None"):
+        jitml.jit(timed, dynamic="no")
+    for option, value, what in [
+        ("static_argnums", "x", "a position, or several"),
+        ("static_argnums", [0.0], "a position, or several"),
+        ("static_argnames", 1, "a name, or several"),
+        ("fastmath", None, "a truth, or names of flags"),
+    ]:
+        with pytest.raises(TypeError) as caught:
+            jitml.jit(timed, **{option: value})
+        assert str(caught.value) == f"{option}={value!r} is not {what}"
 
 
 def test_a_fault_of_the_compiler_is_not_taken_for_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:

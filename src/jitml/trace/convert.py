@@ -62,6 +62,9 @@ def require_function(what: str, f: Any) -> None:
     Raises:
         TypeError: it is given something else, say the function's result.
     """
+    if isinstance(f, (staticmethod, classmethod, property)):
+        kind = type(f).__name__
+        raise TypeError(f"{what} takes a function, not a {kind}: write @{kind} above @{what}, not below it")
     if not callable(f):
         given = repr(f) if isinstance(f, (bool, int, float, str, type(None))) else f"a {type(f).__qualname__}"
         raise TypeError(f"{what} takes a function, not {given}: {what}(f)(x) and not {what}(f(x))")

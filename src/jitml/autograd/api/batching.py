@@ -206,7 +206,9 @@ def _axis(path: str, leaf: Any, axis: int) -> int:
         raise ShapeError(
             f"vmap: {path} is {told(leaf)}, which has no axis of rows",
             source=user_source(),
-            remedy="An argument that is the same for all rows has None in in_axes: vmap(f, in_axes=(0, None)).",
+            remedy="An argument that is the same for all rows has None in in_axes: vmap(f, in_axes=(0, None))."
+            if not path.endswith("]")
+            else "A list of numbers has no rows: pass np.array of it.",
         )
     if not -ndim <= axis < ndim:
         raise ShapeError(f"vmap: {path} is {told(leaf)}, which has no axis {axis}", source=user_source())

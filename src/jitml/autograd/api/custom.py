@@ -127,6 +127,12 @@ class _Custom(ABC):
         return f"<{type(self).__name__} {self.name}>"
 
 
+def _require_rules(method: str, *rules: Any) -> None:
+    for rule in rules:
+        if not callable(rule):
+            raise TypeError(f"{method}: a rule is a function, not {rule!r}")
+
+
 def _most_positional(f: Function) -> int | None:
     """How many positional arguments it takes; None if any number, or if it does not say."""
     try:
@@ -168,6 +174,7 @@ class custom_jvp(_Custom):  # used as a function
 
     def defjvp(self, rule: Function) -> Function:
         """Set the rule; returns it, so that this decorates."""
+        _require_rules("defjvp", rule)
         self.rule = rule
         return rule
 
@@ -185,6 +192,7 @@ class custom_jvp(_Custom):  # used as a function
         """
         if self.nondiff_argnums:
             raise ValueError("custom_jvp: defjvps has no place for nondiff_argnums; use defjvp")
+        _require_rules("defjvps", *(rule for rule in rules if rule is not None))
 
         def rule(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
             if len(rules) != len(primals):
@@ -240,6 +248,7 @@ class custom_vjp(_Custom):  # used as a function
 
     def defvjp(self, fwd: Function, bwd: Function) -> None:
         """Set the rule."""
+        _require_rules("defvjp", fwd, bwd)
         self.rules = fwd, bwd
 
     def _record(self, arguments: Container, call: Called, whole: Function, constant: list[Any], level: int) -> Sequence[Value]:
