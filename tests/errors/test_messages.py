@@ -54,6 +54,13 @@ def holds_a_lock(x: Array, lock: Any) -> Array:
         return x * 2
 
 
+def catches_a_warning(x: Array) -> Array:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.warn("m", stacklevel=1)
+    return x
+
+
 def prints_briefly(x: Array) -> Array:
     with np.printoptions(precision=2):
         print(x)
@@ -176,6 +183,11 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     (
         "a lock", holds_a_lock, (X, threading.RLock()),
         "a RLock would be entered only once, while the function is traced, and not at every call",
+        "Put the `with` around the call of the jitted function.",
+    ),
+    (
+        "a warning that is caught", catches_a_warning, (X,),
+        "warnings.catch_warnings would be entered only once, while the function is traced, and not at every call",
         "Put the `with` around the call of the jitted function.",
     ),
     (

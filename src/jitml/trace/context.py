@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -177,6 +178,7 @@ class Trace:
         # For host calls: whether they are allowed, what values are in this call, and which value of an enclosing trace an
         # input that is not captured begins with (what a loop carries).
         self.host_calls = host_calls
+        self.filters = warnings.filters  # catch_warnings puts another list there
         self.error_state = (0, 0)  # errors that np.errstate inside the function ignores, and those that it does not
         self.generators: dict[Slot, Any] = {}  # of random numbers, from outside: slot -> (generator, TracedGenerator)
         self.examples: dict[Value, Any] = {}

@@ -67,6 +67,11 @@ def _warn(message: Any, category: Any = None, stacklevel: int = 1, **kwargs: Any
     place = user_source()
     if stacklevel != 1 or place is None or kwargs:
         unsupported("warnings.warn with a stacklevel names a line outside the jitted function", "Leave stacklevel out.")
+    if warnings.filters is not active_trace().root.filters:
+        unsupported(
+            "warnings.catch_warnings would be entered only once, while the function is traced, and not at every call",
+            "Put the `with` around the call of the jitted function.",
+        )
     kind = type(message) if isinstance(message, Warning) else category or UserWarning
     space = namespace()
 
