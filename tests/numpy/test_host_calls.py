@@ -340,3 +340,22 @@ def test_warnings_come_from_the_users_line() -> None:
     jitted = jitml.jit(crossed)
     assert len(warned(crossed)) == 2
     assert warned(jitted) == warned(jitted) == warned(crossed)
+
+
+def ranges(image: Array) -> Any:
+    labels, n = scipy.ndimage.label(image > 0.5)
+    sums = scipy.ndimage.sum(image, labels, range(1, n + 1)), scipy.ndimage.mean(image, labels, index=range(n, 0, -1))
+    return *sums, np.ldexp(1.0, range(n)), range(n), {"rows": range(2, n, 2)}
+
+
+def test_ranges_of_numbers_that_the_program_finds_are_arguments() -> None:
+    """And results."""
+    jitted = jitml.jit(ranges)
+    for seed in range(3):
+        image = np.random.default_rng(seed).random((6, 7))
+        *sums, expected, rows = ranges(image)
+        *ours, found, more = jitted(image)
+        compare(tuple(ours), tuple(sums))
+        assert (found, more) == (expected, rows)
+        assert type(found) is range
+    assert len(jitted.variants) <= 2

@@ -40,6 +40,7 @@ from jitml.trace.doubts import in_doubt
 from jitml.trace.examples import address_of, examples_of, remember
 from jitml.trace.given import give
 from jitml.trace.handlers import raise_in_this_call
+from jitml.trace.iteration import holds_range
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import (
     METHODS_IN_PLACE,
@@ -243,7 +244,8 @@ def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     if getattr(function, "__name__", "") in _WRITERS:
         _refuse(full_name(function))
     leaves, _ = flatten((args, kwargs))
-    if any(type(leaf) is TracedObject for leaf in leaves) or (calls_back(leaves) and full_name(function).startswith("scipy.")):
+    is_theirs = calls_back(leaves) and full_name(function).startswith("scipy.")
+    if is_theirs or any(type(leaf) is TracedObject for leaf in leaves) or holds_range((args, kwargs)):
         return ON_HOST
     attempt = Attempt()
     try:

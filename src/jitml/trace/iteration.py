@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import optree
 
 from jitml.ir.dims import Dim, Size, limits
 from jitml.trace import paths
@@ -20,6 +21,7 @@ from jitml.trace.registry import call, implements
 from jitml.trace.sizes import compute, larger, size_of_value, value_of_size
 from jitml.trace.stacks import Stack
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, lift, read
+from jitml.trace.tree import NAMESPACE
 
 _FURTHEST = 1 << 61  # no loop goes on so long; differences of bounds have to fit 64 bits
 Position = Any  # an int, or a TracedNumber that is a size
@@ -48,6 +50,28 @@ class Range(Rows):
 
     def __bool__(self) -> bool:
         return bool(_number(self.trip))
+
+
+def holds_range(tree: Any) -> bool:
+    """Whether there is a range of numbers that only the program knows among arguments; libraries take a `range` alone."""
+    leaves = optree.tree_leaves(tree, is_leaf=lambda x: type(x) is Range, namespace=NAMESPACE)
+    return any(type(x) is Range for x in leaves)
+
+
+def _bounds_of(x: Any) -> tuple[tuple[Any, ...], None]:
+    return x.bounds, None
+
+
+def _of_bounds(_: None, bounds: Any) -> Any:
+    """A host call is given the range itself."""
+    are_known = all(type(n) is int or isinstance(n, np.integer) for n in bounds if not is_traced(n))
+    if are_known:
+        return _range(*bounds) if any(map(is_traced, bounds)) else range(*bounds)
+    return Range(0, lambda position: position, tuple(bounds))  # a tree of something else
+
+
+_register: Any = optree.register_pytree_node
+_register(Range, _bounds_of, _of_bounds, namespace=NAMESPACE)
 
 
 def rows_of(iterable: Any) -> Rows | None:
