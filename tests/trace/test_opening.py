@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import jitml
+import jitml.api
 from jitml.config import CONFIG
+from jitml.errors import UnsupportedError
 from jitml.trace.opening import MOST_BYTES, count_host_calls, open_places, seen
+from jitml.trace.trace import trace
 
 Array = np.ndarray[Any, Any]
 rng = np.random.default_rng(0)
@@ -242,3 +245,36 @@ def test_what_was_written_before_a_size_that_cannot_be_stays(f: Callable[..., An
                 result = next(kind for kind in (ValueError, MemoryError, UnboundLocalError) if isinstance(error, kind))
             outcomes.append((result, x.tolist()))
         assert outcomes[0] == outcomes[1], n
+
+
+def change_for(coins: Array, total: int) -> Any:
+    fewest, last, ways = np.full(total + 1, 10_000), np.zeros(total + 1, int), np.zeros(total + 1, int)
+    fewest[0], ways[0] = 0, 1
+    for coin in coins:
+        for t in range(coin, total + 1):
+            if fewest[t - coin] + 1 < fewest[t]:
+                fewest[t], last[t] = fewest[t - coin] + 1, coin
+            ways[t] += ways[t - coin]
+    taken = []
+    if fewest[total] > total:
+        return [*taken, ways[total]]
+    while total > 0:
+        taken.append(last[total])
+        total -= last[total]
+    return taken
+
+
+def test_a_while_is_not_unrolled_on_and_on_where_open_sizes_hide_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusals: list[str] = []
+
+    def traced(*args: Any, **options: Any) -> Any:
+        try:
+            return trace(*args, **options)
+        except UnsupportedError as error:
+            refusals.append(error.message)
+            raise
+
+    monkeypatch.setattr(jitml.api, "trace", traced)
+    calls_agree(change_for, [(np.array([2, 3, 5, 7, 11]), 30), (np.array([2, 3]), 7)])
+    assert refusals
+    assert all("not known with open sizes" in text for text in refusals)

@@ -145,6 +145,8 @@ class Decided:
         kind: Literal["truth", "number", "float"] = (
             "truth" if value.dtype == BOOL else "float" if value.dtype == F64 else "number"
         )
+        if outcome is not None:  # a call has told
+            active_trace().root.guesses.discard(value)
         outcome = guess(value) if outcome is None else outcome
         return self._add(Assumption(place, occurrence, outcome, kind, user_source(), asking()))
 

@@ -18,6 +18,7 @@ from jitml.trace.context import active_trace, current_trace, unsupported, user_s
 from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site, decisions, depth_of_owner, refuse_region, site
 from jitml.trace.drivers import Choice, Driver, Names, Operand, Values, WhileDriver
+from jitml.trace.examples import is_guess
 from jitml.trace.iteration import rows_of
 from jitml.trace.loops import Loop
 from jitml.trace.names import is_decided, truth
@@ -38,6 +39,18 @@ def assumed(test: Any, place: Site) -> bool:
     taken = bool(paths.decide(truth(test), place))
     trace = active_trace()
     trace.facts = (*trace.facts, *branches.facts_of(test)[0 if taken else 1])
+    return taken
+
+
+def goes_on(test: Any, place: Site) -> bool:
+    """The same of the test of a `while` that is unrolled, which may not end where nothing is known of this call.
+
+    Raises:
+        UnsupportedError: with open sizes loops are cut short that the test depends on; a program for these sizes alone can tell.
+    """
+    taken = assumed(test, place)
+    if taken and active_trace().root.opened and is_guess(truth(test)):
+        refuse_region("a loop is unrolled whose end is not known with open sizes", place)
     return taken
 
 

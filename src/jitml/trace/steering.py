@@ -129,7 +129,7 @@ class PlainWhile(_Late):
             self.pending = False
             regions.never(value, raised, self.place)
             return False
-        return not self.pending and regions.assumed(value, self.place)
+        return not self.pending and regions.goes_on(value, self.place)
 
     def ends(self, names: Names, values: Values) -> bool:
         if self.drives or not self.pending:
