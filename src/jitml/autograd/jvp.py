@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jitml.autograd.hidden import note_hidden
 from jitml.autograd.rows import as_value, is_empty
 from jitml.autograd.transpose import transpose
-from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import Op, RuleTable, recording
-from jitml.ir.types import is_inexact, is_integer
+from jitml.ir.types import is_inexact
 from jitml.trace.watching import derived
 
 Tangent = Value | None
@@ -90,31 +90,13 @@ def push_nodes(
     b: GraphBuilder, graph: Graph, primal: dict[Value, Value], tangent: dict[Value, Value]
 ) -> tuple[list[Value], list[Tangent]]:
     """Record a graph's values and tangents, given those of its inputs; returns those of its outputs."""
-    bits: set[Value] = set()
+    hidden: set[Value] = set()
     with recording(b):
         for node in graph.nodes:
             with b.at(node.source):
                 _push_node(b, node, primal, tangent)
-            _follow_bits(node, tangent, bits)
+            note_hidden(node, tangent, hidden)
     return [primal[v] for v in graph.outputs], [tangent.get(v) for v in graph.outputs]
-
-
-def _follow_bits(node: Node, tangent: dict[Value, Value], bits: set[Value]) -> None:
-    """Note the integers that are made of a varying float's bits.
-
-    Raises:
-        DerivativeError: they become a float again, whose slope would be 0 without a word.
-    """
-    if node.op is ops.bits and node.inputs[0] in tangent:
-        bits.update(node.outputs)
-    elif bits and not bits.isdisjoint(node.inputs):
-        if node.op is ops.from_bits:
-            raise DerivativeError(
-                "bits of an array that is differentiated become floats again, which have no derivative",
-                source=node.source,
-                remedy="Compute it with functions of floats, or stop_gradient the array before its bits are taken.",
-            )
-        bits.update(v for v in node.outputs if is_integer(v.dtype))
 
 
 def _push_node(b: GraphBuilder, node: Node, primal: dict[Value, Value], tangent: dict[Value, Value]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.autograd.hidden import ON_HOST
 from jitml.autograd.jvp import JvpRule, Tangent, jvp_of_many
 from jitml.autograd.rules.index_maps import part_of, recorded_size
 from jitml.autograd.rules.pointwise import remainder_jvp
@@ -163,6 +164,5 @@ def host_jvp(node: Node, tangents: Sequence[Tangent]) -> tuple[Sequence[Value], 
     raise DerivativeError(
         f"{name}{why} runs in NumPy and has no derivative",
         source=node.source,
-        remedy="Write it with functions that are compiled (docs/supported.md), give it a derivative by jitml.custom_jvp or"
-        " custom_vjp, or stop_gradient its arguments. docs/derivatives.md lists functions that run in NumPy and have one.",
+        remedy=ON_HOST,
     )
