@@ -38,6 +38,25 @@ def by_a_branch(x: Any) -> Any:
     return made.sum() if x > 0 else 2 * made.sum()
 
 
+def put_in_a_loop(x: Any) -> Any:
+    made = np.ma.masked_greater(np.array([1.0, 5.0, 2.0]), 3.0)
+    for n in range(2):
+        made.put([0], x + n)
+    return made.sum()
+
+
+def put_by_another_name(x: Any) -> Any:
+    made = other = np.ma.masked_greater(np.array([1.0, 5.0, 2.0]), 3.0)
+    made *= x
+    return other.sum()
+
+
+def told_afterwards(x: Any) -> Any:
+    made = stats.gaussian_kde(np.array([0.0, 1.0, 2.0]))
+    made.set_bandwidth(x)
+    return made(np.array([0.5]))[0]
+
+
 def bits_in_a_loop(x: Any) -> Any:
     b = np.zeros(3, np.int64)
     for n in range(3):
@@ -59,6 +78,9 @@ PROGRAMS: list[Any] = [
     by_a_loop,
     made_in_a_loop,
     by_a_branch,
+    put_in_a_loop,
+    put_by_another_name,
+    told_afterwards,
     bits_in_a_loop,
 ]
 

@@ -20,6 +20,7 @@ ON_HOST = (
     " custom_vjp, or stop_gradient its arguments. docs/derivatives.md lists functions that run in NumPy and have one."
 )
 _HOST = (ops.host_call, ops.draw)
+Flags = Sequence[tuple[bool, bool]]  # of values: whether they vary, and whether they hide what does
 
 
 def note_hidden(node: Node, varying: Collection[Value], hidden: set[Value]) -> None:
@@ -58,12 +59,14 @@ def _note_on_host(node: Node, varying: Collection[Value], hidden: set[Value]) ->
             source=node.source,
             remedy=ON_HOST,
         )
-    if function.makes and (is_of_objects or any(v in varying for v in node.inputs)):
-        hidden.update(v for v in node.outputs if is_integer(v.dtype))
+    if is_of_objects or any(v in varying for v in node.inputs):
+        hidden.update(node.inputs[n] for n in function.objects)  # which may keep it from now on
+        if function.makes:
+            hidden.update(v for v in node.outputs if is_integer(v.dtype))
 
 
 def _hidden_by_graphs(node: Node, varying: Collection[Value], hidden: set[Value]) -> list[Value]:
-    """The results of a region or of a checkpoint that hide a varying float."""
+    """The results of a region or of a checkpoint that hide a varying float, and operands that do from now on."""
     graphs = node.graphs
     if not any(map(_may_hide, graphs.values())) and hidden.isdisjoint(node.inputs):
         return []
@@ -73,15 +76,21 @@ def _hidden_by_graphs(node: Node, varying: Collection[Value], hidden: set[Value]
     carried = len(parts.carried) if parts else 0
     while True:
         found = [_inside(graph, first, flags) for name, graph in graphs.items() if name != "test"]
-        after = [(any(v for v, _ in of), any(h for _, h in of)) for of in zip(*found)]
-        joined = [(a or c, b or d) for (a, b), (c, d) in zip(flags[:carried], after)]
+        flags = [_either(*of) for of in zip(*(inputs for inputs, _ in found))]
+        after = [_either(*of) for of in zip(*(outputs for _, outputs in found))]
+        joined = [_either(*of) for of in zip(flags[:carried], after)]
         if joined == flags[:carried]:
-            return list(compress(node.outputs, (is_hidden for _, is_hidden in joined or after)))
-        flags[:carried] = joined
+            values = (*node.inputs[heads:], *node.outputs)
+            return list(compress(values, (is_hidden for _, is_hidden in (*flags, *(joined or after)))))
+        flags = [*joined, *flags[carried:]]
 
 
-def _inside(graph: Graph, first: int, flags: Sequence[tuple[bool, bool]]) -> list[tuple[bool, bool]]:
-    """Which outputs of a graph vary, and which hide what does, where these inputs do."""
+def _either(*flags: tuple[bool, bool]) -> tuple[bool, bool]:
+    return any(varies for varies, _ in flags), any(is_hidden for _, is_hidden in flags)
+
+
+def _inside(graph: Graph, first: int, flags: Flags) -> tuple[Flags, Flags]:
+    """Which inputs and outputs of a graph vary, and which hide what does, where these inputs do."""
     inputs = graph.inputs[first:]
     varying = set(compress(inputs, (varies for varies, _ in flags)))
     hidden = set(compress(inputs, (is_hidden for _, is_hidden in flags)))
@@ -89,7 +98,7 @@ def _inside(graph: Graph, first: int, flags: Sequence[tuple[bool, bool]]) -> lis
         note_hidden(node, varying, hidden)
         if node.op is not ops.stop_gradient and not varying.isdisjoint(node.inputs):
             varying.update(v for v in node.outputs if is_inexact(v.dtype))
-    return [(v in varying, v in hidden) for v in graph.outputs]
+    return [(v in varying, v in hidden) for v in inputs], [(v in varying, v in hidden) for v in graph.outputs]
 
 
 def _may_hide(graph: Graph) -> bool:

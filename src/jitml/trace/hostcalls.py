@@ -51,6 +51,7 @@ from jitml.trace.objects import (
     TracedObject,
     handed,
     holds_traced,
+    is_located,
     is_object,
 )
 from jitml.trace.ragged import window
@@ -59,7 +60,7 @@ from jitml.trace.returned import Kind, Returned, checked, returned
 from jitml.trace.sizes import named, value_of_size
 from jitml.trace.strides import Ints, kept_strides, lying_like, ordered_as, surely_contiguous
 from jitml.trace.tracers import TracedArray, TracedScalar, assign_cast, fresh, is_traced, layout_of, lift, read, scalar
-from jitml.trace.tree import flatten, unflatten
+from jitml.trace.tree import NAMESPACE, flatten, unflatten
 from jitml.trace.users_line import caller
 
 Array = np.ndarray[Any, Any]
@@ -198,7 +199,13 @@ def record(
     orders = examples
     arguments = None if kwargs else tuple(x if _kind(x) is None else ... for x in args)
     makes = makes or any(issubclass(kind, Address) for kind in foreseen.kinds)
-    values = op(*operands, function=HostFunction(name, run, foreseen.avals, draws, makes=makes, arguments=arguments))
+    given: Any = (args, kwargs)
+    leaves = optree.tree_leaves(given, is_leaf=is_located, namespace=NAMESPACE)
+    addresses = {read(x.address) for x in leaves if is_located(x)}
+    objects = tuple(n for n, v in enumerate(operands) if v in addresses)
+    values = op(
+        *operands, function=HostFunction(name, run, foreseen.avals, draws, makes=makes, objects=objects, arguments=arguments)
+    )
     if foreseen.admits(seen):
         remember(values, foreseen.hand_over(examples))
     else:  # what is seen is that of a loop's first iteration, and a later one is as foreseen

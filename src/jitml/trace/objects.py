@@ -95,6 +95,10 @@ _register: Any = optree.register_pytree_node
 _register(Located, Located.parts, Located.build, namespace=NAMESPACE)
 
 
+def is_located(x: Any) -> bool:
+    return type(x) is Located
+
+
 def is_object(x: Any) -> bool:
     """Whether a result is nothing that a program computes with."""
     return x is not None and type(x) not in (*_NUMBERS, np.ndarray) and not isinstance(x, (np.generic, str, bytes))

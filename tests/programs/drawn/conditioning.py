@@ -1,7 +1,7 @@
 """Does NumPy itself give another answer where it rounds otherwise?  Then how far a compiled program is from it says nothing.
 
-`tanh(x) + tanh(-x)` is nothing but rounding, and so is the sine of a power of 1e25. Results of functions that may be a unit in the
-last place apart (elementary functions, and sums, whose order is free) are moved by one, wherever they are not exact.
+`tanh(x) + tanh(-x)` is nothing but rounding, and so is the sine of a power of 1e25. Results of functions that may be a unit in
+the last place apart (elementary functions, and sums, whose order is free) are moved by one, wherever they are not exact.
 """
 
 from __future__ import annotations

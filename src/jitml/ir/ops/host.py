@@ -44,6 +44,7 @@ class HostFunction:
     draws: bool = False  # from the generator whose address is the first operand
     makes: bool = False  # objects that live until the program ends, generators say
     postpones: bool = False  # what others see, until the call has succeeded
+    objects: tuple[int, ...] = ()  # which operands are addresses of objects
     fills: bool = False  # takes `out=`, the arrays that are to hold its results
     serial: int = field(default_factory=lambda: next(_serial))
 
