@@ -252,3 +252,13 @@ def differences(f: Any, argument: Any) -> list[float]:
         return f(spec.unflatten([leaf + moved * (k == n) for k, leaf in enumerate(leaves)]))
 
     return [(at(n, step) - at(n, -step)) / (2 * step) for n in range(len(leaves))]
+
+
+@pytest.mark.parametrize(("program", "one", "value"), CHANGES)
+def test_a_container_that_a_jitted_function_passes_and_its_callee_reads(program: Any, one: Any, value: Any) -> None:
+    """It had been loaded before the transform was called, and loading it again was nothing new."""
+    held = deepcopy(one)
+    with pytest.raises(DerivativeError, match="an argument is changed that the function also uses by another name"):
+        jit(lambda x: value_and_grad(lambda a: program(a, held))(held)[0] * x)(1.0)
+    assert held == one
+    assert jit(lambda x: value_and_grad(lambda a: program(a, held))(deepcopy(held))[0] * x)(1.0) == value

@@ -43,15 +43,15 @@ def own_copies(what: str, given: Any, passed: Any) -> Iterator[None]:
     before = [(x.storage.loads, x.storage.writes) for x, _ in pairs]
     root = active_trace().root
     lent = root.lent
-    held = [(x, copy, entries(copy), _names(root, x)) for x, copy in containers(given, passed)]
+    held = [(x, copy, entries(copy), _loads(root, x)) for x, copy in containers(given, passed)]
     yield
-    for x, copy, was, names in held:
+    for x, copy, was, times in held:
         if _is_changed(was, entries(copy)):
             if id(x) in root.watched:
                 require_alone(root, root.watched[id(x)])
             if sum(x is other for other, *_ in held) > 1:
                 _refuse(what, "an argument is changed that is passed twice")
-            if _names(root, x) != names:
+            if _loads(root, x) != times:
                 _refuse(what, "an argument is changed that the function also uses by another name")
     for n, ((x, copy), (loads, writes)) in enumerate(zip(pairs, before)):
         if x.storage.writes != writes:
@@ -73,10 +73,11 @@ def _may_share(x: TracedArray, other: TracedArray) -> bool:
     return not known or bool(call(np.shares_memory, x, other))
 
 
-def _names(root: Trace, x: Any) -> int:
-    """By how many names a container has been met, other than as an argument."""
-    met = sum(other is x for other in root.containers.values())
-    return met + (id(x) in root.watched and id(root.watched[id(x)].original) in root.places)
+def _loads(root: Trace, x: Any) -> int:
+    """How often a container has been loaded by name, an attribute or an item."""
+    _, x = root.taken.get(id(x), (x, x))
+    known = root.watched.get(id(x))
+    return root.met[id(x if known is None else known.original)]
 
 
 def _is_changed(before: tuple[tuple[Any, Any], ...], after: tuple[tuple[Any, Any], ...]) -> bool:

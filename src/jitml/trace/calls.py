@@ -386,12 +386,11 @@ class Hooks(Copies, Steering):
         known[id(x)] = x  # one that holds itself ends here
         if is_record(x):
             items = [(key, self.seen(self.attr(x, key), known)) for key, _ in entries(x)]
-            if any(item is not before for (_, item), (_, before) in zip(items, entries(x))):
-                known[id(x)] = self._made(x, dict(items))
         else:
             items = [(key, self.seen(item, known)) for key, item in entries(x)]
-            if any(item is not before for (_, item), (_, before) in zip(items, entries(x))):
-                known[id(x)] = with_items(x, items)
+        if any(item is not before for (_, item), (_, before) in zip(items, entries(x))):
+            made = known[id(x)] = self._made(x, dict(items)) if is_record(x) else with_items(x, items)
+            self.trace.taken[id(made)] = made, x
         return known[id(x)]
 
     def _changing(self, function: Callable[..., Any], target: Any, *args: Any, **kwargs: Any) -> Any:

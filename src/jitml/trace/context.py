@@ -6,6 +6,7 @@ import os
 import sys
 import sysconfig
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -151,7 +152,9 @@ class Trace:
         self.places: dict[int, Slot] = {}
         self.own: dict[int, Any] = {}  # objects that the function made itself, by id
         self.containers: dict[Slot, Any] = {}
+        self.met: Counter[int] = Counter()  # how often containers and objects from outside have been loaded, by id
         self.watched: dict[int, Any] = {}  # copies of containers from outside, by id, with what was in them
+        self.taken: dict[int, tuple[Any, Any]] = {}  # containers that transforms are given, by id, and those that they show
         self.shared: dict[int, Any] = {}  # what may be held by others than a name that seems to have a new deque, by id
         self.withheld: dict[int, dict[str, Any]] = {}  # attributes that copies have not, by their ids, and what says why
         self.sealed: list[tuple[Any, Any]] = []  # arguments of the user's own kinds of containers, with their leaves

@@ -95,6 +95,7 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
             observe_keys(trace, value, name)
         host.require(slot, value)
         return value
+    trace.met[id(value)] += 1
     if isinstance(value, CONTAINERS):
         return _observe_container(trace, value, slot, name)
     if isinstance(value, (set, bytearray)):
