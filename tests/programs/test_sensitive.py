@@ -19,7 +19,7 @@ def arguments(call):
 def program(x):
 """
 CHAOS = {
-    "cancellation": ("np.array([[3, -3, 16, -16]], np.int16) + call * 0", "y = np.tanh(x)[0]; y[::-1] += y; return y"),
+    "cancellation": ("np.array([[3, -3, 16, -16]], np.int16) + call * 0", "y = np.tanh(x)[0]; return y[::2] + y[1::2]"),
     "large powers": (
         "np.arange(1.0, 18.0) + call",
         "for i in range(2): y = np.sin(x); x = np.power(x + x @ x, 9.0)\n    return y",
