@@ -525,3 +525,22 @@ def test_no_object_outlives_the_call() -> None:
     for _ in range(3):
         compiled(X)
     assert splines() == before
+
+
+def test_two_objects_that_keep_one_array() -> None:
+    """What one of them writes is in the other one's memory, too; what it reads itself is there."""
+
+    def both(x: Any) -> Any:
+        y = x * 1.0
+        a, b = np.ma.array(y, mask=x > 2), np.ma.array(y, mask=x > 5)
+        a -= 1
+        return b.sum()
+
+    def one(x: Any) -> Any:
+        a = np.ma.array(x * 1.0, mask=x > 2)
+        a -= 1
+        return a.sum(), a.T.filled(0.0)
+
+    with pytest.raises(UnsupportedError, match="changed after an object that keeps it has been made"):
+        jitml.jit(both)(X)
+    same(jitml.jit(one)(X), one(X))

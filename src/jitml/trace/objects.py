@@ -276,7 +276,7 @@ class Held:
         if storage is not None and (storage.is_external or storage.trace is not active_trace()):
             unsupported(f"a {kind.__module__}.{kind.__qualname__} {OVERWRITES}", REMEDY_OF_OVERWRITING)
         if storage is not None:
-            storage.overwritten = True
+            storage.overwritten = self.array
 
 
 @dataclass
@@ -338,8 +338,10 @@ def holds_traced(x: Any) -> bool:
     return is_theirs and is_object(x) and any(map(is_traced, parts_of([x], lambda _: ())))
 
 
-def _is_unwritten(storage: Storage, value: Value, writes: int) -> bool:
-    return storage.value is value or storage.writes == writes
+def _is_unwritten(storage: Storage, value: Value, writes: int, own: Any) -> bool:
+    """`own`: what the object has for that memory, into which it may have written itself."""
+    is_others = storage.overwritten is not None and storage.overwritten is not own
+    return not is_others and (storage.value is value or storage.writes == writes)
 
 
 def _is_bound_to(cell: CellType, x: Any) -> bool:
@@ -356,8 +358,10 @@ def _kept(leaves: Sequence[Any], function: Any, made: Sequence[Any], given: Sequ
         if type(leaf) is TracedArray and any(x is y for y in shared):
             active_trace().root.held.append(Held(x, weakref.ref(leaf.storage)))
     if watched is not None or shared:
-        storages = [x.storage for x in leaves if type(x) is TracedArray]
-        found += [functools.partial(_is_unwritten, x, x.value, x.writes) for x in storages]
+        pairs = [
+            (x.storage, own) for x, own in zip(leaves, given if len(given) == len(leaves) else leaves) if type(x) is TracedArray
+        ]
+        found += [functools.partial(_is_unwritten, x, x.value, x.writes, own) for x, own in pairs]
     if watched is not None:
         found += [functools.partial(_is_bound_to, cell, x) for cell, x in watched.cells]
     return tuple(found)

@@ -104,7 +104,9 @@ class Storage:
         self.whole: weakref.ref[Any] | None = None
         self.draws = False
         self.of_object = False
-        self.overwritten = False  # by an object of a host call that has the memory, too
+        self.overwritten: Any = (
+            None  # what an object of a host call that has the memory, too, has for it, if it has written there
+        )
 
     @property
     def is_external(self) -> bool:
@@ -118,7 +120,7 @@ class Storage:
             raise leaked()
         if self.outdated is not None:
             self.outdated.refuse(CHANGED_ITEM, "Append a copy.")
-        if self.overwritten:
+        if self.overwritten is not None:
             unsupported(f"an object {OVERWRITES}, which is read here", REMEDY_OF_OVERWRITING)
         if trace is not self.trace:
             self._enter(trace)
