@@ -271,7 +271,8 @@ class Accesses(Names):
         if not is_plain or (hasattr(type(member), "__set__") and not is_slot) or is_read:
             self.refuse_write(obj)
         key = id(obj), name
-        if key in trace.stored or trace.containers.get(trace.loaded.get((getattr, slot, False, name), -1)) is not value:
+        place = trace.loaded.get((getattr, slot, False, name))
+        if key in trace.stored or place not in trace.containers or trace.containers[place] is not value:
             trace.stored[key] = value
 
     def store_item(self, obj: Any, index: Any, value: Any) -> None:

@@ -29,6 +29,7 @@ from jitml.trace.names import Held, Kind, join, take_apart
 from jitml.trace.numbers import TracedNumber, of_size, size_of
 from jitml.trace.paths import Limit, limit
 from jitml.trace.ragged import MOST_ELEMENTS
+from jitml.trace.rows import changeable, has_twice, mark_copied, require_new
 from jitml.trace.sizes import named, number, value_of_size
 from jitml.trace.stacks import Stack, holds, put_row
 from jitml.trace.storage import CHANGED_ITEM, Storage
@@ -107,6 +108,9 @@ class Columns:
     taken: set[bool] = field(default_factory=set)  # from which ends items are taken: True for the first
     misfits: bool = False  # whether an item is of another kind, and this pass in vain
     pushed: dict[Storage, int] = field(default_factory=dict)  # how often arrays had been written when they were appended
+    copied: dict[int, Any] = field(default_factory=dict)  # containers that are in items of this pass, by id
+    seen: Sequence[Any] = ()  # items of the pass before, and of before the loop
+    before: Collection[int] = ()  # ids of the containers in them
     is_shared: bool = False  # whether NumPy's items may be arrays that others show, too
     is_written: bool = False  # whether the body writes into rows
 
@@ -146,6 +150,8 @@ class Growing:
         if not are_alike or not all(map(_keeps, held.leaves, columns.kinds, columns.flags)):
             columns.misfits = True
             return self
+        require_new(item, Decider(columns.site), columns.copied, columns.before)
+        mark_copied(item, Decider(columns.site))
         for leaf in held.leaves:
             if type(leaf) is TracedArray:
                 self._remember(leaf)
@@ -293,6 +299,8 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
         head, before, kinds = probe.before, [], _common(items)
     trace = active_trace()
     sizes = {sym for kind in kinds or () for sym in kind.aval.syms}
+    if has_twice(probe.before):
+        return None
     if kinds is None or (head and probe.is_read) or not all(trace.sees(trace.root.sizes[sym]) for sym in sizes):
         return None
     if probe.is_popped and any(kind.form == "array" for kind in kinds):
@@ -322,8 +330,11 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
     firsts = () if head or are_alike or probe.is_popped else probe.before
     spec = (*items, *before)[0].spec
     columns = Columns(head, spec, kinds, arrays, rows, claim, firsts, flags, site, probe.is_popped, probe.is_queue)
+    columns.seen = (*probe.items, *probe.before)
+    columns.before = {id(part) for item in columns.seen for part in changeable(item)}
     for n, held in enumerate(before):
         columns.put(n, held.leaves)
+        mark_copied(probe.before[n], Decider(site))
     return columns, len(before), rate
 
 

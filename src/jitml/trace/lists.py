@@ -75,6 +75,7 @@ class ListName(Name):
             return
         if self.is_own:
             self.entry.columns.pushed.clear()
+            self.entry.columns.copied.clear()
             self.entry.columns.is_written = False
         if self.rate:
             place = body.trace.root.size_names[memory.loop.index]

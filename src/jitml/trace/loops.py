@@ -35,7 +35,7 @@ from jitml.trace.sizes import value_of_size
 from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray
 from jitml.trace.truths import Truth
-from jitml.trace.unsettled import Handing, containers, find
+from jitml.trace.unsettled import Handing, containers, find, see_items
 from jitml.trace.unsure import parts
 
 _MOST_PASSES = 6
@@ -68,6 +68,7 @@ class Loop:
         self.is_done = False
         self.iterators: dict[int, Any] = {}
         self.ways: list[tuple[Name, Sequence[Any]]] = []
+        self.items: Values = {}  # of changed containers, as the body ends
         self.rebound: list[Name] = []  # the targets that the body has bound to something else
 
     def enter(self, names: Names, values: Values, targets: Names = (), counters: Directions = (), grows: Names = ()) -> None:
@@ -221,7 +222,8 @@ class Loop:
     def _carried(self, values: Values, least: int) -> tuple[list[Carried], list[Storage], list[Outcome]]:
         """All that the loop carries. Call it in the body, at its end."""
         self._see_containers(values, least)
-        values = {**values, **self.contents.ends(self)}
+        self.items = self.contents.ends(self)
+        values = {**values, **self.items}
         outcomes = [
             name.outcome(values.get(name.name, UNDEF), self.body, self.site, least, self.memory) for name in self.all_names
         ]
@@ -253,6 +255,8 @@ class Loop:
         for name, ways in self.ways:
             now = what_is_there(parts(self.held.get(name.name, UNDEF))[0])
             handing.hand_out(name.name, now, ways, [other.entry for other in self.names if other is not name])
+        for item, end in self.items.items():
+            see_items(what_is_there(parts(self.held.get(item, UNDEF))[0]), what_is_there(parts(end)[0]))
 
     def _finish(self, results: list[Value], storages: list[Storage], outcomes: list[Outcome], names: list[Name]) -> None:
         """After the loop: storages and names hold its results."""

@@ -36,6 +36,7 @@ from jitml.trace.doubts import (
 )  # fmt: skip
 from jitml.trace.names import Kind, join, kind_of, may_hold, take_apart
 from jitml.trace.registry import call
+from jitml.trace.rows import changeable, mark_row
 from jitml.trace.tracers import TracedArray, assign, fresh, fresh_like, is_traced, read
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
 from jitml.trace.truths import as_value
@@ -162,6 +163,8 @@ class Stack(Sequence[Any]):
 
     def _set_row(self, place: Any, item: Any) -> bool:
         """Whether an item could be written into the rows."""
+        if any(changeable(item)):
+            Decider(self.site).refuse("an item of a list that a loop has filled is replaced", "Use an array, and write into it.")
         held = take_apart(item)
         if held.spec != self.spec or not all(map(_fits, held.leaves, held.kinds, self.kinds)):
             return False
@@ -207,7 +210,9 @@ class Stack(Sequence[Any]):
             if flags:
                 cases = {which: read(call(operator.getitem, flag, index)) for which, flag in flags.items()}
                 doubt(leaves[-1].value, cases, Decider(self.site), exact=cases.keys())
-        return optree.tree_unflatten(self.spec, leaves)
+        item = optree.tree_unflatten(self.spec, leaves)
+        mark_row(item, Decider(self.site), (self, index))
+        return item
 
     def __iter__(self) -> Iterator[Any]:
         _require_few(len(self))

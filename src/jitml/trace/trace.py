@@ -43,6 +43,7 @@ from jitml.trace.paths import Decided, Path, path_of
 from jitml.trace.registry import register_imported
 from jitml.trace.result_trees import apart, settled
 from jitml.trace.results import Result, describe, place_numbers
+from jitml.trace.rows import require_apart
 from jitml.trace.snapshots import Changed, Snapshot, find_line, unchanged
 from jitml.trace.storage import Storage
 from jitml.trace.strides import is_contiguous
@@ -239,6 +240,7 @@ def _parameters(function: Callable[..., Any], args: tuple[Any, ...]) -> list[str
 
 def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSpec, result: Any) -> Traced:
     changes, changed = changes_of(recording)
+    require_apart((result, changed))
     tree, repeated = apart(settled(recording, (result, changed) if changes else result))
     parts = [flatten(part) for part in (*repeated, tree)]
     leaves = [lift(leaf) if isinstance(leaf, np.ndarray) and not is_traced(leaf) else leaf for part, _ in parts for leaf in part]

@@ -26,11 +26,15 @@ _NONE: Mapping[int, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unsettled:
-    """A container that may be another one: one of `olds`, or one that has been handed out for it."""
+    """A container that may be another one: one of `olds`, or one that has been handed out for it.
+
+    source: of an item of a list whose items are copied (`rows.py`): that list, and which item, as far as that is known.
+    """
 
     container: Any
     decider: Decider
     olds: Sequence[Any] = ()
+    source: tuple[Any, Any] | None = None
 
 
 class Handing:
@@ -59,6 +63,8 @@ class Handing:
         held: Collection[int] | None = None
         for x, ways in containers(new, ends):
             olds = self.olds[id(x)] = [old for way in ways for old in self._settled(way)]
+            if _is_item(x, ways, trace):
+                continue
             again = [known for old in olds if (known := self.known.setdefault(id(old), x)) is not x]
             from_before = [old for old in olds if id(old) not in self.made]
             if from_before and held is None:
@@ -137,6 +143,22 @@ def _unsettled(x: Any, trace: Trace | None) -> Unsettled | None:
     return None
 
 
+def see_items(new: Any, end: Any) -> None:
+    """What a container holds after a construct may be an item of a list whose items are copied."""
+    for x, ways in containers(new, (end,)):
+        _is_item(x, ways, active_trace())
+
+
+def _is_item(x: Any, ways: Sequence[Any], trace: Trace) -> bool:
+    """Whether a container stands for one that has been copied into a list: then it is known as that, too."""
+    for way in ways:
+        found: Unsettled | None = trace.root.unsettled.get(id(way))
+        if found is not None and found.source is not None:
+            trace.root.unsettled[id(x)] = Unsettled(x, found.decider, source=found.source)
+            return True
+    return False
+
+
 def require_settled(x: Any) -> None:
     """Something is about to be changed, or compared by `is`."""
     found = _unsettled(x, current_trace())
@@ -151,9 +173,19 @@ def require_none_of(watched: Collection[int], x: Any) -> None:
         _refuse(found, "returned, or kept,")
 
 
+def refuse_shared(x: Any, decider: Decider) -> NoReturn:
+    """An item of a list that a loop fills is somewhere else as well."""
+    text = f"a {type(x).__name__} is an item of a list that a loop fills, and is held, or returned, in another place as well"
+    decider.refuse(text, "Put a copy of it into the list.")
+
+
 def _refuse(found: Unsettled, how: str) -> NoReturn:
+    if found.source is not None:
+        kind = type(found.container).__name__
+        text = f"a {kind} is {how} that is an item of a list which a loop fills: only the compiled program has that list"
+        found.decider.refuse(text, "Use an array, and write into it.")
     text = f"a {type(found.container).__name__} is {how} that may be another one: which, only the compiled program decides"
     found.decider.refuse(text, "Make a copy of it, or change it where it has got its name.")
 
 
-__all__ = ["Handing", "containers", "find", "require_none_of", "require_settled"]
+__all__ = ["Handing", "containers", "find", "refuse_shared", "require_none_of", "require_settled", "see_items"]

@@ -1,0 +1,108 @@
+"""Aliasing of containers in lists that loops fill: which lists, dicts and objects have been copied into the rows of a `Stack`?
+
+Rows hold what was in an item when it was appended, and each reading of an item makes a new container. That is right until one of
+them is changed, compared by `is`, or handed to the caller beside another one of the same item. Then plain Python runs the loop
+that has filled the list while the function is traced, so that items are the objects that they are in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from jitml.trace.context import active_trace, current_trace
+from jitml.trace.decisions import Decider
+from jitml.trace.tree import children
+from jitml.trace.unsettled import Unsettled, find, refuse_shared
+
+
+def changeable(x: Any) -> Iterator[Any]:
+    """All that can be changed in an item: each container but tuples, outermost first."""
+    parts, spec = children(x)
+    if x is None or spec.is_leaf():
+        return
+    if not isinstance(x, tuple):
+        yield x
+    for part in parts:
+        yield from changeable(part)
+
+
+def mark_copied(item: Any, decider: Decider) -> None:
+    """An item has been copied into rows: it may not be changed any more."""
+    _mark(item, decider, None)
+
+
+def mark_row(row: Any, decider: Decider, source: tuple[Any, Any]) -> None:
+    """An item has been made from a row; `source` is the list, and which of its items it is."""
+    _mark(row, decider, source)
+
+
+def _mark(x: Any, decider: Decider, source: tuple[Any, Any] | None) -> None:
+    known = active_trace().root.unsettled
+    for part in changeable(x):
+        known[id(part)] = Unsettled(part, decider, source=source or (None, None))
+
+
+def has_twice(items: Sequence[Any]) -> bool:
+    """Whether one container is in several places."""
+    parts = [id(part) for item in items for part in changeable(item)]
+    return len(parts) > len(set(parts))
+
+
+def require_new(item: Any, decider: Decider, known: dict[int, Any], before: Collection[int]) -> None:
+    """Refuse to copy what another iteration, or another place in the list, holds as well.
+
+    Args:
+        known: what this pass over the body has copied, by id; the item joins it.
+        before: ids of what an earlier pass has copied, which is still alive: an iteration makes its items anew.
+    """
+    parts = list(changeable(item))
+    if not parts:
+        return
+    outer = {key for region in active_trace().root.open for key in _held_around(region)}
+    for part in parts:
+        if id(part) in known or id(part) in before or id(part) in outer:
+            refuse_shared(part, decider)
+        known[id(part)] = part
+
+
+def _held_around(region: Any) -> Collection[int]:
+    """Ids of the containers that variables hold as a loop begins."""
+    return find(region.locals.values()).keys() if hasattr(region, "contents") else ()
+
+
+def require_apart(results: Any) -> None:
+    """Refuse results with an item of a list beside that list, or beside another reading of it: they would not be one object."""
+    trace = current_trace()
+    if trace is None or not trace.root.unsettled:
+        return
+    found: list[Unsettled] = []
+    sites = set()
+    seen: set[int] = set()
+    waiting = [results]
+    while waiting:
+        x = waiting.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        known = trace.root.unsettled.get(id(x))
+        if known is not None and known.source is not None:
+            found.append(known)
+            continue
+        if getattr(type(x), "columns", None) is not None:
+            sites.add(x.site)
+        waiting += children(x)[0]
+    for n, one in enumerate(found):
+        if one.decider.site in sites or any(_may_be_one(one, other) for other in found[:n]):
+            refuse_shared(one.container, one.decider)
+
+
+def _may_be_one(one: Unsettled, other: Unsettled) -> bool:
+    if one.decider.site != other.decider.site:
+        return False
+    assert one.source is not None and other.source is not None
+    (a, i), (b, j) = one.source, other.source
+    return a is None or a is not b or type(i) is not int or type(j) is not int or min(i, j) < 0 or i == j
+
+
+__all__ = ["changeable", "has_twice", "mark_copied", "mark_row", "require_apart", "require_new"]
