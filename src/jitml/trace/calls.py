@@ -214,6 +214,8 @@ class Hooks(Copies, Steering):
             return functools.partial(_unbound, function)
         if function is setattr:
             return lambda obj, name, value: setattr(self.own(obj), name, value)
+        if function is delattr:
+            return lambda obj, name: delattr(self.own(obj), name)
         if function is type or function is isinstance:
             return functools.partial(of_its_type, _type if function is type else isinstance)
         if function is np.errstate:
@@ -463,8 +465,6 @@ class Hooks(Copies, Steering):
         is_container = isinstance(owner, _CHANGEABLE) or type(owner).__module__ in ("builtins", "collections")
         if getattr(function, "__name__", "") in _MUTATORS and is_container and not is_users:
             self.effect(owner)
-        if function is delattr:
-            self.refuse_write(function)
         if function is next:
             self.effect(function)
         if type(function) in (BuiltinFunctionType, MethodWrapperType):

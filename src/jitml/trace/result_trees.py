@@ -19,7 +19,7 @@ from jitml.trace.results import Itself, Repeated
 from jitml.trace.stacks import Stack
 from jitml.trace.text import TracedText
 from jitml.trace.tracers import TracedScalar
-from jitml.trace.tree import NAMESPACE, children, unflatten
+from jitml.trace.tree import NAMESPACE, children, is_record, unflatten
 from jitml.trace.unsettled import require_none_of
 
 
@@ -31,6 +31,8 @@ def settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]] | None = Non
     known = {} if known is None else known
     if id(x) in trace.watched:
         return Itself(trace.watched[id(x)].find())
+    if id(x) in trace.places and is_record(x):
+        return Itself(trace.places[id(x)])
     require_none_of(trace.watched.keys(), x)
     if id(x) not in known:
         known[id(x)] = x, _settled(trace, x, known)  # x, so that nothing else gets its id
