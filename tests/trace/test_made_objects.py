@@ -59,6 +59,11 @@ def passed_to_a_function_made_inside(x: Any) -> Any:
 
 
 @program
+def a_truth(x: Any) -> Any:
+    return x if spline(x) and not np.ma.masked_greater(x, 2.0).mask.all() else -x
+
+
+@program
 def of_which_class(x: Any) -> Any:
     return x * 2 if type(spline(x)).__name__ == "CubicSpline" else x
 
@@ -445,7 +450,6 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "returned": (spline, r"the function returns a scipy\.interpolate\._cubic\.CubicSpline"),
     "changed": (sets_attribute, "CubicSpline that the jitted function has made has its attribute extrapolate set"),
     "shown": (lambda x: len(str(spline(x))) * x, "has made is shown"),
-    "a truth": (lambda x: x if spline(x) else -x, "has made is asked for its truth"),
     "iterated over": (lambda x: sum(v for v in spline(x)), "has made is iterated over"),
 }
 

@@ -23,15 +23,17 @@ from jitml.trace.doubts import doubt_of, has_attribute, types_of
 from jitml.trace.host import Const, Slot
 from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.objects import TracedObject
+from jitml.trace.objects import TracedObject, method_of, original_of, outer_of
 from jitml.trace.open_lists import OpenList
-from jitml.trace.outside import entries, guard_librarys, is_librarys, is_read_unseen, load, observe, place_of, require_unset
+from jitml.trace.outside import entries, load, number_stand_in, observe, place_of, require_unset
 from jitml.trace.random import TracedGenerator
 from jitml.trace.regions import shared_write
-from jitml.trace.registry import FUNCTIONS, call, call_for_each_type, of_its_type
+from jitml.trace.registry import FUNCTIONS, call, call_for_each_type, has_meaning, of_its_type
 from jitml.trace.targets import Outside, Storing, sets_itself, stores_itself, takes_items
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, lift
 from jitml.trace.tree import is_record
+from jitml.trace.understood import PLAIN
+from jitml.trace.unseen import guard_librarys, is_librarys, is_read_unseen
 
 # Methods by which `obj += v` and its like change an object.
 _IN_PLACE = frozenset(f"__i{name.strip('_')}__" for name in vars(operator) if f"i{name.strip('_')}" in operator.__all__)
@@ -53,6 +55,8 @@ class Accesses(Names):
         kind = type(obj)
         if kind in (TracedNumber, TracedScalar):
             return self._attr_of_number(obj, name)
+        if kind is TracedObject and outer_of(obj) is not None:
+            return self._attr_of_lent(obj, name)
         if is_traced(obj) or kind in (TracedGenerator, TracedObject, OpenList):
             return getattr(obj, name)
         if kind is super:
@@ -116,6 +120,37 @@ class Accesses(Names):
         if name == "__dict__":
             return self._namespace(obj, value, place, text)
         return observe(self.trace, value, place, text)
+
+    def _attr_of_lent(self, obj: TracedObject, name: str) -> Any:
+        """An attribute of an object that is taken at run time: methods are called then, all else is loaded before."""
+        original, trace = original_of(obj), self.trace
+        slot = trace.places[id(obj)]
+        if (id(original), name) in trace.stored:
+            return trace.stored[id(original), name]
+        try:
+            found = getattr(original, name)
+        except AttributeError:
+            self.require_attribute(original, name, slot, False)
+            raise
+        if getattr(found, "__self__", None) is original:
+            if not has_meaning(found):
+                return method_of(obj, name)
+            trace.host.require_same(slot, original)
+            return found
+        return self._loaded_of_lent(found, load(trace, getattr, slot, name, f"{trace.host.name(slot)}.{name}"))
+
+    def _loaded_of_lent(self, found: Any, place: Slot) -> Any:
+        if type(found) is float or isinstance(found, np.floating):
+            return number_stand_in(self.trace, found, place, self.trace.host.name(place))
+        return observe(self.trace, found, place, self.trace.host.name(place))
+
+    def _item_of_lent(self, obj: TracedObject, index: Any) -> Any:
+        """`obj[index]` of such an object."""
+        if not isinstance(index, PLAIN) or isinstance(index, (frozenset, slice)):
+            return obj[index]
+        slot = self.trace.places[id(obj)]
+        text = f"{self.trace.host.name(slot)}[{index!r}]"
+        return self._loaded_of_lent(original_of(obj)[index], load(self.trace, operator.getitem, slot, index, text))
 
     def _attr_of_number(self, x: Any, name: str) -> Any:
         """An attribute that numbers of some types have, and stand-ins of others must not show; it may itself tell the type."""
@@ -196,6 +231,8 @@ class Accesses(Names):
         """`obj[index]` was loaded."""
         if type(obj) is np.ndarray:
             obj = lift(obj)
+        if type(obj) is TracedObject and outer_of(obj) is not None:
+            return self._item_of_lent(obj, index)
         if type(obj).__module__ == "numpy.lib._index_tricks_impl" and obj in FUNCTIONS:
             return FUNCTIONS[obj](index)
         method = inspect.getattr_static(type(obj), "__getitem__", None)
@@ -223,7 +260,9 @@ class Accesses(Names):
         """`obj.name = v` or `obj[index] = v` is about to happen."""
         if type(obj) is np.ndarray:
             return lift(obj)
-        if is_traced(obj) or type(obj) is TracedObject:
+        if type(obj) is TracedObject and outer_of(obj) is not None:
+            obj = original_of(obj)
+        elif is_traced(obj) or type(obj) is TracedObject:
             return obj
         if id(obj) in self.trace.watched:
             self._require_outermost(obj)

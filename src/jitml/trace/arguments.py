@@ -19,11 +19,13 @@ from jitml.trace.context import Trace, user_source
 from jitml.trace.host import IMMUTABLE, Const, Slot
 from jitml.trace.loaded_names import is_library
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.outside import CONTAINERS, observe, watch_argument
+from jitml.trace.outside import observe, observe_argument
 from jitml.trace.overlap import enter_together, groups
 from jitml.trace.random import from_outside, is_generator
+from jitml.trace.state import CONTAINERS
 from jitml.trace.tracers import is_traced, lift, refuse_dtype, scalar
 from jitml.trace.tree import flatten
+from jitml.trace.understood import Way, way_of
 
 
 class Static:
@@ -126,7 +128,7 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
     if kind in (str, bytes, type(...)) or isinstance(leaf, (np.dtype, Enum, range, *IMMUTABLE)):
         host.require(slot, leaf)
         return leaf
-    if kind in (set, bytearray, memoryview) or hasattr(leaf, "__array__"):
+    if kind in (set, bytearray, memoryview) or (hasattr(leaf, "__array__") and way_of(leaf) not in (Way.RUN_TIME, Way.COMPARED)):
         raise UnsupportedError(
             f"argument {name} is a {kind.__qualname__}, which is not supported",
             source=user_source(),
@@ -138,9 +140,7 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
         return from_outside(recording, leaf, slot)
     if isinstance(leaf, CONTAINERS):  # of a class of its own, like Counter
         return observe(recording, leaf, slot, name)
-    watch_argument(recording, leaf, slot)
-    recording.objects[slot] = leaf
-    return leaf
+    return observe_argument(recording, leaf, slot, name)
 
 
 def _see_function(recording: Trace, function: Any, place: Slot, name: str) -> None:

@@ -39,7 +39,7 @@ from jitml.trace.loaded_names import is_library
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.objects import TracedObject
 from jitml.trace.open_lists import OpenList
-from jitml.trace.outside import CONTAINERS, entries, guard_librarys, guard_state, load, with_items
+from jitml.trace.outside import entries, load, with_items
 from jitml.trace.perhaps import Perhaps
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name, has_meaning, meaning_of, of_its_type, uncached
@@ -47,12 +47,14 @@ from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_pa
 from jitml.trace.snapshots import contents, differ, refill
 from jitml.trace.special_methods import SPECIAL, asked_by, is_scipys, looked_at, parts_of, users_method
 from jitml.trace.stacks import Stack
+from jitml.trace.state import CONTAINERS
 from jitml.trace.steering import Steering
 from jitml.trace.sums import added, settled
 from jitml.trace.text import filled_in, joined, percent, text
 from jitml.trace.tracers import TracedScalar, is_traced, lift
 from jitml.trace.tree import flatten, is_record
 from jitml.trace.truths import as_value
+from jitml.trace.unseen import guard_librarys, guard_state
 from jitml.trace.unsure import bound
 
 # Modules whose functions give another answer at each call, or act on the world: traced once, they would be frozen.

@@ -19,8 +19,9 @@ from jitml.errors import UnsupportedError
 from jitml.trace.context import Trace, user_source
 from jitml.trace.host import Slot
 from jitml.trace.open_lists import OpenList
-from jitml.trace.outside import CONTAINERS, Watched, entries, kind_of_container, load, observe, observe_keys, with_items
+from jitml.trace.outside import Watched, entries, kind_of_container, load, observe, observe_keys, with_items
 from jitml.trace.result_trees import plain_key
+from jitml.trace.state import CONTAINERS
 from jitml.trace.tracers import is_traced
 from jitml.trace.tree import flatten, is_own_kind, is_record
 

@@ -27,6 +27,7 @@ from jitml.trace.host import Const, Host, Slot
 from jitml.trace.opening import Opened, Place
 
 _JITML = os.path.dirname(os.path.abspath(jitml.__file__)) + os.sep
+_PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))  # of whichever environment
 _LIBRARIES = (_JITML, *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")))
 _CONTROL = _JITML + "control.py"
 _KNOWN = sys.stdlib_module_names | {"builtins", "numpy", "scipy", "optree", "jitml"}
@@ -40,7 +41,9 @@ def is_users(file: str) -> bool:
 
     The demo's programs stand for a user's.
     """
-    return file.startswith(_JITML + "demo") or not file.startswith((*_LIBRARIES, *_GENERATED))
+    if file.startswith(_JITML):
+        return file.startswith(_JITML + "demo")
+    return not file.startswith((*_LIBRARIES, *_GENERATED)) and not any(folder in file for folder in _PACKAGES)
 
 
 def is_jitmls(file: str) -> bool:
@@ -150,6 +153,7 @@ class Trace:
         self.loaded: dict[Any, Slot] = {}
         self.callees: dict[Any, Slot] = {}  # functions that are arguments and may be others, of the same code
         self.places: dict[int, Slot] = {}
+        self.at_run_time: dict[int, Any] = {}  # objects that are taken at run time, by id
         self.own: dict[int, Any] = {}  # objects that the function made itself, by id
         self.containers: dict[Slot, Any] = {}
         self.met: Counter[int] = Counter()  # how often containers and objects from outside have been loaded, by id

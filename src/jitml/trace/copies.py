@@ -17,8 +17,9 @@ import numpy as np
 
 from jitml.trace.context import is_users_class
 from jitml.trace.host import Const
-from jitml.trace.outside import CONTAINERS, load, place_of
+from jitml.trace.outside import load, place_of
 from jitml.trace.special_methods import Specials, static
+from jitml.trace.state import CONTAINERS
 from jitml.trace.tracers import is_traced, lift
 
 _ATOMS = (type(None), type(...), bool, int, float, complex, str, bytes, range, np.generic, type, FunctionType, ModuleType)

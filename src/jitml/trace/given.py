@@ -14,7 +14,8 @@ import numpy as np
 
 from jitml.errors import Source, UnsupportedError
 from jitml.trace.context import Trace, active_trace, refuse, user_source
-from jitml.trace.objects import TracedObject, parts_of
+from jitml.trace.objects import TracedObject, original_of
+from jitml.trace.state import parts_of
 from jitml.trace.tracers import is_traced
 
 _REMEDY = "Change it outside of the jitted function, or let the call have a new object or the arrays themselves."
@@ -35,7 +36,9 @@ def give(name: str, things: Iterable[Any]) -> None:
     Raises:
         UnsupportedError: the function has changed what one of them holds.
     """
-    objects = [x for x in things if type(x) is not TracedObject and not is_traced(x) and not isinstance(x, np.ufunc)]
+    objects = [
+        x for x in map(original_of, things) if type(x) is not TracedObject and not is_traced(x) and not isinstance(x, np.ufunc)
+    ]
     parts = tuple(x for x in parts_of(objects, lambda _: ()) if not is_traced(x))
     if parts:
         root = active_trace().root

@@ -25,6 +25,7 @@ from jitml.ir.op import Op
 from jitml.ir.ops.host import HostFunction, unpadded
 from jitml.ir.types import is_supported
 from jitml.trace import paths
+from jitml.trace.addresses import Address, Pointer, is_located
 from jitml.trace.broadcasting import Sizes, common_sizes
 from jitml.trace.callbacks import (
     Changed,
@@ -44,14 +45,11 @@ from jitml.trace.iteration import holds_range
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import (
     METHODS_IN_PLACE,
-    Address,
     Handing,
     OfObjects,
-    Pointer,
     TracedObject,
     handed,
     holds_traced,
-    is_located,
     is_object,
 )
 from jitml.trace.ragged import window

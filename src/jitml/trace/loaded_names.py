@@ -11,9 +11,10 @@ from jitml.trace.callbacks import binds
 from jitml.trace.context import Trace, is_converted, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.outside import load, names_in_code, observe
+from jitml.trace.outside import load, observe
 from jitml.trace.random import is_generator
 from jitml.trace.tracers import is_traced
+from jitml.trace.unseen import names_in_code
 
 
 class Converter(Protocol):

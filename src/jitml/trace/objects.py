@@ -8,95 +8,40 @@ from __future__ import annotations
 
 import copy
 import functools
-import gc
 import operator
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import CellType, FunctionType, ModuleType
-from typing import Any, ClassVar, NoReturn, cast
+from types import CellType, FunctionType
+from typing import Any, NoReturn
 
 import numpy as np
 import optree
 
 from jitml.ir.graph import Value
 from jitml.ir.ops.host import MADE
+from jitml.trace.addresses import Constant, Lent, Located, Outer, Pointer, address_of_a
 from jitml.trace.callbacks import Watched, is_built
 from jitml.trace.context import active_trace, home_of, unsupported
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.state import State, parts_of
 from jitml.trace.storage import OVERWRITES, REMEDY_OF_OVERWRITING, Storage
 from jitml.trace.tracers import TracedArray, is_traced
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
 from jitml.trace.users_line import Call, caller
 
 Unchanged = Callable[[], bool]
-_MOST_PARTS = 10_000  # of an object that are searched for what it keeps
 _NUMBERS = (bool, int, float, complex)
 _CONSTANTS = (str, bytes, np.dtype, type)
 _REMEDY = "Take what is needed of it, numbers and arrays."
+_OUTSIDE = "Use it outside of the jitted function, and pass what is needed of it."
+_LOOKED_AT = (weakref.ref, ContextVar)  # whose methods are called for what is there
+_FACTORS = {"SuperLU"}  # which cannot be copied, and never change
 METHODS_IN_PLACE = {"fill", "itemset", "partition", "put", "resize", "sort"}
 _OPERATORS = ("add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod")
 _KEEP_MASKS = (operator.iadd, operator.isub, operator.imul)  # unless there are two; a division masks what it divides by 0
 _OPERATORS_IN_PLACE = {getattr(operator, f"i{name}") for name in _OPERATORS}
-
-
-class Address(int):
-    """Where an object lies; each class of objects has one of its own, so that another one is another result."""
-
-    kind: ClassVar[type]
-
-
-@functools.lru_cache(maxsize=1024)
-def address_of_a(kind: Any) -> type[Address]:
-    return type("Address", (Address,), {"kind": kind})
-
-
-@dataclass(frozen=True)
-class Pointer:
-    """An address in a trace."""
-
-    kind: type
-    value: Value
-
-
-@dataclass(frozen=True)
-class Constant:
-    """A part of a result that is no number: another one is another result."""
-
-    value: Any
-
-
-def _no_parts(x: Any) -> tuple[tuple[Any, ...], Any]:
-    return (), x
-
-
-def _itself(x: Any, _: Any) -> Any:
-    return x
-
-
-optree.register_pytree_node(cast(Any, Constant), _no_parts, _itself, namespace=NAMESPACE)
-
-
-@dataclass(frozen=True)
-class Located:
-    """An object among arguments: the program has its address, and what is called the object itself."""
-
-    address: Any
-
-    def parts(self) -> tuple[tuple[Any], None]:
-        return (self.address,), None
-
-    @staticmethod
-    def build(_: None, parts: Any) -> Any:
-        return MADE.at(parts[0]) if type(parts[0]) is int else Located(*parts)
-
-
-_register: Any = optree.register_pytree_node
-_register(Located, Located.parts, Located.build, namespace=NAMESPACE)
-
-
-def is_located(x: Any) -> bool:
-    return type(x) is Located
 
 
 def is_object(x: Any) -> bool:
@@ -111,13 +56,22 @@ class TracedObject:
         call: calls a function of it on the host.
         example: what is made in this call, if that is at hand.
         kept: say whether arrays and variables that the object may look at are as they were when it was made.
+        outer: what is known of one from outside.
     """
 
-    __slots__ = ("_call", "_example", "_kept", "_kind", "_value")
+    __slots__ = ("_call", "_example", "_kept", "_kind", "_outer", "_value")
     __array_ufunc__ = None  # arrays leave operators to it
 
-    def __init__(self, call: Callable[..., Any], value: Value, example: Any, kind: type, kept: tuple[Unchanged, ...]) -> None:
-        for name, own in zip(TracedObject.__slots__, (call, example, kept, kind, value)):
+    def __init__(
+        self,
+        call: Callable[..., Any],
+        value: Value | None,
+        example: Any,
+        kind: type,
+        kept: tuple[Unchanged, ...],
+        outer: Outer | None = None,
+    ) -> None:
+        for name, own in zip(TracedObject.__slots__, (call, example, kept, kind, outer, value)):
             object.__setattr__(self, name, own)
 
     @property  # type: ignore[misc]  # see TracedNumber.__class__
@@ -160,7 +114,9 @@ class TracedObject:
         return len(self._example)
 
     def __bool__(self) -> bool:
-        return self._refuse("is asked for its truth")
+        if any(hasattr(self._kind, name) for name in ("__bool__", "__len__")):
+            self._refuse("is asked for its truth")
+        return True
 
     def __repr__(self) -> str:
         return self._refuse("is shown")
@@ -178,6 +134,11 @@ class TracedObject:
         """`x == other` and its like."""
         return self._operated(getattr(operator, name), other)
 
+    def truth(self) -> Any:
+        """`bool(x)`"""
+        is_asked = any(hasattr(self._kind, name) for name in ("__bool__", "__len__"))
+        return self._operated(operator.truth) if is_asked and not isinstance(self._example, tuple) else bool(self)
+
     def length(self) -> Any:
         """`len(x)`"""
         return len(self) if isinstance(self._example, tuple) else self._operated(len)
@@ -194,7 +155,8 @@ class TracedObject:
 
     def _refuse(self, what: str) -> NoReturn:
         kind = self._kind
-        unsupported(f"a {kind.__module__}.{kind.__qualname__} that the jitted function has made {what}", _REMEDY)
+        where = "from outside" if self._outer is not None else "that the jitted function has made"
+        unsupported(f"a {kind.__module__}.{kind.__qualname__} {where} {what}", _REMEDY)
 
 
 def _operator(name: str) -> None:
@@ -255,6 +217,47 @@ class Operator(OfObjects):
         return self.call(self.function, operands, {})
 
 
+def original_of(x: Any) -> Any:
+    """What an object from outside is in the call that is traced; of all else, itself."""
+    return x._outer.original if type(x) is TracedObject and x._outer is not None else x
+
+
+def outer_of(x: TracedObject) -> Outer | None:
+    """What is known of it, if it is from outside."""
+    return x._outer
+
+
+def method_of(x: TracedObject, name: str) -> Callable[..., Any]:
+    """A method as the program calls it."""
+    return functools.partial(x._called, name)
+
+
+def _located(x: TracedObject) -> Located:
+    return Located(TracedNumber.of_value(active_trace(), x._value)) if x._outer is None else Lent(x._outer.address)
+
+
+def _name_of(x: TracedObject) -> str:
+    assert x._outer is not None
+    return f"{active_trace().root.host.name(x._outer.slot)} ({x._kind.__module__}.{x._kind.__qualname__})"
+
+
+def _to_try_out(x: TracedObject) -> State | None:
+    """Let functions of an object from outside be tried out on a copy, and say what that holds; None if they change nothing."""
+    outer = x._outer
+    assert outer is not None
+    if issubclass(x._kind, _LOOKED_AT) or x._kind.__name__ in _FACTORS:
+        return None
+    if not outer.is_copied:
+        try:
+            example = copy.deepcopy(outer.original)
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            unsupported(f"{_name_of(x)} cannot be copied ({said:.200}), so that nothing says what its methods change", _OUTSIDE)
+        object.__setattr__(x, "_example", example)
+        outer.address.concrete, outer.is_copied = id(example), True
+    return State(x._example)
+
+
 def _read_only(result: Any) -> Any:
     """What may be an object's own array: what is written there would be lost."""
     if type(result) is TracedArray:
@@ -311,17 +314,6 @@ def _handed_out(x: Any) -> Any:
 def _own(x: Any) -> Any:
     """An array that objects may keep: the program's memory goes."""
     return x.copy() if type(x) is np.ndarray else x
-
-
-def parts_of(objects: Collection[Any], within: Callable[[FunctionType], Iterable[Any]]) -> list[Any]:
-    """All that objects hold; of functions, what `within` says."""
-    waiting, found = [*objects], dict[int, Any]()
-    while waiting and len(found) < _MOST_PARTS:
-        x = waiting.pop()
-        if id(x) not in found and not issubclass(type(x), (type, ModuleType, *_NUMBERS, str, bytes)):
-            found[id(x)] = x
-            waiting += within(x) if isinstance(x, FunctionType) else gc.get_referents(x)
-    return [*found.values()]
 
 
 def _arrays_of(objects: Collection[Any]) -> list[np.ndarray[Any, Any]]:
@@ -388,7 +380,9 @@ def handed(
         call: what calls functions of the objects that are made.
     """
     leaves, spec = flatten((args, kwargs))
-    values = [Located(TracedNumber.of_value(active_trace(), x._value)) if type(x) is TracedObject else x for x in leaves]
+    outer = [x for x in leaves if type(x) is TracedObject and x._outer is not None]
+    states = [_to_try_out(x) for x in outer]
+    values = [_located(x) if type(x) is TracedObject else x for x in leaves]
     given, named = unflatten(spec, values)
     if not all(is_unchanged() for x in leaves if type(x) is TracedObject for is_unchanged in x._kept):
         unsupported(
@@ -408,6 +402,9 @@ def handed(
 
     result = record(handing, given, named)
     (examples, copies), handing.tried_out = handing.tried_out or ([], []), None
+    for x, state in zip(outer, states):
+        if state is not None and not state.is_of(x._example):
+            unsupported(f"{function.__name__} changes {_name_of(x)}, which is from outside the jitted function", _OUTSIDE)
     is_in_place = _is_in_place(function, objects, examples)
     written = [x for x in _arrays_of([x._example for x in objects]) if is_in_place(x)] if held else []
     for one, contents in zip(held, before):

@@ -1,53 +1,40 @@
 """What may a function find outside itself, and what keeps it from going stale?  Every load is entered in the host program.
 
 Arrays become hidden inputs, read anew at every call; numbers and strings are guarded by value, containers item by item,
-functions by identity and code, objects by identity and class, those that are arguments by class alone. The attributes of an
-object are guarded as the function loads them; where code that is not converted is about to read it (`pickle.dumps(obj)`,
-`sorted(objs)`), all that this may read is, and of arrays also what they hold.
+functions by identity and code, objects of the user's by identity and class, those that are arguments by class alone, and their
+attributes as the function loads them (what code that is not converted is about to read: `unseen.py`). All else, objects of
+libraries above all, is taken at run time. `understood.py` has the table.
 """
 
 from __future__ import annotations
 
 import copy
-import dis
 import functools
-from array import array
+import gc
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
-from functools import lru_cache
 from operator import getitem
-from types import BuiltinFunctionType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import MappingProxyType, MemberDescriptorType, MethodType
 from typing import Any
 
 import numpy as np
 
 from jitml.ir.types import is_supported
-from jitml.trace.context import Trace, home_of, is_users, is_users_class, unsupported
-from jitml.trace.host import IMMUTABLE, Const, Slot
+from jitml.trace.addresses import Outer
+from jitml.trace.context import Trace, home_of, unsupported
+from jitml.trace.host import Const, Slot
+from jitml.trace.hostcalls import call_on_host
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.objects import TracedObject, method_of
 from jitml.trace.open_lists import OpenList
-from jitml.trace.random import TracedGenerator, from_outside, is_generator
+from jitml.trace.random import TracedGenerator, from_outside
+from jitml.trace.state import HEAP_TYPE
 from jitml.trace.tracers import is_traced, lift, scalar
 from jitml.trace.tree import is_record
+from jitml.trace.understood import PLAIN, Way, is_iterator, is_view, way_of
 
-_PLAIN = (
-    bool, int, float, complex, str, bytes, type(None), type(...), range, np.generic, np.dtype, Enum, slice, frozenset,
-    *IMMUTABLE,
-)  # fmt: skip
-CONTAINERS = (list, tuple, dict, deque)
 _MOST_ITEMS = 1000
-_HEAP_TYPE = 1 << 9  # CPython's flag of classes made by a class statement
-# Special methods that only the conversion calls, or that have nothing to do with computing.
-_SEEN = {
-    "__init__", "__new__", "__post_init__", "__call__", "__repr__", "__str__", "__format__",
-    "__reduce__", "__getstate__", "__setstate__", "__getattr__", "__enter__", "__exit__", "__init_subclass__",
-    "__class_getitem__", "__setattr__", "__setitem__", "__del__", "__dir__",
-}  # fmt: skip
-_STATELESS = ("builtins", "abc", "typing", "numbers", "enum", "dataclasses", "contextlib", "jitml")  # modules of classes
-_MOST_BYTES = 1 << 20  # of an array whose contents are compared at each call
 
 
 def place_of(trace: Trace, obj: Any) -> Slot | None:
@@ -79,32 +66,28 @@ def load(trace: Trace, function: Callable[..., Any], base: Slot | Const, key: An
 
 def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     """A value from outside, as the function shall see it; guarded so that no later call sees another one."""
-    host = trace.host
-    if is_traced(value) or type(value) is TracedGenerator:
+    if is_traced(value) or type(value) in (TracedGenerator, TracedObject):
         return value
-    if isinstance(value, np.ndarray):
-        return lift(value, slot)
-    if is_generator(value):
-        return from_outside(trace, value, slot)
-    if is_number(value):
-        if trace.decisions is not None and name in trace.decisions.moving:
-            return number_stand_in(trace, value, slot, name)
-        trace.guarded.add(name)
-    if isinstance(value, _PLAIN):
-        if type(value) is frozenset:
-            observe_keys(trace, value, name)
-        host.require(slot, value)
-        return value
-    trace.met[id(value)] += 1
-    if isinstance(value, CONTAINERS):
-        return _observe_container(trace, value, slot, name)
-    if isinstance(value, (set, bytearray)):
-        _require_elements(trace, value, slot, name)
-        return value
-    if type(value) is functools.partial:
-        for part in ("func", "args", "keywords"):
-            observe(trace, getattr(value, part), load(trace, getattr, slot, part, f"{name}.{part}"), f"{name}.{part}")
-    if type(value).__flags__ & _HEAP_TYPE and not isinstance(value, type) and trace.decisions is not None:
+    way = way_of(value)
+    if way in (Way.ITEMS, Way.PARTS, Way.ITSELF, Way.ATTRIBUTES, Way.COMPARED):
+        trace.met[id(value)] += 1
+    match way:
+        case Way.ARRAY:
+            return lift(value, slot)
+        case Way.GENERATOR:
+            return from_outside(trace, value, slot)
+        case Way.VALUE:
+            return _observe_plain(trace, value, slot, name)
+        case Way.ITEMS:
+            return _observe_container(trace, value, slot, name)
+        case Way.CONTENTS:
+            require_elements(trace, value, slot, name)
+            return value
+        case Way.PARTS:
+            return observe_parts(trace, value, slot, name)
+        case Way.RUN_TIME:
+            return lend(trace, value, slot, name)
+    if type(value).__flags__ & HEAP_TYPE and not isinstance(value, type) and trace.decisions is not None:
         if name in trace.decisions.moving:
             _watch_exchanged(trace, value, slot)
             return value
@@ -112,6 +95,84 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     watch(trace, value, slot)
     trace.objects[slot] = value
     return value
+
+
+def _observe_plain(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
+    if is_number(value):
+        if trace.decisions is not None and name in trace.decisions.moving:
+            return number_stand_in(trace, value, slot, name)
+        trace.guarded.add(name)
+    if type(value) is frozenset:
+        observe_keys(trace, value, name)
+    trace.host.require(slot, value)
+    return value
+
+
+def observe_parts(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
+    """What is made of other things, made anew of these as the function shall see them."""
+
+    def part(attribute: str) -> Any:
+        text = f"{name}.{attribute}"
+        return observe(trace, getattr(value, attribute), load(trace, getattr, slot, attribute, text), text)
+
+    trace.host.require_type(slot, type(value))
+    if type(value) is functools.partial:
+        seen: Any = functools.partial(part("func"), *part("args"), **part("keywords"))
+    elif type(value) is MethodType:
+        seen = _bound(value, part("__func__"), part("__self__"))
+    elif type(value) is MappingProxyType or is_view(value):
+        text = f"what {name} shows"
+        shown = observe(trace, _behind(value), load(trace, _get_behind, slot, None, text), text)
+        kind = type(value).__name__.rpartition("_")[2]  # dict_keys, odict_keys, ...
+        seen = MappingProxyType(shown) if type(value) is MappingProxyType else getattr(shown, kind)()
+    else:  # a method that is written in C
+        part("__name__")
+        seen = _bound(value, None, part("__self__"))
+    trace.kept.append(seen)
+    trace.objects[slot] = seen
+    return seen
+
+
+def _bound(method: Any, function: Any, owner: Any) -> Any:
+    """A method of what its owner has become."""
+    if type(owner) is TracedGenerator:
+        return method
+    if owner is method.__self__:
+        return method if function is None else MethodType(function, owner)
+    if type(owner) is TracedObject:
+        return method_of(owner, method.__name__)
+    return getattr(owner, method.__name__) if function is None else MethodType(function, owner)
+
+
+def _behind(view: Any) -> Any:
+    """The dict that a view of it or a `MappingProxyType` shows, to which it refers alone."""
+    return gc.get_referents(view)[0]
+
+
+def _get_behind(view: Any, _: None) -> Any:
+    return _behind(view)
+
+
+def lend(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
+    """An object that the program has as it is in each call: what is asked of it is asked then."""
+    if is_iterator(value):
+        unsupported(
+            f"{name} is a {type(value).__qualname__}, which goes forward as it is read: by tracing, once more than by the call",
+            "Make it a list before, or an iterator inside the jitted function.",
+        )
+    known = trace.at_run_time.get(id(value))
+    if known is not None:
+        trace.host.require_identity(known.slot, slot, True)
+        return known.seen
+    trace.host.require_type(slot, type(value))
+    address = TracedNumber(trace, trace.host.compute(id, (slot,), f"id({name})"), id(value))
+    seen = TracedObject(call_on_host, None, value, type(value), (), Outer(value, slot, address))
+    _compare(trace, seen, slot)
+    trace.at_run_time[id(value)] = Lent(slot, seen)
+    trace.places[id(value)] = trace.places[id(seen)] = slot
+    trace.kept += [value, seen]
+    trace.objects[slot] = seen
+    return seen
 
 
 def is_number(value: Any) -> bool:
@@ -127,14 +188,18 @@ def number_stand_in(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     return scalar(trace.number_input(trace.host.compute(np.generic.item, (slot,), name), value.item(), value.dtype))
 
 
-def watch_argument(trace: Trace, obj: Any, slot: Slot) -> None:
+def observe_argument(trace: Trace, obj: Any, slot: Slot, name: str) -> Any:
     """An object that is passed: another instance of its class will do, if it is as different from the other arguments."""
-    if isinstance(obj, (type, FunctionType, MethodType, BuiltinFunctionType, ModuleType)) or not type(obj).__flags__ & _HEAP_TYPE:
+    if way_of(obj) is not Way.ATTRIBUTES:
+        return observe(trace, obj, slot, name)
+    if not type(obj).__flags__ & HEAP_TYPE:
         watch(trace, obj, slot)
-        return
-    _compare(trace, obj, slot)
-    if id(obj) not in trace.places:
-        watch(trace, obj, slot, identity=False)
+    else:
+        _compare(trace, obj, slot)
+        if id(obj) not in trace.places:
+            watch(trace, obj, slot, identity=False)
+    trace.objects[slot] = obj
+    return obj
 
 
 def observe_keys(trace: Trace, keys: Iterable[Any], name: str) -> None:
@@ -142,7 +207,7 @@ def observe_keys(trace: Trace, keys: Iterable[Any], name: str) -> None:
     for key in keys:
         if isinstance(key, (tuple, frozenset)):
             observe_keys(trace, key, name)
-        elif not isinstance(key, (*_PLAIN, type)):
+        elif not isinstance(key, (*PLAIN, type)):
             slot = trace.host.hold(key, f"a key of {name}")
             if id(key) in trace.places:
                 _compare(trace, key, slot)
@@ -168,7 +233,7 @@ def watch(trace: Trace, obj: Any, slot: Slot, *, identity: bool = True) -> None:
         trace.host.require_same(slot, obj)
         _compare(trace, obj, slot)
     trace.places[id(obj)] = slot
-    if type(obj).__flags__ & _HEAP_TYPE:  # of others, the class cannot be exchanged
+    if type(obj).__flags__ & HEAP_TYPE:  # of others, the class cannot be exchanged
         trace.host.require_type(slot, type(obj))
 
 
@@ -189,186 +254,7 @@ def _has_unset(obj: Any, name: str) -> bool:
     return name not in vars(obj)
 
 
-def is_read_unseen(trace: Trace, slot: Slot, name: str) -> bool:
-    """Whether code that is not converted has read an attribute."""
-    return any(place == slot and (names is None or name in names) for place, names in trace.frozen)
-
-
-def run_unseen(trace: Trace, kind: Any, methods: tuple[str, ...] = ()) -> list[FunctionType]:
-    """Functions that run where a library calls special methods, out of sight of the conversion, as `sorted` calls `__lt__`.
-
-    Only what the user wrote counts, and what it mentions: the class's own methods and properties, and functions.
-
-    Args:
-        methods: which those are; any, if none is named.
-    """
-    if (kind, methods) not in trace.unseen:
-        trace.unseen[kind, methods] = _find_unseen(kind, methods)
-    found: list[FunctionType] = trace.unseen[kind, methods]
-    return found
-
-
-def _find_unseen(kind: Any, methods: tuple[str, ...]) -> list[FunctionType]:
-    members = {name: member for cls in reversed(kind.__mro__) for name, member in vars(cls).items()}
-    special = [name for name in members if name[:2] == "__" == name[-2:] and name not in _SEEN]
-    waiting = [members[name] for name in special if not methods or name in methods]
-    found: dict[FunctionType, None] = {}
-    while waiting:
-        member = waiting.pop()
-        function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
-        if not isinstance(function, FunctionType) or function in found:
-            continue
-        if is_users(function.__code__.co_filename) or function.__code__.co_filename == "<string>":
-            found[function] = None
-            waiting += outer_values(function).values()
-            waiting += [members[name] for name in names_in_code(function.__code__) if name in members]
-    return list(found)
-
-
-def names_in(functions: Iterable[FunctionType]) -> frozenset[str]:
-    """Names in functions: among them those of the attributes that they read."""
-    return frozenset().union(*(names_in_code(function.__code__) for function in functions))
-
-
-@lru_cache(maxsize=1024)
-def names_in_code(code: CodeType) -> frozenset[str]:
-    """Names of globals and attributes in a code object, and in those inside it."""
-    return frozenset(code.co_names).union(*map(names_in_code, _inside(code)))
-
-
-@lru_cache(maxsize=1024)
-def _globals_in(code: CodeType) -> frozenset[str]:
-    loads = (step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL")
-    return frozenset(loads).union(*map(_globals_in, _inside(code)))
-
-
-def _inside(code: CodeType) -> list[CodeType]:
-    return [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-
-
-def outer_values(function: FunctionType) -> dict[str, Any]:
-    """What a function loads by name, as far as it is bound: globals, and what it closes over."""
-    found = {name: function.__globals__[name] for name in _globals_in(function.__code__) if name in function.__globals__}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-        with suppress(ValueError):
-            found[name] = cell.cell_contents
-    return found
-
-
-def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | None = None) -> None:
-    """What code that is not converted is about to read of a value: all, or the attributes of these names."""
-    if is_traced(value):
-        return
-    host, name = trace.host, trace.host.name(slot)
-    written = {attribute for owner, attribute in trace.stored if owner == id(value)}
-    if not written.isdisjoint(written if names is None else names):
-        unsupported(f"{name} is changed, and then used by code that is not converted", "Hand on what it needs.")
-    for known, what in trace.raw:
-        _require_unwritten(trace, known, what)
-    if (slot, names) in trace.frozen:
-        return
-    trace.frozen.add((slot, names))
-    if isinstance(value, _PLAIN):
-        host.require(slot, value)
-    elif isinstance(value, CONTAINERS):
-        for key, item in _require_keys(trace, value, slot, name):
-            _guard_part(trace, item, load(trace, getitem, slot, key, f"{name}[{key!r}]"), names)
-    elif isinstance(value, (set, bytearray, array, memoryview)):
-        _require_elements(trace, value, slot, name)
-    elif isinstance(value, np.ndarray):
-        _guard_contents(trace, value, slot, name)
-    else:
-        host.require_same(slot, value)
-        if isinstance(value, (type, FunctionType, ModuleType)) or not type(value).__flags__ & _HEAP_TYPE:
-            return
-        host.require_type(slot, type(value))
-        kind: Any = type(value)
-        for key, place in _attributes(trace, value, slot, name, names):
-            _guard_part(trace, getattr(value, key), place, None if names is None else names | names_in(run_unseen(trace, kind)))
-
-
-def guard_librarys(trace: Trace, *values: Any) -> None:
-    """Objects of libraries' classes (a sparse matrix, a polynomial) that their own code reads now: all that they hold."""
-    for value in values:
-        slot = trace.places.get(id(value))
-        if slot is not None and is_librarys(value):
-            guard_state(trace, value, slot)
-
-
-def is_librarys(value: Any) -> bool:
-    """Whether a value is of a library's class, or of one made of it, and may change."""
-    if isinstance(value, (array, memoryview)):
-        return True
-    is_object = type(value).__flags__ & _HEAP_TYPE and not isinstance(value, (*_PLAIN, *CONTAINERS, type, np.ndarray))
-    return bool(is_object) and any(map(_has_state, type(value).__mro__))
-
-
-@lru_cache(maxsize=4096)
-def _has_state(cls: type) -> bool:
-    """Whether a class is a library's, and methods of it may read what its instances hold."""
-    home = home_of(cls).partition(".")[0]
-    return home not in _STATELESS and not is_users_class(cls)
-
-
-def _guard_contents(trace: Trace, value: np.ndarray[Any, Any], slot: Slot, name: str) -> None:
-    """An array is this very one, and holds what it holds now."""
-    _require_unwritten(trace, value, name)
-    if value.nbytes > _MOST_BYTES or (value.dtype.hasobject and not all(isinstance(item, _PLAIN) for item in value.flat)):
-        what = "holds objects" if value.dtype.hasobject else f"has {value.nbytes} bytes"
-        unsupported(
-            f"{name} is read by code that is not converted, and {what}: it cannot be compared at each call",
-            "Let the jitted function read it, or hand on what is needed of it.",
-        )
-    trace.raw.append((value, name))
-    trace.host.require_same(slot, value)
-    trace.host.require_contents(slot, value)
-
-
-def _require_unwritten(trace: Trace, value: np.ndarray[Any, Any], name: str) -> None:
-    """What code that is not converted sees of an array is what is there before the call."""
-    for concrete, tracer in trace.arrays.values():
-        if tracer.storage.mutated and np.may_share_memory(concrete, value):
-            unsupported(
-                f"{name} is written, and then read by code that is not converted, which sees what it was before the call",
-                "Let the jitted function read it, or hand on what is needed of it.",
-            )
-
-
-def _attributes(trace: Trace, value: Any, slot: Slot, name: str, names: frozenset[str] | None) -> list[tuple[str, Slot]]:
-    """An object's own attributes, as far as they are asked for, and those of its class, and their slots."""
-    host = trace.host
-    found: list[tuple[str, Slot]] = []
-    everything = names is None or not names.isdisjoint({"__dict__", "vars", "getattr", "hasattr"})
-    if hasattr(value, "__dict__"):
-        attributes = host.compute(vars, (slot,), f"vars({name})")
-        if everything:
-            host.require(host.compute(tuple, (attributes,), f"attributes of {name}"), tuple(vars(value)))
-        chosen = [key for key in vars(value) if everything or key in (names or ())]
-        found += [(key, load(trace, getitem, attributes, key, f"{name}.{key}")) for key in chosen]
-    for key, member in {key: member for cls in reversed(type(value).__mro__) for key, member in vars(cls).items()}.items():
-        if (
-            names is not None
-            and key in names
-            and key not in getattr(value, "__dict__", ())
-            and not hasattr(type(member), "__get__")
-        ):
-            found.append((key, load(trace, getattr, slot, key, f"{name}.{key}")))
-    slots = (key for cls in type(value).__mro__ for key in vars(cls).get("__slots__", ()) if key != "__dict__")
-    chosen = [key for key in slots if hasattr(value, key) and (everything or key in (names or ()))]
-    return found + [(key, load(trace, getattr, slot, key, f"{name}.{key}")) for key in chosen]
-
-
-def _guard_part(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | None) -> None:
-    """A part of an object's state; one that is known already is only the same."""
-    if id(value) in trace.places and (trace.places[id(value)], names) in trace.frozen:
-        trace.host.require_same(slot, value)
-        return
-    if type(value).__flags__ & _HEAP_TYPE:
-        trace.places.setdefault(id(value), slot)
-    guard_state(trace, value, slot, names)
-
-
-def _require_elements(trace: Trace, value: Any, slot: Slot, name: str) -> None:
+def require_elements(trace: Trace, value: Any, slot: Slot, name: str) -> None:
     """What a set, a bytearray, an `array.array` or a memoryview holds."""
     copied: Any = frozenset(value) if isinstance(value, set) else bytes(value)
     if isinstance(value, set):
@@ -377,7 +263,7 @@ def _require_elements(trace: Trace, value: Any, slot: Slot, name: str) -> None:
     trace.places[id(value)] = slot
 
 
-def _require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[Any, Any]]:
+def require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[Any, Any]]:
     """A container's type, and its keys or length; gives keys and items."""
     host = trace.host
     if len(value) > _MOST_ITEMS:
@@ -404,7 +290,7 @@ def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         if name in trace.decisions.moving:
             return _open_list(trace, value, slot, name)
         trace.guarded.add(name)
-    items = _require_keys(trace, value, slot, name)
+    items = require_keys(trace, value, slot, name)
     trace.containers[slot] = value  # a container that holds itself ends here
     seen = [(key, _observe_item(trace, slot, name, key, item)) for key, item in items]
     result = value
@@ -429,6 +315,14 @@ def _open_list(trace: Trace, value: list[Any], slot: Slot, name: str) -> OpenLis
     trace.places[id(result)] = slot
     trace.containers[slot] = result
     return result
+
+
+@dataclass(frozen=True)
+class Lent:
+    """An object that is taken at run time: where the host program has it, and what the function sees of it."""
+
+    slot: Slot
+    seen: Any
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,10 @@ from jitml.trace.hostcalls import call_on_host
 from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject
-from jitml.trace.outside import CONTAINERS, guard_librarys, guard_state, names_in, outer_values, run_unseen
 from jitml.trace.registry import call
+from jitml.trace.state import CONTAINERS
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, read
+from jitml.trace.unseen import guard_librarys, guard_state, names_in, outer_values, run_unseen
 
 _PLAIN = frozenset({
     TracedArray, TracedScalar, TracedNumber, bool, int, float, complex, str, bytes, NoneType, list, tuple, dict, set, slice,
@@ -293,6 +294,8 @@ class Specials(Accesses):
         """What has the truth of x."""
         if type(x) in _PLAIN:
             return x
+        if type(x) is TracedObject:
+            return x.truth()
         special = self.special(x, "__bool__")
         if special is not None:
             result = special()
