@@ -11,11 +11,13 @@ import pytest
 ROOT = Path(__file__).parent.parent / "src" / "jitml"
 
 # What each part of the package may import; a part may always import itself.
-BASE = {"errors", "config", "process"}
+BASE = {"errors", "config", "forks", "interrupts", "process"}
 ALLOWED = {
     "errors": set(),
     "config": {"errors"},
-    "process": set(),
+    "forks": set(),
+    "interrupts": {"forks"},
+    "process": {"forks", "interrupts"},
     "ir": BASE,
     "trace": BASE | {"ir"},
     "numpy": BASE | {"ir", "trace"},

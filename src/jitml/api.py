@@ -26,6 +26,7 @@ from jitml.errors import (
     UnsupportedError,
     VerificationError,
 )
+from jitml.interrupts import contained, uninterrupted
 from jitml.ir.room import learn, learning
 from jitml.runtime.dispatch import Failed, Variant, Variants
 from jitml.trace.arguments import Static
@@ -136,7 +137,11 @@ class Jit:
             result = self._variants.call(key, leaves)
             if result is not MISS:
                 return result
-        return self._variants.compile(key, leaves, lambda others, failed: self._make(key, args, kwargs, leaves, others, failed))
+
+        def make(others: tuple[Variant, ...], failed: Failed) -> Variant:
+            return contained(partial(self._make, key, args, kwargs, leaves, others, failed))
+
+        return self._variants.compile(key, leaves, make)
 
     def _make(
         self,
@@ -227,17 +232,21 @@ class Jit:
             return None
 
     def _compile(self, traced: Traced) -> Callable[..., Any]:
-        from jitml import pipeline  # brings llvmlite, which `import jitml` must not
-
         options = self.options
-        return pipeline.compile_graph(
-            traced.graph,
-            aliases=traced.aliases,
-            strides=traced.strides,
-            threads=options.threads,
-            fastmath=options.fastmath,
-            watch=True,
-        )
+
+        def compile_graph() -> Callable[..., Any]:
+            from jitml import pipeline  # brings llvmlite, which `import jitml` must not
+
+            return pipeline.compile_graph(
+                traced.graph,
+                aliases=traced.aliases,
+                strides=traced.strides,
+                threads=options.threads,
+                fastmath=options.fastmath,
+                watch=True,
+            )
+
+        return uninterrupted(compile_graph)
 
     def _reason(self, leaves: Sequence[Any], earlier: Sequence[Traced], traced: Traced) -> str:
         if not earlier:
@@ -250,19 +259,23 @@ class Jit:
 
         Nothing is run and nothing is cached.
         """
-        from jitml import pipeline  # as in _compile
-
-        traced = self._trace(args, kwargs)
+        traced = contained(partial(self._trace, args, kwargs))
         options = self.options
-        return pipeline.lower(
-            traced.graph, aliases=traced.aliases, strides=traced.strides, threads=options.threads, fastmath=options.fastmath
-        )
+
+        def lower() -> Lowered:
+            from jitml import pipeline  # as in _compile
+
+            return pipeline.lower(
+                traced.graph, aliases=traced.aliases, strides=traced.strides, threads=options.threads, fastmath=options.fastmath
+            )
+
+        return uninterrupted(lower)
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """See `jitml.explain`."""
         from jitml import report  # as in _compile
 
-        traced = self._trace(args, kwargs)
+        traced = contained(partial(self._trace, args, kwargs))
         flagged = told_by_flags(traced.results, traced.out_specs[-1], traced.graph)
         return report.explain_program(repr(self), self.lower(*args, **kwargs), flagged, traced.host.summary(), self.variants)
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import gc
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
+
+from jitml.forks import in_child, lock
+from jitml.interrupts import is_abandoned, owner, preserve
 
 T = TypeVar("T")
 
@@ -31,35 +33,63 @@ class Setting(Generic[T]):
 
     def __init__(self, read: Callable[[], T], write: Callable[[T], None], meanwhile: Callable[[T], T]) -> None:
         self._read, self._write, self._meanwhile = read, write, meanwhile
-        self._lock = threading.RLock()  # a finalizer may compile, too, wherever Python comes to collect
+        self._lock = lock()  # reentrant: a finalizer may compile, too, wherever Python comes to collect
         self._inside = 0
+        self._threads: dict[int, int] = {}  # how often each is inside, or what works for it
         self._own: T
         self._ours: T | None = None  # while it is in place, so that it is never taken for the program's own
+        preserve(self._depth, self._cut)
+        in_child(self._forget_others)
 
     @contextmanager
     def changed(self) -> Iterator[None]:
         """Raises what writing the setting raises, which leaves it as it was."""
+        before = self._depth()
+        self._enter()
+        try:
+            yield
+        finally:
+            self._cut(before)
+
+    def _depth(self) -> int:
+        return self._threads.get(owner(), 0)
+
+    def _enter(self) -> None:
         with self._lock:
+            if is_abandoned():
+                return
             if (own := self._read()) != self._ours:
                 self._write(own)  # may fail: what could not be given back is not changed
                 self._own, self._ours = own, self._meanwhile(own)
                 self._write(self._ours)
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if not self._inside:
-                    self._give_back()
+            self._count(self._depth() + 1)
+
+    def _cut(self, depth: int) -> None:
+        """Have this thread inside so many times and no more; again is harmless."""
+        with self._lock:
+            if is_abandoned():  # who has waited has given the setting back
+                return
+            self._count(depth)
+            if not self._inside:
+                self._give_back()
+
+    def _count(self, depth: int) -> None:
+        others = {thread: n for thread, n in self._threads.items() if thread != owner()}
+        self._threads = {**others, owner(): depth} if depth else others
+        self._inside = sum(self._threads.values())
 
     def _give_back(self) -> None:
-        if self._read() == self._ours:
+        if self._ours is not None and self._read() == self._ours:
             try:
                 self._write(self._own)
             except RecursionError:  # this thread is deeper than the program's limit: the next one out gives it back
                 return
         self._ours = None
+
+    def _forget_others(self) -> None:
+        """In the child of a fork there are no other threads."""
+        depth, self._threads = self._depth(), {}
+        self._cut(depth)
 
 
 # Python frames: a branch in a loop body may lie in hundreds of others, and each pass takes some frames for each. CPython 3.11

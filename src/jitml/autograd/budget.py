@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from jitml.autograd.levels import levels
 from jitml.config import CONFIG
 from jitml.errors import Source
+from jitml.interrupts import unset
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Graph, Node, Value
@@ -70,7 +71,7 @@ def inside_a_loop() -> Iterator[None]:
     try:
         yield
     finally:
-        _depth.reset(token)
+        unset(_depth, token)
 
 
 @contextmanager
@@ -80,8 +81,8 @@ def shared_by(graph: Graph) -> Iterator[None]:
     try:
         yield
     finally:
-        _shares.reset(shares)
-        _taken.reset(taken)
+        unset(_shares, shares)
+        unset(_taken, taken)
 
 
 @contextmanager
@@ -96,8 +97,8 @@ def shared_by_rows(size: Size) -> Iterator[None]:
     try:
         yield
     finally:
-        _shares.reset(shares)
-        _least.reset(least)
+        unset(_shares, shares)
+        unset(_least, least)
 
 
 @contextmanager
@@ -107,7 +108,7 @@ def shared_by_directions(count: int) -> Iterator[None]:
     try:
         yield
     finally:
-        _directions.reset(token)
+        unset(_directions, token)
 
 
 def _reserved(graph: Graph) -> int:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from jitml.interrupts import unset
+
 _levels: ContextVar[int] = ContextVar("jitml_derivatives", default=0)
 
 
@@ -23,4 +25,4 @@ def at_level(number: int) -> Iterator[None]:
     try:
         yield
     finally:
-        _levels.reset(token)
+        unset(_levels, token)

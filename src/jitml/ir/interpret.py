@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.interrupts import unset
 from jitml.ir.dims import Sym, resolve
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.types import Aval
@@ -30,7 +31,7 @@ def watched(watch: Watch | None) -> Iterator[None]:
     try:
         yield
     finally:
-        _watch.reset(token)
+        unset(_watch, token)
 
 
 @dataclass
@@ -64,7 +65,7 @@ def iterate(body: Graph, args: Sequence[Any], number: int, index: Value | None =
     try:
         return interpret_outputs(body, args)
     finally:
-        _iterations.reset(token)
+        unset(_iterations, token)
 
 
 def interpret(graph: Graph, args: Sequence[object]) -> list[Array]:

@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from jitml.errors import LoweringError
+from jitml.interrupts import unset
 from jitml.ir.types import Aval
 
 AvalRule = Callable[..., Aval | tuple[Aval, ...]]
@@ -40,7 +41,7 @@ def recording(recorder: Recorder | None) -> Iterator[None]:
     try:
         yield
     finally:
-        _active.reset(token)
+        unset(_active, token)
 
 
 def record_into(recorder: Recorder) -> None:

@@ -7,13 +7,14 @@ for that loop, up to what there may be. What has been learned of a line of the u
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
 from jitml.errors import MoreIterations, Source
+from jitml.forks import lock
+from jitml.interrupts import unset
 
 GROWTH = 4  # what has run out is made so many times as long
 
@@ -22,7 +23,7 @@ _Line = tuple[str, int, str]
 _learns: ContextVar[bool] = ContextVar("jitml_learns", default=False)
 _lines: dict[_Line, int] = {}  # a number for each, in order
 _learned: dict[_Line, int] = {}
-_lock = threading.Lock()
+_lock = lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def learning() -> Iterator[None]:
     try:
         yield
     finally:
-        _learns.reset(token)
+        unset(_learns, token)
 
 
 def is_learning() -> bool:

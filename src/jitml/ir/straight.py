@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from jitml.interrupts import unset
 from jitml.ir import ops
 from jitml.ir.dims import Sym, bound, resolve
 from jitml.ir.graph import Graph, Node, Value
@@ -44,7 +45,7 @@ def metered(meter: Callable[[int], None]) -> Iterator[None]:
     try:
         yield
     finally:
-        _meter.reset(token)
+        unset(_meter, token)
 
 
 def straight(graph: Graph, owned: Owned = frozenset()) -> Run:

@@ -6,13 +6,15 @@ having changed nothing. Reading is lock-free (tuples are replaced, never changed
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from jitml.errors import FailedCheck, MoreIterations, RaisingBranch, UnsupportedError, WrongPath
+from jitml.forks import lock
+from jitml.interrupts import is_own_thread
 from jitml.ir.room import learn
 
 # A function with more specialisations than this forgets the one that was not used for longest.
@@ -48,7 +50,7 @@ class Variants:
 
     def __init__(self, miss: object) -> None:
         self._miss = miss
-        self._lock = threading.RLock()
+        self._lock = lock()
         self._groups: dict[Hashable, tuple[Variant, ...]] = {}
 
     def call(self, key: Hashable, leaves: Sequence[Any], failed: Failed | None = None) -> Any:
@@ -93,7 +95,9 @@ class Variants:
                 those made before for this very call, did not fit it.
         """
         failed: Failed = []
-        with self._lock:
+        # A finalizer that runs while Python collects may call what just this compilation waits for.
+        guard = nullcontext() if is_own_thread() else self._lock
+        with guard:
             result = self.call(key, leaves, failed)
             if result is not self._miss:
                 return result
@@ -104,7 +108,7 @@ class Variants:
                 result = variant.enter(leaves)
             except WrongPath as failure:  # what was assumed of the call was a guess: one of no use, if there is a better one
                 failed.append((variant, failure))
-                with self._lock:
+                with guard:
                     better = _made(make, self._without(key, variant), failed)
                     if not isinstance(failure, RaisingBranch):
                         self._forget(key, variant)
@@ -113,7 +117,7 @@ class Variants:
             except MoreIterations as failure:
                 learn(failure)
                 self._forget(key, variant)
-                with self._lock:
+                with guard:
                     result = self.call(key, leaves, failed)  # another thread may have learned it, too
                     if result is not self._miss:
                         return result

@@ -34,22 +34,22 @@ class Drawing:
 
     def __call__(self, *args: Any) -> Any:
         generators = [generator_at(int(args[n])) for n in self._positions]  # arrays, where an argument was no plain one
-        locks = _locks_of(generators) if self._locks else ()
-        for lock in locks:
-            lock.acquire()
-        try:
-            with keeping_made():
-                restore = [state_keeper(g) for g in generators]
-                result: Any = None
-                try:
-                    result = self._run(*args)
-                finally:
-                    if result is None or has_failed(result):
-                        for function in restore:
-                            function()
-        finally:
-            for lock in locks:
-                lock.release()
+        return self._run_locked(_locks_of(generators) if self._locks else (), generators, args)
+
+    def _run_locked(self, locks: Sequence[Any], generators: Sequence[Any], args: tuple[Any, ...]) -> Any:
+        """Run with all these locks; `with` on a lock itself leaves none taken, whenever an exception comes."""
+        if locks:
+            with locks[0]:
+                return self._run_locked(locks[1:], generators, args)
+        with keeping_made():
+            restore = [state_keeper(g) for g in generators]
+            result: Any = None
+            try:
+                result = self._run(*args)
+            finally:
+                if result is None or has_failed(result):
+                    for function in restore:
+                        function()
         return result
 
 

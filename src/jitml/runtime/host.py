@@ -101,8 +101,7 @@ class HostCalls:
 
 def run_then_show(run: Callable[..., Any], *args: Any) -> Any:
     """Run a program, and do what it has postponed unless it fails."""
-    with postponing() as effects:
-        result = run(*args)
+    result, effects = postponing(run, *args)
     if not has_failed(result):
         for effect in effects:
             postpone(effect)

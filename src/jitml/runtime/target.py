@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import threading
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitml.codegen.target import Target
 from jitml.config import CONFIG
+from jitml.forks import hold_at_fork
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
@@ -25,9 +27,23 @@ def llvm_binding() -> Any:
     """llvmlite's binding, with all targets ready; imported at the first compilation, for it takes 30 ms."""
     import llvmlite.binding as llvm
 
+    _share_lock(llvm.ffi.lib)
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     return llvm
+
+
+def _share_lock(library: Any) -> None:
+    """Let llvmlite take its lock by C code, and forks wait for it.
+
+    Its own way is in Python: an exception that comes just when the lock is taken leaves it so, and nothing is compiled any more.
+    """
+    own = getattr(getattr(library, "_lock", None), "_lock", None)
+    if not isinstance(own, type(threading.RLock())) or library._lock._cblist:
+        return
+    for function in library._fntab.values():
+        function._lock = own
+    hold_at_fork(own)
 
 
 @cache

@@ -18,6 +18,7 @@ import numpy as np
 
 import jitml
 from jitml.errors import JitmlError, Source, TraceError, UnsupportedError
+from jitml.interrupts import unset
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, Sym, limits
 from jitml.ir.graph import GraphBuilder, Node, Value
@@ -325,7 +326,7 @@ def activate(trace: Trace) -> Iterator[Trace]:
         raise
     finally:
         trace.closed = True
-        _current.reset(token)
+        unset(_current, token)
     if trace.refusal is not None:
         raise trace.refusal
 
@@ -338,7 +339,7 @@ def outside_trace() -> Iterator[None]:
         with recording(None):
             yield
     finally:
-        _current.reset(token)
+        unset(_current, token)
 
 
 class Attempt:

@@ -6,7 +6,6 @@ belongs to the user's function by its code, so that a lambda that is written in 
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,8 @@ from jitml.errors import (
     UnsupportedError,
     WrongPath,
 )
+from jitml.forks import lock
+from jitml.interrupts import contained
 from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.ir.room import learn, learning
@@ -60,7 +61,7 @@ class _Variant:
 
 
 _variants: OrderedDict[Hashable, tuple[_Variant, ...]] = OrderedDict()
-_lock = threading.RLock()
+_lock = lock()
 
 
 def run(
@@ -92,7 +93,7 @@ def run(
     refusal: JitmlError | None = None
     if handlers:
         try:
-            return _step_by_step(make, f, args, kwargs, handlers)
+            return contained(partial(_step_by_step, make, f, args, kwargs, handlers))
         except JitmlError as error:
             refusal = error
         except Exception as error:  # f does not handle it, or the derivative raises it
@@ -183,11 +184,13 @@ def attempt(
     if current_trace() is not None:
         program = make()
         return _unheard_of(program)(f, *args, **kwargs), program
+    leaves: Sequence[Any]
     if is_debugging():
         given = (Callee(f), *args)
-        variant, result = _traced_for(_taken_apart(given, kwargs)[0], make, given, kwargs, [], handlers)
+        leaves, _ = _taken_apart(given, kwargs)
+        variant, result = contained(partial(_traced_for, leaves, make, given, kwargs, [], handlers))
         return result, variant.program
-    leaves: Sequence[Any] = (Callee(f), *args, *kwargs.values())
+    leaves = (Callee(f), *args, *kwargs.values())
     group: Hashable = (key, _identity(f), len(args), *kwargs)
     failed: Failed = []
     found = _call(group, leaves, failed, handlers)
@@ -197,7 +200,7 @@ def attempt(
             group = (key, _identity(f), spec)
             found = _call(group, leaves, failed, handlers)
     if found is None:
-        variant, result = _traced_for(leaves, make, (leaves[0], *args), kwargs, failed, handlers)
+        variant, result = contained(partial(_traced_for, leaves, make, (leaves[0], *args), kwargs, failed, handlers))
         _keep(group, variant)
         found = result, variant.program
     return found

@@ -5,14 +5,15 @@ What it does besides computing (draws, prints, calls of Python) is undone if it 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextvars import copy_context
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from jitml.errors import FailedCheck, NoRoom
+from jitml.interrupts import contained
 from jitml.ir import ops
 from jitml.ir.floating import demanded_in
 from jitml.ir.generators import generators_in
@@ -31,6 +32,7 @@ from jitml.trace.trace import Traced
 from jitml.trace.watching import is_debugging, watching
 
 Array = np.ndarray[Any, Any]
+T = TypeVar("T")
 
 
 def executed(traced: Traced, *, heeds: bool = True) -> Execute:
@@ -53,9 +55,8 @@ def executed(traced: Traced, *, heeds: bool = True) -> Execute:
 
     def execute(*inputs: Any) -> Sequence[Array]:
         if not acts:
-            return execute_once(*inputs)
-        with _undone_if_it_fails([generator_at(int(inputs[n])) for n in generators]), MADE.keeping_objects():
-            return execute_once(*inputs)
+            return copy_context().run(execute_once, *inputs)  # an exception from outside drops NumPy's error state with it
+        return contained(partial(_undone_if_it_fails, [generator_at(int(inputs[n])) for n in generators], execute_once, *inputs))
 
     def execute_once(*inputs: Any) -> Sequence[Array]:
         nonlocal run, owned, calls
@@ -86,24 +87,24 @@ def _acts(graph: Graph) -> bool:
     return any(node.op.family in ("host", "random") or any(map(_acts, node.graphs.values())) for node in graph.nodes)
 
 
-@contextmanager
-def _undone_if_it_fails(generators: Sequence[Any]) -> Iterator[None]:
-    """Inside the block the program may fail, and be answered otherwise: nothing has been drawn or printed then."""
+def _undone_if_it_fails(generators: Sequence[Any], run: Callable[..., T], *args: Any) -> T:
+    """The result of a program that may fail, and be answered otherwise: nothing has been drawn or printed then."""
     restore = [
         partial(g.set_state, g.get_state(legacy=False))
         if isinstance(g, np.random.RandomState)
         else partial(setattr, g.bit_generator, "state", g.bit_generator.state)
         for g in generators
     ]
-    with postponing() as effects:
-        try:
-            yield
-        except Exception:
-            for function in restore:
-                function()
-            raise
+    try:
+        with MADE.keeping_objects():
+            result, effects = postponing(run, *args)
+    except Exception:
+        for function in restore:
+            function()
+        raise
     for effect in effects:
         postpone(effect)
+    return result
 
 
 def executed_once_watched(traced: Traced, residuals: Collection[int]) -> Execute:

@@ -20,6 +20,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from jitml.errors import UnsupportedError
+from jitml.forks import hold_at_fork
+from jitml.interrupts import uninterrupted
 from jitml.trace.context import Attempt, current_trace
 from jitml.trace.doubts import DTYPES, doubt_of, in_doubt, of_known_type, own_type, seen_by, types_of
 from jitml.trace.drivers import OpenType
@@ -59,6 +61,7 @@ _CACHED: Any = type(lru_cache(abs))
 _HOMES: dict[Hashable, str] = {}  # modules of functions that do not name their own
 _FIRST: list[Callable[[], object]] = []
 _LOCK = threading.RLock()
+hold_at_fork(_LOCK)
 _PENDING: dict[str, Callable[[ModuleType], None]] = {}
 
 
@@ -94,9 +97,15 @@ def before_tracing(load: Callable[[], object]) -> None:
 
 def register_imported() -> None:
     """Bring in what waits for the first trace, or for a module that has been imported by now."""
+    if _FIRST or not _PENDING.keys().isdisjoint(sys.modules):
+        uninterrupted(_register)
+
+
+def _register() -> None:
     with _LOCK:  # a second thread must not trace before the first has filled the table
         while _FIRST:
-            _FIRST.pop()()
+            _FIRST[-1]()
+            _FIRST.pop()
         for module in [name for name in _PENDING if name in sys.modules]:
             known = set(FUNCTIONS)
             _PENDING.pop(module)(sys.modules[module])

@@ -18,6 +18,7 @@ import numpy as np
 
 from jitml.config import CONFIG
 from jitml.errors import NonFiniteError, Source
+from jitml.interrupts import unset
 from jitml.ir import ops
 from jitml.ir.graph import Node
 from jitml.ir.interpret import iterations, watched
@@ -50,8 +51,8 @@ def debug_nans(enabled: bool = True) -> Iterator[None]:
     try:
         yield
     finally:
-        _debugging.reset(token)
-        _watcher.reset(watcher)
+        unset(_debugging, token)
+        unset(_watcher, watcher)
 
 
 @contextmanager

@@ -13,15 +13,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
 
+from jitml.interrupts import preserve
 from jitml.ir.graph import Node
 from jitml.ir.op import Op
 from jitml.ir.types import Aval
 
+T = TypeVar("T")
 _serial = itertools.count()
 
 
@@ -112,16 +114,22 @@ def postpone(effect: Callable[[], None]) -> None:
         _POSTPONED.effects.append(effect)
 
 
-@contextmanager
-def postponing() -> Iterator[list[Callable[[], None]]]:
-    """Collects what would be done inside the block, for the caller to do or to drop."""
+def postponing(run: Callable[..., T], *args: Any) -> tuple[T, list[Callable[[], None]]]:
+    """Runs something: its result and what it would do for others to see, for the caller to do or to drop."""
     before = _POSTPONED.effects
     effects: list[Callable[[], None]] = []
-    _POSTPONED.effects = effects
     try:
-        yield effects
+        _POSTPONED.effects = effects
+        return run(*args), effects
     finally:
         _POSTPONED.effects = before
+
+
+def _set_effects(effects: list[Callable[[], None]] | None) -> None:
+    _POSTPONED.effects = effects
+
+
+preserve(lambda: _POSTPONED.effects, _set_effects)
 
 
 class _Made(threading.local):
@@ -150,6 +158,7 @@ class _Made(threading.local):
 
 
 MADE = _Made()
+preserve(lambda: len(MADE.generators), lambda mark: MADE.generators.__delitem__(slice(mark, None)))
 
 
 @contextmanager

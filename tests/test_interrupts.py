@@ -1,0 +1,188 @@
+"""An exception that comes from outside, at any moment, leaves nothing behind; neither does a fork."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.interrupts import contained, is_own_thread, leave_if_abandoned, preserve, uninterrupted
+from jitml.process import fewer_collections, room_for_nests
+from jitml.trace.context import current_trace
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals")
+
+
+class Alarm(BaseException):
+    """What the handler raises."""
+
+
+@pytest.fixture
+def alarm() -> Iterator[Callable[[float], None]]:
+    """Has an exception come so many seconds from now; 0 calls it off."""
+
+    def raise_alarm(*args: object) -> None:
+        raise Alarm
+
+    before = signal.signal(signal.SIGALRM, raise_alarm)
+    try:
+        yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def state() -> tuple[Any, ...]:
+    return current_trace(), sys.getrecursionlimit(), gc.get_threshold(), np.geterr(), sys.gettrace(), threading.stack_size()
+
+
+def positive(x: np.ndarray) -> Any:
+    total = 0.0
+    for v in x:
+        if v > 0:
+            total += np.exp(v)
+    return total + np.median(x)
+
+
+def noisy(x: np.ndarray, rng: np.random.Generator) -> Any:
+    return x + rng.standard_normal(len(x))
+
+
+@pytest.mark.parametrize(
+    "derive", [jitml.jit, lambda f: jitml.jit(jitml.grad(f)), jitml.grad], ids=["jit", "jit of grad", "grad"]
+)
+def test_a_first_call_that_is_interrupted_at_any_moment_leaves_nothing(alarm: Callable[[float], None], derive: Any) -> None:
+    x, drawn = np.linspace(-1, 1, 9), random.Random(7)
+    expected, before, interrupted = derive(positive)(x), state(), 0
+    start = time.perf_counter()
+    derive(positive)(x)
+    whole = time.perf_counter() - start
+    for _ in range(20):
+        f = derive(positive)
+        try:
+            alarm(drawn.uniform(1e-4, whole))
+            f(x)
+            alarm(0)
+        except Alarm:
+            interrupted += 1
+        assert state() == before
+        np.testing.assert_array_equal(f(x), expected)
+    assert interrupted
+
+
+def test_generators_are_free_after_an_interruption(alarm: Callable[[float], None]) -> None:
+    f, x, drawn = jitml.jit(noisy), np.ones(30), random.Random(1)
+    f(x, np.random.default_rng(0))
+    for _ in range(100):
+        rng = np.random.default_rng(3)
+        with pytest.raises(Alarm):
+            alarm(drawn.uniform(1e-5, 1e-3))
+            while True:
+                f(x, rng)
+        free: list[bool] = []
+        other = threading.Thread(target=lambda lock=rng.bit_generator.lock, free=free: free.append(lock.acquire(timeout=2)))
+        other.start()
+        other.join()
+        assert free == [True]
+
+
+def test_what_is_contained_gives_back_what_it_has_changed_and_keeps_what_it_has_done() -> None:
+    variable: ContextVar[int] = ContextVar("variable", default=0)
+    before = state()
+
+    def end(error: type[BaseException] | None) -> None:
+        room_for_nests().__enter__()
+        fewer_collections().__enter__()
+        np.seterr(all="raise")
+        variable.set(1)
+        if error is not None:
+            raise error
+
+    with pytest.raises(Alarm):
+        contained(lambda: end(Alarm))
+    assert state() == before and variable.get() == 0
+    contained(lambda: variable.set(2))
+    assert variable.get() == 2
+
+
+def test_what_others_keep_for_a_thread_is_given_back() -> None:
+    kept = [1]
+    preserve(lambda: kept[0], lambda value: kept.__setitem__(0, value))
+
+    def change() -> None:
+        kept[0] = 2
+        raise Alarm
+
+    with pytest.raises(Alarm):
+        contained(change)
+    assert kept == [1]
+
+
+def test_work_of_our_own_threads_goes_on_until_it_asks(alarm: Callable[[float], None]) -> None:
+    ended, left = threading.Event(), threading.Event()
+
+    def work() -> None:
+        time.sleep(0.2)
+        ended.set()
+        try:
+            leave_if_abandoned()
+        except BaseException:
+            left.set()
+            raise
+
+    with pytest.raises(Alarm):
+        alarm(0.02)
+        uninterrupted(work)
+    assert not ended.is_set()
+    assert left.wait(5) and ended.is_set()
+    assert uninterrupted(is_own_thread) and not is_own_thread()
+    with pytest.raises(ZeroDivisionError):
+        uninterrupted(lambda: 1 / 0)
+
+
+def test_what_is_compiled_first_as_the_process_ends() -> None:
+    program = (
+        "import atexit, jitml, numpy as np; f = jitml.jit(lambda x: (x * 2).sum()); atexit.register(lambda: print(f(np.ones(3))))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert ran.stdout == "6.0\n", ran.stderr
+
+
+def made(k: float) -> Any:
+    return jitml.jit(lambda x: np.cos(x).mean(axis=1) * k + np.exp(-x * x).sum(axis=1))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_children_compile_that_are_forked_while_another_thread_does() -> None:
+    x, ending = np.ones((4, 5)), threading.Event()
+
+    def compile_on() -> None:
+        while not ending.is_set():
+            made(time.time())(x)
+
+    made(0.5)(x)
+    other = threading.Thread(target=compile_on)
+    other.start()
+    try:
+        for n in range(8):
+            child = os.fork()
+            if not child:
+                signal.alarm(20)
+                os._exit(0 if np.isfinite(made(n)(x)).all() else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        ending.set()
+        other.join()
