@@ -6,6 +6,8 @@ JITML_DUMP          stages printed to stderr as programs are compiled: a comma-s
                     `memory`, `llvm`, `asm`, or `all`. Default: none.
 JITML_CHECK         `1`: verify each layer's data after each stage (slower to compile; always on in jitml's tests).
 JITML_MAX_UNROLL    iterations of a loop that may be traced one by one where it cannot stay a loop. Default: 1000.
+JITML_TRACE_SECONDS seconds (of the processor) that loops over Python numbers and containers, and calls, may take which are run
+                    while a function is traced. Default: 3.
 JITML_MAX_PATHS     programs that may be compiled for the same kind of arguments where branches cannot be merged, each for
                     other outcomes of their conditions, or where a host call is spared by one for each size. Default: 16.
 JITML_SAVED_BYTES   bytes that the loops of a derivative may save whose limit is not known. At first 64 MiB are reserved, then
@@ -38,7 +40,10 @@ _MOST = (1 << 63) - 1  # what an int64 holds
 
 NAMES = tuple(
     f"JITML_{name}"
-    for name in ("NUM_THREADS", "DUMP", "CHECK", "MAX_UNROLL", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES", "DEBUG_NANS", "CPU")
+    for name in (
+        *("NUM_THREADS", "DUMP", "CHECK", "MAX_UNROLL", "TRACE_SECONDS", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES"),
+        *("DEBUG_NANS", "CPU"),
+    )
 )
 STAGES = ("graph", "kernels", "memory", "llvm", "asm")
 
@@ -107,6 +112,7 @@ class Config:
     check: bool = False
     cpu: str | None = None
     max_unroll: int = 1000
+    trace_seconds: int = 3
     max_paths: int = 16
     saved_bytes: int = field(default_factory=_quarter_of_memory)
     debug_nans: bool = False
@@ -132,6 +138,7 @@ def read(environment: Mapping[str, str]) -> Config:
         check=_switch("JITML_CHECK", environment),
         debug_nans=_switch("JITML_DEBUG_NANS", environment),
         max_unroll=_count("JITML_MAX_UNROLL", "iterations", environment, 1000),
+        trace_seconds=_count("JITML_TRACE_SECONDS", "seconds", environment, 3),
         max_paths=_count("JITML_MAX_PATHS", "programs", environment, 16),
         saved_bytes=_count("JITML_SAVED_BYTES", "bytes", environment, _quarter_of_memory()),
         kept_bytes=_count("JITML_KEPT_BYTES", "bytes", environment, _some_to_keep(), least=0),

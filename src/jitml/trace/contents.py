@@ -23,6 +23,8 @@ from jitml.trace.lists import ListName
 from jitml.trace.open_lists import OpenList, undecided
 from jitml.trace.unsettled import require_settled
 
+_MOST_CARRIED = 10_000  # items: more would take longer to carry than a loop is worth
+
 # An object of before is found in the first pass, or in the next ones, where types have moved.
 _LATEST_PASS = 3
 
@@ -108,7 +110,7 @@ class Contents:
         """Carry an object that is about to be changed, if it is of a kind that can be."""
         if id(obj) in self._all:
             return True
-        if type(obj) not in (dict, list):
+        if type(obj) not in (dict, list) or len(obj) > _MOST_CARRIED:
             return False
         items = dict(obj.items() if type(obj) is dict else enumerate(obj))
         names = [Name(f"{type(obj).__name__} {len(self._all)}, item {key!r}", item) for key, item in items.items()]

@@ -144,6 +144,7 @@ class Trace:
         self.parts: dict[Slot, Any] = {}  # arrays that share memory with others: slot -> TracedArray, a view of their storage
         self.again: dict[int, list[tuple[Slot, Slot]]] = {}  # id of a TracedArray -> other slots that hold the array, and its own
         self.unknown: set[Value] = set()  # values of which `known.py` has found that they depend on what only the program knows
+        self.constants: dict[Value, Any] = {}  # and those that it has found to be known, as arrays
         self.lines: dict[tuple[int, int], int] = {}  # of the user's instructions: code and position in it
         self.opened: Opened = {}  # sizes of arguments that are left open
         self.objects: dict[Slot, Any] = {}  # other things from outside: instances, functions

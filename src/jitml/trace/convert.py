@@ -84,6 +84,8 @@ def _convert_function(function: FunctionType, lazily: bool = False) -> Callable[
             f"{function.__qualname__} is a generator or a coroutine, which cannot be compiled",
             "Build a list instead." if is_generator else "Compile the numeric part as a plain function and call it from there.",
         )
+    if trace.root.decisions is not None:
+        trace.root.decisions.step()
     known = trace.root.converted
     if function not in known:
         known[function] = _with_hooks(trace.root, function)

@@ -20,12 +20,17 @@ from typing import NoReturn, Protocol
 
 from jitml.config import CONFIG
 from jitml.errors import DerivativeError, JitmlError, LoweringError, Source, TraceError, UnsupportedError
+from jitml.trace.budget import Budget
 from jitml.trace.context import Effort, Trace, active_trace, is_converted, refuse, user_source
 from jitml.trace.drivers import Restart
 
 Site = tuple[tuple[int, int], ...]
 _MOST_RESTARTS = 500
-_MOST_RECORDED = 200  # operations in all attempts, for each iteration that a loop may be unrolled to
+_MOST_RECORDED = 60  # operations in all attempts, for each iteration that a loop may be unrolled to
+_ENDLESS = (
+    "What is computed from Python numbers and containers alone is run while the function is traced: compute it outside and pass"
+    " it, or write it with NumPy arrays, or raise the limit JITML_TRACE_SECONDS."
+)
 
 
 class Mode(IntEnum):
@@ -85,6 +90,7 @@ class Decisions:
         self.latest: BaseException | None = None  # of the reasons
         self.recorded = 0  # operations in earlier attempts
         self.effort = Effort()  # of this one
+        self.budget = Budget()  # of all
         self.answered_otherwise = False  # whether this one has met a claim that fails in this call
         self.exhausted: UnsupportedError | None = None
         self.periods: dict[Site, int] = {}  # after how many iterations names that exchange arrays have their own again
@@ -140,6 +146,14 @@ class Decisions:
             remedy = "Write it so that the loop can stay one, or its condition be known, or raise the limit JITML_MAX_UNROLL."
             self.exhausted = _because(text, self.latest, remedy)
         if self.exhausted is not None:
+            raise self.exhausted
+
+    def step(self) -> None:
+        """An iteration that plain Python runs begins, or a call: refuse the function if such have taken too long."""
+        self.require_end()
+        if spent := self.budget.step(self.recorded + self.effort.recorded):
+            text = f"tracing finds no end: after {self.budget.steps} iterations and calls that Python runs it has taken {spent}"
+            self.exhausted = UnsupportedError(text, source=user_source(), remedy=_ENDLESS)
             raise self.exhausted
 
     def is_plain(self, site: Site) -> bool:

@@ -37,7 +37,7 @@ class NoExample(LookupError):
     """A value depends on what is not known yet."""
 
 
-class _TooLong(Exception):
+class TooLong(Exception):
     """A loop is not worth being run to its end."""
 
 
@@ -136,6 +136,15 @@ def _keep(root: Trace, env: dict[Value, Array]) -> None:
             root.examples[value] = array
 
 
+def keep_known(root: Trace, env: dict[Value, Array]) -> None:
+    """The same of what no call changes; nobody writes into it."""
+    for value, array in env.items():
+        if root.example_bytes < _MOST_BYTES:
+            root.example_bytes += array.nbytes
+            root.constants[value] = shown = array.view()
+            shown.flags.writeable = False
+
+
 def remember(values: Sequence[Value], examples: Sequence[Any]) -> None:
     """Results of a host call, which need not be computed again."""
     active_trace().root.examples.update((v, np.asarray(x)) for v, x in zip(values, examples))
@@ -186,8 +195,8 @@ def _run(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, A
     params = {name: resolve(param, sizes) for name, param in node.params.items()}
     operands = [_lookup(v, env, known) for v in node.inputs]
     try:
-        return _run_whole(trace.root, node, operands, params)
-    except _TooLong:
+        return run_whole(trace.root, node, operands, params)
+    except TooLong:
         pass
     short = {name: _cut_short(body) for name, body in node.bodies.items()}
     if any(body is not node.bodies[name] for name, body in short.items()):
@@ -204,24 +213,31 @@ def _run(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, A
     return _run_node(node, operands, params)
 
 
-def _run_whole(root: Trace, node: Node, operands: Sequence[Array], params: dict[str, Any]) -> list[Array]:
-    """What a node makes, with all iterations of the loops in it as long as there is time for them."""
+def run_whole(root: Trace, node: Node, operands: Sequence[Array], params: dict[str, Any], most: int = _MOST_WORK) -> list[Array]:
+    """What a node makes, with all iterations of the loops in it as long as there is time for them.
+
+    Args:
+        most: nodes that may have been run in all.
+
+    Raises:
+        TooLong: that is not enough.
+    """
     if not node.bodies:
         return _run_node(node, operands, params)
 
     def spend(nodes: int) -> None:
         root.example_work += nodes
-        if root.example_work > _MOST_WORK:
-            raise _TooLong
+        if root.example_work > most:
+            raise TooLong
 
     try:
         with watched(_limited(spend)):
             if all(body.nodes for inner in _loops_in(node) for body in inner.bodies.values()):
                 return _run_node(node, operands, params)
-    except _TooLong:
+    except TooLong:
         pass
     if node.syms:
-        raise _TooLong
+        raise TooLong
     graph = Graph(tuple(dict.fromkeys(node.inputs)), (node,), node.outputs)
     with metered(spend), np.errstate(all="ignore"):
         results = straight(graph)(*dict(zip(node.inputs, operands)).values())
@@ -238,7 +254,7 @@ def _limited(spend: Callable[[int], None]) -> Watch:
         work += nodes
         spend(_INTERPRETED * nodes)
         if work > _FEW_NODES:
-            raise _TooLong
+            raise TooLong
 
     return see
 

@@ -1,4 +1,4 @@
-"""What can be known of a traced value before it is computed?"""
+"""Constants: what can be known of a traced value before it is computed?"""
 
 from __future__ import annotations
 
@@ -7,39 +7,65 @@ from typing import Any
 
 import numpy as np
 
-from jitml.ir.graph import Graph, Node, Value
-from jitml.ir.interpret import interpret
+from jitml.ir.graph import Node, Value
 from jitml.ir.op import recording
 from jitml.trace.context import Trace, active_trace
+from jitml.trace.examples import TooLong, keep_known, run_whole
 
+Array = np.ndarray[Any, Any]
+_MOST_WORK = 100_000  # nodes run in loops: what takes longer is as well computed by the program
 _Path = list[tuple[Value, Node | None]]  # values still to be looked at, and nodes whose inputs are being looked at
 
 
-def constant_of(value: Value) -> np.ndarray[Any, Any] | None:
+def constant_of(value: Value) -> Array | None:
     """The array that a value is bound to be; None if it depends on an array from outside, on a size, or on a loop.
 
-    It may depend on constants, and on Python numbers and NumPy scalars from outside, which are then guarded by value.
+    It may depend on constants, and on Python numbers and NumPy scalars from outside, which are then guarded by value, and on
+    loops over them that are soon at their end. What it is made of is kept: programs ask for each condition.
     """
     trace = active_trace()
-    inputs: dict[Value, Any] = {}
-    order: dict[Node, None] = {}
+    root = trace.root
     alias: dict[Value, Value] = {}
     path: _Path = [(value, None)]
-    for v, made in _origins(path, trace, alias, trace.root.unknown):
-        if made is None and v in trace.root.scalars:
-            inputs[v] = trace.root.scalars[v]
+    order: dict[Node, None] = {}
+    inputs: list[Value] = []
+    for v, made in _origins(path, trace, alias, root.unknown, root.constants):
+        if v in root.constants:
+            continue
+        if made is None and v in root.scalars:
+            inputs.append(v)
         elif made is None or _is_python(made) or made.syms:
-            # No more is known of what is computed from it, and nobody goes there again: programs ask for each condition.
-            trace.root.unknown.update(out for node in (made, *(n for _, n in path)) if node is not None for out in node.outputs)
+            # No more is known of what is computed from it, and nobody goes there again.
+            root.unknown.update(out for node in (made, *(n for _, n in path)) if node is not None for out in node.outputs)
             return None
         else:
             order[made] = None
-    for slot, concrete in inputs.values():
-        trace.host.require(slot, concrete)
-    nodes = [_renamed(node, alias) for node in order]
-    arguments = [np.asarray(concrete, v.dtype) for v, (_, concrete) in inputs.items()]
+    env: dict[Value, Array] = {v: np.asarray(root.scalars[v][1], v.dtype) for v in inputs}
+    try:
+        _compute(root, order, env, alias)
+    except TooLong:
+        return None
+    for v in inputs:
+        trace.host.require(*root.scalars[v])
+    keep_known(root, env)
+    value = _follow(value, alias)
+    return root.constants[value] if value in root.constants else env[value]
+
+
+def _compute(root: Trace, nodes: dict[Node, None], env: dict[Value, Array], alias: dict[Value, Value]) -> None:
+    """Run nodes on what is in `env` and what is known already.
+
+    Raises:
+        TooLong: there is a loop among them that Python would take long for.
+    """
     with recording(None):
-        return np.asarray(interpret(Graph(tuple(inputs), tuple(nodes), (_follow(value, alias),)), arguments)[0])
+        for node in nodes:
+            operands = [env[v] if v in env else root.constants[v] for v in (_follow(x, alias) for x in node.inputs)]
+            try:
+                env.update(zip(node.outputs, run_whole(root, node, operands, {**node.params}, _MOST_WORK)))
+            except TooLong:
+                root.unknown.update(node.outputs)
+                raise
 
 
 def unknowns_of(value: Value) -> Iterator[Value | None]:
@@ -59,12 +85,6 @@ def _is_python(node: Node) -> bool:
     )
 
 
-def _renamed(node: Node, alias: dict[Value, Value]) -> Node:
-    if alias.keys().isdisjoint(node.inputs):
-        return node
-    return Node(node.op, tuple(_follow(v, alias) for v in node.inputs), node.params, node.outputs, node.source)
-
-
 def _follow(v: Value, alias: dict[Value, Value]) -> Value:
     while v in alias:
         v = alias[v]
@@ -72,9 +92,9 @@ def _follow(v: Value, alias: dict[Value, Value]) -> Value:
 
 
 def _origins(
-    path: _Path, trace: Trace, alias: dict[Value, Value], unknown: Container[Value] = ()
+    path: _Path, trace: Trace, alias: dict[Value, Value], unknown: Container[Value] = (), known: Container[Value] = ()
 ) -> Iterator[tuple[Value, Node | None]]:
-    """What a value is made of, in order of computation: inputs (with None), or what is `unknown`, and nodes.
+    """What a value is made of, in order of computation: inputs (with None), or what is `unknown` or `known`, and nodes.
 
     What a body captures is what it is outside (`alias` says so, inside -> outside); what a loop carries is an input.
 
@@ -97,7 +117,7 @@ def _origins(
                 path.append((outside[v], None))
                 continue
             node = next((made for scope in scopes if (made := scope.builder.maker(v)) is not None), None)
-            if node is None or v in unknown:
+            if node is None or v in unknown or v in known:
                 yield v, None
             else:
                 path.append((v, node))

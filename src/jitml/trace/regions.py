@@ -198,7 +198,7 @@ def counted(iterable: Iterable[Any], place: Site) -> Iterator[Any]:
     before = len(trace.builder.nodes)
     for done, element in enumerate(iterable):
         if trace.root.decisions is not None:
-            decisions().require_end()
+            decisions().step()
         recorded = len(trace.builder.nodes) - before
         if recorded > 10 * CONFIG.max_unroll or (done >= CONFIG.max_unroll and recorded >= done):
             refuse_region(
