@@ -22,6 +22,7 @@ from jitml.errors import (
     RaisingBranch,
     ShapeError,
     Source,
+    SourceNotFound,
     UncompiledWarning,
     UnsupportedError,
     VerificationError,
@@ -46,6 +47,7 @@ from jitml.trace.opening import (
 )
 from jitml.trace.paths import Path, other_paths
 from jitml.trace.results import told_by_flags
+from jitml.trace.texts import keep
 from jitml.trace.trace import Traced, trace
 from jitml.trace.tree import flatten, is_nested
 from jitml.trace.watching import is_debugging
@@ -84,15 +86,17 @@ class Jit:
         functools.update_wrapper(self, function)
         self.function = function
         self.options = options
+        keep(function)
         self._variants = Variants(MISS)
         self._closed: dict[Hashable, Closed] = {}
         self._handled: dict[str, str] = {}  # branches that raise, where the function returned: why they cannot be compiled
         self._statics = _static_names(function, options)
+        self._is_unread = False  # whether it, or what it calls, has no source
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is not None:  # called inside another trace: part of that one
             return convert(self.function)(*args, **kwargs)
-        if is_debugging():
+        if self._is_unread or is_debugging():
             return self.function(*args, **kwargs)
         branch, why = None, ""
         try:
@@ -101,9 +105,14 @@ class Jit:
             branch = failure
         except FailedCheck:
             pass
+        except SourceNotFound as error:
+            self._is_unread, why = True, error.message
         except _Untraced as error:
             why = f"was not compiled: tracing it raised {error.__cause__!r}; each call tries again"
         # The arguments are as they were: NumPy itself raises, or answers. What it raises has no exception of ours behind it.
+        if self._is_unread:
+            warn(f"{_name(self.function)} runs as plain Python from now on: {why}", UncompiledWarning, stacklevel=2)
+            return self.function(*args, **kwargs)
         if branch is not None:
             return self._replay(branch, args, kwargs)
         result = self.function(*args, **kwargs)
@@ -300,6 +309,7 @@ class Jit:
         self._variants.clear()
         self._closed.clear()
         self._handled.clear()
+        self._is_unread = False
 
     def _mark_static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         positions, names = self._statics or ((), ())

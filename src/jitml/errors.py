@@ -69,6 +69,10 @@ class UnsupportedError(JitmlError, NotImplementedError):
     """The program uses something that jitml cannot compile (yet); nothing has been changed."""
 
 
+class SourceNotFound(UnsupportedError):
+    """A function has no source, so that what it does besides computing would happen once, while it is traced, unseen."""
+
+
 class RowsDiffer(UnsupportedError):
     """Rows of a batch take ways that no one program computes for all of them."""
 

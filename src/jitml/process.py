@@ -6,10 +6,12 @@ Threads may compile at once: the first one in changes a setting, the last one ou
 from __future__ import annotations
 
 import gc
+import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from jitml.forks import in_child, lock
 from jitml.interrupts import is_abandoned, owner, preserve
@@ -112,3 +114,16 @@ def _less_often(own: tuple[int, int, int]) -> tuple[int, int, int]:
 
 _collection = Setting(gc.get_threshold, lambda own: gc.set_threshold(*own), _less_often)
 fewer_collections = _collection.changed
+
+
+# What Python says of a text that it compiles ("\d" is no escape) it has said when the program was compiled.
+_SAID: list[Any] = [("ignore", None, SyntaxWarning, None, 0), ("ignore", re.compile("invalid"), DeprecationWarning, None, 0)]
+
+
+def _set_filters(own: list[Any]) -> None:
+    # In the same list, and of the same version as far as registries know: nothing is shown once more because of it.
+    warnings.filters[:] = own  # type: ignore[index]  # a list
+
+
+_filters: Setting[list[Any]] = Setting(lambda: [*warnings.filters], _set_filters, lambda own: [*_SAID, *own])
+silent_syntax = _filters.changed

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import queue
 import random
 import subprocess
 import threading
@@ -22,6 +21,8 @@ import scipy.io
 
 import jitml
 from jitml.errors import CompilerError, JitmlError, UnsupportedError
+from jitml.trace.context import Trace, activate
+from jitml.trace.tracers import lift
 
 Array = np.ndarray[Any, Any]
 X = np.arange(6.0).reshape(2, 3)
@@ -426,31 +427,26 @@ def test_a_leaked_value_is_refused() -> None:
     assert leaked[0] is result is X
     assert leaked[1] == X.sum()
 
-    scope: dict[str, Any] = {"kept": [], "box": Box([])}
-    exec("def watched(x):\n    kept.append(x * 2)\n    return x", scope)
-    watched = jitml.jit(scope["watched"])
-    watched(X), watched(X + 1)
-    np.testing.assert_array_equal(scope["kept"], [X * 2, (X + 1) * 2])
-    exec("def unseen(x):\n    box.value.append(x * 2)\n    return x", scope)  # no source: seen only afterwards
-    with pytest.raises(UnsupportedError, match=r"box\.value is changed by code that runs only once, while"):
-        jitml.jit(scope["unseen"])(X)
-    assert scope["box"].value  # which is not undone: others may hold it, too
-
-    kept = scope["kept"] = queue.SimpleQueue()
-    exec("def hidden(x):\n    kept.put(x * 2)\n    return x", scope)  # nor can this be seen
-    jitml.jit(scope["hidden"])(X)
-    value = kept.get()
+    recording = Trace()
+    with activate(recording):
+        value = lift(X)
     with pytest.raises(jitml.TraceError, match="used after its trace has ended"):
         value + 1
     with pytest.raises(jitml.TraceError, match="used after its trace has ended"):
         jitml.jit(lambda x: x + value)(X)
 
 
-def test_a_function_without_source_says_so() -> None:
+def test_what_has_no_source_says_so() -> None:
     scope: dict[str, Any] = {"np": np}
-    exec("def unseen(x):\n    y = np.zeros(3)\n    y[0] = x[0, 0]\n    return y", scope)
-    with pytest.raises(UnsupportedError, match=r"The source of unseen cannot be read, .* define it in a file"):
-        jitml.jit(scope["unseen"])(X)
+    exec("def unseen(x):\n    y = np.zeros(3)\n    y[0] = x[0, 0]\n    return y.sum()", scope)
+    reason = "it was made by exec from a text, <string>, that nobody keeps"
+    said = f"the source of unseen was not found, so that it cannot be traced: {reason}"
+    for program in (lambda: jitml.grad(scope["unseen"])(X), lambda: jitml.vmap(lambda x: 2 * scope["unseen"](x))(X[None])):
+        with pytest.raises(UnsupportedError) as caught:
+            program()
+        lines = str(caught.value).splitlines()
+        assert (lines[0], lines[-1].partition(",")[0]) == (said, "Define it in a file")
+        assert "test_messages.py" in lines[1]
 
 
 @pytest.mark.parametrize("kind", ["def f(x):\n    yield x", "async def f(x):\n    return x", "async def f(x):\n    yield x"])

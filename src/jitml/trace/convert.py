@@ -3,7 +3,7 @@
 `convert(function)` is the function with rewritten code (`rewrite.py`) and its own globals, cells and defaults; the hooks
 (`accesses.py`, `calls.py`, `steering.py`) run while it is traced. What they load from outside is entered in the host program
 and guarded (`outside.py`), so that nothing that the compiled code depends on goes stale. Library code is never rewritten;
-functions without source rely on NumPy's protocols alone.
+of functions without source, those that only compute are traced as they are (`unread.py`), and others are not.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from jitml.trace.loaded_names import base_of, is_library
 from jitml.trace.outside import load
 from jitml.trace.registry import FUNCTIONS, call, has_meaning, uncached
 from jitml.trace.rewrite import rewrite
-from jitml.trace.source import find
+from jitml.trace.source import Missing, find
+from jitml.trace.unread import given_numbers, is_formula, is_generated, refuse_unread
+from jitml.trace.unseen import outer_values
 
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
-_codes: dict[tuple[str, CodeType], CodeType | None] = {}
+_codes: dict[tuple[str, CodeType], CodeType | Missing] = {}
 _handlers: dict[tuple[str, CodeType], tuple[Handler, ...]] = {}
 _made: set[int] = set()  # ids of code objects that are converted already, all kept alive by `_codes`
 
@@ -92,16 +94,11 @@ def _convert_function(function: FunctionType, lazily: bool = False) -> Callable[
     return known[function]
 
 
-def _with_hooks(trace: Trace, function: FunctionType) -> FunctionType:
+def _with_hooks(trace: Trace, function: FunctionType) -> Callable[..., Any]:
     code = function.__code__
     key = (code.co_filename, code)
     if key not in _codes:
-        found = find(function)
-        _codes[key] = rewrite(found, code) if found is not None else None
-        _handlers[key] = handlers_in(found.node, code.co_filename) if found is not None else handlers_of(code)
-        _remember(_codes[key])
-        if (converted := _codes[key]) is not None:
-            pair(converted, code)
+        _read(function, key)
     new = _codes[key]
     trace.handlers += _handlers[key]
     if trace.decisions is not None and not trace.decisions.heeds_floating and any(h.hears_floating for h in _handlers[key]):
@@ -114,9 +111,8 @@ def _with_hooks(trace: Trace, function: FunctionType) -> FunctionType:
     if function in trace.callees:
         place = load(trace, getattr, base, "__globals__", f"{function.__name__}.__globals__")
         trace.host.require_same(place, function.__globals__)
-    if new is None:
-        trace.sourceless.add(code)
-        return hooks.all_loaded()
+    if isinstance(new, Missing):
+        return _as_it_is(trace, function, hooks, new.reason)
     cells = dict(zip(code.co_freevars, function.__closure__ or ()))
     cells[HOOKS] = CellType(hooks)
     closure = tuple(cells[name] for name in new.co_freevars)
@@ -127,12 +123,36 @@ def _with_hooks(trace: Trace, function: FunctionType) -> FunctionType:
     return made
 
 
-def _remember(code: CodeType | None) -> None:
-    if code is not None:
-        _made.add(id(code))
-        for constant in code.co_consts:
-            if isinstance(constant, CodeType):
-                _remember(constant)
+def _read(function: FunctionType, key: tuple[str, CodeType]) -> None:
+    code, found = function.__code__, find(function)
+    if isinstance(found, Missing):
+        _handlers[key], _codes[key] = handlers_of(code), found
+    else:
+        converted = rewrite(found, code)
+        _handlers[key], _codes[key] = handlers_in(found.node, found.file), converted
+        _remember(converted)
+        pair(converted, code)
+
+
+def _as_it_is(trace: Trace, function: FunctionType, hooks: Hooks, reason: str) -> Callable[..., Any]:
+    """A function without source, if that may be traced.
+
+    Raises:
+        SourceNotFound: it may do more than compute.
+    """
+    is_numeric = not is_generated(function)
+    if is_numeric and not is_formula(function, outer_values(function)):
+        refuse_unread(function, reason)
+    trace.sourceless.add(function.__code__)
+    made = hooks.all_loaded()
+    return given_numbers(made, reason) if is_numeric else made
+
+
+def _remember(code: CodeType) -> None:
+    _made.add(id(code))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _remember(constant)
 
 
 def _convert_class(cls: type) -> Callable[..., Any]:

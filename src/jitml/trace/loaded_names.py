@@ -7,12 +7,10 @@ from collections.abc import Callable
 from types import CellType, FunctionType
 from typing import Any, Protocol
 
-from jitml.trace.callbacks import binds
-from jitml.trace.context import Trace, is_converted, unsupported
+from jitml.trace.context import Trace, is_converted
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.outside import load, observe
-from jitml.trace.random import is_generator
 from jitml.trace.tracers import is_traced
 from jitml.trace.unseen import names_in_code
 
@@ -83,8 +81,6 @@ class Names:
         function, code = self.function, self.function.__code__
         names = dict.fromkeys((*code.co_freevars, *sorted(names_in_code(code))))
         slots = {name: slot for name in names if (slot := self.place(name)) is not None}
-        if binds(code, slots):
-            unsupported(f"{function.__name__}, which has no source, binds a name from around it", "Return the value instead.")
         cells = {name: CellType() for name in code.co_freevars}
         space = dict(function.__globals__)
         made = FunctionType(code, space, function.__name__, None, tuple(cells.values()))
@@ -99,10 +95,7 @@ class Names:
         return made
 
     def _loaded(self, name: str, slot: Slot) -> Any:
-        value = self._value_of(name)
-        if is_generator(value):
-            unsupported(f"{name} would be drawn from once, while a function without source is traced", "Give it one.")
-        seen = observe(self.trace, value, slot, name)
+        seen = observe(self.trace, self._value_of(name), slot, name)
         return self.convert(seen) if type(seen) is FunctionType else seen
 
     def _value_of(self, name: str) -> Any:

@@ -11,6 +11,7 @@ import ast
 import pickle
 from types import CodeType
 
+from jitml.process import silent_syntax
 from jitml.trace.appends import Appends, only_named
 from jitml.trace.comprehensions import Comprehensions, locals_of
 from jitml.trace.control import DEEPEST, Control
@@ -23,7 +24,8 @@ def rewrite(found: Found, code: CodeType) -> CodeType:
     for deepest in (DEEPEST, 0):
         module = _module(found, code, deepest)
         try:
-            compiled = compile(module, code.co_filename, "exec", flags=code.co_flags & 0x1FF0000, dont_inherit=True)
+            with silent_syntax():
+                compiled = compile(module, found.file, "exec", flags=code.co_flags & 0x1FF0000, dont_inherit=True)
             break
         except SyntaxError:  # more nested blocks than Python allows: as it is, nothing is driven
             if deepest == 0:

@@ -1,20 +1,24 @@
-"""Where is the source of this function, and is it really its own?  `find` gives the syntax tree that a code object came from.
+"""Source lookup: `find` gives the syntax tree that a function's code object came from, or says why there is none.
 
-A file may have been edited since it was imported, two lambdas may share a line: so the whole file is compiled again,
-unmodified, and the function's code object must be equal to one of the outcome (bytecode, constants, line table, columns).
-`inspect.getsource` does not ask, and is never used.
+A file may have been edited since it was imported, two lambdas may share a line, a text may be any (`texts.py`): so it is compiled
+again, unmodified, and the function's code object must be equal to one of the outcome (bytecode, constants, line table, columns).
+`inspect.getsource` does not ask, and is never used. What code is depends on what is compiled with it, an import beside it, say:
+notebooks and consoles compile each statement by itself, so each way of compiling is tried.
 """
 
 from __future__ import annotations
 
 import ast
-import linecache
 import os
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pickle import dumps, loads
 from types import CodeType, FunctionType
+
+from jitml.process import silent_syntax
+from jitml.trace.texts import file_of, lines_of, texts, why_none
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -24,42 +28,119 @@ _FUTURE = 0x1FF0000  # the __future__ bits of co_flags
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A function's syntax tree (of the file's: to be copied, not changed) and the class that encloses it, for mangling."""
+    """A function's syntax tree (of the file's: to be copied, not changed).
+
+    class_name: of the class that encloses it, for mangling. file: where messages say that it stands.
+    """
 
     node: FunctionNode
     class_name: str
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class Missing:
+    """Why a function has no source."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A text, or a statement of one, and the code of all functions in it as it is compiled in one way.
+
+    compiled: what is compiled, if not the tree itself.
+    """
+
     tree: ast.Module
-    codes: frozenset[CodeType]
-    functions: tuple[Found, ...]
+    compiled: ast.Module
+    flags: int
+
+    @cached_property
+    def codes(self) -> frozenset[CodeType]:
+        try:
+            with silent_syntax():
+                module = compile(self.compiled, "<read>", "exec", flags=self.flags, dont_inherit=True)
+        except (SyntaxError, ValueError):  # a `return` outside of a function
+            return frozenset()
+        return frozenset(_nested(module))
+
+    @cached_property
+    def functions(self) -> tuple[Found, ...]:
+        return tuple(_functions(self.tree, ""))
+
+    def find(self, code: CodeType) -> Found | None:
+        """The function of this code; the innermost one of nested lambdas that could be meant."""
+        candidates = [found for found in self.functions if _could_be(found.node, code)]
+        return min(candidates, key=lambda found: _extent(found.node), default=None)
 
 
-def find(function: FunctionType) -> Found | None:
-    """The function's own source; None if there is none (built by exec, a C function) or if the file has changed."""
+def find(function: FunctionType) -> Found | Missing:
+    """The function's own source."""
     code = function.__code__
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    if not lines:
-        return None
-    file = _read("".join(lines), code.co_filename, code.co_flags & _FUTURE)
-    if file is None:
-        return None
-    candidates = [found for found in file.functions if _could_be(found.node, code)]
-    if not candidates or (code not in file.codes and not _unchanged(code)):
-        return None
-    return min(candidates, key=lambda found: _extent(found.node))
+    flags = code.co_flags & _FUTURE | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    for text in texts(function):
+        for read in (part for way in _WAYS for part in way(text, flags)):
+            found = read.find(code)
+            if found is not None and code in read.codes:
+                return replace(found, file=file_of(code, text))
+    if _unchanged(code):
+        for read in _whole("".join(lines_of(function)), flags):
+            if (found := read.find(code)) is not None:
+                return replace(found, file=code.co_filename)
+    return Missing(why_none(function))
 
 
 @lru_cache(maxsize=256)
-def _read(text: str, filename: str, flags: int) -> _File | None:
+def _parsed(text: str) -> ast.Module | None:
     try:
-        tree = ast.parse(text, filename)
-        module = compile(text, filename, "single" if filename.startswith("<doctest") else "exec", flags=flags, dont_inherit=True)
-    except SyntaxError:  # a notebook's magic
+        with silent_syntax():
+            return ast.parse(text)
+    except (SyntaxError, ValueError):  # no Python, or with zeros in it
         return None
-    return _File(tree, frozenset(_nested(module)), tuple(_functions(tree, "")))
+
+
+@lru_cache(maxsize=256)
+def _whole(text: str, flags: int) -> Sequence[_Read]:
+    """As a file is compiled."""
+    tree = _parsed(text)
+    return (_Read(tree, tree, flags),) if tree is not None else ()
+
+
+@lru_cache(maxsize=256)
+def _one_by_one(text: str, flags: int) -> Sequence[_Read]:
+    """As a notebook does: each statement by itself, at its own lines."""
+    tree = _parsed(text)
+    return [_Read(part, part, flags) for part in map(_alone, tree.body)] if tree is not None else ()
+
+
+@lru_cache(maxsize=256)
+def _from_line_one(text: str, flags: int) -> Sequence[_Read]:
+    """As a console does, which counts lines anew for each statement."""
+    tree = _parsed(text)
+    parts = [_alone(loads(dumps(node))) for node in tree.body] if tree is not None else ()
+    for part in parts:
+        ast.increment_lineno(part, 1 - _first_line(part.body[0]))
+    return [_Read(part, part, flags) for part in parts]
+
+
+@lru_cache(maxsize=256)
+def _in_a_function(text: str, flags: int) -> Sequence[_Read]:
+    """As a notebook's `%%timeit` does: names around a function are those of a function."""
+    tree = _parsed(text)
+    if tree is None or not tree.body:
+        return ()
+    function = ast.parse("def inner(_it, _timer): pass").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    function.body = tree.body
+    return (_Read(tree, _alone(function), flags),)
+
+
+_WAYS: tuple[Callable[[str, int], Sequence[_Read]], ...] = (_whole, _one_by_one, _from_line_one, _in_a_function)
+
+
+def _alone(statement: ast.stmt) -> ast.Module:
+    return ast.Module([statement], [])
 
 
 def _nested(code: CodeType) -> Iterator[CodeType]:
@@ -82,8 +163,12 @@ def _could_be(node: FunctionNode, code: CodeType) -> bool:
         return False
     if isinstance(node, ast.Lambda):
         return code.co_name == "<lambda>" and _covers(node.body, code)
-    first = min((d.lineno for d in node.decorator_list), default=node.lineno)
-    return node.name == code.co_name and first == code.co_firstlineno
+    return node.name == code.co_name and _first_line(node) == code.co_firstlineno
+
+
+def _first_line(node: ast.stmt) -> int:
+    """That of its first decorator, if it has some."""
+    return min((d.lineno for d in getattr(node, "decorator_list", ())), default=node.lineno)
 
 
 def _covers(body: ast.expr, code: CodeType) -> bool:
@@ -97,7 +182,6 @@ def _covers(body: ast.expr, code: CodeType) -> bool:
 
 
 def _extent(node: FunctionNode) -> tuple[int, int]:
-    """Lines and columns that a node spans: of nested lambdas that could be meant, it is the innermost."""
     return (node.end_lineno or 0) - node.lineno, (node.end_col_offset or 0) - node.col_offset
 
 

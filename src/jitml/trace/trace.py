@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from traceback import walk_tb
 from typing import Any
 
 import numpy as np
 import optree
 
 import jitml.trace.hostcalls  # noqa: F401  # what is not compiled goes there
-from jitml.errors import FailedCheck, JitmlError, TraceError, UnsupportedError
+from jitml.errors import FailedCheck, JitmlError, UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Value
@@ -204,7 +203,7 @@ def _attempt(
 
 @contextmanager
 def _explained(recording: Trace) -> Iterator[None]:
-    """Errors of ours say where in the user's code, and whether that was converted; endless recursion says why."""
+    """Errors of ours say where in the user's code; endless recursion says why."""
     try:
         yield
     except RecursionError as error:
@@ -215,11 +214,6 @@ def _explained(recording: Trace) -> Iterator[None]:
         ) from None
     except JitmlError as error:
         error.source = error.source or last_user_source(error)
-        frames = [f for e in (error, error.__cause__) if e is not None for f, _ in walk_tb(e.__traceback__)]
-        unread = [f.f_code.co_qualname for f in frames if f.f_code in recording.sourceless]
-        if unread and isinstance(error, (UnsupportedError, TraceError)):
-            reason = f"The source of {unread[-1]} cannot be read, so that what it makes itself, as by np.zeros(3), is not traced"
-            error.remedy = f"{reason}: define it in a file.\n{error.remedy}".rstrip()
         raise
 
 

@@ -1,0 +1,99 @@
+"""Functions without source: which of them may be traced as they are, because nothing that they name could be impure?
+
+Python calls their operators and NumPy's functions ask the tracers (NumPy's protocols); everything else in them would run once,
+while they are traced, unseen. So there are two kinds: what the standard library generates for dataclasses and namedtuples, and
+formulas, `lambda x: np.exp(-x) * scale`: no loop, no branch, and no names but those of NumPy's ufuncs, of arrays, of numbers and
+of other such functions.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable, Mapping
+from functools import lru_cache, wraps
+from types import CodeType, FunctionType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from jitml.errors import SourceNotFound
+from jitml.trace.context import refuse
+from jitml.trace.tracers import is_traced
+from jitml.trace.tree import flatten
+
+_NAMES = ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
+_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+_HARMLESS = {
+    *("RESUME", "NOP", "NOT_TAKEN", "COPY_FREE_VARS", "PUSH_NULL", "PRECALL", "KW_NAMES", "CALL", "CALL_KW"),
+    *("LOAD_CONST", "LOAD_CONST_IMMORTAL", "LOAD_SMALL_INT", "BINARY_OP", "BINARY_SUBSCR", "BINARY_SLICE", "BUILD_SLICE"),
+    *("BUILD_TUPLE", "COMPARE_OP", "UNARY_NEGATIVE", "UNARY_INVERT", "UNARY_POSITIVE", "SWAP", "COPY", "POP_TOP"),
+    *("RETURN_VALUE", "RETURN_CONST"),
+}
+_NUMBERS = (bool, int, float, complex, np.number, np.bool_, np.ndarray, type(None), slice, type(...))
+
+
+def is_generated(function: FunctionType) -> bool:
+    """Whether the standard library has written a function, for a dataclass or a namedtuple."""
+    if function.__code__.co_filename != "<string>":
+        return False
+    is_named = function.__globals__.get("_tuple_new") is tuple.__new__
+    return is_named or function.__code__.co_qualname.startswith("__create_fn__.<locals>.")
+
+
+def is_formula(function: FunctionType, names: Mapping[str, Any]) -> bool:
+    """Whether a function only computes with its arguments, and with arrays and numbers that it names.
+
+    Args:
+        names: what it finds by name, as far as it is bound.
+    """
+    found, defaults = _named(function.__code__), (function.__defaults__, function.__kwdefaults__)
+    if found is None or not all(isinstance(x, _NUMBERS) for x in flatten(defaults)[0]):
+        return False
+    return all(name in names and _is_harmless(names[name], attribute) for name, attribute in found)
+
+
+def _is_harmless(value: Any, attribute: str | None) -> bool:
+    """Whether a formula may name a value, or an attribute of it."""
+    if value is np:
+        return attribute is not None and isinstance(getattr(np, attribute, None), np.ufunc)
+    return isinstance(value, (*_NUMBERS, np.ufunc)) or (type(value) is FunctionType and attribute is None)
+
+
+def refuse_unread(function: FunctionType, reason: str) -> NoReturn:
+    """Raises: SourceNotFound."""
+    message = f"the source of {function.__qualname__} was not found, so that it cannot be traced: {reason}"
+    remedy = "Define it in a file, or in a cell of a notebook; for text that is executed, put its lines into linecache.cache."
+    refuse(SourceNotFound(message, remedy=remedy))
+
+
+@lru_cache(maxsize=1024)
+def _named(code: CodeType) -> frozenset[tuple[str, str | None]] | None:
+    """Names in a formula, each with the attribute that is read of it at once, if one is; None if it is no formula."""
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        return None
+    found: set[tuple[str, str | None]] = set()
+    steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "EXTENDED_ARG")]
+    for step, after in zip(steps, (*steps[1:], None)):
+        if step.opname in _NAMES:
+            found.add((step.argval, after.argval if after is not None and after.opname in _ATTRIBUTES else None))
+        elif not (step.opname in _HARMLESS or step.opname in _ATTRIBUTES or step.opname.startswith(("LOAD_FAST", "STORE_FAST"))):
+            return None
+    return frozenset(found)
+
+
+def given_numbers(function: FunctionType, reason: str) -> Callable[..., Any]:
+    """A formula that takes arrays and numbers only: operators of other objects may do anything.
+
+    Raises:
+        SourceNotFound: it is given something else.
+    """
+
+    @wraps(function)
+    def formula(*args: Any, **kwargs: Any) -> Any:
+        for x in flatten((args, kwargs))[0]:
+            if not (is_traced(x) or isinstance(x, _NUMBERS)):
+                refuse_unread(function, reason)
+        return function(*args, **kwargs)
+
+    return formula
