@@ -37,8 +37,8 @@ test-all:  ## the tests on every Python from 3.11 to 3.13 on this machine
 	  if python$$v -c '' 2>/dev/null; then echo "== Python $$v"; $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; \
 	  else echo "== Python $$v is not on this machine"; fi; done
 
-fuzz: $(VENV)/.dev  ## N random NumPy programs of SEED against NumPy; what fails is made small and written to out/fuzz
-	$(BIN)/python tests/programs/fuzz.py --programs $(or $(N),10000) --seed $(or $(SEED),0)
+fuzz: $(VENV)/.dev  ## N random programs of SEED (SHAPE=numeric|people|mixed) against NumPy; what fails is made small and written to out/fuzz
+	$(BIN)/python tests/programs/fuzz.py --programs $(or $(N),10000) --seed $(or $(SEED),0) --shape $(or $(SHAPE),mixed)
 
 lint: $(VENV)/.dev  ## style, types and import direction
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 """Do thousands of drawn programs agree with NumPy?  Counts, and a small runnable file for each way in which one does not.
 
-    python tests/programs/fuzz.py [--programs N] [--seed S] [--processes P] [--seconds LIMIT] [--layer machine|graph|program]
-        [--log FILE] [--no-shrink]
+    python tests/programs/fuzz.py [--programs N] [--seed S] [--shape mixed|numeric|people] [--processes P] [--seconds LIMIT]
+        [--layer machine|graph|program] [--log FILE] [--no-shrink]
 
 Program n of a seed is the same one everywhere; `--only n` judges it alone and prints it. Programs run in worker processes: one
 that crashes or does not come back within the limit is a failure like any other, and is made smaller like any other.
@@ -25,10 +25,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 os.environ.setdefault("JITML_CHECK", "1")
+os.environ.setdefault("JITML_VERIFY", "never")  # what is wrong shall be found here, not repaired
 
 from programs.drawn.choices import Choices
 from programs.drawn.outcomes import LAYERS, Verdict, judge
-from programs.drawn.program import Drawn, write_program
+from programs.drawn.program import SHAPES, Drawn, write_program
 from programs.drawn.shrinking import shrink
 
 _RENEW_AFTER = 250  # programs: compiled code is never given back
@@ -49,9 +50,11 @@ if __name__ == "__main__":
 """
 
 
-def drawn(seed: int, number: int) -> Drawn:
-    """Program `number` of a seed."""
-    return write_program(Choices.seeded(f"{seed}:{number}"))
+def drawn(seed: int, number: int, shape: str) -> Drawn:
+    """Program `number` of a seed; those of the shape "mixed" are by turns as numeric and as people's."""
+    if shape == "mixed":
+        shape = SHAPES[number % 2]
+    return write_program(Choices.seeded(f"{seed}:{number}"), shape=shape)
 
 
 class Worker:
@@ -115,8 +118,8 @@ def serve() -> None:
         answers.flush()
 
 
-def kind_of(verdict: Verdict) -> str:
-    """What failures have in common that are probably one: the words of the detail without its values."""
+def kind_of(verdict: Verdict, about: str = "") -> str:
+    """What failures have in common that are probably one: the words of the detail without its values, and the objects used."""
     detail = re.sub(r"^call \d+: ", "", verdict.detail)
     if detail.startswith("raised"):
         detail = re.sub(r"0x\w+|\d+|'[^']*'", "#", detail)[:110]
@@ -124,7 +127,7 @@ def kind_of(verdict: Verdict) -> str:
         detail = "warnings"
     else:
         detail = re.sub(r"[\[(].*|\d.*", "", detail, flags=re.DOTALL)[:40]
-    return f"{verdict.kind}: {detail}"
+    return f"{verdict.kind}: {detail}" + (f" [{about}]" if about else "")
 
 
 @dataclass
@@ -138,7 +141,7 @@ class Tally:
     replayed: int = 0
     raised: int = 0
 
-    def add(self, number: int, verdict: Verdict) -> bool:
+    def add(self, number: int, verdict: Verdict, about: str = "") -> bool:
         """Take note of a verdict; whether it is a failure to be made smaller."""
         self.kinds[verdict.kind] += 1
         self.host_calls += verdict.host_calls > 0
@@ -148,7 +151,7 @@ class Tally:
             self.reasons[re.sub(r"\d+", "#", verdict.detail.removeprefix("call 0: "))[:120]] += 1
         if verdict.kind in ("equal", "refused", "uncompiled", "invalid", "sensitive"):
             return False
-        seen = self.failures.setdefault(kind_of(verdict), [])
+        seen = self.failures.setdefault(kind_of(verdict, about), [])
         seen.append(number)
         return len(seen) <= _SMALLEST_OF
 
@@ -184,10 +187,10 @@ def campaign(options: argparse.Namespace) -> Tally:
                 number = next(numbers, None)
             if number is None:
                 break
-            program = drawn(options.seed, number)
+            program = drawn(options.seed, number, options.shape)
             verdict = worker.judge(program)
             with lock:
-                interesting = tally.add(number, verdict)
+                interesting = tally.add(number, verdict, program.about)
                 if (judged := tally.kinds.total()) % 1000 == 0:
                     failed = sum(map(len, tally.failures.values()))
                     print(f"{judged} of {options.programs} programs, {failed} failed", file=sys.stderr, flush=True)
@@ -229,6 +232,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
+    parser.add_argument("--shape", choices=("mixed", *SHAPES), default="mixed", help="what programs are made of")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=30.0, help="limit for one program")
@@ -242,7 +246,7 @@ def main() -> None:
     if options.worker:
         serve()
     elif options.only is not None:
-        program: Any = drawn(options.seed, options.only)
+        program: Any = drawn(options.seed, options.only, options.shape)
         print(program.text)
         print(judge(program.text, program.exact, options.layer))
     else:

@@ -29,7 +29,7 @@ def _move(x: Array, moved: dict[int, Array], behind: bool) -> Array:
     base: Any = x
     while isinstance(base.base, np.ndarray):
         base = base.base
-    if not base.nbytes:
+    if not base.nbytes or base.dtype.hasobject:
         return x
     low, high = np.lib.array_utils.byte_bounds(base)
     if id(base) not in moved:

@@ -78,9 +78,14 @@ def resized(argument: Argument, size: dict[int, int]) -> Argument:
 
 
 def argument_lines(
-    choices: Choices, arrays: list[Argument], numbers: dict[str, list[str]], parameters: list[str], draws: bool
+    choices: Choices,
+    arrays: list[Argument],
+    numbers: dict[str, list[str]],
+    parameters: list[str],
+    draws: bool,
+    before: list[list[str]] | None = None,
 ) -> list[str]:
-    """The function `arguments`. Arrays may be the same one twice, or overlap."""
+    """The function `arguments`. Arrays may be the same one twice, or overlap. `before`: other statements of each call."""
     lines = ["def arguments(call):"]
     changed = {n: choices.pick((n, n + 1, n + 3, max(n - 1, 0), 1)) for n in sorted({n for a in arrays for n in a.shape})}
     shared = _sharing(choices, arrays)
@@ -92,6 +97,7 @@ def argument_lines(
             lines += [f"        {line}" for line in own]
         if draws:
             lines.append(f"        rng = np.random.default_rng({call})")
+        lines += [f"        {line}" for line in (before or [[]] * CALLS)[call]]
         items = [numbers[p][call] if p in numbers else p for p in parameters]
         lines.append(f"        return ({', '.join(items)},)")
     return lines

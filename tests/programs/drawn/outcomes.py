@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import io
 import linecache
 import operator
 import re
 import sys
+import types
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from itertools import count
 from traceback import walk_tb
@@ -30,12 +33,14 @@ from jitml.memory.plan import plan
 from jitml.runtime.drawing import state_keeper
 from jitml.trace.entry import interpreted
 from jitml.trace.trace import Traced
-from programs.comparing import ROUNDING, Close, difference, within
+from programs.comparing import ROUNDING, Close, within
 from programs.drawn.conditioning import nudged, nudging
 from programs.drawn.fences import fenced
 from programs.drawn.inputs import CALLS
+from programs.likeness import Likeness
 
 LAYERS = ("machine", "graph", "program")
+_OF_THE_TEXT = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, Jit)
 _NUDGES = 5
 _files = count()
 # `maximum.at` compares by a scalar loop, in which a nan leaves a flag; that of arrays, and that of other processors, does not.
@@ -78,6 +83,7 @@ class Outcome:
     began_with_all: bool = False  # whether an argument held a nan and both infinities
     met_infinity: bool = False  # whether an argument held one, or a warning tells of one
     globals: dict[str, Any] = field(default_factory=dict)
+    output: str = ""
 
 
 class Layered(Jit):
@@ -121,9 +127,10 @@ def module(text: str) -> dict[str, Any]:
     """The names of a program's text, as of a file of its own: its source can be found, its globals belong to nobody else."""
     name = f"<drawn program {next(_files)}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    namespace: dict[str, Any] = {"__name__": f"drawn_{next(_files)}"}
-    exec(compile(text, name, "exec"), namespace)
-    return namespace
+    made = types.ModuleType(f"drawn_{next(_files)}")
+    sys.modules[made.__name__] = made  # where dataclasses look for their own
+    exec(compile(text, name, "exec"), vars(made))
+    return vars(made)
 
 
 def call(function: Callable[..., Any], namespace: dict[str, Any], number: int, *, fences: bool = False) -> Outcome:
@@ -133,7 +140,8 @@ def call(function: Callable[..., Any], namespace: dict[str, Any], number: int, *
     floats = [x for x in arguments if isinstance(x, np.ndarray) and x.dtype.kind in "fc"]
     outcome.began_with_all = any(map(_holds_all, floats))
     infinite_from_the_start = any(np.isinf(x).any() for x in floats)
-    with warnings.catch_warnings(record=True) as caught:
+    printed = io.StringIO()
+    with warnings.catch_warnings(record=True) as caught, redirect_stdout(printed):
         warnings.simplefilter("always")
         try:
             outcome.result = function(*outcome.arguments)
@@ -141,7 +149,8 @@ def call(function: Callable[..., Any], namespace: dict[str, Any], number: int, *
             outcome.exception = error
     outcome.warnings = [(w.category, str(w.message)) for w in caught]
     outcome.met_infinity = infinite_from_the_start or any(m.startswith(_MAKES_INFINITY) for _, m in outcome.warnings)
-    outcome.globals = {n: v for n, v in namespace.items() if isinstance(v, (np.ndarray, int, float)) and not n.startswith("_")}
+    outcome.globals = {n: v for n, v in namespace.items() if not n.startswith("_") and not isinstance(v, _OF_THE_TEXT)}
+    outcome.output = printed.getvalue()
     return outcome
 
 
@@ -222,9 +231,9 @@ def _judge(eager: dict[str, Any], text: str, exact: bool, layer: str, close: Clo
         got = call(jitted, traced, number, fences=layer == "machine" and sys.platform != "win32")
         raised += expected.exception is not None
         if isinstance(got.exception, jitml.UnsupportedError):
-            untouched = difference(got.arguments, traced["arguments"](number), identical, "argument")
-            if untouched:
-                return Verdict("different", f"call {number}: refused, but changed {untouched}")
+            touched = Likeness(identical).difference(got.arguments, traced["arguments"](number), "argument")
+            if touched:
+                return Verdict("different", f"call {number}: refused, but changed {touched}")
             return Verdict("refused", str(got.exception).split("\n")[0], raised=raised)
         uncompiled = [text for category, text in got.warnings if category is UncompiledWarning]
         got.warnings = [(category, text) for category, text in got.warnings if category is not UncompiledWarning]
@@ -243,21 +252,32 @@ def _judge(eager: dict[str, Any], text: str, exact: bool, layer: str, close: Clo
 
 def compare(got: Outcome, expected: Outcome, close: Close) -> str | None:
     """The first difference between two outcomes, in words."""
+    like = Likeness(close)
+    apart = like.difference(got.arguments, expected.arguments, "argument")
+    apart = apart or like.difference(got.globals, expected.globals, "global")
     if got.exception is not None or expected.exception is not None:
-        if expected.exception is None or not isinstance(got.exception, type(expected.exception)):
+        if not _is_such(got.exception, expected.exception):
             return f"raised {got.exception!r}, NumPy {expected.exception!r}"
     else:
-        apart = difference(got.result, expected.result, close) or aliasing(got, expected)
-        if apart:
-            return apart
-    apart = difference(got.arguments, expected.arguments, close, "argument")
-    apart = apart or difference(list(got.globals.values()), list(expected.globals.values()), close, "global")
+        apart = like.difference(got.result, expected.result) or aliasing(got, expected) or apart
     if apart:
         return apart
+    if got.output != expected.output:
+        return f"output {got.output!r}, NumPy {expected.output!r}"
     accidental = _ACCIDENTAL + (_ACCIDENTAL_WITH_ALL if expected.began_with_all else ())
     accidental += _ACCIDENTAL_WITH_INFINITY if expected.met_infinity else ()
     mine, theirs = (sorted((c.__name__, m) for c, m in o.warnings if m not in accidental) for o in (got, expected))
     return None if mine == theirs else f"warnings {mine}, NumPy {theirs}"
+
+
+def _is_such(got: BaseException | None, expected: BaseException | None) -> bool:
+    """Whether it is of the class that was expected, or of one that is written in the same place of the program."""
+    if got is None or expected is None:
+        return False
+    names = {c.__qualname__ for c in type(got).__mro__}
+    return isinstance(got, type(expected)) or (
+        type(expected).__module__.startswith("drawn_") and type(expected).__qualname__ in names
+    )
 
 
 def _holds_all(x: np.ndarray[Any, Any]) -> bool:

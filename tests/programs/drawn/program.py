@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from programs.drawn.choices import Choices
-from programs.drawn.inputs import Argument, argument_lines, draw_argument
+from programs.drawn.inputs import CALLS, Argument, argument_lines, draw_argument
+from programs.drawn.people import People, above, draw_held, pruned
 from programs.drawn.scope import EXACT, INEXACT, ROUNDED, Scope
 from programs.drawn.statements import Statements
 
@@ -29,30 +30,41 @@ NUMBERS = {
 }
 
 
+SHAPES = ("numeric", "people")
+
+
 @dataclass(frozen=True)
 class Drawn:
-    """A program's source text. `exact`: its results are to be compared bit by bit."""
+    """A program's source text. `exact`: its results are to be compared bit by bit; `about`: the kinds of its objects."""
 
     text: str
     exact: bool
+    about: str = ""
 
     def __repr__(self) -> str:
         return f"\n{self.text}"
 
 
 @st.composite
-def programs(draw: Any) -> Drawn:
+def programs(draw: Any, shape: str = "numeric") -> Drawn:
     """Programs, as a strategy: what shrinks is the decisions that led to them."""
-    return write_program(Choices.drawn(draw))
+    return write_program(Choices.drawn(draw), shape=shape)
 
 
-def write_program(choices: Choices, statements: int = 7) -> Drawn:
-    """A program of up to so many statements at its top level."""
+def write_program(choices: Choices, statements: int = 7, shape: str = "numeric") -> Drawn:
+    """A program of up to so many statements at its top level.
+
+    Args:
+        shape: "numeric", "people" (objects and passages of real code among numeric statements), or "mixed": either.
+    """
+    if shape == "people" or (shape == "mixed" and choices.chance(50)):
+        return _write_people(choices, statements)
+    return _write_numeric(choices, statements)
+
+
+def _write_numeric(choices: Choices, statements: int) -> Drawn:
     arrays = _arrays(choices)
-    numbers = {}
-    for n in range(choices.number(0, 2)):
-        values = NUMBERS[choices.pick(list(NUMBERS))]
-        numbers[f"n{n}"] = [choices.pick(values) for _ in range(3)]
+    numbers = _numbers(choices)
     draws = choices.chance(6)
     parameters = [a.name for a in arrays] + list(numbers) + (["rng"] if draws else [])
     helpers = {name: HELPERS[name][0] for name in HELPERS if choices.chance(15)}
@@ -66,9 +78,40 @@ def write_program(choices: Choices, statements: int = 7) -> Drawn:
     writer = Statements(choices, scope, helpers, draws)
     for _ in range(choices.number(1, statements)):
         writer.statement(3)
-    _finish(choices, scope)
-    exact = all(level < INEXACT for level in scope.levels.values())
-    return Drawn(header + scope.body, exact)
+    _finish(choices, scope, scope.containers()[:3] + scope.arrays() + scope.scalars())
+    return _whole(scope)
+
+
+def _write_people(choices: Choices, statements: int) -> Drawn:
+    arrays = [_plain_array(choices, name) for name in "xy"[: choices.number(1, 2)]]
+    numbers = _numbers(choices)
+    held = draw_held(choices)
+    parameters = [h.parameter for h in held if h.parameter] + [a.name for a in arrays] + list(numbers)
+    objects = {h.parameter: list(h.values) for h in held if h.parameter}
+    before = [[line for h in held if h.before for line in h.before[call]] for call in range(CALLS)]
+    arguments = "\n".join(argument_lines(choices, arrays, numbers | objects, parameters, False, before)) + "\n"
+    header = f"import numpy as np\n{above(held)}\n\n{arguments}\n\n"
+    levels = {a.name: ROUNDED if a.special else EXACT for a in arrays}
+    scope = Scope(header, parameters, arguments, levels)
+    writer = People(choices, scope, held)
+    for _ in range(choices.number(2, statements)):
+        writer.statement(3)
+    writer.read_each()
+    _finish(choices, scope, writer.worth_returning())
+    drawn = _whole(scope)
+    return Drawn(pruned(drawn.text), drawn.exact, "+".join(h.thing.name for h in held))
+
+
+def _whole(scope: Scope) -> Drawn:
+    return Drawn(scope.header + scope.body, all(level < INEXACT for level in scope.levels.values()))
+
+
+def _numbers(choices: Choices) -> dict[str, list[str]]:
+    numbers = {}
+    for n in range(choices.number(0, 2)):
+        values = NUMBERS[choices.pick(list(NUMBERS))]
+        numbers[f"n{n}"] = [choices.pick(values) for _ in range(3)]
+    return numbers
 
 
 def _arrays(choices: Choices) -> list[Argument]:
@@ -78,9 +121,13 @@ def _arrays(choices: Choices) -> list[Argument]:
     return arrays
 
 
-def _finish(choices: Choices, scope: Scope) -> None:
+def _plain_array(choices: Choices, name: str) -> Argument:
+    dtype = choices.pick(("float64", "float64", "int64", "float32", "bool"))
+    return Argument(name, dtype, choices.pick(((5,), (3,), (4,), (3, 4))), "{}", special=False, read_only=False)
+
+
+def _finish(choices: Choices, scope: Scope, names: list[str]) -> None:
     """At times an exception that is not foreseen, mostly a return."""
-    names = scope.containers()[:3] + scope.arrays() + scope.scalars()
     if choices.chance(4) and scope.arrays():
         scope.write(
             choices.pick(

@@ -114,7 +114,7 @@ class Scope:
             pass
 
     def _run(self, text: str) -> None:
-        namespace: dict[str, Any] = {"np": np, "Elsewhere": Elsewhere}
+        namespace: dict[str, Any] = {"np": np, "Elsewhere": Elsewhere, "print": _silent}
         with quiet():
             exec(_compiled(self.header), namespace)
             exec(compile(text, _FILE, "exec"), namespace)
@@ -181,6 +181,12 @@ class Scope:
         """Names of lists, tuples and dicts, the latest first."""
         found = [n for n, v in self.values.items() if isinstance(v, kinds or (list, tuple, dict)) and v]
         return [n for n in found[::-1] if n not in self.filled]
+
+
+def _silent(*args: Any, **kwargs: Any) -> None:
+    """In the place of `print` while a program is being written; what is printed must be printable."""
+    for x in args:
+        str(x)
 
 
 @lru_cache(maxsize=8)
