@@ -27,7 +27,7 @@ from jitml.fusion.machine import Machine
 from jitml.fusion.partition import Partition
 from jitml.fusion.products import Products, is_product
 from jitml.fusion.program import Decision
-from jitml.fusion.regions import UPDATES, carried_operands, known_trips
+from jitml.fusion.regions import UPDATES, acts, carried_operands, known_trips
 from jitml.fusion.sizes import Sizes
 from jitml.ir import ops
 from jitml.ir.dims import have_elements_if
@@ -99,6 +99,7 @@ class _Sweep:
         self.observed: set[Value] = set()
         self.products = Products(graph, self.parts, self.point, strided, self.outputs)
         self.decisions: list[Decision] = []
+        self.acting: Group | None = None  # the first group so far that does what others see
 
     def run(self) -> Grouping:
         for node in reversed(self.graph.nodes):
@@ -168,7 +169,14 @@ class _Sweep:
         must = not (self.outputs | self.observed).isdisjoint(node.outputs)
         if not users and not must and not node.has_effect:
             return
-        self.place_whole(node, list(users))
+        if not acts(node):
+            self.place_whole(node, list(users))
+            return
+        later = [] if self.acting is None else [self.acting]
+        g = self.place_whole(node, list(dict.fromkeys((*users, *later))))
+        for other in later:
+            other.follows.append(g)
+        self.acting = g
 
     def place_claim(self, node: Node) -> None:
         """A check: a kernel that looks. What wants the result reads the operand instead, and comes after the check."""
@@ -368,7 +376,7 @@ class _Sweep:
         self.parts.take(node, g)
         self.parts.want(g, operand, at, frozenset(g.axes))
 
-    def place_whole(self, node: Node, users: list[Group], transposed: Node | None = None) -> None:
+    def place_whole(self, node: Node, users: list[Group], transposed: Node | None = None) -> Group:
         g = self.parts.new_group(users)
         g.node, g.transposed = node, transposed
         self.parts.take(node, g)
@@ -378,6 +386,7 @@ class _Sweep:
         skipped = known_trips(node, self.producers) is not None or keeps_positions(node, self.producers)
         for value in node.inputs[skipped:]:
             self.parts.want(g, value, WHOLE, frozenset())
+        return g
 
     def place_check(self, node: Node) -> None:
         checks = unchecked(node, self.intervals)

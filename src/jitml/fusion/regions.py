@@ -164,6 +164,13 @@ def carried_operands(node: Node) -> frozenset[Value]:
     return frozenset()
 
 
+def acts(node: Node) -> bool:
+    """Whether a node prints or draws, inside of it, too: those that do run in the order of the graph."""
+    if node.op in (ops.host_call, ops.draw):
+        return bool(node.params["function"].postpones or node.params["function"].draws)
+    return any(acts(inner) for body in node.bodies.values() for inner in body.nodes)
+
+
 def known_trips(node: Node, makers: Mapping[Value, Node]) -> int | None:
     """How often a loop runs, if that is a number in the program."""
     if node.op is not ops.loop:

@@ -20,6 +20,7 @@ import numpy as np
 from jitml.trace.contents import effect, kept
 from jitml.trace.context import active_trace, home_of, is_users, refuse_environ, unsupported
 from jitml.trace.doubts import doubt_of, has_attribute, types_of
+from jitml.trace.effects import STREAMS
 from jitml.trace.host import Const, Slot
 from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
@@ -220,6 +221,8 @@ class Accesses(Names):
         self.trace.host.require_same(load(self.trace, getattr, Const(cls), name, f"{cls.__name__}.{name}"), member)
 
     def _module_attr(self, module: ModuleType, name: str) -> Any:
+        if module is sys and name in STREAMS:
+            return STREAMS[name]
         value = getattr(module, name)
         file = getattr(module, "__file__", None)
         if not is_users(file) if file else module.__name__.partition(".")[0] in sys.stdlib_module_names:

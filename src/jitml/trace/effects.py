@@ -25,15 +25,40 @@ from jitml.trace.registry import full_name, implements
 from jitml.trace.users_line import namespace
 
 
+class Stream:
+    """`sys.stdout` or `sys.stderr`, whichever that is as the program runs: others redirect it."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def write(self, text: str) -> Any:
+        return getattr(sys, self.name).write(text)
+
+    def flush(self) -> None:
+        getattr(sys, self.name).flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(getattr(sys, self.name), name)
+
+
+STREAMS = {name: Stream(name) for name in ("stdout", "stderr")}
+
+
 def effect_of(function: Any) -> Callable[..., None] | None:
     """How a function that is called for its effect is called in a trace; None if it is not one of these."""
     owner = getattr(function, "__self__", None)
     module = getattr(function, "__module__", None) or ""
     logs = module == "logging" and (function in _LOGGING or isinstance(owner, (logging.Logger, logging.LoggerAdapter)))
-    writes = getattr(function, "__name__", "") in ("write", "flush") and (owner is sys.stdout or owner is sys.stderr)
+    writes = getattr(function, "__name__", "") in ("write", "flush") and (
+        type(owner) is Stream or owner is sys.stdout or owner is sys.stderr
+    )
+    writes = writes or (getattr(function, "__name__", ""), module) in _WRITING
     return functools.partial(postponed, function) if logs or writes else None
 
 
+_WRITING = {("pprint", "pprint"), ("pp", "pprint"), ("dump", "json"), ("dump", "_pickle")}
 _LOGGING = {logging.debug, logging.info, logging.warning, logging.error, logging.critical, logging.log}
 
 

@@ -19,6 +19,7 @@ from jitml.ir.dims import resolve
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.interpret import Watch, interpret_outputs, watched
 from jitml.ir.op import recording
+from jitml.ir.ops.host import postponing
 from jitml.ir.straight import WORK_OF_A_NODE, metered, straight
 from jitml.ir.types import F64, I64, Aval
 from jitml.trace.context import Trace, active_trace, unsupported
@@ -113,7 +114,7 @@ def _examples(values: Sequence[Value]) -> list[Array]:
     known = trace.root.examples
     outer = _outer(trace)
     env: dict[Value, Array] = {}
-    with recording(None):
+    with recording(None), postponing():  # what others would see is dropped: the program is going to do it
         for step in _needed(values, known, outer, trace):
             if isinstance(step, Node):
                 env.update(zip(step.outputs, _run(trace, step, env, known)))

@@ -31,7 +31,7 @@ from jitml.trace.truths import all_of, as_value, negated
 _NUMBERS: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64}
 _WEAK: dict[np.dtype[Any], type] = {I64: int, F64: float}
 _TYPES: dict[np.dtype[Any], type] = {BOOL: bool, I64: int, F64: float}
-_CONSTANTS = (str, bytes, int, float, bool, complex, type(None), type(...), np.generic, np.dtype, range, slice)
+_CONSTANTS = (str, bytes, int, float, bool, complex, type(None), type(...), np.generic, np.dtype, range)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +230,8 @@ def same(a: Any, b: Any) -> bool:
         return a.value is b.value if a.size is None or b.size is None else bool(a.size == b.size)
     if isinstance(a, _CONSTANTS):
         return repr(a) == repr(b)
+    if isinstance(a, slice):
+        return same(a.start, b.start) and same(a.stop, b.stop) and same(a.step, b.step)
     if isinstance(a, tuple):
         return len(a) == len(b) and all(map(same, a, b))
     return False

@@ -14,6 +14,7 @@ from typing import Any
 import optree
 
 from jitml.trace.context import Trace
+from jitml.trace.leaks import require_untraced_rest
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.results import Itself, Repeated
 from jitml.trace.stacks import Stack
@@ -50,6 +51,8 @@ def _settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]]) -> Any:
         return made
     parts, spec = children(x)
     items = [settled(trace, part, known) for part in parts]
+    if parts:
+        require_untraced_rest(x, "the function returns, or keeps,")
     made = x if all(a is b for a, b in zip(items, parts)) else unflatten(spec, items)
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         made = _with_all_attributes(made, {name: settled(trace, item, known) for name, item in _others(x).items()})
@@ -57,9 +60,17 @@ def _settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]]) -> Any:
 
 
 def plain_key(key: Any) -> Any:
+    """A key, or a member of a set, with the numbers in it as they are: looking it up has guarded them."""
     if type(key) in (TracedNumber, TracedScalar):
         return key.known()
-    return str(key) if type(key) is TracedText else key
+    if type(key) is TracedText:
+        return str(key)
+    if isinstance(key, frozenset):
+        members = [*map(plain_key, key)]
+        return key if all(a is b for a, b in zip(members, key)) else type(key)(members)
+    parts, spec = children(key)
+    plain = [*map(plain_key, parts)]
+    return key if all(a is b for a, b in zip(plain, parts)) else unflatten(spec, plain)
 
 
 def apart(tree: Any) -> tuple[Any, list[Any]]:

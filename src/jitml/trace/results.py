@@ -19,6 +19,7 @@ from jitml.ir.graph import Graph, Value
 from jitml.trace.context import Trace, unsupported, user_source
 from jitml.trace.doubts import NONE, doubt_of, is_pythons, typed_value
 from jitml.trace.host import Slot
+from jitml.trace.leaks import require_untraced
 from jitml.trace.names import value_if_any
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject
@@ -301,17 +302,18 @@ def _in_memory_order(value: Value, strides: Sequence[Any]) -> tuple[Value, tuple
     return ordered, (Step(ops.transpose, {"perm": invert(axes)}, ordered.aval),)
 
 
-_CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, Enum, range, slice, type(...))
+_CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, Enum, range, type(...))
 
 
 def _describe_object(recording: Trace, leaf: Any) -> Result:
     for slot, argument in recording.objects.items():
         if argument is leaf:
             return FromHost(slot)
-    if isinstance(leaf, _CONSTANTS):
-        return Fixed(leaf)
     kept = [key for key, value in recording.stored.items() if any(leaf is x for x in flatten(value)[0])]
     what = f"{recording.host.name(recording.places[kept[0][0]])}.{kept[0][1]} becomes" if kept else "the function returns"
+    if isinstance(leaf, _CONSTANTS):
+        require_untraced(leaf, what)
+        return Fixed(leaf)
     kind: Any = leaf.__class__ if type(leaf) is TracedObject else type(leaf)
     raise UnsupportedError(
         f"{what} a {f'{kind.__module__}.'.removeprefix('builtins.')}{kind.__qualname__}, which cannot be compiled",

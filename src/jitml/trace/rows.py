@@ -17,11 +17,11 @@ from jitml.trace.unsettled import Unsettled, find, refuse_shared
 
 
 def changeable(x: Any) -> Iterator[Any]:
-    """All that can be changed in an item: each container but tuples, outermost first."""
+    """All that can be changed in an item: each container but tuples and slices, outermost first."""
     parts, spec = children(x)
     if x is None or spec.is_leaf():
         return
-    if not isinstance(x, tuple):
+    if not isinstance(x, (tuple, slice)):
         yield x
     for part in parts:
         yield from changeable(part)

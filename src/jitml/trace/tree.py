@@ -55,10 +55,23 @@ def _has_ordered(spec: optree.PyTreeSpec) -> bool:
     key = hash(spec)
     known = _structures.get(key)
     if known is None or known[0] != spec:
+        known = spec, spec.type is OrderedDict or any(map(_has_ordered, spec.children()))
+        if _has_traced_keys(spec):  # which would outlive their trace, and be compared with others
+            return known[1]
         if len(_structures) == _MOST_STRUCTURES:
             _structures.clear()
-        known = _structures[key] = spec, spec.type is OrderedDict or any(map(_has_ordered, spec.children()))
+        _structures[key] = known
     return known[1]
+
+
+def _has_traced_keys(spec: optree.PyTreeSpec) -> bool:
+    return any(map(_is_traced_key, spec.entries())) or any(map(_has_traced_keys, spec.children()))
+
+
+def _is_traced_key(key: Any) -> bool:
+    if isinstance(key, (tuple, frozenset)):
+        return any(map(_is_traced_key, key))
+    return type(key).__module__.startswith("jitml.")
 
 
 def children(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
@@ -147,6 +160,22 @@ def register_pytree_node(
     optree.register_pytree_node(cls, split, unflatten_func, namespace=NAMESPACE)  # type: ignore[arg-type]  # any class will do
     if not issubclass(cls, (list, tuple, dict, deque)):
         _nodes.add(cls)
+
+
+def _slice_of(_: None, bounds: Sequence[Any]) -> slice:
+    return slice(*bounds)
+
+
+# What is computed may be a bound: then the slice is a new one at each call, and in each way that a region takes.
+_BOUNDS = ("start", "stop", "step")
+_REGISTER: Any = optree.register_pytree_node  # whose stubs ask for a collection
+_REGISTER(
+    slice,
+    lambda x: ((x.start, x.stop, x.step), None, _BOUNDS),
+    _slice_of,
+    path_entry_type=optree.GetAttrEntry,
+    namespace=NAMESPACE,
+)
 
 
 def _register(cls: type) -> None:

@@ -101,7 +101,7 @@ def containers(new: Any, ends: Sequence[Any]) -> Iterator[tuple[Any, Sequence[An
     parts, spec = children(new)
     if new is None or spec.is_leaf() or all(end is new for end in ends):
         return
-    if not isinstance(new, tuple):
+    if not isinstance(new, (tuple, slice)):
         yield new, ends
     inside = [children(end)[0] for end in ends]
     if all(len(part) == len(parts) for part in inside):
