@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -152,3 +153,24 @@ def test_places_beyond_the_end(function: Callable[..., Any]) -> None:
                 except ValueError as error:
                     outcomes.append(str(error).splitlines()[0])
             assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_digitize_with_nan_among_the_edges(right: bool) -> None:
+    x = np.array([np.nan, 1, 2, -1, 1.5, 3, 4])
+    compiled = jitml.jit(lambda x, bins: np.digitize(x, bins, right))
+    for bins in itertools.chain(*(itertools.product([np.nan, 1.0, 2.0, 3.0], repeat=n) for n in (1, 2, 3))):
+        try:
+            expected = np.digitize(x, np.array(bins), right)
+        except ValueError:
+            with pytest.raises(ValueError, match="monotonically"):
+                compiled(x, np.array(bins))
+        else:
+            assert np.array_equal(compiled(x, np.array(bins)), expected), bins
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("keys", [(1.0, np.nan, 2.0), (np.nan, 1.0), (1.0, 2.0, np.nan), (np.nan, np.nan, 1.0, 3.0)])
+def test_searchsorted_with_nan_among_the_keys(keys: tuple[float, ...], side: str) -> None:
+    x = np.array([np.nan, 1, 2, -1, 1.5, 3, 4])
+    assert np.array_equal(jitml.jit(lambda a, x: np.searchsorted(a, x, side))(np.array(keys), x), np.searchsorted(keys, x, side))

@@ -30,6 +30,8 @@ from jitml.trace.registry import implements
 from jitml.trace.sizes import value_of_size
 from jitml.trace.tracers import TracedArray, fresh
 
+_FEW_KEYS = 256  # whose order is looked at beforehand
+
 
 def _kind_of(kind: str | None, stable: bool | None) -> str:
     np.sort(np.empty(0), kind=kind, stable=stable)  # type: ignore[arg-type]  # NumPy's own errors
@@ -152,7 +154,12 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     keys, wanted = _of_one_dtype(a, v)
     if sorter is not None:
         keys = ops.gather(keys, value_of(sorter), axis=0)
-    return result_of(search(keys, wanted, side))
+    found = search(keys, wanted, side)
+    if is_inexact(keys.dtype) and 1 < bound(keys.shape[0]) <= _FEW_KEYS:
+        # Keys with NaN among them are in no order: then the answer depends on the way of the search, and NumPy gives it.
+        ok = _in_order(*_pairs(keys))
+        found = ops.check(found, ok, error="ValueError", message="the keys of searchsorted are in no order")
+    return result_of(found)
 
 
 def search(keys: Value, wanted: Value, side: str) -> Value:
@@ -196,15 +203,35 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     count = edges.shape[0]
     if not isinstance(count, Dim) and count < 2:
         return result_of(search(edges, wanted, side))
-    place = ops.iota(shape=(count,), axis=0, dtype=I64)
-    after = ops.gather(edges, ops.minimum(place + 1, spread_size(count - 1, (count,))), axis=0)
-    falls, rises = (ops.reduce_any(compare(after, edges), axes=(0,)) for compare in (ops.lt, ops.gt))
-    falling = ops.broadcast(falls, shape=(count,), axes=())
-    found = search(ops.select(falling, ops.flip(edges, axes=(0,)), edges), wanted, side)
+    before, after = _pairs(edges)
+    rises, falls = ops.reduce_any(ops.lt(before, after), axes=(0,)), ops.reduce_any(ops.gt(before, after), axes=(0,))
+    rising, falling = _in_order(before, after), _in_order(after, before)
+    # The first two that are not equal tell, of which one may be NaN.
+    last = ops.eq(ops.iota(shape=(count,), axis=0, dtype=I64), spread_size(count - 1, (count,)))
+    differ = ops.reduce_any(ops.bit_and(ops.ne(before, after), ops.bit_not(last)), axes=(0,))
+    is_falling = ops.bit_and(differ, ops.bit_not(rises))
+    # Edges with NaN among them are in no order: then the answer depends on the way of the search, and NumPy gives it.
+    ok = ops.select(is_falling, falling, ops.bit_and(ops.bit_not(falls), rising))
+    turned = ops.broadcast(is_falling, shape=(count,), axes=())
+    found = search(ops.select(turned, ops.flip(edges, axes=(0,)), edges), wanted, side)
     whole = spread_size(count, found.shape)
-    result = ops.select(ops.broadcast(falls, shape=found.shape, axes=()), ops.sub(whole, found), found)
-    ok = ops.bit_not(ops.bit_and(falls, rises))
+    result = ops.select(ops.broadcast(is_falling, shape=found.shape, axes=()), ops.sub(whole, found), found)
     return result_of(ops.check(result, ok, error="ValueError", message="bins must be monotonically increasing or decreasing"))
+
+
+def _pairs(keys: Value) -> tuple[Value, Value]:
+    """Each key and the next one; of the last one that itself."""
+    count = keys.shape[0]
+    place = ops.iota(shape=(count,), axis=0, dtype=I64)
+    return keys, ops.gather(keys, ops.minimum(place + 1, spread_size(count - 1, (count,))), axis=0)
+
+
+def _in_order(first: Value, second: Value) -> Value:
+    """Whether the first of each pair is not behind the second, where NaN is the largest."""
+    ordered = ops.le(first, second)
+    if is_inexact(first.dtype):
+        ordered = ops.bit_or(ordered, ops.isnan(second))
+    return ops.reduce_all(ordered, axes=(0,))
 
 
 @implements(np.isin)
