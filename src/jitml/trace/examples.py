@@ -110,11 +110,16 @@ def is_guess(value: Value) -> bool:
 
 
 def _examples(values: Sequence[Value]) -> list[Array]:
+    """What others would see of it is dropped: the program is going to do it."""
+    return postponing(_computed, values)[0]
+
+
+def _computed(values: Sequence[Value]) -> list[Array]:
     trace = active_trace()
     known = trace.root.examples
     outer = _outer(trace)
     env: dict[Value, Array] = {}
-    with recording(None), postponing():  # what others would see is dropped: the program is going to do it
+    with recording(None):
         for step in _needed(values, known, outer, trace):
             if isinstance(step, Node):
                 env.update(zip(step.outputs, _run(trace, step, env, known)))
