@@ -27,6 +27,7 @@ ALLOWED = {
     "codegen": BASE | {"ir", "fusion", "memory"},
     "runtime": BASE | {"ir", "fusion", "memory", "codegen"},
     "pipeline": BASE | {"ir", "fusion", "memory", "codegen", "runtime"},
+    "dispatch": BASE | {"ir", "trace", "numpy", "autograd", "fusion", "memory", "codegen", "runtime", "pipeline"},
 }
 TOP = {"api", "control", "report", "demo", "__main__", "__init__"}  # these see all layers
 

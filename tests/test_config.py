@@ -21,6 +21,7 @@ def test_values() -> None:
     assert read(asked) == Config(3, frozenset({"graph", "llvm"}), True, "x86-64-v3")
     assert read({"JITML_DUMP": "all"}).dump == set(STAGES)
     assert not read({"JITML_CHECK": "0"}).check
+    assert (read({"JITML_VERIFY": "7"}).verify, read({"JITML_VERIFY": "never"}).verify, read({}).verify) == (7, "never", "first")
     assert read({"JITML_DEBUG_NANS": "1"}).debug_nans and not read({"JITML_DEBUG_NANS": "0"}).debug_nans
 
 
@@ -30,6 +31,7 @@ def test_values() -> None:
         ("JITML_NUM_THREADS", "0", "JITML_NUM_THREADS='0' is not a number of threads"),
         ("JITML_NUM_THREADS", "many", "'many' is not a number of threads"),
         ("JITML_KEPT_BYTES", "18446744073709551616", "'18446744073709551616' is not a number of bytes"),
+        ("JITML_VERIFY", "sometimes", "JITML_VERIFY='sometimes' is neither first, always, never nor a number of calls"),
         ("JITML_CHECK", "false", "JITML_CHECK='false' is neither 0 nor 1"),
         ("JITML_DUMP", "graph,wat", "JITML_DUMP names no such stage: wat"),
     ],

@@ -7,12 +7,13 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from warnings import warn
 
 from jitml.config import CONFIG
+from jitml.dispatch.verification import Verification, cadence
 from jitml.errors import (
     CompilerError,
     DTypeError,
@@ -50,7 +51,7 @@ from jitml.trace.results import told_by_flags
 from jitml.trace.texts import keep
 from jitml.trace.trace import Traced, trace
 from jitml.trace.tree import flatten, is_nested
-from jitml.trace.watching import is_debugging
+from jitml.trace.watching import runs_as_python
 
 if TYPE_CHECKING:
     from jitml.pipeline import Lowered
@@ -69,6 +70,7 @@ class Options:
     threads: int | None = None
     host_calls: bool = True
     dynamic: bool | None = None
+    verify: int = field(default_factory=lambda: cadence(CONFIG.verify))
 
 
 class _Untraced(Exception):
@@ -96,7 +98,7 @@ class Jit:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is not None:  # called inside another trace: part of that one
             return convert(self.function)(*args, **kwargs)
-        if self._is_unread or is_debugging():
+        if self._is_unread or runs_as_python():
             return self.function(*args, **kwargs)
         branch, why = None, ""
         try:
@@ -217,8 +219,30 @@ class Jit:
                 reason = path.reason or self._reason(leaves, earlier, traced)
                 checks = tuple(check.text for check in traced.host.checks())
                 assumes = tuple(map(str, traced.path.assumptions))
-                return Variant(bind(traced, executable), reason, traced, executable, checks, assumes)
+                variant = Variant(bind(traced, executable), reason, traced, executable, checks, assumes)
+                self._have_checked(variant, key)
+                return variant
         raise AssertionError("the last choice is compiled or raises")
+
+    def _have_checked(self, variant: Variant, key: Hashable) -> None:
+        """Have a new variant's answers compared with plain Python's, as the options say."""
+        every = self.options.verify
+        if every < 0:
+            return
+
+        def settle(enter: Callable[[Sequence[Any]], Any], said: str) -> None:
+            variant.enter, variant.checked = enter, said
+
+        variant.enter = Verification(
+            self.function,
+            _name(self.function),
+            variant.enter,
+            variant.traced,
+            partial(_call_of, key),
+            every,
+            bool(self.options.fastmath),
+            settle,
+        )
 
     def _trace_for(self, args: tuple[Any, ...], kwargs: dict[str, Any], path: Path, opened: Opened) -> Traced:
         try:
@@ -354,6 +378,18 @@ def _plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, Seq
     return (len(args), *kwargs), (*args, *kwargs.values())
 
 
+def _call_of(key: Hashable, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments that leaves stand for, static ones as they were passed."""
+    if isinstance(key, int):
+        args, kwargs = tuple(leaves), {}
+    elif isinstance(key, tuple):
+        args, kwargs = tuple(leaves[: key[0]]), dict(zip(key[1:], leaves[key[0] :]))
+    else:
+        args, kwargs = leaves[-1]
+    shown = [x.value if isinstance(x, Static) else x for x in args]
+    return (*shown,), {name: x.value if isinstance(x, Static) else x for name, x in kwargs.items()}
+
+
 def _name(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__qualname__", function))
 
@@ -384,6 +420,7 @@ def jit(
     threads: int | None = None,
     cache: bool = True,
     host_calls: Literal["allow", "error"] = "allow",
+    verify: Literal["first", "always", "never"] | int | None = None,
 ) -> Any:
     """Compile a function that is written with NumPy. The answer stays NumPy's; see docs/architecture.md for the promises.
 
@@ -396,6 +433,9 @@ def jit(
             that point, or raise `UnsupportedError`.
         dynamic: whether sizes of arguments are left open, so that one compilation serves calls of many sizes: None opens those
             that change from one call to the next, True the lengths of all arrays from the first call on, False none.
+        verify: which answers are compared with the plain function's, run beside the compiled one on the same state: the first of
+            each compiled variant, all, none, or each n-th; default JITML_VERIFY, else the first. A difference gives
+            `WrongResultWarning` and NumPy's answer. Functions that print, say, are not checked (docs/verification.md).
         device, cache: have only their default value yet.
 
     Raises:
@@ -419,6 +459,7 @@ def jit(
         _threads(threads),
         _host_calls(host_calls),
         _dynamic(dynamic),
+        cadence(CONFIG.verify if verify is None else verify),
     )
     if function is None:
         return lambda f: _wrap(f, options)

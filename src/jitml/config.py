@@ -17,6 +17,10 @@ JITML_KEPT_BYTES    bytes of large results that nobody holds any more, kept for 
                     memory than a kernel to fill it. Default: a thirty-second of that memory, at most 256 MiB; `0`
                     gives all of it back at once.
 JITML_DEBUG_NANS    `1`: transforms run op by op and raise at the first NaN, as under `jitml.debug_nans()`.
+JITML_VERIFY        which answers of compiled code are compared with plain NumPy's: `first` (of each compiled variant; the
+                    default), `always`, `never`, or a number n (each n-th). `jit(verify=...)` wins over it.
+JITML_VERIFY_BYTES  bytes that may be copied for it, of what a call can reach; a call that reaches more is not checked. Default:
+                    a sixteenth of the memory that this process may have, at most 1 GiB.
 JITML_CPU           compile for this LLVM CPU name (`x86-64-v3`, `znver4`) in place of the one found, with the features
                     that its name implies. For tests and for reproducing another machine's code: code for a CPU that
                     has more than this one dies with SIGILL.
@@ -42,7 +46,7 @@ NAMES = tuple(
     f"JITML_{name}"
     for name in (
         *("NUM_THREADS", "DUMP", "CHECK", "MAX_UNROLL", "TRACE_SECONDS", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES"),
-        *("DEBUG_NANS", "CPU"),
+        *("DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "CPU"),
     )
 )
 STAGES = ("graph", "kernels", "memory", "llvm", "asm")
@@ -103,6 +107,10 @@ def _some_to_keep() -> int:
     return min(_quarter_of_memory() // 8, 256 << 20)
 
 
+def _some_to_copy() -> int:
+    return min(_quarter_of_memory() // 4, 1 << 30)
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """What the environment asks for; None or empty where it is silent."""
@@ -117,6 +125,8 @@ class Config:
     saved_bytes: int = field(default_factory=_quarter_of_memory)
     debug_nans: bool = False
     kept_bytes: int = field(default_factory=_some_to_keep)
+    verify: str | int = "first"
+    verify_bytes: int = field(default_factory=_some_to_copy)
 
 
 def read(environment: Mapping[str, str]) -> Config:
@@ -142,6 +152,8 @@ def read(environment: Mapping[str, str]) -> Config:
         max_paths=_count("JITML_MAX_PATHS", "programs", environment, 16),
         saved_bytes=_count("JITML_SAVED_BYTES", "bytes", environment, _quarter_of_memory()),
         kept_bytes=_count("JITML_KEPT_BYTES", "bytes", environment, _some_to_keep(), least=0),
+        verify=_verify(environment.get("JITML_VERIFY", "")),
+        verify_bytes=_count("JITML_VERIFY_BYTES", "bytes", environment, _some_to_copy(), least=0),
         cpu=environment.get("JITML_CPU") or None,
     )
 
@@ -152,6 +164,17 @@ def _threads(text: str) -> int | None:
     if not text.isdecimal() or int(text) < 1:
         raise ConfigError(f"JITML_NUM_THREADS={text!r} is not a number of threads", remedy="Set it to 1 or more, or unset it.")
     return int(text)
+
+
+def _verify(text: str) -> str | int:
+    if text in ("", "first", "always", "never"):
+        return text or "first"
+    if text.isdecimal() and int(text):
+        return int(text)
+    raise ConfigError(
+        f"JITML_VERIFY={text!r} is neither first, always, never nor a number of calls",
+        remedy="Set it to one of them, or unset it.",
+    )
 
 
 def _count(name: str, of: str, environment: Mapping[str, str], usual: int, least: int = 1) -> int:

@@ -170,6 +170,10 @@ class UncompiledWarning(UserWarning):
     """A jitted function could not be traced for a reason that NumPy has not: it has run as plain Python."""
 
 
+class WrongResultWarning(UserWarning):
+    """A compiled program's answer was not that of plain NumPy: a bug in jitml. The caller has got NumPy's."""
+
+
 class ShapeError(JitmlError, ValueError):
     """Shapes do not fit together."""
 

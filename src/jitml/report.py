@@ -121,6 +121,8 @@ def branches_left_out(graph: Graph) -> Iterator[str]:
 def _described_variant(number: int, variant: Variant) -> Iterator[str]:
     """Why it was compiled, what it assumes, and which calls it had to leave to NumPy."""
     yield f"{number}: {variant.reason}"
+    if variant.checked:
+        yield f"   {variant.checked}"
     for assumption in variant.assumes[:_MOST_SHOWN]:
         yield f"   assumes: {assumption}"
     if len(variant.assumes) > _MOST_SHOWN:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-Close = Callable[[np.ndarray[Any, Any], np.ndarray[Any, Any]], bool]
+from jitml.dispatch.rounding import ROUNDING, Close, within
 
 
 def difference(got: Any, expected: Any, close: Close, where: str = "result") -> str | None:
@@ -44,24 +43,4 @@ def _array_difference(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any],
     return None if same else f"{where}: {got!r}, NumPy gives {expected!r}"
 
 
-# By the precision of what an array was computed in: rounding errors, as a share of the largest number, that some thousand
-# operations of moderate condition leave. A float has 52, 23 or 10 bits.
-ROUNDING = {np.dtype(np.float64): 3e-10, np.dtype(np.float32): 1e-4, np.dtype(np.float16): 3e-2}
-
-
-def within(relative: float, precision: np.dtype[Any] | None = None) -> Close:
-    """Inexact arrays agree if they differ by less than `relative` times their largest number; for f32, by its precision more.
-
-    Args:
-        precision: the least precise dtype on the way to them, whatever they are now: `np.cbrt(int16).astype(float)` is no better
-            than the float32 that NumPy computes in.
-    """
-
-    def close(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> bool:
-        least = max((x for x in (expected.dtype, precision) if x is not None), key=lambda dtype: ROUNDING[dtype])
-        slack = relative * ROUNDING[least] / ROUNDING[np.dtype(np.float64)]
-        finite = np.abs(expected[np.isfinite(expected)])
-        scale = float(finite.max(initial=0.0))
-        return bool(np.allclose(got, expected, rtol=slack, atol=slack * scale, equal_nan=True))
-
-    return close
+__all__ = ["ROUNDING", "Close", "difference", "within"]

@@ -21,10 +21,11 @@ from jitml.ir.room import learn
 MOST_VARIANTS = 64
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Variant:
     """One specialisation. `reason` says why it was compiled; `traced` and `executable` are for reports.
 
+    enter: what answers calls; another one once its first answer has been checked, which `checked` tells of.
     assumes: what it takes for granted of the branches that a call takes; a call that takes others is not answered by it.
     replays: calls that were answered by the function itself, by the reason why.
     """
@@ -36,6 +37,7 @@ class Variant:
     checks: tuple[str, ...] = field(default=(), repr=False)
     assumes: tuple[str, ...] = field(default=(), repr=False)
     replays: Counter[str] = field(default_factory=Counter)
+    checked: str = ""
 
 
 Failed = list[tuple[Variant, WrongPath]]

@@ -26,6 +26,7 @@ from jitml.ir.interpret import iterations, watched
 Array = np.ndarray[Any, Any]
 
 _debugging: ContextVar[bool] = ContextVar("jitml_debug_nans", default=CONFIG.debug_nans)
+_as_python: ContextVar[bool] = ContextVar("jitml_as_python", default=CONFIG.debug_nans)
 _watcher: ContextVar[Watcher | None] = ContextVar("jitml_watcher", default=None)
 
 
@@ -47,11 +48,12 @@ def debug_nans(enabled: bool = True) -> Iterator[None]:
     jitml.errors.NonFiniteError: the slope of sqrt is inf: div(0.5, 0)
     ...
     """
-    token, watcher = _debugging.set(enabled), _watcher.set(Watcher())
+    token, plain, watcher = _debugging.set(enabled), _as_python.set(enabled), _watcher.set(Watcher())
     try:
         yield
     finally:
         unset(_debugging, token)
+        unset(_as_python, plain)
         unset(_watcher, watcher)
 
 
@@ -67,6 +69,20 @@ def watching() -> Iterator[Watcher]:
 
 def is_debugging() -> bool:
     return _debugging.get()
+
+
+@contextmanager
+def as_python() -> Iterator[None]:
+    """Jitted functions run as plain Python inside the block."""
+    token = _as_python.set(True)
+    try:
+        yield
+    finally:
+        unset(_as_python, token)
+
+
+def runs_as_python() -> bool:
+    return _as_python.get()
 
 
 def derived(node: Node, role: str) -> Source | None:

@@ -10,7 +10,7 @@ import re
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from itertools import count
@@ -22,6 +22,7 @@ import numpy as np
 import jitml
 from jitml.api import Jit, Options
 from jitml.codegen import interpreter
+from jitml.dispatch.rounding import precision
 from jitml.errors import FailedCheck, UncompiledWarning
 from jitml.fusion.fuse import fuse
 from jitml.ir.generators import generators_in
@@ -332,16 +333,6 @@ def identical(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> bool
     """The same bits, but for those of nan."""
     same = (got == expected) & (np.signbit(got) == np.signbit(expected)) | np.isnan(got) & np.isnan(expected)
     return bool(np.all(same))
-
-
-def precision(graphs: Iterable[Graph]) -> np.dtype[Any]:
-    """The least precise floating dtype in graphs and the bodies of their regions."""
-    found = [F64]
-    for graph in graphs:
-        values = (*graph.inputs, *(v for node in graph.nodes for v in node.outputs))
-        found += [v.dtype for v in values if v.dtype in ROUNDING]
-        found.append(precision(body for node in graph.nodes for body in node.bodies.values()))
-    return max(found, key=lambda dtype: ROUNDING[dtype])
 
 
 def host_calls(graph: Graph) -> int:

@@ -1,0 +1,237 @@
+"""Mutable cells: an array, a container, attributes, a generator; how to look at each, and how to put back what was seen."""
+
+from __future__ import annotations
+
+import array
+import pickle
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import CellType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from jitml.trace.outside import kind_of_container
+
+MISSING = object()
+Array = np.ndarray[Any, Any]
+Named = Iterable[tuple[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cell:
+    """One thing that may change.
+
+    Args:
+        look: what it holds.
+        put: makes it hold something else, that `look` has seen.
+        same: whether two things that were seen are one.
+        parts: what was seen, taken apart, with names as users write them.
+    """
+
+    look: Callable[[], Any]
+    put: Callable[[Any], None]
+    same: Callable[[Any, Any], bool]
+    parts: Callable[[Any], Named]
+
+
+def of_array(x: Array, name: str) -> Cell:
+    plain = x.view(np.ndarray)
+
+    def put(held: Array) -> None:
+        if plain.flags.writeable:
+            np.copyto(plain, held)
+
+    return Cell(lambda: plain.copy("K"), put, same_bits, lambda held: [(name, held)])
+
+
+def of_bytes(x: bytearray | array.array[Any], name: str) -> Cell:
+    def put(held: bytes) -> None:
+        del x[:]
+        x.extend(held) if isinstance(x, bytearray) else x.frombytes(held)
+
+    return Cell(lambda: bytes(x) if isinstance(x, bytearray) else x.tobytes(), put, bytes.__eq__, lambda held: [(name, held)])
+
+
+def of_sequence(x: Any, name: str) -> Cell:
+    """A list, deque or set."""
+    kind = kind_of_container(x)
+
+    def put(held: tuple[Any, ...]) -> None:
+        if isinstance(x, list):
+            list.__setitem__(x, slice(None), held)
+        else:
+            kind.clear(x)
+            kind.update(x, held) if isinstance(x, set) else kind.extend(x, held)
+
+    make = set if isinstance(x, set) else list
+    return Cell(lambda: tuple(kind.__iter__(x)), put, are_same, lambda held: [(name, make(held))])
+
+
+def of_dict(x: Any, name: str) -> Cell:
+    kind = kind_of_container(x)
+
+    def put(held: tuple[Any, ...]) -> None:
+        kind.clear(x)
+        for key, value in _pairs(held):
+            kind.__setitem__(x, key, value)
+
+    return Cell(lambda: (*kind.keys(x), *kind.values(x)), put, are_same, lambda held: [(name, dict(_pairs(held)))])
+
+
+def of_namespace(space: dict[str, Any], name: str) -> Cell:
+    """All attributes of an object."""
+
+    def put(held: tuple[Any, ...]) -> None:
+        wanted = dict(_pairs(held))
+        if list(wanted) != list(space):
+            space.clear()
+        space.update(wanted)
+
+    def same(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+        half = len(a) // 2
+        return len(a) == len(b) and a[:half] == b[:half] and are_same(a[half:], b[half:])
+
+    def parts(held: tuple[Any, ...]) -> Named:
+        return [(f"{name}.{key}", value) for key, value in _pairs(held)]
+
+    return Cell(lambda: (*space.keys(), *space.values()), put, same, parts)
+
+
+def of_slots(x: Any, members: Mapping[str, Any], name: str) -> Cell:
+    """The attributes that an object has slots for."""
+
+    def held_in(member: Any) -> Any:
+        try:
+            return member.__get__(x)
+        except AttributeError:
+            return MISSING
+
+    def put(held: tuple[Any, ...]) -> None:
+        for member, value in zip(members.values(), held):
+            if value is not MISSING:
+                member.__set__(x, value)
+            elif held_in(member) is not MISSING:
+                member.__delete__(x)
+
+    def parts(held: tuple[Any, ...]) -> Named:
+        return [(f"{name}.{key}", value) for key, value in zip(members, held)]
+
+    return Cell(lambda: tuple(map(held_in, members.values())), put, are_same, parts)
+
+
+def of_class(cls: type) -> Cell:
+    """A class's own attributes, but for special methods."""
+
+    def look() -> tuple[Any, ...]:
+        members = [(key, value) for key, value in [*vars(cls).items()] if not is_special(key)]
+        return (*(key for key, _ in members), *(value for _, value in members))
+
+    def put(held: tuple[Any, ...]) -> None:
+        wanted = dict(_pairs(held))
+        for key in dict(_pairs(look())).keys() - wanted.keys():
+            type.__delattr__(cls, key)
+        for key, value in wanted.items():
+            if vars(cls).get(key, MISSING) is not value:
+                type.__setattr__(cls, key, value)
+
+    def same(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+        one, other = dict(_pairs(a)), dict(_pairs(b))
+        return one.keys() == other.keys() and all(one[key] is other[key] for key in one)
+
+    return Cell(look, put, same, lambda held: [(f"{cls.__qualname__}.{key}", value) for key, value in _pairs(held)])
+
+
+def of_names(space: dict[str, Any], keys: Sequence[str], owner: str = "") -> Cell:
+    """Globals, or attributes of a module, of these names."""
+
+    def put(held: tuple[Any, ...]) -> None:
+        for key, value in zip(keys, held):
+            if value is MISSING:
+                space.pop(key, None)
+            elif space.get(key, MISSING) is not value:
+                space[key] = value
+
+    def parts(held: tuple[Any, ...]) -> Named:
+        return [(f"{owner}.{key}" if owner else key, value) for key, value in zip(keys, held)]
+
+    return Cell(lambda: tuple(space.get(key, MISSING) for key in keys), put, are_same, parts)
+
+
+def of_module(module: ModuleType, keys: Sequence[str]) -> Cell:
+    return of_names(vars(module), keys, module.__name__)
+
+
+def of_cell(cell: CellType, name: str) -> Cell:
+    """A variable of a function around."""
+
+    def look() -> tuple[Any, ...]:
+        try:
+            return (cell.cell_contents,)
+        except ValueError:
+            return (MISSING,)
+
+    def put(held: tuple[Any, ...]) -> None:
+        if held[0] is MISSING:
+            del cell.cell_contents
+        else:
+            cell.cell_contents = held[0]
+
+    return Cell(look, put, are_same, lambda held: [(name, held[0])])
+
+
+def of_generator(x: Any, name: str) -> Cell:
+    """What a generator of NumPy's or Python's draws next."""
+
+    def look() -> bytes:
+        if isinstance(x, random.Random):
+            return pickle.dumps(x.getstate())
+        return pickle.dumps(x.state if isinstance(x, np.random.BitGenerator) else x.get_state(legacy=False))
+
+    def put(held: bytes) -> None:
+        state = pickle.loads(held)
+        if isinstance(x, random.Random):
+            x.setstate(state)
+        elif isinstance(x, np.random.BitGenerator):
+            x.state = state
+        else:
+            x.set_state(state)
+
+    return Cell(look, put, bytes.__eq__, lambda held: [(f"the state of {name}", held)])
+
+
+def is_special(name: str) -> bool:
+    return name[:2] == "__" == name[-2:]
+
+
+def are_same(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether the items of two sequences are the same objects."""
+    return len(a) == len(b) and all(map(_is, a, b))
+
+
+def _is(a: Any, b: Any) -> bool:
+    return a is b
+
+
+def _pairs(held: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
+    """Keys and values of a dict of which first the keys were seen, then the values."""
+    half = len(held) // 2
+    return zip(held[:half], held[half:])
+
+
+def same_bits(a: Array, b: Array) -> bool:
+    """Whether two arrays hold the same, also of NaN and of zeros."""
+    if a.dtype.hasobject:
+        return are_same([*a.flat], [*b.flat])
+    return all(np.array_equal(part, other) for part, other in zip(_words(a), _words(b)))
+
+
+def _words(x: Array) -> Iterator[Array]:
+    """The bits of an array as integers, some thousand at a time."""
+    flat, size = x.ravel("K"), x.dtype.itemsize
+    if not flat.size or not size:
+        return
+    words = flat.view(f"u{size if size in (1, 2, 4, 8) else 8 if size % 8 == 0 else 1}")
+    for start in range(0, words.size, 1 << 16):
+        yield words[start : start + (1 << 16)]

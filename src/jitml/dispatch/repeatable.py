@@ -1,0 +1,73 @@
+"""Repeatable calls: which compiled programs may be followed by the plain function on the same state, and which have effects that
+nobody can undo?
+
+What a program prints, logs or writes happens once. Random numbers are drawn again from generators that are put back.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Iterator
+from types import FrameType
+
+import numpy as np
+
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Node
+from jitml.trace.context import is_users
+
+# Libraries, and classes of theirs, whose functions compute.
+_COMPUTING = {"np", "numpy", "scipy", "math", "cmath", "ndarray", "generic", "operator", "statistics", *vars(builtins)}
+_COMPUTING -= {"print", "input", "open", "exec", "eval", "breakpoint", "compile", "__import__"}
+_WRITERS = {"save", "savetxt", "savez", "savez_compressed", "tofile", "dump", "savemat", "write", "mmwrite", "save_npz"}
+
+
+def why_not(graph: Graph) -> str:
+    """What a program does that cannot be done twice; empty if there is nothing."""
+    for node in _host_calls(graph):
+        function = node.params["function"]
+        if function.postpones:
+            return f"it calls {function.name}, which others see"
+        if function.name.rpartition(".")[2] in _WRITERS:
+            return f"it calls {function.name}, which writes a file"
+        is_objects = function.objects or function.makes or function.draws
+        if not is_objects and function.name.partition(".")[0].partition("(")[0] not in _COMPUTING:
+            return f"it calls {function.name}, which may do something that happens once"
+    if {"call", "log"} & {*np.geterr().values()}:
+        return "np.errstate tells a function of the user's about floating-point errors"
+    return ""
+
+
+def _host_calls(graph: Graph) -> Iterator[Node]:
+    for node in graph.nodes:
+        if node.op is ops.host_call:
+            yield node
+        for body in node.bodies.values():
+            yield from _host_calls(body)
+
+
+def others_run() -> bool:
+    """Whether another thread may be in the middle of the user's code, and share what this one has."""
+    frames = sys._current_frames()
+    mine = sys._getframe()
+    return any(_is_in_users_code(frame) for frame in frames.values() if not _is_below(frame, mine))
+
+
+def _is_below(frame: FrameType, other: FrameType) -> bool:
+    step: FrameType | None = other
+    while step is not None and step is not frame:
+        step = step.f_back
+    return step is frame
+
+
+def _is_in_users_code(frame: FrameType) -> bool:
+    """A thread that waits for another one is in nobody's."""
+    if frame.f_code.co_filename.endswith("threading.py"):
+        return False
+    step: FrameType | None = frame
+    while step is not None:
+        if is_users(step.f_code.co_filename):
+            return True
+        step = step.f_back
+    return False

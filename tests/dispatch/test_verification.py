@@ -1,0 +1,214 @@
+"""First answers are compared with plain NumPy's: what is wrong is told and corrected, and what is right goes on as it is."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.api import Jit
+from jitml.errors import WrongResultWarning
+from jitml.trace.trace import Traced
+
+X = np.arange(6.0)
+
+
+class Planted(Jit):
+    """A jitted function whose compiled programs have a fault."""
+
+    def __init__(self, function: Any, fault: Any, verify: str = "first") -> None:
+        super().__init__(function, jitml.jit(function, verify=verify).options)
+        self.fault = fault
+        self.answers = 0
+
+    def _compile(self, traced: Traced) -> Any:
+        execute = super()._compile(traced)
+
+        def wrong(*inputs: Any) -> Any:
+            self.answers += 1
+            return self.fault(execute, inputs)
+
+        return wrong
+
+
+def one_more(execute: Any, inputs: Any) -> Any:
+    return [x + 1 if x.dtype.kind == "f" else x for x in execute(*inputs)]
+
+
+def silently(function: Any, *args: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return function(*args)
+
+
+def test_a_right_answer_is_checked_once_and_stays() -> None:
+    f = jitml.jit(lambda x: np.exp(x).sum(), verify="first")
+    verified = silently(f, X)
+    (variant,) = f.variants
+    assert variant.checked == "its first answer is as NumPy gives it"
+    assert silently(f, X) == verified
+    assert variant.enter.__name__ == "enter"  # the compiled call itself again
+
+
+def test_a_wrong_answer_is_told_and_corrected() -> None:
+    f = Planted(lambda x: x * 2, one_more)
+    with pytest.warns(WrongResultWarning, match=r"the result\[0\] is np.float64\(1.0\), NumPy gives np.float64\(0.0\)"):
+        np.testing.assert_array_equal(f(X), X * 2)
+    np.testing.assert_array_equal(silently(f, X), X * 2)  # plain Python, from now on
+    assert f.answers == 1
+    assert len(f.variants) == 1
+    assert "wrong in call 1" in f.explain(X)
+
+
+def test_a_lost_write_is_told_and_made() -> None:
+    def half_written(execute: Any, inputs: Any) -> Any:
+        before = inputs[0][3]
+        results = execute(*inputs)
+        inputs[0][3] = before
+        return results
+
+    def add(x: Any) -> None:
+        x += 1
+
+    x = X.copy()
+    with pytest.warns(WrongResultWarning, match=r"x\[3\]"):
+        Planted(add, half_written)(x)
+    np.testing.assert_array_equal(x, X + 1)
+
+
+def test_a_wrong_attribute_is_told_and_set() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.mean, self.history = 0.0, [1.0]
+
+        def update(self, x: Any) -> None:
+            self.mean = x.mean()
+            self.history.append(self.mean)
+
+    model = Model()
+    step = Planted(Model.update, one_more)
+    with pytest.warns(WrongResultWarning, match=r"self.mean"):
+        step(model, X)
+    assert (model.mean, model.history) == (2.5, [1.0, 2.5])
+
+
+def test_never_and_always() -> None:
+    never = Planted(lambda x: x * 2, one_more, "never")
+    np.testing.assert_array_equal(silently(never, X), X * 2 + 1)
+    calls = []
+
+    def from_the_third(execute: Any, inputs: Any) -> Any:
+        calls.append(1)
+        return one_more(execute, inputs) if len(calls) > 2 else execute(*inputs)
+
+    always = Planted(lambda x: x * 2, from_the_third, "always")
+    assert silently(always, X)[0] == silently(always, X)[0] == 0
+    with pytest.warns(WrongResultWarning):
+        assert always(X)[0] == 0
+
+
+def test_each_third_call() -> None:
+    f = jitml.jit(lambda x: x + 1, verify=3)
+    for call in range(1, 8):
+        silently(f, X)
+        last = call - (call - 1) % 3
+        assert f.variants[0].checked.startswith("its first" if last == 1 else f"its answer to call {last} ")
+
+
+def test_a_change_that_the_program_does_not_make_is_found() -> None:
+    calls: list[int] = []
+    f = jitml.jit(lambda x: x + 1, verify="always")
+    f(X)
+    f.variants[0].enter.function = lambda x: calls.append(1) or x + 1
+    with pytest.warns(WrongResultWarning, match="calls is 0 items, NumPy gives 1"):
+        f(X)
+    assert calls == [1]
+
+
+def test_what_is_drawn_is_drawn_once() -> None:
+    rng, other = np.random.default_rng(0), np.random.default_rng(0)
+    f = jitml.jit(lambda rng: rng.standard_normal(4), verify="first")
+    for _ in range(2):
+        np.testing.assert_array_equal(silently(f, rng), other.standard_normal(4))
+
+
+def test_effects_happen_once(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any) -> Any:
+        print("once")
+        return x + 1
+
+    jitted = jitml.jit(f, verify="first")
+    jitted(X)
+    assert capsys.readouterr().out == "once\n"
+    assert jitted.variants[0].checked == "not checked: it calls print, which others see"
+
+
+def test_what_cannot_be_put_back_is_not_checked() -> None:
+    class Holder:
+        numbers = iter([1, 2])
+        x = X
+
+    f = jitml.jit(lambda holder: holder.x * 2, verify="first")
+    np.testing.assert_array_equal(f(Holder()), X * 2)
+    assert "whose state cannot be saved" in f.variants[0].checked
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.tanh(x).sum() - np.tanh(x)[::-1].sum(),  # nothing but rounding
+        lambda x: np.sin(1e25 * np.exp(x)),
+        lambda x: np.argmax(np.exp(x) - np.exp(x.copy()) + 0.0),
+        lambda x: np.empty(5),  # anything at all
+        lambda x: np.linalg.eigh(np.ones((3, 3)) + np.exp(x[:3] * 1e-17))[1],  # any basis of what is degenerate
+    ],
+    ids=["cancellation", "huge argument", "tie", "uninitialised", "degenerate"],
+)
+def test_no_false_alarm(function: Any) -> None:
+    jitted = jitml.jit(function, verify="always")
+    for _ in range(3):
+        silently(jitted, X)
+
+
+def test_a_jitted_function_inside_runs_as_python() -> None:
+    inner = jitml.jit(lambda x: np.exp(x) + x, verify="first")
+    outer = jitml.jit(lambda x: inner(x) + 1, verify="first")
+    silently(outer, X)
+    assert not inner.variants
+    assert outer.variants[0].checked == "its first answer is as NumPy gives it"
+
+
+def test_an_interrupt_leaves_all_as_it_was() -> None:
+    x = X.copy()
+
+    def add(x: Any) -> None:
+        x += 1
+
+    f = jitml.jit(add, verify="first")
+    f.function = interrupted  # what verification calls; tracing is over
+    variant_of = f._make_for
+
+    def make(*args: Any) -> Any:
+        f.function = add
+        variant = variant_of(*args)
+        variant.enter.function = interrupted
+        return variant
+
+    f._make_for = make
+    with pytest.raises(KeyboardInterrupt):
+        f(x)
+    np.testing.assert_array_equal(x, X)
+
+
+def interrupted(x: Any) -> None:
+    x[2] = 99
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("option", ["sometimes", 0, True, -2, 1.5])
+def test_options_that_mean_nothing(option: Any) -> None:
+    with pytest.raises(ValueError, match="is neither 'first', 'always', 'never' nor a number of calls"):
+        jitml.jit(lambda x: x, verify=option)
