@@ -33,6 +33,7 @@ from jitml.trace.context import home_of, is_users, is_users_class
 from jitml.trace.loaded_names import is_library
 from jitml.trace.outside import kind_of_container
 
+_MOST_INTERRUPTS = 5
 _MOST = 20_000  # things that are looked into
 _NUMBERS = {int, float, str, bool, type(None), bytes, complex, np.float64, np.int64, np.bool_, np.float32}
 _INERT = (
@@ -91,15 +92,18 @@ class State:
 
     def put_back(self, now: Mapping[int, Any] | None = None) -> None:
         """Have everything as it was, or as `changes` has seen it."""
-        while True:
+        interrupt: BaseException | None = None
+        for _ in range(_MOST_INTERRUPTS):
             try:
                 for n, cell in enumerate(self.cells):
                     held = self.held[n] if now is None or n not in now else now[n]
                     if not cell.same(held, cell.look()):
                         cell.put(held)
-                return
-            except KeyboardInterrupt:  # half of it would be worse than none; who has interrupted will do so again
-                continue
+                break
+            except BaseException as error:  # half of it would be worse than none
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
 
     def mentions(self, *names: str) -> bool:
         """Whether code that is reached names one of these."""

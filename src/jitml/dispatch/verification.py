@@ -237,9 +237,9 @@ class _Trial:
                 return execute(*given)
 
         self.state.put_back()
-        with as_python(), silenced(), keeping_made(), postponing():
-            enter = bind(traced, nudged)
-            return self._run(lambda: enter(self.leaves))
+        enter = bind(traced, nudged)
+        with as_python(), silenced(), keeping_made():
+            return postponing(lambda: self._run(lambda: enter(self.leaves)))[0]
 
 
 def _beyond(found: list[Difference], other: list[Difference], slack: float) -> list[Difference]:
