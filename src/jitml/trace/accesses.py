@@ -10,6 +10,7 @@ import functools
 import inspect
 import operator
 import sys
+from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, MethodWrapperType, ModuleType
@@ -28,11 +29,12 @@ from jitml.trace.objects import TracedObject, method_of, original_of, outer_of
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import entries, load, number_stand_in, observe, place_of, require_unset
 from jitml.trace.random import TracedGenerator
-from jitml.trace.regions import shared_write
+from jitml.trace.regions import made, shared_write
 from jitml.trace.registry import FUNCTIONS, call, call_for_each_type, has_meaning, of_its_type
 from jitml.trace.targets import Outside, Storing, sets_itself, stores_itself, takes_items
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, lift
 from jitml.trace.tree import is_record
+from jitml.trace.unconverted import own_parts
 from jitml.trace.understood import PLAIN
 from jitml.trace.unseen import guard_librarys, is_librarys, is_read_unseen
 
@@ -103,6 +105,9 @@ class Accesses(Names):
         if is_traced(value) or slot is None:
             if type(value) is np.ndarray:
                 return _read_only(value) if is_librarys(obj) else lift(value)
+            # What neither the class nor the object shows is in memory of the object's that C alone knows.
+            is_hidden = descriptor is None and name not in getattr(obj, "__dict__", ())
+            own_parts(self.trace, [value], (obj, value) if is_hidden else (obj,))
             return value
         if isinstance(value, (MethodType, BuiltinFunctionType, MethodWrapperType)) and not _is_kept(obj, name, value):
             if type(value) is MethodType and value.__self__ is obj:
@@ -279,7 +284,7 @@ class Accesses(Names):
 
     def grow(self, obj: Any) -> None:
         """`obj += v` is about to happen: a list or its like changes, all else is bound anew."""
-        if isinstance(obj, (list, dict, set, deque, bytearray)):
+        if isinstance(obj, (list, dict, set, deque, bytearray, array)):
             self._require_own(obj)
             self.effect(obj)
         elif id(obj) in self.trace.places and any(_changes_unseen(type(obj), name) for name in _IN_PLACE):
@@ -297,8 +302,12 @@ class Accesses(Names):
         if active_trace().root is not active_trace() and not active_trace().is_body:
             self.refuse_write(obj)
 
-    def store_attr(self, obj: Any, name: str, value: Any) -> None:
-        """`obj.name = value` of an object from outside, which happens after the call has succeeded."""
+    def store_attr(self, obj: Any, name: str, value: Any, *, plainly: bool = False) -> None:
+        """`obj.name = value` of an object from outside, which happens after the call has succeeded.
+
+        Args:
+            plainly: whatever the class's `__setattr__` does.
+        """
         kind, trace = type(obj), self.trace
         member = inspect.getattr_static(kind, name, None)
         if isinstance(member, property) and type(member.fset) is FunctionType:
@@ -306,7 +315,7 @@ class Accesses(Names):
             self.convert(member.fset)(obj, value)
             return
         slot = trace.places[id(obj)]
-        is_plain = inspect.getattr_static(kind, "__setattr__") is vars(object)["__setattr__"]
+        is_plain = plainly or inspect.getattr_static(kind, "__setattr__") is vars(object)["__setattr__"]
         is_plain = is_plain and not isinstance(obj, (type, ModuleType, FunctionType, MethodType))
         is_slot = isinstance(member, MemberDescriptorType)
         is_read = is_read_unseen(trace, slot, name) or (getattr, slot, False, "__dict__") in trace.loaded
@@ -367,6 +376,12 @@ class Accesses(Names):
         updated = self.in_place(operation, obj.copy(), value)
         where = mask.reshape((*mask.shape, *(1,) * (obj.ndim - mask.ndim)))
         call(np.copyto, obj, updated, where=where)
+
+    def own_class(self, cls: Any) -> Any:
+        """A class that has just been made, or what a decorator has made of it, is the function's own."""
+        if isinstance(cls, type):
+            self.trace.own[id(cls)] = made(cls)
+        return cls
 
     def outer_write(self, name: str) -> None:
         """A global or nonlocal name is about to be bound."""

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ContextDecorator
 from pathlib import Path, PurePath
-from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType, WrapperDescriptorType
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -50,10 +50,12 @@ from jitml.trace.stacks import Stack
 from jitml.trace.state import CONTAINERS
 from jitml.trace.steering import Steering
 from jitml.trace.sums import added, settled
+from jitml.trace.targets import Outside
 from jitml.trace.text import filled_in, joined, percent, text
 from jitml.trace.tracers import TracedScalar, is_traced, lift
 from jitml.trace.tree import flatten, is_record
 from jitml.trace.truths import as_value
+from jitml.trace.unconverted import called_by, own_parts, watched
 from jitml.trace.unseen import guard_librarys, guard_state
 from jitml.trace.unsure import bound
 
@@ -186,9 +188,10 @@ class Hooks(Copies, Steering):
         owner = getattr(function, "__self__", None)
         if is_traced(owner) or (isinstance(owner, np.ufunc) and function not in FUNCTIONS):
             return function
+        called = self._really(function)
         if type(function) in (BuiltinFunctionType, type) and function in SPECIAL:
-            return functools.partial(self.asked, self._really(function), function)
-        return self._really(function)
+            called = functools.partial(self.asked, called, function)
+        return called if _is_seen(function) else watched(called, function)
 
     def _really(self, function: Any) -> Any:
         """What is called where no special method of the user's decides."""
@@ -220,8 +223,10 @@ class Hooks(Copies, Steering):
             return lambda obj, name, value: setattr(self.own(obj), name, value)
         if function is delattr:
             return lambda obj, name: delattr(self.own(obj), name)
+        if _is_store(function):
+            return functools.partial(self._storing, function, *(() if owner is None else (owner,)))
         if function is type or function is isinstance:
-            return functools.partial(of_its_type, _type if function is type else isinstance)
+            return functools.partial(of_its_type, self._type if function is type else isinstance)
         if function is np.errstate:
             return _ErrorState
         if (found := method_of(self.trace, function) or maker(function)) is not None or isinstance(function, Draw):
@@ -242,7 +247,7 @@ class Hooks(Copies, Steering):
             return functools.partial(self.conv(function.func), *function.args, **function.keywords)
         self._check_effects(function, owner)
         if is_scipys(function):
-            return functools.partial(self._calling_library, function)
+            return functools.partial(self._making if isinstance(function, type) else self._calling_library, function)
         module = getattr(function, "__module__", None) or ""
         if module == "math" and type(function) is BuiltinFunctionType:
             return functools.partial(_math, function)
@@ -329,7 +334,7 @@ class Hooks(Copies, Steering):
         if (getattr(function, "__module__", None) or "").startswith("numpy"):
             return self._calling_library(function, *arguments, **named)
         try:
-            value = function(*arguments, **named)
+            box = [function(*arguments, **named)]
         except TypeError as error:
             _refuse_memory(error, (arguments, named))
             raise
@@ -340,15 +345,24 @@ class Hooks(Copies, Steering):
                 refill(x, before)
                 self.effect(x)
                 refill(x, after)
-        return lift(value) if type(value) is np.ndarray else value
+        return self._result(function, box, (*arguments, *named.values()))
+
+    def _result(self, function: Any, box: list[Any], given: Iterable[Any]) -> Any:
+        """What a call that is not converted has given, which alone is in the list: perhaps something new."""
+        if isinstance(box[0], type):
+            return box[0] if _is_found_by_name(box[0]) else self.own_class(box[0])
+        if type(box[0]) is np.ndarray:
+            return lift(box[0])
+        own_parts(self.trace, box, (*called_by(function), *given), may_be_new=True)
+        return box[0]
 
     def _calling_library(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function of NumPy's or SciPy's that is not in the registry: as ever if it can do with that, else on the host."""
-        value = call_now(function, args, kwargs)
-        if value is ON_HOST:  # where it reads its objects at each call
+        box = [call_now(function, args, kwargs)]
+        if box[0] is ON_HOST:  # where it reads its objects at each call
             return call_on_host(function, args, kwargs)
         guard_librarys(self.trace, *_read_by(function, args, kwargs))
-        return value
+        return self._result(function, box, (*args, *kwargs.values()))
 
     def _making(self, cls: type, *args: Any, **kwargs: Any) -> Any:
         """An object of a class of NumPy's, which is the function's own unless the host makes it."""
@@ -458,6 +472,22 @@ class Hooks(Copies, Steering):
             else "Call it outside the jitted function and pass its result as an argument.",
         )
 
+    def _type(self, *args: Any) -> Any:
+        """`type(x)`, or a new class."""
+        is_stand_in = len(args) == 1 and (is_traced(args[0]) or type(args[0]) is TracedObject)
+        found = args[0].__class__ if is_stand_in else type(*args)
+        return self.own_class(found) if len(args) > 1 else found
+
+    def _storing(self, function: Callable[..., Any], obj: Any, *args: Any) -> None:
+        """`object.__setattr__(obj, name, value)` and its like: what a `__setattr__` of the class says is passed over."""
+        is_set = function.__name__ == "__setattr__"
+        if type(self.own(obj)) is not Outside:
+            function(*(() if hasattr(function, "__self__") else (obj,)), *args)
+        elif is_set and len(args) == 2:
+            self.store_attr(obj, *args, plainly=True)
+        else:
+            self.refuse_write(obj)
+
     def _check_effects(self, function: Any, owner: Any) -> None:
         """Refuse what would happen once, while tracing, instead of at every call."""
         homes = {getattr(x, "__module__", None) or "" for x in (function, owner, type(owner))}
@@ -483,10 +513,30 @@ class Hooks(Copies, Steering):
             guard_state(self.trace, owner, slot)  # so that nobody goes on with a program that has changed it once
 
 
+def _is_seen(function: Any) -> bool:
+    """Whether all that a call does is told by hooks, or by tracers: the user's functions are converted, NumPy's compiled."""
+    plain = function.__func__ if type(function) is MethodType else function
+    if type(plain) is FunctionType and not is_library(plain):
+        return True
+    is_compiled = has_meaning(function) and getattr(function, "__module__", "") not in ("builtins", "collections")
+    return is_compiled or _is_ours(function)
+
+
+def _is_store(function: Any) -> bool:
+    """Whether a function sets or deletes an attribute as Python does where no class says otherwise."""
+    is_wrapper = type(function) in (MethodWrapperType, WrapperDescriptorType)
+    return is_wrapper and function.__name__ in ("__setattr__", "__delattr__")
+
+
 def _is_made_up(cls: Any, name: str) -> bool:
     """Whether converted code of the class says what an attribute is, or that there is none."""
     member = inspect.getattr_static(cls, name, None)
     return isinstance(member, property | functools.cached_property) or (member is None and bool(users_method(cls, "__getattr__")))
+
+
+def _is_found_by_name(cls: type) -> bool:
+    """Whether a class is its module's, and not made by a call: `namedtuple`, `make_dataclass`."""
+    return getattr(sys.modules.get(home_of(cls)), cls.__qualname__.partition(".")[0], None) is not None
 
 
 def _is_operator(x: Any) -> bool:
@@ -590,11 +640,6 @@ class _ErrorState(ContextDecorator):
 
 def _is_same(x: Any, y: bool) -> Any:
     return x == y if (x.kind if type(x) is TracedNumber else type(x)) is bool else x is y
-
-
-def _type(*args: Any) -> Any:
-    is_stand_in = len(args) == 1 and (is_traced(args[0]) or type(args[0]) is TracedObject)
-    return args[0].__class__ if is_stand_in else type(*args)
 
 
 def _math(function: Callable[..., Any], *args: Any) -> Any:

@@ -21,6 +21,7 @@ from jitml.trace.growing import Probe
 from jitml.trace.handing import Demotable, Memory
 from jitml.trace.lists import ListName
 from jitml.trace.open_lists import OpenList, undecided
+from jitml.trace.unconverted import iterators_in
 from jitml.trace.unsettled import require_settled
 
 _MOST_CARRIED = 10_000  # items: more would take longer to carry than a loop is worth
@@ -200,8 +201,8 @@ def kept(obj: Any, name: str) -> None:
 
 
 def iterators_among(values: Values) -> dict[int, Any]:
-    """Iterators that names hold: going through one in a body would move it once, while tracing."""
-    return {id(x): x for x in values.values() if hasattr(type(x), "__next__")}
+    """Iterators that names, or what they hold, have: going through one in a body would move it once, while tracing."""
+    return iterators_in(values.values())
 
 
 def gone_through(x: Any) -> Any:

@@ -13,6 +13,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+from jitml.trace.drivers import HOOKS
 from jitml.trace.escapes import can_lower, lower_escapes, within
 from jitml.trace.expressions import compares_none, compares_truth
 from jitml.trace.liveness import bound, find_carried, optional
@@ -103,6 +104,9 @@ class Control(Pieces):
         self.driven = self.walrus = False
         made = self.generic_visit(node)
         self.driven, self.walrus = outside
+        own = ast.Attribute(ast.Name(HOOKS, ast.Load()), "own_class", ast.Load())
+        ast.copy_location(own.value, ast.copy_location(own, node))
+        node.decorator_list = [own, *node.decorator_list, own] if node.decorator_list else [own]
         return made
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:

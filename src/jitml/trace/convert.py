@@ -21,6 +21,7 @@ from jitml.trace.drivers import HOOKS
 from jitml.trace.handlers import Handler, handlers_in, handlers_of
 from jitml.trace.loaded_names import base_of, is_library
 from jitml.trace.outside import load
+from jitml.trace.regions import made
 from jitml.trace.registry import FUNCTIONS, call, has_meaning, uncached
 from jitml.trace.rewrite import rewrite
 from jitml.trace.source import Missing, find
@@ -169,6 +170,7 @@ def _convert_class(cls: type) -> Callable[..., Any]:
         instance: Any = object.__new__(cls) if by_us else cls(*args, **kwargs)
         trace.own[id(instance)] = instance
         if by_us:
+            made(instance)
             convert(init)(instance, *args, **kwargs)
         return instance
 

@@ -126,8 +126,8 @@ class Snapshot:
             self._waiting += [(item, f"{name}[{key!r:.40}]") for key, item in _items(x) if type(item) not in _PLAIN]
             self._waiting += [(part, name) for part in (kind, *_parts(x))]
             if home_of(kind).partition(".")[0] in _OPEN:
-                self._names |= _namespace(x).keys()
-            if (attributes := _namespace(x)) or is_users_class(kind):
+                self._names |= namespace_of(x).keys()
+            if (attributes := namespace_of(x)) or is_users_class(kind):
                 self._owners.append((x, attributes, name))
 
     def _reach_function(self, function: FunctionType) -> None:
@@ -230,10 +230,10 @@ def _items(x: Any) -> list[tuple[Any, Any]]:
 
 def _parts(x: Any) -> tuple[Any, ...]:
     """What a library's object calls, or holds."""
-    return (*(getattr(x, name, None) for name in _PARTS.get(type(x), ())), _namespace(x).get("__wrapped__"))
+    return (*(getattr(x, name, None) for name in _PARTS.get(type(x), ())), namespace_of(x).get("__wrapped__"))
 
 
-def _namespace(x: Any) -> Mapping[str, Any]:
+def namespace_of(x: Any) -> Mapping[str, Any]:
     """An object's own attributes; `vars` would call a `__getattribute__` of the user's."""
     try:
         found: Mapping[str, Any] = object.__getattribute__(x, "__dict__")
@@ -300,4 +300,4 @@ def _content(cell: CellType) -> tuple[Any, ...]:
         return (_MISSING,)
 
 
-__all__ = ["Changed", "Snapshot", "contents", "differ", "find_line", "refill"]
+__all__ = ["Changed", "Snapshot", "contents", "differ", "find_line", "namespace_of", "refill"]
