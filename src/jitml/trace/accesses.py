@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from jitml.trace.classes import require_class
 from jitml.trace.contents import effect, kept
 from jitml.trace.context import active_trace, home_of, is_users, refuse_environ, unsupported
 from jitml.trace.doubts import doubt_of, has_attribute, types_of
@@ -27,7 +28,7 @@ from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject, method_of, original_of, outer_of
 from jitml.trace.open_lists import OpenList
-from jitml.trace.outside import entries, load, number_stand_in, observe, place_of, require_unset
+from jitml.trace.outside import entries, load, observe, observe_changing, place_of, require_unset
 from jitml.trace.random import TracedGenerator
 from jitml.trace.regions import made, shared_write
 from jitml.trace.registry import FUNCTIONS, call, call_for_each_type, has_meaning, of_its_type
@@ -35,11 +36,13 @@ from jitml.trace.targets import Outside, Storing, sets_itself, stores_itself, ta
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, lift
 from jitml.trace.tree import is_record
 from jitml.trace.unconverted import own_parts
-from jitml.trace.understood import PLAIN
+from jitml.trace.understood import PLAIN, Way, way_of
 from jitml.trace.unseen import guard_librarys, is_librarys, is_read_unseen
+from jitml.trace.wrappers import chosen
 
 # Methods by which `obj += v` and its like change an object.
 _IN_PLACE = frozenset(f"__i{name.strip('_')}__" for name in vars(operator) if f"i{name.strip('_')}" in operator.__all__)
+_CONSTANT = {"numpy", "scipy", "math", "cmath", "jitml"}  # modules that nobody changes
 
 
 class Accesses(Names):
@@ -76,13 +79,15 @@ class Accesses(Names):
             return self.convert(descriptor.fget)(obj)
         if isinstance(descriptor, functools.cached_property) and name not in vars(obj):
             return self._cached(obj, name, descriptor)
+        if isinstance(descriptor, functools.singledispatchmethod):
+            return functools.partial(self._dispatched_method, descriptor, obj, kind)
         getter = inspect.getattr_static(type(descriptor), "__get__", None)
         if (
             type(getter) is FunctionType
             and not is_library(getter)
             and (hasattr(type(descriptor), "__set__") or name not in getattr(obj, "__dict__", ()))
         ):
-            self._require_member(kind, name, descriptor)
+            require_class(self.trace, type(descriptor))
             return self.convert(getter)(descriptor, obj, kind)
         if isinstance(obj, tuple) and name in getattr(kind, "_fields", ()):
             return self.item(obj, kind._fields.index(name))  # whose items have been seen when the tuple was
@@ -143,12 +148,8 @@ class Accesses(Names):
                 return method_of(obj, name)
             trace.host.require_same(slot, original)
             return found
-        return self._loaded_of_lent(found, load(trace, getattr, slot, name, f"{trace.host.name(slot)}.{name}"))
-
-    def _loaded_of_lent(self, found: Any, place: Slot) -> Any:
-        if type(found) is float or isinstance(found, np.floating):
-            return number_stand_in(self.trace, found, place, self.trace.host.name(place))
-        return observe(self.trace, found, place, self.trace.host.name(place))
+        text = f"{trace.host.name(slot)}.{name}"
+        return observe_changing(trace, found, load(trace, getattr, slot, name, text), text)
 
     def _item_of_lent(self, obj: TracedObject, index: Any) -> Any:
         """`obj[index]` of such an object."""
@@ -156,7 +157,7 @@ class Accesses(Names):
             return obj[index]
         slot = self.trace.places[id(obj)]
         text = f"{self.trace.host.name(slot)}[{index!r}]"
-        return self._loaded_of_lent(original_of(obj)[index], load(self.trace, operator.getitem, slot, index, text))
+        return observe_changing(self.trace, original_of(obj)[index], load(self.trace, operator.getitem, slot, index, text), text)
 
     def _attr_of_number(self, x: Any, name: str) -> Any:
         """An attribute that numbers of some types have, and stand-ins of others must not show; it may itself tell the type."""
@@ -188,6 +189,11 @@ class Accesses(Names):
             kept(obj, name)
             setattr(self.own(obj), name, value)
         return value
+
+    def _dispatched_method(self, method: Any, obj: Any, kind: Any, *args: Any, **kwargs: Any) -> Any:
+        """A method that is chosen by the class of its first argument."""
+        found = chosen(self.trace, method.dispatcher.dispatch, method.func.__name__, args)
+        return self.conv(found.__get__(obj, kind))(*args, **kwargs)
 
     def _missing(self, obj: Any, name: str, fallback: FunctionType) -> Any:
         """An attribute that the class makes up, by `__getattr__`."""
@@ -230,8 +236,10 @@ class Accesses(Names):
             return STREAMS[name]
         value = getattr(module, name)
         file = getattr(module, "__file__", None)
-        if not is_users(file) if file else module.__name__.partition(".")[0] in sys.stdlib_module_names:
-            return lift(value) if type(value) is np.ndarray else value
+        home = module.__name__.partition(".")[0]
+        if not is_users(file) if file else home in sys.stdlib_module_names:
+            if home in _CONSTANT or way_of(value) is Way.ITSELF:
+                return lift(value) if type(value) is np.ndarray else value
         text = f"{module.__name__}.{name}"
         return observe(self.trace, value, load(self.trace, getattr, Const(module), name, text), text)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import decimal
 import functools
 import inspect
 import operator
@@ -39,7 +40,7 @@ from jitml.trace.loaded_names import is_library
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.objects import TracedObject
 from jitml.trace.open_lists import OpenList
-from jitml.trace.outside import entries, load, with_items
+from jitml.trace.outside import entries, load, require_decimal_context, with_items
 from jitml.trace.perhaps import Perhaps
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name, has_meaning, meaning_of, of_its_type, uncached
@@ -58,15 +59,19 @@ from jitml.trace.truths import as_value
 from jitml.trace.unconverted import called_by, own_parts, watched
 from jitml.trace.unseen import guard_librarys, guard_state
 from jitml.trace.unsure import bound
+from jitml.trace.wrappers import cached_part, chosen, chosen_for, is_dispatch, is_dispatcher, of_cache
 
 # Modules whose functions give another answer at each call, or act on the world: traced once, they would be frozen.
 _IMPURE = (
     "random", "time", "os", "datetime", "secrets", "uuid", "io", "_io", "posix", "genericpath", "glob", "shutil", "tempfile",
     "subprocess", "multiprocessing", "threading", "concurrent", "asyncio", "socket", "urllib.request", "signal", "atexit", "pdb",
-    "numpy.random", "scipy.io",
+    "numpy.random", "scipy.io", "locale", "_locale", "platform", "getpass",
 )  # fmt: skip
 _FORBIDDEN = {
     input, open, exec, eval, globals, vars, id, breakpoint, np.seterr, np.seterrcall, np.set_printoptions,
+    np.geterr, np.geterrcall, np.getbufsize, np.setbufsize, np.get_printoptions, decimal.getcontext, decimal.setcontext,
+    decimal.localcontext, sys.getrecursionlimit, sys.setrecursionlimit, sys.getswitchinterval, sys.getrefcount, sys.exc_info,
+    sys._getframe,
     np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.fromregex, np.memmap,
 }  # fmt: skip
 _WRITERS: set[Any] = {print, str, repr, format}
@@ -208,6 +213,12 @@ class Hooks(Copies, Steering):
             if getattr(function, "__module__", "") in ("builtins", "collections"):
                 return functools.partial(self._iterating, function, functools.partial(call, function))
             return functools.partial(self._computing, function)
+        if is_dispatcher(function):
+            return functools.partial(self._dispatched, function)
+        if is_dispatch(function):
+            return functools.partial(chosen_for, self.trace, function, "dispatch")
+        if (cached := cached_part(function)) is not None:
+            return functools.partial(of_cache, self.trace, cached[0], *cached[1])
         if type(function) is FunctionType:
             if function in FUNCTIONS_THAT_COPY:
                 return getattr(self, FUNCTIONS_THAT_COPY[function])
@@ -249,6 +260,8 @@ class Hooks(Copies, Steering):
         if is_scipys(function):
             return functools.partial(self._making if isinstance(function, type) else self._calling_library, function)
         module = getattr(function, "__module__", None) or ""
+        if module == "decimal":
+            require_decimal_context(self.trace)
         if module == "math" and type(function) is BuiltinFunctionType:
             return functools.partial(_math, function)
         if has_meaning(plain := uncached(function)):
@@ -266,6 +279,10 @@ class Hooks(Copies, Steering):
             return functools.partial(self._iterating, function, function)
         # map, sorted(key=...), functools.reduce: what they call is the user's.
         return functools.partial(self._call_outside, function)
+
+    def _dispatched(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call what `functools.singledispatch` chooses."""
+        return self.conv(chosen(self.trace, function.dispatch, function.__name__, args))(*args, **kwargs)
 
     def _writing(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """`str(x)`, `print(x)` and their like."""

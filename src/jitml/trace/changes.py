@@ -16,6 +16,7 @@ from operator import getitem
 from typing import Any
 
 from jitml.errors import UnsupportedError
+from jitml.trace.classes import require_class
 from jitml.trace.context import Trace, user_source
 from jitml.trace.host import Slot
 from jitml.trace.open_lists import OpenList
@@ -67,6 +68,7 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
     if not (is_record(original) or isinstance(original, (list, dict, deque, tuple))) or type(original) is not type(copied):
         trace.sealed.append((copied, leaves))  # of a kind of the user's, which only its own functions know
         return copied
+    require_class(trace, type(original))
     if isinstance(original, dict):
         observe_keys(trace, original, name)
     given = dict(entries(copied))

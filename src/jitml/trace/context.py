@@ -152,6 +152,7 @@ class Trace:
         # For conversion: functions with hooks, slots of what was loaded, what is known to be from outside (id -> slot).
         self.converted: dict[Any, Any] = {}
         self.sourceless: set[CodeType] = set()  # of functions that could not be converted
+        self.classes: set[type] = set()  # of the user's, of which it is guarded that they stay as they are
         self.loaded: dict[Any, Slot] = {}
         self.callees: dict[Any, Slot] = {}  # functions that are arguments and may be others, of the same code
         self.places: dict[int, Slot] = {}

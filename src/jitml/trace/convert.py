@@ -16,6 +16,7 @@ from typing import Any
 
 from jitml.trace.callbacks import pair
 from jitml.trace.calls import Hooks
+from jitml.trace.classes import require_class
 from jitml.trace.context import Trace, active_trace, current_trace, unsupported
 from jitml.trace.drivers import HOOKS
 from jitml.trace.handlers import Handler, handlers_in, handlers_of
@@ -55,6 +56,8 @@ def convert(function: Callable[..., Any], *, lazily: bool = False) -> Callable[.
         return _convert_class(function)
     own = inspect.getattr_static(kind, "__call__", None)
     if isinstance(own, FunctionType) and not is_library(own):
+        if (trace := current_trace()) is not None:
+            require_class(trace, kind)
         return MethodType(convert(own), function)
     return function
 
@@ -167,6 +170,7 @@ def _convert_class(cls: type) -> Callable[..., Any]:
 
     def construct(*args: Any, **kwargs: Any) -> Any:
         trace = active_trace().root
+        require_class(trace, cls)
         instance: Any = object.__new__(cls) if by_us else cls(*args, **kwargs)
         trace.own[id(instance)] = instance
         if by_us:

@@ -18,13 +18,21 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from jitml.errors import Source
 
 Slot = int
+
+
+class Members(Protocol):
+    """What a class has (`classes.py`)."""
+
+    def are_in(self, cls: type, /) -> bool: ...
+
+
 # Compared by what they say of themselves: equal ones may differ.
 _BY_TEXT = (Decimal, date, time, PurePath)
 IMMUTABLE = (Fraction, timedelta, *_BY_TEXT)
@@ -198,6 +206,10 @@ class Host:
         """An array holds what this one holds now."""
         text = f"{self.names[slot]} holds what it held"
         self._check(Check((slot,), "{k}.are_in({0})", Contents(array), text))
+
+    def require_held(self, slot: Slot, members: Members) -> None:
+        """A class has these members, and no others."""
+        self._check(Check((slot,), "{k}.are_in({0})", members, f"{self.names[slot]} has the methods it had"))
 
     def require_equal(self, first: Slot, second: Slot) -> None:
         """Two numbers are equal."""

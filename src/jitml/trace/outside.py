@@ -9,11 +9,13 @@ libraries above all, is taken at run time. `understood.py` has the table.
 from __future__ import annotations
 
 import copy
+import decimal
 import functools
 import gc
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from operator import getitem
 from types import MappingProxyType, MemberDescriptorType, MethodType
 from typing import Any
@@ -22,6 +24,7 @@ import numpy as np
 
 from jitml.ir.types import is_supported
 from jitml.trace.addresses import Outer
+from jitml.trace.classes import require_class
 from jitml.trace.context import Trace, home_of, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.hostcalls import call_on_host
@@ -104,8 +107,21 @@ def _observe_plain(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         trace.guarded.add(name)
     if type(value) is frozenset:
         observe_keys(trace, value, name)
+    if isinstance(value, Decimal):
+        require_decimal_context(trace)
+    require_class(trace, type(value))
     trace.host.require(slot, value)
     return value
+
+
+def require_decimal_context(trace: Trace) -> None:
+    """What decimal numbers are rounded to, and when they raise, is as it is now."""
+    name = "the context of decimal numbers"
+    trace.host.require(load(trace, _decimal_context, Const(None), None, name), _decimal_context(None, None))
+
+
+def _decimal_context(_: None, __: None) -> str:
+    return repr(decimal.getcontext()).partition("flags")[0] + repr(decimal.getcontext().traps)
 
 
 def observe_parts(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
@@ -157,7 +173,7 @@ def lend(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     """An object that the program has as it is in each call: what is asked of it is asked then."""
     if is_iterator(value):
         unsupported(
-            f"{name} is a {type(value).__qualname__}, which goes forward as it is read: by tracing, once more than by the call",
+            f"{name} is a {type(value).__qualname__} from outside, which goes forward as it is read: by tracing once more",
             "Make it a list before, or an iterator inside the jitted function.",
         )
     known = trace.at_run_time.get(id(value))
@@ -186,6 +202,13 @@ def number_stand_in(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     if type(value) in (int, float):
         return TracedNumber(trace, slot, value)
     return scalar(trace.number_input(trace.host.compute(np.generic.item, (slot,), name), value.item(), value.dtype))
+
+
+def observe_changing(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
+    """The same of what changes often: a float may be any."""
+    if type(value) is float or isinstance(value, np.floating):
+        return number_stand_in(trace, value, slot, name)
+    return observe(trace, value, slot, name)
 
 
 def observe_argument(trace: Trace, obj: Any, slot: Slot, name: str) -> Any:
@@ -235,6 +258,7 @@ def watch(trace: Trace, obj: Any, slot: Slot, *, identity: bool = True) -> None:
     trace.places[id(obj)] = slot
     if type(obj).__flags__ & HEAP_TYPE:  # of others, the class cannot be exchanged
         trace.host.require_type(slot, type(obj))
+        require_class(trace, type(obj))
 
 
 def _compare(trace: Trace, obj: Any, slot: Slot) -> None:
@@ -269,6 +293,7 @@ def require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[
     if len(value) > _MOST_ITEMS:
         unsupported(f"{name} has {len(value)} items, too many to be checked at each call", "Make it an array.")
     host.require_type(slot, type(value))
+    require_class(trace, type(value))
     if isinstance(value, dict):
         observe_keys(trace, value, name)
         host.require(host.compute(tuple, (slot,), f"tuple({name})"), tuple(value))

@@ -8,6 +8,7 @@ its type says how it is guarded, read, changed, copied, handed to library code a
 from __future__ import annotations
 
 import functools
+import io
 import operator
 import re
 import struct
@@ -50,7 +51,7 @@ _CODE = (
     type, FunctionType, ModuleType, CodeType, BuiltinFunctionType, MethodWrapperType, WrapperDescriptorType, MethodDescriptorType,
     ClassMethodDescriptorType, GetSetDescriptorType, MemberDescriptorType, property, staticmethod, classmethod, np.ufunc,
     type(functools.lru_cache(abs)), operator.itemgetter, operator.attrgetter, operator.methodcaller, re.Pattern, re.Match,
-    struct.Struct, np.finfo, np.iinfo, GenericAlias, UnionType,
+    struct.Struct, np.finfo, np.iinfo, GenericAlias, UnionType, io.IOBase,
 )  # fmt: skip
 # Classes of libraries that compute with tracers; what their objects hold is compared.
 _COMPUTE_WITH_TRACERS = "numpy.polynomial"
@@ -152,7 +153,7 @@ TABLE = (
         "made anew of its parts", "itself",
     ),
     Row(
-        Way.ITSELF, "functions, classes, modules, jitted functions, patterns and other code", _is_code,
+        Way.ITSELF, "functions, classes, modules, jitted functions, patterns, streams and other code", _is_code,
         "by identity; of functions that are converted also their code and all that they load", "never changes", "refused",
         "itself", "itself", "itself",
     ),

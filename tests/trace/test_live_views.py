@@ -1,0 +1,183 @@
+"""Views and handles of what changes between calls: what they show is what is there at each call."""
+
+from __future__ import annotations
+
+import contextvars
+import decimal
+import functools
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.errors import UnsupportedError
+
+X = np.ones(2)
+TABLE: dict[str, Any] = {"a": 1.0}
+PROXY, VALUES, KEYS, ITEMS = types.MappingProxyType(TABLE), TABLE.values(), TABLE.keys(), TABLE.items()
+GET, OF_PROXY = TABLE.get, PROXY.get
+NUMBERS = [1.0]
+FIRST, COUNT = NUMBERS.__getitem__, NUMBERS.count
+SET = {1.0}
+HAS = SET.__contains__
+ARRAY = np.array([1.0, 2.0])
+SUM = ARRAY.sum
+VARIABLE: contextvars.ContextVar[Any] = contextvars.ContextVar("VARIABLE", default=1.0)
+CURRENT = VARIABLE.get
+FACTOR = 2.0
+THIRD = Decimal(1)
+
+
+class Point:
+    def __init__(self) -> None:
+        self.v = 1.0
+
+    def times(self, x: Any) -> Any:
+        return x * self.v
+
+
+class Config:
+    def __init__(self) -> None:
+        self.table, self.get = PROXY, GET
+
+    @functools.singledispatchmethod
+    def kind(self, _: Any) -> float:
+        return 1.0
+
+
+KEPT = [Point()]
+POINT = weakref.ref(KEPT[0])
+CONFIG = Config()
+
+
+@functools.singledispatch
+def kind(_: Any) -> float:
+    return 1.0
+
+
+@functools.lru_cache
+def cached(n: int) -> float:
+    return n * FACTOR
+
+
+def in_a_loop(x: Any) -> Any:
+    for _ in range(3):
+        x = x * VARIABLE.get()
+    return x
+
+
+def forget() -> None:
+    globals()["FACTOR"] = 7.0
+    cached.cache_clear()
+
+
+def put(value: float = 7.0) -> None:
+    TABLE["a"] = value
+
+
+def add() -> None:
+    TABLE["b"] = 7.0
+
+
+def keep(value: Any) -> Callable[[], None]:
+    return lambda: VARIABLE.set(value) and None
+
+
+def precise(digits: int) -> Callable[[], None]:
+    return lambda: setattr(decimal.getcontext(), "prec", digits)
+
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], Any]]] = {
+    "a proxy": (lambda x: x * PROXY["a"], put),
+    "a proxy's values": (lambda x: x * sum(PROXY.values()) + len(PROXY), put),
+    "a proxy in an attribute": (lambda x: x * CONFIG.table["a"], put),
+    "by keywords": (lambda x: x * dict(**PROXY)["a"], put),
+    "values": (lambda x: x * sum(VALUES), put),
+    "keys": (lambda x: x * len([key for key in KEYS if key != "z"]), add),
+    "items": (lambda x: x * sum([value for _, value in ITEMS]), put),
+    "how many": (lambda x: x * len(VALUES), add),
+    "in": (lambda x: x * ("b" in KEYS), add),
+    "a method of a dict": (lambda x: x * GET("a"), put),
+    "of a proxy": (lambda x: x * OF_PROXY("a"), put),
+    "in an attribute": (lambda x: x * CONFIG.get("a"), put),
+    "as a default": (lambda x, g=TABLE.get: x * g("a"), put),
+    "in a partial": ((lambda g: lambda x: x * g())(functools.partial(TABLE.get, "a")), put),
+    "mapped": (lambda x: x * sum(list(map(GET, ["a"]))), put),
+    "a method of a list": (lambda x: x * FIRST(0), lambda: NUMBERS.__setitem__(0, 7.0)),
+    "how often": (lambda x: x * COUNT(1.0), lambda: NUMBERS.append(1.0)),
+    "a method of a set": (lambda x: x * HAS(2.0), lambda: SET.add(2.0)),
+    "a method of an array": (lambda x: x * SUM(), lambda: ARRAY.__setitem__(0, 7.0)),
+    "a variable": (lambda x: x * VARIABLE.get(), keep(7.0)),
+    "its method": (lambda x: x * CURRENT(), keep(7.0)),
+    "in a loop": (in_a_loop, keep(7.0)),
+    "of another type": (lambda x: x * (2 if VARIABLE.get() is None else 3), keep(None)),
+    "a text": (lambda x: x * (2 if VARIABLE.get() == "b" else 3), keep("b")),
+    "what is weakly held": (lambda x: POINT().times(x), lambda: setattr(KEPT[0], "v", 7.0)),  # type: ignore[union-attr]
+    "what is gone": (lambda x: x * (0 if POINT() is None else 1), KEPT.clear),
+    "registered": (lambda x: x * kind(2.5), lambda: kind.register(float, lambda _: 7.0)),
+    "registered for arrays": (lambda x: x * kind(x), lambda: kind.register(np.ndarray, lambda _: 7.0)),
+    "asked for it": (lambda x: x * kind.dispatch(str)(""), lambda: kind.register(str, lambda _: 7.0)),
+    "registered as a method": (
+        lambda x: x * CONFIG.kind(2.5),
+        lambda: vars(Config)["kind"].register(float, lambda _, v: 7.0 + v),
+    ),
+    "a cache": (lambda x: x * cached(3), forget),
+    "a cache, of an argument": (lambda x, n=3: x * cached(n), forget),
+    "a decimal number": (lambda x: x * float(THIRD / 3), precise(5)),
+    "one made inside": (lambda x: x * float(Decimal(1) / 3), precise(5)),
+    "arguments of the program": (lambda x: x * len(sys.argv), lambda: sys.argv.append("")),
+}
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Any:
+    yield
+    TABLE.clear()
+    TABLE["a"] = 1.0
+    NUMBERS[:], ARRAY[0] = [1.0], 1.0
+    SET.discard(2.0)
+    decimal.getcontext().prec = 28
+    globals()["FACTOR"] = 2.0
+    cached.cache_clear()
+    VARIABLE.set(1.0)
+    while "" in sys.argv[1:]:
+        sys.argv.pop()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_it_shows_is_what_is_there(name: str) -> None:
+    function, change = PROGRAMS[name]
+    compiled = jitml.jit(function)
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(X), function(X))
+    change()
+    np.testing.assert_array_equal(compiled(X), function(X))
+
+
+def test_an_argument_that_shows_a_dict() -> None:
+    table = {"a": 1.0}
+    compiled = jitml.jit(lambda p, v, g, x: x * p["a"] + sum(v) + g("a"))
+    for value in (1.0, 7.0):
+        table["a"] = value
+        np.testing.assert_array_equal(
+            compiled(types.MappingProxyType(table), table.values(), table.get, X), X * value + 2 * value
+        )
+
+
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    "np.geterr": lambda x: x * (np.geterr()["divide"] == "warn"),
+    "decimal.getcontext": lambda x: x * decimal.getcontext().prec,
+    "sys.getrecursionlimit": lambda x: x * sys.getrecursionlimit(),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_state_of_the_process_is_refused(name: str) -> None:
+    with pytest.raises(UnsupportedError, match=rf"{name}\(\) would run only once"):
+        jitml.jit(REFUSED[name])(X)
