@@ -70,6 +70,10 @@ ACCEPTED = {
     " let n: i64 = maximum(minimum(i + 2, 8) - i, 0); for j in 0:n * 2 { y[j] = x[i + j // 2] } } }",
     "a window turned around": "kernel k(n: i64[], p: i64[], x: f64[8], y: f64[3]) {"
     " let m: i64 = minimum(maximum(n[], 0), 3); let v: i64 = p[]; for i in 0:m { y[i] = x[m - 1 - i + v] } }",
+    "the greater of two, beside what bounds either": "kernel k(n: i64[], x: f64[7], y: f64[6]) { for i in 0:6 {"
+    " let t: i64 = maximum(minimum(n[], i), 0); y[i] = x[6 - i + t] } }",
+    "less the smaller of two, beside what bounds either": "kernel k(n: i64[], x: f64[7], y: f64[6]) { for i in 0:6 {"
+    " let t: i64 = minimum(maximum(n[], 0 - i), 0); y[i] = x[6 - i - t] } }",
     "siblings may reuse a name": XY + "{ for i in 0:8 { y[i] = 0.0 }; for i in 0:8 { y[i] = x[i] } }",
 }
 
@@ -89,6 +93,8 @@ def test_accepted(name: str) -> None:
 REFUSED = {
     "y: the index i + 1 may be 1..8 on axis 0 of 8": XY + "{ for i in 0:8 { y[i + 1] = 0.0 } }",
     "x: the index i - 1 may be -1..6 on axis 0 of 8": XY + "{ for i in 0:8 { y[i] = select(i > 0, x[i - 1], 0.0) } }",
+    "x: the index 6 - i + t may be 2..7 on axis 0 of 7": "kernel k(n: i64[], x: f64[7], y: f64[6]) { for i in 0:6 {"
+    " let t: i64 = maximum(minimum(n[], i), 1); y[i] = x[6 - i + t] } }",
     "y: the index i may be 9..9 on axis 0 of 8": XY + "{ for i in 0:10 { if i < 9 { } else { y[i] = 0.0 } } }",
     "x: the index n[] may be anything..anything on axis 0 of 8": "kernel k(n: i64[], x: f64[8], y: f64[8]) { y[0] = x[n[]] }",
     "x: the index i64(n[] % 4_u32 - m[] % 4_u32) may be 0..4294967295 on axis 0 of 8": "kernel k(n: u32[], m: u32[], x: f64[8],"

@@ -47,6 +47,11 @@ class Buffers:
         self.made[name] = buffer
         return buffer
 
+    def remove(self, name: str) -> None:
+        """Forget a buffer that no step uses any more."""
+        del self.made[name]
+        self.extents.pop(name, None)
+
     def add_stored(self, values: Collection[Value]) -> None:
         """Room for values that have none yet."""
         for value in values:

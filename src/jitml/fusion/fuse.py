@@ -105,7 +105,7 @@ class _Fusion:
         rules = (accumulate, partial(assemble, new_buffer=buffers.another), deliver)
         self.steps, needless = merge_steps([*self.steps, *outputs.copies], read, rules)
         for name in needless:
-            del buffers.made[name]
+            buffers.remove(name)
         exact: dict[str, tuple[Expr, ...]] = {}
         measured: dict[str, tuple[int | None, ...]] = {}
         names = outputs.names

@@ -12,10 +12,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from jitml.ir.types import DType
+from jitml.ir.types import I64, DType
 
 Sum: TypeAlias = dict[Hashable, Fraction]  # atom -> coefficient; None -> the constant
 LEAST, GREATEST = -(2**63), 2**63 - 1  # i64
+_FARTHER = {True: "maximum", False: "minimum"}  # by whether it is added: what either of two sums may make large
 
 
 def constant(value: int | Fraction) -> Sum:
@@ -95,6 +96,8 @@ class Atoms:
         found = [self._most(plus(rest, bound, c), of_words) for bound in candidates]
         if isinstance(youngest, tuple) and youngest[0] == "//":
             found.append(self._most_by_remainder(total, youngest, of_words))
+        elif isinstance(youngest, tuple) and youngest[:2] == (_FARTHER[c > 0], I64) and len(rest) > 1:
+            found.append(self._most_by_sides(rest, youngest, c, of_words))
         most = min((most for most in found if most is not None), default=None)
         if most is None and of_words:
             least, greatest = self.words.get(youngest, (LEAST, GREATEST))
@@ -112,6 +115,12 @@ class Atoms:
         rest = plus(plus(total, a, -share), {quotient: share * d})
         most = self._most(rest, of_words)
         return None if most is None else most + max(share * (d - 1), Fraction(0))
+
+    def _most_by_sides(self, rest: Sum, choice: Hashable, c: Fraction, of_words: bool) -> Fraction | None:
+        """The same of a maximum (or the negative of a minimum), which is one of two sums, beside what else bounds them."""
+        assert isinstance(choice, tuple)
+        found = [self._most(plus(rest, dict(side), c), of_words) for side in choice[2:]]
+        return None if None in found else max(most for most in found if most is not None)
 
     def youngest(self, total: Sum) -> Hashable | None:
         atoms = [atom for atom in total if atom is not None]

@@ -76,7 +76,9 @@ def _lay_out_as_numpy_does(function: Callable[..., Any], result: Any, args: tupl
     made = [x for x in made if not any(type(y) is TracedArray and x.storage is y.storage for y in given)]
     if not made or any(map(_is_users, leaves)):
         return
-    for way in _WAYS:
+    # Sizes that the program finds are told by a result that has none of them: what broadcasts to it is as long.
+    lengths = sorted({n for x in made for n in x.sizes if isinstance(n, int) and n > 1})
+    for way in (*_WAYS, *map(_Way, lengths)):
         orders = _orders(function, leaves, spec, way)
         if orders is None or len(orders) != len(results):
             continue
