@@ -24,7 +24,7 @@ from jitml.trace.broadcasting import common_sizes, insist_at_least, never_equal,
 from jitml.trace.context import unsupported, user_source
 from jitml.trace.doubts import doubt_of, dtype_of, only_numpys, own_type, require_type, settled
 from jitml.trace.iteration import Range
-from jitml.trace.registry import call
+from jitml.trace.registry import call, to_arrays
 from jitml.trace.sizes import number, span, value_limits, value_of_size
 from jitml.trace.stacks import Stack
 from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, fresh, is_traced, read, scalar
@@ -159,6 +159,16 @@ def holds_traced(x: object) -> bool:
     if isinstance(x, (list, tuple)):
         return any(map(holds_traced, x))
     return is_traced(x) or isinstance(x, Value)
+
+
+@to_arrays
+def arrays_of_lists(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments with arrays in the place of lists that hold what is traced."""
+    return tuple(map(_listed, args)), {name: _listed(x) for name, x in kwargs.items()}
+
+
+def _listed(x: Any) -> Any:
+    return call(np.array, x) if type(x) in (list, tuple) and holds_traced(x) else x
 
 
 def _stacked(items: Sequence[object], wanted: DType | None) -> Value:

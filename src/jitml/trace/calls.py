@@ -277,6 +277,8 @@ class Hooks(Copies, Steering):
             return converted
         if isinstance(function, type) and function not in (map, filter) and not module.startswith("numpy"):
             return functools.partial(self._iterating, function, function)
+        if isinstance(function, np.ufunc):
+            return functools.partial(self._ufunc, function)
         # map, sorted(key=...), functools.reduce: what they call is the user's.
         return functools.partial(self._call_outside, function)
 
@@ -372,6 +374,11 @@ class Hooks(Copies, Steering):
             return lift(box[0])
         own_parts(self.trace, box, (*called_by(function), *given), may_be_new=True)
         return box[0]
+
+    def _ufunc(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call a ufunc that is not in the registry; of lists it does not see what is in them."""
+        are_listed = any(type(x) in (list, tuple) and any(map(is_traced, flatten(x)[0])) for x in args)
+        return call(function, *args, **kwargs) if are_listed else self._call_outside(function, *args, **kwargs)
 
     def _calling_library(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function of NumPy's or SciPy's that is not in the registry: as ever if it can do with that, else on the host."""

@@ -179,6 +179,7 @@ class Trace:
         self.size_names: dict[Value, Dim] = {}
         self.doubts: dict[Value, Any] = {}  # numbers that may be of another type
         self.operating = False  # whether an operator of Python's is being computed
+        self.takes_lists = False  # whether a function is computed that is given lists, which may have to be arrays
         self.operation = ""  # what NumPy calls the outermost operator or ufunc that is, when it warns
         self.size_limits: dict[Sym, tuple[Size, Size]] = {}  # where a Sym's limits are sizes themselves
         # Sizes that are not negative as long as this trace records, and truths that hold: of a branch, its condition.

@@ -92,6 +92,10 @@ class OpenType(BaseException):
         self.is_undone = True
 
 
+class WantsArray(BaseException):
+    """A function of NumPy's makes an array of a list of numbers that only the compiled program knows (`registry.call`)."""
+
+
 class Restart(BaseException):
     """A captured region turns out not to be one: the whole function is to be traced again, now knowing that.
 

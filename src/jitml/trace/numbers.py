@@ -25,8 +25,9 @@ from jitml.ir.dims import Dim, Size, limits
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace import paths
-from jitml.trace.context import Trace, active_trace, leaked, unsupported
+from jitml.trace.context import Trace, active_trace, current_trace, leaked, unsupported
 from jitml.trace.doubts import NumberStandIn, doubt_of, is_mixed, require_number, seen_by, types_of, value_as_it_is
+from jitml.trace.drivers import WantsArray
 from jitml.trace.exact import EXACT, checked_operands, hand_on, raising_as_python, without_large
 from jitml.trace.host import Const, Slot
 from jitml.trace.registry import call, call_for_each_type, operate
@@ -266,6 +267,8 @@ class TracedNumber(NumberStandIn):
         return call(function, *args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if current_trace() is not None and active_trace().root.takes_lists:
+            raise WantsArray
         unsupported(f"a traced Python {self.kind.__name__} cannot become a NumPy array here")
 
 

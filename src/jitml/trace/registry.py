@@ -22,9 +22,9 @@ import numpy as np
 from jitml.errors import UnsupportedError
 from jitml.forks import hold_at_fork
 from jitml.interrupts import uninterrupted
-from jitml.trace.context import Attempt, current_trace
+from jitml.trace.context import Attempt, current_trace, home_of
 from jitml.trace.doubts import DTYPES, doubt_of, in_doubt, of_known_type, own_type, seen_by, types_of
-from jitml.trace.drivers import OpenType
+from jitml.trace.drivers import OpenType, WantsArray
 from jitml.trace.exact import hand_on
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -163,8 +163,44 @@ def of_its_type(function: Callable[..., Any], *args: Any) -> Any:
     return function(*args)
 
 
+_TO_ARRAYS: list[Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]] = []
+
+
+def to_arrays(convert: Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]) -> Any:
+    """Let the decorated function make arrays of the lists among arguments that hold what is traced."""
+    _TO_ARRAYS.append(convert)
+    return convert
+
+
 def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The traced meaning of a NumPy function, applied: its implementation, else a host call."""
+    """The traced meaning of a NumPy function, applied: its implementation, else a host call.
+
+    Where NumPy would make an array of a list, nested or not, in which something is traced, the function is given that array.
+    """
+    trace = current_trace()
+    if trace is None or not any(type(x) in (list, tuple) for x in (*args, *kwargs.values())) or not _is_librarys(function):
+        return _call(function, *args, **kwargs)
+    root, attempt = trace.root, Attempt()
+    outer, root.takes_lists = root.takes_lists, True
+    try:
+        return _call(function, *args, **kwargs)
+    except WantsArray:
+        if not attempt.undo():
+            raise
+    finally:
+        root.takes_lists = outer
+    arrays, named_arrays = _TO_ARRAYS[0](args, kwargs)
+    return _call(function, *arrays, **named_arrays)
+
+
+def _is_librarys(function: Any) -> bool:
+    """Whether a function is NumPy's or SciPy's, which takes lists for arrays; Python's own take them for what they are."""
+    owner = getattr(function, "__self__", None) or getattr(function, "__objclass__", None)
+    home = getattr(function, "__module__", None) or home_of(owner if isinstance(owner, type) else type(owner))
+    return isinstance(function, np.ufunc) or home.partition(".")[0] in ("numpy", "scipy")
+
+
+def _call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     implementation = FUNCTIONS.get(function)
     if implementation is None:
         return _FALLBACK[0](None, function, args, kwargs)

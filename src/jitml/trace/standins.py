@@ -21,8 +21,9 @@ from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, Aval, is_complex
 from jitml.trace import paths
-from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
+from jitml.trace.context import Trace, active_trace, current_trace, leaked, refuse, unsupported
 from jitml.trace.doubts import NumberStandIn, doubt_of, is_pythons, require_number, same_value, types_of, value_as_it_is
+from jitml.trace.drivers import WantsArray
 from jitml.trace.host import Slot
 from jitml.trace.known import constant_of
 from jitml.trace.numbers import TracedNumber, of_size
@@ -107,6 +108,8 @@ class Traced:
         return call(function, *args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        if current_trace() is not None and active_trace().root.takes_lists:
+            raise WantsArray
         refuse(
             TraceError(
                 f"a traced {self.aval} cannot become a concrete NumPy array while the function is being traced",
