@@ -63,10 +63,11 @@ def _is_empty(values: Value) -> bool:
 class TracedFlat:
     """`x.flat`. `isinstance(x.flat, np.flatiter)` holds."""
 
-    __slots__ = ("base", "line")
+    __slots__ = ("base", "line", "taken")
 
     def __init__(self, base: TracedArray) -> None:
         self.base = base
+        self.taken = 0  # elements that have been handed out
         self.line = window(base)
 
     @property  # type: ignore[misc]  # see TracedNumber.__class__
@@ -77,7 +78,13 @@ class TracedFlat:
         return len(self.line)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.line)
+        return self
+
+    def __next__(self) -> Any:
+        if self.taken >= len(self.line):
+            raise StopIteration
+        self.taken += 1
+        return self.line[self.taken - 1]
 
     def __getitem__(self, index: Any) -> Any:
         found = getitem(self.line, index)

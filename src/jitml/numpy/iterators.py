@@ -11,7 +11,7 @@ import numpy as np
 from jitml.ir.dims import Dim, Size
 from jitml.numpy.flat import window
 from jitml.numpy.operands import as_array, nonempty, not_compiled
-from jitml.trace.iteration import Position, Rows
+from jitml.trace.iteration import Going, Position
 from jitml.trace.numbers import of_size, size_of
 from jitml.trace.registry import call, implements
 from jitml.trace.strides import memory_order
@@ -21,22 +21,22 @@ _HARMLESS = {"refs_ok", "zerosize_ok"}
 
 
 @implements(np.ndindex)
-def ndindex(*shape: Any) -> Rows:
+def ndindex(*shape: Any) -> Going:
     """Every index of an array of this shape."""
     sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     extents = tuple(size if (size := size_of(n)) is not None else operator.index(n) for n in sizes)
-    return Rows(_product(extents), lambda position: _unravelled(position, extents))
+    return Going(_product(extents), lambda position: _unravelled(position, extents), "ndindex")
 
 
 @implements(np.ndenumerate)
-def ndenumerate(arr: Any) -> Rows:
+def ndenumerate(arr: Any) -> Going:
     """Every index, and the element there."""
     x = _array(arr)
     line = window(x)
-    return Rows(x.aval.size, lambda position: (_unravelled(position, x.sizes), line[position]))
+    return Going(x.aval.size, lambda position: (_unravelled(position, x.sizes), line[position]), "ndenumerate")
 
 
-class Walk(Rows):
+class Walk(Going):
     """`np.nditer(x)`, which is a context as well."""
 
     def __enter__(self) -> Self:
@@ -67,7 +67,7 @@ def nditer(op: Any, flags: Sequence[str] = (), op_flags: Any = None, order: str 
         element: TracedArray = call(operator.getitem, line, (position, ...))
         return TracedArray(element.storage, element.steps, element.aval, element.layout, writeable)
 
-    return Walk(line.aval.size, at)
+    return Walk(line.aval.size, at, "nditer")
 
 
 def _array(x: Any) -> TracedArray:

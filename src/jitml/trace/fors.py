@@ -55,6 +55,7 @@ class For(Loop):
     def __iter__(self) -> Iterator[Any]:
         low, high = limits(self.rows.trip)
         if high <= 0:
+            self.rows.ended(None)
             return
         if self.mode is Mode.PEELED:
             if low < 1:
@@ -63,6 +64,7 @@ class For(Loop):
             with decisions().first_iteration():
                 yield from self._plainly(0, 1)
             if self.stopped is True:
+                self.rows.ended(self.decider)
                 return
         while not self.is_done and self.first < high:
             self._record()
@@ -142,6 +144,7 @@ class For(Loop):
         else:
             graph, captured = self.body.finish([self.index, *(c.start for c in carried)], [c.end for c in carried])
         self._suspend()
+        self.rows.ended(self.decider if stops else None)
         before = [c.before() for c in carried]
         if stops:
             first = truth(self.stopped)

@@ -1,6 +1,7 @@
 """What can a `for` go over without being unrolled?  `Rows`: a sequence whose elements are computed from a position.
 
-Ranges, also with bounds that only the program knows, the rows of a traced array, and `enumerate`, `zip`, `reversed` of those.
+Ranges, also with bounds that only the program knows, the rows of a traced array, and `enumerate`, `zip`, `reversed` of those,
+which are iterators: what has been taken of them does not come again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import optree
 
 from jitml.ir.dims import Dim, Size, limits
 from jitml.trace import paths
-from jitml.trace.context import active_trace
+from jitml.trace.context import active_trace, unsupported
+from jitml.trace.decisions import Decider
 from jitml.trace.numbers import TracedNumber, size_of
 from jitml.trace.registry import call, implements
 from jitml.trace.sizes import compute, larger, size_of_value, value_of_size
@@ -27,7 +29,7 @@ _FURTHEST = 1 << 61  # no loop goes on so long; differences of bounds have to fi
 Position = Any  # an int, or a TracedNumber that is a size
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Rows:
     """`trip` elements; `at(position)` computes one. Iterating it, where nobody rolls the loop, is plain Python."""
 
@@ -35,14 +37,21 @@ class Rows:
     at: Callable[[Position], Any]
 
     def __iter__(self) -> Iterator[Any]:
-        trip = self.trip
-        if isinstance(trip, Dim):
-            message = f"something iterates {trip} times, which only the running program knows, and is no `for` loop"
-            trip = paths.number(value_of_size(trip), message, "Write it as a for loop, or as operations on whole arrays.")
-        return (self.at(position) for position in range(trip))
+        return (self.at(position) for position in range(_known(self.trip)))
+
+    def ended(self, decider: Decider | None) -> None:
+        """A loop over it that the program runs has ended, after the last element or where `decider`, the loop, knows."""
 
 
-@dataclass(frozen=True)
+def _known(trip: Size) -> int:
+    if not isinstance(trip, Dim):
+        return trip
+    message = f"something iterates {trip} times, which only the running program knows, and is no `for` loop"
+    known: int = paths.number(value_of_size(trip), message, "Write it as a for loop, or as operations on whole arrays.")
+    return known
+
+
+@dataclass(eq=False)
 class Range(Rows):
     """`range(*bounds)`, which only the program knows. Of all `Rows`, this one has a length to Python, and may be false."""
 
@@ -50,6 +59,65 @@ class Range(Rows):
 
     def __bool__(self) -> bool:
         return bool(_number(self.trip))
+
+
+@dataclass(eq=False)
+class Going(Rows):
+    """An iterator over such elements: `enumerate(x)`, `np.nditer(x)`.
+
+    kind: what Python calls it.
+    taken: how many elements have been handed out.
+    lent: whether another iterator goes over it.
+    decider: the loop that alone knows how many.
+    """
+
+    kind: str
+    taken: int = 0
+    lent: bool = False
+    decider: Decider | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        self._require()
+        if limits(self.trip)[0] <= self.taken:
+            self.trip = _known(self.trip)
+            if self.taken >= self.trip:
+                raise StopIteration
+        self.taken += 1
+        return self.at(self.taken - 1)
+
+    def left(self) -> Rows:
+        """What is left of it, for a loop."""
+        self._require()
+        taken = self.taken
+        return _Left(self.trip - taken, (lambda position: self.at(position + taken)) if taken else self.at, self)
+
+    def lend(self) -> Rows:
+        """The same for another iterator, which goes on by itself."""
+        rows = self.left()
+        self.lent = True
+        return rows
+
+    def _require(self) -> None:
+        remedy = "Make a list of what it goes over."
+        if self.lent:
+            unsupported(f"{self.kind} is gone through by another iterator, and by itself", remedy)
+        if self.decider is not None:
+            self.decider.refuse(f"{self.kind} goes on after a loop over it that may have ended early", remedy)
+
+
+@dataclass(eq=False)
+class _Left(Rows):
+    """What is left of an iterator."""
+
+    of: Going
+
+    def ended(self, decider: Decider | None) -> None:
+        self.of.decider = decider
+        if decider is None:
+            self.of.taken = self.of.trip = 0
 
 
 def holds_range(tree: Any) -> bool:
@@ -76,6 +144,8 @@ _register(Range, _bounds_of, _of_bounds, namespace=NAMESPACE)
 
 def rows_of(iterable: Any) -> Rows | None:
     """The sequence that an iterable is, if its elements can be computed from a position; else None."""
+    if isinstance(iterable, Going):
+        return iterable.left()
     if isinstance(iterable, Rows):
         return iterable
     if type(iterable) is range:
@@ -144,9 +214,15 @@ def _number(size: Size) -> Any:
 def _enumerate(iterable: Any, start: Any = 0) -> Any:
     if not _is_lazy(iterable) and type(iterable) is not range:
         return enumerate(iterable, start)
-    rows, start = rows_of(iterable), start if type(start) is int else _integer(start)
+    rows, start = _handed(iterable), start if type(start) is int else _integer(start)
+    return Going(rows.trip, lambda position: (start + position, rows.at(position)), "enumerate")
+
+
+def _handed(iterable: Any) -> Rows:
+    """The elements that another iterator goes over."""
+    rows = iterable.lend() if isinstance(iterable, Going) else rows_of(iterable)
     assert rows is not None
-    return Rows(rows.trip, lambda position: (start + position, rows.at(position)))
+    return rows
 
 
 def _integer(n: Any) -> Any:
@@ -156,23 +232,28 @@ def _integer(n: Any) -> Any:
 
 @implements(zip)
 def _zip(*iterables: Any, strict: bool = False) -> Any:
-    if not _is_lazy(*iterables) or strict:
+    going = [id(x) for x in iterables if isinstance(x, Going)]
+    if not _is_lazy(*iterables) or strict or len(set(going)) < len(going):
         return zip(*iterables, strict=strict)
-    parts = [rows for x in iterables if (rows := rows_of(x)) is not None]
+    parts = [*map(_handed, iterables)]
     trip: Any = compute(min, *(part.trip for part in parts)) if len(parts) > 1 else parts[0].trip
-    return Rows(trip, lambda position: tuple(part.at(position) for part in parts))
+    return Going(trip, lambda position: tuple(part.at(position) for part in parts), "zip")
 
 
 @implements(reversed)
 def _reversed(sequence: Any) -> Any:
     if type(sequence) is range:
         return sequence[::-1]
+    if isinstance(sequence, Going):
+        raise TypeError(f"'{sequence.kind}' object is not reversible")
     if not _is_lazy(sequence):
         return reversed(sequence)
     rows = rows_of(sequence)
     assert rows is not None
-    return Rows(
-        rows.trip, lambda position: rows.at(rows.trip - 1 - position if not _is_size(rows.trip) else _from_end(rows, position))
+    return Going(
+        rows.trip,
+        lambda position: rows.at(rows.trip - 1 - position if not _is_size(rows.trip) else _from_end(rows, position)),
+        "reversed",
     )
 
 
@@ -189,4 +270,4 @@ def _from_end(rows: Rows, position: Position) -> Any:
     return _number(active_trace().bind(value_of_size(exact), 0, rows.trip - 1, "i"))
 
 
-__all__ = ["Range", "Rows", "is_traced", "limits", "rows_of"]
+__all__ = ["Going", "Range", "Rows", "is_traced", "limits", "rows_of"]
