@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitml.api import explain, jit
 from jitml.control import cond, fori_loop, scan, while_loop
+from jitml.dispatch.reproduce import reproduce
 from jitml.errors import DerivativeError, DTypeError, JitmlError, NonFiniteError, ShapeError, TraceError, UnsupportedError
 from jitml.trace.registry import before_tracing
 from jitml.trace.tree import register_pytree_node
@@ -70,6 +71,7 @@ __all__ = [
     "linearize",
     "numpy",
     "register_pytree_node",
+    "reproduce",
     "scan",
     "stop_gradient",
     "value_and_grad",

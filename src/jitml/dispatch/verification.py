@@ -147,16 +147,16 @@ class Verification:
             self.settle(self if self.every > 0 else self.enter, trial.verdict(self.calls))
             return _given(got)
         state.put_back()
-        hint = remember(self.function, self.name, args, kwargs)
+        remember(self.function, self.name, args, kwargs, f"{self.name}: {found[0]}")
         state.put_back(expected.now)
         self.settle(bind(self.traced, _refuse), f"wrong in call {self.calls}: {found[0]}; plain Python answers since then")
-        self._warn(found[0], hint)
+        self._warn(found[0])
         return _given(expected)
 
-    def _warn(self, difference: Difference, hint: str) -> None:
+    def _warn(self, difference: Difference) -> None:
         text = (
             f"{self.name} was compiled wrongly: {difference}. This call has NumPy's answer, and so have others like it from now "
-            f"on. This is a bug in jitml: {hint}"
+            f"on. This is a bug in jitml: please report it with what `jitml.reproduce()` writes, a script and the arguments."
         )
         warnings.warn(text, WrongResultWarning, stacklevel=_frames_of_ours() + 1)
 
