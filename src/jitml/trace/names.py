@@ -17,7 +17,7 @@ from jitml.ir import ops
 from jitml.ir.dims import limits
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, Aval, is_supported
-from jitml.trace.context import Trace, active_trace, current_trace
+from jitml.trace.context import Trace, active_trace, current_trace, unsupported
 from jitml.trace.doubts import NONE, fits, is_of, may_be_none, numpys
 from jitml.trace.drivers import UNDEF
 from jitml.trace.exact import that_floats_hold
@@ -25,9 +25,10 @@ from jitml.trace.known import constant_of
 from jitml.trace.storage import Storage
 from jitml.trace.strides import Ints
 from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, lift, read, scalar
-from jitml.trace.tree import children, flatten, unflatten
+from jitml.trace.tree import children, flatten, places_within, unflatten
 from jitml.trace.truths import all_of, as_value, negated
 
+_MOST_PLACES = 1 << 16  # in a container that is taken apart
 _NUMBERS: dict[type, np.dtype[Any]] = {bool: BOOL, int: I64, float: F64}
 _WEAK: dict[np.dtype[Any], type] = {I64: int, F64: float}
 _TYPES: dict[np.dtype[Any], type] = {BOOL: bool, I64: int, F64: float}
@@ -207,6 +208,11 @@ def take_apart(x: Any) -> Held:
 
 def take_all_apart(x: Any) -> Held:
     """The same of what is handed on as a new object: the leaves of a Stack, too."""
+    if type(x) in (tuple, list, dict) and (count := places_within(x)) > _MOST_PLACES:
+        unsupported(
+            f"a {type(x).__name__} in a loop or a branch holds the same containers over and over, in {count} places",
+            "Put what is shared into a name of its own.",
+        )
     leaves, spec = flatten(x)
     return Held(spec, tuple(leaves), tuple(map(kind_of, leaves)))
 

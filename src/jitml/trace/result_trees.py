@@ -23,6 +23,8 @@ from jitml.trace.tracers import TracedScalar
 from jitml.trace.tree import NAMESPACE, children, is_record, unflatten
 from jitml.trace.unsettled import require_none_of
 
+_LARGE = 64  # places in a tuple that is in several places: it is made once
+
 
 def settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]] | None = None) -> Any:
     """A result with what is known of it put in: the caller's own containers, and what keys of dicts are.
@@ -89,16 +91,21 @@ class _Cutting:
         self.alive: list[Any] = []  # so that nothing else gets their ids
         self.places: dict[int, Repeated] = {}
         self.repeated: list[Any] = []
+        self.sizes: dict[int, int] = {}  # how many places there are in an object, counted as often as they are reached
 
-    def count(self, x: Any) -> None:
-        """How often each object is there that a program can tell from its like."""
+    def count(self, x: Any) -> int:
+        """How often each object is there that a program can tell from its like, or that is a large tuple; gives its size."""
         parts = self._parts(x)[0]
-        if type(x) is Stack or (parts and not isinstance(x, tuple)) or _is_empty(x):
+        is_object = type(x) is Stack or (parts and not isinstance(x, tuple)) or _is_empty(x)
+        if is_object or self.sizes.get(id(x), 0) > _LARGE:
             self.counts[id(x)] += 1
-            if self.counts[id(x)] > 1:
-                return
-        for part in parts:
-            self.count(part)
+            if self.counts[id(x)] > 1 or not is_object:
+                return self.sizes.get(id(x), 1)
+        size = 1 + sum(map(self.count, parts))
+        if parts:
+            self.sizes[id(x)] = size
+            self.counts[id(x)] += size > _LARGE and not is_object
+        return size
 
     def _parts(self, x: Any) -> tuple[list[Any], Any]:
         """What is looked through; not what takes its values for known if they are not traced."""

@@ -7,7 +7,7 @@ that has filled the list while the function is traced, so that items are the obj
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from jitml.trace.context import active_trace, current_trace
@@ -16,15 +16,22 @@ from jitml.trace.tree import children
 from jitml.trace.unsettled import Unsettled, find, refuse_shared
 
 
-def changeable(x: Any) -> Iterator[Any]:
-    """All that can be changed in an item: each container but tuples and slices, outermost first."""
-    parts, spec = children(x)
-    if x is None or spec.is_leaf():
-        return
-    if not isinstance(x, (tuple, slice)):
-        yield x
-    for part in parts:
-        yield from changeable(part)
+def changeable(x: Any) -> list[Any]:
+    """All that can be changed in an item, as often as it is there: each container but tuples and slices, outermost first."""
+    found: list[Any] = []
+    seen: set[int] = set()
+    waiting = [x]
+    while waiting:
+        part = waiting.pop()
+        inside, spec = children(part)
+        if part is None or spec.is_leaf():
+            continue
+        if not isinstance(part, (tuple, slice)):
+            found.append(part)
+        if id(part) not in seen:
+            seen.add(id(part))
+            waiting += reversed(inside)
+    return found
 
 
 def mark_copied(item: Any, decider: Decider) -> None:
@@ -56,7 +63,7 @@ def require_new(item: Any, decider: Decider, known: dict[int, Any], before: Coll
         known: what this pass over the body has copied, by id; the item joins it.
         before: ids of what an earlier pass has copied, which is still alive: an iteration makes its items anew.
     """
-    parts = list(changeable(item))
+    parts = changeable(item)
     if not parts:
         return
     outer = {key for region in active_trace().root.open for key in _held_around(region)}

@@ -163,7 +163,7 @@ class Stack(Sequence[Any]):
 
     def _set_row(self, place: Any, item: Any) -> bool:
         """Whether an item could be written into the rows."""
-        if any(changeable(item)):
+        if changeable(item):
             Decider(self.site).refuse("an item of a list that a loop has filled is replaced", "Use an array, and write into it.")
         held = take_apart(item)
         if held.spec != self.spec or not all(map(_fits, held.leaves, held.kinds, self.kinds)):

@@ -52,20 +52,23 @@ def _has_ordered(spec: optree.PyTreeSpec) -> bool:
     What containers of a class of their own know besides their children does not enter a structure's hash: of those with the same
     one only the last is kept, for a cache would compare each with all.
     """
+    return _looked_at(spec)[0]
+
+
+def _looked_at(spec: optree.PyTreeSpec) -> tuple[bool, bool]:
+    """Whether there is an OrderedDict, and whether a key is traced: that would outlive its trace, and is not kept."""
     key = hash(spec)
     known = _structures.get(key)
-    if known is None or known[0] != spec:
-        known = spec, spec.type is OrderedDict or any(map(_has_ordered, spec.children()))
-        if _has_traced_keys(spec):  # which would outlive their trace, and be compared with others
-            return known[1]
+    if known is not None and known[0] == spec:
+        return known[1], False
+    inside = [*map(_looked_at, spec.children())]
+    is_ordered = spec.type is OrderedDict or any(ordered for ordered, _ in inside)
+    is_traced = any(map(_is_traced_key, spec.entries())) or any(traced for _, traced in inside)
+    if not is_traced:
         if len(_structures) == _MOST_STRUCTURES:
             _structures.clear()
-        _structures[key] = known
-    return known[1]
-
-
-def _has_traced_keys(spec: optree.PyTreeSpec) -> bool:
-    return any(map(_is_traced_key, spec.entries())) or any(map(_has_traced_keys, spec.children()))
+        _structures[key] = spec, is_ordered
+    return is_ordered, is_traced
 
 
 def _is_traced_key(key: Any) -> bool:
@@ -85,6 +88,17 @@ def children(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
         if not _is_new_dataclass(type(tree)):
             return [], spec
         _register(type(tree))
+
+
+def places_within(x: Any, known: dict[int, int] | None = None) -> int:
+    """How many leaves and containers flattening meets, each as often as it can be reached."""
+    if type(x) not in (tuple, list, dict):
+        return 1
+    known = {} if known is None else known
+    if id(x) not in known:
+        known[id(x)] = 1 << 62  # of one that holds itself
+        known[id(x)] = 1 + sum(places_within(part, known) for part in (x.values() if type(x) is dict else x))
+    return known[id(x)]
 
 
 def _is_new_dataclass(cls: type) -> bool:
