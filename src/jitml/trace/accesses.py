@@ -153,7 +153,9 @@ class Accesses(Names):
 
     def _item_of_lent(self, obj: TracedObject, index: Any) -> Any:
         """`obj[index]` of such an object."""
-        if not isinstance(index, PLAIN) or isinstance(index, (frozenset, slice)):
+        if not all(
+            isinstance(x, PLAIN) and not isinstance(x, (frozenset, slice)) for x in (index if type(index) is tuple else [index])
+        ):
             return obj[index]
         slot = self.trace.places[id(obj)]
         text = f"{self.trace.host.name(slot)}[{index!r}]"

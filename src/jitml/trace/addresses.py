@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -92,10 +93,13 @@ class Outer:
 
     original: what it is in the call that is traced; its attributes are loaded from there.
     slot: where the host program has it, `address` its address there.
+    items: what it gives to who goes through it, each found by the host program, and `length` how much.
     is_copied: whether the example on which methods are tried out is a copy, which they may change.
     """
 
     original: Any
     slot: Slot
     address: TracedNumber
+    items: Callable[[], Iterator[Any]]
+    length: Callable[[], int]
     is_copied: bool = False

@@ -104,11 +104,15 @@ class TracedObject:
         self._refuse("has an item set")
 
     def __iter__(self) -> Iterator[Any]:
+        if self._outer is not None:
+            return self._outer.items()
         if not isinstance(self._example, tuple):
             self._refuse("is iterated over")
         return iter([self[n] for n in range(len(self._example))])
 
     def __len__(self) -> int:
+        if self._outer is not None:
+            return self._outer.length()
         if not isinstance(self._example, tuple):
             self._refuse("is asked for its length")
         return len(self._example)
@@ -141,7 +145,7 @@ class TracedObject:
 
     def length(self) -> Any:
         """`len(x)`"""
-        return len(self) if isinstance(self._example, tuple) else self._operated(len)
+        return len(self) if self._outer is None and isinstance(self._example, tuple) else self._operated(len)
 
     def contains(self, item: Any) -> Any:
         """`item in x`"""

@@ -16,6 +16,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import islice
 from operator import getitem
 from types import MappingProxyType, MemberDescriptorType, MethodType
 from typing import Any
@@ -182,13 +183,36 @@ def lend(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         return known.seen
     trace.host.require_type(slot, type(value))
     address = TracedNumber(trace, trace.host.compute(id, (slot,), f"id({name})"), id(value))
-    seen = TracedObject(call_on_host, None, value, type(value), (), Outer(value, slot, address))
+    items = functools.partial(_items_of, trace, value, slot, name)
+    length = functools.partial(_length_of, trace, value, slot, name)
+    seen = TracedObject(call_on_host, None, value, type(value), (), Outer(value, slot, address, items, length))
     _compare(trace, seen, slot)
     trace.at_run_time[id(value)] = Lent(slot, seen)
     trace.places[id(value)] = trace.places[id(seen)] = slot
     trace.kept += [value, seen]
     trace.objects[slot] = seen
     return seen
+
+
+def _items_of(trace: Trace, value: Any, slot: Slot, name: str) -> Iterator[Any]:
+    """What there is to go through in an object that is taken at run time, as a list that the host program makes."""
+    items = iter(value)
+    if items is value:
+        unsupported(f"{name} goes forward as it is read: by tracing once more", "Make it a list before.")
+    found = list(islice(items, _MOST_ITEMS + 1))
+    text = f"list({name})"
+    place = load(trace, _listed, slot, None, text)
+    require_keys(trace, found, place, text)
+    return iter([observe_changing(trace, x, load(trace, getitem, place, n, f"{text}[{n}]"), text) for n, x in enumerate(found)])
+
+
+def _length_of(trace: Trace, value: Any, slot: Slot, name: str) -> int:
+    trace.host.require(trace.host.compute(len, (slot,), f"len({name})"), len(value))
+    return len(value)
+
+
+def _listed(x: Any, _: None) -> list[Any]:
+    return list(x)
 
 
 def is_number(value: Any) -> bool:

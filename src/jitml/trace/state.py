@@ -38,7 +38,7 @@ def parts_of(objects: Collection[Any], within: Callable[[FunctionType], Iterable
 class State:
     """What an object holds.
 
-    An attribute whose name begins with an underscore may be added: libraries keep there what they have found out.
+    Names may be added: there libraries keep what they have found out.
     """
 
     __slots__ = ("_memory", "_parts", "_pickled")
@@ -88,7 +88,7 @@ def _is_like(before: Any, after: Any) -> bool:
     if isinstance(before, dict):
         added = after.keys() - before.keys()
         kept = all(name in after and after[name] is value for name, value in before.items())
-        return kept and all(isinstance(name, str) and name.startswith("_") for name in added)
+        return kept and all(isinstance(name, str) for name in added)
     if isinstance(before, list):
         return len(before) == len(after) and all(x is y for x, y in zip(before, after))
     return bool(before == after)

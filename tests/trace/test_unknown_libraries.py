@@ -1,0 +1,256 @@
+"""Objects of libraries that nobody has heard of: a function reads what they hold in its call, or is refused."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.errors import UnsupportedError
+
+X = np.ones(3)
+SOURCE = '''
+import queue
+import numpy as np
+
+CONFIG = {"scale": 2.0}
+LEVEL = 2
+NAMES = ["a", "b"]
+
+class Column:
+    __slots__ = ("values", "name")
+
+    def __init__(self, values, name=""):
+        self.values, self.name = np.array(values, float), name
+
+    def mean(self):
+        return self.values.mean()
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+    def __getitem__(self, n):
+        return self.values[n]
+
+    def __len__(self):
+        return len(self.values)
+
+    def __iter__(self):
+        return iter(self.values.tolist())
+
+    def __matmul__(self, other):
+        return self.values @ other
+
+    def __contains__(self, x):
+        return x in self.values
+
+class Frame:
+    def __init__(self, **columns):
+        self._columns = {name: Column(values, name) for name, values in columns.items()}
+        self.factor, self.label, self.seen = 1.0, "a", 0
+
+    def __getattr__(self, name):
+        try:
+            return vars(self)["_columns"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __getitem__(self, name):
+        return self._columns[name]
+
+    def __len__(self):
+        return len(self._columns["a"])
+
+    @property
+    def shape(self):
+        return len(self), len(self._columns)
+
+    def __call__(self, x):
+        return x * self.factor
+
+    def doubled(self):
+        return Frame(**{name: 2 * column.values for name, column in self._columns.items()})
+
+    def step(self):
+        self.seen += 1
+        return self.seen
+
+    def put(self, value):
+        self._columns["a"].values[0] = value
+        self.factor, self.label = value, "b"
+
+class Deep(Frame):
+    pass
+
+class Hidden(queue.SimpleQueue):
+    """What is written in C holds what it holds."""
+
+def made(value):
+    frame = Frame(a=[value, 2.0, 3.0])
+    frame.factor = value
+    return frame
+
+def total(frame):
+    return frame.a.values.sum()
+'''
+
+
+@pytest.fixture(scope="module")
+def madeup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    folder = tmp_path_factory.mktemp("env") / "site-packages"
+    folder.mkdir()
+    Path(folder, "madeup.py").write_text(SOURCE)
+    sys.path.insert(0, str(folder))
+    try:
+        yield importlib.import_module("madeup")
+    finally:
+        sys.path.remove(str(folder))
+        del sys.modules["madeup"]
+
+
+def gone_through(f: Any, x: Any) -> Any:
+    for v in f.a:
+        x = x + v
+    return x
+
+
+def in_a_loop(f: Any, x: Any) -> Any:
+    for i in range(3):
+        x = x * f.a[0] + i
+    return f(x)
+
+
+def in_a_branch(f: Any, x: Any) -> Any:
+    return f(x) if x.sum() > 1 else x
+
+
+READS: dict[str, Callable[[Any, Any], Any]] = {
+    "an array in an attribute": lambda f, x: x + f.a.values,
+    "an item": lambda f, x: x + f["a"].values,
+    "a number": lambda f, x: x * f.a[0],
+    "a float of its own": lambda f, x: x * f.factor,
+    "a text": lambda f, x: x * (2 if f.label == "a" else 3),
+    "a method": lambda f, x: x * f.a.mean(),
+    "as an array": lambda f, x: x + np.asarray(f.a),
+    "by a function of NumPy's": lambda f, x: x * np.sum(f.a),
+    "an operator": lambda f, x: x * (f.a @ x),
+    "called": lambda f, x: f(x),
+    "its length": lambda f, x: np.zeros(len(f)) + f.a[0],
+    "its shape": lambda f, x: np.zeros(f.shape[0]) + f.a[0],
+    "what it makes": lambda f, x: x + f.doubled().a.values,
+    "whether it is there": lambda f, x: x if f and f is not None else -x,
+    "in": lambda f, x: x * (7.0 in f.a),
+    "gone through": gone_through,
+    "a sum": lambda f, x: x * sum(f.a),
+    "unpacked": lambda f, x: x * (lambda a, b, c: a)(*f.a),
+    "its largest": lambda f, x: x * max(f.a),
+    "in a loop": in_a_loop,
+    "in a branch": in_a_branch,
+    "by another": lambda f, x: x * getattr(f, "a").mean(),  # noqa: B009
+    "by a library's function": lambda f, x: x * sys.modules["madeup"].total(f),
+    "by its class": lambda f, x: f(x) if isinstance(f, sys.modules["madeup"].Frame) else x,
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_what_it_holds_in_a_call_is_read(name: str, madeup: ModuleType) -> None:
+    read, module = READS[name], madeup
+    frame = module.made(1.0)
+    holder, items, table = SimpleNamespace(frame=frame), [frame], {"f": frame}
+    programs: list[Callable[[Any], Any]] = [
+        lambda x: read(frame, x),
+        lambda x: read(holder.frame, x),
+        lambda x: read(items[0], x),
+        lambda x: read(table["f"], x),
+        lambda x, f=frame: read(f, x),
+    ]
+    compiled = [*map(jitml.jit, programs)]
+    passed = jitml.jit(read)
+    for value in (None, None, 7.0, 8.0):
+        if value is not None:
+            frame.put(value)
+        want = read(frame, X)
+        for function in compiled:
+            np.testing.assert_array_equal(function(X), want)
+        np.testing.assert_array_equal(passed(frame, X), want)
+        other = module.made((value or 0.0) + 1.0)
+        np.testing.assert_array_equal(passed(other, X), read(other, X))
+
+
+def test_another_class_is_another_program(madeup: ModuleType) -> None:
+    compiled = jitml.jit(lambda f, x: x * (2 if type(f).__name__ == "Deep" else 3))
+    for cls in (madeup.Frame, madeup.Deep, madeup.Frame):
+        np.testing.assert_array_equal(compiled(cls(a=[1.0]), X), X * (2 if cls is madeup.Deep else 3))
+    assert len(compiled.variants) == 2
+
+
+def test_what_a_module_keeps_is_read(madeup: ModuleType) -> None:
+    programs: list[Callable[[Any], Any]] = [
+        lambda x: x * madeup.CONFIG["scale"],
+        lambda x: x * madeup.LEVEL,
+        lambda x: x * len(madeup.NAMES),
+    ]
+    compiled = [*map(jitml.jit, programs)]
+    for _ in range(2):
+        assert all(np.array_equal(f(X), g(X)) for f, g in zip(compiled, programs))
+    module: Any = madeup
+    module.CONFIG["scale"], module.LEVEL = 7.0, 7
+    module.NAMES.append("c")
+    assert all(np.array_equal(f(X), g(X)) for f, g in zip(compiled, programs))
+
+
+REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "a method that changes it": (lambda f, x: x * f.step(), "Frame.step changes f"),
+    "one that writes": (lambda f, x: f.put(x[0]) or x, "Frame.put changes f"),
+    "shown": (lambda f, x: len(str(f)) * x, "from outside is shown"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str, madeup: ModuleType) -> None:
+    function, message = REFUSED[name]
+    frame = madeup.made(1.0)
+    with pytest.raises(UnsupportedError, match=message):
+        jitml.jit(function)(frame, X)
+    assert frame.seen == 0 and frame.a.values[0] == 1.0
+
+
+def test_what_hides_what_it_holds(madeup: ModuleType) -> None:
+    hidden = madeup.Hidden()
+    for function in (lambda q, x: x * q.get(), lambda q, x: q.put(x)):
+        with pytest.raises(UnsupportedError, match=r"q \(madeup.Hidden\) cannot be copied"):
+            jitml.jit(function)(hidden, X)
+    hidden.put(3.0)
+    sizes = jitml.jit(lambda q, x: x * (q is not None))
+    np.testing.assert_array_equal(sizes(hidden, X), X)
+
+
+def test_data_frames() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": np.arange(3.0), "b": [1, 2, 2]})
+    programs: list[Callable[[Any], Any]] = [
+        lambda x: x + frame["a"].values,
+        lambda x: x + frame.a.to_numpy(),
+        lambda x: x + np.asarray(frame["a"]),
+        lambda x: x * frame["a"].mean() + len(frame),
+        lambda x: x * frame.iloc[0, 0] * frame.loc[0, "a"],
+        lambda x: np.zeros(frame.shape[0]) + frame.groupby("b")["a"].sum().values[0],
+        lambda x: np.where(frame["a"] > 1, x, 0),
+        lambda x: x * sum(v for v in frame["a"]),
+        lambda x: (frame["a"] * x).to_numpy(),
+    ]
+    compiled = [*map(jitml.jit, programs)]
+    for value in (0.0, 0.0, 7.0):
+        frame.loc[0, "a"] = value
+        for f, g in zip(compiled, programs):
+            np.testing.assert_array_equal(f(X), g(X))
+    passed = jitml.jit(lambda d, x: x * d["a"].mean())
+    for k in (1.0, 2.0):
+        np.testing.assert_array_equal(passed(frame * k, X), X * (frame["a"] * k).mean())
