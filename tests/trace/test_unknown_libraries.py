@@ -92,10 +92,29 @@ class Deep(Frame):
 class Hidden(queue.SimpleQueue):
     """What is written in C holds what it holds."""
 
+DEFAULT = Frame(a=[1.0, 2.0, 3.0])
+
 def made(value):
     frame = Frame(a=[value, 2.0, 3.0])
     frame.factor = value
     return frame
+
+def scale(times=1):
+    return CONFIG["scale"] * times
+
+def level():
+    return LEVEL
+
+def current():
+    return DEFAULT
+
+def count():
+    global LEVEL
+    LEVEL += 1
+    return float(LEVEL)
+
+def log(text):
+    NAMES.append(text)
 
 def total(frame):
     return frame.a.values.sum()
@@ -196,6 +215,10 @@ def test_what_a_module_keeps_is_read(madeup: ModuleType) -> None:
         lambda x: x * madeup.CONFIG["scale"],
         lambda x: x * madeup.LEVEL,
         lambda x: x * len(madeup.NAMES),
+        lambda x: x * madeup.scale() + madeup.scale(times=3),
+        lambda x: np.zeros(madeup.level())[:1] + x + madeup.level(),
+        lambda x: x * madeup.current().factor + madeup.DEFAULT.a.values,
+        lambda x: madeup.current()(x) + madeup.total(madeup.DEFAULT),
     ]
     compiled = [*map(jitml.jit, programs)]
     for _ in range(2):
@@ -203,6 +226,7 @@ def test_what_a_module_keeps_is_read(madeup: ModuleType) -> None:
     module: Any = madeup
     module.CONFIG["scale"], module.LEVEL = 7.0, 7
     module.NAMES.append("c")
+    module.DEFAULT.put(7.0)
     assert all(np.array_equal(f(X), g(X)) for f, g in zip(compiled, programs))
 
 
@@ -220,6 +244,15 @@ def test_refused(name: str, madeup: ModuleType) -> None:
     with pytest.raises(UnsupportedError, match=message):
         jitml.jit(function)(frame, X)
     assert frame.seen == 0 and frame.a.values[0] == 1.0
+
+
+def test_a_function_that_changes_what_is_around_it(madeup: ModuleType) -> None:
+    for function, message in (
+        (lambda x: x * madeup.count(), "the function changed, while it was traced"),
+        (lambda x: madeup.log("a") or x, "log returns nothing"),
+    ):
+        with pytest.raises(UnsupportedError, match=message):
+            jitml.jit(function)(X)
 
 
 def test_what_hides_what_it_holds(madeup: ModuleType) -> None:

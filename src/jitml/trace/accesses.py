@@ -240,7 +240,7 @@ class Accesses(Names):
         file = getattr(module, "__file__", None)
         home = module.__name__.partition(".")[0]
         if not is_users(file) if file else home in sys.stdlib_module_names:
-            if home in _CONSTANT or way_of(value) is Way.ITSELF:
+            if home in _CONSTANT or way_of(value) is Way.ITSELF or value is sys.modules:  # modules are code
                 return lift(value) if type(value) is np.ndarray else value
         text = f"{module.__name__}.{name}"
         return observe(self.trace, value, load(self.trace, getattr, Const(module), name, text), text)

@@ -59,7 +59,7 @@ from jitml.trace.truths import as_value
 from jitml.trace.unconverted import called_by, own_parts, watched
 from jitml.trace.unseen import guard_librarys, guard_state
 from jitml.trace.unsure import bound
-from jitml.trace.wrappers import cached_part, chosen, chosen_for, is_dispatch, is_dispatcher, of_cache
+from jitml.trace.wrappers import cached_part, chosen, chosen_for, is_dispatch, is_dispatcher, is_foreign, of_cache, of_library
 
 # Modules whose functions give another answer at each call, or act on the world: traced once, they would be frozen.
 _IMPURE = (
@@ -337,6 +337,8 @@ class Hooks(Copies, Steering):
             args = (args[0], self.gone_through(args[1]), *args[2:])
         args = tuple(self.present_number(arg) for arg in map(gone_through, args))
         _close(args)
+        if is_foreign(function) and (found := of_library(self.trace, function, args, kwargs)) is not NotImplemented:
+            return found
         if _is_ours(function):
             args, kwargs = tuple(self.seen(x, {}) for x in args), {name: self.seen(x, {}) for name, x in kwargs.items()}
         owner = getattr(function, "__self__", None)

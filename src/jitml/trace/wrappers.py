@@ -1,23 +1,30 @@
-"""What do `functools.singledispatch` and `lru_cache` make of the user's functions?  The host program asks them at each call.
+"""What do functions give whose answers others decide?  Dispatchers, caches, unknown libraries: the host program asks them.
 
 A dispatcher chooses by the class of its first argument, among functions that may be registered later. A cache answers with what
-it has kept, which is computed again once it is cleared: it is asked before the program starts.
+it has kept, which is computed again once it is cleared; a library as somebody has set it up. These two are asked before the
+program starts.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
-from types import FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from jitml.trace.context import Trace, outside_trace
+from jitml.trace.context import Trace, outside_trace, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.loaded_names import is_library
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.outside import observe_changing
-from jitml.trace.registry import has_meaning, uncached
+from jitml.trace.objects import TracedObject, original_of
+from jitml.trace.outside import observe_argument, observe_changing
+from jitml.trace.registry import full_name, has_meaning, uncached
+from jitml.trace.tracers import is_traced
+from jitml.trace.tree import flatten, unflatten
+from jitml.trace.understood import PLAIN, Way, is_iterator, way_of
 
+_KNOWN_LIBRARIES = sys.stdlib_module_names | {"builtins", "numpy", "scipy", "jitml", "optree", "llvmlite"}
 _DISPATCHER: Any = functools.singledispatch(lambda x: x)
 
 
@@ -57,23 +64,74 @@ def cached_part(function: Any) -> tuple[Any, tuple[Any, ...]] | None:
 
 def of_cache(trace: Trace, function: Any, *args: Any, **kwargs: Any) -> Any:
     """What a cached function has for arguments that are known."""
-    given = [x.known() if type(x) is TracedNumber else x for x in (*args, *kwargs.values())]
-    name = function.__name__
-    key = (of_cache, function, *((id(x), None) if id(x) in trace.places else (type(x), x) for x in given), *kwargs)
-    call = _Call(function, len(args), tuple(kwargs))
-    if key not in trace.loaded:
-        operands: list[Slot | Const] = [trace.places[id(x)] if id(x) in trace.places else Const(x) for x in given]
-        trace.loaded[key] = trace.host.compute(call, tuple(operands), f"{name}(...)")
+    args, kwargs = tuple(map(_known, args)), {name: _known(x) for name, x in kwargs.items()}
+    found = host_step(trace, function, args, kwargs)
+    if found is None:
+        unsupported(f"{function.__name__}, which keeps its results, is called with what is made in the jitted function")
+    value, slot = found
+    return observe_changing(trace, value, slot, trace.host.name(slot))
+
+
+def _known(x: Any) -> Any:
+    return x.known() if type(x) is TracedNumber else x
+
+
+def is_foreign(function: Any) -> bool:
+    """Whether a function is of a library of which nothing is known: it may look at what others change, or change that."""
+    is_one = type(function) is FunctionType and is_library(function)
+    if not is_one and not (type(function) is BuiltinFunctionType and isinstance(function.__self__, ModuleType | None)):
+        return False
+    home = (function.__module__ or "").partition(".")[0]
+    return bool(home) and home not in _KNOWN_LIBRARIES
+
+
+def of_library(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What such a function gives for what the host program has: it is asked at each call; `NotImplemented` of all else."""
+    found = host_step(trace, function, args, kwargs)
+    if found is None or is_iterator(found[0]):
+        return NotImplemented
+    value, slot = found
+    if value is None:
+        unsupported(
+            f"{full_name(function)} returns nothing, and would do what it does while the function is traced",
+            "Call it outside of the jitted function.",
+        )
+    return observe_argument(trace, value, slot, trace.host.name(slot))
+
+
+def host_step(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Slot] | None:
+    """A call before the program starts, of what the host program has; None if anything else is given.
+
+    Returns:
+        What comes of it in this call, and its slot.
+    """
+    leaves, spec = flatten((args, kwargs))
+    operands = [_operand(trace, x) for x in leaves]
+    if None in operands:
+        return None
+    call = _Call(function, spec)
     with outside_trace():
-        value = call(*given)
-    return observe_changing(trace, value, trace.loaded[key], f"{name}(...)")
+        value = call(*(original_of(x) if type(x) is not TracedNumber else x.concrete for x in leaves))
+    slots = tuple(x for x in operands if x is not None)
+    return value, trace.host.compute(call, slots, f"{function.__name__}({', '.join('...' for _ in leaves)})")
+
+
+def _operand(trace: Trace, x: Any) -> Slot | Const | None:
+    if type(x) is TracedNumber:
+        return x.slot
+    if not is_traced(x) and isinstance(x, PLAIN):
+        return Const(x)
+    if id(x) in trace.places:
+        return trace.places[id(x)]
+    return Const(x) if type(x) is not TracedObject and not is_traced(x) and way_of(x) is Way.ITSELF else None
 
 
 class _Call:
-    """A call with some arguments given by name."""
+    """A call with arguments of a structure."""
 
-    def __init__(self, function: Any, count: int, names: tuple[str, ...]) -> None:
-        self.function, self.count, self.names = function, count, names
+    def __init__(self, function: Any, spec: Any) -> None:
+        self.function, self.spec = function, spec
 
-    def __call__(self, *given: Any) -> Any:
-        return self.function(*given[: self.count], **dict(zip(self.names, given[self.count :])))
+    def __call__(self, *leaves: Any) -> Any:
+        args, kwargs = unflatten(self.spec, leaves)
+        return self.function(*args, **kwargs)
