@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
-import types
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -47,9 +45,11 @@ from jitml.trace.opening import (
     with_fewest_calls,
 )
 from jitml.trace.paths import Path, other_paths
+from jitml.trace.pickles import reduced
 from jitml.trace.results import told_by_flags
 from jitml.trace.texts import keep
 from jitml.trace.trace import Traced, trace
+from jitml.trace.transformed import FunctionLike
 from jitml.trace.tree import flatten, is_nested
 from jitml.trace.watching import runs_as_python
 
@@ -77,10 +77,10 @@ class _Untraced(Exception):
     """Tracing raised what the plain function may raise too."""
 
 
-class Jit:
+class Jit(FunctionLike):
     """A function that is compiled for the kinds of arguments it is called with.
 
-    It keeps the function's name, signature and docstring, works as a method, pickles by name and may be called from
+    It keeps the function's name, signature and docstring, works as a method, pickles as a function does and may be called from
     many threads at once.
     """
 
@@ -351,15 +351,8 @@ class Jit:
             ) from None
         return Static(value)
 
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else types.MethodType(self, instance)
-
     def __reduce__(self) -> Any:
-        name = _name(self.function)
-        found: Any = sys.modules.get(getattr(self.function, "__module__", ""))
-        for part in name.split("."):
-            found = getattr(found, part, None)
-        return name if found is self else (Jit, (self.function, self.options))
+        return reduced(self, Jit, self.function, self.options)
 
     def __repr__(self) -> str:
         count = len(self.variants)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from enum import Enum
-from types import CodeType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from jitml.trace.overlap import enter_together, groups
 from jitml.trace.random import from_outside, is_generator
 from jitml.trace.state import CONTAINERS
 from jitml.trace.tracers import is_traced, lift, refuse_dtype, scalar
+from jitml.trace.transformed import Transformed
 from jitml.trace.tree import flatten
 from jitml.trace.understood import Way, way_of
 
@@ -50,27 +50,6 @@ class Fixed:
     """What jitml has made and nobody changes, a pullback say, which holds what no converted code loads: a variant for each."""
 
     __slots__ = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Transform:
-    """What has made a function of its `__wrapped__`: all that tells it from others of the same code but that."""
-
-    key: Hashable
-    code: CodeType
-
-
-def made_by(key: Hashable, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Say so of a function, so that another one that is made alike will do in its place (`Callee`)."""
-    assert type(function) is FunctionType
-    function.__dict__["__transform__"] = Transform(key, function.__code__)
-    return function
-
-
-def transform_of(function: Any) -> Transform | None:
-    """What has made a function; `functools.wraps` may have copied that from another one."""
-    found: Transform | None = function.__dict__.get("__transform__") if type(function) is FunctionType else None
-    return found if found is not None and found.code is function.__code__ else None
 
 
 class Callee:
@@ -150,7 +129,7 @@ def _see_function(recording: Trace, function: Any, place: Slot, name: str) -> No
     def part(attribute: str) -> Slot:
         return host.compute(getattr, (place, Const(attribute)), name)
 
-    if transform_of(function) is not None:
+    if isinstance(function, Transformed):
         _see_function(recording, function.__wrapped__, part("__wrapped__"), name)
     elif type(function) is MethodType:
         host.require_same(part("__self__"), function.__self__)

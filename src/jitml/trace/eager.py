@@ -30,7 +30,7 @@ from jitml.interrupts import contained
 from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.ir.room import learn, learning
-from jitml.trace.arguments import Callee, transform_of
+from jitml.trace.arguments import Callee
 from jitml.trace.context import current_trace
 from jitml.trace.entry import MISS, bind
 from jitml.trace.exact import unheard
@@ -39,6 +39,7 @@ from jitml.trace.handlers import Handler, Steps, raising, raising_now
 from jitml.trace.loaded_names import is_library
 from jitml.trace.paths import Path, other_paths
 from jitml.trace.trace import trace
+from jitml.trace.transformed import Transformed
 from jitml.trace.tree import flatten, is_nested, unflatten
 from jitml.trace.watching import is_debugging
 
@@ -226,8 +227,8 @@ def _unheard_of(program: Callable[..., Any]) -> Callable[..., Any]:
 
 def _identity(f: Any) -> Hashable:
     """Functions of the same code are told apart by what they load, which is guarded, and so are those that are made of them."""
-    if (transform := transform_of(f)) is not None:
-        return transform.key, transform.code, _identity(f.__wrapped__)
+    if isinstance(f, Transformed):
+        return Transformed, f.key, _identity(f.__wrapped__)
     if type(f) is MethodType:
         return MethodType, id(f.__self__), _identity(f.__func__)
     if type(f) is partial:

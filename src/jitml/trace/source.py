@@ -30,12 +30,13 @@ _FUTURE = 0x1FF0000  # the __future__ bits of co_flags
 class Found:
     """A function's syntax tree (of the file's: to be copied, not changed).
 
-    class_name: of the class that encloses it, for mangling. file: where messages say that it stands.
+    class_name: of the class that encloses it, for mangling. file: where messages say that it stands. text: of all of it.
     """
 
     node: FunctionNode
     class_name: str
     file: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +84,12 @@ def find(function: FunctionType) -> Found | Missing:
         for read in (part for way in _WAYS for part in way(text, flags)):
             found = read.find(code)
             if found is not None and code in read.codes:
-                return replace(found, file=file_of(code, text))
+                return replace(found, file=file_of(code, text), text=text)
     if _unchanged(code):
-        for read in _whole("".join(lines_of(function)), flags):
+        text = "".join(lines_of(function))
+        for read in _whole(text, flags):
             if (found := read.find(code)) is not None:
-                return replace(found, file=code.co_filename)
+                return replace(found, file=code.co_filename, text=text)
     return Missing(why_none(function))
 
 

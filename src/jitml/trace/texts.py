@@ -33,6 +33,7 @@ def texts(function: FunctionType) -> Iterator[str]:
     code = function.__code__
     if lines := lines_of(function):
         yield "".join(lines)
+    yield from filter(_mentions(code), list(_kept))
     if is_no_file(code):
         yield from filter(_mentions(code), _without_file(code))
 
@@ -50,8 +51,12 @@ def is_no_file(code: CodeType) -> bool:
 def keep(function: Any) -> None:
     """Remember the text of a function that may be asked for later, if that is found only now, while it is run."""
     if type(function) is FunctionType and is_no_file(function.__code__) and not lines_of(function):
-        known = set(_kept)
-        _kept.extend(text for text in filter(_mentions(function.__code__), _on_the_stack(function.__code__)) if text not in known)
+        keep_texts(filter(_mentions(function.__code__), _on_the_stack(function.__code__)))
+
+
+def keep_texts(found: Iterable[str]) -> None:
+    """Remember texts that functions may come from."""
+    _kept.extend(text for text in found if text not in _kept)
 
 
 def file_of(code: CodeType, text: str) -> str:
@@ -89,7 +94,6 @@ def _mentions(code: CodeType) -> Any:
 
 def _without_file(code: CodeType) -> Iterator[str]:
     yield from _on_the_stack(code)
-    yield from list(_kept)
     if code.co_filename == _ANY_TEXT:
         yield from _commands()
     if code.co_filename.startswith("<stdin>"):

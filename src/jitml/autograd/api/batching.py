@@ -23,7 +23,6 @@ from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Value
 from jitml.ir.types import I64
-from jitml.trace.arguments import made_by
 from jitml.trace.context import active_trace, current_trace, user_source
 from jitml.trace.convert import convert, require_function
 from jitml.trace.eager import attempt, heeded, is_programs_own
@@ -35,6 +34,7 @@ from jitml.trace.sizes import named, number
 from jitml.trace.strides import kept_strides
 from jitml.trace.subgraphs import trace_subgraph
 from jitml.trace.tracers import fresh, layout_of, read, wrap
+from jitml.trace.transformed import Transformed
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
 
 _WHOLE = object()  # an axis of None: the same for every row
@@ -120,7 +120,7 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
         with heeded(handlers):
             return _one_by_one(convert(f), rows, out_axes)
 
-    return made_by(key, batched)
+    return Transformed(key, batched, functools.partial(vmap, f, in_axes, out_axes))
 
 
 def _key(axes: Any) -> Hashable:

@@ -9,12 +9,12 @@ from typing import Any
 from jitml.autograd.api.calls import of_its_own
 from jitml.autograd.levels import levels
 from jitml.ir import ops
-from jitml.trace.arguments import made_by
 from jitml.trace.context import active_trace, current_trace
 from jitml.trace.convert import convert, require_function
 from jitml.trace.names import rebuilt
 from jitml.trace.stretches import checkpointed
 from jitml.trace.tracers import TracedArray, TracedNumber, fresh_like, is_traced, read, scalar
+from jitml.trace.transformed import Transformed
 from jitml.trace.tree import flatten
 
 Policy = str | int | Collection[str] | None
@@ -53,7 +53,7 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) ->
         with checkpointed(kept):
             return convert(function)(*args, **kwargs)
 
-    return made_by(("checkpoint", kept), same)
+    return Transformed(("checkpoint", kept), same, functools.partial(checkpoint, function, policy=kept))
 
 
 def _check(policy: Policy) -> None:

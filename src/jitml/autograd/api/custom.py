@@ -21,11 +21,13 @@ from jitml.ir.graph import Value
 from jitml.trace.context import active_trace, current_trace, user_source
 from jitml.trace.convert import convert, require_function
 from jitml.trace.outside import load, observe, place_of
+from jitml.trace.pickles import reduced
+from jitml.trace.transformed import FunctionLike
 
 Function = Callable[..., Any]
 
 
-class _Custom(ABC):
+class _Custom(FunctionLike, ABC):
     """What functions with a rule of their own have in common. Outside of derivatives they are the plain function.
 
     There, too, the arrays that they return are new ones, copies of arguments that are returned: under a derivative, results have
@@ -120,8 +122,10 @@ class _Custom(ABC):
             remedy=f"Set it with {self.name}.{method}.",
         )
 
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else types.MethodType(self, instance)
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        made = reduced(self, type(self), self.function, self.nondiff_argnums)
+        rules = {name: value for name, value in vars(self).items() if name in ("rule", "rules")}
+        return made if isinstance(made, str) else (*made, rules)  # rules may hold this object: they are set when there is one
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"

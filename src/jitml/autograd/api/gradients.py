@@ -9,9 +9,9 @@ from typing import Any
 from jitml.autograd.api.running import Choice, Function, forward, inline
 from jitml.autograd.point import Domain, trace_point
 from jitml.ir import ops
-from jitml.trace.arguments import made_by
 from jitml.trace.convert import require_function
 from jitml.trace.eager import run
+from jitml.trace.transformed import Transformed
 
 
 def grad(
@@ -43,7 +43,8 @@ def grad(
     np.float64(3.0)
     """
     require_function("grad", f)
-    return derived("grad", f, Choice.of("grad", argnums, argnames), has_aux, holomorphic)
+    again = functools.partial(grad, f, argnums, has_aux, holomorphic, argnames=argnames)
+    return derived("grad", f, Choice.of("grad", argnums, argnames), has_aux, holomorphic, again=again)
 
 
 def value_and_grad(
@@ -62,11 +63,19 @@ def value_and_grad(
     """
     require_function("value_and_grad", f)
     choice = Choice.of("value_and_grad", argnums, argnames)
-    return derived("value_and_grad", f, choice, has_aux, holomorphic, with_value=True)
+    again = functools.partial(value_and_grad, f, argnums, has_aux, holomorphic, argnames=argnames)
+    return derived("value_and_grad", f, choice, has_aux, holomorphic, with_value=True, again=again)
 
 
 def derived(
-    what: str, f: Function, choice: Choice, has_aux: bool = False, holomorphic: bool = False, *, with_value: bool = False
+    what: str,
+    f: Function,
+    choice: Choice,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    with_value: bool = False,
+    again: functools.partial[Function],
 ) -> Function:
     """`grad`, under the name of what the user has called. Without the value, nothing is computed for it alone."""
     domain = Domain.HOLOMORPHIC if holomorphic else Domain.REAL_SCALAR
@@ -90,4 +99,4 @@ def derived(
     def gradient(*args: Any, **kwargs: Any) -> Any:
         return run(key, lambda: program, f, args, kwargs)[0]
 
-    return made_by(key, gradient)
+    return Transformed(key, gradient, again)

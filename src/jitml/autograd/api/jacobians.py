@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from jitml.autograd.api.directions import pushed
-from jitml.autograd.api.gradients import derived
+from jitml.autograd.api.gradients import derived, grad
 from jitml.autograd.api.running import Choice, Function, inline, require_sequence, rows_of
 from jitml.autograd.jvp import push
 from jitml.autograd.linearize import Split, split, trimmed
@@ -27,12 +27,12 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.types import I64, Aval
-from jitml.trace.arguments import made_by
 from jitml.trace.context import user_source
 from jitml.trace.convert import require_function
 from jitml.trace.eager import run
 from jitml.trace.names import rebuilt
 from jitml.trace.tracers import fresh, scalar
+from jitml.trace.transformed import Transformed
 
 # One block of a Jacobian: of which result's leaf, by which argument's leaf; None where there is none.
 Block = Value | None
@@ -59,7 +59,9 @@ def jacfwd(
            [0., 4.]])
     """
     domain = Domain.HOLOMORPHIC_ARRAYS if holomorphic else Domain.REAL_ARGUMENTS
-    return _jacobian("jacfwd", f, Choice.of("jacfwd", argnums, argnames), has_aux, domain, lambda point: _columns)
+    again = functools.partial(jacfwd, f, argnums, has_aux, holomorphic, argnames=argnames)
+    choice = Choice.of("jacfwd", argnums, argnames)
+    return _jacobian("jacfwd", f, choice, has_aux, domain, lambda point: _columns, again=again)
 
 
 def jacrev(
@@ -77,7 +79,9 @@ def jacrev(
     array([2., 4.])
     """
     domain = Domain.HOLOMORPHIC_ARRAYS if holomorphic else Domain.REAL_RESULTS
-    return _jacobian("jacrev", f, Choice.of("jacrev", argnums, argnames), has_aux, domain, lambda point: _rows, all_at_once=False)
+    again = functools.partial(jacrev, f, argnums, has_aux, holomorphic, argnames=argnames)
+    choice = Choice.of("jacrev", argnums, argnames)
+    return _jacobian("jacrev", f, choice, has_aux, domain, lambda point: _rows, all_at_once=False, again=again)
 
 
 def jacobian(
@@ -110,7 +114,9 @@ def jacobian(
         return _columns if columns <= rows else _rows
 
     domain = Domain.HOLOMORPHIC_ARRAYS if holomorphic else Domain.ANY
-    return _jacobian("jacobian", f, Choice.of("jacobian", argnums, argnames), has_aux, domain, cheaper)
+    again = functools.partial(jacobian, f, argnums, has_aux, holomorphic, argnames=argnames)
+    choice = Choice.of("jacobian", argnums, argnames)
+    return _jacobian("jacobian", f, choice, has_aux, domain, cheaper, again=again)
 
 
 def hessian(
@@ -131,8 +137,9 @@ def hessian(
     require_function("hessian", f)
     choice = Choice.of("hessian", argnums, argnames)
     inner, outer = (Domain.HOLOMORPHIC_ARRAYS,) * 2 if holomorphic else (Domain.REAL_RESULTS, Domain.REAL_ARGUMENTS)
-    first = _jacobian("hessian", f, choice, has_aux, inner, lambda point: _rows, all_at_once=False)
-    return _jacobian("hessian", first, choice, has_aux, outer, lambda point: _columns)
+    again = functools.partial(hessian, f, argnums, has_aux, holomorphic, argnames=argnames)
+    first = _jacobian("hessian", f, choice, has_aux, inner, lambda point: _rows, all_at_once=False, again=again)
+    return _jacobian("hessian", first, choice, has_aux, outer, lambda point: _columns, again=again)
 
 
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -152,7 +159,8 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     require_function("hvp", f)
     primals = require_sequence("hvp: primals", primals)
     argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
-    return pushed("hvp", derived("hvp", f, Choice.of("hvp", argnums, None)), primals, tangents)[1]
+    slope = derived("hvp", f, Choice.of("hvp", argnums, None), again=functools.partial(grad, f, argnums))
+    return pushed("hvp", slope, primals, tangents)[1]
 
 
 def _jacobian(
@@ -164,6 +172,7 @@ def _jacobian(
     mode: Callable[[Point], Blocks],
     *,
     all_at_once: bool = True,
+    again: functools.partial[Function],
 ) -> Function:
     require_function(what, f)
 
@@ -185,7 +194,7 @@ def _jacobian(
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         return run(key, lambda: program, f, args, kwargs)[0]
 
-    return made_by(key, differentiated)
+    return Transformed(key, differentiated, again)
 
 
 def _row(point: Point, result: int, blocks: Sequence[Block], choice: Choice) -> Any:
