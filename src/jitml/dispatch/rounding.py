@@ -90,25 +90,30 @@ def nudge_results(seed: int, every_op: bool) -> Callable[[Node, Sequence[Array],
     def nudge(node: Node, operands: Sequence[Array], results: Sequence[Array]) -> None:
         if node.op.family not in _ROUNDED_FAMILIES:
             return
+        is_exact = node.op.name in _EXACT and not every_op
         for result in results:
-            kind = result.dtype.kind
-            if kind not in "fc" or (node.op.name in _EXACT and not every_op and kind == "f") or not result.flags.writeable:
-                continue
-            other = moved(result, rng)
-            if node.op.name in _SUMS and kind == "f" and (size := _size_of_sum(node, operands)) is not None:
-                unit = np.finfo(result.dtype).eps * size.astype(result.dtype)
-                other = (result + unit * rng.uniform(-2, 2, result.shape)).astype(result.dtype)
-            with np.errstate(all="ignore"):
-                whole = (result == np.rint(result)) if kind == "f" else np.zeros(result.shape, bool)
-            np.copyto(result, other, where=~whole)
+            if result.flags.writeable and (result.dtype.kind == "c" or (result.dtype.kind == "f" and not is_exact)):
+                with np.errstate(all="ignore"):
+                    _nudge(result, _size_of_sum(node, operands), rng)
 
     return nudge
 
 
+def _nudge(x: Array, size: Array | None, rng: np.random.Generator) -> None:
+    """Move numbers in place, by the unit of this size if there is one."""
+    if x.dtype.kind == "c":
+        np.copyto(x, moved(x, rng))
+        return
+    unit = np.finfo(x.dtype).eps * (np.abs(x) if size is None else size)
+    other = moved(x, rng) if size is None else (x + unit * rng.uniform(-2, 2, x.shape)).astype(x.dtype)
+    np.copyto(x, other, where=(x != np.rint(x)) | (unit >= 1))
+
+
 def _size_of_sum(node: Node, operands: Sequence[Array]) -> Array | None:
-    """The sum of magnitudes."""
-    with np.errstate(all="ignore"):
-        size = np.asarray(node.op.run(tuple(np.abs(x) for x in operands), {**node.params}))
+    """Of a sum of real numbers, that of their magnitudes."""
+    if node.op.name not in _SUMS or any(x.dtype.kind == "c" for x in operands):
+        return None
+    size = np.asarray(node.op.run(tuple(np.abs(x) for x in operands), {**node.params}))
     return size if np.isfinite(size).all() else None
 
 

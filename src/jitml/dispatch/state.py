@@ -144,7 +144,9 @@ class State:
         if isinstance(x, np.ndarray):
             self._reach_array(x, name)
         elif kind is types.FunctionType:
-            if not is_library(x):
+            if is_library(x):  # what it was made of may be the user's
+                self._waiting.append((vars(x).get("__wrapped__"), name))
+            else:
                 self._reach_function(x, name)
         elif isinstance(x, type):
             if is_users_class(x):

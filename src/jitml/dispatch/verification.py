@@ -12,8 +12,9 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import count
 from typing import Any
 
@@ -32,14 +33,17 @@ from jitml.ir.interpret import watched
 from jitml.ir.ops.host import keeping_made, postponing
 from jitml.ir.types import F64
 from jitml.trace.context import is_jitmls
+from jitml.trace.eager import witnessed
 from jitml.trace.entry import MISS, bind, interpreted
 from jitml.trace.trace import Traced
+from jitml.trace.tree import flatten, unflatten
 from jitml.trace.watching import as_python, runs_as_python
 
 Enter = Callable[[Sequence[Any]], Any]
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 _NUDGES = 6
 _SLACK = 100  # how much further apart numbers may be than those of one nudge
+_MOST_TRANSFORMED = 3  # functions of which derivatives are checked, in a call
 _RECYCLED = 1 << 20  # bytes: larger blocks come from the system, which has zeros there
 _garbage = count()
 _MOST_TRIES = 3  # calls in which other threads run
@@ -135,6 +139,7 @@ class Verification:
         try:
             expected = trial.plainly()
             found = trial.without_excuse(trial.compared(got, expected), expected)
+            found = found or trial.wrong_slope()
         except (RecursionError, MemoryError) as error:
             state.put_back(got.now)
             self.settle(self.enter, f"not checked: the plain function raised {type(error).__name__}")
@@ -171,6 +176,7 @@ class _Trial:
         slack = 1e3 if of.fast else 1.0
         self.close = within(slack * ROUNDING[F64], precision([of.traced.graph]))
         self.by_host = any(node.op.family == "host" for node in _all_nodes(of.traced.graph))
+        self.transformed: list[Any] = []
         self.excuse = ""
 
     def verdict(self, call: int) -> str:
@@ -179,8 +185,27 @@ class _Trial:
 
     def plainly(self) -> Outcome:
         self.state.put_back()
-        with as_python(), silenced():
+        with as_python(), silenced(), witnessed(self._note if self.of.every > 0 else None):
             return self._run(lambda: self.of.function(*self.args, **self.kwargs))
+
+    def _note(self, key: Hashable, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Keep a function that is transformed."""
+        if len(self.transformed) < _MOST_TRANSFORMED:
+            leaves, spec = flatten((args, dict(kwargs)))
+            copied = [leaf.copy("K") if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
+            self.transformed.append((key, function, *unflatten(spec, copied)))
+
+    def wrong_slope(self) -> list[Difference]:
+        """The first derivative that differences of values contradict, unless the user says what derivatives are."""
+        transformed, self.transformed = self.transformed, []
+        if not transformed or self.state.mentions("stop_gradient", "custom_jvp", "custom_vjp", "debug_nans"):
+            return []
+        slopes = import_module("jitml.dispatch.slopes")  # brings the derivatives, which `import jitml` must not
+        for key, function, args, kwargs in transformed:
+            with as_python(), silenced():
+                if wrong := slopes.wrong_slope(key, function, args, kwargs):
+                    return [Difference(f"{key[0]} of {getattr(function, '__name__', 'a function')}", wrong, "other values there")]
+        return []
 
     def _run(self, call: Callable[[], Any]) -> Outcome:
         result: Any = None
@@ -199,9 +224,11 @@ class _Trial:
     def without_excuse(self, found: list[Difference], expected: Outcome) -> list[Difference]:
         """The differences that are not NumPy's own, either."""
         if found:
+            self.transformed, noted = [], self.transformed
             _fill_free_memory(self.of.traced.graph)
             again = self.compared(self.plainly(), expected)
-            found = _beyond(found, again, 1)
+            found = _beyond(found, again, np.inf)
+            self.transformed = noted
             self.excuse = "" if found else "another one at each call, by NumPy as well: nothing was compared"
         return self._beyond_rounding(found) if found else found
 

@@ -7,7 +7,9 @@ belongs to the user's function by its code, so that a lambda that is written in 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial, wraps
 from types import FunctionType, MethodType
@@ -26,7 +28,7 @@ from jitml.errors import (
     WrongPath,
 )
 from jitml.forks import lock
-from jitml.interrupts import contained
+from jitml.interrupts import contained, unset
 from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.ir.room import learn, learning
@@ -65,6 +67,21 @@ _variants: OrderedDict[Hashable, tuple[_Variant, ...]] = OrderedDict()
 _lock = lock()
 
 
+# Told of each transform that runs outside of any trace: what it is, the function and the arguments that this is called with.
+Witness = Callable[[Hashable, Callable[..., Any], tuple[Any, ...], Mapping[str, Any]], None]
+_witness: ContextVar[Witness | None] = ContextVar("jitml_witness", default=None)
+
+
+@contextmanager
+def witnessed(witness: Witness | None) -> Iterator[None]:
+    """Tell `witness` of the transforms that run inside the block; None: nobody."""
+    token = _witness.set(witness)
+    try:
+        yield
+    finally:
+        unset(_witness, token)
+
+
 def run(
     key: Hashable,
     make: Callable[[], Program],
@@ -83,6 +100,9 @@ def run(
         make: makes a program, a function that works inside a trace.
         positional: how f is called by position; as the program is, if not given.
     """
+    witness = _witness.get()
+    if witness is not None and current_trace() is None:
+        witness(key, f, args if positional is None else tuple(positional), kwargs)
     handlers: list[Handler] = []
     try:
         return attempt(key, make, f, args, kwargs, handlers)
