@@ -36,6 +36,7 @@ from jitml.trace.growing import Growing, Probe
 from jitml.trace.host import Slot
 from jitml.trace.hostcalls import ON_HOST, call_now, call_on_host
 from jitml.trace.identity import is_one
+from jitml.trace.libraries import is_called, is_scipys
 from jitml.trace.loaded_names import is_library
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.objects import TracedObject
@@ -46,7 +47,7 @@ from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, full_name, has_meaning, meaning_of, of_its_type, uncached
 from jitml.trace.shown import shown, shown_in_braces, shown_in_percent, shown_part, shown_twice
 from jitml.trace.snapshots import contents, differ, refill
-from jitml.trace.special_methods import SPECIAL, asked_by, is_scipys, looked_at, parts_of, users_method
+from jitml.trace.special_methods import SPECIAL, asked_by, looked_at, parts_of, users_method
 from jitml.trace.stacks import Stack
 from jitml.trace.state import CONTAINERS
 from jitml.trace.steering import Steering
@@ -259,6 +260,8 @@ class Hooks(Copies, Steering):
         self._check_effects(function, owner)
         if is_scipys(function):
             return functools.partial(self._making if isinstance(function, type) else self._calling_library, function)
+        if is_called(function):
+            return functools.partial(self._calling_on_host, function)
         module = getattr(function, "__module__", None) or ""
         if module == "decimal":
             require_decimal_context(self.trace)
@@ -389,6 +392,13 @@ class Hooks(Copies, Steering):
             return call_on_host(function, args, kwargs)
         guard_librarys(self.trace, *_read_by(function, args, kwargs))
         return self._result(function, box, (*args, *kwargs.values()))
+
+    def _calling_on_host(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function of another library, or make an object of its."""
+        args, kwargs = tuple(map(self.gone_through, args)), {name: self.gone_through(x) for name, x in kwargs.items()}
+        if is_foreign(function) and (found := of_library(self.trace, function, args, kwargs)) is not NotImplemented:
+            return found
+        return call_on_host(function, args, kwargs)
 
     def _making(self, cls: type, *args: Any, **kwargs: Any) -> Any:
         """An object of a class of NumPy's, which is the function's own unless the host makes it."""

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
 import optree
 
-from jitml.errors import TraceError, UnknownNumberError, UnsupportedError
+from jitml.errors import FailedCheck, TraceError, UnknownNumberError, UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, bound
 from jitml.ir.graph import Value
@@ -28,7 +29,6 @@ from jitml.trace import paths
 from jitml.trace.addresses import Address, Pointer, is_located
 from jitml.trace.broadcasting import Sizes, common_sizes
 from jitml.trace.callbacks import (
-    Changed,
     Watched,
     calls_back,
     nothing_drawn,
@@ -42,6 +42,7 @@ from jitml.trace.examples import address_of, examples_of, remember
 from jitml.trace.given import give
 from jitml.trace.handlers import raise_in_this_call
 from jitml.trace.iteration import holds_range
+from jitml.trace.libraries import is_called, is_scipys
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import (
     METHODS_IN_PLACE,
@@ -56,10 +57,12 @@ from jitml.trace.ragged import window
 from jitml.trace.registry import call, call_for_each_type, full_name, otherwise
 from jitml.trace.returned import Kind, Returned, checked, returned
 from jitml.trace.sizes import named, value_of_size
+from jitml.trace.state import State
 from jitml.trace.strides import Ints, kept_strides, lying_like, ordered_as, surely_contiguous
 from jitml.trace.tracers import TracedArray, TracedScalar, assign_cast, fresh, is_traced, layout_of, lift, read, scalar
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
 from jitml.trace.users_line import caller
+from jitml.trace.written import Written, is_very, may_be_stored, says_that_it_writes
 
 Array = np.ndarray[Any, Any]
 
@@ -77,6 +80,10 @@ ON_HOST = object()
 
 class _MakesObject(UnsupportedError):
     """A function returns an object."""
+
+
+class _Writes(UnsupportedError):
+    """A function writes into its arguments."""
 
 
 _WHY_NOT = "Move this call out of the jitted function, or write it with functions that are supported (docs/supported.md)."
@@ -117,8 +124,22 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     if isinstance(function, np.ufunc) and kwargs.get("where", True) is not True:
         return _call_where(function, args, dict(kwargs))
     target = kwargs.pop("out", None) if isinstance(function, np.ufunc) else None
-    result = _recorded(name, function, args, kwargs)
+    with _leaving_own(function, name):
+        result = _recorded(name, function, args, kwargs)
     return result if target is None else assign_cast(target, result, function.__name__)
+
+
+@contextmanager
+def _leaving_own(method: Any, name: str) -> Iterator[None]:
+    """A method of an object that there is once for all calls, for it was made of constants, leaves that as it is."""
+    owner = getattr(method, "__self__", None)
+    is_one = is_object(owner) and not isinstance(owner, ModuleType | type | np.ufunc) and not is_traced(owner)
+    state = State(owner) if is_one else None
+    yield
+    if state is not None and not state.is_of(owner):
+        unsupported(
+            f"{name} changes an object that is made while the function is traced, once", "Make it of what is given to it."
+        )
 
 
 def _refuse(name: str) -> NoReturn:
@@ -132,13 +153,26 @@ def _recorded(name: str, function: Callable[..., Any], args: tuple[Any, ...], kw
     if calls_back(leaves):
         require_nothing_pending(name, [x for x in leaves if not is_traced(x)])
         function, (args, kwargs) = Watched(function, name, own_objects(leaves)), with_plain_functions((args, kwargs))
+    if says_that_it_writes(kwargs) and may_be_stored(leaves):
+        return _written(name, function, args, kwargs)
     if not any(type(leaf) is TracedObject for leaf in flatten((args, kwargs))[0]):
         try:
             return record(ops.host_call, name, function, args, kwargs)
         except _MakesObject:
             if not attempt.undo():
                 raise
+        except _Writes as error:
+            if isinstance(function, Written | Watched) or not may_be_stored(leaves) or not attempt.undo():
+                unsupported(error.message, error.remedy)
+            return _written(name, function, args, kwargs)
     return handed(partial(record, ops.host_call, name), call_on_host, function, args, kwargs)
+
+
+def _written(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The same of a function that writes into its arguments."""
+    leaves, _ = flatten((args, kwargs))
+    writing = Written(function, name, leaves)
+    return writing.store(_recorded(name, writing, (args, kwargs), {}), leaves)
 
 
 def _call_where(ufunc: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -249,8 +283,8 @@ def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     if getattr(function, "__name__", "") in _WRITERS:
         _refuse(full_name(function))
     leaves, _ = flatten((args, kwargs))
-    is_theirs = calls_back(leaves) and full_name(function).startswith("scipy.")
-    if is_theirs or any(type(leaf) is TracedObject for leaf in leaves) or holds_range((args, kwargs)):
+    is_theirs = is_scipys(function) and (any(map(is_traced, leaves)) or calls_back(leaves))
+    if (is_theirs and _is_known(function)) or any(type(leaf) is TracedObject for leaf in leaves) or holds_range((args, kwargs)):
         return ON_HOST
     attempt = Attempt()
     try:
@@ -271,7 +305,7 @@ def _is_known(function: Any) -> bool:
     module = "numpy" if isinstance(function, np.ufunc) else getattr(home, "__module__", None) or ""
     if getattr(function, "__name__", "") in (_EFFECTS | _CREATIONS | _PLACES) or module.startswith("scipy.io"):
         return False
-    return module.split(".")[0] in ("numpy", "scipy")
+    return module.split(".")[0] in ("numpy", "scipy") or is_scipys(function) or is_called(function)
 
 
 def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Form, list[Value]]:
@@ -346,13 +380,16 @@ def _try_out(
                 result = _call(apply, form, given)
     except TraceError:
         unsupported(f"{name} calls a function that is made in the jitted one", "Define that one outside.")
-    except Changed as error:
+    except FailedCheck as error:
         unsupported(error.message, "Let it return what is to be kept.")
     except Exception as error:
         raise_in_this_call(error)
     if any(x.tobytes() != y.tobytes() for x, y in zip(before, given)):
-        unsupported(f"{name} writes into its argument, which is not supported in jitted code", _WHY_NOT)
+        message = f"{name} writes into its argument, which is not supported in jitted code"
+        raise _Writes(message, source=user_source(), remedy=_WHY_NOT)
     leaves, _ = flatten(result)
+    if any(type(leaf) is np.ndarray and is_very(leaf, x) for leaf in leaves for x in given):
+        raise _Writes(f"{name} returns its argument, which is not supported here", source=user_source(), remedy=_WHY_NOT)
     for leaf in leaves:
         _check_result(name, leaf, given)
     if not leaves and not isinstance(function, Handing):

@@ -26,6 +26,7 @@ from jitml.trace.context import Attempt, current_trace, home_of
 from jitml.trace.doubts import DTYPES, doubt_of, in_doubt, of_known_type, own_type, seen_by, types_of
 from jitml.trace.drivers import OpenType, WantsArray
 from jitml.trace.exact import hand_on
+from jitml.trace.libraries import home_of_function
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -331,7 +332,7 @@ def full_name(function: Any) -> str:
                 if kind.__module__ != "builtins"
                 else f"{kind.__qualname__}.{name}"
             )
-    module = known or getattr(function, "__module__", None) or "numpy"
+    module = known or home_of_function(function) or "numpy"
     if module == "builtins":
         return str(name)
     public = [part for part in module.split(".") if not part.startswith("_") and part != "mtrand"]

@@ -25,6 +25,7 @@ from jitml.trace.contents import gone_through
 from jitml.trace.context import home_of, refuse_environ, unsupported
 from jitml.trace.doubts import may_be_none, require_type_known
 from jitml.trace.hostcalls import call_on_host
+from jitml.trace.libraries import is_scipys
 from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject
@@ -556,11 +557,6 @@ def _may_look(kind: Any, name: str) -> bool:
         return False
     member = static(kind, name)
     return member is not None and member is not vars(object).get(name)
-
-
-def is_scipys(x: Any) -> bool:
-    """Whether a function, or a class, is SciPy's."""
-    return (getattr(x, "__module__", None) or "").startswith("scipy.")
 
 
 def _kind_of(x: Any) -> type:

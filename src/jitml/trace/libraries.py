@@ -1,0 +1,65 @@
+"""The boundary to installed libraries: whose is a function or a class, and is it traced through, or called by the program?
+
+What such code does inside is not looked at. Tracers that it lets through today it may ask for their numbers tomorrow, or keep;
+so it gets the arrays and objects of each call, as a host call, unless it is known to compute by what is dispatched to tracers.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+from functools import lru_cache
+from typing import Any
+
+from jitml.trace.context import home_of, is_users
+
+# Of these libraries functions drive the user's own, or compute by what is dispatched to tracers.
+_TRACED_THROUGH = frozenset({
+    "_pytest", "attr", "attrs", "autograd", "beartype", "cloudpickle", "cytoolz", "decorator", "einops", "funcy", "hypothesis",
+    "jaxtyping", "joblib", "llvmlite", "more_itertools", "numba", "opt_einsum", "optree", "pluggy", "pytest", "rich", "toolz",
+    "tqdm", "typing_extensions", "wrapt",
+})  # fmt: skip
+_NO_LIBRARIES = frozenset({"", "__main__", "builtins", "jitml", "numpy", *sys.stdlib_module_names})
+_ROUTINES = ("scipy.linalg.blas", "scipy.linalg.lapack")  # modules of functions that do not name their own
+
+
+def home_of_function(function: Any) -> str:
+    """The module of a function, of a method or of a class."""
+    home = getattr(function, "__module__", None)
+    if not isinstance(home, str) and type(function).__name__ == "fortran":
+        name = function.__name__.split()[-1]  # "function ddot"
+        return next((module for module in _ROUTINES if getattr(sys.modules.get(module), name, None) is function), "")
+    if not isinstance(home, str):
+        owner = getattr(function, "__self__", None)
+        return "" if owner is None else home_of(type(owner))
+    return home
+
+
+def is_scipys(x: Any) -> bool:
+    """Whether a function, or a class, is SciPy's."""
+    return home_of_function(x).startswith("scipy.")
+
+
+def is_called(function: Any) -> bool:
+    """Whether the program calls a function, or makes an object of a class, of an installed library.
+
+    SciPy's are called now where nothing that they are given is traced; its objects are seen through more often.
+    """
+    home = home_of_function(function)
+    if home.partition(".")[0] in _NO_LIBRARIES or is_scipys(function) or not _is_installed(home):
+        return False
+    if not isinstance(function, type):
+        return True
+    is_plain = not issubclass(function, BaseException | enum.Enum | type | tuple)
+    return is_plain and not any(hasattr(function, name) for name in ("__enter__", "__next__"))
+
+
+@lru_cache(maxsize=4096)
+def _is_installed(home: str) -> bool:
+    top = home.partition(".")[0]
+    module = sys.modules.get(home) or sys.modules.get(top)
+    file = getattr(module, "__file__", None)
+    return top not in _TRACED_THROUGH and module is not None and file is not None and not is_users(file)
+
+
+__all__ = ["home_of_function", "is_called", "is_scipys"]

@@ -1,0 +1,85 @@
+"""SciPy's and scikit-learn's functions are called with the arrays of each call, and compiled once, whatever they do inside."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+import pytest
+import scipy.ndimage
+import scipy.optimize
+import scipy.signal
+from tests.numpy.library_calls import ROWS
+
+import jitml
+
+Array = np.ndarray[Any, Any]
+
+
+def arrays(seed: int) -> dict[str, Array]:
+    rng = np.random.default_rng(seed)
+    b = rng.normal(size=(4, 4))
+    return {
+        "x": rng.normal(size=8), "p": rng.uniform(0.5, 3.0, 8), "a": rng.normal(size=(4, 4)) + 4 * np.eye(4), "b": b,
+        "s": b @ b.T + np.eye(4), "z": rng.normal(size=(6, 2)), "m": rng.normal(size=(6, 7)), "k": rng.integers(0, 5, 8),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_agrees(name: str) -> None:
+    f: Callable[..., Any] = ROWS[name]
+    compiled = jitml.jit(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", jitml.errors.UncompiledWarning)
+        for seed in (0, 1):
+            given = [arrays(seed)[p] for p in inspect.signature(f).parameters]
+            theirs = [x.copy() for x in given]
+            wanted, got = optree.tree_leaves(f(*theirs)), optree.tree_leaves(compiled(*given))
+            assert [np.shape(x) for x in got] == [np.shape(x) for x in wanted]
+            for x, y in zip([*got, *given], [*wanted, *theirs]):
+                np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12)
+    assert len(compiled.variants) == 1
+
+
+def bfgs(x: Array) -> Any:
+    hessian = scipy.optimize.BFGS()
+    hessian.initialize(2, "hess")
+    hessian.update(x[:2], x[2:4])
+    return hessian.get_matrix()
+
+
+def overlapping(x: Array) -> Any:
+    scipy.ndimage.uniform_filter1d(x[:4], 3, output=x[2:6])
+    return x
+
+
+def attribute_set(x: Array) -> Any:
+    from sklearn.linear_model import Ridge
+
+    model = Ridge()
+    model.alpha = 3.0
+    return model.fit(x[:, None], x).coef_
+
+
+@pytest.mark.parametrize("f", [bfgs, overlapping, attribute_set])
+def test_refused_with_the_line(f: Callable[[Array], Any]) -> None:
+    with pytest.raises(jitml.UnsupportedError) as caught:
+        jitml.jit(f)(arrays(0)["x"])
+    assert caught.value.source is not None
+    assert caught.value.source.function == f.__name__
+
+
+def test_derivatives_say_that_there_is_none() -> None:
+    with pytest.raises(jitml.DerivativeError):
+        jitml.grad(lambda x: scipy.ndimage.gaussian_filter1d(x, 1.0).sum())(arrays(0)["x"])
+
+
+def test_constants_make_no_call() -> None:
+    def f(x: Array) -> Any:
+        return x * scipy.signal.get_window("hann", 8)
+
+    assert "host_call" not in str(jitml.jit(f).lower(arrays(0)["x"]).graph)
