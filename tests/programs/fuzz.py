@@ -93,6 +93,8 @@ class Worker:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )
+            assert self.process.stdout is not None
+            self.process.stdout.readline()  # it says that it is there: what imports take on a busy machine is no program's
             self.judged = 0
         self.judged += 1
         return self.process
@@ -108,6 +110,7 @@ def serve() -> None:
     """A worker's life: programs on standard input, verdicts on standard output."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what programs print is no answer
+    print("ready", file=answers, flush=True)
     for line in sys.stdin:
         request = json.loads(line)
         try:

@@ -139,10 +139,13 @@ CONTAINERS = (
     ),
     Thing(
         "set",
-        ("{$k, 1}", "set()", "frozenset([$k])"),
+        ("{$k, 1}", "set()"),
         ("len($o)", "$e in $o", "sorted($o)", "$o | {$e}", "sum($o)", "$o"),
         ("$o.add($e)", "$o.discard(1)", "for $v in range(3):\n    $o.add($v * 2)", "$o |= {$e}", "$o.add(($e, 1))"),
         ("$o.add($k)", "$o.clear()"),
+    ),
+    Thing(
+        "frozen set", ("frozenset([$k])",), ("len($o)", "$e in $o", "$o | {$e}", "sum($o)", "$o", "{$o: $n}"), ("$v = $o | {2}",)
     ),
     Thing(
         "default dict",

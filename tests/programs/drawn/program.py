@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from programs.drawn.choices import Choices
 from programs.drawn.inputs import CALLS, Argument, argument_lines, draw_argument
-from programs.drawn.people import People, above, draw_held, pruned
+from programs.drawn.people import People, above, can_be_called, draw_held, pruned
 from programs.drawn.scope import EXACT, INEXACT, ROUNDED, Scope
 from programs.drawn.statements import Statements
 
@@ -91,6 +91,8 @@ def _write_people(choices: Choices, statements: int) -> Drawn:
     before = [[line for h in held if h.before for line in h.before[call]] for call in range(CALLS)]
     arguments = "\n".join(argument_lines(choices, arrays, numbers | objects, parameters, False, before)) + "\n"
     header = f"import numpy as np\n{above(held)}\n\n{arguments}\n\n"
+    if not can_be_called(header):
+        return _write_people(choices, statements)
     levels = {a.name: ROUNDED if a.special else EXACT for a in arrays}
     scope = Scope(header, parameters, arguments, levels)
     writer = People(choices, scope, held)
