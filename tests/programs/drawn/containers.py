@@ -168,14 +168,6 @@ CONTAINERS = (
         "import collections\n",
     ),
     Thing(
-        "array",
-        ("array.array('d', [$k, 1])", "array.array('l')", "bytearray([$k])"),
-        ("$o[0]", "len($o)", "sum($o)", "np.array($o)", "$o"),
-        ("$o.append($e)", "$o.extend([1, 2])", "$o[0] = $e", "for $v in range(3):\n    $o.extend([$v])"),
-        ("$o[0] = $k", "$o.append($k)"),
-        "import array\n",
-    ),
-    Thing(
         "slice",
         ("slice($k)", "np.s_[$k:]", "slice(0, $k, 2)", "(slice(1), $k)"),
         (
@@ -196,14 +188,6 @@ CONTAINERS = (
         ("range($k)", "range(1, $k + 1)", "iter([$k, 2, 3])", "enumerate([$k, 5])", "zip([$k, 1], [2, 3])"),
         ("sum($o)", "len($o)", "next($o)", "next($o, 0)", "list($o)", "$o[0]", "$e in $o"),
         ("for $v in $o:\n    pass", "for $v in $o:\n    break"),
-    ),
-    Thing(
-        "count",
-        ("itertools.count($k)", "itertools.cycle([$k, 1])", "itertools.repeat($k, 3)"),
-        ("next($o)", "next($o) + next($o)"),
-        ("next($o)", "for $v in $o:\n    if $v > 1:\n        break", "for $v in zip($o, range(2)):\n    pass"),
-        (),
-        "import itertools\n",
     ),
     Thing(
         "string",
@@ -312,7 +296,7 @@ CONTAINERS = (
     ),
     Thing(
         "view",
-        ("types.MappingProxyType({'a': $k})", "{'a': $k}.values()", "{$k: 2}.keys()", "{'a': $k}.get", "memoryview(bytes([$k]))"),
+        ("types.MappingProxyType({'a': $k})", "{'a': $k}.values()", "{$k: 2}.keys()", "{'a': $k}.get"),
         ("$o['a']", "sum($o)", "$o('a')", "len($o)", "list($o)[0]", "$o[0]"),
         (),
         (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from programs.drawn.things import Thing
 
-_SQUARE = """
+CLOSURES = """
 def shifted(v, k=1):
     return v * 2 + k
 
@@ -83,7 +83,7 @@ def kind_of(v):
 
 DISPATCH = [1]
 """
-_CACHED = """
+MEMOISED = """
 import functools
 
 CACHED = [1]
@@ -93,38 +93,33 @@ CACHED = [1]
 def cached_square(v):
     return v * v + CACHED[0]
 """
-_CALLED = ("$o($x)", "$o($n)", "$o($x[:1])", "$x + $o($n)", "sum(map($o, [1, 2]))", "[$o(v) for v in (1, 2)][-1]")
+CALLED = ("$o($x)", "$o($n)", "$o($x[:1])", "$x + $o($n)", "sum(map($o, [1, 2]))", "[$o(v) for v in (1, 2)][-1]")
 _STORED = ("$v = $o\n$v = $v($n)", "$v = [$o, abs]\n$v = $v[0]($n)", "$v = {'f': $o}\n$v = $v['f']($x)")
 
 FUNCTIONS = (
-    Thing("lambda", ("(lambda v: v + $k)", "(lambda v, w=$k: v * w)"), _CALLED, _STORED),
+    Thing("lambda", ("(lambda v: v + $k)", "(lambda v, w=$k: v * w)"), CALLED, _STORED),
     Thing("lambdas", ("[lambda v: v + $k, lambda v: v * $k]",), ("$o[0]($x)", "$o[$i]($n)", "$o[-1]($x)"), ()),
-    Thing("closure", ("made_adder($k)",), _CALLED, _STORED, (), _SQUARE),
-    Thing("counter", ("made_counter($k)",), ("$o()", "$o($e)"), ("$o()", "$o(2)"), (), _SQUARE),
-    Thing("teller", ("made_teller($k)",), ("$o($n)", "$o(1)"), ("$o($n)",), (), _SQUARE),
+    Thing("closure", ("made_adder($k)",), CALLED, _STORED, (), CLOSURES),
+    Thing("counter", ("made_counter($k)",), ("$o()", "$o($e)"), ("$o()", "$o(2)"), (), CLOSURES),
     Thing(
         "partial",
         ("functools.partial(np.multiply, $k)", "functools.partial(shifted, k=$k)", "functools.partial(np.add, $k)"),
-        (*_CALLED, "$o.func is shifted", "len($o.args)"),
+        (*CALLED, "$o.func is shifted", "len($o.args)"),
         _STORED,
         (),
-        "import functools\n" + _SQUARE,
+        "import functools\n" + CLOSURES,
     ),
     Thing("jitted", ("made_jitted($k)", "JITTED[$k]"), ("$o($x)", "$o($n)", "$x - $o($x)"), _STORED[:2], (), _JITTED),
-    Thing("vectorized", ("np.vectorize(lambda v: v * $k)", "np.vectorize(made_adder($k))"), ("$o($x)",), (), (), _SQUARE),
-    Thing("frompyfunc", ("np.frompyfunc(lambda v: v * $k, 1, 1)",), ("$o($x).astype(float)", "$o($n)"), ()),
+    Thing("vectorized", ("np.vectorize(lambda v: v * $k)", "np.vectorize(made_adder($k))"), ("$o($x)",), (), (), CLOSURES),
     Thing(
         "method",
         ("Scaler($k).go",),
-        _CALLED,
+        CALLED,
         _STORED,
         (),
         _SCALER,
     ),
-    Thing("builtin method", ("[$k, 7].__getitem__", "[$k, 7].index"), ("$o(0 if $e else 1)", "$o(7)"), ()),
     Thing("getter", ("operator.itemgetter($k % 3)",), ("$o([4, 5, 6])", "$o($x)"), (), (), "import operator\n"),
-    Thing("attribute getter", ("operator.attrgetter('size' if $k % 2 else 'ndim')",), ("$o($x)",), (), (), "import operator\n"),
-    Thing("method caller", ("operator.methodcaller('clip', 0, $k)",), ("$o($x)",), (), (), "import operator\n"),
     Thing(
         "ufunc", ("(np.add if $k % 2 else np.subtract)", "(np.maximum, np.minimum)[$k % 2]"), ("$o($x, $n)", "$o.reduce($x)"), ()
     ),
@@ -153,13 +148,5 @@ FUNCTIONS = (
             "kind_of.register(int, lambda v: v * $k)",
         ),
         _DISPATCH,
-    ),
-    Thing(
-        "cached",
-        ("CACHED",),
-        ("cached_square($e)", "cached_square(2)", "cached_square.cache_info().currsize"),
-        ("cached_square.cache_clear()",),
-        ("cached_square.cache_clear()", "CACHED[0] = $k"),
-        _CACHED,
     ),
 )

@@ -87,44 +87,12 @@ LIBRARY = (
         INEXACT,
     ),
     Thing(
-        "random",
-        ("random.Random($k)",),
-        ("$o.random()", "$o.randint(0, 5)", "$o.choice([1, 2, 3])"),
-        ("$o.seed($e)", "$o.random()"),
-        ("$o.seed($k)",),
-        "import random\n",
-    ),
-    Thing(
         "fraction",
         ("fractions.Fraction($k, 3)", "decimal.Decimal($k)"),
         ("float($o)", "float($o * 2)", "int($o)", "float($o + 1) * $x", "$o"),
         (),
         (),
         "import decimal\nimport fractions\n",
-    ),
-    Thing(
-        "date", ("datetime.timedelta(days=$k)",), ("$o.days", "$o.total_seconds()", "($o * 2).days"), (), (), "import datetime\n"
-    ),
-    Thing(
-        "structured",
-        ("np.array([($k, 0.5), (1, 1.5)], dtype=[('a', int), ('b', float)])",),
-        ("$o['a']", "$o['b'] * 2", "$o[0]['a']", "$o['a'].sum()"),
-        ("$o['a'] = $e", "$o['b'][0] = $n"),
-        ("$o['a'] = $k",),
-    ),
-    Thing(
-        "masked",
-        ("np.ma.array([1.0, 2.0, 3.0], mask=[$k % 2, 0, 1])",),
-        ("$o.sum()", "$o.filled(0)", "$o.mask", "$o.count()"),
-        (),
-        ("$o[0] = $k",),
-    ),
-    Thing(
-        "objects",
-        ("np.array([None, $k, 'a'], dtype=object)",),
-        ("$o[1]", "$o.size", "$o[1] * $x"),
-        ("$o[0] = $n", "$o[1] = $e"),
-        ("$o[1] = $k",),
     ),
     Thing(
         "tree",

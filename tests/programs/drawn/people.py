@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,10 +24,12 @@ from programs.drawn.library import LIBRARY
 from programs.drawn.objects import OBJECTS
 from programs.drawn.places import Held
 from programs.drawn.scope import EXACT, ROUNDED, Expression, Scope
+from programs.drawn.seldom import SELDOM
 from programs.drawn.statements import Statement, Statements
 from programs.drawn.things import Thing, filled
 
-THINGS = (OBJECTS, FUNCTIONS, LIBRARY, CONTAINERS)
+THINGS = (OBJECTS, OBJECTS, FUNCTIONS, LIBRARY, CONTAINERS, CONTAINERS)
+_RETURNABLE = (str, bytes, type(None), slice, range, set, frozenset, deque)
 
 
 class People(Statements):
@@ -191,6 +194,8 @@ class People(Statements):
         arrays, numbers, containers = self.scope.arrays(), self.scope.scalars(), self.scope.containers()
         plain = {*arrays, *numbers, *containers}
         objects = [n for n in [*self.kept, *self.tables, *reversed(known)] if n in known and n not in plain]
+        if not self.choices.chance(20):  # functions, and much that programs make, cannot be returned
+            objects = [n for n in objects if isinstance(known[n], _RETURNABLE)]
         names = dict.fromkeys([*objects[:4], *self.tables[:1], *numbers[:4], *containers[:3], *arrays])
         written = set(re.findall(r"\w+", self.scope.body))  # a block that was taken back may have bound others
         return [n for n in names if n in written]
@@ -200,7 +205,7 @@ def draw_held(choices: Choices) -> list[Held]:
     """One kind of objects, at times two."""
     held = []
     for number in range(1 + choices.chance(35)):
-        family = choices.pick(THINGS)
+        family = choices.pick(THINGS) if choices.chance(95) else SELDOM
         held.append(places.place(choices, choices.pick(family), number))
     return held
 

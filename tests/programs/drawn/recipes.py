@@ -277,8 +277,9 @@ else:
 
 $v = next((w for w in range(5) if w > $e), None)
 
-with noted($e) as $v:
+with Noted($e) as $v:
     BODY
+$v = $v.seen
 """)
 
 MADE_INSIDE = _passages("""
@@ -408,7 +409,7 @@ PLACES = _passages("""
 $v = 1.0 if np.geterr()['divide'] == 'warn' else 2.0
 
 with np.errstate(divide='ignore'):
-    $v = np.geterr()['divide']
+    BODY
 
 $v = np.digitize($x, [np.nan, 1.0])
 
@@ -487,7 +488,6 @@ import itertools
 import queue
 import sys
 import xml.etree.ElementTree as ET
-from contextlib import contextmanager
 
 SEEN = {}
 HISTORY = []
@@ -505,11 +505,15 @@ def checked(v):
     return v
 
 
-@contextmanager
-def noted(v):
-    HISTORY.append(("in", v))
-    try:
-        yield v
-    finally:
-        HISTORY.append(("out", v))
+class Noted:
+    def __init__(self, v):
+        self.v, self.seen = v, []
+
+    def __enter__(self):
+        self.seen.append("in")
+        return self
+
+    def __exit__(self, *error):
+        self.seen.append(error[0] is None)
+        return False
 """
