@@ -11,7 +11,6 @@ import ast
 import re
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from programs.drawn import places, recipes
 from programs.drawn.choices import Choices
 from programs.drawn.containers import CONTAINERS
 from programs.drawn.functions import FUNCTIONS
-from programs.drawn.inputs import CALLS
 from programs.drawn.library import LIBRARY
 from programs.drawn.objects import OBJECTS
 from programs.drawn.places import Held
@@ -214,18 +212,6 @@ def above(held: list[Held]) -> str:
     """Imports, classes and functions that the objects and passages need."""
     texts = dict.fromkeys([recipes.ABOVE, places.ABOVE, *(h.thing.above for h in held)])
     return "\n\n".join(texts)
-
-
-def can_be_called(header: str) -> bool:
-    """Whether what is made for a call, and changed before it, can be: not each change fits each object."""
-    namespace: dict[str, Any] = {}
-    try:
-        exec(header, namespace)
-        for call in range(CALLS):
-            namespace["arguments"](call)
-    except Exception:
-        return False
-    return True
 
 
 def pruned(text: str) -> str:

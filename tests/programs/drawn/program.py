@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from programs.drawn.choices import Choices
 from programs.drawn.inputs import CALLS, Argument, argument_lines, draw_argument
-from programs.drawn.people import People, above, can_be_called, draw_held, pruned
-from programs.drawn.scope import EXACT, INEXACT, ROUNDED, Scope
+from programs.drawn.people import People, above, draw_held, pruned
+from programs.drawn.scope import EXACT, INEXACT, ROUNDED, Scope, comes_back
 from programs.drawn.statements import Statements
 
 # Helper functions, by their number of parameters: they write into what they get, return views, branch.
@@ -91,7 +91,7 @@ def _write_people(choices: Choices, statements: int) -> Drawn:
     before = [[line for h in held if h.before for line in h.before[call]] for call in range(CALLS)]
     arguments = "\n".join(argument_lines(choices, arrays, numbers | objects, parameters, False, before)) + "\n"
     header = f"import numpy as np\n{above(held)}\n\n{arguments}\n\n"
-    if not can_be_called(header):
+    if not comes_back(header + "def program(*args): pass\n"):
         return _write_people(choices, statements)
     levels = {a.name: ROUNDED if a.special else EXACT for a in arrays}
     scope = Scope(header, parameters, arguments, levels)
@@ -101,6 +101,8 @@ def _write_people(choices: Choices, statements: int) -> Drawn:
     writer.read_each()
     _finish(choices, scope, writer.worth_returning())
     drawn = _whole(scope)
+    if not comes_back(drawn.text):
+        return _write_people(choices, statements)
     return Drawn(pruned(drawn.text), drawn.exact, "+".join(h.thing.name for h in held))
 
 

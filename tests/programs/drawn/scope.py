@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +23,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
+
+from programs.drawn.inputs import CALLS
 
 EXACT, ROUNDED, INEXACT = 0, 1, 2
 PREFIX = "def program({parameters}):\n"
@@ -222,6 +225,31 @@ def bounded() -> Any:
         yield
     finally:
         sys.settrace(before)
+
+
+def comes_back(text: str) -> bool:
+    """Whether all calls of a program can be made, each after what the one before has left, and end."""
+    namespace: dict[str, Any] = {"print": _silent}
+    try:
+        exec(compile(text, _FILE, "exec"), namespace)
+        for number in range(CALLS):
+            arguments = namespace["arguments"](number)
+            if not _ends(namespace["program"], arguments):
+                return False
+    except Exception:  # of making the arguments
+        return False
+    return True
+
+
+def _ends(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
+    try:
+        with quiet(), bounded():
+            function(*arguments)
+    except TooLong:
+        return False
+    except Exception:
+        return True
+    return True
 
 
 @contextmanager
