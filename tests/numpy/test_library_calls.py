@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import optree
 import pytest
+import scipy.fft
 import scipy.ndimage
 import scipy.optimize
 import scipy.signal
@@ -76,6 +77,11 @@ def test_refused_with_the_line(f: Callable[[Array], Any]) -> None:
 def test_derivatives_say_that_there_is_none() -> None:
     with pytest.raises(jitml.DerivativeError):
         jitml.grad(lambda x: scipy.ndimage.gaussian_filter1d(x, 1.0).sum())(arrays(0)["x"])
+
+
+def test_what_is_made_of_numpys_functions_has_a_derivative() -> None:
+    slope = jitml.grad(lambda x: (scipy.fft.ifftshift(scipy.fft.fftshift(x[:3]) * np.arange(3.0)) * np.arange(3.0)).sum())
+    np.testing.assert_array_equal(slope(arrays(0)["x"])[:3], [0.0 * 1.0, 1.0 * 2.0, 2.0 * 0.0])
 
 
 def test_constants_make_no_call() -> None:

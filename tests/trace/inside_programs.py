@@ -746,6 +746,48 @@ def parser_of_arguments(x):
     return p.parse_args([]).a
 
 
+@program
+def random_numbers_of_its_own(x):
+    import random
+
+    r, s = random.Random(3), 0.0
+    for i in range(3):
+        s += r.random() + r.uniform(0, x[i])
+    if x[0] > 0:
+        r.random()
+    xs = [1, 2, 3, 4]
+    r.shuffle(xs)
+    return s + xs[0] * r.randint(0, 9)
+
+
+@program
+def partly_applied(x):
+    def put(log, v):
+        log.append(v)
+
+    log = []
+    note = functools.partial(put, log)
+    for v in x:
+        note(v)
+    return np.array(log)
+
+
+@program
+def callable_object(x):
+    class Net:
+        def __init__(self):
+            self.seen = [0]
+
+        def __call__(self, v):
+            self.seen[0] += 1
+            return v * self.seen[0]
+
+    net, s = Net(), 0.0
+    for v in x:
+        s = s + net(v)
+    return s + net.seen[0]
+
+
 # Classes and functions that are made inside
 
 

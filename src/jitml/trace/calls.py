@@ -12,6 +12,7 @@ import decimal
 import functools
 import inspect
 import operator
+import random
 import sys
 import weakref
 from collections import deque
@@ -37,7 +38,7 @@ from jitml.trace.host import Slot
 from jitml.trace.hostcalls import ON_HOST, call_now, call_on_host
 from jitml.trace.identity import is_one
 from jitml.trace.libraries import is_called, is_scipys
-from jitml.trace.loaded_names import is_library
+from jitml.trace.loaded_names import is_library, is_made_plainly
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.objects import TracedObject
 from jitml.trace.open_lists import OpenList
@@ -257,6 +258,8 @@ class Hooks(Copies, Steering):
             return functools.partial(_of_memory, function)
         if type(function) is functools.partial and type(function.func) is not FunctionType:
             return functools.partial(self.conv(function.func), *function.args, **function.keywords)
+        if function is random.Random:
+            return self._seeded
         self._check_effects(function, owner)
         if is_scipys(function):
             return functools.partial(self._making if isinstance(function, type) else self._calling_library, function)
@@ -524,9 +527,18 @@ class Hooks(Copies, Steering):
         else:
             self.refuse_write(obj)
 
+    def _seeded(self, *seed: Any) -> random.Random:
+        """`random.Random(3)`: a generator of the function's own, which draws the same in each call."""
+        if not seed or not isinstance(seed[0], (int, float, str, bytes)) or is_traced(seed[0]):
+            self._refuse_once(random.Random)
+        made = random.Random(*seed)
+        self.trace.own[id(made)] = made
+        return made
+
     def _check_effects(self, function: Any, owner: Any) -> None:
         """Refuse what would happen once, while tracing, instead of at every call."""
-        homes = {getattr(x, "__module__", None) or "" for x in (function, owner, type(owner))}
+        is_seeded = type(owner) is random.Random and id(owner) in self.trace.own
+        homes = {getattr(x, "__module__", None) or "" for x in (() if is_seeded else (function, owner, type(owner)))}
         if _in(function, _FORBIDDEN) or any(h == m or h.startswith(m + ".") for h in homes for m in _IMPURE):
             self._refuse_once(function)
         if isinstance(owner, Path) and not hasattr(PurePath, function.__name__):  # it asks the file system
@@ -552,7 +564,12 @@ class Hooks(Copies, Steering):
 def _is_seen(function: Any) -> bool:
     """Whether all that a call does is told by hooks, or by tracers: the user's functions are converted, NumPy's compiled."""
     plain = function.__func__ if type(function) is MethodType else function
-    if type(plain) is FunctionType and not is_library(plain):
+    if type(plain) is functools.partial:
+        return type(plain.func) is not FunctionType or _is_seen(plain.func)  # which is looked at by itself
+    if isinstance(plain, type):
+        return is_made_plainly(plain)
+    called = plain if type(plain) is FunctionType else inspect.getattr_static(type(plain), "__call__", None)
+    if type(called) is FunctionType and not is_library(called):
         return True
     is_compiled = has_meaning(function) and getattr(function, "__module__", "") not in ("builtins", "collections")
     return is_compiled or _is_ours(function)

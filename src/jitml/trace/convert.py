@@ -20,7 +20,7 @@ from jitml.trace.classes import require_class
 from jitml.trace.context import Trace, active_trace, current_trace, unsupported
 from jitml.trace.drivers import HOOKS
 from jitml.trace.handlers import Handler, handlers_in, handlers_of
-from jitml.trace.loaded_names import base_of, is_library
+from jitml.trace.loaded_names import base_of, is_library, is_made_plainly
 from jitml.trace.outside import load
 from jitml.trace.regions import made
 from jitml.trace.registry import FUNCTIONS, call, has_meaning, uncached
@@ -163,10 +163,10 @@ def _convert_class(cls: type) -> Callable[..., Any]:
     """A class is called as ever, but its own `__init__` sees tracers, and the new object is known to be the function's own."""
     if cls.__module__ == "builtins":
         return cls
-    init, new = inspect.getattr_static(cls, "__init__"), inspect.getattr_static(cls, "__new__")
+    init = inspect.getattr_static(cls, "__init__")
     if type(inspect.getattr_static(cls, "__del__", None)) is FunctionType:
         unsupported(f"{cls.__qualname__}.__del__ would run when the function has been traced, and not at every call")
-    by_us = type(cls) is type and new is vars(object)["__new__"] and type(init) is FunctionType and not is_library(init)
+    by_us = is_made_plainly(cls)
 
     def construct(*args: Any, **kwargs: Any) -> Any:
         trace = active_trace().root

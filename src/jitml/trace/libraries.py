@@ -19,6 +19,8 @@ _TRACED_THROUGH = frozenset({
     "jaxtyping", "joblib", "llvmlite", "more_itertools", "numba", "opt_einsum", "optree", "pluggy", "pytest", "rich", "toolz",
     "tqdm", "typing_extensions", "wrapt",
 })  # fmt: skip
+# SciPy's functions that do so, by their names: they have derivatives.
+_OF_NUMPY = frozenset({"fftshift", "gausspulse", "ifftshift", "kaiser_atten", "softplus", "sweep_poly"})
 _NO_LIBRARIES = frozenset({"", "__main__", "builtins", "jitml", "numpy", *sys.stdlib_module_names})
 _ROUTINES = ("scipy.linalg.blas", "scipy.linalg.lapack")  # modules of functions that do not name their own
 
@@ -38,6 +40,11 @@ def home_of_function(function: Any) -> str:
 def is_scipys(x: Any) -> bool:
     """Whether a function, or a class, is SciPy's."""
     return home_of_function(x).startswith("scipy.")
+
+
+def is_of_numpy(function: Any) -> bool:
+    """Whether a function of SciPy's is traced through."""
+    return getattr(function, "__name__", "") in _OF_NUMPY
 
 
 def is_called(function: Any) -> bool:
@@ -62,4 +69,4 @@ def _is_installed(home: str) -> bool:
     return top not in _TRACED_THROUGH and module is not None and file is not None and not is_users(file)
 
 
-__all__ = ["home_of_function", "is_called", "is_scipys"]
+__all__ = ["home_of_function", "is_called", "is_of_numpy", "is_scipys"]

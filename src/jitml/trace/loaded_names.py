@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable
 from types import CellType, FunctionType
@@ -25,6 +26,13 @@ def is_library(function: FunctionType) -> bool:
     """Whether a function is never rewritten."""
     file = function.__code__.co_filename
     return not is_converted(file) and file != "<string>"  # exec'd code has no source, but its globals are guarded
+
+
+def is_made_plainly(cls: type) -> bool:
+    """Whether an object of a class is made by an `__init__` of the user's alone, which is converted."""
+    init, new = inspect.getattr_static(cls, "__init__"), inspect.getattr_static(cls, "__new__")
+    is_users = type(init) is FunctionType and not is_library(init)
+    return type(cls) is type and new is vars(object)["__new__"] and is_users
 
 
 def base_of(trace: Trace, function: FunctionType) -> Slot | Const:
