@@ -57,8 +57,9 @@ bench: $(VENV)/.bench  ## the benchmarks, beside NumPy, Numba, JAX and autograd;
 bench-autodiff: $(VENV)/.bench  ## derivatives alone, beside NumPy by hand, JAX and HIPS autograd
 	$(BIN)/python -m bench.derivatives
 
-docs: $(VENV)/.dev  ## write docs/supported.md from the code
+docs: $(VENV)/.dev  ## write docs/supported.md and docs/understood.md from the code
 	$(BIN)/python -m jitml.numpy.supported > docs/supported.md
+	$(BIN)/python -m jitml.trace.understood_page > docs/understood.md
 
 clean:  ## remove what the targets above made
 	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis out

@@ -12,7 +12,7 @@ import copy
 import functools
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -55,6 +55,15 @@ class TracedGenerator:
         if name in _NOT_DRAWS:
             unsupported(f"{self.kind.__name__}.{name} is not supported in jitted code", "Use it outside the jitted function.")
         return Draw(self, name)
+
+    def __copy__(self) -> NoReturn:
+        unsupported(f"a copy of a {self.kind.__name__} is not supported in jitted code", "Make it outside the jitted function.")
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        self.__copy__()
+
+    def __repr__(self) -> str:
+        return unsupported(f"a {self.kind.__name__} is shown, which is not supported in jitted code", "Show it outside.")
 
 
 def is_generator(x: object) -> bool:

@@ -130,7 +130,7 @@ TABLE = (
     ),
     Row(
         Way.GENERATOR, "generators of random numbers", is_generator,
-        "class", "at each call, draw by draw", "drawing advances it", "refused", "refused, but to what draws", "itself",
+        "class", "at each call, draw by draw", "drawing advances it", "refused", "at run time, to what draws", "itself",
     ),
     Row(
         Way.VALUE, "numbers, text, None, dtypes, dates and other values that never change", lambda x: isinstance(x, PLAIN),
@@ -166,7 +166,8 @@ TABLE = (
     Row(
         Way.COMPARED, "polynomials of NumPy's",
         lambda x: type(x) is np.poly1d or home_of(type(x)).startswith(_COMPUTE_WITH_TRACERS),
-        "by identity, and all that they hold by value", "as a constant", "refused", "as a constant", "as a constant", "itself",
+        "by identity, and all that they hold by value", "as a constant", "arrays that they hold, in place", "as a constant",
+        "as a constant", "itself",
     ),
     Row(
         Way.RUN_TIME, "everything else: objects of libraries, weak references, context variables", lambda x: True,
