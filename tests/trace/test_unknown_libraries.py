@@ -255,6 +255,17 @@ def test_a_function_that_changes_what_is_around_it(madeup: ModuleType) -> None:
             jitml.jit(function)(X)
 
 
+def test_what_a_transform_has_made_is_no_function_of_a_library() -> None:
+    calls = []
+
+    def square(v: float) -> float:
+        calls.append(v)
+        return v * v
+
+    with pytest.raises(UnsupportedError, match="calls"):
+        jitml.jit(lambda x: x * jitml.grad(square)(2.0))(X)
+
+
 def test_what_hides_what_it_holds(madeup: ModuleType) -> None:
     hidden = madeup.Hidden()
     for function in (lambda q, x: x * q.get(), lambda q, x: q.put(x)):

@@ -73,7 +73,7 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     if is_traced(value) or type(value) in (TracedGenerator, TracedObject):
         return value
     way = way_of(value)
-    if way in (Way.ITEMS, Way.PARTS, Way.ITSELF, Way.ATTRIBUTES, Way.COMPARED):
+    if way not in (Way.ARRAY, Way.GENERATOR, Way.VALUE):
         trace.met[id(value)] += 1
     match way:
         case Way.ARRAY:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import io
 import operator
+import random
 import re
 import struct
 import sys
@@ -51,7 +52,7 @@ _CODE = (
     type, FunctionType, ModuleType, CodeType, BuiltinFunctionType, MethodWrapperType, WrapperDescriptorType, MethodDescriptorType,
     ClassMethodDescriptorType, GetSetDescriptorType, MemberDescriptorType, property, staticmethod, classmethod, np.ufunc,
     type(functools.lru_cache(abs)), operator.itemgetter, operator.attrgetter, operator.methodcaller, re.Pattern, re.Match,
-    struct.Struct, np.finfo, np.iinfo, GenericAlias, UnionType, io.IOBase,
+    struct.Struct, np.finfo, np.iinfo, GenericAlias, UnionType, io.IOBase, random.Random,
 )  # fmt: skip
 # Classes of libraries that compute with tracers; what their objects hold is compared.
 _COMPUTE_WITH_TRACERS = "numpy.polynomial"

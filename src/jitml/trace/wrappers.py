@@ -81,7 +81,9 @@ def is_foreign(function: Any) -> bool:
     is_one = type(function) is FunctionType and is_library(function)
     if not is_one and not (type(function) is BuiltinFunctionType and isinstance(function.__self__, ModuleType | None)):
         return False
-    home = (function.__module__ or "").partition(".")[0]
+    # What `functools.wraps` has made says where that comes from which it wraps.
+    module = function.__globals__.get("__name__") if is_one else function.__module__
+    home = (module or "").partition(".")[0]
     return bool(home) and home not in _KNOWN_LIBRARIES
 
 
