@@ -13,6 +13,7 @@ from typing import Any
 from jitml.autograd.hidden import note_hidden
 from jitml.autograd.rows import as_value, is_empty
 from jitml.autograd.transpose import transpose
+from jitml.autograd.wholes import with_wholes
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import Op, RuleTable, recording
@@ -70,7 +71,7 @@ def jvp_graph(graph: Graph, wrt: Sequence[int]) -> Graph:
     }
     """
     b = GraphBuilder()
-    values, tangents = push(b, graph, wrt)
+    values, tangents = push(b, with_wholes(graph), wrt)
     with recording(b):
         dense = [t if t is not None else zeros_like(v) for v, t in zip(values, tangents) if is_inexact(v.dtype)]
     return b.build([*values, *dense])

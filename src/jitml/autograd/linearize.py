@@ -17,6 +17,7 @@ from jitml.autograd.recompute import recomputing
 from jitml.autograd.shifts import without_vain_shifts
 from jitml.autograd.softmax import with_softmaxes
 from jitml.autograd.transpose import transpose_graph
+from jitml.autograd.wholes import with_wholes
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.passes.bodies import everywhere
@@ -74,7 +75,8 @@ def split(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Split
     """
     b = GraphBuilder()
     heard = observe_errors(graph)  # an index that is out of range is, whether or not a slope depends on what lies there
-    values, tangents = push(b, with_softmaxes(recomputing(without_vain_shifts(with_short_slopes(trimmed(heard))))), wrt)
+    whole = with_wholes(without_vain_shifts(with_short_slopes(trimmed(heard))))
+    values, tangents = push(b, with_softmaxes(recomputing(whole)), wrt)
     moving = tuple(i for i, t in enumerate(tangents[:results]) if t is not None)
     derivative = _hoisted(trimmed(b.build([*values, *(t for t in tangents[:results] if t is not None)])))
     with shared_by(derivative):
