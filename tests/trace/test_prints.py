@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import logging
 import pprint
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.errors import UnsupportedError
 
 LOG = logging.getLogger("test_prints")
 
@@ -132,3 +134,12 @@ def test_each_line_once_and_in_order(f: Callable[[Any], Any]) -> None:
     compiled = jitml.jit(f)
     for n, x in enumerate((np.arange(4.0), np.arange(4.0), np.arange(4.0) - 2, np.arange(4.0) + 6)):
         assert seen(compiled, x.copy(), n) == seen(f, x.copy(), n)
+
+
+def test_what_a_library_writes_to_a_stream_is_refused() -> None:
+    def f(x: Any) -> Any:
+        csv.writer(sys.stdout).writerow([1, 2])
+        return x
+
+    with pytest.raises(UnsupportedError, match=r"writes to sys\.stdout"):
+        jitml.jit(f)(np.ones(2))

@@ -19,13 +19,13 @@ import numpy as np
 from jitml.errors import FailedCheck
 from jitml.ir import ops
 from jitml.ir.ops.host import HostFunction, postpone
-from jitml.trace.context import active_trace, unsupported, user_source
+from jitml.trace.context import active_trace, current_trace, unsupported, user_source
 from jitml.trace.hostcalls import take_apart
 from jitml.trace.registry import full_name, implements
 from jitml.trace.users_line import namespace
 
 
-class Stream:
+class Redirected:
     """`sys.stdout` or `sys.stderr`, whichever that is as the program runs: others redirect it."""
 
     __slots__ = ("name",)
@@ -39,8 +39,35 @@ class Stream:
     def flush(self) -> None:
         getattr(sys, self.name).flush()
 
+
+class Stream:
+    """What a function that is traced finds as one of these: what is not converted would write to it once, and is refused."""
+
+    __slots__ = ("running",)
+
+    def __init__(self, name: str) -> None:
+        self.running = Redirected(name)
+
+    def write(self, text: str) -> Any:
+        self._refuse()
+        return self.running.write(text)
+
+    def flush(self) -> None:
+        self._refuse()
+        self.running.flush()
+
     def __getattr__(self, name: str) -> Any:
-        return getattr(getattr(sys, self.name), name)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._refuse()
+        return getattr(getattr(sys, self.running.name), name)
+
+    def _refuse(self) -> None:
+        if current_trace() is not None:
+            unsupported(
+                f"code that is not converted writes to sys.{self.running.name}, or looks into it",
+                "Print it: print() happens at every call.",
+            )
 
 
 STREAMS = {name: Stream(name) for name in ("stdout", "stderr")}
@@ -51,10 +78,10 @@ def effect_of(function: Any) -> Callable[..., None] | None:
     owner = getattr(function, "__self__", None)
     module = getattr(function, "__module__", None) or ""
     logs = module == "logging" and (function in _LOGGING or isinstance(owner, (logging.Logger, logging.LoggerAdapter)))
-    writes = getattr(function, "__name__", "") in ("write", "flush") and (
-        type(owner) is Stream or owner is sys.stdout or owner is sys.stderr
-    )
-    writes = writes or (getattr(function, "__name__", ""), module) in _WRITING
+    name = getattr(function, "__name__", "")
+    if type(owner) is Stream and name in ("write", "flush"):
+        return functools.partial(postponed, getattr(owner.running, name))
+    writes = (name in ("write", "flush") and (owner is sys.stdout or owner is sys.stderr)) or (name, module) in _WRITING
     return functools.partial(postponed, function) if logs or writes else None
 
 
@@ -64,6 +91,8 @@ _LOGGING = {logging.debug, logging.info, logging.warning, logging.error, logging
 
 def postponed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Record that the program calls a function with these arguments, which may be traced, and ignores what it returns."""
+    args = tuple(arg.running if type(arg) is Stream else arg for arg in args)
+    kwargs = {name: arg.running if type(arg) is Stream else arg for name, arg in kwargs.items()}
     _record(full_name(function), lambda *args, **kwargs: postpone(functools.partial(function, *args, **kwargs)), args, kwargs)
 
 
