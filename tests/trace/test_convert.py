@@ -7,7 +7,7 @@ import pickle
 import traceback
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -388,3 +388,52 @@ def test_what_a_converted_function_defines_has_its_own_name() -> None:
         return x, [Inner.__qualname__, Inner.method.__qualname__, inner.__qualname__, inner().__qualname__]
 
     assert jitml.jit(f)(np.ones(2))[1] == f(np.ones(2))[1]
+
+
+@dataclass
+class Drawn:
+    """Its `__init__` is written by the standard library, and calls what is written here."""
+
+    x: Any
+    shift: Any = field(default_factory=lambda: 2 * np.random.rand())
+    items: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.total = 0.0
+        for _ in range(3):
+            self.total = self.total + self.x.sum()
+        self.items.append(np.random.rand())
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    x: Any
+    w: InitVar[float] = 2.0
+    y: Any = field(default=0.0, kw_only=True)
+    self: Any = field(init=False, default=0.0)
+
+    def __post_init__(self, w: float) -> None:
+        object.__setattr__(self, "self", np.random.rand() * w)
+
+
+class FromDrawn(Drawn):
+    def __init__(self, x: Any) -> None:
+        super().__init__(x * 2)
+
+
+RECORDS: dict[str, Callable[[Array], tuple[Any, Any]]] = {
+    "a factory": lambda x: (Drawn(x).shift, Drawn(x).total),
+    "after its initialisation": lambda x: (Drawn(x).items[0], Drawn(x, 3.0).total),
+    "frozen": lambda x: (Frozen(x, 3.0, y=5.0).self, Frozen(x).x[0] + Frozen(x, y=5.0).y),
+    "a base": lambda x: (FromDrawn(x).shift, FromDrawn(x).total),
+    "replaced": lambda x: (replace(Drawn(x), shift=1.0).items[-1], replace(Drawn(x), x=x * 2).total),
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_what_dataclasses_write_is_converted(name: str) -> None:
+    plain = RECORDS[name]
+    compiled = jitml.jit(plain)
+    x = np.array([1.0, 2.0])
+    (drawn, total), (again, _) = compiled(x), compiled(x)
+    assert drawn != again and total == plain(x)[1]

@@ -19,6 +19,7 @@ from jitml.trace.calls import Hooks
 from jitml.trace.classes import require_class
 from jitml.trace.context import Trace, active_trace, current_trace, unsupported
 from jitml.trace.drivers import HOOKS
+from jitml.trace.generated import keep_generated
 from jitml.trace.handlers import Handler, handlers_in, handlers_of
 from jitml.trace.loaded_names import base_of, is_library, is_made_plainly
 from jitml.trace.outside import load
@@ -26,7 +27,7 @@ from jitml.trace.regions import made
 from jitml.trace.registry import FUNCTIONS, call, has_meaning, uncached
 from jitml.trace.rewrite import rewrite
 from jitml.trace.source import Missing, find
-from jitml.trace.unread import given_numbers, is_formula, is_generated, refuse_unread
+from jitml.trace.unread import given_numbers, is_formula, is_trusted, refuse_unread
 from jitml.trace.unseen import outer_values
 
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -144,7 +145,7 @@ def _as_it_is(trace: Trace, function: FunctionType, hooks: Hooks, reason: str) -
     Raises:
         SourceNotFound: it may do more than compute.
     """
-    is_numeric = not is_generated(function)
+    is_numeric = not is_trusted(function)
     if is_numeric and not is_formula(function, outer_values(function)):
         refuse_unread(function, reason)
     trace.sourceless.add(function.__code__)
@@ -175,6 +176,7 @@ def _convert_class(cls: type) -> Callable[..., Any]:
         trace.own[id(instance)] = instance
         if by_us:
             made(instance)
+            keep_generated(cls)
             convert(init)(instance, *args, **kwargs)
         return instance
 

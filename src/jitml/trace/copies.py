@@ -131,8 +131,10 @@ class Copies(Specials):
     def replaced(self, obj: Any, /, **changes: Any) -> Any:
         """`dataclasses.replace(obj, **changes)`"""
         if _is_dataclass(obj):
-            missing = [f.name for f in dataclasses.fields(obj) if f.init and f.name not in changes]
-            changes |= {name: self.attr(obj, name) for name in missing}
+            missing = _parameters(obj).keys() - changes.keys()
+            changes |= {name: self.attr(obj, name) for name in missing if hasattr(obj, name)}
+            if changes.keys() == _parameters(obj).keys():
+                return self.conv(type(obj))(**changes)  # which may run the user's code
         return self._own(dataclasses.replace(obj, **changes))
 
     def _own(self, made: Any) -> Any:
@@ -171,6 +173,13 @@ def _namespace(x: Any, _: None) -> dict[str, Any]:
 
 def _slots(kind: Any) -> list[str]:
     return [name for cls in kind.__mro__ for name, member in vars(cls).items() if type(member) is MemberDescriptorType]
+
+
+def _parameters(x: Any) -> dict[str, Any]:
+    """The fields that the `__init__` takes which a dataclass has been given; `InitVar`s are no others' fields."""
+    own = {f.name for f in dataclasses.fields(x)}
+    fields = x.__dataclass_fields__.items()
+    return {name: f for name, f in fields if f.init and (name in own or "INITVAR" in str(f._field_type))}
 
 
 def _is_dataclass(x: Any) -> bool:

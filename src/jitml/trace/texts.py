@@ -25,7 +25,7 @@ _LONGEST = 400  # lines of a statement that was typed
 _ANY_TEXT = "<string>"  # `exec`, `python -c`, methods of dataclasses
 
 _names: dict[str, str] = {}
-_kept: deque[str] = deque(maxlen=200)  # texts of which the functions may be asked for after their frames have ended
+_kept: deque[str] = deque(maxlen=1000)  # texts of which the functions may be asked for after their frames have ended
 
 
 def texts(function: FunctionType) -> Iterator[str]:
@@ -48,6 +48,11 @@ def is_no_file(code: CodeType) -> bool:
     return code.co_filename.startswith("<")
 
 
+def is_generated(code: CodeType) -> bool:
+    """Whether this is the code of a method that the standard library has written for a dataclass."""
+    return code.co_filename == _ANY_TEXT and code.co_qualname.startswith("__create_fn__.<locals>.")
+
+
 def keep(function: Any) -> None:
     """Remember the text of a function that may be asked for later, if that is found only now, while it is run."""
     if type(function) is FunctionType and is_no_file(function.__code__) and not lines_of(function):
@@ -62,7 +67,7 @@ def keep_texts(found: Iterable[str]) -> None:
 def file_of(code: CodeType, text: str) -> str:
     """The name of a function's file in messages and tracebacks; a text without one gets it, so that they show its lines."""
     name = code.co_filename
-    if not is_no_file(code) or (name != _ANY_TEXT and linecache.getlines(name)):
+    if not is_no_file(code) or is_generated(code) or (name != _ANY_TEXT and linecache.getlines(name)):
         return name
     name = _names.setdefault(text, f"<text {len(_names) + 1}>")
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)

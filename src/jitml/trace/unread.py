@@ -1,7 +1,7 @@
 """Functions without source: which of them may be traced as they are, because nothing that they name could be impure?
 
 Python calls their operators and NumPy's functions ask the tracers (NumPy's protocols); everything else in them would run once,
-while they are traced, unseen. So there are two kinds: what the standard library generates for dataclasses and namedtuples, and
+while they are traced, unseen. So there are two kinds: what libraries generate (they are not converted anyway), and
 formulas, `lambda x: np.exp(-x) * scale`: no loop, no branch, and no names but those of NumPy's ufuncs, of arrays, of numbers and
 of other such functions.
 """
@@ -18,7 +18,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from jitml.errors import SourceNotFound
-from jitml.trace.context import refuse
+from jitml.trace.context import is_users, refuse
+from jitml.trace.texts import is_generated
 from jitml.trace.tracers import is_traced
 from jitml.trace.tree import flatten
 
@@ -33,12 +34,12 @@ _HARMLESS = {
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_, np.ndarray, type(None), slice, type(...))
 
 
-def is_generated(function: FunctionType) -> bool:
-    """Whether the standard library has written a function, for a dataclass or a namedtuple."""
-    if function.__code__.co_filename != "<string>":
-        return False
-    is_named = function.__globals__.get("_tuple_new") is tuple.__new__
-    return is_named or function.__code__.co_qualname.startswith("__create_fn__.<locals>.")
+def is_trusted(function: FunctionType) -> bool:
+    """Whether a library has made a function, or the standard library one that only looks at fields of a record."""
+    if not is_users(str(function.__globals__.get("__file__") or "")):
+        return True
+    is_namedtuples = function.__code__.co_filename == "<string>" and function.__globals__.get("_tuple_new") is tuple.__new__
+    return is_namedtuples or (is_generated(function.__code__) and function.__name__ != "__init__")
 
 
 def is_formula(function: FunctionType, names: Mapping[str, Any]) -> bool:
