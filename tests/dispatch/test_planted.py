@@ -14,6 +14,7 @@ from jitml.errors import WrongResultWarning
 from jitml.fusion.lower.points import Point, lowering
 from jitml.ir import ops
 from jitml.runtime.executable import Executable
+from jitml.trace.host import Host
 
 X = np.linspace(0.1, 0.9, 7)
 
@@ -44,6 +45,28 @@ def test_a_lost_write(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.warns(WrongResultWarning, match="counter.total|counter.seen"):
         jitml.jit(add, verify="first")(counter, X)
     assert (counter.total, counter.seen) == (X.sum(), [X[0]])
+
+
+def test_a_stale_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an argument, a global and an attribute, in the call in which it is another one for the first time."""
+
+    class Model:
+        power = 2
+
+    def powers(model: Model, x: Any, n: int) -> Any:
+        return [x**k for k in range(n)][-1] ** model.power
+
+    monkeypatch.setattr(Host, "require", lambda self, slot, value: None)
+    f, model = jitml.jit(powers, verify="first"), Model()
+    np.testing.assert_array_equal(f(model, X, 2), X**2)
+    with pytest.warns(WrongResultWarning, match="the result"):
+        np.testing.assert_allclose(f(model, X, 3), X**4)
+    g = jitml.jit(powers, verify="first")
+    for _ in range(5):
+        g(model, X, 2)
+    model.power = 3
+    with pytest.warns(WrongResultWarning, match="the result"):
+        np.testing.assert_array_equal(g(model, X, 2), X**3)
 
 
 def test_results_in_the_wrong_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,10 +81,8 @@ def reproduce(folder: str | Path = "jitml_reproducer") -> Path:
     Raises:
         LookupError: no answer was wrong.
 
-    >>> reproduce()
-    Traceback (most recent call last):
-    ...
-    LookupError: no answer was wrong in this process
+    >>> reproduce("wrong_answer")  # doctest: +SKIP
+    PosixPath('wrong_answer/reproduce.py')
     """
     if not _wrong:
         raise LookupError("no answer was wrong in this process")
@@ -102,7 +100,7 @@ def _script(wrong: Wrong) -> str:
 
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "llvmlite", "optree"))
     versions = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}, {packages}"
-    heading = "\n".join(f"# {line}" for line in (wrong.said, "", versions, "", *wrong.source.rstrip().splitlines()))
+    heading = "\n".join(f"# {line}".rstrip() for line in (wrong.said, "", versions, "", *wrong.source.rstrip().splitlines()))
     if wrong.data is None:
         return f"{heading}\n#\n# The arguments could not be written: {wrong.why}\n"
     return f"{heading}\n{_RUN}"

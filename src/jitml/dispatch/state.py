@@ -63,18 +63,19 @@ class State:
     Args:
         roots: things and their names.
         most_bytes: of arrays, that are copied.
+        with_arrays: whether what arrays hold is part of it.
 
     Raises:
         Unsaved: something cannot be saved.
     """
 
-    def __init__(self, roots: Iterable[tuple[Any, str]], most_bytes: int) -> None:
+    def __init__(self, roots: Iterable[tuple[Any, str]], most_bytes: int, *, with_arrays: bool = True) -> None:
         self.objects: dict[int, Any] = {}  # what has been reached, by id; alive as long as this is
         self.arrays: list[Array] = []
         self.cells: list[Cell] = []
         self.places: dict[int, int] = {}  # of arrays, containers and objects, by id: the number of the cell
         self._array_names: dict[int, str] = {}
-        self._bytes_left = most_bytes
+        self._bytes_left, self._with_arrays = most_bytes, with_arrays
         self._names: set[str] = set()
         self._modules: list[types.ModuleType] = []
         self._waiting = [*roots]
@@ -168,6 +169,16 @@ class State:
             self._reach_object(x, name)
 
     def _reach_array(self, x: Array, name: str) -> None:
+        if self._with_arrays:
+            self._keep_array(x, name)
+        if x.dtype.hasobject:
+            if x.dtype.kind != "O":
+                raise Unsaved(f"{name} is an array of records with objects")
+            self._waiting += [(item, f"{name}[...]") for item in x.flat if type(item) not in _NUMBERS]
+        if type(x) is not np.ndarray:
+            self._reach_attributes(x, name)
+
+    def _keep_array(self, x: Array, name: str) -> None:
         self._bytes_left -= x.nbytes
         if self._bytes_left < 0:
             raise Unsaved("what it reads and may change is more than JITML_VERIFY_BYTES")
@@ -175,12 +186,6 @@ class State:
         self._array_names[id(x)] = name
         self.places[id(x)] = len(self.cells)
         self.cells.append(cells.of_array(x, name))
-        if x.dtype.hasobject:
-            if x.dtype.kind != "O":
-                raise Unsaved(f"{name} is an array of records with objects")
-            self._waiting += [(item, f"{name}[...]") for item in x.flat if type(item) not in _NUMBERS]
-        if type(x) is not np.ndarray:
-            self._reach_attributes(x, name)
 
     def _reach_function(self, function: types.FunctionType, name: str) -> None:
         names = mentioned(function.__code__)
