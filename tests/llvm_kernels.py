@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.llvm.module import Module, emit_program
+from jitml.codegen.llvm.polls import LOOK, PARALLEL_FOR
 from jitml.codegen.target import Target
 from jitml.fusion.loops import Kernel
 from jitml.fusion.parser import parse
 from jitml.fusion.program import KernelProgram
 from jitml.memory.program import MemoryReport, Place, Program
 from jitml.runtime.blas import GATES, blas_address, blas_gates
+from jitml.runtime.executable import error_record
 from jitml.runtime.jit import generate, link, prepare
 from jitml.runtime.jit import parse as parse_ir
+from jitml.runtime.safepoints import safepoints
 from jitml.runtime.target import host_target
-from jitml.runtime.threads import parallel_for_ir, pool
+from jitml.runtime.threads import RUNS, parallel_for_ir, pool
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -43,17 +46,17 @@ def run_program(program: Program, arrays: Arrays, *, target: Target | None = Non
     module = emit_program(program, cpu=target)
     pooled = pool()
     helper = parse_ir(parallel_for_ir(threads))
-    imports = {name: _address(name) for name in module.externals if name != "jitml_parallel_for"}
-    imports["jitml_pool_run"] = pooled["jitml_pool_run"]
+    imports = {name: _address(name) for name in module.externals if not name.startswith(PARALLEL_FOR)}
+    imports |= {name: pooled[name] for name in RUNS}
     objects = [generate(helper, target, level=1)]
     for ir, level in (prepare(part, target) for part in module.parts):
         ir.verify()
         objects.append(generate(ir, target, level=level))
     code = link(objects, imports=imports, exports=["jitml_run"])
     pointers = [arrays[name].ctypes.data for name in program.kernels.inputs + program.kernels.outputs]
-    error = (ctypes.c_int64 * 4)()
+    error = error_record()
     entry = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(code["jitml_run"])
-    return entry((ctypes.c_void_p * max(1, len(pointers)))(*pointers), None, error), list(error)
+    return entry((ctypes.c_void_p * max(1, len(pointers)))(*pointers), None, error), list(error[:4])
 
 
 def run_kernel(text: str, arrays: Arrays, shared: Mapping[str, str] = {}, **options: Any) -> tuple[int, list[int]]:
@@ -62,6 +65,8 @@ def run_kernel(text: str, arrays: Arrays, shared: Mapping[str, str] = {}, **opti
 
 def _address(name: str) -> int:
     """Of a function of BLAS (a Fortran name) or the C library."""
+    if name == LOOK:
+        return safepoints()[name]
     if name in GATES:
         return blas_gates()[name]
     if name.endswith("_"):

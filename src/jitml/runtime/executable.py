@@ -21,6 +21,7 @@ from jitml.codegen.llvm.entry import CLEAR, ENTRY
 from jitml.codegen.llvm.host import ASIDE, CALLS
 from jitml.codegen.llvm.kernel import NO_MEMORY
 from jitml.codegen.llvm.module import Module, emit_program
+from jitml.codegen.llvm.polls import DUE, ERROR_WORDS, LOOK, PARALLEL_FOR, PARALLEL_FOR_WATCHED
 from jitml.codegen.llvm.shapes import SHAPES
 from jitml.codegen.llvm.support import SUPPORT, support_ir
 from jitml.errors import FailedCheck
@@ -37,10 +38,11 @@ from jitml.runtime.drawing import Drawing
 from jitml.runtime.floating import Errors, Watch
 from jitml.runtime.host import HostCalls, host_shim, run_then_show
 from jitml.runtime.random import random_address
+from jitml.runtime.safepoints import safepoints
 from jitml.runtime.sorting import sort_address
 from jitml.runtime.stub import MOST_BYTES, native_calls, native_function
 from jitml.runtime.target import host_target, thread_limit
-from jitml.runtime.threads import parallel_for_ir, pool
+from jitml.runtime.threads import RUNS, parallel_for_ir, pool
 
 Array = np.ndarray[Any, Any]
 
@@ -178,21 +180,25 @@ class Executable:
             buffers = exact_buffers(self.program.kernels, self._outputs, inputs)
             outputs = [inputs[self._aliases[i]] if i in self._aliases else _empty(b) for i, b in enumerate(buffers)]
             pointers = [array.ctypes.data for array in (*inputs, *outputs, *self._constants)]
-            table, error = (ctypes.c_void_p * (len(pointers) + 1))(*pointers), (ctypes.c_int64 * 4)()
+            table, error = (ctypes.c_void_p * (len(pointers) + 1))(*pointers), error_record()
             arena = np.empty(min(self.program.arena_size, MOST_BYTES), np.uint8)  # not the thread's: Python may be called yet
             status = entry(table, arena.ctypes.data, error)
-            return (status, *error) if status else outputs
+            return (status, *error[:DUE]) if status else outputs
 
         run.code = code  # type: ignore[attr-defined]  # the entry's code lives as long as the closure
         return run
 
     def _link(self, objects: Sequence[bytes]) -> jit.Code:
         """The program's code, bound to what it calls."""
-        objects, addresses = list(objects), {}
+        addresses: dict[str, int] = {}
+        objects = list(objects)
         for name in self.module.externals:
-            if name == "jitml_parallel_for":
-                objects.append(_parallel_for(self.threads))
-                addresses["jitml_pool_run"] = pool()["jitml_pool_run"]
+            if name in (PARALLEL_FOR, PARALLEL_FOR_WATCHED):
+                if "jitml_pool_run" not in addresses:
+                    objects.append(_parallel_for(self.threads))
+                addresses |= {run: pool()[run] for run in RUNS}
+            elif name == LOOK:
+                addresses[name] = safepoints()[name]
             elif name == "jitml_host":
                 addresses |= {name: host_shim()[name], CALLS: id(self._hosts.run)}
             elif name in (*ASIDE, CLEAR):
@@ -220,6 +226,16 @@ class Executable:
         message = check.message.format(*values[: len(check.values)])
         failure: FailedCheck = _failed_check(check.error)(message, source=check.source)
         return failure
+
+
+def error_record() -> ctypes.Array[ctypes.c_int64]:
+    """What the entry of a program is handed as `error`, for a run that nobody interrupts."""
+    record = (ctypes.c_int64 * ERROR_WORDS)()
+    record[DUE] = ctypes.addressof(_NEVER)
+    return record
+
+
+_NEVER = ctypes.c_int64(0)
 
 
 def exact_buffers(program: KernelProgram, outputs: Sequence[Buffer], inputs: Sequence[Array]) -> list[Buffer]:

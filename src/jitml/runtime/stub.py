@@ -28,12 +28,14 @@ import numpy as np
 from jitml.codegen.llvm.entry import ENTRY
 from jitml.codegen.llvm.flags import flags_ir
 from jitml.codegen.llvm.kernel import RAISED
+from jitml.codegen.llvm.polls import ERROR_WORDS, STOPPED
 from jitml.codegen.llvm.shapes import SHAPES
 from jitml.fusion.loops import Buffer
 from jitml.runtime.arena import arenas
 from jitml.runtime.jit import Code, generate, link, parse
 from jitml.runtime.numpy_api import numpy_api
 from jitml.runtime.results import LARGE, results, results_handler
+from jitml.runtime.safepoints import ENTER, LEAVE, safepoints
 from jitml.runtime.target import host_target
 
 Array = np.ndarray[Any, Any]
@@ -84,6 +86,8 @@ declare ptr @jitml_results_malloc(ptr, i64)
 declare void @jitml_results_free(ptr, ptr, i64)
 declare void @jitml_results_release()
 declare ptr @jitml_arena(i64)
+declare void @jitml_run_begins(ptr)
+declare void @jitml_run_ends(ptr)
 @results_handler = external global i8
 @PyArray_Type = external global i8
 @PyFloat_Type = external global i8
@@ -165,7 +169,9 @@ begin:
   %entries = add i64 %before, %constants
   %table = alloca ptr, i64 %entries
   %numbers = alloca i64, i64 %inputs
-  %error = alloca [4 x i64]
+  %error = alloca [{ERROR_WORDS} x i64]
+  %stoppedp = getelementptr i64, ptr %error, i64 {STOPPED}
+  store i64 0, ptr %stoppedp
   %extents = extractvalue %Header %header, 6
   %shapes = alloca i64, i64 %extents
   br label %input
@@ -311,13 +317,19 @@ run.here:
   %status.here = call i64 %entry(ptr %table, ptr %arena, ptr %error)
   br label %finish
 run.apart:
+  call void @jitml_run_begins(ptr %error)
   %thread = call ptr @PyEval_SaveThread()
   %status.apart = call i64 %entry(ptr %table, ptr %arena, ptr %error)
   call void @PyEval_RestoreThread(ptr %thread)
+  call void @jitml_run_ends(ptr %error)
   br label %finish
 finish:
   %status = phi i64 [ %status.here, %run.here ], [ %status.apart, %run.apart ]
   %flags = call i64 @take_flags()
+  %stopped = load i64, ptr %stoppedp
+  %is_stopped = icmp ne i64 %stopped, 0
+  br i1 %is_stopped, label %drop, label %judge
+judge:
   %failed = icmp ne i64 %status, 0
   br i1 %failed, label %fail, label %look
 look:
@@ -383,7 +395,17 @@ def _native_call() -> Code:
     imports |= {"results_handler": results_handler(), **{name: results()[name] for name in _MEMORY}}
     kinds, flags = {"FLOAT": 1, "INT": 2, "BOOL": 3}, flags_ir(host_target())
     places = {"DATA": DATA, "TYPE": TYPE, "FLOAT_VALUE": FLOAT_VALUE, "FLAGS": FLAGS, "HANDLER": HANDLER, "OWNDATA": OWNDATA}
-    numbers = {"RAISED": RAISED, "LARGE": LARGE, "CARRAY": CARRAY, "TRACE_DOMAIN": TRACE_DOMAIN, **places, **kinds}
+    imports |= {name: safepoints()[name] for name in (ENTER, LEAVE)}
+    numbers = {
+        "ERROR_WORDS": ERROR_WORDS,
+        "STOPPED": STOPPED,
+        "RAISED": RAISED,
+        "LARGE": LARGE,
+        "CARRAY": CARRAY,
+        "TRACE_DOMAIN": TRACE_DOMAIN,
+        **places,
+        **kinds,
+    }
     text = _CALL.format(flags=flags, **numbers)
     loaded = link([generate(parse(text), host_target(), level=2)], imports=imports, exports=("jitml_call",))
     loaded.keep_forever()

@@ -22,8 +22,10 @@ import sys
 from functools import cache
 
 from jitml.codegen.llvm.flags import flags_ir
+from jitml.codegen.llvm.polls import DUE, LOOK, PARALLEL_FOR_WATCHED
 from jitml.codegen.target import Target
 from jitml.runtime.jit import Code, generate, link, parse
+from jitml.runtime.safepoints import PERIOD_NS, safepoints
 from jitml.runtime.target import host_target
 
 # The number of the futex system call and the hint of a spinning thread, by architecture (Linux).
@@ -46,6 +48,9 @@ _POOL = """
 @job_ctx = internal global ptr null
 @job_flags = internal global i64 0
 
+@period = private constant [2 x i64] [i64 0, i64 {period}]
+
+declare i64 @jitml_look(ptr)
 declare i64 @syscall(i64, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(ptr)
@@ -55,8 +60,8 @@ declare i32 @sigfillset(ptr)
 {flags}
 
 ; Sleep while the word holds the value (FUTEX_WAIT_PRIVATE), and wake sleepers (FUTEX_WAKE_PRIVATE).
-define internal void @sleep(ptr %word, i32 %value) {{
-  %r = call i64 (i64, ...) @syscall(i64 {futex}, ptr %word, i32 128, i32 %value, ptr null)
+define internal void @sleep(ptr %word, i32 %value, ptr %most) {{
+  %r = call i64 (i64, ...) @syscall(i64 {futex}, ptr %word, i32 128, i32 %value, ptr %most)
   ret void
 }}
 
@@ -127,7 +132,7 @@ idle:
   br i1 %patient, label %spin, label %rest
 rest:
   %a = atomicrmw add ptr @asleep, i32 1 seq_cst
-  call void @sleep(ptr @epoch, i32 %seen)
+  call void @sleep(ptr @epoch, i32 %seen, ptr null)
   %b = atomicrmw sub ptr @asleep, i32 1 seq_cst
   br label %look
 }}
@@ -160,6 +165,12 @@ out:
 }}
 
 define void @jitml_pool_run(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, i32 %threads) {{
+  call void @jitml_pool_run_watched(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, i32 %threads, ptr null)
+  ret void
+}}
+
+; With the record of a long program, the caller looks whether it is to end while it waits (`safepoints.py`); so do bodies.
+define void @jitml_pool_run_watched(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, i32 %threads, ptr %error) {{
   %n = sub i64 %end, %begin
   %some = icmp sgt i64 %n, 0
   br i1 %some, label %size, label %nothing
@@ -232,7 +243,18 @@ check:
   br i1 %left, label %awake, label %doze
 doze:
   %value = trunc i64 %g1 to i32
-  call void @sleep(ptr @gate, i32 %value)
+  %watched = icmp ne ptr %error, null
+  %most = select i1 %watched, ptr @period, ptr null
+  call void @sleep(ptr @gate, i32 %value, ptr %most)
+  br i1 %watched, label %look, label %check
+look:
+  %due.at = getelementptr i64, ptr %error, i64 {DUE}
+  %due = load ptr, ptr %due.at
+  %is_due = load atomic i64, ptr %due monotonic, align 8
+  %time = icmp ne i64 %is_due, 0
+  br i1 %time, label %ask, label %check
+ask:
+  %told = call i64 @jitml_look(ptr %error)
   br label %check
 awake:
   store atomic i32 0, ptr @waiting seq_cst, align 4
@@ -271,11 +293,17 @@ out:
   ret void
 }
 
+define void @jitml_pool_run_watched(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, i32 %threads, ptr %error) {
+  call void @jitml_pool_run(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, i32 %threads)
+  ret void
+}
+
 define void @jitml_pool_reset() {
   ret void
 }
 """
 
+RUNS = ("jitml_pool_run", "jitml_pool_run_watched")
 _LIBC = ("syscall", "pthread_create", "pthread_detach", "pthread_sigmask", "sigfillset")
 
 
@@ -287,7 +315,8 @@ def pool_ir(target: Target, *, linux: bool) -> str:
     # Some 50 us of spinning for the next job: a sleeping core takes longer than a small job to wake, so that a worker which
     # sleeps between the calls of a loop never helps (a product of 60 us with a vector ran at half the speed). The caller
     # waits 2 us for the last worker before it sleeps (3-6 us).
-    return _POOL.format(futex=futex, pause=pause, declare_pause=declare_pause, flags=flags_ir(target), spins=2500, waits=200)
+    words = {"DUE": DUE, "period": PERIOD_NS, "spins": 2500, "waits": 200}
+    return _POOL.format(futex=futex, pause=pause, declare_pause=declare_pause, flags=flags_ir(target), **words)
 
 
 @cache
@@ -298,7 +327,8 @@ def pool() -> Code:
     code = generate(parse(pool_ir(target, linux=linux)), target, level=2)
     libc = ctypes.CDLL(None)
     imports = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in _LIBC} if linux else {}
-    loaded = link([code], imports=imports, exports=("jitml_pool_run", "jitml_pool_reset"))
+    imports |= {LOOK: safepoints()[LOOK]} if linux else {}
+    loaded = link([code], imports=imports, exports=(*RUNS, "jitml_pool_reset"))
     loaded.keep_forever()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(loaded["jitml_pool_reset"]))
@@ -309,6 +339,11 @@ def parallel_for_ir(threads: int) -> str:
     """`jitml_parallel_for` for one program: the pool with the number of threads that this program may use."""
     return f"""
 declare void @jitml_pool_run(ptr, ptr, i64, i64, i64, i32)
+declare void @jitml_pool_run_watched(ptr, ptr, i64, i64, i64, i32, ptr)
+define void @{PARALLEL_FOR_WATCHED}(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, ptr %error) {{
+  tail call void @jitml_pool_run_watched(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, i32 {threads}, ptr %error)
+  ret void
+}}
 define void @jitml_parallel_for(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain) {{
   tail call void @jitml_pool_run(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, i32 {threads})
   ret void

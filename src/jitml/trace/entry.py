@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import optree
 
+from jitml.errors import JitmlError
 from jitml.ir.interpret import interpret
 from jitml.trace.results import Either, Fixed, FromGraph, FromHost, Repeated, Result
 from jitml.trace.steps import Step
@@ -37,7 +39,11 @@ def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
     else:
         body += lines
     inputs = ", ".join(f"s{s}" for s in traced.entries)
-    body.append(f"r = execute({inputs})")
+    if written := _written(traced):
+        body += ["try:", f"    r = execute({inputs})", "except BaseException as e:", "    tell(e)", "    raise"]
+        names["tell"] = partial(_tell, written)
+    else:
+        body.append(f"r = execute({inputs})")
     names |= {"MISS": MISS, "execute": execute, "unflatten": unflatten, "see": see, "copyto": np.copyto}
     if traced.numbers:
         body.append(f"z = {{{', '.join(f'n{n}: int(r[{position}])' for n, position in enumerate(traced.numbers.values()))}}}")
@@ -55,6 +61,19 @@ def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
     source = "def enter(leaves):\n" + "".join(f"    {line}\n" for line in body)
     exec(compile(source, "<jitml entry>", "exec"), names)
     return names["enter"]
+
+
+def _written(traced: Traced) -> str:
+    """The caller's arrays that a program writes while it runs."""
+    copies = {copy for _, copy in traced.copied}
+    slots = dict.fromkeys(traced.entries[entry] for entry in traced.aliases.values())
+    return ", ".join(traced.host.name(slot) for slot in slots if slot not in copies)
+
+
+def _tell(written: str, error: BaseException) -> None:
+    """Say of an exception from outside, as Ctrl-C, what it may have left half done."""
+    if not isinstance(error, JitmlError):
+        error.add_note(f"The compiled function was writing {written}: some of the elements may be new.")
 
 
 def _leaves(traced: Traced, names: dict[str, Any], body: list[str]) -> list[str]:

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.builder import Builder, llvm_type
+from jitml.codegen.llvm.kernel import RAISED
+from jitml.codegen.llvm.polls import LOOK, find_word, leave_if_stopped, parallel_for
 from jitml.codegen.llvm.product import Matrix, Product
 from jitml.codegen.llvm.unit import Unit
 from jitml.errors import UnsupportedError
@@ -21,6 +23,7 @@ from jitml.ir.types import F64, DType
 
 INT32 = 2**31 - 1
 PIECE_WORK = 1_000_000  # multiply-adds worth a piece of their own: some 30 us
+LONGEST_PIECE = 1 << 31  # multiply-adds: some 100 ms
 MOST_ROWS = 256  # of a piece: beyond, the packing of the other operand is paid for
 LEAST_ROWS = 48  # or columns, of a piece
 MOST_WORK_ALONE = 200_000  # BLAS uses one thread up to 64**3 multiply-adds anyway
@@ -64,7 +67,11 @@ class Pieces:
             least = 64 if p.x.col == 1 else 512
             return Pieces(Cut.of(p.m, min(work * 8 // PIECE_WORK, p.m // least)), Cut(1, 1))
         longest = max(p.m, p.n)
-        wanted = max(min(threads, work // PIECE_WORK) // min(p.stacks, threads), longest // MOST_ROWS if work > PIECE_WORK else 1)
+        # Beyond that, packing is nothing beside the work, and a program that is to end need not wait for it.
+        wanted = work // LONGEST_PIECE
+        wanted = max(
+            wanted, min(threads, work // PIECE_WORK) // min(p.stacks, threads), longest // MOST_ROWS if work > PIECE_WORK else 1
+        )
         wanted = max(1, min(wanted, longest // LEAST_ROWS))
         most_rows, most_columns = max(1, p.m // LEAST_ROWS), max(1, p.n // LEAST_ROWS)
         grids = [(rows, min(most_columns, wanted // rows)) for rows in range(1, min(most_rows, wanted) + 1)]
@@ -114,8 +121,9 @@ def emit_blas(unit: Unit, product: Product, symbol: str) -> None:
     is_alone = work // pieces.count <= MOST_WORK_ALONE
     is_shared = product.stacks * pieces.count > 1 and product.stacks * work >= 2 * MOST_WORK_ALONE
     values = "" if product.values is None else ", ptr %values"
-    lines = ["entry:", "  %matrices = alloca [4 x ptr]"]
-    for slot, name in enumerate(["x", "y", "z", *(["values"] if values else [])]):
+    stopped = leave_if_stopped(str(RAISED)) if unit.is_long else []
+    lines = ["entry:", "  %matrices = alloca [5 x ptr]"]
+    for slot, name in [*enumerate(["x", "y", "z", *(["values"] if values else [])]), (4, "error")]:
         lines += [f"  %slot{slot} = getelementptr ptr, ptr %matrices, i64 {slot}", f"  store ptr %{name}, ptr %slot{slot}"]
     total = str(product.stacks * pieces.count)
     if product.sizes is not None:
@@ -123,16 +131,16 @@ def emit_blas(unit: Unit, product: Product, symbol: str) -> None:
         lines += [*_count(product.sizes, pieces), f"  %total = mul i64 %count, {product.stacks}"]
     run = f"call void @{symbol}.pieces(ptr %matrices, i64 0, i64 {total})"
     if is_shared:
-        unit.declarations.declare("void @jitml_parallel_for(ptr, ptr, i64, i64, i64)")
         grain = max(1, MOST_WORK_ALONE * pieces.count // work)
-        run = f"call void @jitml_parallel_for(ptr @{symbol}.pieces, ptr %matrices, i64 0, i64 {total}, i64 {grain})"
+        arguments = f"ptr @{symbol}.pieces, ptr %matrices, i64 0, i64 {total}, i64 {grain}"
+        run = parallel_for(unit.declarations, arguments, watched=unit.is_long)
     if not is_alone:
         for name in ("jitml_blas_enter", "jitml_blas_leave"):
             unit.declarations.declare(f"void @{name}()")
         lines += ["  call void @jitml_blas_enter()", f"  {run}", "  call void @jitml_blas_leave()"]
     else:
         lines.append(f"  {run}")
-    unit.add(f"i64 @{symbol}(ptr %error, ptr %x, ptr %y, ptr %z{values})", "\n".join([*lines, "  ret i64 0"]))
+    unit.add(f"i64 @{symbol}(ptr %error, ptr %x, ptr %y, ptr %z{values})", "\n".join([*lines, *stopped, "  ret i64 0"]))
 
 
 def _emit_pieces(unit: Unit, product: Product, pieces: Pieces, symbol: str) -> None:
@@ -187,7 +195,10 @@ def _emit_pieces(unit: Unit, product: Product, pieces: Pieces, symbol: str) -> N
         b.emit(f"store {kind} {total}, {z}")
     else:
         b.emit(f"call void {function}({', '.join(passed)})")
-    body = _BODY.format(head="\n".join(head), lines="\n".join(b.lines))
+    if unit.is_long:
+        unit.declarations.declare(f"i64 @{LOOK}(ptr)")
+        head += ["  %slot.error = getelementptr ptr, ptr %matrices, i64 4", "  %error = load ptr, ptr %slot.error", *find_word()]
+    body = _BODY.format(head="\n".join(head), poll=_POLL if unit.is_long else "", lines="\n".join(b.lines))
     is_one = p.sizes is None and p.stacks * pieces.count == 1
     unit.add(f"void @{symbol}(ptr %matrices, i64 %begin, i64 %end)", body, None if is_one else "usual")
 
@@ -259,10 +270,22 @@ _BODY = """entry:
   %some = icmp slt i64 %begin, %end
   br i1 %some, label %loop, label %done
 loop:
-  %piece = phi i64 [ %begin, %entry ], [ %next, %loop ]
+  %piece = phi i64 [ %begin, %entry ], [ %next, %work ]
+{poll}  br label %work
+work:
 {lines}
   %next = add i64 %piece, 1
   %more = icmp slt i64 %next, %end
   br i1 %more, label %loop, label %done
 done:
   ret void"""
+
+_POLL = """  %is.due = load atomic i64, ptr %due monotonic, align 8
+  %time = icmp ne i64 %is.due, 0
+  br i1 %time, label %look, label %go
+look:
+  %told = call i64 @jitml_look(ptr %error)
+  %over = icmp ne i64 %told, 0
+  br i1 %over, label %done, label %go
+go:
+"""

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from itertools import count
 
 from jitml.codegen.llvm.calls import emit_call
-from jitml.codegen.llvm.kernel import emit_kernel
+from jitml.codegen.llvm.kernel import RAISED, emit_kernel
 from jitml.codegen.llvm.nest import identifier
+from jitml.codegen.llvm.polls import LOOK, find_word
 from jitml.codegen.llvm.storage import storages
 from jitml.codegen.llvm.support import need
 from jitml.codegen.llvm.unit import Unit
@@ -54,6 +55,9 @@ class Entry:
         self.lines: list[str] = []
         self.block = "start"  # the label of the block that is being written
         self.numbers = count()
+        if unit.is_long:
+            unit.declarations.declare(f"i64 @{LOOK}(ptr)")
+            self.addresses += find_word()
         kernels = program.kernels
         table, homes = kernels.table(), {"input": kernels.inputs, "output": kernels.outputs, "constant": tuple(kernels.constants)}
         used = _used(program)
@@ -75,7 +79,9 @@ class Entry:
 
     def _steps(self, program: Program, pointers: Mapping[str, str], path: str) -> None:
         """The steps of a program whose buffers lie at `pointers`; `path` tells its functions from those of others."""
-        for step in program.kernels.steps:
+        for n, step in enumerate(program.kernels.steps):
+            if n and not path:
+                self._poll()
             symbol = f"{identifier(path + step.name)}.{next(self.numbers)}"
             match step:
                 case Kernel():
@@ -112,6 +118,23 @@ class Entry:
         self._emit(f"{flags} = or i64 {kept}, {before}")
         self._emit(f"call void @raise_flags(i64 {flags})")
 
+    def _poll(self) -> None:
+        """Leave if the program is to end."""
+        if not self.unit.is_long:
+            return
+        due, time, told, over = (self._value(word) for word in ("is.due", "time", "told", "over"))
+        look, stop, on = (self._label(word) for word in ("look", "stop", "on"))
+        self._emit(f"{due} = load atomic i64, ptr %due monotonic, align 8")
+        self._emit(f"{time} = icmp ne i64 {due}, 0")
+        self._emit(f"br i1 {time}, label %{look}, label %{on}")
+        self._start(look)
+        self._emit(f"{told} = call i64 @{LOOK}(ptr %error)")
+        self._emit(f"{over} = icmp ne i64 {told}, 0")
+        self._emit(f"br i1 {over}, label %{stop}, label %{on}")
+        self._start(stop)
+        self._emit(f"ret i64 {RAISED}")
+        self._start(on)
+
     def _call(self, symbol: str, pointers: Sequence[str]) -> None:
         """Run a function; leave if it reports a failed check."""
         args = ", ".join(f"ptr {p}" for p in ("%error", *pointers))
@@ -144,6 +167,7 @@ class Entry:
                 self._start(test)
                 phis = len(self.lines)
                 self.unit.loops += 1
+                self._poll()
                 run(0)
                 self._branch(site, body, done)
                 self._start(body)
@@ -219,6 +243,7 @@ class Entry:
         self._emit(f"{more} = icmp slt i64 {index}, {trips}")
         self._emit(f"br i1 {more}, label %{inside}, label %{done}")
         self._start(inside)
+        self._poll()
         if region.index is not None:
             self._emit(f"store i64 {index}, ptr {pointers[region.index]}")
         body()

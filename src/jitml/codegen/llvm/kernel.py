@@ -10,11 +10,14 @@ from jitml.codegen.llvm.builder import Operand
 from jitml.codegen.llvm.compaction import CompactingNest
 from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.nest import identifier
+from jitml.codegen.llvm.polls import BLOCK, LONG_ITERATION, LOOK, READ_WORD, STOPPED, find_word, parallel_for, work
 from jitml.codegen.llvm.storage import Storage
 from jitml.codegen.llvm.unit import Effort, Unit
 from jitml.fusion.loops import Alloc, Buffer, Check, Kernel, Load, Loop, Store, Var, walk, walk_expressions
 from jitml.ir.types import BOOL, I64
 
+NO_MEMORY = -1  # what a kernel returns whose scratch could not be had
+RAISED = -2  # what a call of Python returns that has raised: the exception is the thread's
 STACK_LIMIT = 16 * 1024  # bytes of scratch on the stack of one function; beyond that it is allocated
 
 
@@ -70,9 +73,13 @@ class KernelBody(CompactingNest):
         self.failures: list[str] = []
         self.allocated: list[str] = []
         self.parallel_loops = 0
+        self.has_polls, self.is_watched = False, unit.is_long
 
     def text(self) -> list[str]:
         entry, failures = ["entry:", *self.prologue], self.failures
+        if self.has_polls:
+            entry += find_word()
+            failures = [*failures, "stop:", *self._finish(), f"  {self.stop}"]
         if self.allocated:
             entry.append("  br label %taken0")
             for n, name in enumerate(self.allocated):
@@ -187,12 +194,13 @@ class KernelBody(CompactingNest):
         for slot, (kind, name) in enumerate([("ptr", "%error"), *body.captures], 1):
             place = b.define(f"getelementptr i64, ptr {context}, i64 {slot}")
             b.emit(f"store {kind} {name}, ptr {place}")
-        unit.declarations.declare("void @jitml_parallel_for(ptr, ptr, i64, i64, i64)")
-        count = self._count_of(loop).names[0]
-        b.emit(f"call void @jitml_parallel_for(ptr @{symbol}, ptr {context}, i64 0, i64 {count}, i64 {loop.grain})")
+        arguments = f"ptr @{symbol}, ptr {context}, i64 0, i64 {self._count_of(loop).names[0]}, i64 {loop.grain}"
+        b.emit(parallel_for(unit.declarations, arguments, watched=unit.is_long))
         self.function.forget_loads(self.stored(loop.body))
         if body.allocated or any(isinstance(stmt, Check) for stmt in walk(loop.body)):
             self._leave_if_failed(context)
+        if unit.is_long:
+            self._leave_if_stopped()
 
     def _leave_if_failed(self, context: str) -> None:
         b = self.builder
@@ -203,9 +211,56 @@ class KernelBody(CompactingNest):
         self.leave(code)
         b.start_block(good)
 
+    # --------------------------------------------------------------------------------------------------- polls
 
-NO_MEMORY = -1  # what a kernel returns whose scratch could not be had
-RAISED = -2  # what a call of Python returns that has raised: the exception is the thread's
+    stop = f"ret i64 {RAISED}"
+
+    def poll(self) -> None:
+        """Where a long program looks whether it is to end."""
+        if not self.is_watched:
+            return
+        b = self.builder
+        is_due = b.define(f"icmp ne i64 {b.define(READ_WORD)}, 0")
+        look, on = b.fresh("look"), b.fresh("on")
+        self._rarely(is_due, look, on)
+        self.failures += self._look(look, on)
+        b.start_block(on)
+
+    def poll_at_end(self, left: Operand) -> Operand:
+        b = self.builder
+        fewer = b.define(f"add i64 {left.names[0]}, -1")
+        time, look, again, on = (b.fresh(stem) for stem in ("time", "look", "again", "on"))
+        before = b.label
+        self._rarely(b.define(f"icmp eq i64 {fewer}, 0"), time, on)
+        word, is_due = b.fresh("word"), b.fresh("is.due")
+        self.failures += [f"{time}:", f"  %{word} = {READ_WORD}", f"  %{is_due} = icmp ne i64 %{word}, 0"]
+        self.failures += [f"  br i1 %{is_due}, label %{look}, label %{again}", *self._look(look, again)]
+        self.failures += [f"{again}:", f"  br label %{on}"]
+        b.start_block(on)
+        name = f"%{b.fresh('left')}"
+        b.emit(f"{name} = phi i64 [ {fewer}, %{before} ], [ {BLOCK}, %{again} ]")
+        return self.function.pin(Operand(I64, 1, (name,)), self.function.here.depth)
+
+    def _rarely(self, condition: str, label: str, otherwise: str) -> None:
+        weights = self.unit.declarations.metadata('!{!"branch_weights", i32 1, i32 100000}')
+        self.builder.emit(f"br i1 {condition}, label %{label}, label %{otherwise}, !prof {weights}")
+
+    def _look(self, label: str, on: str) -> list[str]:
+        """The block that calls out, and goes on at another one or ends the function."""
+        self.has_polls = True
+        self.unit.declarations.declare(f"i64 @{LOOK}(ptr)")
+        told, over = self.builder.fresh("told"), self.builder.fresh("over")
+        lines = [f"{label}:", f"  %{told} = call i64 @{LOOK}(ptr %error)", f"  %{over} = icmp ne i64 %{told}, 0"]
+        return [*lines, f"  br i1 %{over}, label %stop, label %{on}"]
+
+    def _leave_if_stopped(self) -> None:
+        self.has_polls = True
+        b = self.builder
+        stopped = b.define(f"load i64, ptr {b.define(f'getelementptr i64, ptr %error, i64 {STOPPED}')}")
+        on = b.fresh("on")
+        b.emit(f"br i1 {b.define(f'icmp eq i64 {stopped}, 0')}, label %{on}, label %stop")
+        b.start_block(on)
+
 
 # Slots of a parallel body's context: the code of the first check that failed (0: none), the error record, captures.
 FIRST_CAPTURE = 2
@@ -222,8 +277,7 @@ class ParallelBody(KernelBody):
     ) -> None:
         super().__init__(unit, symbol, {}, effort)
         self.captures: list[tuple[str, str]] = []
-        self.builder.emit("%place = getelementptr i64, ptr %ctx, i64 1")
-        self.builder.emit("%error = load ptr, ptr %place")
+        self.prologue += ["  %place = getelementptr i64, ptr %ctx, i64 1", "  %error = load ptr, ptr %place"]
         for name, x in values.items():
             local = x if x.is_constant else replace(x, names=(self._capture(x.type, x.names[0], name),))
             if x.dtype == I64:
@@ -252,12 +306,16 @@ class ParallelBody(KernelBody):
         start = self.linear(loop.start)
 
         def body(number: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
+            if work(loop.body) >= LONG_ITERATION:
+                self.poll()
             self.iteration(loop, start + self.atom(number) * loop.step)
             return {}
 
         self.function.loop(begin, end, 1, {}, body, stored=self.stored(loop.body), is_certain=True, stem=identifier(loop.index))
         self.leave("0")
         self.unit.add(f"void @{self.symbol}(ptr %ctx, i64 %begin, i64 %end)", "\n".join(self.text()), self.effort)
+
+    stop = "ret void"
 
     def leave(self, code: str) -> None:
         self.builder.lines += [*self._finish(), "  ret void"]

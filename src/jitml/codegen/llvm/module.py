@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.entry import Entry
+from jitml.codegen.llvm.polls import is_long
 from jitml.codegen.llvm.shapes import write_shapes
 from jitml.codegen.llvm.unit import HostStep, Part, Unit
 from jitml.codegen.target import Target
@@ -66,7 +67,7 @@ def emit_program(
     """
     if unknown := fastmath - set(FLAGS):
         raise ValueError(f"fastmath: {', '.join(sorted(unknown))} is not one of {', '.join(FLAGS)}")
-    unit = Unit(cpu, " ".join(flag for flag in FLAGS if flag in fastmath), threads, finished)
+    unit = Unit(cpu, " ".join(flag for flag in FLAGS if flag in fastmath), threads, finished, is_long=is_long(program.kernels))
     # Elsewhere the hint would not be enough: LLVM writes such stores element by element.
     streamed = streamed_buffers(program) if cpu.is_x86 else frozenset()
     Entry(unit, program, streamed)

@@ -14,6 +14,7 @@ from jitml.codegen.llvm.interleave import InterleavedStores
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
 from jitml.codegen.llvm.operand import c_type
+from jitml.codegen.llvm.polls import BLOCK, LONG_ITERATION, in_blocks, looks_each_time, work
 from jitml.codegen.llvm.values import Lanes
 from jitml.codegen.target import Target
 from jitml.errors import LoweringError
@@ -263,7 +264,9 @@ class Nest(InterleavedStores):
                 # Lanes are wide, and what the iterations load may be the same: `x[i, k]` for every column.
                 self._unroll(loop)
             case _:
-                self.serial_loop(loop)
+                is_cut = self.lanes is None and self.is_watched
+                blocks = in_blocks(loop, is_inside=self.is_inside_loop) if is_cut else None
+                self.serial_loop(loop if blocks is None or blocks.index in self.linears else blocks)
 
     def _unroll(self, loop: Loop) -> None:
         for n in range(self.trips(loop) or 0):
@@ -289,9 +292,12 @@ class Nest(InterleavedStores):
             return
         cells = self.carried(loop.body)
         self.store_waiting()
+        is_long = self.lanes is None and self.is_watched and looks_each_time(loop, is_inside=self.is_inside_loop)
 
         def body(index: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
             self.scope.update(current)
+            if is_long:
+                self.poll()
             self.iteration(loop, self.atom(index))
             self.store_waiting()
             return {name: self.scope[name] for name in cells}
@@ -312,8 +318,11 @@ class Nest(InterleavedStores):
         inside = stmt.test + stmt.body
         cells = self.carried(inside)
         names, indices, buffers = dict(self.scope), dict(self.linears), dict(self.buffers)
+        is_counted = self.lanes is None and self.is_watched and work(inside) < LONG_ITERATION
+        left: dict[str, Operand] = {"left": self.builder.const(BLOCK, I64)} if is_counted else {}
 
         def test(current: dict[str, Operand]) -> Operand:
+            left.update({name: current.pop(name) for name in left})
             self.scope.update(current)
             for part in stmt.test:
                 self.statement(part)
@@ -321,14 +330,31 @@ class Nest(InterleavedStores):
 
         def body() -> dict[str, Operand]:
             self.block(stmt.body)
-            return {name: self.scope[name] for name in cells}
+            if self.lanes is None:  # not before the test, which LLVM writes once more before the loop, to have one branch in it
+                following = {name: self.poll_at_end(n) for name, n in left.items()}
+                if not following:
+                    self.poll()
+            return {name: self.scope[name] for name in cells} | following
 
-        before = {name: self.scope[name] for name in cells}
+        before = {name: self.scope[name] for name in cells} | left
         after = self.function.while_loop(before, test, body, stored=self.stored(inside))
-        self.scope = names | after
+        self.scope = names | {name: after[name] for name in cells}
         self.linears, self.buffers = indices, buffers
 
     # Overridden by the layers that know how.
+
+    @property
+    def is_inside_loop(self) -> bool:
+        return any(region.kind == "loop" for region in self.function.regions)
+
+    is_watched = False  # whether the program looks from time to time whether it is to end
+
+    def poll(self) -> None:
+        """A place where it does."""
+
+    def poll_at_end(self, left: Operand) -> Operand:
+        """One where it does when a counter comes to its end; what is left of it for the next iteration."""
+        raise LoweringError("polls need a kernel")
 
     def is_vectorizable(self, loop: Loop) -> bool:
         return False

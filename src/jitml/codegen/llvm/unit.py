@@ -66,6 +66,7 @@ class Unit:
         heads: what other parts need to know of a function, by its name.
         loops: how many loops of the entry are around the step that is being written.
         kernels: those that have a function, by what that depends on besides their text.
+        is_long: whether the program looks from time to time whether it is to end.
     """
 
     target: Target
@@ -80,6 +81,7 @@ class Unit:
     parts: list[Part] = field(default_factory=list)
     loops: int = 0
     kernels: dict[Hashable, list[Known]] = field(default_factory=dict)
+    is_long: bool = False
 
     def add(self, head: str, body: str, effort: Effort | None = None) -> None:
         """Take a function in, `i64 @name(ptr %x)` and its blocks; without an effort it has no loops that matter.
