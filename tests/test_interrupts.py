@@ -22,7 +22,10 @@ from jitml.interrupts import contained, is_own_thread, leave_if_abandoned, prese
 from jitml.process import fewer_collections, room_for_nests
 from jitml.trace.context import current_trace
 
-pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # some come while objects are freed
+]
 
 
 class Alarm(BaseException):

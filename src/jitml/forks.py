@@ -10,9 +10,11 @@ import os
 import threading
 from collections.abc import Callable
 from typing import Any, Protocol
-from weakref import WeakSet
+from weakref import ref
 
-_LOCKS: WeakSet[Any] = WeakSet()
+# Without callbacks, which are Python code: an exception from outside that comes in one is lost.
+_LOCKS: list[ref[Any]] = []
+_MANY = 1024
 
 
 class Lock(Protocol):
@@ -30,7 +32,9 @@ def lock() -> Lock:
     It is written in C, so that no exception comes between taking it and the block of its `with`.
     """
     made = threading.RLock()
-    _LOCKS.add(made)
+    _LOCKS.append(ref(made))
+    if not len(_LOCKS) % _MANY:
+        _LOCKS[:] = [known for known in _LOCKS if known() is not None]
     return made
 
 
@@ -48,6 +52,7 @@ def hold_at_fork(held: Lock) -> None:
 
 @in_child
 def _renew() -> None:
-    for made in list(_LOCKS):
-        if not made._is_owned():
+    for known in _LOCKS:
+        made = known()
+        if made is not None and not made._is_owned():
             made._at_fork_reinit()

@@ -144,10 +144,7 @@ def test_large_products_end_between_pieces(alarm: Callable[[float], None]) -> No
 def test_what_may_be_half_written_is_named(alarm: Callable[[float], None]) -> None:
     def fill(into: Any, n: Any) -> None:
         for i in range(len(into)):
-            s = 1.0
-            for _ in range(int(n)):
-                s = s * 0.5 + 1.0
-            into[i] = s
+            into[i] = counting(1.0, n)
 
     fast, x = jitml.jit(fill, threads=1), np.zeros(3)
     fast(x, 2.0), fast(x, 3.0)
