@@ -85,6 +85,7 @@ _MUTATORS = {
 }  # fmt: skip
 # Of lists and deques: methods that look at nothing that is in them.
 _MOVERS = {"append", "insert", "pop", "clear", "reverse", "appendleft", "popleft", "rotate"}
+_QUEUES_CHANGE = {"put", "get", "put_nowait", "get_nowait", "task_done", "join", "shutdown"}
 _COMPARED = (list, dict, set, deque, bytearray)
 _CHANGEABLE = (*_COMPARED, OpenList)
 _STATELESS = {"_struct"}
@@ -545,6 +546,8 @@ class Hooks(Copies, Steering):
             self._refuse_once(function)
         is_users = type(function) is MethodType and not _is_librarys(function.__func__)  # then what it does is seen
         if getattr(function, "__name__", "") in _MUTATORS and not is_users:
+            self._require_own(owner)
+        if home_of(type(owner)) in ("queue", "_queue") and function.__name__ in _QUEUES_CHANGE and not is_users:
             self._require_own(owner)
         is_container = isinstance(owner, _CHANGEABLE) or type(owner).__module__ in ("builtins", "collections")
         if getattr(function, "__name__", "") in _MUTATORS and is_container and not is_users:
