@@ -25,7 +25,7 @@ from jitml.trace.known import constant_of
 from jitml.trace.storage import Storage
 from jitml.trace.strides import Ints
 from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, lift, read, scalar
-from jitml.trace.tree import children, flatten, places_within, unflatten
+from jitml.trace.tree import HOLDS_ITSELF, children, flatten, places_within, unflatten
 from jitml.trace.truths import all_of, as_value, negated
 
 _MOST_PLACES = 1 << 16  # in a container that is taken apart
@@ -209,10 +209,8 @@ def take_apart(x: Any) -> Held:
 def take_all_apart(x: Any) -> Held:
     """The same of what is handed on as a new object: the leaves of a Stack, too."""
     if type(x) in (tuple, list, dict) and (count := places_within(x)) > _MOST_PLACES:
-        unsupported(
-            f"a {type(x).__name__} in a loop or a branch holds the same containers over and over, in {count} places",
-            "Put what is shared into a name of its own.",
-        )
+        where = "holds itself" if count >= HOLDS_ITSELF else f"holds the same containers over and over, in {count} places"
+        unsupported(f"a {type(x).__name__} in a loop or a branch {where}", "Put what is shared into a name of its own.")
     leaves, spec = flatten(x)
     return Held(spec, tuple(leaves), tuple(map(kind_of, leaves)))
 

@@ -18,6 +18,7 @@ _registered: set[type] = set()  # dataclasses
 _nodes: set[type] = set()  # containers of the users' own kinds
 _structures: dict[int, tuple[optree.PyTreeSpec, bool]] = {}  # by their hashes, and whether they hold an OrderedDict
 _MOST_STRUCTURES = 4096
+HOLDS_ITSELF = 1 << 62  # places in a container without end
 
 
 def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
@@ -96,7 +97,7 @@ def places_within(x: Any, known: dict[int, int] | None = None) -> int:
         return 1
     known = {} if known is None else known
     if id(x) not in known:
-        known[id(x)] = 1 << 62  # of one that holds itself
+        known[id(x)] = HOLDS_ITSELF
         known[id(x)] = 1 + sum(places_within(part, known) for part in (x.values() if type(x) is dict else x))
     return known[id(x)]
 
