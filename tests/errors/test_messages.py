@@ -91,10 +91,6 @@ def made_inside(x: Array) -> Any:
     return square(x).sum()
 
 
-def endless(x: Array) -> Any:
-    return endless(x * 2)
-
-
 def assigns_global(x: Array) -> Any:
     global KEPT
     KEPT = x
@@ -195,11 +191,6 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "how arrays print, for a while", prints_briefly, (X,),
         "np.printoptions would be entered only once, while the function is traced, and not at every call",
         "Put the `with` around the call of the jitted function.",
-    ),
-    (
-        "endless recursion", endless, (X,),
-        "the function recurses without end while it is traced: its end depends on a traced value, or there is none",
-        "Recursion on Python numbers and shapes works; on array values write a loop, or keep it outside jit.",
     ),
     (
         "assigning a global", assigns_global, (X,),

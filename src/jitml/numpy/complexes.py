@@ -10,7 +10,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, C64, C128, is_complex
-from jitml.numpy.operands import as_array, astype, full, kind_of, not_compiled, result_of, value_of
+from jitml.numpy.operands import as_array, astype, full, kind_of, result_of, value_of
 from jitml.trace.doubts import doubt_of
 from jitml.trace.drivers import OpenType
 from jitml.trace.numbers import TracedNumber
@@ -100,11 +100,12 @@ def isrealobj(x: Any) -> bool:
 
 @implements(np.real_if_close)
 def real_if_close(a: Any, tol: float = 100) -> Any:
-    """Of real numbers: themselves. Else the values decide the dtype."""
+    """Of real numbers: themselves. Else the values decide the dtype: it is that of the call that is traced."""
     x = as_array(a)
-    if is_complex(x.dtype):
-        not_compiled("real_if_close", "of complex numbers", "Write x.real.")
-    return x
+    if not is_complex(x.dtype):
+        return x
+    most = np.finfo(x.dtype).eps * tol if tol > 1 else tol
+    return x.real if bool(call(np.all, call(np.less, call(np.absolute, x.imag), most))) else x
 
 
 @implements(np.sort_complex)

@@ -138,12 +138,11 @@ def _extreme_of_unlike(function: Callable[..., Any], operands: Sequence[Any]) ->
     kinds = ", ".join(str(getattr(x, "dtype", type(x).__name__)) for x in operands)
     message = f"{function.__name__}() of {kinds}: which type the result has depends on the values"
     remedy = f"np.{'maximum' if function is max else 'minimum'} has one type for its result."
-    if any(np.shape(x) for x in operands):
-        unsupported(message, remedy)
     best, *others = operands
     for other in others:
         test = _is_better(function, best, other)
-        if paths.number(truth(test), message, remedy) if is_traced(test) else test:
+        is_one = is_traced(test) and not (type(test) is TracedArray and test.aval.size != 1)  # else its truth is ambiguous
+        if paths.number(truth(test), message, remedy) if is_one else bool(test):
             best = other
     return best
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -50,6 +51,20 @@ _NOT_NUMBERS = {
 }
 
 
+def _is_integer(x: Traced) -> Any:
+    if x.dtype.kind != "f":
+        return True
+    return call(bool, call(np.logical_and, call(np.isfinite, x), call(np.equal, call(np.trunc, x), x)))
+
+
+# Methods that NumPy's numbers have, and arrays have not.
+_OF_NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "is_integer": _is_integer,
+    "bit_count": lambda x: call(int, call(np.bitwise_count, x)),
+    "as_integer_ratio": lambda x: call(float, x).as_integer_ratio(),
+}
+
+
 class Traced:
     """What TracedArray and TracedScalar share: NumPy's protocols, operators and methods, and the refusals."""
 
@@ -73,6 +88,15 @@ class Traced:
     @property
     def ndim(self) -> int:
         return self.aval.ndim
+
+    @property
+    def device(self) -> str:
+        """Where NumPy's arrays are."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        np.empty(0).to_device(device, stream=stream)  # which raises what it raises
+        return self
 
     @property
     def size(self) -> Any:
@@ -313,6 +337,11 @@ class TracedScalar(Traced, NumberStandIn):
     @property
     def strides(self) -> Ints:
         return ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_NUMBERS and hasattr(self.__class__, name):
+            return partial(_OF_NUMBERS[name], self)
+        return super().__getattr__(name)
 
     def __index__(self) -> int:
         if doubt_of(self) is not None and not all(hasattr(which, "__index__") for which in types_of(self)):

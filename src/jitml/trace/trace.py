@@ -206,12 +206,6 @@ def _explained(recording: Trace) -> Iterator[None]:
     """Errors of ours say where in the user's code; endless recursion says why."""
     try:
         yield
-    except RecursionError as error:
-        raise UnsupportedError(
-            "the function recurses without end while it is traced: its end depends on a traced value, or there is none",
-            source=last_user_source(error),
-            remedy="Recursion on Python numbers and shapes works; on array values write a loop, or keep it outside jit.",
-        ) from None
     except JitmlError as error:
         error.source = error.source or last_user_source(error)
         raise

@@ -16,7 +16,7 @@ from jitml.trace.transformed import Transformed
 
 def grad(
     f: Function,
-    argnums: int | Sequence[int] = 0,
+    argnums: int | Sequence[int] | None = None,
     has_aux: bool = False,
     holomorphic: bool = False,
     *,
@@ -26,8 +26,9 @@ def grad(
 
     Args:
         f: called with copies of its array arguments, so what it writes into them stays its own.
-        argnums: the position of the argument to differentiate by, counted from the end if negative; or several, for
-            a tuple of gradients. Arguments may be nested containers of float arrays; the gradient has their structure.
+        argnums: the position of the argument to differentiate by, counted from the end if negative (default: the
+            first); or several, for a tuple of gradients. Arguments may be nested containers of float arrays; the gradient has
+            their structure.
         has_aux: `f` returns (float, aux), and the result is (gradient, aux).
         holomorphic: `f` is a holomorphic function of complex arguments, and the result its complex derivative. Otherwise a
             complex argument `x + iy` has the gradient ∂f/∂x - i ∂f/∂y.
@@ -49,7 +50,7 @@ def grad(
 
 def value_and_grad(
     f: Function,
-    argnums: int | Sequence[int] = 0,
+    argnums: int | Sequence[int] | None = None,
     has_aux: bool = False,
     holomorphic: bool = False,
     *,

@@ -41,7 +41,7 @@ Blocks = Callable[[Split, Sequence[Value], Point], list[list[Block]]]
 
 def jacfwd(
     f: Function,
-    argnums: int | Sequence[int] = 0,
+    argnums: int | Sequence[int] | None = None,
     has_aux: bool = False,
     holomorphic: bool = False,
     *,
@@ -66,7 +66,7 @@ def jacfwd(
 
 def jacrev(
     f: Function,
-    argnums: int | Sequence[int] = 0,
+    argnums: int | Sequence[int] | None = None,
     has_aux: bool = False,
     holomorphic: bool = False,
     *,
@@ -86,7 +86,7 @@ def jacrev(
 
 def jacobian(
     f: Function,
-    argnums: int | Sequence[int] = 0,
+    argnums: int | Sequence[int] | None = None,
     has_aux: bool = False,
     holomorphic: bool = False,
     *,
@@ -121,7 +121,7 @@ def jacobian(
 
 def hessian(
     f: Function,
-    argnums: int | Sequence[int] = 0,
+    argnums: int | Sequence[int] | None = None,
     has_aux: bool = False,
     holomorphic: bool = False,
     *,

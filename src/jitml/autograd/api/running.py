@@ -64,14 +64,17 @@ class Choice:
 
     @classmethod
     def of(cls, what: str, argnums: Any, argnames: Any) -> Choice:
-        """What a transform is given.
+        """What a transform is given; the first argument if neither.
 
         Raises:
-            DerivativeError: these are no positions and no names.
+            DerivativeError: these are no positions and no names, or both are given.
         """
         if argnames is None:
-            return cls(_given("argnums", what, argnums, _position, "positions", "Names go into argnames."), None)
-        if argnums != 0:
+            return cls(
+                _given("argnums", what, 0 if argnums is None else argnums, _position, "positions", "Names go into argnames."),
+                None,
+            )
+        if argnums is not None:
             raise DerivativeError(f"{what}: arguments are named by argnums or by argnames, not both", source=user_source())
         return cls(0, _given("argnames", what, argnames, _name, "names", "Positions go into argnums."))
 
