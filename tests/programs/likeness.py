@@ -135,7 +135,7 @@ def _content(cell: types.CellType) -> Any:
 
 def _class_parts(x: type) -> Iterator[tuple[str, Any]]:
     """Attributes of a user's class that are no functions."""
-    if x.__module__.startswith("drawn_"):
+    if not x.__module__.startswith(("builtins", "numpy", "scipy")):
         plain = (v for v in vars(x).items() if not v[0].startswith("_") and not callable(v[1]))
         yield from (
             (f".{n}", v) for n, v in plain if not isinstance(v, (property, classmethod, staticmethod, types.MemberDescriptorType))

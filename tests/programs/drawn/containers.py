@@ -185,7 +185,7 @@ CONTAINERS = (
     ),
     Thing(
         "range",
-        ("range($k)", "range(1, $k + 1)", "iter([$k, 2, 3])", "enumerate([$k, 5])", "zip([$k, 1], [2, 3])"),
+        ("range($k)", "range(1, $k + 1)", "range($k, 0, -1)"),
         ("sum($o)", "len($o)", "next($o)", "next($o, 0)", "list($o)", "$o[0]", "$e in $o"),
         ("for $v in $o:\n    pass", "for $v in $o:\n    break"),
     ),

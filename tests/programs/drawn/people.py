@@ -27,7 +27,7 @@ from programs.drawn.statements import Statement, Statements
 from programs.drawn.things import Thing, filled
 
 THINGS = (OBJECTS, OBJECTS, FUNCTIONS, LIBRARY, CONTAINERS, CONTAINERS)
-_RETURNABLE = (str, bytes, type(None), slice, range, set, frozenset, deque)
+_RETURNABLE = (str, bytes, type(None), slice, range, deque)
 
 
 class People(Statements):

@@ -40,7 +40,7 @@ SELDOM = (
     ),
     Thing(
         "count",
-        ("itertools.count($k)", "itertools.cycle([$k, 1])", "itertools.repeat($k, 3)"),
+        ("itertools.count($k)", "itertools.cycle([$k, 1])", "iter([$k, 2, 3])", "enumerate([$k, 5])", "zip([$k, 1], [2, 3])"),
         ("next($o)", "next($o) + next($o)"),
         ("next($o)", "for $v in $o:\n    if $v > 1:\n        break", "for $v in zip($o, range(2)):\n    pass"),
         (),
