@@ -29,6 +29,13 @@ def test_numbered_programs(batch: int) -> None:
         assert agrees(program) is None, program
 
 
+@pytest.mark.parametrize("batch", range(4))
+def test_numbered_programs_of_people(batch: int) -> None:
+    for number in range(6 * batch, 6 * batch + 6):
+        program = write_program(Choices.seeded(f"ci:{number}"), shape="people")
+        assert agrees(program) is None, program
+
+
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_drawn_programs(program: Drawn) -> None:
