@@ -137,6 +137,24 @@ def test_whether_two_are_one_is_seen() -> None:
         np.testing.assert_array_equal(compiled(s, t, X), X * (2 if s is t else 3))
 
 
+def test_an_object_is_a_key() -> None:
+    first, second = curve(1.0), curve(2.0)
+    table = {first: 2.0, second: 3.0}
+    compiled = jitml.jit(lambda g, x: table[g] * g(x) + (g in table) + (g == first))
+    for g in (first, second, first):
+        np.testing.assert_allclose(compiled(g, X), table[g] * g(X) + 1 + (g is first))
+
+
+def test_what_is_large_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jitml.trace.state._MOST_BYTES", 8)
+    monkeypatch.setattr(scipy.interpolate.CubicSpline, "__deepcopy__", lambda *_: 1 / 0, raising=False)
+    compiled = jitml.jit(applied)
+    for k in (1.0, 2.0):
+        np.testing.assert_allclose(compiled(curve(k), X), curve(k)(X))
+    with pytest.raises(UnsupportedError, match="extend changes g"):
+        jitml.jit(lambda g, x: g.extend(g.c[:, :1], np.array([4.0])) or x)(curve(1.0), X)
+
+
 def test_an_object_comes_back_as_it_is() -> None:
     compiled = jitml.jit(lambda s, x: ([s], x + 1))
     for k in (1.0, 2.0):

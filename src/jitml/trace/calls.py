@@ -7,9 +7,11 @@ given to call back is converted first.
 from __future__ import annotations
 
 import builtins
+import contextvars
 import dataclasses
 import decimal
 import functools
+import gc
 import inspect
 import operator
 import random
@@ -73,7 +75,7 @@ _FORBIDDEN = {
     input, open, exec, eval, globals, vars, id, breakpoint, np.seterr, np.seterrcall, np.set_printoptions,
     np.geterr, np.geterrcall, np.getbufsize, np.setbufsize, np.get_printoptions, decimal.getcontext, decimal.setcontext,
     decimal.localcontext, sys.getrecursionlimit, sys.setrecursionlimit, sys.getswitchinterval, sys.getrefcount, sys.exc_info,
-    sys._getframe,
+    gc.isenabled, gc.get_threshold, gc.get_count, gc.get_objects, contextvars.copy_context, sys._getframe,
     np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.fromregex, np.memmap,
 }  # fmt: skip
 _WRITERS: set[Any] = {print, str, repr, format}

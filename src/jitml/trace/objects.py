@@ -25,7 +25,7 @@ from jitml.trace.addresses import Constant, Lent, Located, Outer, Pointer, addre
 from jitml.trace.callbacks import Watched, is_built
 from jitml.trace.context import active_trace, home_of, unsupported
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.state import State, parts_of
+from jitml.trace.state import State, is_large, parts_of
 from jitml.trace.storage import OVERWRITES, REMEDY_OF_OVERWRITING, Storage
 from jitml.trace.tracers import TracedArray, is_traced
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
@@ -90,6 +90,17 @@ class TracedObject:
         if type(result) is TracedArray and type(found) is np.ndarray:
             active_trace().root.held.append(Held(found, weakref.ref(result.storage)))
         return result
+
+    def __hash__(self) -> int:
+        if self._outer is None:
+            return object.__hash__(self)
+        if self._kind.__hash__ is not object.__hash__:
+            self._refuse("is looked up by what it holds")
+        active_trace().root.host.require_same(self._outer.slot, self._outer.original)
+        return hash(self._outer.original)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (self._outer is not None and self._outer.original is other)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         self._refuse(f"has its attribute {name} set")
@@ -251,7 +262,7 @@ def _to_try_out(x: TracedObject) -> State | None:
     assert outer is not None
     if issubclass(x._kind, _LOOKED_AT) or x._kind.__name__ in _FACTORS:
         return None
-    if not outer.is_copied:
+    if not outer.is_copied and not is_large(outer.original):
         try:
             example = copy.deepcopy(outer.original)
         except Exception as error:

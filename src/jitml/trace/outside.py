@@ -30,7 +30,7 @@ from jitml.trace.context import Trace, home_of, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.hostcalls import call_on_host
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.objects import TracedObject, method_of
+from jitml.trace.objects import TracedObject, method_of, original_of
 from jitml.trace.open_lists import OpenList
 from jitml.trace.random import TracedGenerator, from_outside
 from jitml.trace.state import HEAP_TYPE
@@ -289,7 +289,7 @@ def _compare(trace: Trace, obj: Any, slot: Slot) -> None:
     """Whether the object is one of those that calls exchange stays as it is: `is` cannot be seen."""
     for other, known in trace.objects.items():
         if (other in trace.host.arguments or other in trace.exchanged) and other != slot:
-            trace.host.require_identity(other, slot, obj is known)
+            trace.host.require_identity(other, slot, original_of(obj) is original_of(known))
 
 
 def require_unset(trace: Trace, slot: Slot, name: str) -> None:

@@ -14,12 +14,14 @@ from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from types import FunctionType, MemberDescriptorType, ModuleType, SimpleNamespace
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
 CONTAINERS = (list, tuple, dict, deque)
 HEAP_TYPE = 1 << 9  # CPython's flag of classes made by a class statement, and of some that C makes
 _SHOW_ALL = {object, SimpleNamespace, BaseException}  # classes written in C of which attributes tell all
+_MOST_BYTES = 1 << 26  # of an object that is copied
 _MOST_PARTS = 10_000  # of an object that are searched for what it keeps
 _NUMBERS = (bool, int, float, complex)
 
@@ -35,6 +37,12 @@ def parts_of(objects: Collection[Any], within: Callable[[FunctionType], Iterable
     return [*found.values()]
 
 
+def is_large(x: Any) -> bool:
+    """Whether an object holds more than is copied to see what a call does to it."""
+    parts = parts_of([x], lambda _: ())
+    return sum(part.nbytes for part in parts if isinstance(part, np.ndarray)) > _MOST_BYTES
+
+
 class State:
     """What an object holds.
 
@@ -44,9 +52,9 @@ class State:
     __slots__ = ("_memory", "_parts", "_pickled")
 
     def __init__(self, x: Any) -> None:
-        self._parts = [part for part in parts_of([x], lambda _: ()) if isinstance(part, (list, dict, set, np.ndarray))]
+        self._parts = parts_of([x], lambda _: ())
         self._memory = [_contents(part) for part in self._parts]
-        self._pickled = _pickled(x)
+        self._pickled = None if is_large(x) else _pickled(x)
 
     def is_of(self, x: Any) -> bool:
         """Whether the same object still holds this."""
@@ -54,7 +62,10 @@ class State:
             return True
         after = [*map(_contents, self._parts)]
         kind: Any = type(x)
-        is_explained = is_visible(kind) if self._pickled is None else any(map(_has_more, self._memory, after))
+        if self._pickled is not None:
+            is_explained = any(map(_has_more, self._memory, after))
+        else:
+            is_explained = is_visible(kind) or is_large(x)
         return is_explained and all(map(_is_like, self._memory, after))
 
 
@@ -76,8 +87,23 @@ def _is_made_in_python(cls: Any) -> bool:
 
 def _contents(x: Any) -> Any:
     if isinstance(x, np.ndarray):
-        return x.dtype.str, x.shape, x.tobytes()
-    return dict(x) if isinstance(x, dict) else [*x]
+        memory = [*map(id, x.flat)] if x.dtype.hasobject else crc32(np.ascontiguousarray(x).reshape(-1).view(np.uint8).data)
+        return x.dtype.str, x.shape, memory
+    if isinstance(x, dict):
+        return dict(x)
+    return [*x] if isinstance(x, (list, set, deque)) else _attributes(x)
+
+
+def _attributes(x: Any) -> dict[str, Any]:
+    """What stands in an object's namespace and slots: the collector finds the values alone."""
+    if isinstance(x, (FunctionType, tuple, frozenset)):
+        return {}
+    found = dict(getattr(x, "__dict__", None) or {})
+    for cls in type(x).__mro__:
+        for name, member in vars(cls).items() if "__slots__" in vars(cls) else ():
+            if type(member) is MemberDescriptorType and hasattr(x, name):
+                found[name] = getattr(x, name)
+    return found
 
 
 def _has_more(before: Any, after: Any) -> bool:

@@ -57,6 +57,7 @@ PLACES = (
         "tries host calls out; numbers, text and None among their results are compared at run time",
         (Way.RUN_TIME,),
     ),
+    Place("trace/objects.py", "holds an object of a library that is a key: it is this one", (Way.RUN_TIME,)),
     Place("trace/context.py", "makes inputs of numbers", (Way.VALUE,)),
     Place("trace/host.py", "the host program itself: constants are operands of its steps", _ALL),
     Place("trace/numbers.py", "guards a number by value where Python needs it", (Way.VALUE,)),
