@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import ast
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pickle import dumps, loads
 from types import CodeType, FunctionType
+from typing import Any
 
 from jitml.process import silent_syntax
 from jitml.trace.texts import file_of, lines_of, texts, why_none
@@ -138,7 +140,22 @@ def _in_a_function(text: str, flags: int) -> Sequence[_Read]:
     return (_Read(tree, _alone(function), flags),)
 
 
-_WAYS: tuple[Callable[[str, int], Sequence[_Read]], ...] = (_whole, _one_by_one, _from_line_one, _in_a_function)
+@lru_cache(maxsize=256)
+def _asserting(text: str, flags: int) -> Sequence[_Read]:
+    """As pytest does, which writes asserts out to tell of their parts."""
+    write_out: Any = getattr(sys.modules.get("_pytest.assertion.rewrite"), "rewrite_asserts", None)
+    tree = _parsed(text)
+    if write_out is None or tree is None or "assert" not in text:
+        return ()
+    written = loads(dumps(tree))
+    try:
+        write_out(written, text.encode(), "<read>", None)
+    except TypeError:  # another pytest's takes something else
+        return ()
+    return (_Read(tree, written, flags),)
+
+
+_WAYS: tuple[Callable[[str, int], Sequence[_Read]], ...] = (_whole, _asserting, _one_by_one, _from_line_one, _in_a_function)
 
 
 def _alone(statement: ast.stmt) -> ast.Module:

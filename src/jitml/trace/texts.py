@@ -33,6 +33,10 @@ def texts(function: FunctionType) -> Iterator[str]:
     code = function.__code__
     if lines := lines_of(function):
         yield "".join(lines)
+        linecache.checkcache(code.co_filename)
+        if (now := lines_of(function)) != lines:  # it was imported anew; functions of the old text may be there yet
+            keep_texts(["".join(lines)])
+            yield "".join(now)
     yield from filter(_mentions(code), list(_kept))
     if is_no_file(code):
         yield from filter(_mentions(code), _without_file(code))
