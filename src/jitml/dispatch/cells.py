@@ -26,13 +26,13 @@ class Cell:
     Args:
         look: what it holds.
         put: makes it hold something else, that `look` has seen.
-        same: whether two things that were seen are one.
+        same: whether it holds what was seen.
         parts: what was seen, taken apart, with names as users write them.
     """
 
     look: Callable[[], Any]
     put: Callable[[Any], None]
-    same: Callable[[Any, Any], bool]
+    same: Callable[[Any], bool]
     parts: Callable[[Any], Named]
 
 
@@ -43,15 +43,18 @@ def of_array(x: Array, name: str) -> Cell:
         if plain.flags.writeable:
             np.copyto(plain, held)
 
-    return Cell(lambda: plain.copy("K"), put, same_bits, lambda held: [(name, held)])
+    return Cell(lambda: plain.copy("K"), put, lambda held: same_bits(plain, held), lambda held: [(name, held)])
 
 
 def of_bytes(x: bytearray | array.array[Any], name: str) -> Cell:
+    def look() -> bytes:
+        return bytes(x) if isinstance(x, bytearray) else x.tobytes()
+
     def put(held: bytes) -> None:
         del x[:]
         x.extend(held) if isinstance(x, bytearray) else x.frombytes(held)
 
-    return Cell(lambda: bytes(x) if isinstance(x, bytearray) else x.tobytes(), put, bytes.__eq__, lambda held: [(name, held)])
+    return Cell(look, put, lambda held: look() == held, lambda held: [(name, held)])
 
 
 def of_sequence(x: Any, name: str) -> Cell:
@@ -65,8 +68,11 @@ def of_sequence(x: Any, name: str) -> Cell:
             kind.clear(x)
             kind.update(x, held) if isinstance(x, set) else kind.extend(x, held)
 
+    def look() -> tuple[Any, ...]:
+        return tuple(kind.__iter__(x))
+
     make = set if isinstance(x, set) else list
-    return Cell(lambda: tuple(kind.__iter__(x)), put, are_same, lambda held: [(name, make(held))])
+    return Cell(look, put, lambda held: are_same(look(), held), lambda held: [(name, make(held))])
 
 
 def of_dict(x: Any, name: str) -> Cell:
@@ -77,7 +83,10 @@ def of_dict(x: Any, name: str) -> Cell:
         for key, value in _pairs(held):
             kind.__setitem__(x, key, value)
 
-    return Cell(lambda: (*kind.keys(x), *kind.values(x)), put, are_same, lambda held: [(name, dict(_pairs(held)))])
+    def look() -> tuple[Any, ...]:
+        return (*kind.keys(x), *kind.values(x))
+
+    return Cell(look, put, lambda held: are_same(look(), held), lambda held: [(name, dict(_pairs(held)))])
 
 
 def of_namespace(space: dict[str, Any], name: str) -> Cell:
@@ -89,14 +98,17 @@ def of_namespace(space: dict[str, Any], name: str) -> Cell:
             space.clear()
         space.update(wanted)
 
-    def same(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
-        half = len(a) // 2
-        return len(a) == len(b) and a[:half] == b[:half] and are_same(a[half:], b[half:])
+    def look() -> tuple[Any, ...]:
+        return (*space.keys(), *space.values())
+
+    def same(held: tuple[Any, ...]) -> bool:
+        now, half = look(), len(held) // 2
+        return len(now) == len(held) and now[:half] == held[:half] and are_same(now[half:], held[half:])
 
     def parts(held: tuple[Any, ...]) -> Named:
         return [(f"{name}.{key}", value) for key, value in _pairs(held)]
 
-    return Cell(lambda: (*space.keys(), *space.values()), put, same, parts)
+    return Cell(look, put, same, parts)
 
 
 def of_slots(x: Any, members: Mapping[str, Any], name: str) -> Cell:
@@ -118,7 +130,10 @@ def of_slots(x: Any, members: Mapping[str, Any], name: str) -> Cell:
     def parts(held: tuple[Any, ...]) -> Named:
         return [(f"{name}.{key}", value) for key, value in zip(members, held)]
 
-    return Cell(lambda: tuple(map(held_in, members.values())), put, are_same, parts)
+    def look() -> tuple[Any, ...]:
+        return tuple(map(held_in, members.values()))
+
+    return Cell(look, put, lambda held: are_same(look(), held), parts)
 
 
 def of_class(cls: type) -> Cell:
@@ -136,8 +151,8 @@ def of_class(cls: type) -> Cell:
             if vars(cls).get(key, MISSING) is not value:
                 type.__setattr__(cls, key, value)
 
-    def same(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
-        one, other = dict(_pairs(a)), dict(_pairs(b))
+    def same(held: tuple[Any, ...]) -> bool:
+        one, other = dict(_pairs(look())), dict(_pairs(held))
         return one.keys() == other.keys() and all(one[key] is other[key] for key in one)
 
     return Cell(look, put, same, lambda held: [(f"{cls.__qualname__}.{key}", value) for key, value in _pairs(held)])
@@ -156,7 +171,10 @@ def of_names(space: dict[str, Any], keys: Sequence[str], owner: str = "") -> Cel
     def parts(held: tuple[Any, ...]) -> Named:
         return [(f"{owner}.{key}" if owner else key, value) for key, value in zip(keys, held)]
 
-    return Cell(lambda: tuple(space.get(key, MISSING) for key in keys), put, are_same, parts)
+    def look() -> tuple[Any, ...]:
+        return tuple(space.get(key, MISSING) for key in keys)
+
+    return Cell(look, put, lambda held: are_same(look(), held), parts)
 
 
 def of_module(module: ModuleType, keys: Sequence[str]) -> Cell:
@@ -178,7 +196,7 @@ def of_cell(cell: CellType, name: str) -> Cell:
         else:
             cell.cell_contents = held[0]
 
-    return Cell(look, put, are_same, lambda held: [(name, held[0])])
+    return Cell(look, put, lambda held: are_same(look(), held), lambda held: [(name, held[0])])
 
 
 def of_generator(x: Any, name: str) -> Cell:
@@ -198,7 +216,7 @@ def of_generator(x: Any, name: str) -> Cell:
         else:
             x.set_state(state)
 
-    return Cell(look, put, bytes.__eq__, lambda held: [(f"the state of {name}", held)])
+    return Cell(look, put, lambda held: look() == held, lambda held: [(f"the state of {name}", held)])
 
 
 def is_special(name: str) -> bool:

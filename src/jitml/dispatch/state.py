@@ -34,6 +34,7 @@ from jitml.trace.loaded_names import is_library
 from jitml.trace.outside import kind_of_container
 
 _MOST_INTERRUPTS = 5
+_NOTHING: Mapping[int, Any] = {}
 _MOST = 20_000  # things that are looked into
 _NUMBERS = {int, float, str, bool, type(None), bytes, complex, np.float64, np.int64, np.bool_, np.float32}
 _INERT = (
@@ -84,22 +85,22 @@ class State:
 
     def changes(self) -> dict[int, Any]:
         """What the cells hold that do not hold what they held, by the cell's number."""
-        found = {}
-        for n, (cell, held) in enumerate(zip(self.cells, self.held)):
-            now = cell.look()
-            if not cell.same(held, now):
-                found[n] = now
-        return found
+        return {n: cell.look() for n, (cell, held) in enumerate(zip(self.cells, self.held)) if not cell.same(held)}
 
-    def put_back(self, now: Mapping[int, Any] | None = None) -> None:
-        """Have everything as it was, or as `changes` has seen it."""
+    def put_back(self, now: Mapping[int, Any] = _NOTHING, only: Iterable[int] | None = None) -> None:
+        """Have everything as it was, or as `changes` has seen it.
+
+        Args:
+            only: no other cells hold anything else than they should.
+        """
         interrupt: BaseException | None = None
+        numbers = range(len(self.cells)) if only is None else tuple(only)
         for _ in range(_MOST_INTERRUPTS):
             try:
-                for n, cell in enumerate(self.cells):
-                    held = self.held[n] if now is None or n not in now else now[n]
-                    if not cell.same(held, cell.look()):
-                        cell.put(held)
+                for n in numbers:
+                    held = now.get(n, self.held[n])
+                    if not self.cells[n].same(held):
+                        self.cells[n].put(held)
                 break
             except BaseException as error:  # half of it would be worse than none
                 interrupt = error

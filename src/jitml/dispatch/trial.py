@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import count
 from time import perf_counter
@@ -15,6 +15,7 @@ from jitml.dispatch.quiet import silenced
 from jitml.dispatch.rounding import ROUNDING, nudge_results, nudged_inputs, precision, within
 from jitml.dispatch.state import State
 from jitml.errors import FailedCheck, WrongPath
+from jitml.interrupts import contained
 from jitml.ir.graph import Graph, Node
 from jitml.ir.interpret import watched
 from jitml.ir.ops.host import keeping_made, postponing
@@ -51,6 +52,7 @@ class Trial:
         slack = 1e3 if self.fast else 1.0
         self.close = within(slack * ROUNDING[F64], precision([self.traced.graph]))
         self.by_host = any(node.op.family == "host" for node in _all_nodes(self.traced.graph))
+        self.calls = 0  # of what changes the state
         self.seconds = 0.0  # that the plain function has taken
         self.transformed: list[Any] = []
         self.excuse = ""
@@ -59,13 +61,17 @@ class Trial:
         which = "its first answer" if call == 1 else f"its answer to call {call}"
         return f"{which} is {self.excuse or 'as NumPy gives it'}"
 
-    def plainly(self) -> Outcome:
-        self.state.put_back()
+    def plainly(self, changed: Iterable[int] | None = None) -> Outcome:
+        """Args: changed: the cells that do not hold what they held; None if nobody knows."""
+        self.state.put_back(only=changed)
         began = perf_counter()
-        with as_python(), silenced(), witnessed(self._note if self.with_slopes else None):
-            outcome = self._run(lambda: self.function(*self.args, **self.kwargs))
+        outcome = contained(self._called)
         self.seconds = perf_counter() - began
         return outcome
+
+    def _called(self) -> Outcome:
+        with as_python(), silenced(), witnessed(self._note if self.with_slopes else None):
+            return self._run(lambda: self.function(*self.args, **self.kwargs))
 
     def _note(self, key: Hashable, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Keep a function that is transformed."""
@@ -77,6 +83,7 @@ class Trial:
     def wrong_slope(self) -> list[Difference]:
         """The first derivative that differences of values contradict, unless the user says what derivatives are."""
         transformed, self.transformed = self.transformed, []
+        self.calls += bool(transformed)
         if not transformed or self.state.mentions("stop_gradient", "custom_jvp", "custom_vjp", "debug_nans"):
             return []
         slopes = import_module("jitml.dispatch.slopes")  # brings the derivatives, which `import jitml` must not
@@ -87,6 +94,7 @@ class Trial:
         return []
 
     def _run(self, call: Callable[[], Any]) -> Outcome:
+        self.calls += 1
         result: Any = None
         error: Exception | None = None
         try:

@@ -142,7 +142,7 @@ class Verification:
     def _compared(self, got: Outcome, state: State, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         trial = Trial(self.function, self.traced, self.fast, self.every > 0, state, leaves, args, kwargs)
         try:
-            expected = trial.plainly()
+            expected = trial.plainly(got.now)
             found = trial.without_excuse(trial.compared(got, expected), expected)
             found = found or trial.wrong_slope()
         except (RecursionError, MemoryError) as error:
@@ -153,7 +153,7 @@ class Verification:
             state.put_back()
             raise
         if not found:
-            state.put_back(got.now)
+            state.put_back(got.now, {*got.now, *expected.now} if trial.calls == 1 else None)
             self._go_on(trial)
             return _given(got)
         state.put_back()
