@@ -28,7 +28,7 @@ import numpy as np
 from jitml.codegen.llvm.entry import ENTRY
 from jitml.codegen.llvm.flags import flags_ir
 from jitml.codegen.llvm.kernel import RAISED
-from jitml.codegen.llvm.polls import ERROR_WORDS, STOPPED
+from jitml.codegen.llvm.polls import DUE, ERROR_WORDS, STOPPED
 from jitml.codegen.llvm.shapes import SHAPES
 from jitml.fusion.loops import Buffer
 from jitml.runtime.arena import arenas
@@ -172,6 +172,10 @@ begin:
   %error = alloca [{ERROR_WORDS} x i64]
   %stoppedp = getelementptr i64, ptr %error, i64 {STOPPED}
   store i64 0, ptr %stoppedp
+  %never = alloca i64  ; a program that keeps the GIL does not look, whatever it could
+  store i64 0, ptr %never
+  %duep = getelementptr i64, ptr %error, i64 {DUE}
+  store ptr %never, ptr %duep
   %extents = extractvalue %Header %header, 6
   %shapes = alloca i64, i64 %extents
   br label %input
@@ -398,6 +402,7 @@ def _native_call() -> Code:
     imports |= {name: safepoints()[name] for name in (ENTER, LEAVE)}
     numbers = {
         "ERROR_WORDS": ERROR_WORDS,
+        "DUE": DUE,
         "STOPPED": STOPPED,
         "RAISED": RAISED,
         "LARGE": LARGE,
