@@ -66,7 +66,21 @@ def attribute_set(x: Array) -> Any:
     return model.fit(x[:, None], x).coef_
 
 
-@pytest.mark.parametrize("f", [bfgs, overlapping, attribute_set])
+def of_an_estimator_made_of_traced_values(x: Array) -> Any:
+    from sklearn.base import BaseEstimator, RegressorMixin
+
+    class Mean(RegressorMixin, BaseEstimator):
+        def fit(self, x: Array, y: Array) -> Any:
+            self.mean = y.mean()
+            return self
+
+        def predict(self, x: Array) -> Array:
+            return np.full(len(x), self.mean)
+
+    return Mean().fit(x[:, None], x).score(x[:, None], x)
+
+
+@pytest.mark.parametrize("f", [bfgs, overlapping, attribute_set, of_an_estimator_made_of_traced_values])
 def test_refused_with_the_line(f: Callable[[Array], Any]) -> None:
     with pytest.raises(jitml.UnsupportedError) as caught:
         jitml.jit(f)(arrays(0)["x"])

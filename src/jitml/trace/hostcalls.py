@@ -36,7 +36,7 @@ from jitml.trace.callbacks import (
     require_nothing_pending,
     with_plain_functions,
 )
-from jitml.trace.context import Attempt, active_trace, outside_trace, refuse, unsupported, user_source
+from jitml.trace.context import Attempt, active_trace, home_of, outside_trace, refuse, unsupported, user_source
 from jitml.trace.doubts import in_doubt
 from jitml.trace.examples import address_of, examples_of, remember
 from jitml.trace.given import give
@@ -57,7 +57,7 @@ from jitml.trace.ragged import window
 from jitml.trace.registry import call, call_for_each_type, full_name, otherwise
 from jitml.trace.returned import Kind, Returned, checked, returned
 from jitml.trace.sizes import named, value_of_size
-from jitml.trace.state import State
+from jitml.trace.state import State, parts_of
 from jitml.trace.strides import Ints, kept_strides, lying_like, ordered_as, surely_contiguous
 from jitml.trace.tracers import TracedArray, TracedScalar, assign_cast, fresh, is_traced, layout_of, lift, read, scalar
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
@@ -124,9 +124,22 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     if isinstance(function, np.ufunc) and kwargs.get("where", True) is not True:
         return _call_where(function, args, dict(kwargs))
     target = kwargs.pop("out", None) if isinstance(function, np.ufunc) else None
+    _require_nothing_traced_inside(name, (getattr(function, "__self__", None), *flatten((args, kwargs))[0]))
     with _leaving_own(function, name):
         result = _recorded(name, function, args, kwargs)
     return result if target is None else assign_cast(target, result, function.__name__)
+
+
+def _require_nothing_traced_inside(name: str, things: Sequence[Any]) -> None:
+    """Refuse objects that the jitted function has made of traced values: what calls their methods wants numbers."""
+    for x in things:
+        is_own = is_object(x) and not is_traced(x) and not callable(x) and not home_of(type(x)).startswith("jitml.")
+        if is_own and any(map(is_traced, parts_of([x], lambda _: ()))):
+            kind = type(x)
+            unsupported(
+                f"{name} is given a {kind.__module__}.{kind.__qualname__} that the jitted function has made of traced values",
+                "Hand on the arrays themselves.",
+            )
 
 
 @contextmanager
