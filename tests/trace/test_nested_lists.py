@@ -104,6 +104,15 @@ def many_times_in_an_inner_loop(x: Any) -> Any:
     return t
 
 
+def an_item_once_more(x: Any) -> Any:
+    t = [[x[0, 0]]]
+    for i in range(3):
+        t.append(t[-1] if i % 2 else [x[i, 1]])
+    for _ in range(3):
+        t.append(t[0])
+    return t
+
+
 def the_last_one(x: Any) -> Any:
     t = []
     for i in range(3):

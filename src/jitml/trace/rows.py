@@ -7,11 +7,12 @@ that has filled the list while the function is traced, so that items are the obj
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
 from jitml.trace.context import active_trace, current_trace
-from jitml.trace.decisions import Decider
+from jitml.trace.decisions import Decider, Site
 from jitml.trace.tree import children
 from jitml.trace.unsettled import Unsettled, find, refuse_shared
 
@@ -68,9 +69,15 @@ def require_new(item: Any, decider: Decider, known: dict[int, Any], before: Coll
         return
     outer = {key for region in active_trace().root.open for key in _held_around(region)}
     for part in parts:
-        if id(part) in known or id(part) in before or id(part) in outer:
+        if id(part) in known or id(part) in before or id(part) in outer or _is_item_of(part, decider):
             refuse_shared(part, decider)
         known[id(part)] = part
+
+
+def _is_item_of(part: Any, decider: Decider) -> bool:
+    """Whether a container has been read from the very list."""
+    found = active_trace().root.unsettled.get(id(part))
+    return found is not None and found.source is not None and found.decider.site == decider.site
 
 
 def _held_around(region: Any) -> Collection[int]:
@@ -81,9 +88,10 @@ def _held_around(region: Any) -> Collection[int]:
 def require_apart(results: Any) -> None:
     """Refuse results with an item of a list beside that list, or beside another reading of it: they would not be one object."""
     trace = current_trace()
-    if trace is None or not trace.root.unsettled:
+    if trace is None:
         return
-    found: list[Unsettled] = []
+    found: dict[int, Unsettled] = {}
+    inside: list[tuple[Any, Site]] = []  # what lists hold beside their rows, as often as it is there
     sites = set()
     seen: set[int] = set()
     waiting = [results]
@@ -94,14 +102,26 @@ def require_apart(results: Any) -> None:
         seen.add(id(x))
         known = trace.root.unsettled.get(id(x))
         if known is not None and known.source is not None:
-            found.append(known)
-            continue
-        if getattr(type(x), "columns", None) is not None:
+            found[id(x)] = known
+        elif getattr(type(x), "columns", None) is not None:
             sites.add(x.site)
-        waiting += children(x)[0]
-    for n, one in enumerate(found):
-        if one.decider.site in sites or any(_may_be_one(one, other) for other in found[:n]):
+            inside += [(part, x.site) for item in (*x.head, *x.tail) for part in changeable(item)]
+        else:
+            waiting += children(x)[0]
+    _require_once(inside, seen)
+    known_of = (trace.root.unsettled.get(id(part)) for part, _ in inside)
+    found |= {id(known.container): known for known in known_of if known is not None and known.source is not None}
+    items = [*found.values()]
+    for n, one in enumerate(items):
+        if one.decider.site in sites or any(_may_be_one(one, other) for other in items[:n]):
             refuse_shared(one.container, one.decider)
+
+
+def _require_once(inside: Sequence[tuple[Any, Site]], seen: Collection[int]) -> None:
+    counts = Counter(id(part) for part, _ in inside)
+    for part, site in inside:
+        if counts[id(part)] > 1 or id(part) in seen:
+            refuse_shared(part, Decider(site))
 
 
 def _may_be_one(one: Unsettled, other: Unsettled) -> bool:
