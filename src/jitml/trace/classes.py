@@ -16,18 +16,19 @@ from jitml.trace.context import Trace, is_users_class
 class Members:
     """The functions and descriptors of a class, and how much stands in it."""
 
-    __slots__ = ("count", "get", "members")
+    __slots__ = ("count", "get", "length", "members")
 
     def __init__(self, cls: type) -> None:
         space = vars(cls)
         names = [name for name, member in space.items() if hasattr(type(member), "__get__")]
-        self.count = _count(space)
+        self.count, self.length = _count(space), len(space)
         self.get: Callable[[Any], Any] = itemgetter(*names, *names[:1]) if names else _nothing
         self.members = self.get(space)
 
     def are_in(self, cls: type) -> bool:
         space = cls.__dict__
-        return _count(space) == self.count and bool(self.get(space) == self.members)
+        is_as_long = len(space) == self.length or _count(space) == self.count
+        return is_as_long and bool(self.get(space) == self.members)
 
 
 def _count(space: Mapping[str, Any]) -> int:
