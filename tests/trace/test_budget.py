@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -116,3 +117,46 @@ def test_a_condition_on_what_a_long_loop_over_numbers_makes_does_not_run_the_loo
     compiled = jitml.jit(descent)
     assert compiled(1_000_000) == descent(1_000_000)
     assert len(compiled.variants) == 1
+
+
+def steps_of(grows: Any, n: int) -> int:
+    """How many functions are called while a container grows to so many items."""
+    calls = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        jitml.jit(grows).lower(np.ones(3), n)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+class Item:
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+
+def appends(x: Array, n: int) -> Any:
+    items = []
+    for i in [*range(n)]:
+        items.append(Item(i))
+    return x + items[3].value
+
+
+def looks_up(x: Array, n: int) -> Any:
+    found = {}
+    for i in [*range(n)]:
+        found[i, 0] = x[i % 3] + found.get((i - 1, 0), 0)
+    return found[7, 0]
+
+
+@pytest.mark.parametrize("grows", [appends, looks_up])
+def test_a_container_of_twice_as_many_items_takes_twice_as_long(grows: Any) -> None:
+    steps_of(grows, 50)
+    few, many = (steps_of(grows, n) for n in (200, 800))
+    assert many < 5 * few

@@ -85,8 +85,12 @@ _MUTATORS = {
     "intersection_update", "symmetric_difference_update", "__setitem__", "__delitem__", "__iadd__", "__imul__", "__ior__",
     "__iand__", "__isub__", "__ixor__",
 }  # fmt: skip
-# Of lists and deques: methods that look at nothing that is in them.
-_MOVERS = {"append", "insert", "pop", "clear", "reverse", "appendleft", "popleft", "rotate"}
+# Of Python's own containers: methods that look at nothing that is in them, but at keys; and those that change nothing.
+_MOVERS = {
+    *("append", "insert", "pop", "clear", "reverse", "appendleft", "popleft", "rotate"),
+    *("get", "setdefault", "keys", "values", "items"),
+}
+_READERS = {"get", "keys", "values", "items", "index", "count", "copy"}
 _QUEUES_CHANGE = {"put", "get", "put_nowait", "get_nowait", "task_done", "join", "shutdown"}
 _COMPARED = (list, dict, set, deque, bytearray)
 _CHANGEABLE = (*_COMPARED, OpenList)
@@ -352,7 +356,7 @@ class Hooks(Copies, Steering):
             args, kwargs = tuple(self.seen(x, {}) for x in args), {name: self.seen(x, {}) for name, x in kwargs.items()}
         owner = getattr(function, "__self__", None)
         # What a method that changes its owner does to it, `_check_effects` has told already.
-        given = (x for x in (*args, None if _is_mutator(function) else owner) if isinstance(x, _COMPARED))
+        given = (x for x in (*args, None if _is_known_method(function) else owner) if isinstance(x, _COMPARED))
         held = [(x, contents(x)) for x in given if not home_of(type(x)).startswith("jitml.")]
         if (look := self._looks(function)) is not None:
             look(*args, *kwargs.values())
@@ -644,13 +648,15 @@ def _refuse_memory(error: TypeError, given: Any) -> None:
 def _read_by(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
     """The objects that a function may read: itself, if it is an object, or its own, and those in its arguments."""
     owner = getattr(function, "__self__", None)
-    moves = type(owner) in (list, deque) and function.__name__ in _MOVERS
+    moves = type(owner) in (list, deque, dict) and function.__name__ in _MOVERS
     return parts_of((*(() if moves else (function, owner)), *args, *kwargs.values()))
 
 
-def _is_mutator(function: Any) -> bool:
-    """Whether it is a method of Python's that changes its owner."""
-    return type(function) is BuiltinFunctionType and function.__name__ in _MUTATORS
+def _is_known_method(function: Any) -> bool:
+    """Whether it is a method of Python's of which it is known whether it changes its owner."""
+    if type(function) is not BuiltinFunctionType:
+        return False
+    return function.__name__ in _MUTATORS or (function.__name__ in _READERS and type(function.__self__) in (list, dict, deque))
 
 
 def _in(x: Any, some: set[Any]) -> bool:
