@@ -20,6 +20,8 @@ from jitml.trace.sizes import larger, number, once, quotient, smaller, span, val
 from jitml.trace.steps import Step
 from jitml.trace.tracers import TracedArray, view
 
+_FURTHEST = 1 << 60
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -71,6 +73,7 @@ def part(item: slice, size: Size) -> Window:
         step = known_integer(item.step)  # which way it goes decides where it begins
     if step == 0:
         raise ValueError("slice step cannot be zero")
+    step = _no_longer(step, size)
     if step > 0 and stop is None and type(start) is int and start >= 0:
         return Window(smaller(start, size), _length(size - start, step), step)
     if step > 0:
@@ -99,6 +102,14 @@ def _clipped(place: Size, size: Size, low: Size, high: Size) -> Size:
     if most < 0:
         return larger(place + size, low)
     return smaller(place if least >= 0 else larger(wrapped(place, size), low), high)
+
+
+def _no_longer(step: Size, size: Size) -> Size:
+    """A step beyond the end of an axis leads as far as any other, and sums with it may not fit 64 bits."""
+    most = max(1, span(size)[1])
+    if type(step) is int:
+        return max(-most, min(step, most))
+    return step if span(step)[1] <= _FURTHEST else smaller(step, most)
 
 
 def _length(distance: Size, step: Size) -> Size:

@@ -149,7 +149,11 @@ def rows_of(iterable: Any) -> Rows | None:
     if isinstance(iterable, Rows):
         return iterable
     if type(iterable) is range:
-        return Rows(len(iterable), lambda position: iterable.start + iterable.step * position)
+        try:
+            count = len(iterable)
+        except OverflowError:  # of more than anybody counts
+            count = 2 * _FURTHEST
+        return Rows(count, lambda position: iterable.start + iterable.step * position)
     if type(iterable) is np.ndarray:
         iterable = lift(iterable)
     if type(iterable) is Stack:
@@ -187,6 +191,8 @@ def _bound(x: Any) -> Size:
 
 
 def _trip(start: Size, stop: Size, step: int) -> Size:
+    # Beyond that no loop comes to its end, so that it may be any number.
+    start, stop = (max(-2 * _FURTHEST, min(n, 2 * _FURTHEST)) if type(n) is int else n for n in (start, stop))
     distance = stop - start if step > 0 else start - stop
     count: Any = compute(operator.floordiv, distance + abs(step) - 1, abs(step)) if abs(step) != 1 else distance
     return larger(0, count)

@@ -22,6 +22,7 @@ from jitml.trace.host import Host
 Place: TypeAlias = tuple[int, int | None]  # position among the flattened arguments; axis, or None: the int itself
 
 LEAST_LIMIT = 1 << 16
+FURTHEST = 1 << 60  # sums and differences of open sizes have to fit 64 bits; a number beyond is taken for what it is
 _MOST_LEFT_OUT = 4  # sizes of which each is tried as the one that cannot be left open
 GROWTH = 16  # a limit is so many times what has been seen
 _HIGHEST = int(np.iinfo(np.int64).max)  # a size is handed in as such an integer
@@ -146,7 +147,7 @@ def choices(earlier: Sequence[Earlier], now: Sequence[Seen], closed: Collection[
         opened = open_places(like.opened, like.seen, now, like.host.needed_ints())
     if dynamic:
         opened = every_place(now) | opened
-    opened = {place: size for place, size in opened.items() if place not in closed}
+    opened = {p: size for p, size in opened.items() if p not in closed and size.low >= -FURTHEST and size.high <= FURTHEST}
     lengths = {place: size for place, size in opened.items() if place[1] is not None}
     for choice in (opened, lengths) if opened != lengths else (opened,):
         if choice:
