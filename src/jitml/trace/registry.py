@@ -182,7 +182,9 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if trace is None or not any(type(x) in (list, tuple) for x in (*args, *kwargs.values())) or not _is_librarys(function):
         return _call(function, *args, **kwargs)
     if type(function) is np.ufunc and function not in FUNCTIONS:
-        args, kwargs = _TO_ARRAYS[0](args, kwargs)
+        outs = {name: x for name, x in kwargs.items() if name == "out"}  # a tuple of arrays, one for each result
+        args, kwargs = _TO_ARRAYS[0](args, {name: x for name, x in kwargs.items() if name != "out"})
+        kwargs |= outs
     root, attempt = trace.root, Attempt()
     outer, root.takes_lists = root.takes_lists, True
     try:
