@@ -122,10 +122,11 @@ def _is_only_named(uses: list[_Use]) -> bool:
     made = [use for use in uses if use.kind in ("made", "made deque")]
     if {"made deque", "other"} <= {use.kind for use in uses}:  # after a loop it would be a list
         return False
+    appends = [use for use in uses if use.kind in ("append", "pop") and use.loops]
     for use in uses:
         if use.kind != "other":
             continue
-        for append in (a for a in uses if a.kind in ("append", "pop") and a.loops):
+        for append in appends:
             around = [loop for loop in use.loops if loop in append.loops]
             if use.place < append.place or any(all(loop not in m.loops for m in made) for loop in around):
                 return False
