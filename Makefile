@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz lint types bench bench-autodiff docs clean
+.PHONY: help demo test test-all fuzz interrupts lint types bench bench-autodiff docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -39,6 +39,9 @@ test-all:  ## the tests on every Python from 3.11 to 3.13 on this machine
 
 fuzz: $(VENV)/.dev  ## N random programs of SEED (SHAPE=numeric|people|mixed) against NumPy; what fails is made small and written to out/fuzz
 	$(BIN)/python tests/programs/fuzz.py --programs $(or $(N),10000) --seed $(or $(SEED),0) --shape $(or $(SHAPE),mixed)
+
+interrupts: $(VENV)/.dev  ## exceptions from outside, forks and starved children, at drawn moments: nothing may stay behind
+	$(BIN)/python tests/programs/interrupts.py --seed $(or $(SEED),0)
 
 lint: $(VENV)/.dev  ## style, types and import direction
 	$(BIN)/ruff check .

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -189,3 +190,18 @@ def test_children_compile_that_are_forked_while_another_thread_does() -> None:
     finally:
         ending.set()
         other.join()
+
+
+def test_a_short_campaign() -> None:
+    """The whole one is `make interrupts`."""
+    program = Path(__file__).parent / "programs" / "interrupts.py"
+    counts = ["--exceptions", "25", "--forks", "2", "--starved", "2", "--seed", "3"]
+    ran = subprocess.run([sys.executable, str(program), *counts], check=False, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout
+
+
+def test_a_processor_that_llvm_does_not_know_is_named() -> None:
+    program = "import jitml; jitml.jit(lambda x: x * 2).lower(1.5).compile()"
+    environment = {**os.environ, "JITML_CPU": "garbage"}
+    ran = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, env=environment)
+    assert ran.returncode == 1 and "JITML_CPU='garbage' is no processor that LLVM knows" in ran.stderr

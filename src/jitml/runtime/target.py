@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitml.codegen.target import Target
 from jitml.config import CONFIG
+from jitml.errors import CompilerError
 from jitml.forks import hold_at_fork
 
 if TYPE_CHECKING:
@@ -52,8 +55,24 @@ def host_target() -> Target:
     llvm = llvm_binding()
     triple = llvm.get_process_triple()
     if CONFIG.cpu is not None:
+        _require_known(CONFIG.cpu, triple)
         return Target(triple, CONFIG.cpu, "", thread_limit())
     return Target(triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), thread_limit())
+
+
+def _require_known(cpu: str, triple: str) -> None:
+    """LLVM says of a CPU that it does not know to stderr, and ends the process: so another process asks it.
+
+    Raises:
+        CompilerError: it does not know this one.
+    """
+    program = "import sys, llvmlite.binding as llvm; llvm.initialize_all_targets(); llvm.initialize_all_asmprinters(); "
+    program += "llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu=sys.argv[2])"
+    asked = subprocess.run([sys.executable, "-c", program, triple, cpu], check=False, capture_output=True, text=True)
+    if "not a recognized processor" in asked.stderr:
+        raise CompilerError(
+            f"JITML_CPU={cpu!r} is no processor that LLVM knows", remedy="Set it to a name of LLVM's, or unset it."
+        )
 
 
 def usable_cores() -> int:
