@@ -106,13 +106,14 @@ def uninterrupted(function: Callable[[], T]) -> T:
     work, context = _Work(threading.get_ident()), copy_context()
 
     def run() -> None:
+        answer: tuple[T | None, BaseException | None] = None, RuntimeError("an exception was sent to a thread of jitml's")
         try:
             _work.set(work)
-            answer = function()
+            answer = function(), None
         except BaseException as error:
-            answers.put((None, error))
-        else:
-            answers.put((answer, None))
+            answer = None, error
+        finally:  # who waits must hear something, whatever comes in between
+            answers.put(answer)
 
     try:
         if not _start(context.run, run):

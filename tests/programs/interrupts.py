@@ -140,7 +140,8 @@ def _in_thread(fast: Callable[..., Any], f: Callable[..., Any], delay: float) ->
     thread = threading.Thread(target=run)
     thread.start()
     time.sleep(delay)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Alarm))
+    if thread.is_alive():  # else another one may have its number
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Alarm))
     thread.join()
 
 
