@@ -17,6 +17,7 @@ from contextvars import ContextVar, Token, copy_context
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, TypeVar
+from weakref import ref
 
 T = TypeVar("T")
 
@@ -87,6 +88,10 @@ class _Work:
     is_abandoned: bool = False
 
 
+class _Alive:
+    """What a thread of ours alone holds."""
+
+
 _work: ContextVar[_Work | None] = ContextVar("jitml_work", default=None)
 
 
@@ -102,10 +107,12 @@ def uninterrupted(function: Callable[[], T]) -> T:
     """
     if is_own_thread():
         return function()
-    answers: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+    answers: SimpleQueue[Any] = SimpleQueue()  # (result, exception), or a reference to what has gone with the thread
+    alive = _Alive()
+    gone = ref(alive, answers.put)
     work, context = _Work(threading.get_ident()), copy_context()
 
-    def run() -> None:
+    def run(_: _Alive = alive) -> None:
         answer: tuple[T | None, BaseException | None] = None, RuntimeError("an exception was sent to a thread of jitml's")
         try:
             _work.set(work)
@@ -118,7 +125,10 @@ def uninterrupted(function: Callable[[], T]) -> T:
     try:
         if not _start(context.run, run):
             return function()
-        result, error = answers.get()
+        del alive, run
+        if (answer := answers.get()) is gone:  # Python takes a thread that just begins for the one that has started it
+            return function()
+        result, error = answer
     except BaseException:
         work.is_abandoned = True
         raise
@@ -127,7 +137,7 @@ def uninterrupted(function: Callable[[], T]) -> T:
             raise error
         finally:
             del error  # or its traceback would hold it, and so itself
-    return result  # type: ignore[return-value]  # there is one where there is no error
+    return result
 
 
 def _start(function: Callable[..., object], *args: Any) -> bool:
