@@ -136,7 +136,7 @@ class Jit(FunctionLike):
     def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._statics:
             args, kwargs = self._mark_static(args, kwargs)
-        key, leaves = _plain(args, kwargs)
+        key, leaves = _plain(args, kwargs) if kwargs else (len(args), args)
         result = self._variants.call(key, leaves)
         return result if result is not MISS else self._call_slowly(key, args, kwargs)
 

@@ -189,3 +189,25 @@ def test_what_python_keeps_in_a_class_is_no_change() -> None:
     a.__reduce_ex__(4)  # keeps the names of slots in the class
     compiled(X)
     assert len(compiled.variants) == 1
+
+
+def test_methods_are_compared_where_attributes_of_the_class_are_bound_anew() -> None:
+    class A:
+        scale: Any = 1.0
+
+        def step(self, x: Any) -> Any:
+            return x * self.scale
+
+    a = A()
+    compiled = jitml.jit(A.step)
+    for scale in (1.0, 3.0, 3.0, np.ones(3) * 4, np.ones(3) * 5, 2.0):
+        A.scale = scale
+        np.testing.assert_array_equal(compiled(a, X), X * scale)
+    A.__call__ = lambda self, x: x  # type: ignore[attr-defined]
+    A.step = lambda self, x: x * 7  # type: ignore[method-assign]
+    np.testing.assert_array_equal(jitml.jit(lambda a, x: a.step(x))(a, X), X * 7)
+    called = jitml.jit(lambda a, x: a(x) + a.scale)
+    np.testing.assert_array_equal(called(a, X), X + 2)
+    A.scale = 5.0
+    A.__call__ = lambda self, x: x * 2  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(called(a, X), X * 2 + 5)

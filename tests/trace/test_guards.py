@@ -43,6 +43,34 @@ def test_another_kind_compiles_again_and_says_why(other: Any, reason: str) -> No
     assert reason in f.variants[0].reason
 
 
+def test_strides_and_alignment_are_guarded_however_they_are_told() -> None:
+    f = jitml.jit(scaled, dynamic=False)
+    flat = np.frombuffer(bytearray(9 * 8 + 1), np.uint8)
+    crooked = flat[1:].view(np.float64).reshape(3, 3)
+    for x in (np.ones((3, 3)), np.ones((3, 3)).T, np.ones((3, 3), order="F"), crooked, np.ones((6, 3))[::2], np.ones((3, 3))):
+        np.testing.assert_array_equal(f(x), scaled(x))
+    assert len(f.variants) == 4
+    rows = np.ones((6, 3))[::6]
+    for x in (np.ones((1, 3)), rows, np.ones((1, 3))):  # both in C order, with other strides
+        np.testing.assert_array_equal(f(x), scaled(x))
+    assert len(f.variants) == 6
+
+
+def test_attributes_whose_names_are_no_words_of_python() -> None:
+    class Some:
+        pass
+
+    some = Some()
+    names = ("class", "µ", "μ", "a b", "plain")  # Python's parser makes the second the third
+    for n, name in enumerate(names):
+        setattr(some, name, float(n))
+    for name in names:
+        f = jitml.jit(lambda x, name=name: x * getattr(some, name))
+        for value in (getattr(some, name), 7.0):
+            setattr(some, name, value)
+            np.testing.assert_array_equal(f(np.ones(3)), np.ones(3) * value)
+
+
 def test_int_used_as_shape_is_guarded_by_value() -> None:
     f = jitml.jit(lambda x, n: x[:n] * n, dynamic=False)
     for n in (1, 2, 2, 1, 3):

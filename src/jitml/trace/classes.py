@@ -6,38 +6,55 @@ whoever would have called it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from operator import itemgetter
+import gc
+from collections.abc import Mapping
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, NoneType
 from typing import Any
 
 from jitml.trace.context import Trace, is_users_class
 
+# What is compared by identity, or soon, and without a word of the user's code.
+_COMPARED_AT_ONCE = (
+    FunctionType, property, staticmethod, classmethod, GetSetDescriptorType, MemberDescriptorType,
+    NoneType, bool, int, float, str,
+)  # fmt: skip
+
 
 class Members:
-    """The functions and descriptors of a class, and how much stands in it."""
+    """The functions and descriptors of a class, and how much stands in it.
 
-    __slots__ = ("count", "get", "length", "members")
+    Attributes:
+        space: the class's own dict. Two dicts that hold the same objects are compared faster than a few of their items.
+        seen: what it was when the members were last found in it.
+    """
+
+    __slots__ = ("count", "members", "seen", "space")
 
     def __init__(self, cls: type) -> None:
-        space = vars(cls)
-        names = [name for name, member in space.items() if hasattr(type(member), "__get__")]
-        self.count, self.length = _count(space), len(space)
-        self.get: Callable[[Any], Any] = itemgetter(*names, *names[:1]) if names else _nothing
-        self.members = self.get(space)
+        (self.space,) = gc.get_referents(vars(cls))  # the proxy around it would make each comparison slower
+        self.seen = dict(self.space)
+        self.members = _members(self.seen)
+        self.count = _count(self.seen)
+        self._see(self.seen)
 
     def are_in(self, cls: type) -> bool:
-        space = cls.__dict__
-        is_as_long = len(space) == self.length or _count(space) == self.count
-        return is_as_long and bool(self.get(space) == self.members)
+        space = dict(vars(cls))
+        if _count(space) != self.count or any(space.get(name) is not member for name, member in self.members.items()):
+            return False
+        self._see(space)  # an attribute that is no function was bound anew, or Python keeps something there
+        return True
+
+    def _see(self, space: dict[str, Any]) -> None:
+        self.seen = space if all(type(x) in _COMPARED_AT_ONCE for x in space.values()) else {}
+
+
+def _members(space: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: member for name, member in space.items() if hasattr(type(member), "__get__")}
 
 
 def _count(space: Mapping[str, Any]) -> int:
     """How much stands in a class but for what Python keeps there by itself."""
     return len(space) - ("__slotnames__" in space) - ("__annotations_cache__" in space)
-
-
-def _nothing(_: Any) -> tuple[()]:
-    return ()
 
 
 def require_class(trace: Trace, cls: type) -> None:

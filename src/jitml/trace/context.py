@@ -7,7 +7,7 @@ import sys
 import sysconfig
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -301,11 +301,8 @@ class Trace:
 
 
 _current: ContextVar[Trace | None] = ContextVar("jitml_trace", default=None)
-
-
-def current_trace() -> Trace | None:
-    """The innermost trace of this thread, or None outside any."""
-    return _current.get()
+# The innermost trace of this thread, or None outside any. Each compiled call asks: a function around it would cost more than it.
+current_trace: Callable[[], Trace | None] = _current.get
 
 
 def active_trace() -> Trace:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from keyword import iskeyword
 from pathlib import PurePath
 from typing import Any, Protocol
 
@@ -28,7 +29,10 @@ Slot = int
 
 
 class Members(Protocol):
-    """What a class has (`classes.py`)."""
+    """What a class has (`classes.py`): it has nothing else while `space`, the class's own dict, is as it was `seen`."""
+
+    space: dict[str, Any]
+    seen: dict[str, Any]
 
     def are_in(self, cls: type, /) -> bool: ...
 
@@ -176,7 +180,13 @@ class Host:
         text = f"{name} is {array.dtype}{list(array.shape)}"
         self._check(Check((slot,), "({0}.dtype is {k} or {0}.dtype == {k})", array.dtype, text))
         self._check(Check((slot,), "{0}.shape == {k}", array.shape, f"{name} has the shape {array.shape}"))
-        self._check(Check((slot,), "{0}.strides == {k}", array.strides, f"{name} has the strides {array.strides}"))
+        strides = f"{name} has the strides {array.strides}"
+        if array.flags.c_contiguous and array.flags.aligned and min(array.shape, default=2) > 1:
+            # Then the shape says what the strides are, and one look at the flags costs less than a tuple.
+            bits = ALIGNED | DENSE
+            self._check(Check((slot,), f"{{0}}.flags.num & {bits} == {{k}}", bits, f"{strides}, aligned"))
+            return
+        self._check(Check((slot,), "{0}.strides == {k}", array.strides, strides))
         aligned = array.flags.num & ALIGNED
         if array.size and array.dtype.itemsize > 1:
             text = f"{name} is {'' if aligned else 'not '}aligned"
@@ -209,7 +219,8 @@ class Host:
 
     def require_held(self, slot: Slot, members: Members) -> None:
         """A class has these members, and no others."""
-        self._check(Check((slot,), "{k}.are_in({0})", members, f"{self.names[slot]} has the methods it had"))
+        code = "({k}.space == {k}.seen or {k}.are_in({0}))"  # the first costs a third of the second
+        self._check(Check((slot,), code, members, f"{self.names[slot]} has the methods it had"))
 
     def require_equal(self, first: Slot, second: Slot) -> None:
         """Two numbers are equal."""
@@ -328,11 +339,18 @@ class Host:
                 expression = operands[0]
             elif step.function in _SYMBOLS:
                 expression = _SYMBOLS[step.function].format(*operands)
+            elif step.function is getattr and _is_attribute(step.operands[1]):
+                expression = f"{operands[0]}.{operands[1][1:-1]}"  # which Python finds faster
             else:
                 expression = f"{constant(step.function)}({', '.join(operands)})"
             lines.append(f"s{step.slot} = {expression}")
         flush()
         return lines, names
+
+
+def _is_attribute(name: Slot | Const) -> bool:
+    """Whether `x.name` is written as it is: Python normalizes other letters."""
+    return isinstance(name, Const) and name.value.isascii() and name.value.isidentifier() and not iskeyword(name.value)
 
 
 def _identity(value: Any) -> Any:

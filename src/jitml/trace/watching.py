@@ -81,8 +81,7 @@ def as_python() -> Iterator[None]:
         unset(_as_python, token)
 
 
-def runs_as_python() -> bool:
-    return _as_python.get()
+runs_as_python: Callable[[], bool] = _as_python.get
 
 
 def derived(node: Node, role: str) -> Source | None:
