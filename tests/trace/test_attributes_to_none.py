@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.errors import UnsupportedError
 
 
 class Filter:
@@ -154,12 +153,3 @@ def test_a_record_from_outside_that_is_returned_is_that_very_one() -> None:
 
     assert jitml.jit(f)(np.ones(3)) is mine
     assert mine.kept == 3.0
-
-
-def test_to_delete_an_attribute_from_outside_is_refused_by_its_name() -> None:
-    def f(obj: Any, x: Any) -> Any:
-        delattr(obj, "kept")  # what the test is about
-        return x
-
-    with pytest.raises(UnsupportedError, match=r"obj .Filter. is from outside"):
-        jitml.jit(f)(Filter(), np.ones(2))

@@ -13,11 +13,12 @@ import sys
 from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, MethodWrapperType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
 
+from jitml.trace.attributes import delete, is_gone, of_class, store
 from jitml.trace.classes import require_class
 from jitml.trace.contents import effect, kept
 from jitml.trace.context import active_trace, home_of, is_users, refuse_environ, unsupported
@@ -37,7 +38,7 @@ from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, lift
 from jitml.trace.tree import is_record
 from jitml.trace.unconverted import own_parts
 from jitml.trace.understood import PLAIN, Way, way_of
-from jitml.trace.unseen import guard_librarys, is_librarys, is_read_unseen
+from jitml.trace.unseen import guard_librarys, is_librarys
 from jitml.trace.wrappers import chosen
 
 # Methods by which `obj += v` and its like change an object.
@@ -77,7 +78,7 @@ class Accesses(Names):
         is_property = isinstance(descriptor, property) and type(descriptor.fget) is FunctionType
         if is_property and not (is_librarys(obj) and is_library(descriptor.fget)):
             return self.convert(descriptor.fget)(obj)
-        if isinstance(descriptor, functools.cached_property) and name not in vars(obj):
+        if isinstance(descriptor, functools.cached_property) and (name not in vars(obj) or is_gone(self.trace, obj, name)):
             return self._cached(obj, name, descriptor)
         if isinstance(descriptor, functools.singledispatchmethod):
             return functools.partial(self._dispatched_method, descriptor, obj, kind)
@@ -92,7 +93,7 @@ class Accesses(Names):
         if isinstance(obj, tuple) and name in getattr(kind, "_fields", ()):
             return self.item(obj, kind._fields.index(name))  # whose items have been seen when the tuple was
         if (id(obj), name) in self.trace.stored:
-            return self.trace.stored[id(obj), name]
+            return of_class(self, obj, name) if is_gone(self.trace, obj, name) else self.trace.stored[id(obj), name]
         fallback = inspect.getattr_static(kind, "__getattr__", None) if descriptor is None else None
         if type(fallback) is FunctionType and not is_library(fallback) and name not in getattr(obj, "__dict__", (name,)):
             return self._missing(obj, name, fallback)
@@ -181,12 +182,12 @@ class Accesses(Names):
 
     def _cached(self, obj: Any, name: str, member: functools.cached_property[Any]) -> Any:
         """A cached property of an object that has not kept its value yet."""
-        if (id(obj), name) in self.trace.stored:
+        if (id(obj), name) in self.trace.stored and not is_gone(self.trace, obj, name):
             return self.trace.stored[id(obj), name]
         value = self.convert(member.func)(obj)
         if active_trace() is self.trace or active_trace().is_body:  # what is differentiated computes it each time
             slot = place_of(self.trace, obj)
-            if slot is not None:
+            if slot is not None and not is_gone(self.trace, obj, name):
                 require_unset(self.trace, slot, name)
             kept(obj, name)
             setattr(self.own(obj), name, value)
@@ -318,23 +319,11 @@ class Accesses(Names):
         Args:
             plainly: whatever the class's `__setattr__` does.
         """
-        kind, trace = type(obj), self.trace
-        member = inspect.getattr_static(kind, name, None)
-        if isinstance(member, property) and type(member.fset) is FunctionType:
-            self._require_member(kind, name, member)
-            self.convert(member.fset)(obj, value)
-            return
-        slot = trace.places[id(obj)]
-        is_plain = plainly or inspect.getattr_static(kind, "__setattr__") is vars(object)["__setattr__"]
-        is_plain = is_plain and not isinstance(obj, (type, ModuleType, FunctionType, MethodType))
-        is_slot = isinstance(member, MemberDescriptorType)
-        is_read = is_read_unseen(trace, slot, name) or (getattr, slot, False, "__dict__") in trace.loaded
-        if not is_plain or (hasattr(type(member), "__set__") and not is_slot) or is_read:
-            self.refuse_write(obj)
-        key = id(obj), name
-        place = trace.loaded.get((getattr, slot, False, name))
-        if key in trace.stored or place not in trace.containers or trace.containers[place] is not value:
-            trace.stored[key] = value
+        store(self, obj, name, value, plainly=plainly)
+
+    def delete_attr(self, obj: Any, name: str, *, plainly: bool = False) -> None:
+        """`del obj.name` of an object from outside, likewise."""
+        delete(self, obj, name, plainly=plainly)
 
     def store_item(self, obj: Any, index: Any, value: Any) -> None:
         """`obj[index] = value` of an object from outside."""

@@ -28,6 +28,7 @@ import numpy as np
 
 from jitml.ir.floating import CATEGORIES
 from jitml.trace import regions
+from jitml.trace.attributes import is_gone
 from jitml.trace.choices import negation
 from jitml.trace.contents import gone_through
 from jitml.trace.context import active_trace, home_of, is_users_class, unsupported
@@ -492,7 +493,7 @@ class Hooks(Copies, Steering):
         slot = self.trace.places.get(id(obj))
         if slot is None or type(name) is not str:
             return self._call_outside(hasattr, obj, name)
-        if _is_made_up(type(obj), name):
+        if _is_made_up(type(obj), name) or is_gone(self.trace, obj, name):
             try:
                 self.attr(obj, name)
             except AttributeError:
@@ -507,6 +508,8 @@ class Hooks(Copies, Steering):
         if users_method(type(obj), "__getattribute__"):
             guard_state(self.trace, obj, slot)
         elif (id(obj), name) not in self.trace.stored and not _is_made_up(type(obj), name):
+            known = self.trace.watched.get(id(obj))
+            has = has if known is None else hasattr(known.original, name)  # whatever has become of the copy
             text = f"hasattr({self.trace.host.name(slot)}, {name!r})"
             self.trace.host.require(load(self.trace, hasattr, slot, name, text), has)
 
@@ -531,6 +534,8 @@ class Hooks(Copies, Steering):
             function(*(() if hasattr(function, "__self__") else (obj,)), *args)
         elif is_set and len(args) == 2:
             self.store_attr(obj, *args, plainly=True)
+        elif not is_set and len(args) == 1:
+            self.delete_attr(obj, *args, plainly=True)
         else:
             self.refuse_write(obj)
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from operator import getitem
 from typing import Any
 
 from jitml.errors import UnsupportedError
+from jitml.trace.attributes import GONE
 from jitml.trace.classes import require_class
 from jitml.trace.context import Trace, user_source
 from jitml.trace.host import Slot
@@ -137,8 +139,10 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
         slot = trace.places[owner]
         bound = {f"{trace.host.name(slot)}.{name}" for name in named}
         moving |= bound | {name for name in trace.guarded if name.startswith(tuple(x + mark for x in bound for mark in ".["))}
-        changes.append(Change(slot, _SetAttributes(tuple(named))))
-        values.append(list(named.values()))
+        gone = tuple(name for name in named if (owner, name) in trace.deleted)
+        kept = {name: value for name, value in named.items() if value is not GONE}
+        changes.append(Change(slot, _SetAttributes(tuple(kept), gone)))
+        values.append([*kept.values()])
     if not trace.guarded.isdisjoint(moving):  # what is another one at each call is no reason to compile again
         trace.decisions.moving |= moving
         trace.decisions.again()
@@ -170,7 +174,12 @@ def _difference(watched: Watched) -> tuple[Callable[[Any, Sequence[Any]], None],
     new = [(key, item) for key, item in after if key not in known or item is not known[key]]
     replaced = [key for key, _ in new if key in known]
     if is_record(watched.copy):
-        gone = tuple(key for key, _ in before if key not in dict(after))
+        order = [key for key, _ in before if key in dict(after)] + [key for key, _ in new if key not in known]
+        # The first that was deleted, and is back.
+        moved = next((n for n, (key, _) in enumerate(after) if key != order[n]), len(after))
+        changed = {key for key, _ in new}
+        new = [(key, item) for n, (key, item) in enumerate(after) if n >= moved or key in changed]
+        gone = tuple(key for key, _ in before if key not in dict(after[:moved]))
         return _SetAttributes(tuple(key for key, _ in new), gone), [item for _, item in new], replaced
     if isinstance(watched.copy, dict):
         kept = {key for key, _ in after} - {key for key, _ in new}
@@ -184,16 +193,17 @@ def _difference(watched: Watched) -> tuple[Callable[[Any, Sequence[Any]], None],
 
 @dataclass(frozen=True)
 class _SetAttributes:
-    """An object gets these attributes, and loses others; its own `__setattr__` has had its say while the function was traced."""
+    """An object loses some attributes, and gets these; its own `__setattr__` has had its say while the function was traced."""
 
     names: tuple[str, ...]
     gone: tuple[str, ...] = ()
 
     def __call__(self, target: Any, values: Sequence[Any]) -> None:
+        for name in self.gone:
+            with suppress(AttributeError):  # one that the function itself has set before
+                object.__delattr__(target, name)
         for name, value in zip(self.names, values):
             object.__setattr__(target, name, value)
-        for name in self.gone:
-            object.__delattr__(target, name)
 
 
 @dataclass(frozen=True)

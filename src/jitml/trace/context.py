@@ -165,7 +165,8 @@ class Trace:
         self.shared: dict[int, Any] = {}  # what may be held by others than a name that seems to have a new deque, by id
         self.withheld: dict[int, dict[str, Any]] = {}  # attributes that copies have not, by their ids, and what says why
         self.sealed: list[tuple[Any, Any]] = []  # arguments of the user's own kinds of containers, with their leaves
-        self.stored: dict[tuple[int, str], Any] = {}  # what attributes of objects from outside have become: id, name -> value
+        self.stored: dict[tuple[int, str], Any] = {}  # what attributes from outside have become: id, name -> value, or GONE
+        self.deleted: set[tuple[int, str]] = set()  # those that were deleted, whether or not they have been set again
         self.guarded: set[str] = set()  # names of numbers from outside that are guarded by value
         self.frozen: set[tuple[Slot, Any]] = set()  # objects whose attributes are guarded, and which: names, or None for all
         self.unseen: dict[tuple[Any, tuple[str, ...]], Any] = {}  # what runs for special methods of a class, out of sight

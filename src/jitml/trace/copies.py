@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.trace.attributes import is_gone
 from jitml.trace.context import is_users_class
 from jitml.trace.host import Const
 from jitml.trace.outside import load, place_of
@@ -151,6 +152,7 @@ class Copies(Specials):
             space = load(self.trace, _namespace, slot, None, f"vars({name})")
             keys = self.trace.host.compute(tuple, (space,), f"attributes of {name}")
             self.trace.host.require(keys, tuple(names))
+            names = [key for key in names if (id(x), key) not in self.trace.deleted]
             names += [key for owner, key in self.trace.stored if owner == id(x) and key not in names]
         for key in _slots(type(x)):
             is_set = hasattr(x, key)
@@ -158,7 +160,7 @@ class Copies(Specials):
                 has = self.trace.host.compute(hasattr, (slot, Const(key)), f"hasattr({self.trace.host.name(slot)}, {key!r})")
                 self.trace.host.require(has, is_set)
             names += [key] if is_set or (id(x), key) in self.trace.stored else []
-        return {name: self.attr(x, name) for name in names}
+        return {name: self.attr(x, name) for name in names if not is_gone(self.trace, x, name)}
 
     def _made(self, x: Any, state: dict[str, Any]) -> Any:
         made = self._own(object.__new__(type(x)))

@@ -17,6 +17,8 @@ class Stores(Protocol):
 
     def store_attr(self, obj: Any, name: str, value: Any) -> None: ...
 
+    def delete_attr(self, obj: Any, name: str) -> None: ...
+
     def store_item(self, obj: Any, index: Any, value: Any) -> None: ...
 
     def refuse_write(self, obj: Any) -> NoReturn: ...
@@ -41,7 +43,7 @@ class Outside:
 
     def __delattr__(self, name: str) -> None:
         accesses, obj = self._target
-        accesses.refuse_write(obj)
+        accesses.delete_attr(obj, name)
 
     def __delitem__(self, index: Any) -> None:
         accesses, obj = self._target

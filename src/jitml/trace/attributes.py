@@ -1,0 +1,125 @@
+"""What has become of the attributes of objects from outside?  They are set and deleted beside the object while it is traced.
+
+`Trace.stored` has the values, `GONE` where there is none; `changes.py` makes changes of them, for when the call has succeeded.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any, NoReturn, Protocol
+
+from jitml.trace.context import Trace
+from jitml.trace.loaded_names import is_library
+from jitml.trace.outside import load
+from jitml.trace.unseen import is_read_unseen
+
+GONE = object()  # stands for an attribute that was deleted
+
+
+class Hooks(Protocol):
+    """What code that is converted calls."""
+
+    @property
+    def trace(self) -> Trace: ...
+
+    @property
+    def convert(self) -> Callable[[Any], Any]: ...
+
+    def attr(self, obj: Any, name: str) -> Any: ...
+
+    def refuse_write(self, obj: Any) -> NoReturn: ...
+
+    def _require_member(self, cls: type, name: str, member: object) -> None: ...
+
+
+def store(hooks: Hooks, obj: Any, name: str, value: Any, *, plainly: bool = False) -> None:
+    """`obj.name = value` of an object from outside, which happens after the call has succeeded.
+
+    Args:
+        plainly: whatever the class's `__setattr__` does.
+    """
+    trace = hooks.trace
+    member = inspect.getattr_static(type(obj), name, None)
+    if isinstance(member, property) and type(member.fset) is FunctionType:
+        hooks._require_member(type(obj), name, member)
+        hooks.convert(member.fset)(obj, value)
+        return
+    _require_plain(hooks, obj, name, "__set", plainly)
+    key = id(obj), name
+    place = trace.loaded.get((getattr, trace.places[id(obj)], False, name))
+    if key in trace.stored or place not in trace.containers or trace.containers[place] is not value:
+        if trace.stored.get(key) is GONE:
+            del trace.stored[key]  # it comes after the others again
+        trace.stored[key] = value
+
+
+def delete(hooks: Hooks, obj: Any, name: str, *, plainly: bool = False) -> None:
+    """`del obj.name` of an object from outside, likewise."""
+    trace = hooks.trace
+    member = inspect.getattr_static(type(obj), name, None)
+    if isinstance(member, property) and type(member.fdel) is FunctionType:
+        hooks._require_member(type(obj), name, member)
+        hooks.convert(member.fdel)(obj)
+        return
+    _require_plain(hooks, obj, name, "__del", plainly)
+    key = id(obj), name
+    if trace.stored.get(key) is GONE:
+        raise missing(obj, name)
+    if key not in trace.stored:
+        slot, has = trace.places[id(obj)], _has_own(obj, name)
+        text = f"whether {trace.host.name(slot)} itself has {name!r}"
+        trace.host.require(load(trace, _has_own, slot, name, text), has)
+        if not has:
+            object.__delattr__(obj, name)  # which raises what Python does
+    trace.deleted.add(key)
+    trace.stored[key] = GONE
+
+
+def _require_plain(hooks: Hooks, obj: Any, name: str, what: str, plainly: bool) -> None:
+    """Refuse to set or delete an attribute where more may happen than that, or somebody has read it unseen."""
+    trace, kind = hooks.trace, type(obj)
+    slot, member = trace.places[id(obj)], inspect.getattr_static(kind, name, None)
+    is_plain = plainly or inspect.getattr_static(kind, f"{what}attr__") is vars(object)[f"{what}attr__"]
+    is_plain = is_plain and not isinstance(obj, (type, ModuleType, FunctionType, MethodType))
+    is_slot = isinstance(member, MemberDescriptorType)
+    is_described = hasattr(type(member), "__set__") or hasattr(type(member), "__delete__")
+    is_read = is_read_unseen(trace, slot, name) or (getattr, slot, False, "__dict__") in trace.loaded
+    is_lent = what == "__del" and id(obj) in trace.at_run_time
+    if not is_plain or (is_described and not is_slot) or is_read or is_lent:
+        hooks.refuse_write(obj)
+
+
+def is_gone(trace: Trace, obj: Any, name: str) -> bool:
+    """Whether the function has deleted an attribute of an object from outside."""
+    return trace.stored.get((id(obj), name)) is GONE
+
+
+def of_class(hooks: Hooks, obj: Any, name: str) -> Any:
+    """What `obj.name` is where the object itself has none any more: what its class says, or an error."""
+    kind: Any = type(obj)
+    member, fallback = (inspect.getattr_static(kind, key, None) for key in (name, "__getattr__"))
+    if member is None or isinstance(member, MemberDescriptorType):
+        if type(fallback) is FunctionType and not is_library(fallback):
+            hooks._require_member(kind, "__getattr__", fallback)
+            return hooks.convert(fallback)(obj, name)
+        raise missing(obj, name)
+    if type(member) is FunctionType:
+        hooks._require_member(kind, name, member)
+        return MethodType(member, obj)
+    if hasattr(type(member), "__get__"):
+        hooks.refuse_write(obj)
+    return hooks.attr(kind, name)
+
+
+def missing(obj: Any, name: str) -> AttributeError:
+    """What Python raises where an object has no such attribute."""
+    return AttributeError(f"{type(obj).__name__!r} object has no attribute {name!r}", name=name, obj=obj)
+
+
+def _has_own(obj: Any, name: str) -> bool:
+    """Whether an object itself, and not its class, has an attribute."""
+    if name in getattr(obj, "__dict__", ()):
+        return True
+    return isinstance(inspect.getattr_static(type(obj), name, None), MemberDescriptorType) and hasattr(obj, name)
