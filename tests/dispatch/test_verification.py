@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 import warnings
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 import jitml
 from jitml.api import Jit
+from jitml.dispatch.verification import Verification
 from jitml.errors import WrongResultWarning
 from jitml.trace.trace import Traced
 
@@ -213,3 +216,41 @@ def interrupted(x: Any) -> None:
 def test_options_that_mean_nothing(option: Any) -> None:
     with pytest.raises(ValueError, match="is neither 'first', 'always', 'never' nor a number of calls"):
         jitml.jit(lambda x: x, verify=option)
+
+
+def test_an_exception_at_any_step_of_a_checked_call_leaves_nobody_who_checks() -> None:
+    class Alarm(BaseException):
+        pass
+
+    host = SimpleNamespace(first_failure=lambda leaves: None)
+    checked = Verification(min, "min", lambda leaves: 7, SimpleNamespace(host=host), None, 1000, False, None, calls=1)  # type: ignore[arg-type]
+    code = Verification.__call__.__code__
+    lines, first = inspect.getsourcelines(code)
+    last = first + next(
+        n for n, line in enumerate(lines) if "finally:" in line
+    )  # from where on no exception comes before the call
+    steps = 0
+
+    def trace(frame: Any, event: str, arg: Any) -> Any:
+        nonlocal left
+        if frame.f_code is not code:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and frame.f_lineno < last:
+            left -= 1
+            if left < 0:
+                raise Alarm
+        return trace
+
+    while True:
+        left, before = steps, sys.gettrace()
+        sys.settrace(trace)
+        try:
+            assert checked([]) == 7
+            break
+        except Alarm:
+            steps += 1
+        finally:
+            sys.settrace(before)
+        assert not checked.callers
+    assert steps > 20
