@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import abc
+import collections
 import dataclasses
 import functools
+import typing
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
@@ -177,6 +180,88 @@ def test_an_object_with_a_call_that_is_transformed() -> None:
     np.testing.assert_array_equal(rows(X), X * 2)
     A.__call__ = lambda self, x: x * 9
     np.testing.assert_array_equal(rows(X), X * 9)
+
+
+class Meta(type):
+    pass
+
+
+MADE_BY_CALLS: dict[str, Callable[[Any], type]] = {
+    "type": lambda x: type("C", (), {}),
+    "type with keywords": lambda x: type("C", (Counted,), {}, count=3),
+    "type in a loop": lambda x: [type("C", (), {}) for _ in range(2)][1],
+    "a metaclass": lambda x: Meta("C", (), {}),
+    "namedtuple": lambda x: collections.namedtuple("C", "a b"),
+    "NamedTuple": lambda x: typing.NamedTuple("C", [("a", int)]),
+    "TypedDict": lambda x: typing.TypedDict("C", {"a": int}),
+    "Enum": lambda x: Enum("C", "a b"),
+    "make_dataclass": lambda x: dataclasses.make_dataclass("C", ["a"]),
+}
+
+
+class Counted:
+    count = 0
+
+    def __init_subclass__(cls, count: int = 0) -> None:
+        cls.count = count
+
+
+@pytest.mark.parametrize("name", MADE_BY_CALLS)
+def test_a_class_made_by_a_call_is_of_the_users_module(name: str) -> None:
+    made, expected = jitml.jit(MADE_BY_CALLS[name], verify="never")(1.0), MADE_BY_CALLS[name](1.0)
+    assert (made.__module__, made.__qualname__) == (expected.__module__, expected.__qualname__)
+    assert getattr(made, "count", None) == getattr(expected, "count", None) or name in ("namedtuple", "NamedTuple")
+
+
+def abstract() -> Any:
+    class B(abc.ABC):
+        @abc.abstractmethod
+        def value(self) -> float: ...
+
+    return B
+
+
+def in_a_pattern(a: Any, A: Any, B: Any) -> bool:
+    match [a, 1]:
+        case [B(), 1]:
+            return True
+    return False
+
+
+ASKS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "an instance": lambda a, A, B: isinstance(a, B),
+    "one made inside": lambda a, A, B: isinstance(A(), (int, (str, B))),
+    "a union": lambda a, A, B: isinstance(a, int | B),
+    "a class": lambda a, A, B: issubclass(A, B),
+    "in map": lambda a, A, B: list(map(isinstance, [a], [B])),
+    "a pattern": in_a_pattern,
+    "a number": lambda a, A, B: isinstance(2.0, B),
+}
+
+
+@pytest.mark.parametrize("name", ASKS)
+def test_a_class_that_is_registered_between_calls(name: str) -> None:
+    B = abstract()
+
+    class A:
+        pass
+
+    a, ask = A(), ASKS[name]
+    compiled = jitml.jit(lambda x: (x, ask(a, A, B)), verify="never")
+    assert compiled(1.0) == (1.0, ask(a, A, B))
+    B.register(float if name == "a number" else A)
+    assert [compiled(1.0), compiled(1.0)] == [(1.0, ask(a, A, B))] * 2
+    assert ask(a, A, B) in (True, [True])
+
+
+def test_a_class_that_is_registered_elsewhere_compiles_nothing_again() -> None:
+    B = abstract()
+
+    compiled = jitml.jit(lambda x: isinstance(x, B))
+    compiled(1.0)
+    collections.abc.Sized.register(type("Other", (), {}))
+    compiled(1.0)
+    assert len(compiled.variants) == 1
 
 
 def test_what_python_keeps_in_a_class_is_no_change() -> None:

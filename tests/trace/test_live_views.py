@@ -72,6 +72,24 @@ def in_a_loop(x: Any) -> Any:
     return x
 
 
+def counting(x: Any) -> Any:
+    VARIABLE.set(VARIABLE.get() + 1)
+    return x * VARIABLE.get()
+
+
+def set_back(x: Any) -> Any:
+    token = VARIABLE.set(VARIABLE.get() + 1)
+    y = x * VARIABLE.get()
+    VARIABLE.reset(token)
+    return y * VARIABLE.get()
+
+
+def counting_in_a_loop(x: Any) -> Any:
+    for v in x:
+        VARIABLE.set(VARIABLE.get() + float(v))
+    return x * VARIABLE.get()
+
+
 def forget() -> None:
     globals()["FACTOR"] = 7.0
     cached.cache_clear()
@@ -158,6 +176,16 @@ def test_what_it_shows_is_what_is_there(name: str) -> None:
         np.testing.assert_array_equal(compiled(X), function(X))
     change()
     np.testing.assert_array_equal(compiled(X), function(X))
+
+
+@pytest.mark.parametrize("function", [counting, set_back, counting_in_a_loop])
+def test_a_variable_is_set_once_in_each_call(function: Callable[..., Any]) -> None:
+    def three_calls(f: Callable[..., Any]) -> list[Any]:
+        return [(f(X).tolist(), VARIABLE.get()) for _ in range(3)]
+
+    expected = contextvars.copy_context().run(three_calls, function)
+    for options in ({"verify": "never"}, {}):
+        assert contextvars.copy_context().run(three_calls, jitml.jit(**options)(function)) == expected
 
 
 def test_an_argument_that_shows_a_dict() -> None:

@@ -30,6 +30,7 @@ from jitml.ir.floating import CATEGORIES
 from jitml.trace import regions
 from jitml.trace.attributes import is_gone
 from jitml.trace.choices import negation
+from jitml.trace.classes import require_registered
 from jitml.trace.contents import gone_through
 from jitml.trace.context import active_trace, home_of, is_users_class, unsupported
 from jitml.trace.copies import FUNCTIONS_THAT_COPY, Copies
@@ -64,6 +65,7 @@ from jitml.trace.truths import as_value
 from jitml.trace.unconverted import called_by, own_parts, watched
 from jitml.trace.unseen import guard_librarys, guard_state
 from jitml.trace.unsure import bound
+from jitml.trace.users_line import as_written
 from jitml.trace.wrappers import cached_part, chosen, chosen_for, is_dispatch, is_dispatcher, is_foreign, of_cache, of_library
 
 # Modules whose functions give another answer at each call, or act on the world: traced once, they would be frozen.
@@ -247,7 +249,9 @@ class Hooks(Copies, Steering):
         if _is_store(function):
             return functools.partial(self._storing, function, *(() if owner is None else (owner,)))
         if function is type or function is isinstance:
-            return functools.partial(of_its_type, self._type if function is type else isinstance)
+            return functools.partial(of_its_type, self._type if function is type else self._is_instance)
+        if function is issubclass:
+            return self._is_subclass
         if function is np.errstate:
             return _ErrorState
         if (found := method_of(self.trace, function) or maker(function)) is not None or isinstance(function, Draw):
@@ -287,7 +291,7 @@ class Hooks(Copies, Steering):
             return functools.partial(self._handing if module == "itertools" else self._iterating, function, converted)
         if module.startswith("jitml"):
             return functools.partial(self._taking_apart, converted)
-        if converted is not function or _in(function, {issubclass, callable}):
+        if converted is not function or function is callable:
             return converted
         if isinstance(function, type) and function not in (map, filter) and not module.startswith("numpy"):
             return functools.partial(self._iterating, function, function)
@@ -369,7 +373,7 @@ class Hooks(Copies, Steering):
         if (getattr(function, "__module__", None) or "").startswith("numpy"):
             return self._calling_library(function, *arguments, **named)
         try:
-            box = [function(*arguments, **named)]
+            box = [as_written(function, arguments, named)]
         except TypeError as error:
             _refuse_memory(error, (arguments, named))
             raise
@@ -521,11 +525,20 @@ class Hooks(Copies, Steering):
             else "Call it outside the jitted function and pass its result as an argument.",
         )
 
-    def _type(self, *args: Any) -> Any:
+    def _type(self, *args: Any, **kwargs: Any) -> Any:
         """`type(x)`, or a new class."""
         is_stand_in = len(args) == 1 and (is_traced(args[0]) or type(args[0]) is TracedObject)
-        found = args[0].__class__ if is_stand_in else type(*args)
+        found = args[0].__class__ if is_stand_in else type(args[0]) if len(args) == 1 else as_written(type, args, kwargs)
         return self.own_class(found) if len(args) > 1 else found
+
+    def _is_instance(self, x: Any, kinds: Any) -> bool:
+        require_registered(self.trace, x.__class__, kinds)
+        return isinstance(x, kinds)
+
+    def _is_subclass(self, cls: Any, kinds: Any) -> bool:
+        if isinstance(cls, type):
+            require_registered(self.trace, cls, kinds)
+        return issubclass(cls, kinds)
 
     def _storing(self, function: Callable[..., Any], obj: Any, *args: Any) -> None:
         """`object.__setattr__(obj, name, value)` and its like: what a `__setattr__` of the class says is passed over."""

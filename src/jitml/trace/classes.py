@@ -1,14 +1,15 @@
 """Is a class of the user's what it was?  `require_class`: its functions and descriptors, compared at each call, in one check.
 
 Python asks special methods by itself, libraries call others: `A.__call__ = f`, or a method that a class did not have, is seen
-whoever would have called it.
+whoever would have called it. And is a class still, or still not, a subclass of an abstract one (`require_registered`)?
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping
-from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, NoneType
+from abc import ABCMeta, get_cache_token
+from collections.abc import Iterator, Mapping
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, NoneType, UnionType
 from typing import Any
 
 from jitml.trace.context import Trace, is_users_class
@@ -64,3 +65,48 @@ def require_class(trace: Trace, cls: type) -> None:
             trace.root.classes.add(kind)
             host = trace.root.host
             host.require_held(host.hold(kind, kind.__qualname__), Members(kind))
+
+
+class Registered:
+    """Whether a class is a subclass of an abstract one; asked again only when some class has been registered somewhere."""
+
+    __slots__ = ("abstract", "holds", "token")
+
+    def __init__(self, cls: type, abstract: type) -> None:
+        self.token, self.abstract, self.holds = get_cache_token(), abstract, issubclass(cls, abstract)
+
+    def still_holds(self, cls: type) -> bool:
+        token = get_cache_token()
+        if token != self.token and issubclass(cls, self.abstract) is self.holds:
+            self.token = token
+        return token == self.token
+
+
+def require_registered(trace: Trace, cls: type, asked: Any) -> None:
+    """A class is a subclass of those asked for, or is none, as it is now: `B.register(A)` may come between calls.
+
+    Args:
+        asked: as `issubclass` takes it: classes, tuples and unions of them.
+    """
+    host = trace.root.host
+    for abstract in _abstract(asked):
+        may_change = abstract not in cls.__mro__ and (is_users_class(cls) or is_users_class(abstract))
+        if may_change and (cls, abstract) not in trace.root.registered:
+            trace.root.registered.add((cls, abstract))
+            host.require_registered(host.hold(cls, cls.__qualname__), Registered(cls, abstract))
+
+
+def require_none_registered(trace: Trace) -> None:
+    """Nothing has been registered anywhere: a pattern asks for classes that only Python knows."""
+    if (object, object) not in trace.root.registered:
+        trace.root.registered.add((object, object))
+        token, host = get_cache_token(), trace.root.host
+        host.require(host.compute(get_cache_token, (), "the number of registered classes"), token)
+
+
+def _abstract(asked: Any) -> Iterator[type]:
+    if isinstance(asked, tuple | UnionType):
+        for one in asked if isinstance(asked, tuple) else asked.__args__:
+            yield from _abstract(one)
+    elif isinstance(asked, ABCMeta) and not getattr(asked, "_is_protocol", False):
+        yield asked

@@ -9,7 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, NoReturn
@@ -153,6 +153,7 @@ class Trace:
         self.converted: dict[Any, Any] = {}
         self.sourceless: set[CodeType] = set()  # of functions that could not be converted
         self.classes: set[type] = set()  # of the user's, of which it is guarded that they stay as they are
+        self.registered: set[tuple[type, type]] = set()  # and of which it is guarded whether they are of abstract ones
         self.loaded: dict[Any, Slot] = {}
         self.callees: dict[Any, Slot] = {}  # functions that are arguments and may be others, of the same code
         self.places: dict[int, Slot] = {}
@@ -173,6 +174,7 @@ class Trace:
         self.raw: list[tuple[Any, str]] = []  # arrays whose contents code that is not converted has read, and their names
         self.looked: list[tuple[str, Any]] = []  # host calls inside loops of functions that may read what is outside, and where
         self.kept: list[Any] = []
+        self.trials: Context | None = None  # in which functions are tried out: what they set of context variables stays there
         self.scalars: dict[Value, tuple[Slot, Any]] = {}  # inputs that are numbers: their slot and value in this call
         self._numbers: dict[tuple[Slot, np.dtype[Any]], Value] = {}
         # Of the root, for all traces: what each Sym is (the operand of its `bind`), and which Dim a value has as a size.

@@ -29,6 +29,7 @@ from jitml.trace.rewrite import rewrite
 from jitml.trace.source import Missing, find
 from jitml.trace.unread import given_numbers, is_formula, is_trusted, refuse_unread
 from jitml.trace.unseen import outer_values
+from jitml.trace.users_line import as_written
 
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -172,7 +173,7 @@ def _convert_class(cls: type) -> Callable[..., Any]:
     def construct(*args: Any, **kwargs: Any) -> Any:
         trace = active_trace().root
         require_class(trace, cls)
-        instance: Any = object.__new__(cls) if by_us else cls(*args, **kwargs)
+        instance: Any = object.__new__(cls) if by_us else as_written(cls, args, kwargs)
         trace.own[id(instance)] = instance
         if by_us:
             made(instance)

@@ -10,6 +10,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -374,8 +375,10 @@ def _try_out(
     given[: len(form.layouts)] = map(_lying, given, form.layouts)
     before = [np.array(x) for x in given]
     apply = partial(caller(), function)
-    is_stepping = active_trace().root.steps is not None
-    try:
+    root = active_trace().root
+    root.trials = root.trials or copy_context()
+
+    def unheard() -> Any:
         with (
             nullcontext() if draws else nothing_drawn(name),
             outside_trace(),
@@ -383,14 +386,17 @@ def _try_out(
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")  # the program will call it again
-            try:
-                result = _call(apply, form, given)
-            except np.linalg.LinAlgError:
-                if is_stepping:
-                    raise
-                # It may be a matrix that a loop has not filled yet; the program itself raises where it has to.
-                given = before = list(map(_regular, given))
-                result = _call(apply, form, given)
+            return _call(apply, form, given)
+
+    try:
+        try:
+            result = root.trials.run(unheard)
+        except np.linalg.LinAlgError:
+            if root.steps is not None:
+                raise
+            # It may be a matrix that a loop has not filled yet; the program itself raises where it has to.
+            given = before = list(map(_regular, given))
+            result = root.trials.run(unheard)
     except TraceError:
         unsupported(f"{name} calls a function that is made in the jitted one", "Define that one outside.")
     except FailedCheck as error:

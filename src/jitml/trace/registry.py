@@ -157,11 +157,11 @@ def call_for_each_type(number: Any, function: Callable[..., Any], *args: Any, **
     return _FOR_EACH_TYPE[0](OpenType(number), function, args, kwargs)
 
 
-def of_its_type(function: Callable[..., Any], *args: Any) -> Any:
+def of_its_type(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What tells the type of its first argument, or None, and asks for neither: `type`, `isinstance`, `hasattr`."""
     if args and doubt_of(args[0]) is not None:
-        return call_for_each_type(args[0], of_its_type, function, *args)
-    return function(*args)
+        return call_for_each_type(args[0], of_its_type, function, *args, **kwargs)
+    return function(*args, **kwargs)
 
 
 _TO_ARRAYS: list[Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]] = []

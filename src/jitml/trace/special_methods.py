@@ -15,14 +15,15 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, MappingView, Sequence
 from types import FunctionType, NoneType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from jitml.ir import ops
 from jitml.trace.accesses import Accesses
+from jitml.trace.classes import require_none_registered
 from jitml.trace.contents import gone_through
-from jitml.trace.context import home_of, refuse_environ, unsupported
+from jitml.trace.context import home_of, is_users_class, refuse_environ, unsupported
 from jitml.trace.doubts import may_be_none, require_type_known
 from jitml.trace.hostcalls import call_on_host
 from jitml.trace.libraries import is_scipys
@@ -415,6 +416,8 @@ class Specials(Accesses):
             require_type_known(x)
         waiting = [*parts_of([x])]
         self.unseen(*waiting, methods=("__len__", "__getitem__", *_EQUALITY))
+        if by_class and any(is_users_class(cast(Any, type(part))) for part in waiting):
+            require_none_registered(self.trace)
         seen: set[int] = set()
         while waiting and by_class:
             part = waiting.pop()

@@ -5,6 +5,7 @@ And what does that line call, where something asks for a number that only the ru
 
 from __future__ import annotations
 
+import enum
 import functools
 import opcode
 import sys
@@ -16,6 +17,7 @@ from jitml.trace.context import home_of, is_converted, is_jitmls, is_users, user
 
 Call = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Any]
 _NOWHERE = "<string>"
+_MAKE_CLASSES = {"collections", "typing"}
 _BINARY = opcode.opmap["BINARY_OP"]
 _REMAINDERS = [n for n, (_, symbol) in enumerate(opcode._nb_ops) if symbol in ("%", "%=")]  # type: ignore[attr-defined]  # it has
 
@@ -74,9 +76,17 @@ def caller() -> Call:
     return call
 
 
+def as_written(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call a function that Python runs; one that makes a class takes the module of its caller for that of the class."""
+    kind = function if isinstance(function, type) else getattr(function, "__self__", None)
+    is_metaclass = isinstance(kind, type) and (issubclass(kind, type) or isinstance(kind, enum.EnumMeta))
+    makes_class = is_metaclass or getattr(function, "__module__", None) in _MAKE_CLASSES
+    return caller()(function, args, kwargs) if makes_class else function(*args, **kwargs)
+
+
 @functools.lru_cache(maxsize=1024)
 def _calling(file: str, line: int) -> CodeType:
     return compile("\n" * (line - 1) + "lambda function, args, kwargs: function(*args, **kwargs)", file, "eval")
 
 
-__all__ = ["Call", "asking", "caller", "makes_text", "namespace"]
+__all__ = ["Call", "as_written", "asking", "caller", "makes_text", "namespace"]

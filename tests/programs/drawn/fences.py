@@ -9,26 +9,36 @@ from typing import Any
 
 import numpy as np
 
+from jitml.trace.state import parts_of
+
 Array = np.ndarray[Any, Any]
 _PAGE = mmap.PAGESIZE
 _NO_ACCESS = 0
 
 
-def fenced(arguments: Sequence[Any], *, behind: bool) -> tuple[Any, ...]:
+def fenced(arguments: Sequence[Any], others: Sequence[Any] = (), *, behind: bool) -> tuple[Any, ...]:
     """The arguments, with every array and all its views moved to memory beside such a page; what is one object stays one.
 
     Args:
+        others: objects of the program; memory that they, or arguments of other kinds, hold stays where it is.
         behind: the page lies behind the array, else in front of it.
     """
     moved: dict[int, Array] = {}
-    copies = {id(x): _move(x, moved, behind) for x in arguments if type(x) is np.ndarray}
+    holders = [x for x in (*arguments, *others) if type(x) is not np.ndarray]
+    held = {id(_owner(x)) for x in parts_of(holders, lambda f: (f.__closure__, f.__defaults__)) if isinstance(x, np.ndarray)}
+    copies = {id(x): _move(x, moved, behind) for x in arguments if type(x) is np.ndarray and id(_owner(x)) not in held}
     return tuple(copies.get(id(x), x) for x in arguments)
 
 
-def _move(x: Array, moved: dict[int, Array], behind: bool) -> Array:
+def _owner(x: Array) -> Array:
     base: Any = x
     while isinstance(base.base, np.ndarray):
         base = base.base
+    return base
+
+
+def _move(x: Array, moved: dict[int, Array], behind: bool) -> Array:
+    base = _owner(x)
     if not base.nbytes or base.dtype.hasobject:
         return x
     low, high = np.lib.array_utils.byte_bounds(base)
