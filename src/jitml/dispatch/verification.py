@@ -76,9 +76,7 @@ class Verification:
     calls: int = 0
     tries: int = 0
     watching: Watching | None = None
-    callers: dict[object, None] = field(
-        default_factory=dict
-    )  # the first one checks; no lock, which an interrupt may leave closed
+    callers: dict[object, None] = field(default_factory=dict)  # the first one checks: an interrupt may leave a lock closed
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         if runs_as_python():
@@ -86,7 +84,7 @@ class Verification:
         me = object()
         try:
             self.callers[me] = None
-            if [*self.callers][0] is not me:
+            if list(self.callers).index(me):
                 return self.enter(leaves)
             if self.traced.host.first_failure(leaves):
                 return MISS
