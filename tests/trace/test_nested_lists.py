@@ -306,3 +306,55 @@ def test_a_table_too_large_to_be_written_item_by_item_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="unrolled") as raised:
         jitml.jit(f)(np.zeros((200, 200)))
     assert "in f" in str(raised.value)
+
+
+def a_row(x: Any) -> Any:
+    t = [[None] * 3 for _ in range(3)]
+    for _ in range(x.shape[0]):
+        t[0] += [float(x.min())]
+    return t
+
+
+def a_value_of_a_dict(x: Any) -> Any:
+    t = {"a": [1.0]}
+    for v in x:
+        t["a"] += [float(v), 2]
+    return t
+
+
+def until_it_is_long(x: Any) -> Any:
+    t = [[x[0]], []]
+    for v in x:
+        t[0] += [v]
+        if len(t[0]) > 3:
+            break
+    return t, len(t[0])
+
+
+def in_a_helper(x: Any) -> Any:
+    t = [[1.0]]
+
+    def grow(t: Any, v: Any) -> None:
+        t[0] += [v]
+
+    for v in x:
+        grow(t, v)
+    return t
+
+
+def in_an_argument(x: Any, t: Any = None) -> Any:
+    t = [[1.0], x] if t is None else t
+    for v in x:
+        t[0] += [float(v)]
+    return t
+
+
+@pytest.mark.parametrize("f", [a_row, a_value_of_a_dict, until_it_is_long, in_a_helper, in_an_argument])
+def test_an_item_that_is_a_list_grows_in_a_loop(f: Any) -> None:
+    compiled = jitml.jit(f, verify="never")
+    for n in (3, 4, 90):
+        x = np.arange(float(n)) - 1
+        assert repr(compiled(x)) == repr(f(x))
+    mine, theirs = [[5.0]], [[5.0]]
+    if f is in_an_argument:
+        assert repr((compiled(x, theirs), theirs)) == repr((f(x, mine), mine))

@@ -361,6 +361,8 @@ class Accesses(Names):
         return functools.partial(self._aug_loaded, obj, index, operation, self.item(obj, index))
 
     def _aug_loaded(self, obj: Any, index: Any, operation: str, before: Any, value: Any) -> None:
+        if not is_traced(before):
+            self.grow(before)
         after = self.in_place(operation, before, value)
         if after is before and type(after) is TracedArray and takes_items(obj):
             if type(obj) is not TracedArray or after.storage is obj.storage:
