@@ -37,6 +37,7 @@ PLACES = (
     Place("trace/loaded_names.py", "loads globals, cells and defaults by name at each call", _ALL),
     Place("trace/outside.py", "lets a value in as its row says; keys of dicts, and objects that came in unseen, are held", _ALL),
     Place("trace/accesses.py", "loads attributes, items and what modules keep; members of classes by identity", _ALL),
+    Place("trace/attributes.py", "loads what a class has where an attribute of its object was deleted", (Way.ATTRIBUTES,)),
     Place("trace/changes.py", "lets items of containers among the arguments in", (Way.ITEMS,)),
     Place("trace/copies.py", "loads what `copy.copy` reads: attributes, and which there are", (Way.ATTRIBUTES,)),
     Place("trace/unseen.py", "compares what code that is not converted reads", (Way.ATTRIBUTES, Way.COMPARED, Way.ITEMS)),
@@ -47,8 +48,9 @@ PLACES = (
         "asks dispatchers, caches and unknown libraries before the program starts",
         (Way.ITSELF, Way.RUN_TIME),
     ),
+    Place("trace/callees.py", "guards whether an object has an attribute", (Way.ATTRIBUTES,)),
     Place(
-        "trace/calls.py",
+        "trace/outside_calls.py",
         "calls the standard library, NumPy and SciPy while tracing, on what rows have let in",
         (Way.VALUE, Way.COMPARED),
     ),
