@@ -74,6 +74,14 @@ def nested(x: Any, n: Any) -> Any:
     return s
 
 
+def counted(x: Any, n: Any) -> Any:
+    """A `while` that looks only where its counter has far to go."""
+    s, k, last = 0.0, 0, int(n)
+    while k < last:
+        s, k = s * 0.5 + x[0], k + 1
+    return s
+
+
 def rows(x: Any, n: Any) -> Any:
     """One kernel, whose rows threads share."""
     out = np.empty(len(x))
@@ -90,6 +98,7 @@ LONG: dict[str, tuple[Callable[..., Any], Any]] = {
     "region": (powers, np.full((3, 3), 0.1)),
     "recurrence": (recurrence, np.ones(1000)),
     "whiles in a loop": (nested, np.ones(3)),
+    "counted": (counted, np.ones(3)),
     "rows": (rows, np.ones(3)),
     "gradient": (jitml.grad(lambda x, n: counting(x, n) ** 2), 1.0),
 }

@@ -8,13 +8,14 @@ from functools import partial
 from math import inf
 
 from jitml.codegen.llvm.access import COMBINES, Memory
+from jitml.codegen.llvm.bounded import Course, course_of
 from jitml.codegen.llvm.builder import Builder, Operand, llvm_type
 from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.interleave import InterleavedStores
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
 from jitml.codegen.llvm.operand import c_type
-from jitml.codegen.llvm.polls import BLOCK, LONG_ITERATION, in_blocks, looks_each_time, work
+from jitml.codegen.llvm.polls import BLOCK, LONG_ITERATION, SHORT_TRIPS, in_blocks, looks_each_time, work
 from jitml.codegen.llvm.values import Lanes
 from jitml.codegen.target import Target
 from jitml.errors import LoweringError
@@ -316,9 +317,34 @@ class Nest(InterleavedStores):
 
     def _while(self, stmt: While) -> None:
         inside = stmt.test + stmt.body
+        course = course_of(stmt) if self.lanes is None and self.is_watched and work(inside) < LONG_ITERATION else None
+        if course is None:
+            self._run_while(stmt, looks=self.lanes is None)
+            return
+        cells = self.carried(inside)
+        before = {name: self.scope[name] for name in cells}
+
+        def arm(*, looks: bool) -> dict[str, Operand]:
+            self.scope.update(before)
+            self._run_while(stmt, looks=looks)
+            return {name: self.scope[name] for name in cells}
+
+        after = self.function.branch(self._is_short(course), (partial(arm, looks=False), partial(arm, looks=True)))
+        self.scope.update(after)
+
+    def _is_short(self, course: Course) -> Operand:
+        """Whether a while is over before anybody would wait, from where its counter stands."""
+        trips = self.builder.define(f"icmp ult i64 {self.value(course.distance).names[0]}, {SHORT_TRIPS}")
+        short = self.function.pin(Operand(BOOL, 1, (trips,)), self.function.here.depth)
+        for condition in course.conditions:
+            short = self.apply("bit_and", (short, self.value(condition)), BOOL)
+        return short
+
+    def _run_while(self, stmt: While, *, looks: bool) -> None:
+        inside = stmt.test + stmt.body
         cells = self.carried(inside)
         names, indices, buffers = dict(self.scope), dict(self.linears), dict(self.buffers)
-        is_counted = self.lanes is None and self.is_watched and work(inside) < LONG_ITERATION
+        is_counted = looks and self.is_watched and work(inside) < LONG_ITERATION
         left: dict[str, Operand] = {"left": self.builder.const(BLOCK, I64)} if is_counted else {}
 
         def test(current: dict[str, Operand]) -> Operand:
@@ -330,10 +356,10 @@ class Nest(InterleavedStores):
 
         def body() -> dict[str, Operand]:
             self.block(stmt.body)
-            if self.lanes is None:  # not before the test, which LLVM writes once more before the loop, to have one branch in it
-                following = {name: self.poll_at_end(n) for name, n in left.items()}
-                if not following:
-                    self.poll()
+            # Not before the test, which LLVM writes once more before the loop, to have one branch in it.
+            following = {name: self.poll_at_end(n) for name, n in left.items()}
+            if looks and not is_counted:
+                self.poll()
             return {name: self.scope[name] for name in cells} | following
 
         before = {name: self.scope[name] for name in cells} | left

@@ -31,6 +31,8 @@ _SHORT, _SHORT_MATRIX = 1 << 22, 1 << 27
 # A loop of less work than that is passed, an iteration of more is worth a look, and cheaper ones are made blocks of: operations.
 _SHORT_LOOP, LONG_ITERATION, BLOCK = 1e6, 48, 1 << 16
 _UNKNOWN_TRIPS = 1e9
+# A while of short iterations that cannot have more of them than that does not look.
+SHORT_TRIPS = 1 << 20
 # In another loop, which looks, one of unknown length takes as long as an array has elements, and may be short: it looks seldom.
 _LONG_INSIDE = 1024
 
