@@ -101,8 +101,8 @@ def appends_to_one_of_two(xs: list[Any], ys: list[Any]) -> Any:
     xs.append(ys[0])
 
 
-def sets_attribute(x: Array) -> Any:
-    Thing.value = x
+def deletes_attribute(x: Array) -> Any:
+    del Thing.value
     return x
 
 
@@ -202,7 +202,7 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "Return the new value instead.",
     ),
     (
-        "setting an attribute of a class", sets_attribute, (X,),
+        "deleting an attribute of a class", deletes_attribute, (X,),
         "Thing (type) is from outside the jitted function and is changed in it",
         "Return the new value instead; writing into an array that it holds, as in obj.w -= g or obj.w[...] = v, is fine.",
     ),

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from jitml.trace.attributes import delete, is_gone, of_class, store
+from jitml.trace.attributes import delete, holder_of, is_gone, is_of_class, of_class, store
 from jitml.trace.classes import require_class
 from jitml.trace.contents import effect, kept
 from jitml.trace.context import active_trace, home_of, is_users, refuse_environ, unsupported
@@ -94,6 +94,8 @@ class Accesses(Names):
             return self.item(obj, kind._fields.index(name))  # whose items have been seen when the tuple was
         if (id(obj), name) in self.trace.stored:
             return of_class(self, obj, name) if is_gone(self.trace, obj, name) else self.trace.stored[id(obj), name]
+        if (holder := holder_of(self.trace, obj, name)) is not None:
+            return self.trace.stored[id(holder), name]
         fallback = inspect.getattr_static(kind, "__getattr__", None) if descriptor is None else None
         if type(fallback) is FunctionType and not is_library(fallback) and name not in getattr(obj, "__dict__", (name,)):
             return self._missing(obj, name, fallback)
@@ -108,6 +110,8 @@ class Accesses(Names):
         if id(obj) in self.trace.watched and is_record(obj) and name in dict(entries(obj)):
             return lift(value) if type(value) is np.ndarray else value
         slot = place_of(self.trace, obj)
+        if slot is None and is_of_class(self.trace, obj, name, descriptor):
+            return self.attr(kind, name)
         if is_traced(value) or slot is None:
             if type(value) is np.ndarray:
                 return _read_only(value) if is_librarys(obj) else lift(value)
@@ -223,6 +227,8 @@ class Accesses(Names):
         return _Manager(obj, self.convert(begin), self.convert(end))
 
     def _super_attr(self, obj: Any, name: str) -> Any:
+        if name in self.trace.set_in_classes:
+            self.refuse_write(obj.__thisclass__)
         value = getattr(obj, name)
         function = getattr(value, "__func__", None)
         for cls in type(obj.__self__).__mro__:

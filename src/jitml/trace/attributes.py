@@ -10,9 +10,10 @@ from collections.abc import Callable
 from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, NoReturn, Protocol
 
-from jitml.trace.context import Trace
+from jitml.trace.context import Trace, is_users_class
+from jitml.trace.host import Const
 from jitml.trace.loaded_names import is_library
-from jitml.trace.outside import load
+from jitml.trace.outside import load, place_of
 from jitml.trace.unseen import is_read_unseen
 
 GONE = object()  # stands for an attribute that was deleted
@@ -46,7 +47,11 @@ def store(hooks: Hooks, obj: Any, name: str, value: Any, *, plainly: bool = Fals
         hooks._require_member(type(obj), name, member)
         hooks.convert(member.fset)(obj, value)
         return
-    _require_plain(hooks, obj, name, "__set", plainly)
+    if isinstance(obj, type):
+        _require_plain_in_class(hooks, obj, name, value)
+        trace.set_in_classes.add(name)
+    else:
+        _require_plain(hooks, obj, name, "__set", plainly)
     key = id(obj), name
     place = trace.loaded.get((getattr, trace.places[id(obj)], False, name))
     if key in trace.stored or place not in trace.containers or trace.containers[place] is not value:
@@ -91,6 +96,44 @@ def _require_plain(hooks: Hooks, obj: Any, name: str, what: str, plainly: bool) 
         hooks.refuse_write(obj)
 
 
+def _require_plain_in_class(hooks: Hooks, cls: type, name: str, value: Any) -> None:
+    """The same of an attribute of a class: what it is and becomes says nothing of how attributes of instances are found."""
+    trace, kind = hooks.trace, type(cls)
+    slot, member = trace.places[id(cls)], inspect.getattr_static(cls, name, None)
+    is_plain = inspect.getattr_static(kind, "__setattr__") is vars(type)["__setattr__"] and is_users_class(cls)
+    is_special = name[:2] == "__" == name[-2:] or hasattr(type(member), "__get__") or hasattr(type(value), "__get__")
+    is_read = any(names is None or name in names for _, names in trace.frozen)
+    is_read = is_read or (getattr, slot, False, "__dict__") in trace.loaded
+    if not is_plain or is_special or is_read or inspect.getattr_static(kind, name, None) is not None:
+        hooks.refuse_write(cls)
+
+
+def holder_of(trace: Trace, obj: Any, name: str) -> Any:
+    """The class that the function has changed, and where it finds `obj.name`; None if that is elsewhere."""
+    if name not in trace.set_in_classes or (not isinstance(obj, type) and _finds_own(trace, obj, name)):
+        return None
+    for cls in (obj if isinstance(obj, type) else type(obj)).__mro__:
+        if (id(cls), name) in trace.stored:
+            return cls
+        if name in vars(cls):
+            return None
+        if is_users_class(cls):
+            text = f"whether {cls.__name__} itself has {name!r}"
+            trace.host.require(load(trace, _has_own, Const(cls), name, text), False)
+    return None
+
+
+def _finds_own(trace: Trace, obj: Any, name: str) -> bool:
+    """Whether an object itself has an attribute of this name, as it is now."""
+    if (id(obj), name) in trace.stored:
+        return not is_gone(trace, obj, name)
+    has, slot = _has_own(obj, name), trace.places.get(id(obj))
+    if slot is not None:
+        text = f"whether {trace.host.name(slot)} itself has {name!r}"
+        trace.host.require(load(trace, _has_own, slot, name, text), has)
+    return has
+
+
 def is_gone(trace: Trace, obj: Any, name: str) -> bool:
     """Whether the function has deleted an attribute of an object from outside."""
     return trace.stored.get((id(obj), name)) is GONE
@@ -113,6 +156,15 @@ def of_class(hooks: Hooks, obj: Any, name: str) -> Any:
     return hooks.attr(kind, name)
 
 
+def is_of_class(trace: Trace, obj: Any, name: str, member: Any) -> bool:
+    """Whether an object that the function has made finds this attribute in a class from outside, where it may change."""
+    kind: Any = type(obj)
+    if member is None or hasattr(type(member), "__get__") or name[:2] == "__" == name[-2:] or not is_users_class(kind):
+        return False
+    is_hidden = inspect.getattr_static(type(kind), name, None) is not None
+    return not is_hidden and not _has_own(obj, name) and place_of(trace, kind) is not None
+
+
 def missing(obj: Any, name: str) -> AttributeError:
     """What Python raises where an object has no such attribute."""
     return AttributeError(f"{type(obj).__name__!r} object has no attribute {name!r}", name=name, obj=obj)
@@ -120,6 +172,8 @@ def missing(obj: Any, name: str) -> AttributeError:
 
 def _has_own(obj: Any, name: str) -> bool:
     """Whether an object itself, and not its class, has an attribute."""
+    if isinstance(obj, type):
+        return name in vars(obj)
     if name in getattr(obj, "__dict__", ()):
         return True
     return isinstance(inspect.getattr_static(type(obj), name, None), MemberDescriptorType) and hasattr(obj, name)

@@ -236,7 +236,7 @@ class Callees(OutsideCalls):
         slot = self.trace.places.get(id(obj))
         if slot is None or type(name) is not str:
             return self._call_outside(hasattr, obj, name)
-        if _is_made_up(type(obj), name) or is_gone(self.trace, obj, name):
+        if _is_made_up(type(obj), name) or is_gone(self.trace, obj, name) or name in self.trace.set_in_classes:
             try:
                 self.attr(obj, name)
             except AttributeError:

@@ -138,6 +138,7 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
     for owner, named in stored.items():
         slot = trace.places[owner]
         bound = {f"{trace.host.name(slot)}.{name}" for name in named}
+        bound |= {known for known in trace.guarded if known.rpartition(".")[2] in trace.set_in_classes}  # self.n is Class.n
         moving |= bound | {name for name in trace.guarded if name.startswith(tuple(x + mark for x in bound for mark in ".["))}
         gone = tuple(name for name in named if (owner, name) in trace.deleted)
         kept = {name: value for name, value in named.items() if value is not GONE}
@@ -203,7 +204,7 @@ class _SetAttributes:
             with suppress(AttributeError):  # one that the function itself has set before
                 object.__delattr__(target, name)
         for name, value in zip(self.names, values):
-            object.__setattr__(target, name, value)
+            (type if isinstance(target, type) else object).__setattr__(target, name, value)
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,7 @@ class Trace:
         self.sealed: list[tuple[Any, Any]] = []  # arguments of the user's own kinds of containers, with their leaves
         self.stored: dict[tuple[int, str], Any] = {}  # what attributes from outside have become: id, name -> value, or GONE
         self.deleted: set[tuple[int, str]] = set()  # those that were deleted, whether or not they have been set again
+        self.set_in_classes: set[str] = set()  # names of those that are attributes of classes
         self.guarded: set[str] = set()  # names of numbers from outside that are guarded by value
         self.frozen: set[tuple[Slot, Any]] = set()  # objects whose attributes are guarded, and which: names, or None for all
         self.unseen: dict[tuple[Any, tuple[str, ...]], Any] = {}  # what runs for special methods of a class, out of sight
@@ -224,6 +225,11 @@ class Trace:
         self.floating = 0
         self.decisions: Any = None
         self.decided: Any = None  # what the program assumes of this call
+
+    def is_changed(self, x: Any) -> bool:
+        """Whether the function has changed attributes of an object from outside, or of a class that it may find them in."""
+        owners = {id(x), *map(id, type(x).__mro__), *(map(id, x.__mro__) if isinstance(x, type) else ())}
+        return any(owner in owners for owner, _ in self.stored)
 
     def add_input(self, aval: Aval, slot: Slot) -> Value:
         """A new input of the root trace, filled from a slot of the host program; inner traces capture it."""

@@ -49,12 +49,11 @@ def give(name: str, things: Iterable[Any]) -> None:
 def require_as_given(root: Trace, calls: Iterable[Given]) -> None:
     """Refuse changes of what host calls are given."""
     written = [array for array, tracer in root.arrays.values() if tracer.storage.mutated]
-    set_of = {owner for owner, _ in root.stored}
-    if not written and not set_of:
+    if not written and not root.stored:
         return
     for call in calls:
         for x in call.parts:
-            if id(x) in set_of or (isinstance(x, np.ndarray) and any(np.may_share_memory(x, y) for y in written)):
+            if root.is_changed(x) or (isinstance(x, np.ndarray) and any(np.may_share_memory(x, y) for y in written)):
                 _refuse(call)
 
 

@@ -428,7 +428,7 @@ class Specials(Accesses):
             for name in dict.fromkeys((*names, *getattr(type(part), "__match_args__", ()))):
                 if not hasattr(part, name) or isinstance(static(type(part), name), (FunctionType, property)):
                     continue
-                if (id(part), name) in self.trace.stored:
+                if (id(part), name) in self.trace.stored or name in self.trace.set_in_classes:
                     unsupported(f"{self.trace.host.name(slot)}.{name} is changed, and then matched", "Match before, or use if.")
                 value = self.attr(part, name)  # an array is then found again by those who are handed it
                 if type(value) is TracedNumber:

@@ -106,6 +106,8 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
         return
     host, name = trace.host, trace.host.name(slot)
     written = {attribute for owner, attribute in trace.stored if owner == id(value)}
+    kind: Any = type(value)
+    written |= trace.set_in_classes if is_users_class(kind) else set()
     if not written.isdisjoint(written if names is None else names):
         unsupported(f"{name} is changed, and then used by code that is not converted", "Hand on what it needs.")
     for known, what in trace.raw:
@@ -126,7 +128,6 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
         host.require_same(slot, value)
         if way_of(value) in (Way.ITSELF, Way.PARTS, Way.GENERATOR):
             return
-        kind: Any = type(value)
         if not is_visible(kind):
             unsupported(
                 f"{name} ({home_of(kind)}.{kind.__qualname__}) is read by code that is not converted, and does not show all that "
