@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -105,3 +106,34 @@ def test_results_share_memory_where_numpy_s_do(function: Callable[[Array], tuple
             np.testing.assert_array_equal(b, a)
         assert _sharing(results) == _sharing(expected), signs
     assert compiled.variants, "nothing was compiled"
+
+
+P = np.polynomial.Polynomial([1, 0, 2])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (P * P).coef,
+        lambda x: (P + 1).coef[::2],
+        lambda x: np.polynomial.Chebyshev([1.0, 2.0]).deriv().coef,
+        lambda x: copy.copy(P).coef,
+        lambda x: [(P * 2).coef for _ in x][1],
+    ],
+)
+def test_an_array_of_an_object_made_inside_is_new_at_each_call(f: Callable[[Any], Any]) -> None:
+    compiled = jitml.jit(f, verify="never")
+    x = np.ones(3)
+    for _ in range(3):
+        found = compiled(x)
+        np.testing.assert_array_equal(found, f(x))
+        found[0] = 99.0
+
+
+def test_an_array_of_an_object_made_inside_is_one_object() -> None:
+    def f(x: Any) -> Any:
+        q = P * P
+        return q.coef, q.coef, q.coef[1:], P.coef
+
+    first, second, part, outside = jitml.jit(f, verify="never")(np.ones(3))
+    assert first is second and np.shares_memory(first, part) and outside is P.coef

@@ -34,6 +34,7 @@ from jitml.trace.random import TracedGenerator
 from jitml.trace.regions import made, shared_write
 from jitml.trace.registry import FUNCTIONS, call, call_for_each_type, has_meaning, of_its_type
 from jitml.trace.targets import Outside, Storing, sets_itself, stores_itself, takes_items
+from jitml.trace.storage import Storage
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, lift
 from jitml.trace.tree import is_record
 from jitml.trace.unconverted import own_parts
@@ -114,7 +115,7 @@ class Accesses(Names):
             return self.attr(kind, name)
         if is_traced(value) or slot is None:
             if type(value) is np.ndarray:
-                return _read_only(value) if is_librarys(obj) else lift(value)
+                return _of_object(obj, name, value) if is_librarys(obj) else lift(value)
             # What neither the class nor the object shows is in memory of the object's that C alone knows.
             is_hidden = descriptor is None and name not in getattr(obj, "__dict__", ())
             own_parts(self.trace, [value], (obj, value) if is_hidden else (obj,))
@@ -412,9 +413,21 @@ class _Manager:
         return self.end(self.obj, *error)
 
 
-def _read_only(array: np.ndarray[Any, Any]) -> TracedArray:
-    """An array of an object whose methods are a library's: they would not see what is written there."""
-    view: TracedArray = lift(array)[...]
+def _of_object(obj: Any, name: str, array: np.ndarray[Any, Any]) -> TracedArray:
+    """An array of an object of the function's own whose methods are a library's: they would not see what is written there.
+
+    It is another one at each call, as the object is, unless the object has it from its class.
+    """
+    lifted = active_trace().root.lifted
+    if id(array) in lifted and lifted[id(array)].storage.of_object:
+        return lifted[id(array)]
+    is_new = id(array) not in lifted and name in getattr(obj, "__dict__", ())
+    found = lift(array)
+    view: TracedArray = found[...]
+    if is_new:
+        storage = Storage(active_trace().root, found.storage.value, strides=found.layout)
+        view = lifted[id(array)] = TracedArray(storage, (), found.aval, found.layout, False)
+        storage.of_object = True
     view.writeable = False
     return view
 
