@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.trace.asking import users_method
 from jitml.trace.attributes import is_gone
 from jitml.trace.classes import require_registered
 from jitml.trace.contents import gone_through
@@ -36,7 +37,6 @@ from jitml.trace.outside_calls import OutsideCalls, close_lists
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, has_meaning, of_its_type, uncached
 from jitml.trace.shown import shown, shown_in_braces, shown_part, shown_twice
-from jitml.trace.special_methods import users_method
 from jitml.trace.stacks import Stack
 from jitml.trace.targets import Outside
 from jitml.trace.text import filled_in, joined, text

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from jitml.trace import regions
+from jitml.trace.asking import users_method
 from jitml.trace.callees import Callees
 from jitml.trace.choices import negation
 from jitml.trace.doubts import NONE, is_of, may_be_none
@@ -28,7 +29,7 @@ from jitml.trace.outside_calls import is_ours
 from jitml.trace.perhaps import Perhaps
 from jitml.trace.registry import FUNCTIONS, has_meaning, of_its_type
 from jitml.trace.shown import shown_in_percent
-from jitml.trace.special_methods import SPECIAL, users_method
+from jitml.trace.special_methods import SPECIAL
 from jitml.trace.stacks import Stack
 from jitml.trace.sums import added, settled
 from jitml.trace.text import percent

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from jitml.trace.asking import static
 from jitml.trace.attributes import is_gone
 from jitml.trace.context import is_users_class
 from jitml.trace.host import Const
 from jitml.trace.outside import load, place_of
-from jitml.trace.special_methods import Specials, static
+from jitml.trace.special_methods import Specials
 from jitml.trace.state import CONTAINERS
 from jitml.trace.tracers import is_traced, lift
 

@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from jitml.trace.asking import parts_of, users_method
 from jitml.trace.contents import gone_through
 from jitml.trace.context import home_of, is_users_class
 from jitml.trace.doubts import may_be_none, require_type_known
@@ -28,7 +29,7 @@ from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import entries, with_items
 from jitml.trace.registry import call, has_meaning, meaning_of
 from jitml.trace.snapshots import contents, differ, refill
-from jitml.trace.special_methods import SPECIAL, asked_by, looked_at, parts_of, users_method
+from jitml.trace.special_methods import SPECIAL, asked_by, looked_at
 from jitml.trace.state import CONTAINERS
 from jitml.trace.tracers import is_traced, lift
 from jitml.trace.tree import flatten, is_record
