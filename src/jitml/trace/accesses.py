@@ -33,8 +33,8 @@ from jitml.trace.outside import entries, load, observe, observe_changing, place_
 from jitml.trace.random import TracedGenerator
 from jitml.trace.regions import made, shared_write
 from jitml.trace.registry import FUNCTIONS, call, call_for_each_type, has_meaning, of_its_type
-from jitml.trace.targets import Outside, Storing, sets_itself, stores_itself, takes_items
 from jitml.trace.storage import Storage
+from jitml.trace.targets import Outside, Storing, sets_itself, stores_itself, takes_items
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, lift
 from jitml.trace.tree import is_record
 from jitml.trace.unconverted import own_parts
