@@ -137,3 +137,33 @@ def test_an_array_of_an_object_made_inside_is_one_object() -> None:
 
     first, second, part, outside = jitml.jit(f, verify="never")(np.ones(3))
     assert first is second and np.shares_memory(first, part) and outside is P.coef
+
+
+def put_beside(x: Array) -> list[Array]:
+    rows = [x.copy() for _ in range(3)]
+    rows[1] = rows[0]
+    rows[-2][0] = 7
+    return rows
+
+
+def put_beside_or_not(x: Array) -> list[Array]:
+    rows = [x.copy() for _ in range(3)]
+    if x[0] > 0:
+        rows[1] = rows[-3]
+    return rows
+
+
+def copied(x: Array) -> list[Array]:
+    rows = [x * i for i in range(3)]
+    others = rows.copy()
+    others[2] = rows[0]
+    return [*rows, *others, *rows[1:]]
+
+
+@pytest.mark.parametrize("f", [put_beside, put_beside_or_not, copied])
+def test_rows_of_a_list_are_one_object_each(f: Callable[[Array], list[Array]]) -> None:
+    compiled = jitml.jit(f, verify="never")
+    for x in (np.ones(2), -np.ones(2), np.ones(3)):
+        found, expected = compiled(x), f(x)
+        np.testing.assert_array_equal(found, expected)
+        assert [[a is b for b in found] for a in found] == [[a is b for b in expected] for a in expected]

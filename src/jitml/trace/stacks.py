@@ -49,7 +49,7 @@ class Stack(Sequence[Any]):
     and `site` is where it was left open.
     """
 
-    __slots__ = ("columns", "flags", "head", "kinds", "listed", "site", "spec", "tail")  # lists have no attributes but their own
+    __slots__ = ("columns", "flags", "given", "head", "kinds", "listed", "site", "spec", "tail")  # lists have no attributes but their own
 
     def __init__(
         self, head: Sequence[Any], spec: optree.PyTreeSpec, kinds: Sequence[Kind], columns: Sequence[TracedArray]
@@ -62,6 +62,7 @@ class Stack(Sequence[Any]):
         self.site: Site = ()
         self.listed: Decider | None = None  # the loop, where arrays among the rows may be others' in NumPy
         self.tail: list[Any] = []
+        self.given: dict[int, Any] = {}  # arrays among the rows that have been read, by number: each is one object
 
     def part(self, rows: slice) -> Stack:
         """Some of the rows, with the items before them."""
@@ -146,6 +147,7 @@ class Stack(Sequence[Any]):
             return True
         if any(kind.form == "array" for kind in self.kinds):
             return False
+        self.given = {}
         self.columns = [call(np.concatenate, both) for both in zip(before.columns, after.columns)]
         self.flags = [{t: call(np.concatenate, [a[t], b[t]]) for t in a} for a, b in zip(before.flags, after.flags)]
         return True
@@ -159,7 +161,7 @@ class Stack(Sequence[Any]):
         return result
 
     def _take_rows(self, other: Stack) -> None:
-        self.columns, self.flags = other.columns, other.flags
+        self.columns, self.flags, self.given = other.columns, other.flags, {}
 
     def _set_row(self, place: Any, item: Any) -> bool:
         """Whether an item could be written into the rows."""
@@ -174,7 +176,7 @@ class Stack(Sequence[Any]):
             for which in types_of(leaf) - {kind.which, *known}:
                 known[which] = fresh(ops.full(value=False, shape=columns[0].sizes[:1], dtype=BOOL))
         put_row(columns, self.kinds, flags, place, held.leaves)
-        self.columns, self.flags = columns, flags
+        self.columns, self.flags, self.given = columns, flags, {}
         return True
 
     def numbers(self) -> Any:
@@ -201,6 +203,14 @@ class Stack(Sequence[Any]):
         return None if whole is None else fresh(whole)
 
     def _row(self, index: Any) -> Any:
+        if type(index) is not int or type(self.rows) is not int or not self.spec.is_leaf() or self.kinds[0].form != "array":
+            return self._new_row(index)
+        place = index + self.rows if index < 0 else index
+        if place not in self.given:
+            self.given[place] = self._new_row(index)
+        return self.given[place]
+
+    def _new_row(self, index: Any) -> Any:
         leaves = []
         for kind, column, flags in zip(self.kinds, self.columns, self.flags):
             row = call(operator.getitem, column, index)
@@ -258,6 +268,7 @@ class Stack(Sequence[Any]):
 
     def copy(self) -> Stack:
         other = Stack(self.head, self.spec, self.kinds, self.columns)
+        other.given = self.given  # until one of them gets other rows
         other.flags, other.site, other.listed, other.tail = self.flags, self.site, self.listed, [*self.tail]
         return other.owned()
 
