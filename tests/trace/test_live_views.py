@@ -90,6 +90,12 @@ def counting_in_a_loop(x: Any) -> Any:
     return x * VARIABLE.get()
 
 
+def counting_by_numpys_numbers(x: Any) -> Any:
+    for v in x:
+        VARIABLE.set(VARIABLE.get() + v)
+    return x * VARIABLE.get()
+
+
 def forget() -> None:
     globals()["FACTOR"] = 7.0
     cached.cache_clear()
@@ -178,7 +184,7 @@ def test_what_it_shows_is_what_is_there(name: str) -> None:
     np.testing.assert_array_equal(compiled(X), function(X))
 
 
-@pytest.mark.parametrize("function", [counting, set_back, counting_in_a_loop])
+@pytest.mark.parametrize("function", [counting, set_back, counting_in_a_loop, counting_by_numpys_numbers])
 def test_a_variable_is_set_once_in_each_call(function: Callable[..., Any]) -> None:
     def three_calls(f: Callable[..., Any]) -> list[Any]:
         return [(f(X).tolist(), VARIABLE.get()) for _ in range(3)]

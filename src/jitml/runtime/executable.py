@@ -36,7 +36,7 @@ from jitml.runtime.arena import arenas, release_arena
 from jitml.runtime.blas import GATES, blas_address, blas_gates
 from jitml.runtime.drawing import Drawing
 from jitml.runtime.floating import Errors, Watch
-from jitml.runtime.host import HostCalls, host_shim, run_then_show
+from jitml.runtime.host import HostCalls, host_shim, run_or_restore, run_then_show
 from jitml.runtime.random import random_address
 from jitml.runtime.safepoints import safepoints
 from jitml.runtime.sorting import sort_address
@@ -117,6 +117,8 @@ class Executable:
             self._run = Drawing(self._run, generators, locks=not module.hosts)
         if self._hosts.postpones:
             self._run = partial(run_then_show, self._run)
+        if self._hosts.is_given_objects:
+            self._run = partial(run_or_restore, self._run)
         if program.arena_size > _LARGE_ARENA:
             weakref.finalize(self, release_arena).atexit = False
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from contextvars import Context, copy_context
 from functools import cache
 from typing import Any
 
@@ -48,6 +49,7 @@ out:
   ret i64 %code
 }
 """
+_ABSENT = object()
 _API = ("PyGILState_Ensure", "PyGILState_Release", "PyObject_CallFunction", "Py_DecRef")
 
 
@@ -75,6 +77,11 @@ class HostCalls:
     def draws(self) -> bool:
         """Whether any of them draws from a generator, or makes one."""
         return any(step.function.draws or step.function.makes for step, _, _ in self._steps)
+
+    @property
+    def is_given_objects(self) -> bool:
+        """Whether any of them is given an object, which may be a context variable."""
+        return any(step.function.objects for step, _, _ in self._steps)
 
     @property
     def postpones(self) -> bool:
@@ -106,6 +113,29 @@ def run_then_show(run: Callable[..., Any], *args: Any) -> Any:
         for effect in effects:
             postpone(effect)
     return result
+
+
+def run_or_restore(run: Callable[..., Any], *args: Any) -> Any:
+    """Run a program; if it fails, context variables are as before, since the plain function sets them as well."""
+    before, failed = copy_context(), True
+    try:
+        result = run(*args)
+        failed = has_failed(result)
+        return result
+    finally:
+        if failed:
+            _restore(before)
+
+
+def _restore(before: Context) -> None:
+    after, without = copy_context(), Context()
+    for variable, value in after.items():
+        if variable in before:
+            found = before[variable]
+        else:  # nothing can be unset: its default is what the others see
+            found = without.run(variable.get, _ABSENT)
+        if found is not value and found is not _ABSENT:
+            variable.set(found)
 
 
 def has_failed(result: Any) -> bool:
