@@ -49,7 +49,8 @@ class Stack(Sequence[Any]):
     and `site` is where it was left open.
     """
 
-    __slots__ = ("columns", "flags", "given", "head", "kinds", "listed", "site", "spec", "tail")  # lists have no attributes but their own
+    # Lists have no attributes but their own.
+    __slots__ = ("columns", "flags", "given", "head", "kinds", "listed", "site", "spec", "tail")
 
     def __init__(
         self, head: Sequence[Any], spec: optree.PyTreeSpec, kinds: Sequence[Kind], columns: Sequence[TracedArray]
