@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 X = np.arange(6.0).reshape(2, 3)
 CONFIG = {"w": np.ones(3), "items": [1, 2]}
 KEPT: list[Any] = []
-SEEN: set[int] = set()
+SEEN = bytearray()
 ONE: list[Any] = [1.0]
 ONE_RNG = np.random.default_rng(0)
 
@@ -107,7 +107,7 @@ def deletes_attribute(x: Array) -> Any:
 
 
 def into_global(x: Array) -> Any:
-    SEEN.add(1)
+    SEEN.append(1)
     return x
 
 
@@ -207,8 +207,8 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "Return the new value instead; writing into an array that it holds, as in obj.w -= g or obj.w[...] = v, is fine.",
     ),
     (
-        "adding to a global set", into_global, (X,),
-        "SEEN (set) is from outside the jitted function and is changed in it",
+        "adding to a global bytearray", into_global, (X,),
+        "SEEN (bytearray) is from outside the jitted function and is changed in it",
         "Return the new value instead; writing into an array that it holds, as in obj.w -= g or obj.w[...] = v, is fine.",
     ),
     (
@@ -253,8 +253,8 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "made_inside.<locals>.square is to be differentiated, and has no rule", "Set it with made_inside.<locals>.square.defvjp.",
     ),
     (
-        "a set", lambda x, s: x, (X, {1}),
-        "argument s is a set, which is not supported",
+        "a bytearray", lambda x, s: x, (X, bytearray(b"1")),
+        "argument s is a bytearray, which is not supported",
         "Arguments are NumPy arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
     ),
     (

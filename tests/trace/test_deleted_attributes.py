@@ -6,6 +6,7 @@ import copy
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,14 @@ def plain(o: Any, x: Any) -> Any:
     y = x * o.n
     del o.cache
     return y
+
+
+@row(lambda: SimpleNamespace(a=1, b=np.ones(2)))
+def of_a_namespace(o: Any, x: Any) -> Any:
+    o.c = o.b * x
+    o.a += 1
+    del o.b
+    return o.c, o.a
 
 
 @row(Model)
@@ -241,7 +250,7 @@ def seen(x: Any) -> Any:
     """What others see of an object, in order."""
     if isinstance(x, np.ndarray):
         return x.tolist()
-    if isinstance(x, (Model, Falling, Record, Deleter)):
+    if isinstance(x, (Model, Falling, Record, Deleter, SimpleNamespace)):
         return [(key, seen(value)) for key, value in vars(x).items()]
     return [(key, seen(getattr(x, key))) for key in x.__slots__ if hasattr(x, key)] if isinstance(x, Slotted) else x
 

@@ -107,7 +107,7 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
     if kind in (str, bytes, type(...)) or isinstance(leaf, (np.dtype, Enum, range, *IMMUTABLE)):
         host.require(slot, leaf)
         return leaf
-    if kind in (set, bytearray, memoryview) or (hasattr(leaf, "__array__") and way_of(leaf) not in (Way.RUN_TIME, Way.COMPARED)):
+    if kind in (bytearray, memoryview) or (hasattr(leaf, "__array__") and way_of(leaf) not in (Way.RUN_TIME, Way.COMPARED)):
         raise UnsupportedError(
             f"argument {name} is a {kind.__qualname__}, which is not supported",
             source=user_source(),

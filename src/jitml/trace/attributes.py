@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, NoReturn, Protocol
 
 from jitml.trace.context import Trace, is_users_class
@@ -86,7 +86,8 @@ def _require_plain(hooks: Hooks, obj: Any, name: str, what: str, plainly: bool) 
     """Refuse to set or delete an attribute where more may happen than that, or somebody has read it unseen."""
     trace, kind = hooks.trace, type(obj)
     slot, member = trace.places[id(obj)], inspect.getattr_static(kind, name, None)
-    is_plain = plainly or inspect.getattr_static(kind, f"{what}attr__") is vars(object)[f"{what}attr__"]
+    setter = inspect.getattr_static(kind, f"{what}attr__")
+    is_plain = plainly or any(setter is vars(base).get(f"{what}attr__") for base in (object, SimpleNamespace))
     is_plain = is_plain and not isinstance(obj, (type, ModuleType, FunctionType, MethodType))
     is_slot = isinstance(member, MemberDescriptorType)
     is_described = hasattr(type(member), "__set__") or hasattr(type(member), "__delete__")

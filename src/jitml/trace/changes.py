@@ -24,6 +24,7 @@ from jitml.trace.host import Slot
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import Watched, entries, kind_of_container, load, observe, observe_keys, with_items
 from jitml.trace.result_trees import plain_key
+from jitml.trace.sets import difference
 from jitml.trace.state import CONTAINERS
 from jitml.trace.tracers import is_traced
 from jitml.trace.tree import flatten, is_own_kind, is_record
@@ -169,6 +170,9 @@ def _difference(watched: Watched) -> tuple[Callable[[Any, Sequence[Any]], None],
         parts = [part for part in watched.copy.parts if type(part) is not list or part]
         return (_Extend(), parts, []) if parts else None
     before, after = watched.before, entries(watched.copy)
+    if type(watched.copy) is set:
+        found = difference(tuple(x for _, x in before), watched.copy, plain_key)
+        return None if found is None else (*found, [])
     if len(before) == len(after) and all(a is c and b is d for (a, b), (c, d) in zip(before, after)):
         return None
     known = dict(before)

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from jitml.ir.types import is_supported
+from jitml.trace import sets
 from jitml.trace.addresses import Outer
 from jitml.trace.classes import require_class
 from jitml.trace.context import Trace, home_of, unsupported
@@ -85,6 +86,8 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         case Way.ITEMS:
             return _observe_container(trace, value, slot, name)
         case Way.CONTENTS:
+            if type(value) is set and (seen := sets.copied(value)) is not None:
+                return _observe_set(trace, value, seen, slot, name)
             require_elements(trace, value, slot, name)
             return value
         case Way.PARTS:
@@ -304,11 +307,37 @@ def _has_unset(obj: Any, name: str) -> bool:
 
 def require_elements(trace: Trace, value: Any, slot: Slot, name: str) -> None:
     """What a set, a bytearray, an `array.array` or a memoryview holds."""
-    copied: Any = frozenset(value) if isinstance(value, set) else bytes(value)
     if isinstance(value, set):
-        observe_keys(trace, value, name)
-    trace.host.require(trace.host.compute(type(copied), (slot,), name), copied)
+        _require_members(trace, value, slot, name)
+    else:
+        trace.host.require(trace.host.compute(bytes, (slot,), name), bytes(value))
     trace.places[id(value)] = slot
+
+
+def _require_members(trace: Trace, value: set[Any], slot: Slot, name: str) -> None:
+    """What a set holds, in the order in which it goes through it."""
+    observe_keys(trace, value, name)
+    trace.host.require(trace.host.compute(tuple, (slot,), f"tuple({name})"), tuple(value))
+    trace.host.require(trace.host.compute(sets.form, (slot,), f"the form of {name}"), sets.form(value))
+
+
+def _observe_set(trace: Trace, value: set[Any], seen: set[Any], slot: Slot, name: str) -> set[Any]:
+    """A set, as a copy, which may be changed."""
+    known = trace.containers.get(slot)
+    if known is None:
+        other = next((other for other in trace.watched.values() if other.original is value), None)
+        if other is not None:  # it has been met elsewhere
+            trace.host.require_identity(other.find(), slot, True)
+            known = other.copy
+        else:
+            trace.host.require_type(slot, set)
+            _require_members(trace, value, slot, name)
+            trace.watched[id(seen)] = Watched(seen, value, lambda: slot, name, entries(seen))
+            known = seen
+        trace.containers[slot] = known
+        trace.kept.append(known)
+    found: set[Any] = known
+    return found
 
 
 def require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[Any, Any]]:

@@ -17,6 +17,7 @@ from jitml.trace.context import Trace
 from jitml.trace.leaks import require_untraced_rest
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.results import Itself, Repeated
+from jitml.trace.sets import MadeSet
 from jitml.trace.stacks import Stack
 from jitml.trace.text import TracedText
 from jitml.trace.tracers import TracedScalar
@@ -36,6 +37,8 @@ def settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]] | None = Non
         return Itself(trace.watched[id(x)].find())
     if id(x) in trace.places and is_record(x):
         return Itself(trace.places[id(x)])
+    if id(x) in trace.places and type(x) is set:
+        return Itself(trace.places[id(x)])
     require_none_of(trace.watched.keys(), x)
     if id(x) not in known:
         known[id(x)] = x, _settled(trace, x, known)  # x, so that nothing else gets its id
@@ -51,6 +54,8 @@ def _settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]]) -> Any:
         made.clear()
         made.update(items)
         return made
+    if type(x) in (set, frozenset):
+        return MadeSet(type(x), [settled(trace, plain_key(member), known) for member in x])
     parts, spec = children(x)
     items = [settled(trace, part, known) for part in parts]
     if parts:
@@ -130,7 +135,7 @@ class _Cutting:
 
 def _is_empty(x: Any) -> bool:
     """Whether it is a container that may be filled later."""
-    return isinstance(x, (list, dict, deque)) and not x
+    return (isinstance(x, (list, dict, deque)) and not x) or (type(x) is MadeSet and not x.members)
 
 
 def _others(x: Any) -> dict[str, Any]:

@@ -145,7 +145,8 @@ TABLE = (
     ),
     Row(
         Way.CONTENTS, "sets, bytearrays, `array.array`, memoryviews", lambda x: isinstance(x, HELD),
-        "all that it holds, by value", "as a constant", "refused", "as a constant", "as a constant", "refused",
+        "all that it holds, by value", "as a constant", "sets: on a copy, written back in the end; others: refused",
+        "as a constant", "as a constant", "sets: the caller's own; others: refused",
     ),
     Row(
         Way.PARTS, "methods of objects, partials, views of dicts, `MappingProxyType`",
