@@ -49,7 +49,6 @@ out:
   ret i64 %code
 }
 """
-_ABSENT = object()
 _API = ("PyGILState_Ensure", "PyGILState_Release", "PyObject_CallFunction", "Py_DecRef")
 
 
@@ -128,13 +127,12 @@ def run_or_restore(run: Callable[..., Any], *args: Any) -> Any:
 
 
 def _restore(before: Context) -> None:
-    after, without = copy_context(), Context()
-    for variable, value in after.items():
-        if variable in before:
-            found = before[variable]
-        else:  # nothing can be unset: its default is what the others see
-            found = without.run(variable.get, _ABSENT)
-        if found is not value and found is not _ABSENT:
+    for variable, value in copy_context().items():
+        try:
+            found = before[variable] if variable in before else Context().run(variable.get)
+        except LookupError:  # it has no default, and nothing can be unset
+            continue
+        if found is not value:
             variable.set(found)
 
 
