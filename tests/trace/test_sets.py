@@ -1,7 +1,8 @@
-"""Sets and frozensets: as results, as arguments, in containers and attributes, changed by the function."""
+"""Sets, frozensets and the dicts of `collections`: as results, as arguments, in containers, changed by the function."""
 
 from __future__ import annotations
 
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -161,3 +162,35 @@ def test_a_global_set_collects() -> None:
     g = jitml.jit(f)
     assert [float(g(np.float64(v))) for v in (1, 1, 2, 3, 2)] == [2.0, 1.0, 4.0, 6.0, 2.0]
     assert {"x", 1, 2, 3} == SEEN
+
+
+def counted(x: Any) -> Any:
+    c = Counter("aab")
+    for v in (x, x + 1, x):
+        c[int(v)] += v
+    c["n"] += int(x)
+    return c, [c, Counter()], c + Counter("a"), c["nothing"], c.most_common(1)[0][1]
+
+
+def by_default(x: Any) -> Any:
+    d: Any = defaultdict(list)
+    d["a"].append(x)
+    d["b"]
+    return d, defaultdict(int)
+
+
+def in_order(x: Any) -> Any:
+    d = OrderedDict(z=x, a=2, b=x * 2)
+    d.move_to_end("z")
+    d.move_to_end("b", last=False)
+    return d, OrderedDict(), deque([x, 1], maxlen=2)
+
+
+@pytest.mark.parametrize("function", [counted, by_default, in_order])
+@pytest.mark.filterwarnings("error::jitml.errors.WrongResultWarning")
+def test_dicts_of_collections_keep_their_classes(function: Callable[..., Any]) -> None:
+    f = jitml.jit(function)
+    for v in (1.0, 2.0, 3.5, 1.0):
+        assert repr(f(np.float64(v))) == repr(function(np.float64(v)))
+    first, others, *_ = jitml.jit(counted)(np.float64(1.0))
+    assert others[0] is first and others[1] is not first

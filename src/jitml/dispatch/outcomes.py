@@ -135,7 +135,7 @@ class _Comparison:
             yield from self.compare(mine.get(name, MISSING), theirs.get(name, MISSING), f"{where}.{name}")
 
     def _dicts(self, a: Any, b: Any, where: str) -> Iterator[Difference]:
-        mine, theirs = (list(dict.items(x)) for x in (a, b))
+        mine, theirs = (list(kind_of_container(x).items(x)) for x in (a, b))  # in an OrderedDict's own order
         if len(mine) != len(theirs):
             yield Difference(where, f"a dict of {len(mine)} items", f"{len(theirs)}")
             return

@@ -48,6 +48,8 @@ def settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]] | None = Non
 def _settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]]) -> Any:
     if isinstance(x, dict) and type(x).__module__ in ("builtins", "collections"):
         items = [(plain_key(key), settled(trace, item, known)) for key, item in x.items()]
+        if type(x) is Counter:
+            return _MadeCounter(dict(items))
         if all(key is before for (key, _), before in zip(items, x)) and all(a is b for (_, a), b in zip(items, x.values())):
             return x
         made = copy.copy(x)
@@ -135,7 +137,9 @@ class _Cutting:
 
 def _is_empty(x: Any) -> bool:
     """Whether it is a container that may be filled later."""
-    return (isinstance(x, (list, dict, deque)) and not x) or (type(x) is MadeSet and not x.members)
+    if type(x) in (MadeSet, _MadeCounter):
+        return not (x.members if type(x) is MadeSet else x.items)
+    return isinstance(x, (list, dict, deque)) and not x
 
 
 def _others(x: Any) -> dict[str, Any]:
@@ -150,6 +154,19 @@ class _Whole:
     def __init__(self, plain: Any, others: dict[str, Any]) -> None:
         self.plain = plain
         self.others = others
+
+
+class _MadeCounter:
+    """A `Counter`, whose numbers may be computed."""
+
+    def __init__(self, items: dict[Any, Any]) -> None:
+        self.items = items
+
+
+def _counted(keys: tuple[Any, ...], numbers: Any) -> Counter[Any]:
+    made: Counter[Any] = Counter()
+    dict.update(made, zip(keys, numbers))
+    return made
 
 
 def _with_all_attributes(plain: Any, others: dict[str, Any]) -> Any:
@@ -169,5 +186,6 @@ def _joined(names: tuple[str, ...], parts: Any) -> Any:
 
 _REGISTER: Any = optree.register_pytree_node  # whose stubs ask for a collection
 _REGISTER(_Whole, _taken_apart, _joined, namespace=NAMESPACE)
+_REGISTER(_MadeCounter, lambda made: ((*made.items.values(),), (*made.items,)), _counted, namespace=NAMESPACE)
 
 __all__ = ["apart", "plain_key", "settled"]
