@@ -5,46 +5,30 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 from warnings import warn
 
 from jitml.config import CONFIG
-from jitml.dispatch.verification import Verification, cadence
-from jitml.errors import (
-    CompilerError,
-    DTypeError,
-    FailedCheck,
-    JitmlError,
-    MoreIterations,
-    RaisingBranch,
-    ShapeError,
-    Source,
-    SourceNotFound,
-    UncompiledWarning,
-    UnsupportedError,
-    VerificationError,
+from jitml.dispatch.options import (
+    Options,
+    dynamic_choice,
+    fastmath_flags,
+    host_calls_allowed,
+    name_of,
+    several,
+    static_names,
+    thread_count,
 )
+from jitml.dispatch.specialize import Call, Specializer, Untraced
+from jitml.dispatch.verification import cadence
+from jitml.errors import FailedCheck, RaisingBranch, Source, SourceNotFound, UncompiledWarning, UnsupportedError
 from jitml.interrupts import contained, uninterrupted
-from jitml.ir.room import learn, learning
 from jitml.runtime.dispatch import Failed, Variant, Variants
 from jitml.trace.arguments import Static
 from jitml.trace.context import current_trace
 from jitml.trace.convert import convert, require_function
-from jitml.trace.entry import MISS, bind
-from jitml.trace.opening import (
-    Closed,
-    Opened,
-    Place,
-    changed_sizes,
-    choices,
-    comparable,
-    is_excessive,
-    seen,
-    with_fewest_calls,
-)
-from jitml.trace.paths import Path, other_paths
+from jitml.trace.entry import MISS
 from jitml.trace.pickles import reduced
 from jitml.trace.results import told_by_flags
 from jitml.trace.texts import keep
@@ -55,26 +39,6 @@ from jitml.trace.watching import runs_as_python
 
 if TYPE_CHECKING:
     from jitml.pipeline import Lowered
-
-T = TypeVar("T")
-FASTMATH_FLAGS = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a function is compiled; see `jit`."""
-
-    static_argnums: tuple[int, ...] = ()
-    static_argnames: tuple[str, ...] = ()
-    fastmath: frozenset[str] = frozenset()
-    threads: int | None = None
-    host_calls: bool = True
-    dynamic: bool | None = None
-    verify: int = field(default_factory=lambda: cadence(CONFIG.verify))
-
-
-class _Untraced(Exception):
-    """Tracing raised what the plain function may raise too."""
 
 
 class Jit(FunctionLike):
@@ -90,9 +54,8 @@ class Jit(FunctionLike):
         self.options = options
         keep(function)
         self._variants = Variants(MISS)
-        self._closed: dict[Hashable, Closed] = {}
-        self._handled: dict[str, str] = {}  # branches that raise, where the function returned: why they cannot be compiled
-        self._statics = _static_names(function, options)
+        self._specializer = Specializer(function, options, self._variants)
+        self._statics = static_names(function, options)
         self._is_unread = False  # whether it, or what it calls, has no source
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -109,17 +72,17 @@ class Jit(FunctionLike):
             pass
         except SourceNotFound as error:
             self._is_unread, why = True, error.message
-        except _Untraced as error:
+        except Untraced as error:
             why = f"was not compiled: tracing it raised {error.__cause__!r}; each call tries again"
         # The arguments are as they were: NumPy itself raises, or answers. What it raises has no exception of ours behind it.
         if self._is_unread:
-            warn(f"{_name(self.function)} runs as plain Python from now on: {why}", UncompiledWarning, stacklevel=2)
+            warn(f"{name_of(self.function)} runs as plain Python from now on: {why}", UncompiledWarning, stacklevel=2)
             return self.function(*args, **kwargs)
         if branch is not None:
             return self._replay(branch, args, kwargs)
         result = self.function(*args, **kwargs)
         if why:
-            warn(f"{_name(self.function)} {why}", UncompiledWarning, stacklevel=2)
+            warn(f"{name_of(self.function)} {why}", UncompiledWarning, stacklevel=2)
         return result
 
     def _replay(self, failure: RaisingBranch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -128,8 +91,8 @@ class Jit(FunctionLike):
         Should it return, the function handles the exception, and the next such call has that path compiled.
         """
         result = self.function(*args, **kwargs)
-        if why := self._handled.setdefault(failure.message, ""):
-            said = f"{_name(self.function)} ran as plain Python in this call: {failure.message}; it was not compiled: {why}"
+        if why := self._specializer.handles(failure):
+            said = f"{name_of(self.function)} ran as plain Python in this call: {failure.message}; it was not compiled: {why}"
             warn(said, UncompiledWarning, stacklevel=3)
         return result
 
@@ -150,119 +113,10 @@ class Jit(FunctionLike):
                 return result
 
         def make(others: tuple[Variant, ...], failed: Failed) -> Variant:
-            return contained(partial(self._make, key, args, kwargs, leaves, others, failed))
+            call = Call(key, args, kwargs, leaves)
+            return contained(partial(self._specializer.make, call, self._compile, others, failed))
 
         return self._variants.compile(key, leaves, make)
-
-    def _make(
-        self,
-        key: Hashable,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        leaves: Sequence[Any],
-        others: tuple[Variant, ...],
-        failed: Failed,
-    ) -> Variant:
-        """A variant for these arguments.
-
-        Args:
-            failed: variants that answer arguments like these, but not where the call takes the branches that this one takes.
-
-        Raises:
-            RaisingBranch: one that the call takes; it is not compiled before plain Python has shown that the function handles it.
-        """
-        raised = [failure for _, failure in failed if isinstance(failure, RaisingBranch)]
-        for failure in raised:
-            if self._handled.get(failure.message) != "":
-                raise failure
-        try:
-            paths = other_paths([(variant.traced.path, failure) for variant, failure in failed]) if failed else [Path()]
-            return self._make_for(paths, key, args, kwargs, leaves, others)
-        except (JitmlError, _Untraced) as error:
-            if not raised:
-                raise
-            why = error.message if isinstance(error, JitmlError) else f"tracing it raised {error.__cause__!r}"
-            self._handled[raised[-1].message] = why
-            raise raised[-1] from None
-
-    def _make_for(
-        self,
-        paths: Sequence[Path],
-        key: Hashable,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        leaves: Sequence[Any],
-        others: tuple[Variant, ...],
-    ) -> Variant:
-        """A variant for one of these paths; sizes that change are left open, if that can be compiled."""
-        earlier = [variant.traced for variant in others]
-        now, closed = seen(leaves), self._closed.setdefault(key, Closed())
-        is_patient = not self.options.dynamic and sum(comparable(t.seen, now) for t in earlier) < CONFIG.max_paths
-        for path in paths:
-            refused: set[Place] = set()
-            for opened in choices(earlier, now, closed.places(is_patient), self.options.dynamic):
-                try:
-                    traced = self._trace_for(args, kwargs, path, opened)
-                    if opened and is_excessive(traced.graph):
-                        continue
-                    if opened and is_patient:
-                        traced = with_fewest_calls(traced, partial(self._traced_or_none, args, kwargs, path))
-                        closed.costly.update(opened.keys() - traced.opened.keys())
-                    executable = self._compile(traced)
-                except (JitmlError, _Untraced) as error:
-                    is_last = path is paths[-1]
-                    if (is_last and not opened) or (CONFIG.check and _is_fault(error)):
-                        raise
-                    refused.update(opened if is_last else ())
-                    continue
-                closed.refused.update(refused - traced.opened.keys())
-                reason = path.reason or self._reason(leaves, earlier, traced)
-                checks = tuple(check.text for check in traced.host.checks())
-                assumes = tuple(map(str, traced.path.assumptions))
-                variant = Variant(bind(traced, executable), reason, traced, executable, checks, assumes)
-                self._have_checked(variant, key)
-                return variant
-        raise AssertionError("the last choice is compiled or raises")
-
-    def _have_checked(self, variant: Variant, key: Hashable) -> None:
-        """Have a new variant's answers compared with plain Python's, as the options say."""
-        every = self.options.verify
-        if every < 0:
-            return
-
-        def settle(enter: Callable[[Sequence[Any]], Any], said: str) -> None:
-            variant.enter, variant.checked = enter, said
-
-        variant.enter = Verification(
-            self.function,
-            _name(self.function),
-            variant.enter,
-            variant.traced,
-            partial(_call_of, key),
-            every,
-            bool(self.options.fastmath),
-            settle,
-        )
-
-    def _trace_for(self, args: tuple[Any, ...], kwargs: dict[str, Any], path: Path, opened: Opened) -> Traced:
-        try:
-            with learning():
-                return trace(self.function, args, kwargs, opened, host_calls=self.options.host_calls, path=path, rooted=True)
-        except MoreIterations as failure:  # of what is computed while it is traced
-            learn(failure)
-            return self._trace_for(args, kwargs, path, opened)
-        except (ShapeError, DTypeError) as error:
-            raise _Untraced from error
-        except JitmlError:
-            raise
-        except Exception as error:  # the user's or NumPy's, or in a branch that the plain function does not take
-            raise _Untraced from error
-
-    def _traced_or_none(self, args: tuple[Any, ...], kwargs: dict[str, Any], path: Path, opened: Opened) -> Traced | None:
-        try:
-            return self._trace_for(args, kwargs, path, opened)
-        except (JitmlError, _Untraced):
-            return None
 
     def _compile(self, traced: Traced) -> Callable[..., Any]:
         options = self.options
@@ -280,12 +134,6 @@ class Jit(FunctionLike):
             )
 
         return uninterrupted(compile_graph)
-
-    def _reason(self, leaves: Sequence[Any], earlier: Sequence[Traced], traced: Traced) -> str:
-        if not earlier:
-            return "arguments of another structure" if self.variants else "first call"
-        changes = changed_sizes(earlier, traced)
-        return "; ".join(filter(None, [earlier[0].host.first_failure(leaves), *changes])) or "more room for what a loop saves"
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Every stage of this function for these arguments, as text and data: of the variant that answers them, if there is one.
@@ -331,8 +179,7 @@ class Jit(FunctionLike):
     def clear_cache(self) -> None:
         """Forget every specialisation."""
         self._variants.clear()
-        self._closed.clear()
-        self._handled.clear()
+        self._specializer.forget()
         self._is_unread = False
 
     def _mark_static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -346,7 +193,7 @@ class Jit(FunctionLike):
         except TypeError:
             name = place if isinstance(place, str) else [*inspect.signature(self.function).parameters][place]
             raise TypeError(
-                f"{name} of {_name(self.function)} is a static argument, and a {type(value).__qualname__} could change unseen: "
+                f"{name} of {name_of(self.function)} is a static argument, and a {type(value).__qualname__} could change unseen: "
                 "it has no hash. Pass a tuple of numbers, say, or do not declare it static."
             ) from None
         return Static(value)
@@ -356,12 +203,7 @@ class Jit(FunctionLike):
 
     def __repr__(self) -> str:
         count = len(self.variants)
-        return f"<jit {_name(self.function)}, {count} variant{'' if count == 1 else 's'}>"
-
-
-def _is_fault(error: Exception) -> bool:
-    """Whether something is wrong with jitml, and not only more than its verifier can prove of sizes that are open."""
-    return isinstance(error, CompilerError) and not isinstance(error.__cause__, VerificationError)
+        return f"<jit {name_of(self.function)}, {count} variant{'' if count == 1 else 's'}>"
 
 
 def _plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, Sequence[Any]]:
@@ -369,36 +211,6 @@ def _plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, Seq
     if not kwargs:
         return len(args), args
     return (len(args), *kwargs), (*args, *kwargs.values())
-
-
-def _call_of(key: Hashable, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments that leaves stand for, static ones as they were passed."""
-    if isinstance(key, int):
-        args, kwargs = tuple(leaves), {}
-    elif isinstance(key, tuple):
-        args, kwargs = tuple(leaves[: key[0]]), dict(zip(key[1:], leaves[key[0] :]))
-    else:
-        args, kwargs = leaves[-1]
-    shown = [x.value if isinstance(x, Static) else x for x in args]
-    return (*shown,), {name: x.value if isinstance(x, Static) else x for name, x in kwargs.items()}
-
-
-def _name(function: Callable[..., Any]) -> str:
-    return str(getattr(function, "__qualname__", function))
-
-
-def _static_names(function: Callable[..., Any], options: Options) -> tuple[frozenset[int], frozenset[str]] | None:
-    if not (options.static_argnums or options.static_argnames):
-        return None
-    parameters = list(inspect.signature(function).parameters)
-    for name in options.static_argnames:
-        if name not in parameters:
-            raise ValueError(f"static_argnames: {_name(function)} has no parameter {name!r}")
-    for number in options.static_argnums:
-        if not -len(parameters) <= number < len(parameters):
-            raise ValueError(f"static_argnums: {_name(function)} has {len(parameters)} parameters, not one at {number}")
-    positions = {n % len(parameters) for n in options.static_argnums} | {parameters.index(n) for n in options.static_argnames}
-    return frozenset(positions), frozenset(parameters[n] for n in positions)
 
 
 def jit(
@@ -446,12 +258,12 @@ def jit(
         if value is not default and not (name == "device" and value == "cpu"):
             raise UnsupportedError(f"jit({name}={value!r}) is not supported yet", remedy=f"Leave {name} out.")
     options = Options(
-        _several("static_argnums", static_argnums, int, "a position, or several"),
-        _several("static_argnames", static_argnames, str, "a name, or several"),
-        _fastmath(fastmath),
-        _threads(threads),
-        _host_calls(host_calls),
-        _dynamic(dynamic),
+        several("static_argnums", static_argnums, int, "a position, or several"),
+        several("static_argnames", static_argnames, str, "a name, or several"),
+        fastmath_flags(fastmath),
+        thread_count(threads),
+        host_calls_allowed(host_calls),
+        dynamic_choice(dynamic),
         cadence(CONFIG.verify if verify is None else verify),
     )
     if function is None:
@@ -472,46 +284,11 @@ def _wrap(function: Callable[..., Any], options: Options) -> Jit:
         if holds(function):
             code = inspect.unwrap(function).__code__
             raise UnsupportedError(
-                f"{_name(function)} is {what}, which cannot be compiled",
+                f"{name_of(function)} is {what}, which cannot be compiled",
                 source=Source(code.co_filename, code.co_firstlineno, code.co_name),
                 remedy="Compile the numeric part as a plain function and call it from there.",
             )
     return Jit(function, options)
-
-
-def _several(option: str, given: Any, kind: type[T], what: str) -> tuple[T, ...]:
-    """An option that is one of a kind, or several."""
-    items = (given,) if isinstance(given, kind) else tuple(given) if isinstance(given, Iterable) else (None,)
-    if not all(isinstance(item, kind) for item in items):
-        raise TypeError(f"{option}={given!r} is not {what}")
-    return items
-
-
-def _fastmath(flags: bool | Iterable[str]) -> frozenset[str]:
-    if isinstance(flags, bool):
-        return frozenset(FASTMATH_FLAGS if flags else ())
-    chosen = frozenset(_several("fastmath", flags, str, "a truth, or names of flags"))
-    if unknown := chosen.difference(FASTMATH_FLAGS):
-        raise ValueError(f"fastmath: no such flag: {', '.join(sorted(unknown))}; there are {', '.join(FASTMATH_FLAGS)}")
-    return chosen
-
-
-def _threads(threads: int | None) -> int | None:
-    if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
-        raise ValueError(f"threads={threads!r} is not a number of threads")
-    return threads
-
-
-def _dynamic(choice: bool | None) -> bool | None:
-    if choice not in (None, True, False):
-        raise ValueError(f"dynamic={choice!r} is neither True, False nor None")
-    return choice
-
-
-def _host_calls(choice: str) -> bool:
-    if choice not in ("allow", "error"):
-        raise ValueError(f"host_calls={choice!r} is neither 'allow' nor 'error'")
-    return choice == "allow"
 
 
 def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:

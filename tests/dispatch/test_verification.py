@@ -193,16 +193,15 @@ def test_an_interrupt_leaves_all_as_it_was() -> None:
         x += 1
 
     f = jitml.jit(add, verify="first")
-    f.function = interrupted  # what verification calls; tracing is over
-    variant_of = f._make_for
+    specializer = f._specializer
+    variant_of = specializer.make
 
     def make(*args: Any) -> Any:
-        f.function = add
         variant = variant_of(*args)
-        variant.enter.function = interrupted
+        variant.enter.function = interrupted  # what verification calls
         return variant
 
-    f._make_for = make
+    specializer.make = make
     with pytest.raises(KeyboardInterrupt):
         f(x)
     np.testing.assert_array_equal(x, X)

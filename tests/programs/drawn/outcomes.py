@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 import jitml
-from jitml.api import Jit, Options
+from jitml.api import Jit
 from jitml.codegen import interpreter
+from jitml.dispatch.options import Options
 from jitml.dispatch.rounding import precision
 from jitml.errors import FailedCheck, UncompiledWarning
 from jitml.fusion.fuse import fuse
