@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextvars
 import decimal
+import functools
 import gc
 import random
 import sys
@@ -77,7 +78,7 @@ class Impure(Copies, Steering):
         """Refuse what would happen once, while tracing, instead of at every call."""
         is_seeded = type(owner) is random.Random and id(owner) in self.trace.own
         homes = {getattr(x, "__module__", None) or "" for x in (() if is_seeded else (function, owner, type(owner)))}
-        if is_one_of(function, _FORBIDDEN) or any(h == m or h.startswith(m + ".") for h in homes for m in _IMPURE):
+        if is_one_of(function, _FORBIDDEN) or any(map(_is_impure, homes)):
             self._refuse_once(function)
         if isinstance(owner, Path) and not hasattr(PurePath, function.__name__):  # it asks the file system
             self._refuse_once(function)
@@ -99,6 +100,12 @@ class Impure(Copies, Steering):
         is_librarys = home_of(type(owner)).partition(".")[0] in sys.stdlib_module_names and not isinstance(owner, CONTAINERS)
         if slot is not None and not is_users and is_librarys:
             guard_state(self.trace, owner, slot)  # so that nobody goes on with a program that has changed it once
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_impure(home: str) -> bool:
+    """Whether a module is one of those, or inside one."""
+    return any(home == module or home.startswith(f"{module}.") for module in _IMPURE)
 
 
 def _has_hidden_state(cls: type) -> bool:
