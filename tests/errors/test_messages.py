@@ -92,9 +92,12 @@ def made_inside(x: Array) -> Any:
 
 
 def assigns_global(x: Array) -> Any:
-    global KEPT
-    KEPT = x
-    return x
+    def inner(y: Array) -> Any:
+        global KEPT
+        KEPT = y
+        return y.sum()
+
+    return jitml.grad(inner)(x)
 
 
 def appends_to_one_of_two(xs: list[Any], ys: list[Any]) -> Any:
@@ -193,7 +196,7 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "Put the `with` around the call of the jitted function.",
     ),
     (
-        "assigning a global", assigns_global, (X,),
+        "assigning a global in what is differentiated", assigns_global, (X,),
         "the jitted function assigns the global or nonlocal name 'KEPT'", "Return the value instead.",
     ),
     (

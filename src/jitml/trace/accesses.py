@@ -29,6 +29,7 @@ from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject, method_of, original_of, outer_of
 from jitml.trace.open_lists import OpenList
+from jitml.trace.outer_names import Outer
 from jitml.trace.outside import entries, load, observe, observe_changing, place_of, require_unset
 from jitml.trace.random import TracedGenerator
 from jitml.trace.regions import made, shared_write
@@ -244,6 +245,8 @@ class Accesses(Names):
     def _module_attr(self, module: ModuleType, name: str) -> Any:
         if module is sys and name in STREAMS:
             return STREAMS[name]
+        if (id(vars(module)), name) in self.trace.stored:
+            return self.trace.stored[id(vars(module)), name]
         value = getattr(module, name)
         file = getattr(module, "__file__", None)
         home = module.__name__.partition(".")[0]
@@ -391,9 +394,10 @@ class Accesses(Names):
             self.trace.own[id(cls)] = made(cls)
         return cls
 
-    def outer_write(self, name: str) -> None:
-        """A global or nonlocal name is about to be bound."""
-        unsupported(f"the jitted function assigns the global or nonlocal name {name!r}", "Return the value instead.")
+    @property
+    def outer(self) -> Outer:
+        """What stands on the left where a global or nonlocal name is about to be bound."""
+        return Outer(self)
 
 
 class _Manager:

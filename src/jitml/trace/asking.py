@@ -15,6 +15,7 @@ from jitml.trace.accesses import Accesses
 from jitml.trace.context import home_of
 from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.outer_names import refuse
 from jitml.trace.state import CONTAINERS
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced
 from jitml.trace.unseen import guard_librarys, guard_state, names_in, outer_values, run_unseen
@@ -92,6 +93,9 @@ class Asking(Accesses):
         """What a function that runs out of sight loads by name."""
         hooks = Names(self.trace, function, self.convert)
         for name, value in outer_values(function).items():
+            self.trace.read_unseen.add(name)
+            if any(key == name and owner in self.trace.spaces for owner, key in self.trace.stored):
+                refuse(name)
             slot = hooks.place(name)
             assert slot is not None
             guard_state(self.trace, value, slot, names)

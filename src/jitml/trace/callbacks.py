@@ -195,7 +195,10 @@ def _looks_outside(x: Any) -> bool:
         return False
     if not is_made_inside(x):
         return not isinstance(x, (BuiltinFunctionType, ModuleType, type))
-    code = _plain[id(x.__code__)]
+    code, root = _plain[id(x.__code__)], active_trace().root
+    names = {name for inner in (code, *_inside(code)) for name in (*inner.co_names, *inner.co_freevars)}
+    if any(name in names and owner in root.spaces for owner, name in root.stored):
+        return True
     outer = [x.__globals__[name] for inner in (code, *_inside(code)) for name in inner.co_names if name in x.__globals__]
     own, _ = flatten((_around(x), x.__defaults__, x.__kwdefaults__, vars(x)))
     return any(map(_looks_outside, outer)) or any(y is not x and _looks_outside(y) for y in own)

@@ -22,6 +22,7 @@ from jitml.trace.classes import require_class
 from jitml.trace.context import Trace, user_source
 from jitml.trace.host import Slot
 from jitml.trace.open_lists import OpenList
+from jitml.trace.outer_names import SetNames
 from jitml.trace.outside import Watched, entries, kind_of_container, load, observe, observe_keys, with_items
 from jitml.trace.result_trees import plain_key
 from jitml.trace.sets import difference
@@ -138,6 +139,11 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
         stored.setdefault(owner, {})[name] = value
     for owner, named in stored.items():
         slot = trace.places[owner]
+        if owner in trace.spaces:
+            moving |= {known for known in trace.guarded if known.partition(".")[0].partition("[")[0] in named}
+            changes.append(Change(slot, SetNames(tuple(named))))
+            values.append([*named.values()])
+            continue
         bound = {f"{trace.host.name(slot)}.{name}" for name in named}
         bound |= {known for known in trace.guarded if known.rpartition(".")[2] in trace.set_in_classes}  # self.n is Class.n
         moving |= bound | {name for name in trace.guarded if name.startswith(tuple(x + mark for x in bound for mark in ".["))}

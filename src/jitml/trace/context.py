@@ -168,6 +168,8 @@ class Trace:
         self.sealed: list[tuple[Any, Any]] = []  # arguments of the user's own kinds of containers, with their leaves
         self.stored: dict[tuple[int, str], Any] = {}  # what attributes from outside have become: id, name -> value, or GONE
         self.deleted: set[tuple[int, str]] = set()  # those that were deleted, whether or not they have been set again
+        self.spaces: dict[int, Any] = {}  # owners of global and nonlocal names that the function assigns, by id
+        self.read_unseen: set[str] = set()  # names that code that is not converted loads
         self.set_in_classes: set[str] = set()  # names of those that are attributes of classes
         self.guarded: set[str] = set()  # names of numbers from outside that are guarded by value
         self.frozen: set[tuple[Slot, Any]] = set()  # objects whose attributes are guarded, and which: names, or None for all

@@ -200,7 +200,9 @@ class Expressions(ast.NodeTransformer):
             index = self._index(target.slice)
             loaded = self._hook("aug_item", node, self.visit(target.value), index, operation)
         else:
-            before = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+            before: ast.expr = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+            if not self._is_own(target.id):
+                before = self._hook("name", target, before, ast.Constant(target.id))
             value = self._hook("in_place", node, operation, before, self.visit(node.value))
             statement = self._guarded([target], ast.copy_location(ast.Assign([target], value), node))
             if not self._is_own(target.id) or target.id in self.shared:
@@ -237,16 +239,28 @@ class Expressions(ast.NodeTransformer):
         return self._guarded([target], self.generic_visit(node))
 
     def _guarded(self, targets: list[Any], statement: ast.AST) -> Any:
-        """A statement that binds a global or nonlocal name says so: one from outside the jitted function is refused."""
+        """A statement that binds names of functions around it says so; in place of names from outside, what binds them later."""
+        is_told = False
         for target in targets:
             for child in ast.walk(target):
-                if not isinstance(child, ast.Name) or not isinstance(child.ctx, ast.Store):
-                    continue
-                if child.id in self.shared or not self._is_own(child.id):
-                    hook = "shared_write" if child.id in self.shared else "outer_write"
-                    told = ast.Expr(self._hook(hook, statement, ast.Constant(child.id)))
-                    return [ast.copy_location(told, statement), statement]
-        return statement
+                if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store) and child.id in self.shared and not is_told:
+                    told = ast.copy_location(ast.Expr(self._hook("shared_write", statement, ast.Constant(child.id))), statement)
+                    is_told = True
+        made = _Outer(self).visit(statement)
+        return [told, made] if is_told else made
+
+
+class _Outer(ast.NodeTransformer):
+    """Global and nonlocal names from outside, where they are bound."""
+
+    def __init__(self, writer: Any) -> None:
+        self.writer = writer
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if not isinstance(node.ctx, ast.Store) or node.id in self.writer.shared or self.writer._is_own(node.id):
+            return node
+        outer = ast.copy_location(ast.Attribute(ast.Name(HOOKS, ast.Load()), "outer", ast.Load()), node)
+        return ast.copy_location(ast.Attribute(outer, node.id, ast.Store()), node)
 
 
 def _is_ours(node: ast.expr) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from jitml.trace.context import Trace, is_converted
 from jitml.trace.host import Const, Slot
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.outer_names import owner_of, refuse
 from jitml.trace.outside import load, observe
 from jitml.trace.tracers import is_traced
 from jitml.trace.unseen import names_in_code
@@ -54,6 +55,8 @@ class Names:
         """A global or closure variable was loaded."""
         if is_traced(value):
             return value
+        if self.trace.spaces and (key := (id(owner_of(self.function, name)), name)) in self.trace.stored:
+            return self.trace.stored[key]
         slot = self.place(name)
         if slot is not None and type(value) is float and self.function in self.trace.callees:
             # What a lambda made anew at each call closes over is an argument of it, more or less.
@@ -65,16 +68,20 @@ class Names:
         """The slot of a global or closure variable; None for a builtin."""
         function = self.function
         if name in function.__code__.co_freevars:
-            number = function.__code__.co_freevars.index(name)
-            cell: Slot | Const = Const((function.__closure__ or ())[number])
-            if function in self.trace.callees:
-                base, cells = self.trace.callees[function], f"{function.__name__}.__closure__"
-                closure = load(self.trace, getattr, base, "__closure__", cells)
-                cell = load(self.trace, operator.getitem, closure, number, f"{cells}[{number}]")
-            return load(self.trace, getattr, cell, "cell_contents", name)
+            return load(self.trace, getattr, self.cell(name), "cell_contents", name)
         if name in function.__globals__:
             return load(self.trace, operator.getitem, Const(function.__globals__), name, name)
         return None
+
+    def cell(self, name: str) -> Slot | Const:
+        """The cell of a closure variable."""
+        function = self.function
+        number = function.__code__.co_freevars.index(name)
+        if function not in self.trace.callees:
+            return Const((function.__closure__ or ())[number])
+        base, cells = self.trace.callees[function], f"{function.__name__}.__closure__"
+        closure = load(self.trace, getattr, base, "__closure__", cells)
+        return load(self.trace, operator.getitem, closure, number, f"{cells}[{number}]")
 
     def part(self, attribute: str) -> Any:
         """The function's defaults, with arrays lifted."""
@@ -88,6 +95,9 @@ class Names:
         """The function, of which there is no source, with all that it can load by name loaded: arrays are traced in it."""
         function, code = self.function, self.function.__code__
         names = dict.fromkeys((*code.co_freevars, *sorted(names_in_code(code))))
+        assigned = {key for owner, key in self.trace.stored if owner in self.trace.spaces}
+        if not assigned.isdisjoint(names):
+            refuse(min(assigned.intersection(names)))
         slots = {name: slot for name in names if (slot := self.place(name)) is not None}
         cells = {name: CellType() for name in code.co_freevars}
         space = dict(function.__globals__)

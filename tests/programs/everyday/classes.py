@@ -134,7 +134,7 @@ def lambdas_and_closures(jit):
     return [f(x) for f in fs for x in (X, Y, Y[:3])]
 
 
-@session(refused="assigns the global or nonlocal name")
+@session()
 def a_closure_counts_with_nonlocal(jit):
     n = 0
 
@@ -282,7 +282,7 @@ def formats_in_exceptions_and_names(jit):
 COUNTER = 0
 
 
-@session(refused="assigns the global or nonlocal name")
+@session()
 def a_global_counter(jit):
     global COUNTER
     COUNTER = 0
