@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import jitml
 from jitml.config import STAGES, Config, ConfigError, _group_limits, read
 
 
@@ -44,6 +46,16 @@ def test_values_that_mean_nothing(name: str, value: str, says: str) -> None:
 def test_a_name_that_means_nothing_is_warned_of() -> None:
     with pytest.warns(UserWarning, match="jitml has no variable JITML_THREADS; there are JITML_NUM_THREADS, "):
         assert read({"JITML_THREADS": "1"}) == Config()
+
+
+def test_more_threads_than_any_machine_has_a_use_for_are_not_started() -> None:
+    with pytest.warns(UserWarning, match="JITML_NUM_THREADS=1000000000 is more than this machine has a use for"):
+        most = read({"JITML_NUM_THREADS": str(10**9)}).num_threads
+    assert most is not None and 256 <= most < 10**6
+    with pytest.warns(UserWarning, match=f"threads=100000000000000000000 is more .* {most} threads") as told:
+        f = jitml.jit(lambda x: x + 1, threads=10**20)
+    assert told[0].filename == __file__
+    np.testing.assert_array_equal(f(np.zeros(300_000)), np.ones(300_000))
 
 
 def test_groups_limit_what_may_be_saved(tmp_path: Path) -> None:

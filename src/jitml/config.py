@@ -1,7 +1,7 @@
 """The environment variables of jitml: this file is their manual. Each is read once, when jitml is imported.
 
 JITML_NUM_THREADS   threads a compiled program may use; default: the cores this process may run on.
-                    `jit(threads=...)` wins over it.
+                    `jit(threads=...)` wins over it. More than 256, and than four for each core, are taken for as many.
 JITML_DUMP          stages printed to stderr as programs are compiled: a comma-separated list of `graph`, `kernels`,
                     `memory`, `llvm`, `asm`, or `all`. Default: none.
 JITML_CHECK         `1`: verify each layer's data after each stage (slower to compile; always on in jitml's tests).
@@ -163,7 +163,19 @@ def _threads(text: str) -> int | None:
         return None
     if not text.isdecimal() or int(text) < 1:
         raise ConfigError(f"JITML_NUM_THREADS={text!r} is not a number of threads", remedy="Set it to 1 or more, or unset it.")
-    return int(text)
+    return at_most_threads(int(text), f"JITML_NUM_THREADS={text}")
+
+
+def at_most_threads(count: int, asked: str) -> int:
+    """So many threads as a machine may have a use for: each has a stack, and the system has an end of them.
+
+    >>> at_most_threads(4, "threads=4")
+    4
+    """
+    most = max(256, 4 * (os.cpu_count() or 1))
+    if count > most:
+        warn(f"{asked} is more than this machine has a use for; {most} threads are used at the most", stacklevel=4)
+    return min(count, most)
 
 
 def _verify(text: str) -> str | int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from jitml.config import CONFIG
+from jitml.config import CONFIG, at_most_threads
 from jitml.dispatch.verification import cadence
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ def fastmath_flags(flags: bool | Iterable[str]) -> frozenset[str]:
 def thread_count(threads: int | None) -> int | None:
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise ValueError(f"threads={threads!r} is not a number of threads")
-    return threads
+    return threads if threads is None else at_most_threads(threads, f"threads={threads}")
 
 
 def dynamic_choice(choice: bool | None) -> bool | None:
