@@ -207,6 +207,21 @@ def read_by_a_callback(x: Array) -> Any:
     return scipy.integrate.quad(lambda t: t * step, 0, 1)[0] * x
 
 
+class Counter:
+    n: Any = 1
+
+
+def a_class_read_by_a_callback(x: Array) -> Any:
+    Counter.n += 1
+    return scipy.integrate.quad(lambda t: t * Counter.n, 0, 1)[0] * x
+
+
+def a_module_read_by_a_callback(x: Array) -> Any:
+    global step
+    step += 1
+    return scipy.integrate.quad(lambda t: t * HERE.step, 0, 1)[0] * x
+
+
 def assigned_by_a_callback(x: Array) -> Any:
     return scipy.integrate.quad(assigns, 0, 1)[0] * x
 
@@ -217,7 +232,13 @@ def assigns(t: Any) -> Any:
     return t * t
 
 
-@pytest.mark.parametrize("function", [read_unseen, differentiated, read_by_a_callback, assigned_by_a_callback])
+@pytest.mark.parametrize(
+    "function",
+    [
+        read_unseen, differentiated, read_by_a_callback, a_class_read_by_a_callback, a_module_read_by_a_callback,
+        assigned_by_a_callback,
+    ],
+)  # fmt: skip
 def test_what_others_would_not_see_is_refused(function: Callable[..., Any]) -> None:
     reset()
     told = "assigns the global or nonlocal name|is given a function that may read what|binds a name of the function around it"

@@ -193,9 +193,14 @@ def _looks_outside(x: Any) -> bool:
         return False
     if type(x) is FunctionType and not is_converted(x.__code__.co_filename):
         return False
+    root = active_trace().root
+    if isinstance(x, type):
+        return root.is_changed(x)
+    if isinstance(x, ModuleType):
+        return id(vars(x)) in root.spaces
     if not is_made_inside(x):
-        return not isinstance(x, (BuiltinFunctionType, ModuleType, type))
-    code, root = _plain[id(x.__code__)], active_trace().root
+        return not isinstance(x, BuiltinFunctionType)
+    code = _plain[id(x.__code__)]
     names = {name for inner in (code, *_inside(code)) for name in (*inner.co_names, *inner.co_freevars)}
     if any(name in names and owner in root.spaces for owner, name in root.stored):
         return True
