@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import jitml
+from alarms import Alarm, alarms
 from jitml.interrupts import contained, is_own_thread, leave_if_abandoned, preserve, uninterrupted
 from jitml.process import fewer_collections, room_for_nests
 from jitml.trace.context import current_trace
@@ -29,23 +30,10 @@ pytestmark = [
 ]
 
 
-class Alarm(BaseException):
-    """What the handler raises."""
-
-
 @pytest.fixture
 def alarm() -> Iterator[Callable[[float], None]]:
-    """Has an exception come so many seconds from now; 0 calls it off."""
-
-    def raise_alarm(*args: object) -> None:
-        raise Alarm
-
-    before = signal.signal(signal.SIGALRM, raise_alarm)
-    try:
-        yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with alarms() as soon:
+        yield soon
 
 
 def state() -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import jitml
+from alarms import Alarm, alarms
 from jitml.codegen.llvm.polls import LOOK
 from jitml.runtime.stub import native_calls
 from jitml.runtime.target import usable_cores
@@ -23,21 +24,10 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer") or not native_c
 SOON = 0.2 + (0.3 if usable_cores() < 4 else 0.1)  # 0.2 s is what a machine needs that has nothing else to do
 
 
-class Alarm(BaseException):
-    """What the handler raises."""
-
-
 @pytest.fixture
 def alarm() -> Iterator[Callable[[float], None]]:
-    def raise_alarm(*args: object) -> None:
-        raise Alarm
-
-    before = signal.signal(signal.SIGALRM, raise_alarm)
-    try:
-        yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with alarms() as soon:
+        yield soon
 
 
 def counting(x: Any, n: Any) -> Any:

@@ -77,8 +77,7 @@ class Accesses(Names):
         descriptor = inspect.getattr_static(kind, name, None)
         if isinstance(descriptor, property | functools.cached_property):
             self._require_member(kind, name, descriptor)
-        is_property = isinstance(descriptor, property) and type(descriptor.fget) is FunctionType
-        if is_property and not (is_librarys(obj) and is_library(descriptor.fget)):
+        if _is_written(descriptor) and not (is_librarys(obj) and is_library(descriptor.fget)):
             return self.convert(descriptor.fget)(obj)
         if isinstance(descriptor, functools.cached_property) and (name not in vars(obj) or is_gone(self.trace, obj, name)):
             return self._cached(obj, name, descriptor)
@@ -109,11 +108,15 @@ class Accesses(Names):
             if (slot := place_of(self.trace, obj)) is not None:
                 self.require_attribute(obj, name, slot, False)
             raise
+        return self._as_seen(obj, name, value, descriptor)
+
+    def _as_seen(self, obj: Any, name: str, value: Any, descriptor: Any) -> Any:
+        """What Python has found as an attribute, as the function shall see it."""
         if id(obj) in self.trace.watched and is_record(obj) and name in dict(entries(obj)):
             return lift(value) if type(value) is np.ndarray else value
         slot = place_of(self.trace, obj)
         if slot is None and is_of_class(self.trace, obj, name, descriptor):
-            return self.attr(kind, name)
+            return self.attr(type(obj), name)
         if is_traced(value) or slot is None:
             if type(value) is np.ndarray:
                 return _of_object(obj, name, value) if is_librarys(obj) else lift(value)
@@ -127,7 +130,7 @@ class Accesses(Names):
                 method = load(self.trace, getattr, slot, name, f"{self.trace.host.name(slot)}.{name}")
                 self.trace.host.require_same(load(self.trace, getattr, method, "__func__", f"{name}.__func__"), value.__func__)
             return value
-        if is_property and is_librarys(value):  # it makes a new one each time
+        if _is_written(descriptor) and is_librarys(value):  # it makes a new one each time
             guard_librarys(self.trace, obj)
             return value
         text = f"{self.trace.host.name(slot)}.{name}"
@@ -415,6 +418,11 @@ class _Manager:
 
     def __exit__(self, *error: Any) -> Any:
         return self.end(self.obj, *error)
+
+
+def _is_written(descriptor: Any) -> bool:
+    """Whether it is a property that is written in Python."""
+    return isinstance(descriptor, property) and type(descriptor.fget) is FunctionType
 
 
 def _of_object(obj: Any, name: str, array: np.ndarray[Any, Any]) -> TracedArray:
