@@ -189,8 +189,8 @@ def test_what_has_changed_once_answers_no_other_call() -> None:
         QUEUE.put(1)
         return x
 
-    for function in (swaps, puts):
+    for function, said in ((swaps, "is changed by code that runs only once"), (puts, "QUEUE .* is changed in it")):
         jitted = jitml.jit(function)
         for _ in range(2):
-            with pytest.raises(jitml.UnsupportedError, match="is changed by code that runs only once"):
+            with pytest.raises(jitml.UnsupportedError, match=said):
                 jitted(np.ones(2))
