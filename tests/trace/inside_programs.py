@@ -639,6 +639,15 @@ def cached_inner(x):
 
 
 @program
+def cached_inner_of_arrays(x):
+    @functools.lru_cache
+    def f(k, step):
+        return x[0] if k < 2 else f(k - step, step) + f(k - 2, step)
+
+    return f(8, 1)
+
+
+@program
 def buffer(x):
     b = bytearray()
     for i in range(3):
