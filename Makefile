@@ -53,6 +53,7 @@ bench: $(VENV)/.bench  ## the benchmarks, beside NumPy, Numba, JAX and autograd;
 	$(BIN)/python -m bench.suite
 	$(BIN)/python -m bench.corpus
 	$(BIN)/python -m bench.cold
+	$(BIN)/python -m bench.verification
 	$(BIN)/python -m bench.overhead
 	$(BIN)/python -m bench.bandwidth
 	$(BIN)/python -m bench.derivatives

@@ -3,7 +3,8 @@
     python bench/cold.py [--rounds N]
 
 Elementwise functions of 10, 100 and 1000 operations on 1000 numbers: the first call of a fresh function, in a process that
-has compiled something before; beside JAX (`jit`, 64-bit). And what `import jitml` adds to `import numpy`, in fresh
+has compiled something before; beside JAX (`jit`, 64-bit). First answers are not checked here (`verification.py` tells what
+that costs). And what `import jitml` adds to `import numpy`, in fresh
 processes. Recorded in bench/results/cold.md and cold.json.
 """
 
@@ -67,7 +68,7 @@ def first_calls(compile_one: Callable[[int, int], Callable[..., Any]], args: tup
 
 
 def with_jitml(operations: int, seed: int) -> Callable[..., Any]:
-    return jitml.jit(chain(operations, seed, np))
+    return jitml.jit(chain(operations, seed, np), verify="never")
 
 
 def with_jax() -> Callable[[int, int], Callable[..., Any]]:

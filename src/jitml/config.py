@@ -21,6 +21,8 @@ JITML_VERIFY        which answers of compiled code are compared with plain NumPy
                     default), `always`, `never`, or a number n (each n-th). `jit(verify=...)` wins over it.
 JITML_VERIFY_BYTES  bytes that may be copied for it, of what a call can reach; a call that reaches more is not checked. Default:
                     a sixteenth of the memory that this process may have, at most 1 GiB.
+JITML_VERIFY_SECONDS seconds that the plain function may take when a first answer is checked. If it takes longer, it is stopped,
+                    and the answer counts as not checked. Default: 5. Where each n-th answer is checked, there is no limit.
 JITML_CPU           compile for this LLVM CPU name (`x86-64-v3`, `znver4`) in place of the one found, with the features
                     that its name implies. For tests and for reproducing another machine's code: code for a CPU that
                     has more than this one dies with SIGILL.
@@ -46,7 +48,7 @@ NAMES = tuple(
     f"JITML_{name}"
     for name in (
         *("NUM_THREADS", "DUMP", "CHECK", "MAX_UNROLL", "TRACE_SECONDS", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES"),
-        *("DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "CPU"),
+        *("DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS", "CPU"),
     )
 )
 STAGES = ("graph", "kernels", "memory", "llvm", "asm")
@@ -127,6 +129,7 @@ class Config:
     kept_bytes: int = field(default_factory=_some_to_keep)
     verify: str | int = "first"
     verify_bytes: int = field(default_factory=_some_to_copy)
+    verify_seconds: int = 5
 
 
 def read(environment: Mapping[str, str]) -> Config:
@@ -154,6 +157,7 @@ def read(environment: Mapping[str, str]) -> Config:
         kept_bytes=_count("JITML_KEPT_BYTES", "bytes", environment, _some_to_keep(), least=0),
         verify=_verify(environment.get("JITML_VERIFY", "")),
         verify_bytes=_count("JITML_VERIFY_BYTES", "bytes", environment, _some_to_copy(), least=0),
+        verify_seconds=_count("JITML_VERIFY_SECONDS", "seconds", environment, 5),
         cpu=environment.get("JITML_CPU") or None,
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.dispatch.blocks import are_same, same_bits, sample
 from jitml.trace.outside import kind_of_container
 
 MISSING = object()
@@ -28,12 +29,14 @@ class Cell:
         put: makes it hold something else, that `look` has seen.
         same: whether it holds what was seen.
         parts: what was seen, taken apart, with names as users write them.
+        show: what it holds, in its own memory, which will change; None where `look` makes no copy.
     """
 
     look: Callable[[], Any]
     put: Callable[[Any], None]
     same: Callable[[Any], bool]
     parts: Callable[[Any], Named]
+    show: Callable[[], Any] | None = None
 
 
 def of_array(x: Array, name: str) -> Cell:
@@ -43,7 +46,13 @@ def of_array(x: Array, name: str) -> Cell:
         if plain.flags.writeable:
             np.copyto(plain, held)
 
-    return Cell(lambda: plain.copy("K"), put, lambda held: same_bits(plain, held), lambda held: [(name, held)])
+    return Cell(lambda: plain.copy("K"), put, lambda held: same_bits(plain, held), lambda held: [(name, held)], lambda: plain)
+
+
+def of_constant(x: Array, name: str) -> Cell:
+    """A large array that nobody may write: some pages tell whether somebody has."""
+    plain, pages = x.view(np.ndarray), sample(x)
+    return Cell(lambda: plain, lambda held: None, lambda held: sample(plain) == pages, lambda held: [(name, held)])
 
 
 def of_bytes(x: bytearray | array.array[Any], name: str) -> Cell:
@@ -223,33 +232,7 @@ def is_special(name: str) -> bool:
     return name[:2] == "__" == name[-2:]
 
 
-def are_same(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    """Whether the items of two sequences are the same objects."""
-    return len(a) == len(b) and all(map(_is, a, b))
-
-
-def _is(a: Any, b: Any) -> bool:
-    return a is b
-
-
 def _pairs(held: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
     """Keys and values of a dict of which first the keys were seen, then the values."""
     half = len(held) // 2
     return zip(held[:half], held[half:])
-
-
-def same_bits(a: Array, b: Array) -> bool:
-    """Whether two arrays hold the same, also of NaN and of zeros."""
-    if a.dtype.hasobject:
-        return are_same([*a.flat], [*b.flat])
-    return all(np.array_equal(part, other) for part, other in zip(_words(a), _words(b)))
-
-
-def _words(x: Array) -> Iterator[Array]:
-    """The bits of an array as integers, some thousand at a time."""
-    flat, size = x.ravel("K"), x.dtype.itemsize
-    if not flat.size or not size:
-        return
-    words = flat.view(f"u{size if size in (1, 2, 4, 8) else 8 if size % 8 == 0 else 1}")
-    for start in range(0, words.size, 1 << 16):
-        yield words[start : start + (1 << 16)]

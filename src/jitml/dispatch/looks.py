@@ -24,13 +24,18 @@ _MOST_WATCHED = 16  # calls in which it is looked for what is another one, at th
 _MOST_OTHERS = 3  # of them that are checked
 
 
-def look(function: Any, roots: Iterable[tuple[Any, str]]) -> Mapping[str, Hashable]:
+def look(function: Any, name: str, roots: Iterable[tuple[Any, str]]) -> Mapping[str, Hashable]:
     """What is reached from a function and its arguments, by their names.
 
     Raises:
         Unsaved: of something nobody knows what is in it.
     """
-    state = State([(function, ""), *(roots := list(roots))], 0, with_arrays=False)
+    state = State([(function, name), *(roots := list(roots))], 0, with_arrays=False)
+    return told_by(state, roots)
+
+
+def told_by(state: State, roots: Iterable[tuple[Any, str]]) -> Mapping[str, Hashable]:
+    """The same of what is saved already."""
     found = {name: _told(x) for x, name in roots}
     for cell, held in zip(state.cells, state.held):
         for name, x in cell.parts(held):

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from jitml.dispatch.cells import MISSING, same_bits
+from jitml.dispatch.blocks import same_bits
+from jitml.dispatch.cells import MISSING
 from jitml.dispatch.rounding import Close
 from jitml.dispatch.state import State, namespace, slots
 from jitml.trace.outside import kind_of_container
@@ -76,7 +77,8 @@ def differences(got: Outcome, expected: Outcome, state: State, close: Close, *, 
     for n in sorted({*got.now, *expected.now}):
         mine, theirs = (dict(state.cells[n].parts(x.now.get(n, state.held[n]))) for x in (got, expected))
         for name in dict.fromkeys((*mine, *theirs)):
-            found += comparison.compare(mine.get(name, MISSING), theirs.get(name, MISSING), name)
+            is_content = state.cells[n].show is not None  # of an array that was there before
+            found += comparison.compare(mine.get(name, MISSING), theirs.get(name, MISSING), name, is_content)
     return found or ([] if by_host else list(comparison.sharing()))
 
 
@@ -213,7 +215,7 @@ class _Comparison:
             for x in old:
                 if shares(a, x) != shares(b, x):
                     yield _difference_of_memory(where, self.state.name_of(x), shares(b, x))
-            if a.flags.writeable != b.flags.writeable:
+            if a.flags.writeable != b.flags.writeable and not any(shares(b, x) for x in self.state.constants.values()):
                 yield Difference(where, *(("writeable", "read-only") if a.flags.writeable else ("read-only", "writeable")))
 
 

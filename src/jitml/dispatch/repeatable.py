@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+import threading
 from collections.abc import Iterator
 from types import FrameType
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node
-from jitml.trace.context import is_users
+from jitml.trace.context import is_jitmls, is_users
 
 # Libraries, and classes of theirs, whose functions compute.
 _COMPUTING = {"np", "numpy", "scipy", "math", "cmath", "ndarray", "generic", "operator", "statistics", *vars(builtins)}
@@ -45,6 +46,23 @@ def _host_calls(graph: Graph) -> Iterator[Node]:
             yield node
         for body in node.bodies.values():
             yield from _host_calls(body)
+
+
+def writes_by_itself(graph: Graph) -> bool:
+    """Whether a program writes nothing but its outputs: what it calls might."""
+    return next(_host_calls(graph), None) is None
+
+
+def is_alone() -> bool:
+    """Whether no other thread can run code of Python's but our own."""
+    mine = threading.get_ident()
+    return all(thread == mine or is_jitmls(_first(frame).f_code.co_filename) for thread, frame in sys._current_frames().items())
+
+
+def _first(frame: FrameType) -> FrameType:
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 def others_run() -> bool:

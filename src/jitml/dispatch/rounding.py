@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.dispatch.blocks import blocks
 from jitml.ir.graph import Graph, Node
 from jitml.ir.types import F64
 
@@ -33,11 +34,21 @@ def within(relative: float, precision: np.dtype[Any] | None = None) -> Close:
     def close(got: Array, expected: Array) -> bool:
         known = [x for x in (_of_parts(expected.dtype), precision) if x in ROUNDING] or [F64]
         slack = relative * max(ROUNDING[x] for x in known) / ROUNDING[F64]
-        finite = np.abs(expected[np.isfinite(expected)])
-        scale = float(finite.max(initial=0.0))
-        return bool(np.allclose(got, expected, rtol=slack, atol=slack * scale, equal_nan=True))
+        scale: float | None = None
+        for a, b in blocks(got, expected):
+            if bool((np.abs(a - b) <= slack * np.abs(b)).all()):
+                continue
+            scale = _scale(expected) if scale is None else scale
+            if not np.allclose(a, b, rtol=slack, atol=slack * scale, equal_nan=True):
+                return False
+        return True
 
     return close
+
+
+def _scale(x: Array) -> float:
+    """The largest magnitude that is finite."""
+    return max((float(np.abs(part[np.isfinite(part)]).max(initial=0.0)) for part, _ in blocks(x, x)), default=0.0)
 
 
 def _of_parts(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -16,19 +16,21 @@ import sys
 import types
 import weakref
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from functools import partial
 from pathlib import PurePath
 from threading import Lock, RLock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from jitml.dispatch import cells
 from jitml.dispatch.cells import MISSING, Array, Cell, is_special
+from jitml.dispatch.repeatable import is_alone
 from jitml.trace.context import home_of, is_users, is_users_class
 from jitml.trace.loaded_names import is_library
 from jitml.trace.outside import kind_of_container
@@ -36,6 +38,10 @@ from jitml.trace.outside import kind_of_container
 _MOST_INTERRUPTS = 5
 _NOTHING: Mapping[int, Any] = {}
 _MOST = 20_000  # things that are looked into
+_LARGE = 1 << 16  # bytes of arrays that are not copied if that can be avoided
+# By these names code gets at an array's memory, or asks whether it may write there.
+_WAYS_TO_MEMORY = ("flags", "setflags", "base", "ctypes", "__array_interface__", "__array_struct__", "require", "frombuffer")
+T = TypeVar("T")
 _NUMBERS = {int, float, str, bool, type(None), bytes, complex, np.float64, np.int64, np.bool_, np.float32}
 _INERT = (
     *(int, float, complex, str, bytes, type(None), type(...), type(NotImplemented), range, slice, np.generic, np.dtype, np.ufunc),
@@ -65,27 +71,88 @@ class State:
         roots: things and their names.
         most_bytes: of arrays, that are copied.
         with_arrays: whether what arrays hold is part of it.
+        written: arrays that the compiled program writes; None if nobody knows. Others that are large are not copied (`frozen`).
 
     Raises:
         Unsaved: something cannot be saved.
     """
 
-    def __init__(self, roots: Iterable[tuple[Any, str]], most_bytes: int, *, with_arrays: bool = True) -> None:
+    def __init__(
+        self,
+        roots: Iterable[tuple[Any, str]],
+        most_bytes: int,
+        *,
+        with_arrays: bool = True,
+        written: Sequence[Array] | None = None,
+    ) -> None:
         self.objects: dict[int, Any] = {}  # what has been reached, by id; alive as long as this is
         self.arrays: list[Array] = []
         self.cells: list[Cell] = []
         self.places: dict[int, int] = {}  # of arrays, containers and objects, by id: the number of the cell
         self._array_names: dict[int, str] = {}
-        self._bytes_left, self._with_arrays = most_bytes, with_arrays
+        self.constants: dict[int, Array] = {}  # arrays that are not copied, by the number of the cell
+        self._most_bytes, self._with_arrays = most_bytes, with_arrays
         self._names: set[str] = set()
         self._modules: list[types.ModuleType] = []
         self._waiting = [*roots]
         self._reach_all()
+        if written is not None:
+            self._spare_copies(written)
+        self._require_room()
         self.held = [cell.look() for cell in self.cells]
 
-    def changes(self) -> dict[int, Any]:
-        """What the cells hold that do not hold what they held, by the cell's number."""
-        return {n: cell.look() for n, (cell, held) in enumerate(zip(self.cells, self.held)) if not cell.same(held)}
+    def changes(self, *, shown: bool = False) -> dict[int, Any]:
+        """What the cells hold that do not hold what they held, by the cell's number.
+
+        Args:
+            shown: arrays themselves, and no copies: good until something changes again.
+        """
+        changed = [n for n, (cell, held) in enumerate(zip(self.cells, self.held)) if not cell.same(held)]
+        return {n: ((shown and self.cells[n].show) or self.cells[n].look)() for n in changed}
+
+    def kept(self, shown: Mapping[int, Any]) -> dict[int, Any]:
+        """What `changes` has shown, copied before it changes again."""
+        return {n: self.cells[n].look() if self.cells[n].show else x for n, x in shown.items()}
+
+    def frozen(self, run: Callable[[], T]) -> T:
+        """The result of something; while it runs, who writes to arrays that are not copied gets NumPy's ValueError."""
+        writeable = sorted((x for x in self.constants.values() if x.flags.writeable), key=_depth)
+        try:
+            for x in writeable:
+                np.ndarray.setflags(x, write=False)
+            return run()
+        finally:
+            _insist(partial(_thaw, writeable))
+
+    def copy_constants(self) -> None:
+        """Have all arrays copied, so that they may be written.
+
+        Raises:
+            Unsaved: they are too large.
+        """
+        constants, self.constants = self.constants, {}
+        try:
+            self._require_room()
+            copies = {n: cells.of_array(x, self.name_of(x)) for n, x in constants.items()}
+            held = {n: cell.look() for n, cell in copies.items()}
+        except (Unsaved, MemoryError):
+            self.constants = constants
+            raise
+        for n, cell in copies.items():
+            self.cells[n], self.held[n] = cell, held[n]
+
+    def _spare_copies(self, written: Sequence[Array]) -> None:
+        """Find arrays that need not be copied: neither the compiled program writes them, nor can anybody else unseen."""
+        if self.mentions(*_WAYS_TO_MEMORY) or any(type(x) is memoryview for x in self.objects.values()) or not is_alone():
+            return
+        for x in self.arrays:
+            if _can_be_frozen(x) and not any(np.may_share_memory(x, other) for other in written):
+                place = self.places[id(x)]
+                self.cells[place], self.constants[place] = cells.of_constant(x, self.name_of(x)), x
+
+    def _require_room(self) -> None:
+        if sum(x.nbytes for x in self.arrays if self.places[id(x)] not in self.constants) > self._most_bytes:
+            raise Unsaved("what it reads and may change is more than JITML_VERIFY_BYTES")
 
     def put_back(self, now: Mapping[int, Any] = _NOTHING, only: Iterable[int] | None = None) -> None:
         """Have everything as it was, or as `changes` has seen it.
@@ -93,19 +160,15 @@ class State:
         Args:
             only: no other cells hold anything else than they should.
         """
-        interrupt: BaseException | None = None
         numbers = range(len(self.cells)) if only is None else tuple(only)
-        for _ in range(_MOST_INTERRUPTS):
-            try:
-                for n in numbers:
-                    held = now.get(n, self.held[n])
-                    if not self.cells[n].same(held):
-                        self.cells[n].put(held)
-                break
-            except BaseException as error:  # half of it would be worse than none
-                interrupt = error
-        if interrupt is not None:
-            raise interrupt
+
+        def put() -> None:
+            for n in numbers:
+                held = now.get(n, self.held[n])
+                if not self.cells[n].same(held):
+                    self.cells[n].put(held)
+
+        _insist(put)
 
     def mentions(self, *names: str) -> bool:
         """Whether code that is reached names one of these."""
@@ -180,9 +243,6 @@ class State:
             self._reach_attributes(x, name)
 
     def _keep_array(self, x: Array, name: str) -> None:
-        self._bytes_left -= x.nbytes
-        if self._bytes_left < 0:
-            raise Unsaved("what it reads and may change is more than JITML_VERIFY_BYTES")
         self.arrays.append(x)
         self._array_names[id(x)] = name
         self.places[id(x)] = len(self.cells)
@@ -257,6 +317,41 @@ class State:
             cell = cells.of_slots(x, members, name)
             self.cells.append(cell)
             self._waiting += [(value, part) for part, value in cell.parts(cell.look()) if value is not MISSING]
+
+
+def _insist(run: Callable[[], object]) -> None:
+    """Run something to its end, though an exception comes from outside: half of it would be worse than none."""
+    interrupt: BaseException | None = None
+    for _ in range(_MOST_INTERRUPTS):
+        try:
+            run()
+            break
+        except BaseException as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
+
+
+def _thaw(arrays: Iterable[Array]) -> None:
+    for x in arrays:
+        np.ndarray.setflags(x, write=True)
+
+
+def _can_be_frozen(x: Array) -> bool:
+    """Whether an array is worth it, and NumPy lets it be written again afterwards: the memory is an array's own."""
+    if x.nbytes < _LARGE or x.dtype.hasobject or not x.flags.forc:
+        return False
+    while isinstance(x.base, np.ndarray):
+        x = x.base
+    return x.base is None and x.flags.owndata
+
+
+def _depth(x: Array) -> int:
+    """How many arrays are between this one and whose memory it is: views may be written after what they are views of."""
+    count = 0
+    while isinstance(x.base, np.ndarray):
+        x, count = x.base, count + 1
+    return count
 
 
 @functools.lru_cache(maxsize=4096)

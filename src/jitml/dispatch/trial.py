@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.dispatch.limits import OutOfTime, limited
 from jitml.dispatch.outcomes import Difference, Outcome, differences
 from jitml.dispatch.quiet import silenced
 from jitml.dispatch.rounding import ROUNDING, nudge_results, nudged_inputs, precision, within
@@ -29,6 +30,7 @@ from jitml.trace.watching import as_python
 _NUDGES = 6
 _SLACK = 100  # how much further apart numbers may be than those of one nudge
 _MOST_TRANSFORMED = 3  # functions of which derivatives are checked, in a call
+_PATIENCE = 4  # times what the plain function may take: for the program's graph, run by NumPy
 _RECYCLED = 1 << 20  # bytes: larger blocks come from the system, which has zeros there
 _garbage = count()
 
@@ -42,12 +44,14 @@ class Trial:
         traced: Traced,
         fast: bool,
         with_slopes: bool,
+        limit: float | None,
         state: State,
         leaves: Sequence[Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> None:
         self.function, self.traced, self.fast, self.with_slopes = function, traced, fast, with_slopes
+        self.limit = limit if limit is None or not state.mentions("acquire") else None  # or a lock might stay taken
         self.state, self.leaves, self.args, self.kwargs = state, leaves, args, kwargs
         slack = 1e3 if self.fast else 1.0
         self.close = within(slack * ROUNDING[F64], precision([self.traced.graph]))
@@ -62,16 +66,23 @@ class Trial:
         return f"{which} is {self.excuse or 'as NumPy gives it'}"
 
     def plainly(self, changed: Iterable[int] | None = None) -> Outcome:
-        """Args: changed: the cells that do not hold what they held; None if nobody knows."""
+        """What the plain function does; arrays that it has changed are shown as they lie (`State.changes`).
+
+        Args:
+            changed: the cells that do not hold what they held; None if nobody knows.
+
+        Raises:
+            OutOfTime: it takes too long.
+        """
         self.state.put_back(only=changed)
         began = perf_counter()
-        outcome = contained(self._called)
+        outcome = contained(lambda: limited(self._called, self.limit))
         self.seconds = perf_counter() - began
         return outcome
 
     def _called(self) -> Outcome:
         with as_python(), silenced(), witnessed(self._note if self.with_slopes else None):
-            return self._run(lambda: self.function(*self.args, **self.kwargs))
+            return self.state.frozen(lambda: self._run(lambda: self.function(*self.args, **self.kwargs), shown=True))
 
     def _note(self, key: Hashable, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Keep a function that is transformed."""
@@ -93,7 +104,7 @@ class Trial:
                     return [Difference(f"{key[0]} of {getattr(function, '__name__', 'a function')}", wrong, "other values there")]
         return []
 
-    def _run(self, call: Callable[[], Any]) -> Outcome:
+    def _run(self, call: Callable[[], Any], *, shown: bool = False) -> Outcome:
         self.calls += 1
         result: Any = None
         error: Exception | None = None
@@ -103,21 +114,24 @@ class Trial:
             raise
         except Exception as raised:
             error = raised
-        return Outcome(error, result, self.state.changes())
+        return Outcome(error, result, self.state.changes(shown=shown))
 
     def compared(self, got: Outcome, expected: Outcome) -> list[Difference]:
         return differences(got, expected, self.state, self.close, by_host=self.by_host)
 
     def without_excuse(self, found: list[Difference], expected: Outcome) -> list[Difference]:
-        """The differences that are not NumPy's own, either."""
-        if found:
+        """The differences that are not NumPy's own, either, as far as there is time to find out."""
+        try:
             self.transformed, noted = [], self.transformed
             _fill_free_memory(self.traced.graph)
             again = self.compared(self.plainly(), expected)
             found = _beyond(found, again, np.inf)
             self.transformed = noted
             self.excuse = "" if found else "another one at each call, by NumPy as well: nothing was compared"
-        return self._beyond_rounding(found) if found else found
+            patience = None if self.limit is None else _PATIENCE * self.limit
+            return contained(lambda: limited(lambda: self._beyond_rounding(found), patience, anywhere=True)) if found else found
+        except OutOfTime:
+            return found
 
     def _beyond_rounding(self, found: list[Difference]) -> list[Difference]:
         """The differences where the program's graph gives the same, or nearly so, if it is rounded otherwise."""

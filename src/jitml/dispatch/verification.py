@@ -12,17 +12,18 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jitml.config import CONFIG
-from jitml.dispatch.looks import Watching, look
+from jitml.dispatch.limits import OutOfTime
+from jitml.dispatch.looks import Watching, look, told_by
 from jitml.dispatch.outcomes import Difference, Outcome
-from jitml.dispatch.repeatable import others_run, why_not
+from jitml.dispatch.repeatable import others_run, why_not, writes_by_itself
 from jitml.dispatch.reproduce import remember
 from jitml.dispatch.state import State, Unsaved
 from jitml.dispatch.trial import Trial
-from jitml.errors import FailedCheck, JitmlError, WrongResultWarning
+from jitml.errors import CompilerError, FailedCheck, JitmlError, WrongResultWarning
 from jitml.trace.context import is_jitmls
 from jitml.trace.entry import MISS, bind
 from jitml.trace.trace import Traced
@@ -30,7 +31,8 @@ from jitml.trace.watching import runs_as_python
 
 Enter = Callable[[Sequence[Any]], Any]
 Call = tuple[tuple[Any, ...], dict[str, Any]]
-_LONG = 2.0  # seconds of plain Python, that nobody shall wait for again
+_LONG = 0.1  # seconds of plain Python, that nobody shall wait for again
+_LATER = 1.0  # seconds that further checks may take, each
 _MOST_TRIES = 3  # calls in which other threads run
 _FIRST, _NEVER = 0, -1
 
@@ -77,6 +79,7 @@ class Verification:
     tries: int = 0
     watching: Watching | None = None
     callers: dict[object, None] = field(default_factory=dict)  # the first one checks: an interrupt may leave a lock closed
+    probe: Enter | None = None  # `enter` as far as what the program is given
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         if runs_as_python():
@@ -86,7 +89,7 @@ class Verification:
             self.callers[me] = None
             if list(self.callers).index(me):
                 return self.enter(leaves)
-            if self.traced.host.first_failure(leaves):
+            if self.calls and self._given(leaves) is MISS:  # the first call is that for which it was made
                 return MISS
             self.calls += 1
             return self._verified(leaves) if self._is_due(leaves) else self.enter(leaves)
@@ -100,7 +103,7 @@ class Verification:
         if self.watching is None or not self.watching.answers:  # the call that was to be checked has been interrupted
             return True
         try:
-            is_other = self.watching.sees_other(look(self.function, _named(self.function, *self.call_of(leaves))))
+            is_other = self.watching.sees_other(look(self.function, self.name, _named(self.function, *self.call_of(leaves))))
         except Unsaved:
             self.settle(self.enter, self.watching.verdict())
             return False
@@ -117,22 +120,49 @@ class Verification:
                 return self.enter(leaves)
             reason = "other threads run the program at the same time"
         try:
-            state = (
-                None if reason else State([(self.function, self.name), *_named(self.function, args, kwargs)], CONFIG.verify_bytes)
-            )
+            state = None if reason else self._saved(leaves, args, kwargs)
         except (Unsaved, MemoryError) as error:
             reason = str(error) or "there is no memory for copies"
         if reason:
             self.settle(self.enter, f"not checked: {reason}")
             return self.enter(leaves)
         assert state is not None
-        seen = look(self.function, _named(self.function, args, kwargs)) if self.every == _FIRST else {}
+        seen = told_by(state, _named(self.function, args, kwargs)) if self.every == _FIRST else {}
         result, raised = self._compiled(leaves)
         if result is MISS:
             return MISS
         if self.watching is None:
             self.watching = Watching(seen)
-        return self._compared(Outcome(raised, result, state.changes()), state, leaves, args, kwargs)
+        got = Outcome(raised, result, state.changes())
+        if strays := [state.name_of(state.constants[n]) for n in got.now if n in state.constants]:
+            self.settle(
+                bind(self.traced, _refuse), f"wrong in call {self.calls}: it writes {strays[0]}; plain Python answers since then"
+            )
+            raise CompilerError(
+                f"{self.name} was compiled wrongly: its program has written {strays[0]}, of which there is no copy",
+                remedy="This is a bug in jitml: please report it. Further calls like this one run as plain Python.",
+            )
+        return self._compared(got, state, leaves, args, kwargs)
+
+    def _saved(self, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> State:
+        roots = [(self.function, self.name), *_named(self.function, args, kwargs)]
+        return State(roots, CONFIG.verify_bytes, written=self._written(leaves))
+
+    def _written(self, leaves: Sequence[Any]) -> list[Any] | None:
+        """The arrays that the program writes; None if nobody knows."""
+        if self.traced.copied or not writes_by_itself(self.traced.graph):
+            return None
+        given = self._given(leaves) if self.traced.aliases else ()
+        return None if given is MISS else [given[entry] for entry in self.traced.aliases.values()]
+
+    def _given(self, leaves: Sequence[Any]) -> Any:
+        """What the program would be given in this call, or MISS."""
+        if self.probe is None:
+            self.probe = bind(self.traced, _reached)
+        try:
+            return self.probe(leaves)
+        except _Reached as reached:
+            return reached.inputs
 
     def _compiled(self, leaves: Sequence[Any]) -> tuple[Any, Exception | None]:
         try:
@@ -143,28 +173,49 @@ class Verification:
             return None, error
 
     def _compared(self, got: Outcome, state: State, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        trial = Trial(self.function, self.traced, self.fast, self.every > 0, state, leaves, args, kwargs)
+        limit = None if self.every > 0 else _LATER if self.calls > 1 else CONFIG.verify_seconds
+        trial = Trial(self.function, self.traced, self.fast, self.every > 0, limit, state, leaves, args, kwargs)
         try:
             expected = trial.plainly(got.now)
-            found = trial.without_excuse(trial.compared(got, expected), expected)
+            found = trial.compared(got, expected)
+            if state.constants and (found or expected.error is not None):  # it may want to write what was not to be written
+                state.copy_constants()
+                expected = trial.plainly()
+                found = trial.compared(got, expected)
+            if found:
+                expected = replace(expected, now=state.kept(expected.now))
+                found = trial.without_excuse(found, expected)
             found = found or trial.wrong_slope()
+        except OutOfTime:
+            state.put_back(got.now)
+            self._give_up(f"the plain function had not ended after {limit} s")
+            return _answered(got)
+        except Unsaved as error:
+            state.put_back(got.now)
+            self._give_up(str(error))
+            return _answered(got)
         except (RecursionError, MemoryError) as error:
             state.put_back(got.now)
-            self.settle(self.enter, f"not checked: the plain function raised {type(error).__name__}")
-            return _given(got)
+            self._give_up(f"the plain function raised {type(error).__name__}")
+            return _answered(got)
         except BaseException:  # an interrupt: as if there had been no call
             state.put_back()
             raise
         if not found:
             state.put_back(got.now, {*got.now, *expected.now} if trial.calls == 1 else None)
             self._go_on(trial)
-            return _given(got)
+            return _answered(got)
         state.put_back()
         remember(self.function, self.name, args, kwargs, f"{self.name}: {found[0]}")
         state.put_back(expected.now)
         self.settle(bind(self.traced, _refuse), f"wrong in call {self.calls}: {found[0]}; plain Python answers since then")
         self._warn(found[0])
-        return _given(expected)
+        return _answered(expected)
+
+    def _give_up(self, why: str) -> None:
+        """No answer is checked any more."""
+        answers = self.watching.answers if self.watching is not None else []
+        self.settle(self.enter, f"{'; '.join(answers)}; no further one" if answers else f"not checked: {why}")
 
     def _go_on(self, trial: Trial) -> None:
         """After an answer that was right."""
@@ -190,7 +241,18 @@ def _named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[
     return [*named, *((x, name) for name, x in kwargs.items())]
 
 
-def _given(outcome: Outcome) -> Any:
+class _Reached(BaseException):
+    """What a program is given is known; it does not run."""
+
+    def __init__(self, inputs: tuple[Any, ...]) -> None:
+        self.inputs = inputs
+
+
+def _reached(*inputs: Any) -> Any:
+    raise _Reached(inputs)
+
+
+def _answered(outcome: Outcome) -> Any:
     if outcome.error is not None:
         raise outcome.error
     return outcome.result
