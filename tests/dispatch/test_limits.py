@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.api import Jit
+from dispatch.test_constants import ask_instead
 from jitml.config import CONFIG
 from jitml.dispatch import verification
 from jitml.dispatch.limits import OutOfTime, limited
@@ -119,14 +119,7 @@ def test_what_it_has_changed_by_then_is_put_back(monkeypatch: pytest.MonkeyPatch
     f = jitml.jit(lambda x, seen: seen.append(x.sum()), verify="first")
     f(np.ones(3), seen := [1.0])
     f = jitml.jit(lambda x, seen: seen.append(x.sum()), verify="first")
-    original = Jit._make_for
-
-    def make(self: Any, *args: Any) -> Any:
-        variant = original(self, *args)
-        variant.enter.function = endless
-        return variant
-
-    monkeypatch.setattr(Jit, "_make_for", make)
+    ask_instead(f, endless)
     f(np.ones(3), seen)
     assert seen == [1.0, 3.0, 3.0]
 
@@ -152,14 +145,7 @@ def test_later_calls_are_not_checked_if_the_first_took_long(monkeypatch: pytest.
         return x * n
 
     f = jitml.jit(slow, verify="first")
-    original = f._make_for
-
-    def make(*args: Any) -> Any:
-        variant = original(*args)
-        variant.enter.function = called
-        return variant
-
-    f._make_for = make  # type: ignore[method-assign]
+    ask_instead(f, called)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WrongResultWarning)
         for n in (2, 3, 4):

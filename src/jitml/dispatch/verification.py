@@ -89,12 +89,16 @@ class Verification:
             self.callers[me] = None
             if list(self.callers).index(me):
                 return self.enter(leaves)
-            if self.calls and self._given(leaves) is MISS:  # the first call is that for which it was made
+            if self._misses(leaves):
                 return MISS
             self.calls += 1
             return self._verified(leaves) if self._is_due(leaves) else self.enter(leaves)
         finally:
             self.callers.pop(me, None)
+
+    def _misses(self, leaves: Sequence[Any]) -> bool:
+        """Whether the variant is for other calls; not for the first one, for which it was made."""
+        return self.calls > 0 and bool(self.traced.host.first_failure(leaves))
 
     def _is_due(self, leaves: Sequence[Any]) -> bool:
         """Whether the answer to this call is to be checked."""
