@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -193,3 +194,29 @@ def test_a_processor_that_llvm_does_not_know_is_named() -> None:
     environment = {**os.environ, "JITML_CPU": "garbage"}
     ran = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, env=environment)
     assert ran.returncode == 1 and "JITML_CPU='garbage' is no processor that LLVM knows" in ran.stderr
+
+
+@pytest.mark.parametrize("verify", ["first", "always"])
+def test_an_error_that_a_handler_raises_is_not_taken_for_the_functions(verify: str) -> None:
+    def late(*args: object) -> None:
+        raise TimeoutError("late")
+
+    def endless(x: float) -> float:
+        while x > 0:
+            x = x * 0.5 + 1
+        return x
+
+    before = signal.signal(signal.SIGALRM, late)
+    fast = jitml.jit(endless, verify=verify)
+    fast(-1.0)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.7, 2)  # the plain function would be interrupted, too
+        start = time.perf_counter()
+        with warnings.catch_warnings(), pytest.raises(TimeoutError):
+            warnings.simplefilter("error")
+            jitml.jit(endless, verify=verify)(1.0)
+        assert time.perf_counter() - start < 2.5
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert fast(-1.0) == -1.0

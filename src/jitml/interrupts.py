@@ -9,6 +9,7 @@ call into C stands first in its `finally`: Python looks for signals after calls,
 from __future__ import annotations
 
 import _thread
+import signal
 import sys
 import threading
 import warnings
@@ -57,6 +58,19 @@ def unset(variable: ContextVar[Any], token: Token[Any]) -> None:
         variable.reset(token)
     except ValueError:
         return
+
+
+def is_from_a_handler(error: BaseException) -> bool:
+    """Whether a signal's handler has raised it, and no function that has been running."""
+    handlers = [signal.getsignal(n) for n in signal.valid_signals()]
+    calls = [call for h in handlers if callable(h) for call in (h, vars(type(h)).get("__call__"))]  # functions, and objects
+    codes = [getattr(call, "__code__", call) for call in calls]
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in codes:
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _restore(before: list[Any]) -> None:

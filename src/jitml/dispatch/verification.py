@@ -24,6 +24,7 @@ from jitml.dispatch.reproduce import remember
 from jitml.dispatch.state import State, Unsaved
 from jitml.dispatch.trial import Trial
 from jitml.errors import CompilerError, FailedCheck, JitmlError, WrongResultWarning
+from jitml.interrupts import is_from_a_handler
 from jitml.trace.context import is_jitmls
 from jitml.trace.entry import MISS, bind
 from jitml.trace.trace import Traced
@@ -174,6 +175,8 @@ class Verification:
         except (JitmlError, MemoryError):
             raise
         except Exception as error:
+            if is_from_a_handler(error):
+                raise
             return None, error
 
     def _compared(self, got: Outcome, state: State, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
