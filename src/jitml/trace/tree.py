@@ -83,7 +83,8 @@ def children(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
     if type(tree) is OrderedDict:
         tree = OrderedDict(tree.items())
     while True:
-        parts, spec = optree.tree_flatten(tree, is_leaf=lambda part: part is not tree, namespace=NAMESPACE)
+        outermost = iter((False,))  # by turn and not by identity: a list may hold itself
+        parts, spec = optree.tree_flatten(tree, is_leaf=lambda _, turns=outermost: next(turns, True), namespace=NAMESPACE)
         if not spec.is_leaf():
             return parts, spec
         if not _is_new_dataclass(type(tree)):
