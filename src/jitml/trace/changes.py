@@ -23,7 +23,7 @@ from jitml.trace.context import Trace, user_source
 from jitml.trace.host import Slot
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outer_names import SetNames
-from jitml.trace.outside import Watched, entries, kind_of_container, load, observe, observe_keys, with_items
+from jitml.trace.outside import Watched, entries, kind_of_container, load, observe, observe_keys, require_unset, with_items
 from jitml.trace.result_trees import plain_key
 from jitml.trace.sets import difference
 from jitml.trace.state import CONTAINERS
@@ -77,7 +77,12 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
         observe_keys(trace, original, name)
     given = dict(entries(copied))
     opened: dict[Any, Any] = {}
-    for key, other in entries(original):
+    there = entries(original)
+    if is_record(original):  # what has built the copy may set what the caller has deleted
+        for key in given.keys() - dict(there).keys():
+            require_unset(trace, find(), key)
+            object.__delattr__(copied, key)
+    for key, other in there:
         function, text = getattr if is_record(original) else getitem, _name_of_item(original, name, key)
         part = partial(_part, trace, find, function, key, text)
         if key not in given:  # an attribute that is none of a dataclass's fields

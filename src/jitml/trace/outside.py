@@ -302,7 +302,8 @@ def require_unset(trace: Trace, slot: Slot, name: str) -> None:
 
 
 def _has_unset(obj: Any, name: str) -> bool:
-    return name not in vars(obj)
+    is_in_slot = name in _slots(type(obj)) and hasattr(obj, name)
+    return name not in getattr(obj, "__dict__", ()) and not is_in_slot
 
 
 def require_elements(trace: Trace, value: Any, slot: Slot, name: str) -> None:
