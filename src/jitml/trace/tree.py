@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain, repeat
 from typing import Any
 
 import optree
@@ -78,13 +80,17 @@ def _is_traced_key(key: Any) -> bool:
     return type(key).__module__.startswith("jitml.")
 
 
+def _turn(turns: Iterator[bool], _: Any) -> bool:
+    return next(turns)
+
+
 def children(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
     """What a container holds itself; nothing of what is none."""
     if type(tree) is OrderedDict:
         tree = OrderedDict(tree.items())
     while True:
-        outermost = iter((False,))  # by turn and not by identity: a list may hold itself
-        parts, spec = optree.tree_flatten(tree, is_leaf=lambda _, turns=outermost: next(turns, True), namespace=NAMESPACE)
+        turns = chain((False,), repeat(True))  # not by identity: a list may hold itself
+        parts, spec = optree.tree_flatten(tree, is_leaf=partial(_turn, turns), namespace=NAMESPACE)
         if not spec.is_leaf():
             return parts, spec
         if not _is_new_dataclass(type(tree)):
