@@ -13,7 +13,7 @@ x3 = np.array([1.0, 0.0, 2.0])
 
 
 def root(x: np.ndarray) -> Any:
-    y = x * x
+    y = x * x * x
     return np.sqrt(y).sum()  # here
 
 
@@ -62,8 +62,8 @@ def test_inside_of_loops() -> None:
 x2 = np.array([1000.0, 1.0])
 
 
-def softplus(x: np.ndarray) -> Any:
-    return np.where(x > 0, x + np.log1p(np.exp(-x)), np.log1p(np.exp(x))).sum()  # here
+def gudermannian(x: np.ndarray) -> Any:
+    return np.where(x > 0, np.pi / 2 - np.arctan(np.exp(-x)), np.arctan(np.exp(x))).sum()  # here
 
 
 def softmax(x: np.ndarray) -> Any:
@@ -86,14 +86,14 @@ def exponential(x: np.ndarray) -> Any:
 @pytest.mark.parametrize(
     ("f", "message"),
     [
-        (grad(softplus), "the cotangent of exp is nan at [0]: mul(0, inf)"),
-        (value_and_grad(softplus), "the cotangent of exp is nan at [0]: mul(0, inf)"),
+        (grad(gudermannian), "the cotangent of exp is nan at [0]: mul(0, inf)"),
+        (value_and_grad(gudermannian), "the cotangent of exp is nan at [0]: mul(0, inf)"),
         (grad(softmax), "the result of div is nan at [0]: div(inf, inf)"),
         (grad(vanishing), "the cotangent of exp is nan at [0]: mul(0, inf)"),
         (value_and_grad(quotient), "the result of div is nan at [0]: div(inf, inf)"),
         (grad(exponential), "the cotangent of exp is inf at [0]: mul(1, inf)"),
         (lambda x: jvp(exponential, (x,), (x,)), "the slope of exp is inf at [0]: mul(1000, inf)"),
-        (lambda x: vjp(softplus, x)[1](1.0), "the cotangent of exp is nan at [0]: mul(0, inf)"),
+        (lambda x: vjp(gudermannian, x)[1](1.0), "the cotangent of exp is nan at [0]: mul(0, inf)"),
         (lambda x: vjp(quotient, x)[0], "the result of div is nan at [0]: div(inf, inf)"),
     ],
 )
@@ -164,7 +164,7 @@ def exponentials(x: np.ndarray) -> Any:
 def backwards(x: np.ndarray) -> Any:
     total = 0.0
     for i in range(5):
-        total = total + np.where(x[i] > 0, np.log1p(np.exp(x[i])), 0.0) * (x[i] < 100)  # here
+        total = total + np.where(x[i] > 0, np.arctan(np.exp(x[i])), 0.0) * (x[i] < 100)  # here
     return total
 
 
@@ -197,7 +197,7 @@ def test_iterations(f: Any, x: np.ndarray, message: str) -> None:
 
 def test_nothing_else_changes() -> None:
     with debug_nans():
-        np.testing.assert_allclose(grad(root)(x3 + 1), np.ones(3))
+        np.testing.assert_allclose(grad(root)(x3 + 1), 1.5 * np.sqrt(x3 + 1))
         with debug_nans(False):
             assert np.isnan(grad(root)(x3)[1])
         _, pull = vjp(lambda x: x * np.inf, x3 + 1)  # infinite from the start

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,19 @@ from jitml.dispatch.state import State
 from jitml.errors import CompilerError, WrongResultWarning
 
 SIZE = 40_000  # numbers: more than what is copied anyway
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads of the test runner's do not count: with them, all is copied."""
+    frames, mine = sys._current_frames, threading.get_ident()
+    others = frames().keys() - {mine}
+
+    def seen() -> dict[int, FrameType]:
+        caller = sys._getframe(1)
+        return {thread: at for thread, at in frames().items() if thread not in others} | {mine: caller}
+
+    monkeypatch.setattr(sys, "_current_frames", seen)
 
 
 def large() -> Any:
