@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import pkgutil
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,15 +23,16 @@ def thresholds() -> Iterator[tuple[int, int, int]]:
     gc.set_threshold(*own)
 
 
-def test_collections_are_fewer_while_a_function_is_traced_and_compiled() -> None:
-    own, seen = gc.get_threshold(), []
+@pytest.mark.parametrize("step", ["jitml.trace.trace.convert", "jitml.pipeline.fuse"])
+def test_collections_are_fewer_while_a_function_is_traced_and_compiled(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, seen, go_on = gc.get_threshold(), [], pkgutil.resolve_name(step)
 
-    @jitml.jit
-    def f(x: np.ndarray) -> np.ndarray:
+    def look(*args: Any, **kwargs: Any) -> Any:
         seen.append(gc.get_threshold())
-        return x + 1
+        return go_on(*args, **kwargs)
 
-    f(np.ones(3))
+    monkeypatch.setattr(step, look)
+    jitml.jit(lambda x: x + 1)(np.ones(3))
     assert seen[0][0] > 100 * own[0] and seen[0][1:] == own[1:]
     assert gc.get_threshold() == own
 

@@ -15,6 +15,7 @@ import numpy as np
 from jitml.ir.types import I64, DType
 
 Sum: TypeAlias = dict[Hashable, Fraction]  # atom -> coefficient; None -> the constant
+_Known: TypeAlias = dict[frozenset[tuple[Hashable, Fraction]], Fraction | None]  # the greatest values of sums
 LEAST, GREATEST = -(2**63), 2**63 - 1  # i64
 _FARTHER = {True: "maximum", False: "minimum"}  # by whether it is added: what either of two sums may make large
 
@@ -83,28 +84,35 @@ class Atoms:
 
     def most(self, total: Sum, *, of_words: bool = False) -> int | None:
         """The greatest value of a sum; with `of_words`, an atom of which nothing is known is an i64 at least."""
-        bound = self._most(total, of_words)
+        bound = self._most(total, of_words, {})
         return None if bound is None else bound.numerator // bound.denominator
 
-    def _most(self, total: Sum, of_words: bool = False) -> Fraction | None:
+    def _most(self, total: Sum, of_words: bool, known: _Known) -> Fraction | None:
+        """The same, of sums of which many lead to the same ones; `known` has those of this question."""
         youngest = self.youngest(total)
         if youngest is None:
             return total.get(None, Fraction(0))
+        key = frozenset(total.items())
+        if key not in known:
+            known[key] = self._most_by_bounds(total, youngest, of_words, known)
+        return known[key]
+
+    def _most_by_bounds(self, total: Sum, youngest: Hashable, of_words: bool, known: _Known) -> Fraction | None:
         c = total[youngest]
         rest = {atom: k for atom, k in total.items() if atom != youngest}
         candidates = (self.upper if c > 0 else self.lower).get(youngest, ())
-        found = [self._most(plus(rest, bound, c), of_words) for bound in candidates]
+        found = [self._most(plus(rest, bound, c), of_words, known) for bound in candidates]
         if isinstance(youngest, tuple) and youngest[0] == "//":
-            found.append(self._most_by_remainder(total, youngest, of_words))
+            found.append(self._most_by_remainder(total, youngest, of_words, known))
         elif isinstance(youngest, tuple) and youngest[:2] == (_FARTHER[c > 0], I64) and len(rest) > 1:
-            found.append(self._most_by_sides(rest, youngest, c, of_words))
+            found.append(self._most_by_sides(rest, youngest, c, of_words, known))
         most = min((most for most in found if most is not None), default=None)
         if most is None and of_words:
             least, greatest = self.words.get(youngest, (LEAST, GREATEST))
-            return self._most(plus(rest, constant(greatest if c > 0 else least), c), of_words)
+            return self._most(plus(rest, constant(greatest if c > 0 else least), c), of_words, known)
         return most
 
-    def _most_by_remainder(self, total: Sum, quotient: Hashable, of_words: bool) -> Fraction | None:
+    def _most_by_remainder(self, total: Sum, quotient: Hashable, of_words: bool, known: _Known) -> Fraction | None:
         """The same where a is there beside a // d: of both, as much as makes a % d, which is in 0..d - 1."""
         assert isinstance(quotient, tuple)
         a, d = dict(quotient[1]), quotient[2]
@@ -113,13 +121,13 @@ class Atoms:
         if not share:
             return None
         rest = plus(plus(total, a, -share), {quotient: share * d})
-        most = self._most(rest, of_words)
+        most = self._most(rest, of_words, known)
         return None if most is None else most + max(share * (d - 1), Fraction(0))
 
-    def _most_by_sides(self, rest: Sum, choice: Hashable, c: Fraction, of_words: bool) -> Fraction | None:
+    def _most_by_sides(self, rest: Sum, choice: Hashable, c: Fraction, of_words: bool, known: _Known) -> Fraction | None:
         """The same of a maximum (or the negative of a minimum), which is one of two sums, beside what else bounds them."""
         assert isinstance(choice, tuple)
-        found = [self._most(plus(rest, dict(side), c), of_words) for side in choice[2:]]
+        found = [self._most(plus(rest, dict(side), c), of_words, known) for side in choice[2:]]
         return None if None in found else max(most for most in found if most is not None)
 
     def youngest(self, total: Sum) -> Hashable | None:
