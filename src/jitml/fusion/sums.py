@@ -16,6 +16,7 @@ from jitml.ir.types import I64, DType
 
 Sum: TypeAlias = dict[Hashable, Fraction]  # atom -> coefficient; None -> the constant
 _Known: TypeAlias = dict[frozenset[tuple[Hashable, Fraction]], Fraction | None]  # the greatest values of sums
+_MOST_SUMS = 200  # that one question leads to: nested maxima double them
 LEAST, GREATEST = -(2**63), 2**63 - 1  # i64
 _FARTHER = {True: "maximum", False: "minimum"}  # by whether it is added: what either of two sums may make large
 
@@ -104,7 +105,7 @@ class Atoms:
         found = [self._most(plus(rest, bound, c), of_words, known) for bound in candidates]
         if isinstance(youngest, tuple) and youngest[0] == "//":
             found.append(self._most_by_remainder(total, youngest, of_words, known))
-        elif isinstance(youngest, tuple) and youngest[:2] == (_FARTHER[c > 0], I64) and len(rest) > 1:
+        elif isinstance(youngest, tuple) and youngest[:2] == (_FARTHER[c > 0], I64) and len(rest) > 1 and len(known) < _MOST_SUMS:
             found.append(self._most_by_sides(rest, youngest, c, of_words, known))
         most = min((most for most in found if most is not None), default=None)
         if most is None and of_words:
