@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import pkgutil
 import sys
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.process import fewer_collections, room_for_nests
+from jitml.process import fewer_collections, parsed, room_for_nests
 
 
 @pytest.fixture(autouse=True)
@@ -117,3 +118,22 @@ def test_a_limit_that_is_too_low_for_the_last_thread_out_is_given_back_by_the_ne
         assert sys.getrecursionlimit() == own
     finally:
         sys.setrecursionlimit(own)
+
+
+def test_a_text_is_parsed_again_where_another_thread_has_disturbed_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, calls = ast.parse, []
+
+    def disturbed(text: str) -> ast.Module:
+        calls.append(text)
+        if len(calls) < 3:
+            raise SystemError("AST constructor recursion depth mismatch (before=27, after=23)")
+        return own(text)
+
+    monkeypatch.setattr(ast, "parse", disturbed)
+    assert ast.dump(parsed("x + 1")) == ast.dump(own("x + 1"))
+    assert len(calls) == 3
+
+
+def test_a_text_that_is_no_python_is_said_to_be_none() -> None:
+    with pytest.raises(SyntaxError):
+        parsed("x +")

@@ -179,7 +179,7 @@ def write_reproducer(directory: Path, seed: int, number: int, verdict: Verdict, 
 
 def campaign(options: argparse.Namespace) -> Tally:
     """Judge programs in several processes; make the failures small."""
-    tally, lock = Tally(), threading.Lock()
+    tally, lock, drawing = Tally(), threading.Lock(), threading.Lock()
     log = options.log.open("a") if options.log else None
     numbers: Iterator[int] = iter(range(options.first, options.first + options.programs))
 
@@ -190,7 +190,8 @@ def campaign(options: argparse.Namespace) -> Tally:
                 number = next(numbers, None)
             if number is None:
                 break
-            program = drawn(options.seed, number, options.shape)
+            with drawing:  # CPython 3.11 raises SystemError where two threads parse at once
+                program = drawn(options.seed, number, options.shape)
             verdict = worker.judge(program)
             with lock:
                 interesting = tally.add(number, verdict, program.about)

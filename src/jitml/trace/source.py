@@ -19,7 +19,7 @@ from pickle import dumps, loads
 from types import CodeType, FunctionType
 from typing import Any
 
-from jitml.process import silent_syntax
+from jitml.process import parsed, silent_syntax
 from jitml.trace.texts import file_of, lines_of, texts, why_none
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -98,8 +98,7 @@ def find(function: FunctionType) -> Found | Missing:
 @lru_cache(maxsize=256)
 def _parsed(text: str) -> ast.Module | None:
     try:
-        with silent_syntax():
-            return ast.parse(text)
+        return parsed(text)
     except (SyntaxError, ValueError):  # no Python, or with zeros in it
         return None
 

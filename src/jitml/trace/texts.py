@@ -18,6 +18,8 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from jitml.process import parsed
+
 _MOST_FRAMES = 40
 _CALLERS = 6  # from the text's own frame to the one that was given the text: a console has some in between
 _LONGEST = 400  # lines of a statement that was typed
@@ -171,7 +173,7 @@ def _cells() -> Iterator[str]:
 
 def _given_to_magics(cell: str) -> Iterator[str]:
     try:
-        tree = ast.parse(cell)
+        tree = parsed(cell)
     except SyntaxError:
         return
     for node in ast.walk(tree):
@@ -200,7 +202,7 @@ def _statement(history: list[str], begin: int, least: int) -> str | None:
     for end in range(begin + least, min(len(history), begin + least + _LONGEST) + 1):
         text = "\n".join(history[begin:end]) + "\n"
         try:
-            ast.parse(text)
+            parsed(text)
         except SyntaxError:
             continue
         return text
