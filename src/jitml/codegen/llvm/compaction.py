@@ -8,6 +8,7 @@ is best: telling vectors apart that are kept as a whole, or not at all, was slow
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from jitml.codegen.llvm.access import Address, memory_type
 from jitml.codegen.llvm.builder import Operand
@@ -76,10 +77,12 @@ class CompactingNest(VectorNest):
 
         if whole != zero:
             before, stored = {packing.cell: self.scope[packing.cell]}, self.stored(loop.body)
-            self.scope |= self.function.loop(zero, whole, lanes, before, body, stored=stored, is_certain=whole.is_constant)
+            looks = self.looks(loop)
+            run = partial(self.in_blocks, max(1, looks // lanes)) if looks else self.function.loop
+            self.scope |= run(zero, whole, lanes, before, body, stored=stored, is_certain=whole.is_constant)
         name = f"{loop.index}_rest"
         self.bind(name, self.atom(whole))
-        super().serial_loop(replace(loop, start=Var(name)))
+        self.run_in_order(replace(loop, start=Var(name)), looks=0)
 
     def _may_pack(self, packing: Compaction) -> bool:
         """Whether there is an instruction, and room for a vector wherever the mask has as many elements left."""

@@ -187,6 +187,7 @@ class KernelBody(CompactingNest):
         values = {name: self.value(Var(name)) for name in sorted(used) if name in self.scope or name in self.linears}
         buffers = {name: self.buffers[name] for name in sorted(touched) if name in self.buffers}
         body = ParallelBody(unit, symbol, values, buffers, self.effort)
+        body.known = self.known
         body.run(loop)
         context = f"%{b.fresh('context')}"
         self.prologue.append(f"  {context} = alloca [{FIRST_CAPTURE + len(body.captures)} x i64], align 16")
@@ -306,7 +307,7 @@ class ParallelBody(KernelBody):
         start = self.linear(loop.start)
 
         def body(number: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
-            if work(loop.body) >= LONG_ITERATION:
+            if work(loop.body, self.known) >= LONG_ITERATION:
                 self.poll()
             self.iteration(loop, start + self.atom(number) * loop.step)
             return {}

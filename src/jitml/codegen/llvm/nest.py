@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import inf
 
@@ -15,7 +15,7 @@ from jitml.codegen.llvm.interleave import InterleavedStores
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.math import emit
 from jitml.codegen.llvm.operand import c_type
-from jitml.codegen.llvm.polls import BLOCK, LONG_ITERATION, SHORT_TRIPS, in_blocks, looks_each_time, work
+from jitml.codegen.llvm.polls import BLOCK, LONG_ITERATION, SHORT_TRIPS, Range, look_every, within, work
 from jitml.codegen.llvm.values import Lanes
 from jitml.codegen.target import Target
 from jitml.errors import LoweringError
@@ -26,6 +26,7 @@ from jitml.fusion.loops import (
     Combine,
     Const,
     Draw,
+    Expr,
     If,
     Let,
     Loop,
@@ -99,6 +100,7 @@ class Nest(InterleavedStores):
     def __init__(self, function: Function, buffers: dict[str, Memory], target: Target) -> None:
         super().__init__(function, buffers, target)
         self.accumulators: frozenset[str] = frozenset()  # cells that lanes of the current vector loop share
+        self.known: dict[str, Range | Expr] = {}  # of names of integers here, for `polls.py`
 
     # -------------------------------------------------------------------------------------------------- blocks
 
@@ -142,6 +144,7 @@ class Nest(InterleavedStores):
         self.scope.pop(stmt.name, None)
         self.linears.pop(stmt.name, None)
         if getattr(stmt.value, "dtype", None) == I64:
+            self.known[stmt.name] = stmt.value
             self.bind(stmt.name, self.linear(stmt.value))
         else:
             self.scope[stmt.name] = self.value(stmt.value)
@@ -254,6 +257,11 @@ class Nest(InterleavedStores):
     # --------------------------------------------------------------------------------------------------- loops
 
     def _loop(self, loop: Loop) -> None:
+        outside, self.known = self.known, within(loop, self.known)
+        self._loop_of_kind(loop)
+        self.known = outside
+
+    def _loop_of_kind(self, loop: Loop) -> None:
         match loop.kind:
             case "vector" if self.lanes is None and self.is_vectorizable(loop):
                 self.vector_loop(loop)
@@ -265,9 +273,7 @@ class Nest(InterleavedStores):
                 # Lanes are wide, and what the iterations load may be the same: `x[i, k]` for every column.
                 self._unroll(loop)
             case _:
-                is_cut = self.lanes is None and self.is_watched
-                blocks = in_blocks(loop, is_inside=self.is_inside_loop) if is_cut else None
-                self.serial_loop(loop if blocks is None or blocks.index in self.linears else blocks)
+                self.serial_loop(loop)
 
     def _unroll(self, loop: Loop) -> None:
         for n in range(self.trips(loop) or 0):
@@ -284,6 +290,10 @@ class Nest(InterleavedStores):
         del self.linears[loop.index]
 
     def serial_loop(self, loop: Loop) -> None:
+        self.run_in_order(loop, looks=self.looks(loop))
+
+    def run_in_order(self, loop: Loop, *, looks: int) -> None:
+        """One iteration after the other, with a look in so many."""
         trips = self.trips(loop)
         if trips == 0:
             return
@@ -293,27 +303,49 @@ class Nest(InterleavedStores):
             return
         cells = self.carried(loop.body)
         self.store_waiting()
-        is_long = self.lanes is None and self.is_watched and looks_each_time(loop, is_inside=self.is_inside_loop)
 
         def body(index: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
             self.scope.update(current)
-            if is_long:
+            if looks == 1:
                 self.poll()
             self.iteration(loop, self.atom(index))
             self.store_waiting()
             return {name: self.scope[name] for name in cells}
 
-        after = self.function.loop(
-            self.evaluate(start, is_lane_zero=True),
-            self.evaluate(stop, is_lane_zero=True),
-            loop.step,
-            {name: self.scope[name] for name in cells},
-            body,
-            stored=self.stored(loop.body),
-            is_certain=trips is not None,
-            stem=identifier(loop.index),
-        )
+        limits = self.evaluate(start, is_lane_zero=True), self.evaluate(stop, is_lane_zero=True)
+        before, stored, stem = {name: self.scope[name] for name in cells}, self.stored(loop.body), identifier(loop.index)
+        run = self.function.loop if looks in (0, 1) else partial(self.in_blocks, looks)
+        after = run(*limits, loop.step, before, body, stored=stored, is_certain=trips is not None, stem=stem)
         self.scope.update(after)
+
+    def looks(self, loop: Loop) -> int:
+        """In how many iterations of a loop there is to be a look whether the program is to end; 0: there is none."""
+        return look_every(loop, self.known, is_inside=self.is_inside_loop) if self.lanes is None and self.is_watched else 0
+
+    def in_blocks(
+        self,
+        length: int,
+        start: Operand,
+        stop: Operand,
+        step: int,
+        carried: Mapping[str, Operand],
+        body: Callable[[Operand, dict[str, Operand]], Mapping[str, Operand]],
+        *,
+        stored: frozenset[str],
+        is_certain: bool = False,
+        stem: str = "i",
+    ) -> dict[str, Operand]:
+        """`Function.loop` with a look at the beginning of each block of iterations: the loop inside counts for nothing else."""
+
+        def block(first: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
+            self.poll()
+            end = self.evaluate(self.atom(first) + Linear(constant=length * step), is_lane_zero=True)
+            last = self.apply("minimum", (end, stop), I64)
+            return self.function.loop(first, last, step, current, body, stored=stored, is_certain=True, stem=stem)
+
+        return self.function.loop(
+            start, stop, length * step, carried, block, stored=stored, is_certain=is_certain, stem=f"{stem}.block"
+        )
 
     def _while(self, stmt: While) -> None:
         inside = stmt.test + stmt.body

@@ -7,13 +7,13 @@ for one. Should that raise, the result is not 0, and the program ends there. Sho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from math import inf
+from typing import TypeAlias
 
 from jitml.codegen.llvm.declarations import Declarations
-from jitml.fusion.cost import has_open_end, matrix_flops, times_run
-from jitml.fusion.loops import Apply, Kernel, Loop, Stmt, Var, While, affine, children, walk_expressions
+from jitml.fusion.cost import WORK, has_open_end, matrix_flops, times_run
+from jitml.fusion.loops import Apply, Const, Expr, Kernel, Let, Loop, Stmt, While, affine, children, walk_expressions
 from jitml.fusion.program import KernelProgram, Region
 
 # The record that functions of a program are handed as `error`, in words of 64 bits: four values of a failed check, then these.
@@ -29,8 +29,14 @@ PARALLEL_FOR, PARALLEL_FOR_WATCHED = "jitml_parallel_for", "jitml_parallel_for_w
 # Programs of fewer operations are over before anybody would wait: some milliseconds.
 _SHORT, _SHORT_MATRIX = 1 << 22, 1 << 27
 # A loop of less work than that is passed, an iteration of more is worth a look, and cheaper ones are made blocks of: operations.
-_SHORT_LOOP, LONG_ITERATION, BLOCK = 1e6, 48, 1 << 16
+_SHORT_LOOP, LONG_ITERATION, BLOCK = 1 << 22, 48, 1 << 16
 _UNKNOWN_TRIPS = 1e9
+# Of an index, the least and the greatest value that it may have; of another name, what it stands for.
+Range: TypeAlias = tuple[float, float]
+Known: TypeAlias = Mapping[str, Range | Expr]
+NOTHING: Known = {}
+_ANYWHERE = (-inf, inf)
+_MOST_DEEP = 16  # names in names
 # A while of short iterations that cannot have more of them than that does not look.
 SHORT_TRIPS = 1 << 20
 # In another loop, which looks, one of unknown length takes as long as an array has elements, and may be short: it looks seldom.
@@ -73,41 +79,82 @@ def leave_if_stopped(code: str) -> list[str]:
     ]
 
 
-def work(body: Sequence[Stmt]) -> float:
-    """Operations of some statements, roughly; loops of unknown length count as long ones."""
-    total = 0.0
+def work(body: Sequence[Stmt], known: Known = NOTHING) -> float:
+    """Operations of some statements at most, roughly; loops of unknown length count as long ones."""
+    total, known = 0.0, {**known}
     for stmt in body:
         if isinstance(stmt, While):
             return inf
         if isinstance(stmt, Loop):
-            total += known_trips(stmt) * work(stmt.body)
-        else:
-            inner = children(stmt)
-            total += work(inner) if inner else 1 + sum(isinstance(e, Apply) for e in walk_expressions((stmt,)))
+            total += most_trips(stmt, known) * work(stmt.body, within(stmt, known))
+            continue
+        if isinstance(stmt, Let):
+            known[stmt.name] = stmt.value
+        inner = children(stmt)
+        total += work(inner, known) if inner else 1 + sum(map(_work_of_part, walk_expressions((stmt,))))
     return total
 
 
-def known_trips(loop: Loop) -> float:
-    """Iterations of a loop; of one that is cut at the end of something, those of a whole block."""
-    stop = loop.stop.args[0] if isinstance(loop.stop, Apply) and loop.stop.fn == "minimum" else loop.stop
-    span = affine(stop - loop.start)
-    return _UNKNOWN_TRIPS if span is None or len(span) > 1 else max(0.0, -(-float(span[""]) // loop.step))
+def _work_of_part(expr: Expr) -> float:
+    return WORK.get(expr.fn, 1.0) if isinstance(expr, Apply) else 0.0
 
 
-def looks_each_time(loop: Loop, *, is_inside: bool) -> bool:
-    """Whether iterations are long enough for a look at each, and together too long for none."""
-    own, trips = work(loop.body), known_trips(loop)
-    least = _LONG_INSIDE if is_inside and trips == _UNKNOWN_TRIPS else LONG_ITERATION
-    return own >= least and trips * own > _SHORT_LOOP
+def within(loop: Loop, known: Known) -> dict[str, Range | Expr]:
+    """What is known in a loop."""
+    if loop.step > 0:
+        extremes = -_most(Const(0), loop.start, known), _most(loop.stop, Const(1), known)
+    else:
+        extremes = -_most(Const(-1), loop.stop, known), _most(loop.start, Const(0), known)
+    return {**known, loop.index: extremes}
 
 
-def in_blocks(loop: Loop, *, is_inside: bool) -> Loop | None:
-    """The same iterations in blocks, of which there may be a look at each; None for one that is short, or of long iterations."""
-    own, trips = work(loop.body), known_trips(loop)
-    if own >= LONG_ITERATION or trips * own <= _SHORT_LOOP or loop.step < 1 or (is_inside and trips == _UNKNOWN_TRIPS):
-        return None
-    name = f"{loop.index}.block"
-    length = loop.step * max(1, int(BLOCK // max(1.0, own)))
-    start = Var(name)
-    inner = replace(loop, start=start, stop=Apply("minimum", (start + length, loop.stop)))
-    return replace(loop, index=name, step=length, kind="serial", body=(inner,))
+def most_trips(loop: Loop, known: Known = NOTHING) -> float:
+    """Iterations of a loop at most."""
+    low, high = (loop.start, loop.stop) if loop.step > 0 else (loop.stop, loop.start)
+    distance = _most(high, low, known)
+    return _UNKNOWN_TRIPS if distance == inf else max(0.0, -(-distance // abs(loop.step)))
+
+
+def _most(x: Expr, y: Expr, known: Known, depth: int = 0) -> float:
+    """The greatest value of a difference."""
+    if isinstance(x, Apply) and x.fn == "minimum":
+        return min(_most(part, y, known, depth) for part in x.args)
+    terms = affine(x - y)
+    if terms is None or depth > _MOST_DEEP:
+        return inf
+    total = 0.0
+    for name, c in _written_out(terms, known).items():
+        what = known.get(name, _ANYWHERE)
+        if isinstance(what, tuple):
+            total += c * what[c > 0] if name else c
+        else:
+            total += abs(c) * (_most(what, Const(0), known, depth + 1) if c > 0 else _most(Const(0), what, known, depth + 1))
+    return total
+
+
+def _written_out(terms: dict[str, int], known: Known) -> dict[str, int]:
+    """The same sum without names of sums."""
+    for _ in range(_MOST_DEEP):
+        total: dict[str, int] = {}
+        for name, c in terms.items():
+            what = known.get(name, _ANYWHERE)
+            inner = None if isinstance(what, tuple) else affine(what)
+            for part, k in ({name: 1} if inner is None else inner).items():
+                total[part] = total.get(part, 0) + c * k
+        total = {name: c for name, c in total.items() if c}
+        if total == terms:
+            break
+        terms = total
+    return terms
+
+
+def look_every(loop: Loop, known: Known, *, is_inside: bool) -> int:
+    """How many iterations of a loop are worth one look; 0 if it needs none, as it is short, or as those around it look."""
+    own, trips = work(loop.body, within(loop, known)), most_trips(loop, known)
+    if trips * own <= _SHORT_LOOP:
+        return 0
+    if is_inside and trips == _UNKNOWN_TRIPS:
+        return int(own >= _LONG_INSIDE)
+    if own >= LONG_ITERATION or loop.step < 0:
+        return int(own >= LONG_ITERATION)
+    return max(1, int(BLOCK // own))

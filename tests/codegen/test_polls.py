@@ -1,0 +1,99 @@
+"""How often do loops look whether the program is to end?  By what is known of their iterations, and without being other loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jitml.codegen.llvm.polls import BLOCK, LONG_ITERATION, look_every, most_trips, within, work
+from jitml.codegen.target import X86_64_V4
+from jitml.fusion.loops import Kernel, Let, Loop, Stmt
+from jitml.fusion.parser import parse
+from jitml.runtime.jit import assembly
+from jitml.runtime.jit import parse as parse_ir
+from llvm_kernels import emit_kernel_text, memory_for, program_of, run_program
+
+
+def kernel(body: str, params: str = "x: f64[9]") -> Kernel:
+    return parse(f"kernel k({params}) {{\n{body}\n}}")
+
+
+def only(body: tuple[Stmt, ...]) -> Loop:
+    (loop,) = [stmt for stmt in body if isinstance(stmt, Loop)]
+    return loop
+
+
+TRIANGLE = """
+for i0 in 0:90 {
+  let t0: i64 = 90 - i0
+  let t1: i64 = t0 - 1
+  for i1 in 0:STOP {
+    x[minimum(i1, 8)] = 1.0
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("stop", "most"),
+    [("i0", 89), ("i0 * 2 + 1", 179), ("t1", 89), ("t0 + i0 - 80", 10), ("minimum(t0 * 100, 7)", 7), ("minimum(n[], i0)", 89)],
+)
+def test_loops_are_as_long_as_the_indices_around_them_let_them_be(stop: str, most: int) -> None:
+    outer = only(kernel(TRIANGLE.replace("STOP", stop), "x: f64[9], n: i64[]").body)
+    known = within(outer, {}) | {stmt.name: stmt.value for stmt in outer.body if isinstance(stmt, Let)}
+    assert most_trips(only(outer.body), known) == most
+    assert work((outer,)) <= 90 * (most * 4 + 8)
+
+
+def test_a_loop_of_unknown_length_counts_as_long() -> None:
+    outer = only(kernel(TRIANGLE.replace("STOP", "n[]"), "x: f64[9], n: i64[]").body)
+    assert work((outer,)) > 1e9
+    assert look_every(outer, {}, is_inside=False) == 1
+    assert look_every(only(outer.body), within(outer, {}), is_inside=True) == 0  # the one around it looks
+
+
+def test_long_loops_of_short_iterations_look_once_in_a_block_and_short_loops_never() -> None:
+    def loop(n: int, value: str = "x[0] + 1.0") -> Loop:
+        return only(kernel(f"for i0 in 0:{n} {{\nx[0] = {value}\n}}").body)
+
+    assert look_every(loop(1000), {}, is_inside=False) == 0
+    assert look_every(loop(10**8), {}, is_inside=True) == BLOCK // 2
+    costly = "+ pow(x[0], x[1]) " * 3
+    assert work(loop(1, f"x[0] {costly}").body) > LONG_ITERATION
+    assert look_every(loop(10**8, f"x[0] {costly}"), {}, is_inside=True) == 1
+
+
+PACK = """
+kernel k(x: f64[{n}], m: bool[{n}], y: f64[{n}]) {{
+  cell s0: i64 = 0
+  for k0 in 0:{n} {{
+    y[minimum(s0, {last})] = x[k0]
+    s0 add= i64(m[k0])
+  }}
+}}
+"""
+LENGTH = 1_500_003
+
+
+def test_a_long_loop_that_packs_looks_between_blocks() -> None:
+    text = PACK.format(n=LENGTH, last=LENGTH - 1)
+    ir = dict(emit_kernel_text(text, X86_64_V4).parts)["usual"]
+    assert ir.count("load atomic") == 1
+    assert "compress" in str(assembly(parse_ir(ir), X86_64_V4, level=1))
+
+
+@pytest.mark.parametrize("body", ["y[minimum(s0, LAST)] = x[k0]\ns0 add= i64(m[k0])", "s0 add= i64(m[k0])\ny[k0] = f64(s0)"])
+def test_blocks_are_the_same_iterations(body: str) -> None:
+    """Whatever is carried from one to the next, the rest behind the last block too."""
+    inside = body.replace("LAST", str(LENGTH - 1))
+    params = f"x: f64[{LENGTH}], m: bool[{LENGTH}], y: f64[{LENGTH}]"
+    loop = kernel(f"cell s0: i64 = 0\nfor k0 in 0:{LENGTH} {{\n{inside}\n}}", params)
+    assert look_every(only(loop.body), {}, is_inside=False) > 1
+    memory = memory_for(loop)
+    memory["m"][:] = np.arange(LENGTH) % 3 == 0
+    x, m, y = memory["x"], memory["m"], memory["y"]
+    assert run_program(program_of([loop]), memory)[0] == 0
+    if "LAST" in body:
+        np.testing.assert_array_equal(y[: m.sum()], x[m])
+    else:
+        np.testing.assert_array_equal(y, np.cumsum(m))
