@@ -122,6 +122,13 @@ PROGRAMS = {
         "            v = x[x > j + i]",
         "return v",
     ],
+    "bound within comprehensions first": [
+        "t = [[j if x[i] < 3 else -j for j in range(2)] for i in range(z)]",
+        "r = [sorted([i, 2], key=lambda j: -j) for i in range(z)]",
+        "for j in range(z):",
+        "    t[j][0] += y[j]",
+        "return t, r, j",
+    ],
 }
 # Over a difference of two sizes, which calls leave open; in the last one nothing runs.
 OPEN = {

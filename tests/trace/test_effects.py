@@ -123,6 +123,43 @@ def test_logging(caplog: pytest.LogCaptureFixture) -> None:
     assert [record.getMessage() for record in caplog.records] == ["sum 2.00 of [1. 1.]", "sum 4.00 of [2. 2.]"]
 
 
+def fails_and_logs(x: Array, log: Any) -> Array:
+    log.info("begins")
+    [log.info("item %s", v) for v in x]
+    try:
+        if len(x) > 2:
+            raise ValueError("too long")
+    except ValueError:
+        log.exception("failed at %s", x[0])
+        log.error("failed", exc_info=True)
+    return x + 1
+
+
+def warns_for_its_caller(x: Array, log: Any) -> Array:
+    def warned(y: Array) -> Array:
+        log.warning("old", stacklevel=2)
+        return y * 2
+
+    return warned(x) + 1
+
+
+def test_records_of_logging_are_those_of_the_plain_function() -> None:
+    log, records = logging.getLogger("jitml.records"), list[str]()
+    log.handlers, log.propagate = [logging.Handler()], False
+    log.setLevel(logging.INFO)
+    layout = logging.Formatter("%(pathname)s:%(lineno)d %(funcName)s %(message)s")
+    log.handlers[0].emit = lambda record: records.append(layout.format(record))  # type: ignore[method-assign]
+    for f, compiled in ((g, jitml.jit(g)) for g in (fails_and_logs, warns_for_its_caller)):
+        for n in (2, 3, 3):
+            x = np.arange(n) + 0.5
+            found: list[list[str]] = []
+            for function in (f, compiled):
+                function(x, log)
+                found.append([line.replace("<listcomp>", f.__name__) for line in records])
+                records.clear()
+            assert found[0] == found[1] and found[0]
+
+
 def test_effects_are_host_calls() -> None:
     f = jitml.jit(talks, host_calls="error")
     with pytest.raises(jitml.UnsupportedError, match="print would be a host call"):

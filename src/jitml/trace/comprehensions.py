@@ -103,8 +103,7 @@ class Comprehensions(ast.NodeTransformer):
         first.iter = ast.Name(_FIRST, ast.Load())
         body = [_begin(kind), _loops(node.generators, _step(kind, node.elt)), _end(kind)]
         targets = frozenset(bound([g.target for g in node.generators]))
-        read = {n.id for part in body for n in ast.walk(part) if isinstance(n, ast.Name)}
-        given = sorted((read & self.names) - targets)
+        given = sorted((_free(body) & self.names) - targets)
         parameters = [_FIRST, *given, *([_RESULT] if kind == "sum" else [])]
         inner = Comprehensions(frozenset((*given, *targets)))
         function = ast.FunctionDef(name, _parameters(parameters), inner.block(body), [], None, None)
@@ -129,6 +128,25 @@ def locals_of(node: Any) -> frozenset[str]:
     parameters = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
     declared = {name for n in ast.walk(node) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
     return frozenset({*bound(node.body), *(a.arg for a in parameters if a is not None)} - declared)
+
+
+def _free(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """Names that are read or bound here, without those of scopes inside: a loop elsewhere may bind the same name later."""
+    found: set[str] = set()
+    for node in nodes:
+        children = [*ast.iter_child_nodes(node)]
+        match node:
+            case ast.Name(id=name):
+                found.add(name)
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                own = frozenset(bound([generator.target for generator in node.generators]))
+                found |= _free(children) - own | _free([node.generators[0].iter])
+            case ast.Lambda(args=arguments, body=value):
+                own = frozenset(part.arg for part in ast.walk(arguments) if isinstance(part, ast.arg))
+                found |= _free([arguments]) | _free([value]) - own
+            case _:
+                found |= _free(children)
+    return frozenset(found)
 
 
 def _is_plain(node: ast.ListComp | ast.GeneratorExp) -> bool:

@@ -22,7 +22,7 @@ from jitml.ir.ops.host import HostFunction, postpone
 from jitml.trace.context import active_trace, current_trace, unsupported, user_source
 from jitml.trace.hostcalls import take_apart
 from jitml.trace.registry import full_name, implements
-from jitml.trace.users_line import namespace
+from jitml.trace.users_line import caller, namespace
 
 
 class Redirected:
@@ -82,11 +82,14 @@ def effect_of(function: Any) -> Callable[..., None] | None:
     if type(owner) is Stream and name in ("write", "flush"):
         return functools.partial(postponed, getattr(owner.running, name))
     writes = (name in ("write", "flush") and (owner is sys.stdout or owner is sys.stderr)) or (name, module) in _WRITING
-    return functools.partial(postponed, function) if logs or writes else None
+    if logs:
+        return functools.partial(_logged, function)
+    return functools.partial(postponed, function) if writes else None
 
 
 _WRITING = {("pprint", "pprint"), ("pp", "pprint"), ("dump", "json"), ("dump", "_pickle")}
-_LOGGING = {logging.debug, logging.info, logging.warning, logging.error, logging.critical, logging.log}
+_LOGGING = {logging.debug, logging.info, logging.warning, logging.error, logging.critical, logging.log, logging.exception}
+_OF_FRAMES = ("exc_info", "stack_info", "stacklevel")  # what records show of who calls, and of the exception at hand
 
 
 def postponed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
@@ -94,6 +97,22 @@ def postponed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     args = tuple(arg.running if type(arg) is Stream else arg for arg in args)
     kwargs = {name: arg.running if type(arg) is Stream else arg for name, arg in kwargs.items()}
     _record(full_name(function), lambda *args, **kwargs: postpone(functools.partial(function, *args, **kwargs)), args, kwargs)
+
+
+def _logged(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Records name the user's line. Tracebacks and lines further out are Python's alone to tell, which answers such a call."""
+    name, call = full_name(function), caller()
+
+    def write(*args: Any, **kwargs: Any) -> None:
+        postpone(functools.partial(call, function, args, kwargs))
+
+    def leave() -> None:
+        raise FailedCheck(f"{name}: it shows frames of the function")
+
+    if getattr(function, "__name__", "") == "exception" or any(kwargs.get(option) for option in _OF_FRAMES):
+        _record(name, leave, (), {})
+    else:
+        _record(name, write, args, kwargs)
 
 
 def _record(name: str, act: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from types import CodeType
 
 from jitml.process import silent_syntax
 from jitml.trace.appends import Appends, only_named
-from jitml.trace.comprehensions import Comprehensions, locals_of
+from jitml.trace.comprehensions import MADE, Comprehensions, locals_of
 from jitml.trace.control import DEEPEST, Control
 from jitml.trace.drivers import HOOKS
 from jitml.trace.source import Found, FunctionNode
@@ -32,7 +32,7 @@ def rewrite(found: Found, code: CodeType) -> CodeType:
                 raise
     name = "<lambda>" if isinstance(found.node, ast.Lambda) else "__jm_function"
     made = _dig(_dig(compiled, "__jm_factory"), name)
-    return _named(made, made.co_qualname, code.co_qualname).replace(co_name=code.co_name)
+    return _named(made, made.co_qualname, code.co_qualname, code.co_name)
 
 
 def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
@@ -88,17 +88,20 @@ def _dig(code: CodeType, name: str) -> CodeType:
     return next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
 
 
-def _named(code: CodeType, prefix: str, name: str) -> CodeType:
-    """Code whose functions and classes are named as those of the plain function are, and not as the factory has them."""
+def _named(code: CodeType, prefix: str, name: str, own: str) -> CodeType:
+    """Code whose functions and classes are named as those of the plain function are, and not as the factory has them.
+
+    What stands for a comprehension has the name of the function around, `own`, which tracebacks and records of logging show.
+    """
 
     def renamed(constant: object) -> object:
         if isinstance(constant, CodeType):
-            return _named(constant, prefix, name)
+            return _named(constant, prefix, name, own if constant.co_name.startswith(MADE) else constant.co_name)
         is_ours = isinstance(constant, str) and constant.startswith(f"{prefix}.<locals>.")  # a class names itself
         return name + constant.removeprefix(prefix) if isinstance(constant, str) and is_ours else constant
 
     consts = tuple(map(renamed, code.co_consts))
-    return code.replace(co_consts=consts, co_qualname=name + code.co_qualname.removeprefix(prefix))
+    return code.replace(co_consts=consts, co_name=own, co_qualname=name + code.co_qualname.removeprefix(prefix))
 
 
 def own_names(node: FunctionNode) -> frozenset[str]:

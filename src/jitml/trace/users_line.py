@@ -68,11 +68,11 @@ def _written(function: Any) -> str:
 
 
 def caller() -> Call:
-    """A function that calls another one as the user's line does: what that warns of with `stacklevel=2` comes from there."""
+    """A function that calls another one as the user's line does: what that warns of or logs comes from there."""
     place = user_source()
     if place is None:
         return lambda function, args, kwargs: function(*args, **kwargs)
-    call: Call = eval(_calling(place.file, place.line), namespace())  # of our own text, in the user's module
+    call: Call = eval(_calling(place.file, place.line, place.function), namespace())  # of our own text, in the user's module
     return call
 
 
@@ -85,8 +85,10 @@ def as_written(function: Callable[..., Any], args: Sequence[Any], kwargs: Mappin
 
 
 @functools.lru_cache(maxsize=1024)
-def _calling(file: str, line: int) -> CodeType:
-    return compile("\n" * (line - 1) + "lambda function, args, kwargs: function(*args, **kwargs)", file, "eval")
+def _calling(file: str, line: int, name: str) -> CodeType:
+    made = compile("\n" * (line - 1) + "lambda function, args, kwargs: function(*args, **kwargs)", file, "eval")
+    consts = (x.replace(co_name=name, co_qualname=name) if isinstance(x, CodeType) else x for x in made.co_consts)
+    return made.replace(co_consts=tuple(consts))
 
 
 __all__ = ["Call", "as_written", "asking", "caller", "makes_text", "namespace"]
