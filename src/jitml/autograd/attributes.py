@@ -47,9 +47,11 @@ def hand_on_attributes(what: str, given: Any, passed: Any, varies: Callable[[Any
 
 
 def containers(x: Any, copy: Any) -> Iterator[tuple[Any, Any]]:
-    """Each container in an argument, with its copy."""
+    """Each container in an argument, with its copy; what is its own copy is a leaf, a dataclass that holds itself, say."""
+    if x is copy:
+        return
     parts, spec = children(x)
-    if spec.is_leaf() or x is None:
+    if spec.is_leaf():
         return
     yield x, copy
     for part, other in zip(parts, children(copy)[0]):

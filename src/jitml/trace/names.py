@@ -181,18 +181,17 @@ def rebuilt(spec: optree.PyTreeSpec, leaves: Sequence[Any]) -> Any:
     """A container of these leaves; where a function is traced, it is known to be the function's own, which may change it."""
     made, trace = unflatten(spec, leaves), current_trace()
     if trace is not None:
-        _own(trace.root, made)
+        _own(trace.root, made, spec)
     return made
 
 
-def _own(trace: Trace, x: Any) -> None:
-    parts, spec = children(x)
+def _own(trace: Trace, x: Any, spec: optree.PyTreeSpec) -> None:
     if spec.is_leaf() or x is None:
         return
     if type(x).__module__ != "builtins":
         trace.own[id(x)] = x
-    for part in parts:
-        _own(trace, part)
+    for part, inner in zip(children(x)[0], spec.children()):
+        _own(trace, part, inner)
 
 
 def is_filled(x: Any) -> bool:

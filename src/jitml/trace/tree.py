@@ -12,6 +12,8 @@ from typing import Any
 
 import optree
 
+from jitml.trace.context import unsupported
+
 NAMESPACE = "jitml"
 _IN_ORDER = optree.dict_insertion_ordered(True, namespace=NAMESPACE)
 _IN_ORDER.__enter__()  # and never left: programs see in which order keys are
@@ -24,9 +26,15 @@ HOLDS_ITSELF = 1 << 62  # places in a container without end
 
 
 def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
-    """Leaves and structure. None is structure; an instance of a dataclass is a container of its fields."""
+    """Leaves and structure. None is structure; an instance of a dataclass is a container of its fields.
+
+    Where dataclasses hold each other without end (a node and its parent), they are leaves: objects, like those of other classes.
+    """
     while True:
-        leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+        try:
+            leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+        except RecursionError:
+            return _with_records_whole(tree)
         new = set(map(type, leaves)) - _leaf_types
         for cls in new:
             if dataclasses.is_dataclass(cls):
@@ -35,6 +43,13 @@ def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
                 _leaf_types.add(cls)
         if new <= _leaf_types:
             return _ordered(tree) if _has_ordered(spec) else (leaves, spec)
+
+
+def _with_records_whole(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
+    try:
+        return optree.tree_flatten(tree, is_leaf=is_record, namespace=NAMESPACE)
+    except RecursionError:
+        unsupported("a list, tuple or dict holds itself, or is nested too deep", "Keep what is shared in objects of a class.")
 
 
 def _ordered(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
