@@ -206,7 +206,7 @@ def test_an_argument_that_shows_a_dict() -> None:
 
 
 REFUSED: dict[str, Callable[[Any], Any]] = {
-    "np.geterr": lambda x: x * (np.geterr()["divide"] == "warn"),
+    "np.seterr": lambda x: x * (np.seterr(divide="warn")["divide"] == "warn"),
     "decimal.getcontext": lambda x: x * decimal.getcontext().prec,
     "sys.getrecursionlimit": lambda x: x * sys.getrecursionlimit(),
 }

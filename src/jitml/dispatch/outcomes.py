@@ -124,12 +124,27 @@ class _Comparison:
                 yield from self.compare(*pair, f"{where}[{n}]", not isinstance(b, tuple))
         elif isinstance(b, (set, frozenset)):
             yield from self._sets(a, b, where)
-        elif isinstance(b, (np.random.Generator, types.FunctionType, types.MethodType, BaseException)):
+        elif isinstance(b, types.MethodType):
+            yield from self.compare(a.__self__, b.__self__, f"{where}.__self__")
+            return
+        elif isinstance(b, types.FunctionType):
+            yield from self._functions(a, b, where)
+            return
+        elif isinstance(b, (np.random.Generator, BaseException)):
             return
         elif isinstance(b, (int, str, bytes, np.generic, bytearray, array.array, range, slice, np.dtype)):
             if not (a == b or (isinstance(b, (np.datetime64, np.timedelta64)) and np.isnat(a) and np.isnat(b))):
                 yield Difference(where, told(a), told(b))
         yield from self._attributes(a, b, where)
+
+    def _functions(self, a: types.FunctionType, b: types.FunctionType, where: str) -> Iterator[Difference]:
+        """Functions that the calls have made: their code, and what is in their cells."""
+        if a.__code__ != b.__code__:
+            yield Difference(where, told(a), told(b))
+            return
+        for name, *both in zip(b.__code__.co_freevars, a.__closure__ or (), b.__closure__ or ()):
+            mine, theirs = (cell.cell_contents if cell != types.CellType() else MISSING for cell in both)
+            yield from self.compare(mine, theirs, f"{name} of {where}")
 
     def _attributes(self, a: Any, b: Any, where: str) -> Iterator[Difference]:
         mine, theirs = (_attributes_of(x) for x in (a, b))

@@ -18,10 +18,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from jitml.trace.asked import from_environ
 from jitml.trace.attributes import delete, holder_of, is_gone, is_of_class, of_class, store
 from jitml.trace.classes import require_class
 from jitml.trace.contents import effect, kept
-from jitml.trace.context import active_trace, home_of, is_users, refuse_environ, unsupported
+from jitml.trace.context import active_trace, home_of, is_users, unsupported
 from jitml.trace.doubts import doubt_of, has_attribute, types_of
 from jitml.trace.effects import STREAMS
 from jitml.trace.host import Const, Slot
@@ -129,6 +130,9 @@ class Accesses(Names):
                 # Of the bound method, so that a function put in its place is seen, in the class or in the instance.
                 method = load(self.trace, getattr, slot, name, f"{self.trace.host.name(slot)}.{name}")
                 self.trace.host.require_same(load(self.trace, getattr, method, "__func__", f"{name}.__func__"), value.__func__)
+                if hasattr(obj, "__dict__"):  # where another object's method may be put
+                    owner = load(self.trace, getattr, method, "__self__", f"{name}.__self__")
+                    self.trace.host.require_identity(owner, slot, True)
             return value
         if _is_written(descriptor) and is_librarys(value):  # it makes a new one each time
             guard_librarys(self.trace, obj)
@@ -272,7 +276,7 @@ class Accesses(Names):
             self._require_member(type(obj), "__getitem__", method)
             return self.convert(method)(obj, index)
         if type(obj).__module__ == "os":
-            refuse_environ()
+            return from_environ(self.trace, index)
         if isinstance(obj, dict) and type(obj) is not dict and _inserts(obj) and index not in obj:
             missing = inspect.getattr_static(type(obj), "__missing__")
             if isinstance(missing, FunctionType) and not is_library(missing):

@@ -71,19 +71,24 @@ def is_made_inside(x: Any) -> bool:
     return type(x) is FunctionType and id(x.__code__) in _plain
 
 
+def plain_code(x: FunctionType) -> CodeType | None:
+    """The code of such a function as it is written; None of all others."""
+    return _plain.get(id(x.__code__))
+
+
 def is_built(x: Any) -> bool:
     """Whether this is such a function as a library sees it."""
     return type(x) is FunctionType and id(x.__code__) in _built
 
 
 @dataclass(frozen=True, eq=False)
-class _Space:
+class Space:
     """A module's globals, which are compared by identity."""
 
     names: dict[str, Any]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Space) and other.names is self.names
+        return isinstance(other, Space) and other.names is self.names
 
     def __hash__(self) -> int:
         return id(self.names)
@@ -94,7 +99,7 @@ class Closure:
     """A function as it is written, and what it has been made with."""
 
     code: CodeType
-    space: _Space
+    space: Space
     contents: tuple[Any, ...]  # of its cells
     defaults: tuple[Any, ...] | None
     named_defaults: dict[str, Any] | None
@@ -217,7 +222,7 @@ def calls_back(leaves: Sequence[Any]) -> bool:
 def _is_to_be_rewritten(x: Any) -> bool:
     if type(x) is functools.partial:
         return any(_stands_in(part) or _is_to_be_rewritten(part) for part in (x.func, *x.args, *x.keywords.values()))
-    return is_made_inside(x) or _from_outside(x) is not None
+    return is_made_inside(x) or original_form(x) is not None
 
 
 def _is_users(x: Any) -> bool:
@@ -229,7 +234,7 @@ def _is_users(x: Any) -> bool:
     return id(owner) in active_trace().root.places and _is_users(called) if type(called) is FunctionType else False
 
 
-def _from_outside(x: Any) -> FunctionType | None:
+def original_form(x: Any) -> FunctionType | None:
     """The function that the jitted one has found somewhere, of which this is the converted form."""
     if type(x) is not FunctionType or HOOKS not in x.__code__.co_freevars or is_made_inside(x):
         return None
@@ -240,7 +245,7 @@ def _plainly(tree: Any, within: tuple[FunctionType, ...]) -> Any:
     def seen(x: Any) -> Any:
         if type(x) is functools.partial and _is_to_be_rewritten(x):
             return Applied(*(_plainly(part, within) for part in (x.func, x.args, dict(x.keywords))))
-        if (original := _from_outside(x)) is not None:
+        if (original := original_form(x)) is not None:
             x = original
         if type(x) is FunctionType and _is_users(x) and not is_made_inside(x):
             _require_no_effects(x, x.__code__)
@@ -260,7 +265,7 @@ def _closure(function: FunctionType, within: tuple[FunctionType, ...]) -> Any:
     if any(isinstance(x, Iterator) for x in flatten(contents)[0]):
         unsupported(f"{function.__name__} is called by a library, and has an iterator to go on with", "Make it a list before.")
     parts = (_plainly(part, within) for part in (function.__defaults__, function.__kwdefaults__, vars(function)))
-    return Closure(code, _Space(function.__globals__), contents, *parts)
+    return Closure(code, Space(function.__globals__), contents, *parts)
 
 
 def _require_no_effects(function: FunctionType, code: CodeType) -> None:

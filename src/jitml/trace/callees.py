@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.trace.asked import asked
 from jitml.trace.asking import users_method
 from jitml.trace.attributes import is_gone
 from jitml.trace.classes import require_registered
@@ -81,6 +82,10 @@ class Callees(OutsideCalls):
         if function is np.errstate:
             return ErrorState
         return getattr(self, _HOOKS[function]) if function in _HOOKS else None
+
+    def _asked(self, function: Any) -> Any:
+        """What asks for state of the process."""
+        return asked(self.trace, function)
 
     def _in_the_registry(self, function: Any) -> Any:
         """What is compiled."""
@@ -295,6 +300,7 @@ class Callees(OutsideCalls):
 
 RULES: tuple[Callable[[Callees, Any], Any], ...] = (
     Callees._with_a_hook,
+    Callees._asked,
     Callees._in_the_registry,
     Callees._wrapper,
     Callees._users_function,

@@ -306,9 +306,12 @@ class Name:
                 memory.loop.demote(self._error("is a list that has another name, too"), Mode.PLAIN)
             memory.lists.add(id(end))
         is_ragged = bool(_inner_syms(ends, body))
-        may_be_lost = not self.is_flag and not is_unsure and (least == 0 or is_ragged)
+        holds_made = any(id(leaf) in body.trace.made for leaf, kind in zip(ends.leaves, ends.kinds) if kind is None)
+        may_be_lost = not self.is_flag and not is_unsure and (least == 0 or is_ragged or holds_made)
         if may_be_lost and not decisions().wants(self.name, site):
             return Outcome([], lambda _: UNDEF)
+        if holds_made:
+            memory.loop.demote(self._error("is an object that each iteration makes anew"), Mode.PLAIN)
         for leaf in ends.leaves:
             if type(leaf) is TracedArray and not same(memory.made.setdefault(leaf.storage, leaf), leaf):
                 memory.loop.demote(self._error("is a view of an array that has another name, too"), Mode.PLAIN)

@@ -197,6 +197,8 @@ class Trace:
         self.host_calls = host_calls
         self.filters = warnings.filters  # catch_warnings puts another list there
         self.error_state = (0, 0)  # errors that np.errstate inside the function ignores, and those that it does not
+        self.error_kinds: dict[str, str] = {}  # `np.geterr()` of this call, and what np.errstate inside the function says instead
+        self.reactions: dict[str, str] = {}
         self.generators: dict[Slot, Any] = {}  # of random numbers, from outside: slot -> (generator, TracedGenerator)
         self.examples: dict[Value, Any] = {}
         self.guesses: set[Value] = set()  # those of which loops were cut short

@@ -47,7 +47,8 @@ class ErrorState(ContextDecorator):
         self.numpys.__enter__()
         root = active_trace().root
         self.before = ignored, demanded = root.error_state
-        self.floating = root.floating
+        self.floating, self.reactions = root.floating, root.reactions
+        root.reactions = root.reactions | {name: reaction for name, reaction in self.kinds.items() if reaction is not None}
         for name, reaction in self.kinds.items():
             if reaction is not None:
                 bit = CATEGORIES[name]
@@ -60,4 +61,4 @@ class ErrorState(ContextDecorator):
     def __exit__(self, *error: Any) -> None:
         self.numpys.__exit__(*error)
         root = active_trace().root
-        root.error_state, root.floating = self.before, self.floating
+        root.error_state, root.floating, root.reactions = self.before, self.floating, self.reactions

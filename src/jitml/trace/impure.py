@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextvars
+import datetime
 import decimal
 import functools
 import gc
@@ -36,10 +37,15 @@ _IMPURE = (
 )  # fmt: skip
 _FORBIDDEN = {
     input, open, exec, eval, globals, vars, id, breakpoint, np.seterr, np.seterrcall, np.set_printoptions,
-    np.geterr, np.geterrcall, np.getbufsize, np.setbufsize, np.get_printoptions, decimal.getcontext, decimal.setcontext,
+    np.geterrcall, np.setbufsize, decimal.getcontext, decimal.setcontext,
     decimal.localcontext, sys.getrecursionlimit, sys.setrecursionlimit, sys.getswitchinterval, sys.getrefcount, sys.exc_info,
     gc.isenabled, gc.get_threshold, gc.get_count, gc.get_objects, contextvars.copy_context, sys._getframe,
     np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.fromregex, np.memmap,
+}  # fmt: skip
+_DATES: tuple[Any, ...] = (datetime.timedelta, datetime.date, datetime.time, datetime.datetime)
+_OF_THE_MACHINE = {
+    "now", "today", "utcnow", "fromtimestamp", "utcfromtimestamp", "timestamp", "astimezone", "strftime", "strptime", "ctime",
+    "__format__",
 }  # fmt: skip
 MUTATORS = {
     "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add",
@@ -78,7 +84,7 @@ class Impure(Copies, Steering):
         """Refuse what would happen once, while tracing, instead of at every call."""
         is_seeded = type(owner) is random.Random and id(owner) in self.trace.own
         homes = {getattr(x, "__module__", None) or "" for x in (() if is_seeded else (function, owner, type(owner)))}
-        if is_one_of(function, _FORBIDDEN) or any(map(_is_impure, homes)):
+        if is_one_of(function, _FORBIDDEN) or (any(map(_is_impure, homes)) and not _is_of_dates(function, owner)):
             self._refuse_once(function)
         if isinstance(owner, Path) and not hasattr(PurePath, function.__name__):  # it asks the file system
             self._refuse_once(function)
@@ -106,6 +112,12 @@ class Impure(Copies, Steering):
 def _is_impure(home: str) -> bool:
     """Whether a module is one of those, or inside one."""
     return any(home == module or home.startswith(f"{module}.") for module in _IMPURE)
+
+
+def _is_of_dates(function: Any, owner: Any) -> bool:
+    """Whether a function makes dates and durations, or a method of theirs reads them, without clock, time zone or locale."""
+    is_one = any(x is kind for kind in _DATES for x in (function, owner, type(owner)))
+    return is_one and function.__name__ not in _OF_THE_MACHINE
 
 
 def _has_hidden_state(cls: type) -> bool:

@@ -13,8 +13,9 @@ from typing import Any
 
 import optree
 
-from jitml.trace.context import Trace
+from jitml.trace.context import Trace, unsupported
 from jitml.trace.leaks import require_untraced_rest
+from jitml.trace.made_objects import Made, is_made_instance, made_of
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.results import Itself, Repeated
 from jitml.trace.sets import MadeSet
@@ -25,6 +26,7 @@ from jitml.trace.tree import NAMESPACE, children, is_record, unflatten
 from jitml.trace.unsettled import require_none_of
 
 _LARGE = 64  # places in a tuple that is in several places: it is made once
+_UNFINISHED = object()  # what becomes of an object is not known before its parts are
 
 
 def settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]] | None = None) -> Any:
@@ -41,13 +43,16 @@ def settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]] | None = Non
         return Itself(trace.places[id(x)])
     require_none_of(trace.watched.keys(), x)
     if id(x) not in known:
-        known[id(x)] = x, _settled(trace, x, known)  # x, so that nothing else gets its id
+        known[id(x)] = x, _UNFINISHED  # x, so that nothing else gets its id
+        known[id(x)] = x, _settled(trace, x, known)
+    elif known[id(x)][1] is _UNFINISHED:
+        unsupported("the function returns, or keeps, an object that holds itself", "Return what is in it.")
     return known[id(x)][1]
 
 
 def _settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]]) -> Any:
     if isinstance(x, dict) and type(x).__module__ in ("builtins", "collections"):
-        items = [(plain_key(key), settled(trace, item, known)) for key, item in x.items()]
+        items = [(_key(trace, key), settled(trace, item, known)) for key, item in x.items()]
         if type(x) is Counter:
             return _MadeCounter(dict(items))
         if all(key is before for (key, _), before in zip(items, x)) and all(a is b for (_, a), b in zip(items, x.values())):
@@ -57,8 +62,10 @@ def _settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]]) -> Any:
         made.update(items)
         return made
     if type(x) in (set, frozenset):
-        return MadeSet(type(x), [settled(trace, plain_key(member), known) for member in x])
+        return MadeSet(type(x), [settled(trace, _key(trace, member), known) for member in x])
     parts, spec = children(x)
+    if not parts and spec.is_leaf():
+        return made_of(trace, x, lambda part: settled(trace, part, known))
     items = [settled(trace, part, known) for part in parts]
     if parts:
         require_untraced_rest(x, "the function returns, or keeps,")
@@ -66,6 +73,17 @@ def _settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]]) -> Any:
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         made = _with_all_attributes(made, {name: settled(trace, item, known) for name, item in _others(x).items()})
     return made
+
+
+def _key(trace: Trace, key: Any) -> Any:
+    """The same, if it is no object of the function's own, which would be another one in each call."""
+    key = plain_key(key)
+    if is_made_instance(trace, key):
+        unsupported(
+            f"a {type(key).__qualname__} that the function has made is a key, or in a set, that is returned or kept",
+            "Make it outside of the jitted function, or take a number or text as the key.",
+        )
+    return key
 
 
 def plain_key(key: Any) -> Any:
@@ -103,7 +121,7 @@ class _Cutting:
     def count(self, x: Any) -> int:
         """How often each object is there that a program can tell from its like, or that is a large tuple; gives its size."""
         parts = self._parts(x)[0]
-        is_object = type(x) is Stack or (parts and not isinstance(x, tuple)) or _is_empty(x)
+        is_object = type(x) in (Stack, Made) or (parts and not isinstance(x, tuple)) or _is_empty(x)
         if is_object or self.sizes.get(id(x), 0) > _LARGE:
             self.counts[id(x)] += 1
             if self.counts[id(x)] > 1 or not is_object:
@@ -127,12 +145,19 @@ class _Cutting:
         items = [self.replaced(part) for part in parts]
         made = x
         if any(a is not b for a, b in zip(items, parts)):
-            made = _Whole(items[0], dict(zip(x.others, items[1:]))) if type(x) is _Whole else unflatten(spec, items)
+            made = _with_parts(x, items, spec)
         if self.counts[id(x)] < 2:
             return made
         self.repeated.append(made)
         self.places[id(x)] = Repeated(len(self.repeated) - 1)
         return self.places[id(x)]
+
+
+def _with_parts(x: Any, parts: list[Any], spec: optree.PyTreeSpec) -> Any:
+    """A container with other parts, which are not there as yet."""
+    if type(x) is _Whole:
+        return _Whole(parts[0], dict(zip(x.others, parts[1:])))
+    return Made(x.build, parts) if type(x) is Made else unflatten(spec, parts)
 
 
 def _is_empty(x: Any) -> bool:

@@ -18,7 +18,7 @@ from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Graph, Value
 from jitml.trace.context import Trace, unsupported, user_source
 from jitml.trace.doubts import NONE, doubt_of, is_pythons, typed_value
-from jitml.trace.host import Slot
+from jitml.trace.host import IMMUTABLE, Slot
 from jitml.trace.leaks import require_untraced
 from jitml.trace.names import value_if_any
 from jitml.trace.numbers import TracedNumber
@@ -31,6 +31,7 @@ from jitml.trace.strides import invert, memory_order
 from jitml.trace.tracers import TracedArray, TracedScalar, read, require_one
 from jitml.trace.tree import flatten
 from jitml.trace.truths import Truth, all_of, any_of, as_value, negated
+from jitml.trace.understood import is_librarys_code
 
 # Views that may be written if the array may.
 _AS_WRITEABLE = {ops.slice, ops.dynamic_slice, ops.flip, ops.transpose, ops.reshape}
@@ -302,16 +303,18 @@ def _in_memory_order(value: Value, strides: Sequence[Any]) -> tuple[Value, tuple
     return ordered, (Step(ops.transpose, {"perm": invert(axes)}, ordered.aval),)
 
 
-_CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, Enum, range, type(...))
+_CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, Enum, range, type(...), *IMMUTABLE)
 
 
 def _describe_object(recording: Trace, leaf: Any) -> Result:
     for slot, argument in recording.objects.items():
         if argument is leaf:
             return FromHost(slot)
+    if id(leaf) in recording.places and not isinstance(leaf, _CONSTANTS):
+        return FromHost(recording.places[id(leaf)])
     kept = [key for key, value in recording.stored.items() if any(leaf is x for x in flatten(value)[0])]
     what = f"{recording.host.name(recording.places[kept[0][0]])}.{kept[0][1]} becomes" if kept else "the function returns"
-    if isinstance(leaf, _CONSTANTS):
+    if isinstance(leaf, _CONSTANTS) or is_librarys_code(leaf):
         require_untraced(leaf, what)
         return Fixed(leaf)
     kind: Any = leaf.__class__ if type(leaf) is TracedObject else type(leaf)

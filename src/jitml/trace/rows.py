@@ -8,7 +8,7 @@ that has filled the list while the function is traced, so that items are the obj
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from jitml.trace.context import active_trace, current_trace
@@ -85,8 +85,12 @@ def _held_around(region: Any) -> Collection[int]:
     return find(region.locals.values()).keys() if hasattr(region, "contents") else ()
 
 
-def require_apart(results: Any) -> None:
-    """Refuse results with an item of a list beside that list, or beside another reading of it: they would not be one object."""
+def require_apart(results: Any, within: Callable[[Any], Sequence[Any]]) -> None:
+    """Refuse results with an item of a list beside that list, or beside another reading of it: they would not be one object.
+
+    Args:
+        within: what an object of the function's own holds.
+    """
     trace = current_trace()
     if trace is None:
         return
@@ -107,7 +111,7 @@ def require_apart(results: Any) -> None:
             sites.add(x.site)
             inside += [(part, x.site) for item in (*x.head, *x.tail) for part in changeable(item)]
         else:
-            waiting += children(x)[0]
+            waiting += children(x)[0] or within(x)
     _require_once(inside, seen)
     known_of = (trace.root.unsettled.get(id(part)) for part, _ in inside)
     found |= {id(known.container): known for known in known_of if known is not None and known.source is not None}

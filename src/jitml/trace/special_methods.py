@@ -16,10 +16,11 @@ from typing import Any, cast
 import numpy as np
 
 from jitml.ir import ops
+from jitml.trace.asked import in_environ
 from jitml.trace.asking import EQUALITY, ORDER, PLAIN, kind_of, named, parts_of, static, users_method
 from jitml.trace.classes import require_none_registered
 from jitml.trace.contents import gone_through
-from jitml.trace.context import home_of, is_users_class, refuse_environ, unsupported
+from jitml.trace.context import home_of, is_users_class, unsupported
 from jitml.trace.doubts import may_be_none, require_type_known
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject
@@ -130,7 +131,7 @@ class Specials(Operators):
         if kind is TracedObject:
             return some.contains(x)
         if kind.__module__ == "os":
-            refuse_environ()
+            return in_environ(self.trace, x)
         special = self.special(some, "__contains__")
         if special is not None:
             return call(bool, self.true(special(x)))

@@ -36,6 +36,7 @@ from jitml.trace.flags import recorded_errors
 from jitml.trace.given import require_as_given
 from jitml.trace.handlers import Handler, Steps
 from jitml.trace.host import Host, Slot
+from jitml.trace.made_objects import parts_of_made
 from jitml.trace.memory import all_disjoint, disjoint, meets_itself
 from jitml.trace.opening import Opened, Seen, seen
 from jitml.trace.paths import Decided, Path, path_of
@@ -164,7 +165,7 @@ def _attempt(
     leaves, spec = flatten((args, dict(kwargs)))
     names = leaf_names(spec, _parameters(function, args))
     recording = Trace(host_calls=host_calls)
-    recording.opened = opened
+    recording.opened, recording.error_kinds = opened, {**np.geterr()}  # type: ignore[dict-item]  # all of them are texts
     recording.decisions, recording.decided = known, Decided(path)
     if handlers is not None:
         handlers.clear()
@@ -228,7 +229,7 @@ def _parameters(function: Callable[..., Any], args: tuple[Any, ...]) -> list[str
 
 def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSpec, result: Any) -> Traced:
     changes, changed = changes_of(recording)
-    require_apart((result, changed))
+    require_apart((result, changed), partial(parts_of_made, recording))
     tree, repeated = apart(settled(recording, (result, changed) if changes else result))
     parts = [flatten(part) for part in (*repeated, tree)]
     leaves = [lift(leaf) if isinstance(leaf, np.ndarray) and not is_traced(leaf) else leaf for part, _ in parts for leaf in part]

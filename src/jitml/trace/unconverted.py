@@ -231,7 +231,7 @@ def state_of(x: Any) -> State:
 def _attributes(x: Any, kind: Any) -> Iterator[Any]:
     namespace = namespace_of(x)
     yield from (*namespace.keys(), *namespace.values())
-    for member in _members(kind):
+    for member in members(kind):
         try:
             yield member.__get__(x)
         except AttributeError:
@@ -239,8 +239,8 @@ def _attributes(x: Any, kind: Any) -> Iterator[Any]:
 
 
 @lru_cache(maxsize=4096)
-def _members(kind: Any) -> tuple[MemberDescriptorType, ...]:
-    """Of `__slots__`."""
+def members(kind: Any) -> tuple[MemberDescriptorType, ...]:
+    """What classes have for attributes that stand in `__slots__`."""
     bases = [cls for cls in kind.__mro__ if "__slots__" in vars(cls)]
     return tuple(member for cls in bases for member in vars(cls).values() if type(member) is MemberDescriptorType)
 
@@ -252,7 +252,7 @@ def has_hidden_state(kind: Any) -> bool:
     What is compared and hashed by value does not change.
     """
     extra = sum(_POINTER for offset in (kind.__dictoffset__, kind.__weakrefoffset__) if offset > 0)
-    is_plain = kind.__basicsize__ - extra - _POINTER * len(_members(kind)) <= _HEADER
+    is_plain = kind.__basicsize__ - extra - _POINTER * len(members(kind)) <= _HEADER
     return not is_plain and kind.__hash__ in (None, vars(object)["__hash__"])
 
 

@@ -38,10 +38,10 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace.context import home_of, is_users_class
+from jitml.trace.context import home_of, is_users, is_users_class
 from jitml.trace.host import IMMUTABLE
 from jitml.trace.random import is_generator
-from jitml.trace.state import CONTAINERS, is_visible
+from jitml.trace.state import CONTAINERS, is_visible, parts_of
 
 PLAIN = (
     bool, int, float, complex, str, bytes, type(None), type(...), range, np.generic, np.dtype, Enum, slice, frozenset,
@@ -55,6 +55,7 @@ _CODE = (
     struct.Struct, np.finfo, np.iinfo, GenericAlias, UnionType, io.IOBase, random.Random,
 )  # fmt: skip
 # Classes of libraries that compute with tracers; what their objects hold is compared.
+_KNOWN = {*sys.stdlib_module_names, "numpy", "scipy"}
 _COMPUTE_WITH_TRACERS = "numpy.polynomial"
 
 
@@ -188,6 +189,18 @@ def row_of(x: Any) -> Row:
 def way_of(x: Any) -> Way:
     """How a value from outside comes in."""
     return row_of(x).way
+
+
+def is_librarys_code(x: Any) -> bool:
+    """Whether this is a function of a library's that is always the same, or one that `operator` makes of plain values."""
+    if isinstance(x, (operator.itemgetter, operator.attrgetter, operator.methodcaller)):
+        return all(isinstance(part, (*PLAIN, tuple, dict)) for part in parts_of([x], lambda _: ()) if part is not x)
+    if type(x) is FunctionType:
+        return not is_users(x.__code__.co_filename) and x.__closure__ is None and home_of(x).partition(".")[0] in _KNOWN
+    is_code = (
+        isinstance(x, (np.ufunc, BuiltinFunctionType, MethodDescriptorType)) or type(x).__name__ == "_ArrayFunctionDispatcher"
+    )
+    return is_code and not is_bound(x)
 
 
 def is_iterator(x: Any) -> bool:

@@ -38,6 +38,7 @@ PLACES = (
     Place("trace/outside.py", "lets a value in as its row says; keys of dicts, and objects that came in unseen, are held", _ALL),
     Place("trace/accesses.py", "loads attributes, items and what modules keep; members of classes by identity", _ALL),
     Place("trace/outer_names.py", "holds the dict or cell whose names are assigned", (Way.ITEMS,)),
+    Place("trace/asked.py", "asks NumPy's settings and the environment before the program starts", (Way.VALUE, Way.ITEMS)),
     Place("trace/attributes.py", "loads what a class has where an attribute of its object was deleted", (Way.ATTRIBUTES,)),
     Place("trace/changes.py", "lets items of containers among the arguments in", (Way.ITEMS,)),
     Place("trace/copies.py", "loads what `copy.copy` reads: attributes, and which there are", (Way.ATTRIBUTES,)),

@@ -1,0 +1,104 @@
+"""What a function asks of the process, as NumPy's error state, it is told as it is at each call."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+
+X = np.array([1.0, 0.0, 2.0])
+STATES: tuple[Callable[[], AbstractContextManager[None]], ...] = (
+    nullcontext, lambda: np.errstate(divide="raise"), lambda: np.errstate(all="ignore"), nullcontext,
+)  # fmt: skip
+
+
+def branched(x: Any) -> Any:
+    return x * 2 if np.geterr()["divide"] == "warn" else x
+
+
+def inside(x: Any) -> Any:
+    with np.errstate(over="raise"):
+        outer = np.geterr()
+        with np.errstate(over="ignore", divide="ignore"):
+            inner = np.geterr()
+        again = np.geterr()
+    return outer, inner, again, np.geterr(), x.sum()
+
+
+def in_a_loop(x: Any) -> Any:
+    count = 0
+    for v in x:
+        with np.errstate(under="raise"):
+            count += v if np.geterr()["under"] == "raise" and np.geterr()["over"] == "warn" else 1
+    return count
+
+
+def changed(x: Any) -> Any:
+    found = np.geterr()
+    found["divide"] = "print"
+    return found, np.geterr(), x
+
+
+def decorated(x: Any) -> Any:
+    @np.errstate(divide="raise")
+    def asks(v: Any) -> Any:
+        return np.geterr()["divide"], v * 2
+
+    return asks(x), np.geterr()["divide"]
+
+
+def raising(x: Any) -> Any:
+    try:
+        with np.errstate(all="raise"):
+            raise ValueError
+    except ValueError:
+        return np.geterr(), x
+
+
+@pytest.mark.parametrize("function", [branched, inside, in_a_loop, changed, decorated, raising])
+def test_error_state(function: Callable[[Any], Any]) -> None:
+    compiled = jitml.jit(function, verify="never")
+    for state in STATES:
+        with state():
+            assert repr(compiled(X)) == repr(function(X))
+
+
+def test_what_is_printed_and_buffered() -> None:
+    def asks(x: Any) -> Any:
+        return x * np.get_printoptions()["precision"] + np.getbufsize()
+
+    compiled = jitml.jit(asks, verify="never")
+    for precision in (8, 3, 8):
+        with np.printoptions(precision=precision):
+            np.testing.assert_array_equal(compiled(X), asks(X))
+
+
+DURATION = datetime.timedelta(days=3)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda t, x: (t.days, t.total_seconds(), (t * 2).days, x * t.total_seconds()),
+        lambda t, x: (t + DURATION, datetime.timedelta(days=2), abs(t), x),
+        lambda t, x: (datetime.date(2020, 1, 2).isoformat(), datetime.datetime(2020, 1, 1) + t),
+    ],
+)
+def test_durations(function: Callable[[Any, Any], Any]) -> None:
+    compiled = jitml.jit(function, verify="never")
+    for days in (1, 2, 1):
+        given = datetime.timedelta(days=days)
+        assert repr(compiled(given, X)) == repr(function(given, X))
+
+
+def test_the_clock_is_refused() -> None:
+    with pytest.raises(jitml.UnsupportedError, match="would run only once"):
+        jitml.jit(lambda x: x * datetime.datetime.now().year)(X)
+    with pytest.raises(jitml.UnsupportedError, match="would run only once"):
+        jitml.jit(lambda x: x * datetime.datetime(2020, 1, 1).timestamp())(X)
