@@ -135,6 +135,10 @@ class Jit(FunctionLike):
 
         return uninterrupted(compile_graph)
 
+    @property
+    def traced_as(self) -> Callable[..., Any]:
+        return self.function
+
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Every stage of this function for these arguments, as text and data: of the variant that answers them, if there is one.
 

@@ -27,6 +27,7 @@ from jitml.trace.regions import made
 from jitml.trace.registry import FUNCTIONS, call, has_meaning, uncached
 from jitml.trace.rewrite import rewrite
 from jitml.trace.source import Missing, find
+from jitml.trace.transformed import FunctionLike
 from jitml.trace.unread import given_numbers, is_formula, is_trusted, refuse_unread
 from jitml.trace.unseen import outer_values
 from jitml.trace.users_line import as_written
@@ -52,6 +53,8 @@ def convert(function: Callable[..., Any], *, lazily: bool = False) -> Callable[.
         return function if made is function.__func__ else MethodType(made, function.__self__)  # type: ignore[attr-defined]  # the same
     if kind is functools.partial:
         return functools.partial(convert(function.func), *function.args, **function.keywords)  # type: ignore[attr-defined]  # a partial
+    if isinstance(function, FunctionLike) and function.traced_as is not None:
+        return convert(function.traced_as, lazily=lazily)
     if current_trace() is not None and has_meaning(plain := uncached(function)):
         return functools.partial(call, plain)
     if isinstance(function, type):

@@ -22,6 +22,11 @@ class FunctionLike:
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
+    @property
+    def traced_as(self) -> Callable[..., Any] | None:
+        """The function that takes its place where it is called in a trace, if it does nothing else there."""
+        return None
+
     def __set_name__(self, owner: type, name: str) -> None:
         # Methods pickle by the name of what they call: of `slope = grad(loss)` in a class it would lead to the loss.
         if self.__dict__.get("__name__", name) != name and vars(owner).get(self.__name__) is not self:
