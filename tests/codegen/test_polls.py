@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jitml.codegen.llvm.module import emit_program
 from jitml.codegen.llvm.polls import BLOCK, LONG_ITERATION, look_every, most_trips, within, work
 from jitml.codegen.target import X86_64_V4
 from jitml.fusion.loops import Kernel, Let, Loop, Stmt
@@ -97,3 +98,20 @@ def test_blocks_are_the_same_iterations(body: str) -> None:
         np.testing.assert_array_equal(y[: m.sum()], x[m])
     else:
         np.testing.assert_array_equal(y, np.cumsum(m))
+
+
+@pytest.mark.parametrize("scratch", [2, 9000])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_iterations_that_threads_share_are_the_same_in_blocks(threads: int, scratch: int) -> None:
+    """Of scratch there may be so much that it is taken once for all iterations of a thread."""
+    n = 2_000_001
+    loop = kernel(
+        f"for c0 in 0:{n} parallel grain 70000 {{\nalloc m: f64[{scratch}] {{\nm[1] = x[c0] + 1.0\ny[c0] = m[1]\n}}\n}}",
+        f"x: f64[{n}], y: f64[{n}]",
+    )
+    memory = memory_for(loop)
+    assert run_program(program_of([loop]), memory, threads=threads)[0] == 0
+    np.testing.assert_array_equal(memory["y"], memory["x"] + 1)
+    text = "\n".join(text for _, text in emit_program(program_of([loop]), cpu=X86_64_V4).parts)
+    inside = [part for part in text.split("define ") if "store double" in part]
+    assert ("@jitml_look" in inside[0]) == ("aligned_alloc" in inside[0])

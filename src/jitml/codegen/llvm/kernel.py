@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from jitml.codegen.llvm.access import Memory
 from jitml.codegen.llvm.builder import Operand
 from jitml.codegen.llvm.compaction import CompactingNest
 from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.nest import identifier
-from jitml.codegen.llvm.polls import BLOCK, LONG_ITERATION, LOOK, READ_WORD, STOPPED, find_word, parallel_for, work
+from jitml.codegen.llvm.polls import BLOCK, LOOK, READ_WORD, STOPPED, find_word, looking, parallel_for, work
 from jitml.codegen.llvm.storage import Storage
 from jitml.codegen.llvm.unit import Effort, Unit
 from jitml.fusion.loops import Alloc, Buffer, Check, Kernel, Load, Loop, Store, Var, walk, walk_expressions
@@ -56,6 +57,11 @@ def emit_kernel(
     has_loops = kernel.optimize or body.function.has_loops
     unit.add(f"i64 @{symbol}({', '.join(params)})", "\n".join([*sources, *body.text()]), body.effort if has_loops else None)
     return symbol
+
+
+def _scratch(stmt: Alloc) -> int:
+    """Bytes that are taken for it."""
+    return max(64, -(-stmt.buffer.nbytes // 64) * 64)
 
 
 def pointer(buffer: Buffer) -> Operand:
@@ -113,7 +119,7 @@ class KernelBody(CompactingNest):
     def alloc(self, stmt: Alloc) -> None:
         """Scratch belongs to the function, so to a thread: it is taken once, before all loops."""
         name = f"%{self.builder.fresh(identifier(stmt.buffer.name))}"
-        size = max(64, -(-stmt.buffer.nbytes // 64) * 64)
+        size = _scratch(stmt)
         if size <= STACK_LIMIT:
             self.prologue.append(f"  {name} = alloca [{size} x i8], align 64")
         else:
@@ -306,15 +312,22 @@ class ParallelBody(KernelBody):
         begin, end = Operand(I64, 1, ("%begin",)), Operand(I64, 1, ("%end",))
         start = self.linear(loop.start)
 
+        # A call in the function would take the registers in which the loops inside keep constants.
+        is_apart = self.is_watched and not any(isinstance(s, Alloc) and _scratch(s) > STACK_LIMIT for s in walk(loop.body))
+        length = max(1, int(BLOCK // max(1.0, work(loop.body, self.known))))
+
         def body(number: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
-            if work(loop.body, self.known) >= LONG_ITERATION:
-                self.poll()
             self.iteration(loop, start + self.atom(number) * loop.step)
             return {}
 
-        self.function.loop(begin, end, 1, {}, body, stored=self.stored(loop.body), is_certain=True, stem=identifier(loop.index))
+        run = partial(self.in_blocks, length) if self.is_watched and not is_apart else self.function.loop
+        run(begin, end, 1, {}, body, stored=self.stored(loop.body), is_certain=True, stem=identifier(loop.index))
         self.leave("0")
-        self.unit.add(f"void @{self.symbol}(ptr %ctx, i64 %begin, i64 %end)", "\n".join(self.text()), self.effort)
+        symbol, parameters = f"{self.symbol}.some" if is_apart else self.symbol, "(ptr %ctx, i64 %begin, i64 %end)"
+        self.unit.add(f"void @{symbol}{parameters}", "\n".join(self.text()), self.effort)
+        if is_apart:
+            self.unit.declarations.declare(f"i64 @{LOOK}(ptr)")
+            self.unit.add(f"void @{self.symbol}{parameters}", looking(symbol, length))
 
     stop = "ret void"
 

@@ -79,6 +79,35 @@ def leave_if_stopped(code: str) -> list[str]:
     ]
 
 
+def looking(symbol: str, length: int) -> str:
+    """The blocks of a function that has iterations `begin:end` done by another one, and looks before so many of them."""
+    return _LOOKING.format(find_word="\n".join(find_word()), READ_WORD=READ_WORD, LOOK=LOOK, symbol=symbol, length=length)
+
+
+_LOOKING = """entry:
+  %place = getelementptr i64, ptr %ctx, i64 1
+  %error = load ptr, ptr %place
+{find_word}
+  br label %some
+some:
+  %from = phi i64 [ %begin, %entry ], [ %to, %work ]
+  %word = {READ_WORD}
+  %is.due = icmp ne i64 %word, 0
+  br i1 %is.due, label %look, label %work
+look:
+  %told = call i64 @{LOOK}(ptr %error)
+  %over = icmp ne i64 %told, 0
+  br i1 %over, label %done, label %work
+work:
+  %far = add i64 %from, {length}
+  %is.last = icmp sge i64 %far, %end
+  %to = select i1 %is.last, i64 %end, i64 %far
+  call void @{symbol}(ptr %ctx, i64 %from, i64 %to)
+  br i1 %is.last, label %done, label %some
+done:
+  ret void"""
+
+
 def work(body: Sequence[Stmt], known: Known = NOTHING) -> float:
     """Operations of some statements at most, roughly; loops of unknown length count as long ones."""
     total, known = 0.0, {**known}
