@@ -72,5 +72,39 @@ def test_softplus_keeps_its_digits(x: float) -> None:
     np.testing.assert_allclose(jitml.jacfwd(jitml.jacfwd(softplus))(x), curved, rtol=1e-14)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_softplus_has_slopes_however_large_its_exponential(dtype: Any) -> None:
+    x = np.array([-1e4, -3.0, 0.0, 88.0, 709.0, 1e4, np.nan], dtype)
+    slope = jitml.jit(jitml.grad(lambda x: np.log1p(np.exp(x)).sum()))
+    with np.errstate(over="ignore"):
+        got = slope(x)
+        expected = 1 / (1 + np.exp(-x))
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got, expected, rtol=4 * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny)
+
+
+@pytest.mark.parametrize("f", [lambda x: np.exp(x) / (1 + np.exp(x)), lambda x: np.exp(x) / (np.exp(x) + 1.0)])
+def test_a_sigmoid_of_an_exponential_keeps_its_digits(f: Callable[[Any], Any]) -> None:
+    for x in (-50.0, 0.5, 37.43, 600.0):
+        sloped = np.exp(-abs(x)) / (1 + np.exp(-abs(x))) ** 2
+        np.testing.assert_allclose(jitml.grad(f)(x), sloped, rtol=1e-14)
+    jitml.check_grads(f, (0.3,), order=3)
+    jitml.check_grads(lambda x: np.log1p(np.exp(x)), (-0.7,), order=3)
+
+
+def test_what_is_no_sigmoid_is_not_taken_for_one() -> None:
+    e = np.exp(0.3)
+    other = jitml.grad(lambda x: np.exp(x) / (1 + np.exp(2 * x)))
+    np.testing.assert_allclose(other(0.3), (e - e**3) / (1 + e * e) ** 2, rtol=1e-14)
+    more = jitml.grad(lambda x: np.exp(x) / (2 + np.exp(x)))
+    np.testing.assert_allclose(more(0.3), 2 * e / (2 + e) ** 2, rtol=1e-14)
+
+    def cut(x: Any) -> Any:
+        e = np.where(np.exp(x) > 1, 1.0, np.exp(x))
+        return e / (e + 1)
+
+    assert jitml.grad(cut)(0.3) == 0
+
+
 def test_ldexp_of_a_list() -> None:
     assert jitml.grad(lambda v: np.sum(np.ldexp([v, v], [1, 2])))(1.3) == 6.0

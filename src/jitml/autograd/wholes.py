@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import numpy as np
+
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
@@ -27,7 +29,7 @@ def with_wholes(graph: Graph) -> Graph:
 
     def rewrite(body: Graph) -> Graph:
         found = {node.op for node in body.nodes}
-        if not found.isdisjoint((ops.sqrt, ops.log1p, ops.abs, ops.hypot)):
+        if not found.isdisjoint((ops.sqrt, ops.log1p, ops.exp, ops.abs, ops.hypot)):
             body = sweep(body, partial(_visit, _smooth))
         return sweep(body, partial(_visit, _length)) if ops.sqrt in found else body
 
@@ -50,6 +52,8 @@ def _visit(whole: Callable[[Node, Producers], _Whole | None], node: Node, produc
 def _smooth(node: Node, producers: Producers) -> _Whole | None:
     if node.op is ops.log1p:
         return _softplus(node, producers)
+    if node.op is ops.div:
+        return _sigmoid(node, producers)
     root, power = _power(node, producers)
     return None if root is None else _power_of_root(root, power, producers)
 
@@ -58,7 +62,44 @@ def _softplus(node: Node, producers: Producers) -> _Whole | None:
     exp = producers.get(node.inputs[0])
     if exp is None or exp.op is not ops.exp:
         return None
-    return exp.inputs, lambda operands, tangents, y: tangents[0] * -ops.expm1(-y)
+
+    def slope(operands: Sequence[Value], tangents: Sequence[Value], y: Value) -> Value:
+        e = _finite_exp(operands[0])
+        moved: Value = tangents[0] * (e / (e + 1.0))
+        return moved
+
+    return exp.inputs, slope
+
+
+def _sigmoid(node: Node, producers: Producers) -> _Whole | None:
+    """`e / (e + 1)` of an exponential, which moves by itself over `e + 1`: 1 less itself has no digits where it is nearly 1."""
+    add, x = producers.get(node.inputs[1]), _exponent(node.inputs[0], producers)
+    if x is None or add is None or add.op is not ops.add:
+        return None
+    for e, one in (add.inputs, add.inputs[::-1]):
+        if _exponent(e, producers) is x and _number(one, producers) == 1.0:
+            return (x,), lambda operands, tangents, y: tangents[0] * (y / (_finite_exp(operands[0]) + 1.0))
+    return None
+
+
+def _exponent(v: Value, producers: Producers) -> Value | None:
+    """Of what a value is the exponential, one of `_finite_exp` too."""
+    node = producers.get(v)
+    if node is not None and node.op is ops.select and _number(node.inputs[1], producers) == _most(v):
+        node = producers.get(node.inputs[2])
+    return node.inputs[0] if node is not None and node.op is ops.exp else None
+
+
+def _finite_exp(x: Value) -> Value:
+    """An exponential that may be divided by itself plus 1."""
+    e = ops.exp(x)
+    most = ops.full(value=_most(x), shape=x.shape, dtype=x.dtype)
+    finite: Value = ops.select(ops.gt(e, most), most, e)
+    return finite
+
+
+def _most(x: Value) -> float:
+    return float(np.finfo(np.dtype(x.dtype.name)).max) / 4
 
 
 def _length(node: Node, producers: Producers) -> _Whole | None:
