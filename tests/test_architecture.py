@@ -11,11 +11,12 @@ import pytest
 ROOT = Path(__file__).parent.parent / "src" / "jitml"
 
 # What each part of the package may import; a part may always import itself.
-BASE = {"errors", "config", "forks", "interrupts", "process"}
+BASE = {"errors", "config", "forks", "headroom", "interrupts", "process"}
 ALLOWED = {
     "errors": set(),
     "config": {"errors"},
     "forks": set(),
+    "headroom": {"errors"},
     "interrupts": {"forks"},
     "process": {"forks", "interrupts"},
     "ir": BASE,

@@ -22,7 +22,16 @@ from jitml.dispatch.options import (
 )
 from jitml.dispatch.specialize import Call, Specializer, Untraced
 from jitml.dispatch.verification import cadence
-from jitml.errors import FailedCheck, RaisingBranch, Source, SourceNotFound, UncompiledWarning, UnsupportedError
+from jitml.errors import (
+    FailedCheck,
+    RaisingBranch,
+    Source,
+    SourceNotFound,
+    StarvedError,
+    UncompiledWarning,
+    UnsupportedError,
+)
+from jitml.headroom import require_compiler
 from jitml.interrupts import contained, uninterrupted
 from jitml.runtime.dispatch import Failed, Variant, Variants
 from jitml.trace.arguments import Static
@@ -72,6 +81,8 @@ class Jit(FunctionLike):
             pass
         except SourceNotFound as error:
             self._is_unread, why = True, error.message
+        except StarvedError as error:
+            why = f"was not compiled: {error.message}; each call tries again"
         except Untraced as error:
             why = f"was not compiled: tracing it raised {error.__cause__!r}; each call tries again"
         # The arguments are as they were: NumPy itself raises, or answers. What it raises has no exception of ours behind it.
@@ -113,6 +124,7 @@ class Jit(FunctionLike):
                 return result
 
         def make(others: tuple[Variant, ...], failed: Failed) -> Variant:
+            require_compiler()
             call = Call(key, args, kwargs, leaves)
             return contained(partial(self._specializer.make, call, self._compile, others, failed))
 

@@ -194,6 +194,10 @@ class NoRoom(JitmlError, MemoryError):
     """There is no memory for what a loop may save for its derivative."""
 
 
+class StarvedError(JitmlError, MemoryError):
+    """There is no memory to compile, where a library would end the process for want of it, or no file may be opened."""
+
+
 class DerivativeError(JitmlError, TypeError):
     """A derivative was asked of something that has none: an integer input, a non-scalar output."""
 

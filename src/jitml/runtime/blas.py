@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from jitml.headroom import require_blas
 from jitml.runtime.jit import Code, generate, link, parse
 from jitml.runtime.target import host_target
 
@@ -105,6 +106,7 @@ define void @jitml_blas_reset() {
 @cache
 def _capsules() -> dict[str, Any]:
     # Imported at the first need: scipy.linalg takes 100 ms, and programs without products do without it.
+    require_blas()
     import scipy.linalg.cython_blas as cython_blas
 
     capsules: dict[str, Any] = cython_blas.__pyx_capi__

@@ -18,6 +18,7 @@ from typing import Any
 from jitml.codegen.llvm.unit import Part
 from jitml.codegen.target import Target
 from jitml.config import CONFIG
+from jitml.headroom import require_llvm
 from jitml.interrupts import leave_if_abandoned
 from jitml.runtime.target import llvm_binding, target_machine
 
@@ -57,7 +58,9 @@ def parse(text: str) -> Any:
 
     Raises:
         RuntimeError: the text is no valid IR; with LLVM's message.
+        StarvedError: there is no memory to make code of it.
     """
+    require_llvm(text=len(text))
     module = llvm_binding().parse_assembly(text)
     if CONFIG.check:
         module.verify()
@@ -175,7 +178,9 @@ def link(objects: Sequence[bytes], *, imports: Mapping[str, int], exports: Seque
 
     Raises:
         RuntimeError: a symbol is missing.
+        StarvedError: there is no memory.
     """
+    require_llvm(code=sum(map(len, objects)))
     builder = llvm_binding().JITLibraryBuilder().add_current_process()
     for code in objects:
         builder.add_object_img(code)

@@ -1,0 +1,84 @@
+"""Memory headroom: whether there is memory for libraries that end the process where they find none, asked before they are called.
+
+LLVM aborts, and OpenBLAS exits or waits without end. So as much as they need is taken for a moment, and given back: where that
+fails, as under a limit of the address space (`ulimit -v`), plain Python may still do. What a machine has promised beyond its
+memory, no process can ask.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from jitml.errors import StarvedError
+
+_MARGIN = 32 << 20  # what Python takes meanwhile, and what is left unused between blocks
+_LLVM_STATE = 32 << 20  # tables of targets and of the linker
+_BLAS_BUFFER = 32 << 20  # OpenBLAS's work memory, one for each thread; NumPy's own takes one when it is first called
+_BLAS_THREAD = 16 << 20  # a stack, with the heap that it begins
+_PER_CHARACTER = 400  # bytes at the most that LLVM has taken for each character of a text (measured: 130-280 from 150 kB on)
+_PER_BYTE = 16  # the same of the linker, for each byte of object code
+
+
+def require_memory(nbytes: int, purpose: str) -> None:
+    """Return if so much memory is to be had at once.
+
+    Raises:
+        StarvedError: it is not; `purpose` says for what.
+    """
+    if not hasattr(mmap, "MAP_PRIVATE"):
+        return
+    try:
+        mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except (OSError, MemoryError):
+        raise StarvedError(
+            f"no memory for {purpose}: some {nbytes >> 20} MiB",
+            remedy="A limit of this process (ulimit -v) is near, or the system's. The plain function, `f.__wrapped__`, needs less.",
+        ) from None
+
+
+def require_compiler() -> None:
+    """Return if what the compiler loads at its first use may be opened, and there is memory for it and a small program.
+
+    Raises:
+        StarvedError: it may not, or there is none.
+    """
+    libraries = 0
+    if "jitml.numpy.versions" not in sys.modules:  # calls what NumPy takes from its OpenBLAS
+        libraries += 2 * _BLAS_BUFFER
+    if "llvmlite.binding" not in sys.modules:
+        try:
+            libraries += _llvm_bytes() + _LLVM_STATE
+        except OSError as error:
+            raise StarvedError(f"the compiler cannot be loaded: {error}") from error
+    require_memory(libraries + _MARGIN, "the compiler")
+
+
+def require_llvm(text: int = 0, code: int = 0) -> None:
+    """Return if LLVM has the memory for a text of so many characters, or for linking so many bytes of object code.
+
+    Raises:
+        StarvedError: it has not.
+    """
+    require_memory(_MARGIN + _PER_CHARACTER * text + _PER_BYTE * code, "LLVM to compile this program")
+
+
+def require_blas() -> None:
+    """Return if SciPy's OpenBLAS is loaded, or may be: it takes memory for all threads that it may ever use.
+
+    Raises:
+        StarvedError: it may not.
+    """
+    if "scipy.linalg.cython_blas" not in sys.modules:
+        threads = min(os.cpu_count() or 1, 64)
+        require_memory(2 * _MARGIN + threads * (_BLAS_BUFFER + _BLAS_THREAD), "SciPy's OpenBLAS")
+
+
+def _llvm_bytes() -> int:
+    """The size of llvmlite's library, which is mapped as a whole."""
+    spec = find_spec("llvmlite")
+    places = spec.submodule_search_locations if spec is not None else None
+    return sum(file.stat().st_size for place in places or () for file in Path(place, "binding").glob("*llvmlite.*") if file.is_file())
