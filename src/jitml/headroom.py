@@ -36,7 +36,7 @@ def require_memory(nbytes: int, purpose: str) -> None:
     except (OSError, MemoryError):
         raise StarvedError(
             f"no memory for {purpose}: some {nbytes >> 20} MiB",
-            remedy="A limit of this process (ulimit -v) is near, or the system's. The plain function, `f.__wrapped__`, needs less.",
+            remedy="A limit of this process (ulimit -v), or the system's, is near. f.__wrapped__ needs less.",
         ) from None
 
 
@@ -80,5 +80,5 @@ def require_blas() -> None:
 def _llvm_bytes() -> int:
     """The size of llvmlite's library, which is mapped as a whole."""
     spec = find_spec("llvmlite")
-    places = spec.submodule_search_locations if spec is not None else None
-    return sum(file.stat().st_size for place in places or () for file in Path(place, "binding").glob("*llvmlite.*") if file.is_file())
+    places = (spec.submodule_search_locations if spec is not None else None) or ()
+    return sum(file.stat().st_size for place in places for file in Path(place, "binding").glob("*llvmlite.*"))

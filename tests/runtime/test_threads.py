@@ -14,6 +14,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from jitml.codegen.llvm.flags import flags_ir, mode_ir
 from jitml.codegen.target import AARCH64
 from jitml.runtime.jit import Code, generate, link, parse
 from jitml.runtime.target import host_target
@@ -148,3 +149,53 @@ def test_exit_with_idle_and_with_fresh_workers() -> None:
 def test_other_machines() -> None:
     assert b"ELF" in generate(parse(pool_ir(AARCH64, linux=True)), AARCH64, level=2)[:4]
     assert "pthread" not in pool_ir(AARCH64, linux=False)
+
+
+# A body that writes down how its thread rounds, slow enough that workers take pieces; and what sets that for the caller.
+MODES = """
+define void @note(ptr %cells, i64 %from, i64 %to) {
+  %mode = call i64 @read_mode()
+  br label %wait
+wait:
+  %k = phi i64 [ 0, %0 ], [ %k1, %wait ]
+  store volatile i64 0, ptr @spent
+  %k1 = add i64 %k, 1
+  %on = icmp slt i64 %k1, 20000
+  br i1 %on, label %wait, label %loop
+loop:
+  %i = phi i64 [ %from, %wait ], [ %i1, %loop ]
+  %p = getelementptr i64, ptr %cells, i64 %i
+  store i64 %mode, ptr %p
+  %i1 = add i64 %i, 1
+  %more = icmp slt i64 %i1, %to
+  br i1 %more, label %loop, label %out
+out:
+  ret void
+}
+@spent = internal global i64 0
+
+define i64 @switch(i64 %mode) {
+  %before = call i64 @read_mode()
+  call void @take_mode(i64 %mode)
+  ret i64 %before
+}
+"""
+
+
+@pytest.mark.skipif(not host_target().is_x86, reason="the bits are those of x86-64")
+def test_workers_round_and_treat_subnormal_numbers_as_their_caller_does() -> None:
+    text = flags_ir(host_target()) + mode_ir(host_target()) + MODES
+    code = link([generate(parse(text), host_target(), level=1)], imports={}, exports=("note", "switch"))
+    switch = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code["switch"])
+    start = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3, ctypes.c_int32)(pool()["jitml_pool_run"])
+    usual = switch(0x1F80)
+    try:
+        for mode in (0x1F80, 0x1F80 | 0x6000, 0x1F80 | 0x8040, 0x1F80 | 0x2000, 0x1F80):
+            for _ in range(10):
+                cells = np.zeros(16, np.int64)
+                switch(mode)
+                start(code["note"], cells.ctypes.data, 0, len(cells), 1, 4)
+                switch(usual)
+                assert set(cells.tolist()) == {mode}
+    finally:
+        switch(usual)

@@ -21,7 +21,7 @@ import os
 import sys
 from functools import cache
 
-from jitml.codegen.llvm.flags import flags_ir
+from jitml.codegen.llvm.flags import flags_ir, mode_ir
 from jitml.codegen.llvm.polls import DUE, LOOK, PARALLEL_FOR_WATCHED
 from jitml.codegen.target import Target
 from jitml.runtime.jit import Code, generate, link, parse
@@ -47,6 +47,7 @@ _POOL = """
 @job_body = internal global ptr null
 @job_ctx = internal global ptr null
 @job_flags = internal global i64 0
+@job_mode = internal global i64 0
 
 @period = private constant [2 x i64] [i64 0, i64 {period}]
 
@@ -105,6 +106,8 @@ join:
   %in = extractvalue {{ i64, i1 }} %swap, 1
   br i1 %in, label %work, label %try
 work:
+  %mode = load i64, ptr @job_mode
+  call void @take_mode(i64 %mode)        ; the caller may round otherwise than it did when the worker started
   %old_flags = call i64 @take_flags()
   call void @take_pieces()
   %flags = call i64 @take_flags()
@@ -205,6 +208,8 @@ publish:
   %grains = udiv i64 %share, %g
   %atleast = call i64 @llvm.smax.i64(i64 %grains, i64 1)
   %step = mul i64 %atleast, %g
+  %mode = call i64 @read_mode()
+  store i64 %mode, ptr @job_mode
   store ptr %body, ptr @job_body
   store ptr %ctx, ptr @job_ctx
   store i64 %end, ptr @job_end
@@ -316,7 +321,7 @@ def pool_ir(target: Target, *, linux: bool) -> str:
     # sleeps between the calls of a loop never helps (a product of 60 us with a vector ran at half the speed). The caller
     # waits 2 us for the last worker before it sleeps (3-6 us).
     words = {"DUE": DUE, "period": PERIOD_NS, "spins": 2500, "waits": 200}
-    return _POOL.format(futex=futex, pause=pause, declare_pause=declare_pause, flags=flags_ir(target), **words)
+    return _POOL.format(futex=futex, pause=pause, declare_pause=declare_pause, flags=flags_ir(target) + mode_ir(target), **words)
 
 
 @cache

@@ -66,6 +66,66 @@ def flags_ir(target: Target, *, linkage: str = "internal") -> str:
     return (_X86 if target.is_x86 else _AARCH64) + _take(places, linkage)
 
 
+_MODE_X86 = """
+define internal i64 @read_mode() {
+  %state = call i64 @read_flags()
+  %mode = and i64 %state, 65472     ; all but the six sticky flags: rounding, subnormal numbers, what traps
+  ret i64 %mode
+}
+
+define internal void @take_mode(i64 %mode) {
+  %state = call i64 @read_flags()
+  %flags = and i64 %state, 63
+  %wanted = or i64 %flags, %mode
+  %same = icmp eq i64 %wanted, %state
+  br i1 %same, label %out, label %change
+change:
+  call void @write_flags(i64 %wanted)
+  br label %out
+out:
+  ret void
+}
+"""
+
+_MODE_AARCH64 = """
+declare i64 @llvm.aarch64.get.fpcr()
+declare void @llvm.aarch64.set.fpcr(i64)
+
+define internal i64 @read_mode() {
+  %mode = call i64 @llvm.aarch64.get.fpcr()
+  ret i64 %mode
+}
+
+define internal void @take_mode(i64 %mode) {
+  %now = call i64 @llvm.aarch64.get.fpcr()
+  %same = icmp eq i64 %mode, %now
+  br i1 %same, label %out, label %change
+change:
+  call void @llvm.aarch64.set.fpcr(i64 %mode)
+  br label %out
+out:
+  ret void
+}
+"""
+
+_MODE_OTHER = """
+define internal i64 @read_mode() {
+  ret i64 0
+}
+
+define internal void @take_mode(i64 %mode) {
+  ret void
+}
+"""
+
+
+def mode_ir(target: Target) -> str:
+    """`i64 @read_mode()` and `void @take_mode(i64)`: how this thread rounds, and treats subnormal numbers; beside `flags_ir`."""
+    if target.arch not in _PLACES:
+        return _MODE_OTHER
+    return _MODE_X86 if target.is_x86 else _MODE_AARCH64
+
+
 def _take(places: tuple[int, int, int, int], linkage: str) -> str:
     mask = sum({1 << place for place in places})
     gather, scatter = ["  %got0 = add i64 0, 0"], ["  %set0 = add i64 %state, 0"]
