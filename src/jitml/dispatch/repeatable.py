@@ -7,16 +7,12 @@ What a program prints, logs or writes happens once. Random numbers are drawn aga
 from __future__ import annotations
 
 import builtins
-import sys
-import threading
 from collections.abc import Iterator
-from types import FrameType
 
 import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node
-from jitml.trace.context import is_jitmls, is_users
 
 # Libraries, and classes of theirs, whose functions compute.
 _COMPUTING = {"np", "numpy", "scipy", "math", "cmath", "ndarray", "generic", "operator", "statistics", *vars(builtins)}
@@ -51,41 +47,3 @@ def _host_calls(graph: Graph) -> Iterator[Node]:
 def writes_by_itself(graph: Graph) -> bool:
     """Whether a program writes nothing but its outputs: what it calls might."""
     return next(_host_calls(graph), None) is None
-
-
-def is_alone() -> bool:
-    """Whether no other thread can run code of Python's but our own."""
-    mine = threading.get_ident()
-    return all(thread == mine or is_jitmls(_first(frame).f_code.co_filename) for thread, frame in sys._current_frames().items())
-
-
-def _first(frame: FrameType) -> FrameType:
-    while frame.f_back is not None:
-        frame = frame.f_back
-    return frame
-
-
-def others_run() -> bool:
-    """Whether another thread may be in the middle of the user's code, and share what this one has."""
-    frames = sys._current_frames()
-    mine = sys._getframe()
-    return any(_is_in_users_code(frame) for frame in frames.values() if not _is_below(frame, mine))
-
-
-def _is_below(frame: FrameType, other: FrameType) -> bool:
-    step: FrameType | None = other
-    while step is not None and step is not frame:
-        step = step.f_back
-    return step is frame
-
-
-def _is_in_users_code(frame: FrameType) -> bool:
-    """A thread that waits for another one is in nobody's."""
-    if frame.f_code.co_filename.endswith("threading.py"):
-        return False
-    step: FrameType | None = frame
-    while step is not None:
-        if is_users(step.f_code.co_filename):
-            return True
-        step = step.f_back
-    return False

@@ -19,12 +19,13 @@ from jitml.config import CONFIG
 from jitml.dispatch.limits import OutOfTime
 from jitml.dispatch.looks import Watching, look, told_by
 from jitml.dispatch.outcomes import Difference, Outcome
-from jitml.dispatch.repeatable import others_run, why_not, writes_by_itself
+from jitml.dispatch.repeatable import why_not, writes_by_itself
 from jitml.dispatch.reproduce import remember
 from jitml.dispatch.state import State, Unsaved
 from jitml.dispatch.trial import Trial
 from jitml.errors import CompilerError, FailedCheck, JitmlError, WrongResultWarning
 from jitml.interrupts import is_from_a_handler
+from jitml.trace.alone import others_run
 from jitml.trace.context import is_jitmls
 from jitml.trace.entry import MISS, bind
 from jitml.trace.trace import Traced

@@ -35,6 +35,7 @@ from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.objects import TracedObject
 from jitml.trace.outside import load, require_decimal_context
 from jitml.trace.outside_calls import OutsideCalls, close_lists
+from jitml.trace.queues import of_queue
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, has_meaning, of_its_type, uncached
 from jitml.trace.shown import shown, shown_in_braces, shown_part, shown_twice
@@ -134,6 +135,10 @@ class Callees(OutsideCalls):
         """What makes generators of random numbers, or draws from one."""
         found = method_of(self.trace, function) or maker(function)
         return function if found is None and isinstance(function, Draw) else found
+
+    def _of_queue(self, function: Any) -> Any:
+        """A method of a queue from outside."""
+        return of_queue(self, function)
 
     def _of_text(self, function: Any) -> Any:
         """What writes text, or makes it of parts."""
@@ -306,6 +311,7 @@ RULES: tuple[Callable[[Callees, Any], Any], ...] = (
     Callees._users_function,
     Callees._slot_of_a_type,
     Callees._draw,
+    Callees._of_queue,
     Callees._of_text,
     Callees._change,
     Callees._of_a_library,

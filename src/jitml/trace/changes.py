@@ -24,6 +24,7 @@ from jitml.trace.host import Slot
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outer_names import SetNames
 from jitml.trace.outside import Watched, entries, kind_of_container, load, observe, observe_keys, require_unset, with_items
+from jitml.trace.queues import wake
 from jitml.trace.result_trees import plain_key
 from jitml.trace.sets import difference
 from jitml.trace.state import CONTAINERS
@@ -156,6 +157,8 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
         kept = {name: value for name, value in named.items() if value is not GONE}
         changes.append(Change(slot, _SetAttributes(tuple(kept), gone)))
         values.append([*kept.values()])
+    changes += [Change(trace.places[key], wake) for key in trace.queues]
+    values += [[] for _ in trace.queues]
     if not trace.guarded.isdisjoint(moving):  # what is another one at each call is no reason to compile again
         trace.decisions.moving |= moving
         trace.decisions.again()

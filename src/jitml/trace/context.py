@@ -30,7 +30,7 @@ from jitml.trace.opening import Opened, Place
 _JITML = os.path.dirname(os.path.abspath(jitml.__file__)) + os.sep
 _PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))  # of whichever environment
 _LIBRARIES = (_JITML, *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")))
-_CONTROL = _JITML + "control.py"
+_LIKE_THE_USERS = (_JITML + "control.py", os.path.join(_JITML, "trace", "queue_methods.py"))
 _KNOWN = sys.stdlib_module_names | {"builtins", "numpy", "scipy", "optree", "jitml"}
 # Code that dataclasses and namedtuples generate, and Python's frozen modules.
 _GENERATED = ("<string>", "<frozen", "<jitml")
@@ -69,7 +69,7 @@ def is_users_class(cls: Any) -> bool:
 
 def is_converted(file: str) -> bool:
     """Whether functions of this file are converted: the user's, and jitml's own that are written like those."""
-    return is_users(file) or file == _CONTROL
+    return is_users(file) or file in _LIKE_THE_USERS
 
 
 def user_source() -> Source | None:
@@ -168,6 +168,7 @@ class Trace:
         self.sealed: list[tuple[Any, Any]] = []  # arguments of the user's own kinds of containers, with their leaves
         self.stored: dict[tuple[int, str], Any] = {}  # what attributes from outside have become: id, name -> value, or GONE
         self.deleted: set[tuple[int, str]] = set()  # those that were deleted, whether or not they have been set again
+        self.queues: dict[int, Any] = {}  # from outside, that the function changes, by id
         self.spaces: dict[int, Any] = {}  # owners of global and nonlocal names that the function assigns, by id
         self.read_unseen: set[str] = set()  # names that code that is not converted loads
         self.set_in_classes: set[str] = set()  # names of those that are attributes of classes

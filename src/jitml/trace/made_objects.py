@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import queue
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, SimpleNamespace
@@ -21,6 +20,7 @@ import optree
 from jitml.trace.callbacks import Space, binds, original_form, plain_code
 from jitml.trace.context import Trace, is_users_class, unsupported
 from jitml.trace.leaks import require_untraced
+from jitml.trace.queues import QUEUES
 from jitml.trace.snapshots import namespace_of
 from jitml.trace.tracers import is_traced
 from jitml.trace.tree import NAMESPACE, is_record
@@ -28,7 +28,6 @@ from jitml.trace.unconverted import members
 from jitml.trace.understood import is_bound
 
 Settle = Callable[[Any], Any]
-_QUEUES = (queue.Queue, queue.LifoQueue, queue.PriorityQueue)
 _DATA = (bool, int, float, complex, str, bytes, type(None), np.ndarray, np.generic)
 _WHAT = "the function returns, or keeps,"
 _REMEDY = "Return arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them."
@@ -152,7 +151,7 @@ def made_of(trace: Trace, x: Any, settle: Settle) -> Any:
             return Made(_Partial(), [settle(part) for part in (x.func, x.args, dict(x.keywords))])
         case BuiltinFunctionType() if is_bound(x) and isinstance(x.__self__, (list, dict, set, deque)):
             return Made(_Method(x.__name__), [settle(x.__self__)])
-    if type(x) in _QUEUES and id(x) not in trace.places:
+    if type(x) in QUEUES and id(x) not in trace.places:
         return Made(_Queue(type(x), x.maxsize, x.unfinished_tasks), [settle(x.queue)])
     if is_made_instance(trace, x):
         if (withheld := trace.withheld.get(id(x))) is not None:
