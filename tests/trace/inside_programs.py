@@ -648,6 +648,31 @@ def cached_inner_of_arrays(x):
 
 
 @program
+def cached_inner_of_branches(x):
+    known = {1, 2} if len(x) > 2 else {2, int(x.sum())}
+
+    def checked(k):
+        if k not in known:
+            raise ValueError("no")
+        return k
+
+    @functools.cache
+    def f(k):
+        if k > 5:
+            return 0
+        try:
+            k = checked(k)
+        except ValueError:
+            return f(k + 1)
+        return min(
+            x[0] + f(k + 1),
+            x[1] + f(k + 3),
+        )
+
+    return f(0)
+
+
+@program
 def buffer(x):
     b = bytearray()
     for i in range(3):

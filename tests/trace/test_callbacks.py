@@ -63,6 +63,19 @@ def calls_another(x: Any) -> Any:
 
 
 @program
+def on_several_lines(x: Any) -> Any:
+    def cost(v: Any) -> Any:
+        if v > 5:
+            return v * v
+        return min(
+            (v - x[0]) ** 2,
+            (v + 30) ** 2,
+        )
+
+    return scipy.optimize.minimize_scalar(cost, (0, 4)).x
+
+
+@program
 def partly_applied(x: Any) -> Any:
     return scipy.integrate.quad(functools.partial(lambda a, t: a * t, x[1]), 0, 1)[0]
 

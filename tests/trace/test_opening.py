@@ -13,7 +13,7 @@ import jitml
 import jitml.dispatch.specialize
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError
-from jitml.trace.opening import MOST_BYTES, count_host_calls, open_places, seen
+from jitml.trace.opening import MOST_BYTES, choices, count_host_calls, open_places, seen
 from jitml.trace.trace import trace
 
 Array = np.ndarray[Any, Any]
@@ -191,6 +191,15 @@ def test_limits_of_several_axes_fit_into_memory() -> None:
     opened = open_places({}, before, now, ())
     assert opened[0, 0].high * opened[0, 1].high * 8 <= MOST_BYTES
     assert min(size.high for size in opened.values()) >= 2000
+
+
+def test_a_place_may_be_open_though_the_one_it_is_like_is_closed() -> None:
+    def f(n: int, m: int) -> Any:
+        return np.zeros(n).sum() + np.arange(m).sum()
+
+    earlier = trace(f, (3, 3), {})
+    found = [*choices([earlier], seen([4, 4]), {(0, None)}, None)]
+    assert found[0].keys() == {(1, None)} and len(found) > 2 and found[-1] == {}
 
 
 def test_arrays_of_other_strides_or_orders_have_other_variants() -> None:

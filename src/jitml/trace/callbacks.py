@@ -34,6 +34,7 @@ _SEEN_BY_OTHERS = ("print", "input", "open")
 _GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 _plain: dict[int, CodeType] = {}  # code of converted functions that functions make -> as it is written
 _built: set[int] = set()  # ids of the latter
+_inner: set[int] = set()  # ids of all code of functions that converted ones make
 
 
 def pair(converted: CodeType, plain: CodeType) -> None:
@@ -42,14 +43,15 @@ def pair(converted: CodeType, plain: CodeType) -> None:
     for code in _inside(plain):
         found[_place(code)].append(code)
     for code in _inside(converted):
+        _inner.add(id(code))
         if len(originals := found[_place(code)]) == 1:
             _plain[id(code)] = originals[0]
             _built.add(id(originals[0]))
 
 
 def _place(code: CodeType) -> tuple[Any, ...]:
-    """Where the code of a function stands, and with which arguments."""
-    column = min((column for _, _, column, _ in code.co_positions() if column), default=0)
+    """Where the code of a function stands, and with which arguments. What is added stands where its statement does."""
+    column = min((column for line, _, column, _ in code.co_positions() if column and line == code.co_firstlineno), default=0)
     return code.co_name, code.co_firstlineno, column, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
@@ -69,6 +71,11 @@ def binds(code: CodeType, names: Collection[str]) -> bool:
 def is_made_inside(x: Any) -> bool:
     """Whether this is a function that a converted one has made, of which the plain code is known."""
     return type(x) is FunctionType and id(x.__code__) in _plain
+
+
+def is_converted_inside(x: Any) -> bool:
+    """Whether this is any function that a converted one has made."""
+    return type(x) is FunctionType and id(x.__code__) in _inner
 
 
 def plain_code(x: FunctionType) -> CodeType | None:

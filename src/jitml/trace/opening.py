@@ -186,7 +186,8 @@ def _groups(opened: Opened) -> list[list[Place]]:
 def _tighter(opened: Opened, now: Sequence[Seen], factor: int) -> dict[Place, Open]:
     """Lower limits, for a program that makes arrays of their squares."""
     most = {size.like: _size(now, place) for place, size in sorted(opened.items(), key=lambda item: _size(now, item[0]))}
-    highs = {like: max(1 << (2 * n).bit_length(), opened[like].high // factor) for like, n in most.items()}
+    widest = {size.like: size.high for size in sorted(opened.values(), key=lambda size: size.high)}
+    highs = {like: max(1 << (2 * n).bit_length(), widest[like] // factor) for like, n in most.items()}
     return {place: Open(size.low, min(size.high, highs[size.like]), size.like) for place, size in opened.items()}
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from jitml.trace.callbacks import is_made_inside
+from jitml.trace.callbacks import is_converted_inside
 from jitml.trace.context import Trace, outside_trace, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.loaded_names import is_library
@@ -63,7 +63,7 @@ def cached_part(function: Any) -> tuple[Any, tuple[Any, ...]] | None:
         function, bound = function.__func__, (function.__self__,)
     inner = uncached(function)
     is_users = inner is not function and type(inner) is FunctionType and not is_library(inner) and not has_meaning(inner)
-    return (function, bound) if is_users and not is_made_inside(inner) else None
+    return (function, bound) if is_users and not is_converted_inside(inner) else None
 
 
 def of_cache(trace: Trace, function: Any, *args: Any, **kwargs: Any) -> Any:
