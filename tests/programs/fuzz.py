@@ -33,6 +33,7 @@ from programs.drawn.program import SHAPES, Drawn, write_program
 from programs.drawn.shrinking import shrink
 
 _RENEW_AFTER = 250  # programs: compiled code is never given back
+_parsing = threading.Lock()  # Python 3.11 loses count of its own recursion where two threads parse
 _SMALLEST_OF = 1  # how many failures of one kind are made smaller
 FOOTER = """
 
@@ -54,7 +55,8 @@ def drawn(seed: int, number: int, shape: str) -> Drawn:
     """Program `number` of a seed; those of the shape "mixed" are by turns as numeric and as people's."""
     if shape == "mixed":
         shape = SHAPES[number % 2]
-    return write_program(Choices.seeded(f"{seed}:{number}"), shape=shape)
+    with _parsing:
+        return write_program(Choices.seeded(f"{seed}:{number}"), shape=shape)
 
 
 class Worker:

@@ -166,6 +166,11 @@ class Graph:
         return show(self)
 
 
+def _strayed(value: Value) -> TraceError:
+    """The error for a value that no builder around makes."""
+    return TraceError(f"a traced value {value.aval} is used after its trace has ended, or in another one")
+
+
 class GraphBuilder:
     """Grows a graph, node by node. Activate it with `jitml.ir.op.recording(builder)` and call ops on its values.
 
@@ -181,6 +186,7 @@ class GraphBuilder:
         self.captured: dict[Value, Value] = {}
         self.locate: Callable[[], Source | None] = lambda: None
         self.recorded: Callable[[Node], None] | None = None  # is told of each node that an op has recorded
+        self.strayed: Callable[[Value], JitmlError] = _strayed  # what is raised for a value of no builder around this one
         self._makers: dict[Value, Node | None] = {}  # None: an input
 
     def add_input(self, aval: Aval, name: str = "") -> Value:
@@ -216,21 +222,19 @@ class GraphBuilder:
         known = self.captured.get(value)
         if known is None:
             if not self._is_outer(value):
-                raise TraceError(
-                    f"a traced value {value.aval} is used after its trace has ended, or in another thread's trace",
-                    source=self.locate(),
-                    remedy="Return it from the jitted or transformed function; do not keep it in a global, an attribute, a list.",
-                )
+                raise self.strayed(value)
             known = self.captured[value] = self.add_input(value.aval)
         return known
 
-    def _is_outer(self, value: Value) -> bool:
-        builder = self.parent
+    def around(self) -> Iterator[GraphBuilder]:
+        """This one, and those that it is inside of."""
+        builder: GraphBuilder | None = self
         while builder is not None:
-            if builder.defines(value):
-                return True
+            yield builder
             builder = builder.parent
-        return False
+
+    def _is_outer(self, value: Value) -> bool:
+        return self.parent is not None and any(builder.defines(value) for builder in self.parent.around())
 
     def record(self, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Add a node (`Recorder`). Arrays and numbers beside values become constants; all-concrete calls evaluate."""

@@ -27,7 +27,7 @@ from jitml.numpy.operands import (
     spread_size,
     value_of,
 )
-from jitml.trace.broadcasting import insist_at_least
+from jitml.trace.broadcasting import insist_at_least, never_equal, require_sizes
 from jitml.trace.context import active_trace
 from jitml.trace.registry import call, implements
 from jitml.trace.steps import Step
@@ -152,25 +152,31 @@ def put(a: TracedArray, ind: Any, v: Any, mode: str = "raise") -> None:
         setitem(window(a), fresh(index), fresh(repeated(new, index.aval.size)))
 
 
+def _mask_of(a: TracedArray, mask: Any, name: str) -> Value:
+    """A mask of as many elements as the array, in the array's shape."""
+    where = truth(value_of(mask))
+    message = f"{name}: mask and data must be the same size"
+    if never_equal(where.aval.size, a.aval.size):
+        raise ValueError(message)
+    line = require_sizes(reshape_value(where, (where.aval.size,)), (a.aval.size,), message)
+    return reshape_value(line, a.aval.shape)
+
+
 @implements(np.putmask)
 def putmask(a: TracedArray, mask: Any, values: Any) -> None:
     """Where the mask is true, what stands at the same flat position of the repeated values."""
-    where = truth(value_of(mask))
-    if where.aval.size != a.aval.size:
-        raise ValueError("putmask: mask and data must be the same size")
+    where = _mask_of(a, mask, "putmask")
     new = value_for(values, a)
     if _is_empty(new):
         return
     filled = reshape_value(repeated(new, a.aval.size), a.aval.shape)
-    assign(a, ops.select(reshape_value(where, a.aval.shape), filled, read(a)))
+    assign(a, ops.select(where, filled, read(a)))
 
 
 @implements(np.place)
 def place(arr: TracedArray, mask: Any, vals: Any) -> None:
     """The first values go to the first places where the mask is true."""
-    where = truth(value_of(mask))
-    if where.aval.size != arr.aval.size:
-        raise ValueError("place: mask and data must be the same size")
+    where = _mask_of(arr, mask, "place")
     new = value_for(vals, arr)
     if _is_empty(new):
         not_compiled("place", "with no values", "It fails where the mask is true.")
@@ -178,7 +184,7 @@ def place(arr: TracedArray, mask: Any, vals: Any) -> None:
     nth = ops.sub(ops.cumsum(ops.convert(line, dtype=I64), axis=0, reverse=False), 1)
     which = ops.remainder(nth, spread_size(new.aval.size, nth.shape))
     chosen = ops.gather(reshape_value(new, (new.aval.size,)), ops.maximum(which, 0), axis=0)
-    assign(arr, ops.select(reshape_value(line, arr.aval.shape), reshape_value(chosen, arr.aval.shape), read(arr)))
+    assign(arr, ops.select(where, reshape_value(chosen, arr.aval.shape), read(arr)))
 
 
 @implements(np.fill_diagonal)

@@ -307,9 +307,10 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> TracedArray:
         each = (*before, size, counts[0], *after)
         axes = tuple(n for n in range(len(each)) if n != along + 1)
         return fresh(reshape_value(ops.broadcast(x, shape=each, axes=axes), (*before, size * counts[0], *after)))
-    if len(counts) != size:
+    if len(counts) != size and never_equal(len(counts), size):
         raise ShapeError(f"repeat: {len(counts)} counts for an axis of {size}", source=user_source())
     places = [n for n, count in enumerate(counts) for _ in range(count)]
+    x = require_sizes(x, (*before, len(counts), *after))
     return fresh(ops.gather(x, constant(np.array(places, np.int64)), axis=along))
 
 

@@ -19,6 +19,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_integer
 from jitml.trace import paths
+from jitml.trace.broadcasting import is_single
 from jitml.trace.choices import Ternary
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.decisions import Decider, site
@@ -141,8 +142,8 @@ def _extreme_of_unlike(function: Callable[..., Any], operands: Sequence[Any]) ->
     best, *others = operands
     for other in others:
         test = _is_better(function, best, other)
-        is_one = is_traced(test) and not (type(test) is TracedArray and test.aval.size != 1)  # else its truth is ambiguous
-        if paths.number(truth(test), message, remedy) if is_one else bool(test):
+        has_truth = is_traced(test) and not (type(test) is TracedArray and not is_single(test.aval.size))  # else it is ambiguous
+        if paths.number(truth(test), message, remedy) if has_truth else bool(test):
             best = other
     return best
 
@@ -310,7 +311,7 @@ def _number_of(kind: Any, *args: Any, **kwargs: Any) -> Any:
         return (
             combine(kind, x) if x.slot is not None or kind is not int else TracedNumber.of_value(active_trace(), whole(read(x)))
         )
-    if x.size != 1 or (x.ndim and kind is not bool):
+    if not is_single(x.aval.size) or (x.ndim and kind is not bool):
         return kind(x)
     x = x if not x.ndim else x.reshape(())
     value = read(x)

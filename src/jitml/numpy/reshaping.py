@@ -25,7 +25,7 @@ from jitml.numpy.operands import (
     strict_axis,
 )
 from jitml.numpy.versions import BROADCAST_KEEPS_ARRAYS, check_argument
-from jitml.trace.broadcasting import insist_equal, is_one
+from jitml.trace.broadcasting import insist_equal, is_single
 from jitml.trace.context import active_trace, user_source
 from jitml.trace.decisions import site
 from jitml.trace.examples import example_of_size, is_guess
@@ -278,7 +278,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> TracedArray:
 def squeeze(a: Any, axis: Any = None) -> Any:
     x = as_array(a)
     if axis is None:
-        drop = [n for n, size in enumerate(x.sizes) if is_one(size)]
+        drop = [n for n, size in enumerate(x.sizes) if is_single(size)]
     else:
         drop = reduced_axes(axis, x.ndim)  # type: ignore[assignment]  # a tuple or a list
     x = resized(x, [1 if n in drop and isinstance(size, Dim) else size for n, size in enumerate(x.sizes)])

@@ -31,7 +31,7 @@ from jitml.numpy.operands import (
 )
 from jitml.numpy.reductions import F16, Axis, finish, is_given, masked, reduce_values, without_nan
 from jitml.numpy.versions import check_argument
-from jitml.trace.broadcasting import never_equal, require_sizes
+from jitml.trace.broadcasting import is_single, never_equal, require_sizes
 from jitml.trace.context import user_source
 from jitml.trace.registry import implements
 from jitml.trace.sizes import number, span, value_of_size
@@ -325,7 +325,9 @@ def _covariance(
     result = ops.div(products, broadcast_value(astype(ops.maximum(freedom, 0.0), target), products.shape))
     enough = ops.gt(freedom, 0.0)
     result = ops.check(result, enough, error="RuntimeWarning", message="Degrees of freedom <= 0 for slice")
-    return reshape_value(result, [n for n in result.shape if n != 1])
+    drop = [is_single(n) for n in result.shape]
+    result = require_sizes(result, [1 if is_one else n for n, is_one in zip(result.shape, drop)])
+    return reshape_value(result, [n for n, is_one in zip(result.shape, drop) if not is_one])
 
 
 @implements(np.corrcoef)

@@ -11,17 +11,19 @@ from collections.abc import Sequence
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Value
 from jitml.trace.context import Trace, active_trace, switch
+from jitml.trace.decisions import Decider
 from jitml.trace.storage import Storage
 from jitml.trace.stretches import outlined
 from jitml.trace.truths import TRUTH
 
 
 class Body:
-    """A recording inside the current one."""
+    """A recording inside the current one, of a construct that `decider` has traced in another way."""
 
-    def __init__(self) -> None:
+    def __init__(self, decider: Decider) -> None:
         self.parent = active_trace()
         self.trace = Trace(self.parent)
+        self.trace.root.constructs[self.trace.builder] = decider
         self.trace.is_body = True
         self._held: dict[Storage, Value] = {}
 

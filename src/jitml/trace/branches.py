@@ -30,9 +30,9 @@ _MOST_IN_ITSELF = 24
 class Side:
     """One branch."""
 
-    def __init__(self, branch: bool) -> None:
+    def __init__(self, branch: bool, decider: Decider) -> None:
         self.branch = branch
-        self.body = Body()
+        self.body = Body(decider)
         self.ends: dict[str, Any] = {}
         self.lists: dict[int, tuple[OpenList, Any]] = {}  # by id, those that it appends to, and what is new in them after it
 
@@ -61,7 +61,7 @@ class Fork:
         """Begin to record a branch; what a check has ruled out of the other one holds here, where no region is needed."""
         if not self.raising:
             self._require_end()
-            self._open = self.sides[branch] = Side(branch)
+            self._open = self.sides[branch] = Side(branch, self.decider)
             self._open.body.trace.facts = self.facts[0 if branch else 1]
             self._open.body.trace.iterators = self.iterators
             self._open.body.resume()

@@ -55,7 +55,7 @@ def _is_stretched(x: Size, y: Size) -> bool:
     return never_equal(x, y) if known is None else known.stretches(x)
 
 
-def is_one(size: Size) -> bool:
+def is_single(size: Size) -> bool:
     """Whether a size is 1: by its limits, or else in this call, which the program claims."""
     if size == 1 or not _may_be_one(size):
         return size == 1

@@ -135,6 +135,8 @@ class Trace:
         self.effort: Effort = parent.effort if parent else Effort()
         self.builder.locate = self.effort.locate
         self.builder.recorded = parent.builder.recorded if parent else None
+        self.builder.strayed = strayed
+        self.constructs: dict[GraphBuilder, Any] = {}  # the `Decider` of each region whose body has been recorded, by that
         self.refusal: JitmlError | None = None
         self.closed = False
         self.host: Host = parent.host if parent else Host(locate=user_source)
@@ -407,6 +409,12 @@ def unsupported(message: str, remedy: str = "") -> NoReturn:
     refuse(UnsupportedError(message, remedy=remedy))
 
 
+def strayed(value: Value) -> TraceError:
+    """The error for a value of the graph that is used outside its trace."""
+    trace = _current.get()
+    return leaked(next((b for b in trace.root.constructs if b.defines(value)), None) if trace is not None else None)
+
+
 def refuse_environ() -> NoReturn:
     """Refuse what reads the environment.
 
@@ -416,8 +424,23 @@ def refuse_environ() -> NoReturn:
     unsupported("os.environ would be read only once, while the function is traced", "Pass what it says as an argument.")
 
 
-def leaked() -> TraceError:
-    """The error for a traced value used outside its trace."""
+def leaked(builder: GraphBuilder | None = None) -> TraceError:
+    """The error for a traced value used outside its trace.
+
+    What holds one that the body of a region has made, and has left it, as a partial does, is no fault of the program: the region
+    is traced in another way.
+
+    Args:
+        builder: what has recorded the value, if that is known.
+    """
+    trace = _current.get()
+    if builder is not None and trace is not None:
+        around, outermost = set(trace.builder.around()), builder
+        for outer in builder.around():
+            if outer in around and outermost in trace.root.constructs:
+                what = "something made in a branch or a loop holds a number or an array of it, and is used after it"
+                trace.root.constructs[outermost].refuse(what, "Keep the number or the array itself, and make the object anew.")
+            outermost = outer
     return TraceError(
         "a traced value is used after its trace has ended, or in another thread",
         source=user_source(),

@@ -213,8 +213,10 @@ class Control(Pieces):
         for handler in node.handlers:
             handler.type = self.visit(handler.type) if handler.type else None
             handler.body = self._nested(handler.body)
+            first = handler.body[0]
             if self.driven:
-                handler.body.insert(0, self._unwind(depth, handler.body[0]))
+                handler.body.insert(0, self._unwind(depth, first))
+            handler.body.insert(0, ast.copy_location(ast.Expr(self._hook("handled", first)), first))
         node.finalbody = self._nested(node.finalbody)
         self.depth = depth
         return [self._mark_depth(depth, node), node] if node.handlers and self.driven else node

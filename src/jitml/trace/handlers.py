@@ -11,15 +11,16 @@ import ast
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from traceback import walk_tb
 from types import CodeType
 from typing import Any, NoReturn
 
 import numpy as np
 
-from jitml.errors import FailedCheck, JitmlError, Source
+from jitml.errors import FailedCheck, JitmlError, Source, UnknownSizeError
 from jitml.ir.floating import CATEGORIES, raised_by
 from jitml.ir.graph import Node, Value
-from jitml.trace.context import active_trace, refuse
+from jitml.trace.context import active_trace, is_users, refuse
 from jitml.trace.decisions import decisions
 from jitml.trace.examples import NoExample, example_of
 from jitml.trace.source import FunctionNode
@@ -177,6 +178,14 @@ def raise_in_this_call(error: Exception) -> NoReturn:
     if root.handlers and root.steps is None and not isinstance(error, JitmlError):
         refuse(FailedCheck(f"{type(error).__name__} is raised in the call that is traced, and may be handled"))
     raise error
+
+
+def require_known_sizes(error: BaseException | None) -> None:
+    """An exception is handled: if what cannot be traced for sizes left open has raised it, other sizes may raise nothing."""
+    if active_trace().root.opened and isinstance(error, (ValueError, IndexError)) and error.__traceback__ is not None:
+        *_, (frame, _) = walk_tb(error.__traceback__)
+        if not is_users(frame.f_code.co_filename):
+            refuse(UnknownSizeError(f"an exception is handled that may depend on sizes ({type(error).__name__})"))
 
 
 def go_inside() -> None:

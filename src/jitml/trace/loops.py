@@ -109,7 +109,7 @@ class Loop:
         self.passes += 1
         if self.passes > _MOST_PASSES:
             self.demote(UnsupportedError("what the loop carries does not settle", source=self.source))
-        self.body = Body()
+        self.body = Body(self.decider)
         self.body.trace.iterators = self.iterators
         self.body.resume()
         active_trace().root.open.append(self)

@@ -17,6 +17,7 @@ from jitml.ir import ops
 from jitml.ir.dims import limits
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, Aval, is_supported
+from jitml.trace.broadcasting import is_single, require_sizes
 from jitml.trace.context import Trace, active_trace, current_trace, unsupported
 from jitml.trace.doubts import NONE, fits, is_of, may_be_none, numpys
 from jitml.trace.drivers import UNDEF
@@ -142,7 +143,7 @@ def truth(x: Any) -> Value:
     """The truth of a number, a scalar or an array of one element, in the graph; None is false."""
     value = value_if_any(x)
     if value.shape:
-        value = ops.reshape(value, shape=())
+        value = ops.reshape(require_sizes(value, (1,) * value.ndim), shape=())
     value = value if value.dtype == BOOL else ops.ne(value, 0)
     return as_value(all_of(negated(is_of(x, NONE)), value)) if may_be_none(x) else value
 
@@ -157,7 +158,7 @@ def is_decided(x: Any) -> bool:
         if x.size is not None:
             low, high = limits(x.size)
             return low > 0 or high < 0 or low == high
-    elif x.size != 1:
+    elif not is_single(x.aval.size):
         return True  # whose truth is ambiguous
     return constant_of(read(x)) is not None
 

@@ -163,7 +163,7 @@ class TracedNumber(NumberStandIn):
     def _check_alive(self) -> None:
         trace = active_trace()
         if (self.trace.closed or not self.trace.encloses(trace)) and not self._is_seen_by(trace):
-            raise leaked()
+            raise leaked(self.trace.builder)
 
     def _is_seen_by(self, trace: Trace) -> bool:
         """Whether a trace knows what was made in another one: in a branch, say, of what was there before."""

@@ -49,7 +49,7 @@ SPECIAL = frozenset({*_ASK, *_OPERATORS, len, bool, iter, next, operator.truth, 
 # Functions that call special methods of what is in their arguments, and which.
 _LOOK_INSIDE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("sorted", "max", "min", "sort"), ORDER), **dict.fromkeys(("any", "all"), ("__bool__", "__len__")),
-    **dict.fromkeys(("index", "count", "remove", "set", "frozenset"), EQUALITY),
+    **dict.fromkeys(("index", "count", "remove", "set", "frozenset", "hash"), EQUALITY),
 }  # fmt: skip
 # Functions that look them up in a dict or a set, beside the methods of these.
 _LOOK_UP = {"dict", "Counter", "OrderedDict", "defaultdict", "fromkeys"}

@@ -22,6 +22,7 @@ from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, Aval, is_complex
 from jitml.trace import paths
+from jitml.trace.broadcasting import insist_at_least, is_single
 from jitml.trace.context import Trace, active_trace, current_trace, leaked, refuse, unsupported
 from jitml.trace.doubts import NumberStandIn, doubt_of, is_pythons, require_number, same_value, types_of, value_as_it_is
 from jitml.trace.drivers import WantsArray
@@ -143,7 +144,8 @@ class Traced:
         )
 
     def __bool__(self) -> bool:
-        if self.aval.size != 1:
+        if not is_single(self.aval.size):
+            insist_at_least(self.aval.size, 1)
             if not self.aval.size:
                 raise ValueError(
                     "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that it is not empty."
@@ -181,7 +183,7 @@ class Traced:
         if len(index) == 1 and isinstance(index[0], tuple):
             (index,) = index
         chosen = self if not index else self[index] if len(index) > 1 or self.ndim == 1 else self.reshape((-1,))[index[0]]
-        if chosen.aval.size != 1:
+        if not is_single(chosen.aval.size):
             raise ValueError("can only convert an array of size 1 to a Python scalar")
         kind = {"b": bool, "f": float, "c": complex}.get(self.dtype.kind, int)
         return call(kind, chosen if not chosen.ndim else chosen.reshape(()))
@@ -386,7 +388,7 @@ class TracedScalar(Traced, NumberStandIn):
         """
         trace = active_trace()
         if (self.trace.closed or not self.trace.encloses(trace)) and not trace.sees(self.value):
-            raise leaked()
+            raise leaked(self.trace.builder)
         require_number(self)
         return self.value
 

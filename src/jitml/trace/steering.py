@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from jitml.trace import regions
 from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site
 from jitml.trace.drivers import UNDEF, Choice, Driver, Names, Operand, Values
+from jitml.trace.handlers import require_known_sizes
 from jitml.trace.names import is_decided
 from jitml.trace.perhaps import bound, present, sure, truthful
 from jitml.trace.registry import call
@@ -237,6 +239,10 @@ class Steering:
 
     def depth(self) -> int:
         return regions.depth()
+
+    def handled(self) -> None:
+        """An exception has just been caught."""
+        require_known_sizes(sys.exception())
 
     def unwind(self, depth: int) -> None:
         """An exception has been caught: what was opened since `depth` will not be finished."""

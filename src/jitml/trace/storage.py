@@ -117,7 +117,7 @@ class Storage:
         """The current value; refused outside the trace that the storage belongs to."""
         trace = active_trace()
         if self.trace.closed or not self.trace.encloses(trace):
-            raise leaked()
+            raise leaked(self.trace.builder)
         if self.outdated is not None:
             self.outdated.refuse(CHANGED_ITEM, "Append a copy.")
         if self.overwritten is not None:
@@ -131,7 +131,7 @@ class Storage:
         """Replace the whole value."""
         trace = active_trace()
         if self.trace.closed or not self.trace.encloses(trace):
-            raise leaked()
+            raise leaked(self.trace.builder)
         if self.listed is not None:
             self.listed.refuse("an array is changed after a loop has appended it to a list", "Append a copy.")
         for rival in self.rivals:

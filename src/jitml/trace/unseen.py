@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dis
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from operator import getitem
@@ -56,7 +56,11 @@ def run_unseen(trace: Trace, kind: Any, methods: tuple[str, ...] = ()) -> list[F
 def _find_unseen(kind: Any, methods: tuple[str, ...]) -> list[FunctionType]:
     members = {name: member for cls in reversed(kind.__mro__) for name, member in vars(cls).items()}
     special = [name for name in members if name[:2] == "__" == name[-2:] and name not in _SEEN]
-    waiting = [members[name] for name in special if not methods or name in methods]
+    return _with_what_they_run([members[name] for name in special if not methods or name in methods], members)
+
+
+def _with_what_they_run(waiting: list[Any], members: Mapping[str, Any]) -> list[FunctionType]:
+    """The user's functions among these, and those that they mention."""
     found: dict[FunctionType, None] = {}
     while waiting:
         member = waiting.pop()
@@ -68,6 +72,15 @@ def _find_unseen(kind: Any, methods: tuple[str, ...]) -> list[FunctionType]:
             waiting += outer_values(function).values()
             waiting += [members[name] for name in names_in_code(function.__code__) if name in members]
     return list(found)
+
+
+def _names_in_part(trace: Trace, kind: Any, names: frozenset[str]) -> frozenset[str]:
+    """Names that are read of an object which code that mentions these names may hand to anything: its own methods, too."""
+    if not is_users_class(kind):
+        return names
+    members = {name: member for cls in reversed(kind.__mro__) for name, member in vars(cls).items()}
+    mentioned = _with_what_they_run([members[name] for name in names if name in members], members)
+    return names | names_in(run_unseen(trace, kind)) | names_in(mentioned)
 
 
 def names_in(functions: Iterable[FunctionType]) -> frozenset[str]:
@@ -119,7 +132,8 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
         host.require(slot, value)
     elif isinstance(value, CONTAINERS):
         for key, item in require_keys(trace, value, slot, name):
-            _guard_part(trace, item, load(trace, getitem, slot, key, f"{name}[{key!r}]"), names)
+            among = None if names is None else _names_in_part(trace, type(item), names)
+            _guard_part(trace, item, load(trace, getitem, slot, key, f"{name}[{key!r}]"), among)
     elif isinstance(value, (set, bytearray, array, memoryview)):
         require_elements(trace, value, slot, name)
     elif isinstance(value, np.ndarray):
@@ -136,7 +150,8 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
             )
         host.require_type(slot, kind)
         for key, place in _attributes(trace, value, slot, name, names):
-            _guard_part(trace, getattr(value, key), place, None if names is None else names | names_in(run_unseen(trace, kind)))
+            part = getattr(value, key)
+            _guard_part(trace, part, place, None if names is None else _names_in_part(trace, type(part), names))
 
 
 def guard_librarys(trace: Trace, *values: Any) -> None:

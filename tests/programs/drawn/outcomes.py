@@ -138,7 +138,8 @@ def module(text: str) -> dict[str, Any]:
 def call(function: Callable[..., Any], namespace: dict[str, Any], number: int, *, fences: bool = False) -> Outcome:
     """One call, and what it left behind; between fences, it crashes if it touches what lies beside its arguments."""
     arguments = namespace["arguments"](number)
-    objects = [v for n, v in namespace.items() if not n.startswith("_") and not isinstance(v, (*_OF_THE_TEXT, type))]
+    kept = [v for n, v in namespace.items() if not n.startswith("_")]
+    objects = [v for v in kept if isinstance(v, types.FunctionType) or not isinstance(v, (*_OF_THE_TEXT, type))]  # defaults
     outcome = Outcome(arguments=fenced(arguments, objects, behind=number != 1) if fences else arguments)
     floats = [x for x in arguments if isinstance(x, np.ndarray) and x.dtype.kind in "fc"]
     outcome.began_with_all = any(map(_holds_all, floats))
