@@ -10,7 +10,7 @@ from jitml.codegen.llvm.polls import BLOCK, LONG_ITERATION, look_every, most_tri
 from jitml.codegen.target import X86_64_V4
 from jitml.fusion.loops import Kernel, Let, Loop, Stmt
 from jitml.fusion.parser import parse
-from jitml.runtime.jit import assembly
+from jitml.runtime.jit import assembly, optimize
 from jitml.runtime.jit import parse as parse_ir
 from llvm_kernels import emit_kernel_text, memory_for, program_of, run_program
 
@@ -115,3 +115,11 @@ def test_iterations_that_threads_share_are_the_same_in_blocks(threads: int, scra
     text = "\n".join(text for _, text in emit_program(program_of([loop]), cpu=X86_64_V4).parts)
     inside = [part for part in text.split("define ") if "store double" in part]
     assert ("@jitml_look" in inside[0]) == ("aligned_alloc" in inside[0])
+
+
+def test_loops_inside_blocks_are_unrolled() -> None:
+    """Of which LLVM must be able to tell how long they are."""
+    text = "kernel k(x: i8[9000000], n: i64[]) optimize {\nfor i0 in 0:n[] {\nx[minimum(i0 * 7, 8999999)] = 1_i8\n}\n}"
+    ir = dict(emit_kernel_text(text, X86_64_V4).parts)["optimizer"]
+    assert "load atomic" in ir
+    assert str(assembly(optimize(parse_ir(ir), X86_64_V4), X86_64_V4, level=1)).count("movb\t$1, (") > 4

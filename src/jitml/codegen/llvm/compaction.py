@@ -8,10 +8,10 @@ is best: telling vectors apart that are kept as a whole, or not at all, was slow
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 from jitml.codegen.llvm.access import Address, memory_type
 from jitml.codegen.llvm.builder import Operand
+from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.operand import mangled
 from jitml.codegen.llvm.values import Lanes
 from jitml.codegen.llvm.vectorize import VectorNest
@@ -63,8 +63,9 @@ class CompactingNest(VectorNest):
         zero = self.builder.const(0, I64)
         whole = self._whole(zero, self._count_of(loop), lanes)
 
-        def body(counter: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
+        def body(index: Linear, current: dict[str, Operand]) -> dict[str, Operand]:
             self.scope.update(current)
+            counter = self.evaluate(index)
             self.bind(loop.index, self.atom(counter))
             place = self.address(packing.store.buffer, packing.at)
             self.lanes = Lanes(lanes, counter)
@@ -78,8 +79,8 @@ class CompactingNest(VectorNest):
         if whole != zero:
             before, stored = {packing.cell: self.scope[packing.cell]}, self.stored(loop.body)
             looks = self.looks(loop)
-            run = partial(self.in_blocks, max(1, looks // lanes)) if looks else self.function.loop
-            self.scope |= run(zero, whole, lanes, before, body, stored=stored, is_certain=whole.is_constant)
+            length = max(1, looks // lanes) if looks else None
+            self.scope |= self.counted(length, zero, whole, lanes, before, body, stored=stored, is_certain=whole.is_constant)
         name = f"{loop.index}_rest"
         self.bind(name, self.atom(whole))
         self.run_in_order(replace(loop, start=Var(name)), looks=0)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 from jitml.codegen.llvm.access import Memory
 from jitml.codegen.llvm.builder import Operand
 from jitml.codegen.llvm.compaction import CompactingNest
 from jitml.codegen.llvm.function import Function
+from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.nest import identifier
 from jitml.codegen.llvm.polls import BLOCK, LOOK, READ_WORD, STOPPED, find_word, looking, parallel_for, work
 from jitml.codegen.llvm.storage import Storage
@@ -316,12 +316,13 @@ class ParallelBody(KernelBody):
         is_apart = self.is_watched and not any(isinstance(s, Alloc) and _scratch(s) > STACK_LIMIT for s in walk(loop.body))
         length = max(1, int(BLOCK // max(1.0, work(loop.body, self.known))))
 
-        def body(number: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
-            self.iteration(loop, start + self.atom(number) * loop.step)
+        def body(number: Linear, current: dict[str, Operand]) -> dict[str, Operand]:
+            self.iteration(loop, start + number * loop.step)
             return {}
 
-        run = partial(self.in_blocks, length) if self.is_watched and not is_apart else self.function.loop
-        run(begin, end, 1, {}, body, stored=self.stored(loop.body), is_certain=True, stem=identifier(loop.index))
+        stored, stem = self.stored(loop.body), identifier(loop.index)
+        own = length if self.is_watched and not is_apart else None
+        self.counted(own, begin, end, 1, {}, body, stored=stored, is_certain=True, stem=stem)
         self.leave("0")
         symbol, parameters = f"{self.symbol}.some" if is_apart else self.symbol, "(ptr %ctx, i64 %begin, i64 %end)"
         self.unit.add(f"void @{symbol}{parameters}", "\n".join(self.text()), self.effort)

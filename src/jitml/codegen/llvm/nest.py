@@ -304,48 +304,61 @@ class Nest(InterleavedStores):
         cells = self.carried(loop.body)
         self.store_waiting()
 
-        def body(index: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
+        def body(index: Linear, current: dict[str, Operand]) -> dict[str, Operand]:
             self.scope.update(current)
             if looks == 1:
                 self.poll()
-            self.iteration(loop, self.atom(index))
+            self.iteration(loop, index)
             self.store_waiting()
             return {name: self.scope[name] for name in cells}
 
         limits = self.evaluate(start, is_lane_zero=True), self.evaluate(stop, is_lane_zero=True)
         before, stored, stem = {name: self.scope[name] for name in cells}, self.stored(loop.body), identifier(loop.index)
-        run = self.function.loop if looks in (0, 1) else partial(self.in_blocks, looks)
-        after = run(*limits, loop.step, before, body, stored=stored, is_certain=trips is not None, stem=stem)
+        length = None if looks in (0, 1) else looks
+        after = self.counted(length, *limits, loop.step, before, body, stored=stored, is_certain=trips is not None, stem=stem)
         self.scope.update(after)
 
     def looks(self, loop: Loop) -> int:
         """In how many iterations of a loop there is to be a look whether the program is to end; 0: there is none."""
         return look_every(loop, self.known, is_inside=self.is_inside_loop) if self.lanes is None and self.is_watched else 0
 
-    def in_blocks(
+    def counted(
         self,
-        length: int,
+        length: int | None,
         start: Operand,
         stop: Operand,
         step: int,
         carried: Mapping[str, Operand],
-        body: Callable[[Operand, dict[str, Operand]], Mapping[str, Operand]],
+        body: Callable[[Linear, dict[str, Operand]], Mapping[str, Operand]],
         *,
         stored: frozenset[str],
         is_certain: bool = False,
         stem: str = "i",
     ) -> dict[str, Operand]:
-        """`Function.loop` with a look at the beginning of each block of iterations: the loop inside counts for nothing else."""
+        """`Function.loop`, with a look at the beginning of each block of so many iterations if there is to be one.
+
+        The loop inside counts for nothing else, and from 0: LLVM unrolls none of which it cannot tell how long it is.
+        """
+
+        def one(index: Operand, current: dict[str, Operand]) -> Mapping[str, Operand]:
+            return body(self.atom(index), current)
+
+        if length is None:
+            return self.function.loop(start, stop, step, carried, one, stored=stored, is_certain=is_certain, stem=stem)
+        whole = length * step
 
         def block(first: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
             self.poll()
-            end = self.evaluate(self.atom(first) + Linear(constant=length * step), is_lane_zero=True)
-            last = self.apply("minimum", (end, stop), I64)
-            return self.function.loop(first, last, step, current, body, stored=stored, is_certain=True, stem=stem)
+            left = self.evaluate(self.atom(stop) - self.atom(first), is_lane_zero=True)
+            end = self.apply("minimum", (left, self.builder.const(whole, I64)), I64)
 
-        return self.function.loop(
-            start, stop, length * step, carried, block, stored=stored, is_certain=is_certain, stem=f"{stem}.block"
-        )
+            def inner(index: Operand, current: dict[str, Operand]) -> Mapping[str, Operand]:
+                return body(self.atom(first) + self.atom(index), current)
+
+            zero = self.builder.const(0, I64)
+            return self.function.loop(zero, end, step, current, inner, stored=stored, is_certain=True, stem=stem)
+
+        return self.function.loop(start, stop, whole, carried, block, stored=stored, is_certain=is_certain, stem=f"{stem}.block")
 
     def _while(self, stmt: While) -> None:
         inside = stmt.test + stmt.body
