@@ -22,7 +22,7 @@ import pytest
 import jitml
 from alarms import Alarm, alarms
 from jitml.interrupts import contained, is_own_thread, leave_if_abandoned, preserve, uninterrupted
-from jitml.process import fewer_collections, room_for_nests
+from jitml.process import Setting, fewer_collections, room_for_nests
 from jitml.trace.context import current_trace
 
 pytestmark = [
@@ -108,6 +108,31 @@ def test_what_is_contained_gives_back_what_it_has_changed_and_keeps_what_it_has_
     assert state() == before and variable.get() == 0
     contained(lambda: variable.set(2))
     assert variable.get() == 2
+
+
+def test_a_setting_is_given_back_that_a_thread_of_ours_is_changing_just_then(alarm: Callable[[float], None]) -> None:
+    value = [1]
+
+    def write(new: int) -> None:
+        value[0] = new
+        if new == 10 and is_own_thread():  # until the alarm has come, and who is interrupted waits for this one or does not
+            time.sleep(0.2)
+
+    setting = Setting(lambda: value[0], write, lambda own: 10 * own)
+    ended = threading.Event()
+
+    def work() -> None:
+        try:
+            with setting.changed():
+                leave_if_abandoned()
+        finally:
+            ended.set()
+
+    alarm(0.05)
+    with pytest.raises(Alarm):
+        contained(lambda: uninterrupted(work))
+    assert ended.wait(5)
+    assert value == [1]
 
 
 def test_what_others_keep_for_a_thread_is_given_back() -> None:

@@ -41,7 +41,8 @@ class Setting(Generic[T]):
         self._threads: dict[int, int] = {}  # how often each is inside, or what works for it
         self._own: T
         self._ours: T | None = None  # while it is in place, so that it is never taken for the program's own
-        preserve(self._depth, self._cut)
+        # A new tuple each time, so that it is always given back: a thread may be between two steps of what changes it.
+        preserve(lambda: (self._depth(),), lambda depth: self._cut(*depth))
         in_child(self._forget_others)
 
     @contextmanager

@@ -7,11 +7,13 @@ import math
 import os
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import jitml
 import jitml.runtime.executable as executable_module
 from jitml.codegen.llvm.module import Module
 from jitml.codegen.llvm.unit import Part
@@ -222,3 +224,15 @@ def test_code_is_unloaded_with_its_executable() -> None:
     del run
     gc.collect()
     assert function(np.arange(3.0))[0].tolist() == [0.0, 1.0, 2.0]  # the function alone keeps its code
+
+
+def test_functions_that_are_dropped_leave_nothing_in_memory() -> None:
+    def compile_some(count: int) -> int:
+        for k in range(count):
+            jitml.jit(lambda x, k=k: np.exp(x) * k + x.sum())(np.arange(3.0))
+        gc.collect()
+        return sum(type(x) is not weakref.ref for x in gc.get_objects())  # references to locks are cleared by the hundred
+
+    compile_some(5)
+    before = compile_some(5)
+    assert compile_some(20) - before < 20

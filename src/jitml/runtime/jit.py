@@ -61,7 +61,8 @@ def parse(text: str) -> Any:
         StarvedError: there is no memory to make code of it.
     """
     require_llvm(text=len(text))
-    module = llvm_binding().parse_assembly(text)
+    binding = llvm_binding()
+    module = binding.parse_assembly(text, binding.create_context())  # else types and constants stay in the one of the process
     if CONFIG.check:
         module.verify()
     return module
