@@ -179,7 +179,7 @@ def test_what_cannot_be_compared_at_each_call_is_read_anew() -> None:
 def test_results_that_are_matrices_are_not_taken_for_arrays() -> None:
     with pytest.raises(UnsupportedError, match=r"numpy\.matrix"):
         jitml.jit(lambda x: SPARSE - x)(B)
-    with pytest.raises(UnsupportedError, match=r"arrays of numpy\.matrix are not supported"):
+    with pytest.raises(UnsupportedError, match=r"returns a numpy\.matrix"):
         jitml.jit(lambda x: SPARSE.todense() + x)(B)
 
 
@@ -204,3 +204,79 @@ def test_arguments_that_never_change_are_compared_by_what_they_are(name: str) ->
     again = type(first)(first) if not isinstance(first, (date, timedelta)) else first + timedelta(0)
     compiled(B, again)
     assert len(compiled.variants) == 2
+
+
+def masked(k: float) -> Any:
+    return np.ma.array([1.0, k, 3.0], mask=[k == 2, False, True])
+
+
+MASKED: dict[str, Callable[[Any, Any], Any]] = {
+    "methods": lambda m, x: (m.sum(), m.filled(0), m.count(), m.compressed().sum()),
+    "attributes": lambda m, x: (m.mask, m.data, m.shape, m.dtype, m.ndim, m.size, len(m)),
+    "arithmetic": lambda m, x: (x * m.filled(1), (m * x).filled(-1), (m + 1).sum() * x),
+    "functions": lambda m, x: (np.sum(m), np.ma.median(m), np.asarray(m) * x),
+    "items": lambda m, x: (m[1] * x, m[0] is np.ma.masked, m[1:].sum()),
+    "classes": lambda m, x: (isinstance(m, np.ndarray), isinstance(m, np.ma.MaskedArray), x),
+    "itself": lambda m, x: (m is m, x * 2, float(m.mean())),
+    "a branch": lambda m, x: x if m.count() > 1 else x * 2,
+    "a loop": lambda m, x: sum(m.filled(0)[i] * x[i] for i in range(3)),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_masked_arrays_are_those_of_the_call(name: str) -> None:
+    function, compiled = MASKED[name], jitml.jit(MASKED[name], verify="never")
+    kept = masked(2.0)
+    for n, m in enumerate((masked(2.0), masked(5.0), kept, kept)):
+        kept[0] = float(n)
+        x = np.arange(3.0) + n
+        assert repr(compiled(m, x)) == repr(function(m, x))
+
+
+def test_a_masked_array_that_is_returned_is_the_callers() -> None:
+    m = masked(5.0)
+    assert jitml.jit(lambda m: m)(m) is m
+
+
+def written_before_an_item(s: Any, x: Any) -> Any:
+    s.data[0] = x[0]
+    return s[0, 0]
+
+
+def written_before_an_attribute(p: Any, x: Any) -> Any:
+    p.coeffs[0] = x[0]
+    return p.r
+
+
+def written_after_an_item(s: Any, x: Any) -> Any:
+    found = s[0, 0]
+    s.data[0] = x[0]
+    return found
+
+
+def written_in_a_loop(s: Any, x: Any) -> Any:
+    total = 0.0
+    for v in x:
+        total += s[0, 0]
+        s.data[0] = v
+    return total
+
+
+WRITTEN = [
+    (written_before_an_item, lambda: scipy.sparse.eye(2, format="csr")),
+    (written_after_an_item, lambda: scipy.sparse.eye(2, format="csr")),
+    (written_in_a_loop, lambda: scipy.sparse.eye(2, format="csr")),
+    (written_before_an_attribute, lambda: np.poly1d([2.0, 1.0])),
+    (written_before_an_item, lambda: np.ma.array([[2.0, 1.0]])),
+]
+
+
+@pytest.mark.parametrize(("function", "make"), WRITTEN)
+def test_what_is_read_of_an_object_is_not_stale(function: Callable[[Any, Any], Any], make: Callable[[], Any]) -> None:
+    x = np.array([7.0, 8.0, 9.0])
+    try:
+        found = jitml.jit(function, verify="never")(make(), x)
+    except UnsupportedError:
+        assert function is not written_after_an_item
+        return
+    np.testing.assert_array_equal(found, function(make(), x))

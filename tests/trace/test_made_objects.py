@@ -445,7 +445,7 @@ def stored_of_masked(x: Any) -> Any:
 
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "draws": (lambda x: scipy.stats.gaussian_kde(x).resample(3), r"resample draws random numbers, or calls a function that does"),
-    "a masked array returned": (lambda x: np.ma.masked_greater(x, 2.0), r"arrays of numpy.ma\S*MaskedArray are not supported"),
+    "a masked array returned": (lambda x: np.ma.masked_greater(x, 2.0), r"returns a numpy.ma\S*MaskedArray"),
     "used as an array": (stored_of_masked, "MaskedArray that the jitted function has made is used as an array"),
     "returned": (spline, r"the function returns a scipy\.interpolate\._cubic\.CubicSpline"),
     "changed": (sets_attribute, "CubicSpline that the jitted function has made has its attribute extrapolate set"),

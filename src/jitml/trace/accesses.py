@@ -25,6 +25,7 @@ from jitml.trace.contents import effect, kept
 from jitml.trace.context import active_trace, home_of, is_users, unsupported
 from jitml.trace.doubts import doubt_of, has_attribute, types_of
 from jitml.trace.effects import STREAMS
+from jitml.trace.given import is_computed, is_of_its_memory, require_unchanged
 from jitml.trace.host import Const, Slot
 from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.numbers import TracedNumber
@@ -134,6 +135,8 @@ class Accesses(Names):
                     owner = load(self.trace, getattr, method, "__self__", f"{name}.__self__")
                     self.trace.host.require_identity(owner, slot, True)
             return value
+        if _is_written(descriptor) and is_librarys(obj) and is_computed(obj, name, value):
+            guard_librarys(self.trace, obj)
         if _is_written(descriptor) and is_librarys(value):  # it makes a new one each time
             guard_librarys(self.trace, obj)
             return value
@@ -163,6 +166,8 @@ class Accesses(Names):
             trace.host.require_same(slot, original)
             return found
         text = f"{trace.host.name(slot)}.{name}"
+        if is_computed(original, name, found):
+            require_unchanged(text, obj)
         return observe_changing(trace, found, load(trace, getattr, slot, name, text), text)
 
     def _item_of_lent(self, obj: TracedObject, index: Any) -> Any:
@@ -173,7 +178,10 @@ class Accesses(Names):
             return obj[index]
         slot = self.trace.places[id(obj)]
         text = f"{self.trace.host.name(slot)}[{index!r}]"
-        return observe_changing(self.trace, original_of(obj)[index], load(self.trace, operator.getitem, slot, index, text), text)
+        found = original_of(obj)[index]
+        if not is_of_its_memory(found, original_of(obj)):
+            require_unchanged(text, obj)
+        return observe_changing(self.trace, found, load(self.trace, operator.getitem, slot, index, text), text)
 
     def _attr_of_number(self, x: Any, name: str) -> Any:
         """An attribute that numbers of some types have, and stand-ins of others must not show; it may itself tell the type."""

@@ -25,7 +25,7 @@ from jitml.trace.state import CONTAINERS
 from jitml.trace.tracers import is_traced, lift, refuse_dtype, scalar
 from jitml.trace.transformed import Transformed
 from jitml.trace.tree import flatten
-from jitml.trace.understood import Way, way_of
+from jitml.trace.understood import Way, is_array, way_of
 
 
 class Static:
@@ -68,7 +68,7 @@ class Callee:
 def enter_all(recording: Trace, leaves: Sequence[Any], names: Sequence[str]) -> list[Any]:
     """The stand-ins of all leaves."""
     slots = [recording.host.argument(position, name) for position, name in enumerate(names)]
-    arrays = [(slot, leaf) for slot, leaf in zip(slots, leaves) if isinstance(leaf, np.ndarray) and not is_traced(leaf)]
+    arrays = [(slot, leaf) for slot, leaf in zip(slots, leaves) if is_array(leaf) and not is_traced(leaf)]
     for group in groups(arrays) if len(arrays) > 1 else ():
         enter_together(recording, group)
     return [_enter(recording, slot, position, *given) for position, (slot, *given) in enumerate(zip(slots, leaves, names))]
@@ -82,7 +82,7 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
     kind = type(leaf)
     if is_traced(leaf):
         raise UnsupportedError(f"argument {name} is a traced value of another trace", source=user_source())
-    if isinstance(leaf, np.ndarray):
+    if is_array(leaf):
         return lift(leaf, slot, position)
     if isinstance(leaf, np.generic):
         if not _is_number(leaf):

@@ -18,6 +18,8 @@ from jitml.trace.objects import TracedObject, original_of
 from jitml.trace.state import parts_of
 from jitml.trace.tracers import is_traced
 
+# What properties of these names tell does not depend on what arrays hold.
+_OF_FORM = {"shape", "ndim", "dtype", "size", "nnz", "itemsize", "nbytes", "format", "order", "o", "variable", "degree"}
 _REMEDY = "Change it outside of the jitted function, or let the call have a new object or the arrays themselves."
 
 
@@ -44,6 +46,31 @@ def give(name: str, things: Iterable[Any]) -> None:
         root = active_trace().root
         root.given.append(Given(name, user_source(), parts))
         require_as_given(root, root.given[-1:])
+
+
+def require_unchanged(name: str, obj: Any) -> None:
+    """Something is read of an object from outside as it is before the call: what is written later is not in it.
+
+    In a loop what stands later in the body is written before the next iteration.
+    """
+    if active_trace().is_body:
+        give(name, (obj,))
+        return
+    parts = tuple(parts_of([original_of(obj)], lambda _: ()))
+    require_as_given(active_trace().root, [Given(name, user_source(), parts)])
+
+
+def is_computed(obj: Any, name: str, found: Any) -> bool:
+    """Whether an attribute that an object from outside has before the call may be another one once its arrays are written."""
+    is_kept = name in getattr(obj, "__dict__", ()) or name in _OF_FORM
+    return not is_kept and not callable(found) and not is_of_its_memory(found, obj)
+
+
+def is_of_its_memory(found: Any, obj: Any) -> bool:
+    """Whether this is an array that shows memory of an object's."""
+    if type(found) is not np.ndarray:
+        return False
+    return any(isinstance(x, np.ndarray) and np.may_share_memory(found, x) for x in parts_of([obj], lambda _: ()))
 
 
 def require_as_given(root: Trace, calls: Iterable[Given]) -> None:

@@ -38,6 +38,7 @@ from jitml.trace.handlers import Handler, Steps
 from jitml.trace.host import Host, Slot
 from jitml.trace.made_objects import parts_of_made
 from jitml.trace.memory import all_disjoint, disjoint, meets_itself
+from jitml.trace.objects import TracedObject
 from jitml.trace.opening import Opened, Seen, seen
 from jitml.trace.paths import Decided, Path, path_of
 from jitml.trace.registry import register_imported
@@ -232,7 +233,7 @@ def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSp
     require_apart((result, changed), partial(parts_of_made, recording))
     tree, repeated = apart(settled(recording, (result, changed) if changes else result))
     parts = [flatten(part) for part in (*repeated, tree)]
-    leaves = [lift(leaf) if isinstance(leaf, np.ndarray) and not is_traced(leaf) else leaf for part, _ in parts for leaf in part]
+    leaves = [lift(leaf) if _is_concrete_array(leaf) else leaf for part, _ in parts for leaf in part]
     outputs: list[Value] = []
     results = describe(recording, leaves, outputs)
     host = recording.host
@@ -258,6 +259,11 @@ def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSp
         tuple(spec for _, spec in parts), results, tuple(changes), recording.opened, seen(arguments), path_of(recording),
         tuple(recording.handlers),
     )  # fmt: skip
+
+
+def _is_concrete_array(x: Any) -> bool:
+    kind: Any = type(x)
+    return isinstance(x, np.ndarray) and not is_traced(x) and kind is not TracedObject
 
 
 def _require_disjoint(recording: Trace, mutated: Sequence[tuple[Slot, Storage]]) -> None:

@@ -92,6 +92,11 @@ class Row:
     returned: str
 
 
+def is_array(x: Any) -> bool:
+    """Whether this is an array that is computed with; a masked one is an object of a library's."""
+    return isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray)
+
+
 def is_bound(x: Any) -> bool:
     """Whether a function written in C is a method of an object."""
     if type(x) not in (BuiltinFunctionType, MethodWrapperType):
@@ -113,6 +118,8 @@ def is_view(x: Any) -> bool:
 
 def _is_code(x: Any) -> bool:
     kind: Any = type(x)
+    if x is np.ma.masked:
+        return True
     if isinstance(x, _CODE) or kind.__name__ == "_ArrayFunctionDispatcher" or home_of(kind).startswith("jitml."):
         return True
     return home_of(kind).partition(".")[0] in ("typing", "_thread")
@@ -126,7 +133,7 @@ def _has_attributes(x: Any) -> bool:
 
 TABLE = (
     Row(
-        Way.ARRAY, "arrays", lambda x: isinstance(x, np.ndarray),
+        Way.ARRAY, "arrays", is_array,
         "class, dtype, shape, strides, what it shares memory with", "at each call", "in place, when the call has succeeded",
         "as a new array", "as an array that the program has", "itself, or a view of it",
     ),
@@ -174,7 +181,7 @@ TABLE = (
         "as a constant", "itself",
     ),
     Row(
-        Way.RUN_TIME, "everything else: objects of libraries, weak references, context variables", lambda x: True,
+        Way.RUN_TIME, "everything else: objects of libraries, masked arrays, weak references, context variables", lambda x: True,
         "by class", "at run time, of the object of this call; attributes and constant items before the program starts",
         "attributes are set when the call has succeeded; what a method changes is refused", "at run time",
         "the object of this call", "itself",
