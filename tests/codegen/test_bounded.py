@@ -106,3 +106,23 @@ def test_a_bound_is_no_nearer_than_what_cuts_the_counter() -> None:
     course = course_of(loop)
     assert course is not None and course.conditions
     assert SHORT_TRIPS < 1 << 24  # at some nanoseconds an iteration nobody waits for that
+
+
+def test_what_a_choice_implies_ends_a_while_and_one_known_to_be_short_is_written_once() -> None:
+    def escapes(x: Any, y: Any) -> Any:
+        n = 0
+        while n < 50 and x * x + y * y < 4.0:
+            x, y, n = x * x - y * y + 0.3, 2.0 * x * y, n + 1
+        return n
+
+    def all_of(xs: Any) -> Any:
+        out = np.zeros(len(xs), np.int64)
+        for k in range(len(xs)):
+            out[k] = escapes(xs[k], 0.1)
+        return out
+
+    xs = np.linspace(-2, 2, 40)
+    assert None not in [course_of(loop) for loop in whiles(all_of, xs)]
+    np.testing.assert_array_equal(jitml.jit(all_of)(xs), all_of(xs))
+    lines = jitml.jit(all_of).lower(xs).llvm.splitlines()
+    assert sum(line.startswith("while.") for line in lines) == 1

@@ -28,6 +28,7 @@ TRIANGLE = """
 for i0 in 0:90 {
   let t0: i64 = 90 - i0
   let t1: i64 = t0 - 1
+  let t2: i64 = maximum(minimum(n[], 40), 30)
   for i1 in 0:STOP {
     x[minimum(i1, 8)] = 1.0
   }
@@ -37,7 +38,17 @@ for i0 in 0:90 {
 
 @pytest.mark.parametrize(
     ("stop", "most"),
-    [("i0", 89), ("i0 * 2 + 1", 179), ("t1", 89), ("t0 + i0 - 80", 10), ("minimum(t0 * 100, 7)", 7), ("minimum(n[], i0)", 89)],
+    [
+        ("i0", 89),
+        ("i0 * 2 + 1", 179),
+        ("t1", 89),
+        ("t0 + i0 - 80", 10),
+        ("minimum(t0 * 100, 7)", 7),
+        ("minimum(n[], i0)", 89),
+        ("90 - t2", 60),
+        ("(i0 + 10) // 10", 9),
+        ("select(t0 < 3, t1, 7)", 89),
+    ],
 )
 def test_loops_are_as_long_as_the_indices_around_them_let_them_be(stop: str, most: int) -> None:
     outer = only(kernel(TRIANGLE.replace("STOP", stop), "x: f64[9], n: i64[]").body)
@@ -73,7 +84,7 @@ kernel k(x: f64[{n}], m: bool[{n}], y: f64[{n}]) {{
   }}
 }}
 """
-LENGTH = 1_500_003
+LENGTH = 3_000_003
 
 
 def test_a_long_loop_that_packs_looks_between_blocks() -> None:
@@ -104,7 +115,7 @@ def test_blocks_are_the_same_iterations(body: str) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_iterations_that_threads_share_are_the_same_in_blocks(threads: int, scratch: int) -> None:
     """Of scratch there may be so much that it is taken once for all iterations of a thread."""
-    n = 2_000_001
+    n = 3_000_001
     loop = kernel(
         f"for c0 in 0:{n} parallel grain 70000 {{\nalloc m: f64[{scratch}] {{\nm[1] = x[c0] + 1.0\ny[c0] = m[1]\n}}\n}}",
         f"x: f64[{n}], y: f64[{n}]",

@@ -74,6 +74,9 @@ class _Reader:
             case Apply("bit_and", (x, y)):
                 yield from self.implied(x, depth + 1)
                 yield from self.implied(y, depth + 1)
+            case Apply("select", (test, x, other)) if other in (test, Const(False, BOOL)):
+                yield from self.implied(test, depth)
+                yield from self.implied(x, depth)
             case Apply("lt" | "le" | "gt" | "ge", (x, y)) if x.dtype == y.dtype == I64:
                 yield condition
 

@@ -11,7 +11,7 @@ from jitml.codegen.llvm.compaction import CompactingNest
 from jitml.codegen.llvm.function import Function
 from jitml.codegen.llvm.linear import Linear
 from jitml.codegen.llvm.nest import identifier
-from jitml.codegen.llvm.polls import BLOCK, LOOK, READ_WORD, STOPPED, find_word, looking, parallel_for, work
+from jitml.codegen.llvm.polls import BLOCK, LOOK, READ_WORD, STOPPED, find_word, look_every, looking, parallel_for, work
 from jitml.codegen.llvm.storage import Storage
 from jitml.codegen.llvm.unit import Effort, Unit
 from jitml.fusion.loops import Alloc, Buffer, Check, Kernel, Load, Loop, Store, Var, walk, walk_expressions
@@ -192,8 +192,9 @@ class KernelBody(CompactingNest):
         touched = {x.buffer for x in (*walk((loop,)), *walk_expressions((loop,))) if isinstance(x, (Load, Store))}
         values = {name: self.value(Var(name)) for name in sorted(used) if name in self.scope or name in self.linears}
         buffers = {name: self.buffers[name] for name in sorted(touched) if name in self.buffers}
+        looks = look_every(loop, self.known, is_inside=False) > 0 and unit.is_long
         body = ParallelBody(unit, symbol, values, buffers, self.effort)
-        body.known = self.known
+        body.known, body.is_watched = self.known, looks
         body.run(loop)
         context = f"%{b.fresh('context')}"
         self.prologue.append(f"  {context} = alloca [{FIRST_CAPTURE + len(body.captures)} x i64], align 16")
@@ -202,11 +203,11 @@ class KernelBody(CompactingNest):
             place = b.define(f"getelementptr i64, ptr {context}, i64 {slot}")
             b.emit(f"store {kind} {name}, ptr {place}")
         arguments = f"ptr @{symbol}, ptr {context}, i64 0, i64 {self._count_of(loop).names[0]}, i64 {loop.grain}"
-        b.emit(parallel_for(unit.declarations, arguments, watched=unit.is_long))
+        b.emit(parallel_for(unit.declarations, arguments, watched=looks))
         self.function.forget_loads(self.stored(loop.body))
         if body.allocated or any(isinstance(stmt, Check) for stmt in walk(loop.body)):
             self._leave_if_failed(context)
-        if unit.is_long:
+        if looks:
             self._leave_if_stopped()
 
     def _leave_if_failed(self, context: str) -> None:

@@ -21,6 +21,7 @@ from jitml.codegen.target import Target
 from jitml.errors import LoweringError
 from jitml.fusion.loops import (
     Alloc,
+    Apply,
     Cell,
     Check,
     Combine,
@@ -92,6 +93,14 @@ def _extreme(dtype: DType, *, is_low: bool) -> bool | int | float:
     if dtype.kind == "u":
         return 0 if is_low else (1 << bits) - 1
     return -(1 << bits - 1) if is_low else (1 << bits - 1) - 1
+
+
+def _holds(condition: Expr) -> bool:
+    """Whether a comparison is one of numbers, and true."""
+    match condition:
+        case Apply("le" | "ge" as fn, (Const(x), Const(y))):
+            return x <= y if fn == "le" else x >= y
+    return False
 
 
 class Nest(InterleavedStores):
@@ -365,6 +374,10 @@ class Nest(InterleavedStores):
         course = course_of(stmt) if self.lanes is None and self.is_watched and work(inside) < LONG_ITERATION else None
         if course is None:
             self._run_while(stmt, looks=self.lanes is None)
+            return
+        distance = self.value(course.distance)
+        if distance.is_constant and all(map(_holds, course.conditions)):
+            self._run_while(stmt, looks=int(distance.names[0]) >= SHORT_TRIPS)
             return
         cells = self.carried(inside)
         before = {name: self.scope[name] for name in cells}

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from jitml.codegen.llvm.declarations import Declarations
 from jitml.fusion.cost import WORK, has_open_end, matrix_flops, times_run
-from jitml.fusion.loops import Apply, Const, Expr, Kernel, Let, Loop, Stmt, While, affine, children, walk_expressions
+from jitml.fusion.loops import Apply, Expr, Kernel, Let, Loop, Stmt, While, affine, children, walk_expressions
 from jitml.fusion.program import KernelProgram, Region
 
 # The record that functions of a program are handed as `error`, in words of 64 bits: four values of a failed check, then these.
@@ -29,7 +29,7 @@ PARALLEL_FOR, PARALLEL_FOR_WATCHED = "jitml_parallel_for", "jitml_parallel_for_w
 # Programs of fewer operations are over before anybody would wait: some milliseconds.
 _SHORT, _SHORT_MATRIX = 1 << 22, 1 << 27
 # A loop of less work than that is passed, an iteration of more is worth a look, and cheaper ones are made blocks of: operations.
-_SHORT_LOOP, LONG_ITERATION, BLOCK = 1 << 22, 48, 1 << 16
+_SHORT_LOOP, LONG_ITERATION, BLOCK = 1 << 23, 48, 1 << 16
 _UNKNOWN_TRIPS = 1e9
 # Of an index, the least and the greatest value that it may have; of another name, what it stands for.
 Range: TypeAlias = tuple[float, float]
@@ -130,35 +130,50 @@ def _work_of_part(expr: Expr) -> float:
 
 def within(loop: Loop, known: Known) -> dict[str, Range | Expr]:
     """What is known in a loop."""
-    if loop.step > 0:
-        extremes = -_most(Const(0), loop.start, known), _most(loop.stop, Const(1), known)
-    else:
-        extremes = -_most(Const(-1), loop.stop, known), _most(loop.start, Const(0), known)
-    return {**known, loop.index: extremes}
+    (low, _), (_, high) = (bounds(x, known) for x in ((loop.start, loop.stop) if loop.step > 0 else (loop.stop, loop.start)))
+    return {**known, loop.index: (low, high - 1) if loop.step > 0 else (low + 1, high)}
 
 
 def most_trips(loop: Loop, known: Known = NOTHING) -> float:
     """Iterations of a loop at most."""
     low, high = (loop.start, loop.stop) if loop.step > 0 else (loop.stop, loop.start)
-    distance = _most(high, low, known)
+    stops = high.args if isinstance(high, Apply) and high.fn == "minimum" else (high,)
+    distance = min(bounds(stop - low, known)[1] for stop in stops)
     return _UNKNOWN_TRIPS if distance == inf else max(0.0, -(-distance // abs(loop.step)))
 
 
-def _most(x: Expr, y: Expr, known: Known, depth: int = 0) -> float:
-    """The greatest value of a difference."""
-    if isinstance(x, Apply) and x.fn == "minimum":
-        return min(_most(part, y, known, depth) for part in x.args)
-    terms = affine(x - y)
-    if terms is None or depth > _MOST_DEEP:
-        return inf
-    total = 0.0
-    for name, c in _written_out(terms, known).items():
+def bounds(x: Expr, known: Known, depth: int = 0) -> Range:
+    """The least and the greatest value of an integer."""
+    if depth > _MOST_DEEP:
+        return _ANYWHERE
+    terms = affine(x)
+    if terms is not None:
+        return _of_sum(_written_out(terms, known), known, depth)
+    if not isinstance(x, Apply):
+        return _ANYWHERE
+    parts = [bounds(part, known, depth + 1) for part in x.args]
+    match x.fn, parts:
+        case "minimum" | "maximum" as fn, [a, b]:
+            choose = min if fn == "minimum" else max
+            return choose(a[0], b[0]), choose(a[1], b[1])
+        case "select", [_, a, b]:
+            return min(a[0], b[0]), max(a[1], b[1])
+        case "add", [a, b]:
+            return a[0] + b[0], a[1] + b[1]
+        case "sub", [a, b]:
+            return a[0] - b[1], a[1] - b[0]
+        case "floor_divide", [a, (c, d)] if c == d > 0:
+            return a[0] // c, a[1] // c
+    return _ANYWHERE
+
+
+def _of_sum(terms: dict[str, int], known: Known, depth: int) -> Range:
+    low = high = float(terms.pop("", 0))
+    for name, c in terms.items():
         what = known.get(name, _ANYWHERE)
-        if isinstance(what, tuple):
-            total += c * what[c > 0] if name else c
-        else:
-            total += abs(c) * (_most(what, Const(0), known, depth + 1) if c > 0 else _most(Const(0), what, known, depth + 1))
-    return total
+        least, greatest = what if isinstance(what, tuple) else bounds(what, known, depth + 1)
+        low, high = low + min(c * least, c * greatest), high + max(c * least, c * greatest)
+    return low, high
 
 
 def _written_out(terms: dict[str, int], known: Known) -> dict[str, int]:
