@@ -16,7 +16,7 @@ ALLOWED = {
     "errors": set(),
     "config": {"errors"},
     "forks": set(),
-    "headroom": {"errors"},
+    "headroom": {"errors", "interrupts"},
     "interrupts": {"forks"},
     "process": {"forks", "interrupts"},
     "ir": BASE,

@@ -245,3 +245,38 @@ def test_an_error_that_a_handler_raises_is_not_taken_for_the_functions(verify: s
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert fast(-1.0) == -1.0
+
+
+def unrolled(x: Any) -> Any:
+    squares = {str(i): i * i for i in range(2000)}
+    for key in squares:
+        squares[key] += len(key)
+    return x * sum(squares.values())
+
+
+def inverted(x: Any) -> Any:
+    for _ in range(4_000):
+        x = np.linalg.inv(x)
+    return x
+
+
+@pytest.mark.parametrize(("f", "warm"), [(unrolled, False), (inverted, True)], ids=["tracing", "host calls"])
+def test_what_a_handler_raises_is_the_callers(f: Callable[..., Any], warm: bool) -> None:
+    """It was taken for the function's own, which plain Python then ran from its beginning."""
+
+    def late(*args: object) -> None:
+        raise TimeoutError("late")
+
+    x = np.eye(3)
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        for n in range(1, 6):
+            fast = jitml.jit(f, verify="never")
+            if warm:
+                fast(x)
+            signal.setitimer(signal.ITIMER_REAL, 0.004 * n)
+            with pytest.raises(TimeoutError, match="late"):
+                fast(x)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

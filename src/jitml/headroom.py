@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from jitml.errors import StarvedError
+from jitml.interrupts import pass_on
 
 _MARGIN = 32 << 20  # what Python takes meanwhile, and what is left unused between blocks
 _LLVM_STATE = 32 << 20  # tables of targets and of the linker
@@ -33,7 +34,8 @@ def require_memory(nbytes: int, purpose: str) -> None:
         return
     try:
         mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
-    except (OSError, MemoryError):
+    except (OSError, MemoryError) as error:
+        pass_on(error)
         raise StarvedError(
             f"no memory for {purpose}: some {nbytes >> 20} MiB",
             remedy="A limit of this process (ulimit -v), or the system's, is near. f.__wrapped__ needs less.",
@@ -53,6 +55,7 @@ def require_compiler() -> None:
         try:
             libraries += _llvm_bytes() + _LLVM_STATE
         except OSError as error:
+            pass_on(error)
             raise StarvedError(f"the compiler cannot be loaded: {error}") from error
     require_memory(libraries + _MARGIN, "the compiler")
 

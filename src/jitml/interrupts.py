@@ -73,6 +73,12 @@ def is_from_a_handler(error: BaseException) -> bool:
     return False
 
 
+def pass_on(error: BaseException) -> None:
+    """Raise what a signal's handler has raised: it is for the caller, whatever has been running, and nobody goes on instead."""
+    if is_from_a_handler(error):
+        raise error
+
+
 def _restore(before: list[Any]) -> None:
     for (read, write), value in zip(_KEPT, before):
         if read() is not value:

@@ -23,6 +23,7 @@ from jitml.errors import (
     ShapeError,
     VerificationError,
 )
+from jitml.interrupts import pass_on
 from jitml.ir.room import learn, learning
 from jitml.runtime.dispatch import Failed, Variant, Variants
 from jitml.trace.arguments import Static
@@ -170,6 +171,7 @@ class Specializer:
         except JitmlError:
             raise
         except Exception as error:  # the user's or NumPy's, or in a branch that the plain function does not take
+            pass_on(error)
             raise Untraced from error
 
     def _traced_or_none(self, call: Call, path: Path, opened: Opened) -> Traced | None:

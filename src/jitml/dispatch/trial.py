@@ -16,7 +16,7 @@ from jitml.dispatch.quiet import silenced
 from jitml.dispatch.rounding import ROUNDING, nudge_results, nudged_inputs, precision, within
 from jitml.dispatch.state import State
 from jitml.errors import FailedCheck, WrongPath
-from jitml.interrupts import contained, is_from_a_handler
+from jitml.interrupts import contained, pass_on
 from jitml.ir.graph import Graph, Node
 from jitml.ir.interpret import watched
 from jitml.ir.ops.host import keeping_made, postponing
@@ -113,8 +113,7 @@ class Trial:
         except (RecursionError, MemoryError):
             raise
         except Exception as raised:
-            if is_from_a_handler(raised):
-                raise
+            pass_on(raised)
             error = raised
         return Outcome(error, result, self.state.changes(shown=shown))
 

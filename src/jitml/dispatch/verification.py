@@ -24,7 +24,7 @@ from jitml.dispatch.reproduce import remember
 from jitml.dispatch.state import State, Unsaved
 from jitml.dispatch.trial import Trial
 from jitml.errors import CompilerError, FailedCheck, JitmlError, WrongResultWarning
-from jitml.interrupts import is_from_a_handler
+from jitml.interrupts import pass_on
 from jitml.trace.alone import others_run
 from jitml.trace.context import is_jitmls
 from jitml.trace.entry import MISS, bind
@@ -176,8 +176,7 @@ class Verification:
         except (JitmlError, MemoryError):
             raise
         except Exception as error:
-            if is_from_a_handler(error):
-                raise
+            pass_on(error)
             return None, error
 
     def _compared(self, got: Outcome, state: State, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from jitml.config import CONFIG
+from jitml.interrupts import pass_on
 from jitml.ir import ops
 from jitml.ir.dims import bound
 from jitml.ir.graph import Value
@@ -172,7 +173,8 @@ def _shown(function: Callable[..., Any], leaves: Sequence[Any], spec: Any, way: 
         with outside_trace(), np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             shown = function(*args, **kwargs)
-    except Exception:  # of any kind: they are other arguments than the function was called with
+    except Exception as error:  # of any kind: they are other arguments than the function was called with
+        pass_on(error)
         return None
     return shown if isinstance(shown, tuple) or type(shown) is list else (shown,)
 

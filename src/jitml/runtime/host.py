@@ -20,6 +20,7 @@ import numpy as np
 from jitml.codegen.llvm.unit import HostStep
 from jitml.errors import FailedCheck
 from jitml.fusion.loops import Buffer
+from jitml.interrupts import pass_on
 from jitml.ir.ops.host import postpone, postponing
 from jitml.runtime.floating import raising_at
 from jitml.runtime.jit import Code, generate, link, parse
@@ -102,6 +103,7 @@ class HostCalls:
         except FailedCheck:
             raise
         except Exception as error:  # an interruption is the user's, anything else leaves the call to NumPy
+            pass_on(error)
             raise FailedCheck(f"{function.name} raised {type(error).__name__}: {error}", source=step.source) from None
 
 

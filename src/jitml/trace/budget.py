@@ -11,6 +11,7 @@ import os
 from time import thread_time
 
 from jitml.config import CONFIG
+from jitml.interrupts import pass_on
 
 _SELDOM = 8  # steps between two looks at the clock
 _MOST_BYTES = 384 << 20
@@ -60,5 +61,6 @@ def _resident_bytes() -> int:
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
+    except OSError as error:
+        pass_on(error)
         return 0

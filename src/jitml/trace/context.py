@@ -18,7 +18,7 @@ import numpy as np
 
 import jitml
 from jitml.errors import JitmlError, Source, TraceError, UnsupportedError
-from jitml.interrupts import unset
+from jitml.interrupts import pass_on, unset
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, Sym, limits
 from jitml.ir.graph import GraphBuilder, Node, Value
@@ -337,6 +337,7 @@ def activate(trace: Trace) -> Iterator[Trace]:
         with recording(trace.builder):
             yield trace
     except Exception as error:
+        pass_on(error)
         if trace.refusal is not None and error is not trace.refusal:
             raise trace.refusal from error
         raise

@@ -28,7 +28,7 @@ from jitml.errors import (
     WrongPath,
 )
 from jitml.forks import lock
-from jitml.interrupts import contained, unset
+from jitml.interrupts import contained, pass_on, unset
 from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.ir.room import learn, learning
@@ -107,6 +107,7 @@ def run(
     try:
         return attempt(key, make, f, args, kwargs, handlers)
     except Exception as error:
+        pass_on(error)
         may_be_handled = bool(handlers) and isinstance(error, RowsDiffer)
         if current_trace() is not None or not (is_programs_own(error) or may_be_handled):
             raise
@@ -118,6 +119,7 @@ def run(
         except JitmlError as error:
             refusal = error
         except Exception as error:  # f does not handle it, or the derivative raises it
+            pass_on(error)
             failure = error
     replay(f, args if positional is None else positional, kwargs, handlers)
     if refusal is not None and not isinstance(failure, RowsDiffer):
@@ -147,6 +149,7 @@ def _step_by_step(
         except WrongPath as failure:
             failed.append((traced.path, failure))
         except Exception as error:
+            pass_on(error)
             if not heeds:  # a long loop has not been run to its end
                 heeds, failed = True, []
             elif steps.is_blind:

@@ -17,6 +17,7 @@ import numpy as np
 import optree
 
 from jitml.errors import JitmlError
+from jitml.interrupts import pass_on
 from jitml.ir.interpret import interpret
 from jitml.trace.results import Either, Fixed, FromGraph, FromHost, Repeated, Result
 from jitml.trace.steps import Step
@@ -35,7 +36,7 @@ def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
     arguments = sorted(traced.host.arguments, key=traced.host.arguments.__getitem__)
     body = [f"({', '.join(f's{s}' for s in arguments)},) = leaves"] if arguments else []
     if any(" = " in line for line in lines):
-        body += ["try:", *(f"    {line}" for line in lines), "except Exception: return MISS"]
+        body += ["try:", *(f"    {line}" for line in lines), "except Exception as e:", "    pass_on(e)", "    return MISS"]
     else:
         body += lines
     inputs = ", ".join(f"s{s}" for s in traced.entries)
@@ -44,7 +45,7 @@ def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
         names["tell"] = partial(_tell, written)
     else:
         body.append(f"r = execute({inputs})")
-    names |= {"MISS": MISS, "execute": execute, "unflatten": unflatten, "see": see, "copyto": np.copyto}
+    names |= {"MISS": MISS, "pass_on": pass_on, "execute": execute, "unflatten": unflatten, "see": see, "copyto": np.copyto}
     if traced.numbers:
         body.append(f"z = {{{', '.join(f'n{n}: int(r[{position}])' for n, position in enumerate(traced.numbers.values()))}}}")
         names |= {f"n{n}": number for n, number in enumerate(traced.numbers)}

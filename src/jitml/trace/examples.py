@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jitml.errors import MoreIterations
+from jitml.interrupts import pass_on
 from jitml.ir import ops
 from jitml.ir.dims import resolve
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
@@ -85,7 +86,8 @@ def example_of_size(value: Value) -> int | None:
         return None
     except MoreIterations:
         raise
-    except Exception:  # the program's own: the call raises before, whatever the size is taken for
+    except Exception as error:  # the program's own: the call raises before, whatever the size is taken for
+        pass_on(error)
         return 0
 
 
@@ -99,7 +101,8 @@ def guess(value: Value) -> int:
             return 0
         except MoreIterations:
             raise
-        except Exception:  # the call will not get so far either, or NumPy answers it
+        except Exception as error:  # the call will not get so far either, or NumPy answers it
+            pass_on(error)
             active_trace().root.decisions.answered_otherwise = True
             return 0
 

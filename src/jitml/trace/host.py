@@ -24,6 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from jitml.errors import Source
+from jitml.interrupts import pass_on
 
 Slot = int
 
@@ -315,6 +316,7 @@ class Host:
                     where = f" ({step.source})" if step.source else ""
                     return f"not so any more: {step.text}{where}"
             except Exception as error:
+                pass_on(error)
                 name = self.names[step.slot] if isinstance(step, Compute) else step.text
                 return f"{name} raises {type(error).__name__}"
         return ""

@@ -20,6 +20,7 @@ import numpy as np
 import optree
 
 from jitml.errors import FailedCheck, TraceError, UnknownNumberError, UnsupportedError
+from jitml.interrupts import pass_on
 from jitml.ir import ops
 from jitml.ir.dims import Dim, bound
 from jitml.ir.graph import Value
@@ -402,6 +403,7 @@ def _try_out(
     except FailedCheck as error:
         unsupported(error.message, "Let it return what is to be kept.")
     except Exception as error:
+        pass_on(error)
         raise_in_this_call(error)
     if any(x.tobytes() != y.tobytes() for x, y in zip(before, given)):
         message = f"{name} writes into its argument, which is not supported in jitted code"

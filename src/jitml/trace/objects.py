@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 import optree
 
+from jitml.interrupts import pass_on
 from jitml.ir.graph import Value
 from jitml.ir.ops.host import MADE
 from jitml.trace.addresses import Constant, Lent, Located, Outer, Pointer, address_of_a
@@ -266,6 +267,7 @@ def _to_try_out(x: TracedObject) -> State | None:
         try:
             example = copy.deepcopy(outer.original)
         except Exception as error:
+            pass_on(error)
             said = f"{type(error).__name__}: {error}"
             unsupported(f"{_name_of(x)} cannot be copied ({said:.200}), so that nothing says what its methods change", _OUTSIDE)
         object.__setattr__(x, "_example", example)

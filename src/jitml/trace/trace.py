@@ -19,6 +19,7 @@ import optree
 
 import jitml.trace.hostcalls  # noqa: F401  # what is not compiled goes there
 from jitml.errors import FailedCheck, JitmlError, UnsupportedError
+from jitml.interrupts import pass_on
 from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Value
@@ -133,6 +134,7 @@ def trace(
             error.source = find_line(error.part, attempt)
             raise
         except Exception as error:
+            pass_on(error)
             if known.exhausted is not None and error is not known.exhausted:
                 raise known.exhausted from error
             if known.restart is not None or known.settle_place(error) or (not is_ours(error) and known.settle_sides()):

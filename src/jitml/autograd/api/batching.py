@@ -19,6 +19,7 @@ from jitml.autograd.ragged import Given, Ragged, RaggedRows
 from jitml.autograd.rows import Batch, Batched, Operand
 from jitml.autograd.vmap import spread_ragged
 from jitml.errors import DTypeError, RowsDiffer, ShapeError
+from jitml.interrupts import pass_on
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Value
@@ -111,6 +112,7 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
             try:
                 return attempt(key, lambda: program, f, args, kwargs, handlers)[0]
             except Exception as error:
+                pass_on(error)
                 if trace is not None or not (isinstance(error, RowsDiffer) or is_programs_own(error)):
                     raise
                 rows = _rows(in_axes, args, kwargs)
