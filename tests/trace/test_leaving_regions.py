@@ -161,3 +161,44 @@ def test_it_is_as_in_python(f: Callable[..., Any]) -> None:
         x = np.array(numbers)
         assert outcome(fast, x) == outcome(f, x)
     assert fast.variants
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.kept: Any = [[2], 1]
+
+
+HOLDER = Holder()
+
+
+def pair_then_loop(x: Any) -> Any:
+    if x.max() > 0:
+        v = (1, HOLDER.kept)
+    for _ in range(3):
+        q = [v[1], 1]
+    return q
+
+
+def loops_then_loop(x: Any) -> Any:
+    k = 0
+    while k < 4:
+        k += 1
+        if x.max() > 0:
+            v = (1, HOLDER.kept)
+    for _ in range(3):
+        q = [v[1], 1]
+    return q
+
+
+def one_of_two(x: Any) -> Any:
+    q = [HOLDER.kept] if x.max() > 0 else [[[1], 2]]
+    for i in range(3):
+        r = (q[0], i)
+    return [r[0]]
+
+
+@pytest.mark.parametrize("f", [pair_then_loop, loops_then_loop, one_of_two])
+def test_a_list_from_outside_is_itself_after_a_branch_and_a_loop(f: Callable[..., Any]) -> None:
+    fast = jitml.jit(f, verify="never")
+    for _ in range(2):
+        assert fast(np.arange(3))[0] is HOLDER.kept

@@ -28,6 +28,7 @@ from jitml.trace.effects import STREAMS
 from jitml.trace.given import is_computed, is_of_its_memory, require_unchanged
 from jitml.trace.host import Const, Slot
 from jitml.trace.loaded_names import Names, is_library
+from jitml.trace.modules import modules_of
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject, method_of, original_of, outer_of
 from jitml.trace.open_lists import OpenList
@@ -266,7 +267,9 @@ class Accesses(Names):
         file = getattr(module, "__file__", None)
         home = module.__name__.partition(".")[0]
         if not is_users(file) if file else home in sys.stdlib_module_names:
-            if home in _CONSTANT or way_of(value) is Way.ITSELF or value is sys.modules:  # modules are code
+            if value is sys.modules:
+                return modules_of(self.trace)
+            if home in _CONSTANT or way_of(value) is Way.ITSELF:
                 return lift(value) if type(value) is np.ndarray else value
         text = f"{module.__name__}.{name}"
         return observe(self.trace, value, load(self.trace, getattr, Const(module), name, text), text)

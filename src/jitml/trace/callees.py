@@ -38,6 +38,7 @@ from jitml.trace.outside_calls import OutsideCalls, close_lists
 from jitml.trace.queues import of_queue
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, has_meaning, of_its_type, uncached
+from jitml.trace.result_trees import plain_key
 from jitml.trace.shown import shown, shown_in_braces, shown_part, shown_twice
 from jitml.trace.stacks import Stack
 from jitml.trace.targets import Outside
@@ -60,6 +61,9 @@ _HOOKS: dict[Any, str] = {
 }  # fmt: skip
 
 
+_CHECKS = {"__instancecheck__": "_isinstance", "__subclasscheck__": "_is_subclass"}
+
+
 class Callees(OutsideCalls):
     """What is called in the place of each callee; `calls.Hooks` has it too."""
 
@@ -76,6 +80,8 @@ class Callees(OutsideCalls):
 
     def _with_a_hook(self, function: Any) -> Any:
         """`getattr` and others that look into objects."""
+        if function is np.dtype:
+            return _dtype
         if type(function) not in (BuiltinFunctionType, type):
             return None
         if function in (bytearray, memoryview):
@@ -125,6 +131,8 @@ class Callees(OutsideCalls):
     def _slot_of_a_type(self, function: Any) -> Any:
         """A method of a type, called with the object: `np.ndarray.fill`, `object.__setattr__`."""
         owner = getattr(function, "__self__", None)
+        if (check := _CHECKS.get(getattr(function, "__name__", ""))) and is_library(getattr(function, "__func__", function)):
+            return functools.partial(self._checking, getattr(self, check), *(() if owner is None else (owner,)))
         if getattr(function, "__objclass__", None) is np.ndarray:
             return functools.partial(_unbound, function)
         if _is_store(function):
@@ -272,14 +280,24 @@ class Callees(OutsideCalls):
         found = args[0].__class__ if is_stand_in else type(args[0]) if len(args) == 1 else as_written(type, args, kwargs)
         return self.own_class(found) if len(args) > 1 else found
 
-    def _is_instance(self, x: Any, kinds: Any) -> bool:
+    def _is_instance(self, x: Any, kinds: Any) -> Any:
+        if (own := _own_check(kinds, "__instancecheck__")) is not None:
+            return self.true(self.convert(own)(kinds, x))
+        if type(kinds) is tuple and any(_own_check(kind, "__instancecheck__") for kind in kinds):
+            return any(self._is_instance(x, kind) for kind in kinds)
         require_registered(self.trace, x.__class__, kinds)
         return isinstance(x, kinds)
 
-    def _is_subclass(self, cls: Any, kinds: Any) -> bool:
+    def _is_subclass(self, cls: Any, kinds: Any) -> Any:
+        if (own := _own_check(kinds, "__subclasscheck__")) is not None:
+            return self.true(self.convert(own)(kinds, cls))
         if isinstance(cls, type):
             require_registered(self.trace, cls, kinds)
         return issubclass(cls, kinds)
+
+    def _checking(self, check: Callable[..., Any], kind: Any, x: Any) -> Any:
+        """`type.__instancecheck__(kind, x)`, as a class that has no other one asks it."""
+        return check(x, kind)
 
     def _storing(self, function: Callable[..., Any], obj: Any, *args: Any) -> None:
         """`object.__setattr__(obj, name, value)` and its like: what a `__setattr__` of the class says is passed over."""
@@ -323,6 +341,16 @@ def _is_store(function: Any) -> bool:
     """Whether a function sets or deletes an attribute as Python does where no class says otherwise."""
     is_wrapper = type(function) in (MethodWrapperType, WrapperDescriptorType)
     return is_wrapper and function.__name__ in ("__setattr__", "__delattr__")
+
+
+def _own_check(kind: Any, name: str) -> FunctionType | None:
+    """What a metaclass of the user's has for `isinstance` or `issubclass`."""
+    return users_method(type(kind), name) if isinstance(kind, type) else None
+
+
+def _dtype(*args: Any, **kwargs: Any) -> Any:
+    """`np.dtype((float, n))`: NumPy takes what is no int for something else."""
+    return np.dtype(*map(plain_key, args), **kwargs)
 
 
 def _is_made_up(cls: Any, name: str) -> bool:

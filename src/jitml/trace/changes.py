@@ -21,6 +21,7 @@ from jitml.trace.attributes import GONE
 from jitml.trace.classes import require_class
 from jitml.trace.context import Trace, user_source
 from jitml.trace.host import Slot
+from jitml.trace.keys import require_form
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outer_names import SetNames
 from jitml.trace.outside import Watched, entries, kind_of_container, load, observe, observe_keys, require_unset, with_items
@@ -76,6 +77,7 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
     require_class(trace, type(original))
     if isinstance(original, dict):
         observe_keys(trace, original, name)
+        require_form(trace, original, find, name)
     given = dict(entries(copied))
     opened: dict[Any, Any] = {}
     there = entries(original)

@@ -136,6 +136,7 @@ class Trace:
         self.builder.locate = self.effort.locate
         self.builder.recorded = parent.builder.recorded if parent else None
         self.builder.strayed = strayed
+        self.modules: Any = None  # what stands for `sys.modules` (`modules.py`)
         self.constructs: dict[GraphBuilder, Any] = {}  # the `Decider` of each region whose body has been recorded, by that
         self.refusal: JitmlError | None = None
         self.closed = False

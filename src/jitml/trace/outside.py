@@ -30,6 +30,7 @@ from jitml.trace.classes import require_class
 from jitml.trace.context import Trace, home_of, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.hostcalls import call_on_host
+from jitml.trace.keys import require_form
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject, method_of, original_of
 from jitml.trace.open_lists import OpenList
@@ -351,6 +352,7 @@ def require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[
     if isinstance(value, dict):
         observe_keys(trace, value, name)
         host.require(host.compute(tuple, (slot,), f"tuple({name})"), tuple(value))
+        require_form(trace, value, lambda: slot, name)
         return list(value.items())
     host.require(host.compute(len, (slot,), f"len({name})"), len(value))
     return list(enumerate(value))

@@ -28,6 +28,7 @@ from jitml.trace.objects import TracedObject
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import entries, with_items
 from jitml.trace.registry import call, has_meaning, meaning_of
+from jitml.trace.result_trees import plain_key
 from jitml.trace.snapshots import contents, differ, refill
 from jitml.trace.special_methods import SPECIAL, asked_by, looked_at
 from jitml.trace.state import CONTAINERS
@@ -66,7 +67,7 @@ class OutsideCalls(Impure):
         if any(type(x) is TracedObject for x in flatten((args, kwargs))[0]):  # a masked array, say
             return call_on_host(function, args, kwargs)
         self.unseen_inside(*args, *kwargs.values())
-        return call(function, *args, **kwargs)
+        return call(function, *map(_dtype_known, args), **{name: _dtype_known(x) for name, x in kwargs.items()})
 
     def _handing(self, function: Callable[..., Any], converted: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """The same of one that calls functions which it is given."""
@@ -244,6 +245,12 @@ def _is_known_method(function: Any) -> bool:
     if type(function) is not BuiltinFunctionType:
         return False
     return function.__name__ in MUTATORS or (function.__name__ in _READERS and type(function.__self__) in (list, dict, deque))
+
+
+def _dtype_known(x: Any) -> Any:
+    """`(float, n)`, as a dtype is written, with the number known: it has a dtype of its own, which NumPy would take instead."""
+    is_dtype = type(x) is tuple and len(x) == 2 and isinstance(x[0], (type, np.dtype)) and is_traced(x[1])
+    return plain_key(x) if is_dtype else x
 
 
 def is_ours(function: Callable[..., Any]) -> bool:

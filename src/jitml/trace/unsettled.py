@@ -168,9 +168,16 @@ def require_settled(x: Any) -> None:
 
 def require_none_of(watched: Collection[int], x: Any) -> None:
     """Something is about to be handed to the caller, who knows containers of his own, given by id."""
-    found = _unsettled(x, active_trace())
-    if found is not None and any(id(old) in watched for old in found.olds):
-        _refuse(found, "returned, or kept,")
+    waiting, seen = [x], set[int]()
+    while waiting:
+        one = waiting.pop()
+        found = _unsettled(one, active_trace())
+        if found is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if any(id(old) in watched for old in found.olds):
+            _refuse(found, "returned, or kept,")
+        waiting += found.olds  # which a construct before has left open, too
 
 
 def refuse_shared(x: Any, decider: Decider) -> NoReturn:
