@@ -41,6 +41,8 @@ PLACES = (
     Place("trace/asked.py", "asks NumPy's settings and the environment before the program starts", (Way.VALUE, Way.ITEMS)),
     Place("trace/attributes.py", "loads what a class has where an attribute of its object was deleted", (Way.ATTRIBUTES,)),
     Place("trace/changes.py", "lets items of containers among the arguments in", (Way.ITEMS,)),
+    Place("trace/keys.py", "compares types of keys, and what objects hold that are keys", (Way.ITEMS,)),
+    Place("trace/modules.py", "asks which modules there are", (Way.ITSELF,)),
     Place("trace/queues.py", "asks whether other threads run before the program starts", (Way.ATTRIBUTES,)),
     Place("trace/copies.py", "loads what `copy.copy` reads: attributes, and which there are", (Way.ATTRIBUTES,)),
     Place("trace/unseen.py", "compares what code that is not converted reads", (Way.ATTRIBUTES, Way.COMPARED, Way.ITEMS)),
