@@ -21,11 +21,12 @@ from jitml.trace.results import Itself, Repeated
 from jitml.trace.sets import MadeSet
 from jitml.trace.stacks import Stack
 from jitml.trace.text import TracedText
-from jitml.trace.tracers import TracedScalar
+from jitml.trace.tracers import TracedArray, TracedScalar
 from jitml.trace.tree import NAMESPACE, children, is_record, unflatten
 from jitml.trace.unsettled import require_none_of
 
 _LARGE = 64  # places in a tuple that is in several places: it is made once
+_MOST_ROWS = 64  # of a list that are made one by one
 _UNFINISHED = object()  # what becomes of an object is not known before its parts are
 
 
@@ -48,6 +49,33 @@ def settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]] | None = Non
     elif known[id(x)][1] is _UNFINISHED:
         unsupported("the function returns, or keeps, an object that holds itself", "Return what is in it.")
     return known[id(x)][1]
+
+
+def with_rows_themselves(result: Any) -> Any:
+    """The same with the items of lists that loops have filled one by one, where an item is returned beside its list."""
+    stacks = dict[int, Stack]()
+    leaves = set[int]()
+    waiting, seen = [result], dict[int, Any]()
+    while waiting:
+        x = waiting.pop()
+        if id(x) in seen:
+            continue
+        seen[id(x)] = x
+        if type(x) is Stack:
+            stacks[id(x)] = x
+            waiting += [*x.head, *x.tail]
+        elif type(x) is TracedArray:
+            leaves |= {id(x), *(id(case.origin.array()) for case in x.storage.cases)}
+        else:
+            waiting += children(x)[0]
+    for x in stacks.values():
+        if any(id(row) in leaves for row in x.given.values()) and len(x) <= _MOST_ROWS:
+            x.change(_as_it_is)
+    return result
+
+
+def _as_it_is(_: list[Any]) -> None:
+    """Change nothing of a list but that it holds its items."""
 
 
 def _settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]]) -> Any:

@@ -43,7 +43,7 @@ from jitml.trace.objects import TracedObject
 from jitml.trace.opening import Opened, Seen, seen
 from jitml.trace.paths import Decided, Path, path_of
 from jitml.trace.registry import register_imported
-from jitml.trace.result_trees import apart, settled
+from jitml.trace.result_trees import apart, settled, with_rows_themselves
 from jitml.trace.results import Result, describe, place_numbers
 from jitml.trace.rows import require_apart
 from jitml.trace.snapshots import Changed, Snapshot, find_line, unchanged
@@ -233,7 +233,8 @@ def _parameters(function: Callable[..., Any], args: tuple[Any, ...]) -> list[str
 def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSpec, result: Any) -> Traced:
     changes, changed = changes_of(recording)
     require_apart((result, changed), partial(parts_of_made, recording))
-    tree, repeated = apart(settled(recording, (result, changed) if changes else result))
+    whole = (result, changed) if changes else result
+    tree, repeated = apart(settled(recording, with_rows_themselves(whole)))
     parts = [flatten(part) for part in (*repeated, tree)]
     leaves = [lift(leaf) if _is_concrete_array(leaf) else leaf for part, _ in parts for leaf in part]
     outputs: list[Value] = []
