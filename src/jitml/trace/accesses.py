@@ -242,7 +242,7 @@ class Accesses(Names):
             return obj
         self._require_member(kind, "__enter__", begin)
         self._require_member(kind, "__exit__", end)
-        return _Manager(obj, self.convert(begin), self.convert(end))
+        return Manager(obj, self.convert(begin), self.convert(end))
 
     def _super_attr(self, obj: Any, name: str) -> Any:
         if name in self.trace.set_in_classes:
@@ -418,7 +418,7 @@ class Accesses(Names):
         return Outer(self)
 
 
-class _Manager:
+class Manager:
     """A context manager by converted functions."""
 
     __slots__ = ("begin", "end", "obj")

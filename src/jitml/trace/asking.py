@@ -24,6 +24,11 @@ PLAIN = frozenset({
     TracedArray, TracedScalar, TracedNumber, bool, int, float, complex, str, bytes, NoneType, list, tuple, dict, set, slice,
     range, np.ndarray, np.bool_, np.int32, np.int64, np.float32, np.float64, np.complex128, np.dtype,
 })  # fmt: skip
+# What makes a number, a sequence or memory of an object: an index, a bound, an argument of C code.
+CONVERSIONS = (
+    "__index__", "__int__", "__float__", "__complex__", "__trunc__", "__bool__", "__len__", "__length_hint__", "__iter__",
+    "__next__", "__getitem__", "__array__", "__array_interface__", "__buffer__", "__bytes__", "__fspath__",
+)  # fmt: skip
 EQUALITY, ORDER = ("__eq__", "__ne__", "__hash__"), ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__")
 
 
@@ -104,6 +109,22 @@ class Asking(Accesses):
         """The same of all that these hold."""
         for x in parts_of(xs):
             self.unseen(x, methods=methods)
+
+    def converted(self, *xs: Any) -> None:
+        """Python or C code may now make a number, a sequence or memory of these: arguments, indices, the bounds of slices."""
+        for x in xs:
+            kind = type(x)
+            if kind is slice:
+                self.converted(x.start, x.stop, x.step)
+            elif kind is tuple:
+                self.converted(*x)
+            elif kind not in PLAIN:
+                self.unseen(x, methods=CONVERSIONS)
+
+    def placed(self, index: Any) -> Any:
+        """`obj[index] = value` or `del obj[index]` is about to happen."""
+        self.converted(index)
+        return self.hashed(index)
 
     def hashed(self, key: Any) -> Any:
         """A dict or a set is about to look for this: `d[key]`, `{key}`."""

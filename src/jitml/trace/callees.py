@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import inspect
 import operator
@@ -40,13 +41,14 @@ from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, has_meaning, of_its_type, uncached
 from jitml.trace.result_trees import plain_key
 from jitml.trace.shown import shown, shown_in_braces, shown_part, shown_twice
+from jitml.trace.sighted import may_run_users_code
 from jitml.trace.stacks import Stack
 from jitml.trace.targets import Outside
 from jitml.trace.text import filled_in, joined, text
 from jitml.trace.tracers import TracedScalar, is_traced
 from jitml.trace.unseen import guard_state
 from jitml.trace.users_line import as_written
-from jitml.trace.wrappers import cached_part, chosen, chosen_for, is_dispatch, is_dispatcher, of_cache
+from jitml.trace.wrappers import cached_part, chosen, chosen_for, is_dispatch, is_dispatcher, managing, of_cache
 
 _WRITERS: set[Any] = {print, str, repr, format}
 _CHANGES_FIRST = {
@@ -58,6 +60,7 @@ _CHANGES_FIRST = {
 _HOOKS: dict[Any, str] = {
     operator.getitem: "item", operator.setitem: "_set_item", getattr: "_getattr", hasattr: "_hasattr", setattr: "_setattr",
     delattr: "_delattr", type: "_type_of", isinstance: "_isinstance", issubclass: "_is_subclass", random.Random: "_seeded",
+    vars: "_vars",
 }  # fmt: skip
 
 
@@ -109,7 +112,10 @@ class Callees(OutsideCalls):
         return functools.partial(self._computing, function)
 
     def _wrapper(self, function: Any) -> Any:
-        """What `functools` has made around functions of the user's."""
+        """What `functools` and `contextlib` have made around functions of the user's."""
+        if (generator := managing(function)) is not None:
+            owner = () if type(function) is FunctionType else (function.__self__,)
+            return functools.partial(contextlib.contextmanager(self.convert(generator)), *owner)
         if is_dispatcher(function):
             return functools.partial(self._dispatched, function)
         if is_dispatch(function):
@@ -248,6 +254,11 @@ class Callees(OutsideCalls):
                 return default[0]
             raise
 
+    def _vars(self, *objects: Any) -> Any:
+        if len(objects) != 1 or not hasattr(objects[0], "__dict__"):
+            self.check_effects(vars, None)
+        return self.attr(objects[0], "__dict__")
+
     def _hasattr(self, obj: Any, name: str, /) -> Any:
         if type(obj) in (TracedNumber, TracedScalar):
             return of_its_type(has_attribute, obj, name)
@@ -286,14 +297,14 @@ class Callees(OutsideCalls):
         if type(kinds) is tuple and any(_own_check(kind, "__instancecheck__") for kind in kinds):
             return any(self._is_instance(x, kind) for kind in kinds)
         require_registered(self.trace, x.__class__, kinds)
-        return isinstance(x, kinds)
+        return bool(self.sighted(isinstance, x, kinds)) if may_run_users_code(kinds) else isinstance(x, kinds)
 
     def _is_subclass(self, cls: Any, kinds: Any) -> Any:
         if (own := _own_check(kinds, "__subclasscheck__")) is not None:
             return self.true(self.convert(own)(kinds, cls))
         if isinstance(cls, type):
             require_registered(self.trace, cls, kinds)
-        return issubclass(cls, kinds)
+        return bool(self.sighted(issubclass, cls, kinds)) if may_run_users_code(kinds) else issubclass(cls, kinds)
 
     def _checking(self, check: Callable[..., Any], kind: Any, x: Any) -> Any:
         """`type.__instancecheck__(kind, x)`, as a class that has no other one asks it."""

@@ -22,6 +22,7 @@ from jitml.trace.doubts import NONE, is_of, may_be_none
 from jitml.trace.drivers import OURS
 from jitml.trace.growing import Growing, Probe
 from jitml.trace.identity import is_one
+from jitml.trace.impure import is_one_of
 from jitml.trace.loaded_names import is_library, is_made_plainly
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject
@@ -35,7 +36,7 @@ from jitml.trace.sums import added, settled
 from jitml.trace.text import percent
 from jitml.trace.tracers import is_traced
 from jitml.trace.truths import as_value
-from jitml.trace.unconverted import watched
+from jitml.trace.unconverted import LOOKERS, watched
 from jitml.trace.unsure import bound
 
 
@@ -126,25 +127,33 @@ class Hooks(Callees):
             return function
         owner = getattr(function, "__self__", None)
         if is_traced(owner) or (isinstance(owner, np.ufunc) and function not in FUNCTIONS):
-            return function
+            return functools.partial(self.given, function, function)
         called = self.callee(function)
         if type(function) in (BuiltinFunctionType, type) and function in SPECIAL:
             called = functools.partial(self.asked, called, function)
-        return called if _is_seen(function) else watched(called, function)
+        if _is_converted(function):
+            return called
+        if not is_one_of(function, LOOKERS):
+            called = functools.partial(self.given, called, function)
+        return called if _is_compiled(function) else watched(called, function)
 
 
-def _is_seen(function: Any) -> bool:
-    """Whether all that a call does is told by hooks, or by tracers: the user's functions are converted, NumPy's compiled."""
+def _is_converted(function: Any) -> bool:
+    """Whether all that a call does is told by hooks: it runs the user's functions, or ours."""
     plain = function.__func__ if type(function) is MethodType else function
     if type(plain) is functools.partial:
-        return type(plain.func) is not FunctionType or _is_seen(plain.func)  # which is looked at by itself
+        return type(plain.func) is not FunctionType or _is_converted(plain.func)  # which is looked at by itself
     if isinstance(plain, type):
         return is_made_plainly(plain)
     called = plain if type(plain) is FunctionType else inspect.getattr_static(type(plain), "__call__", None)
     if type(called) is FunctionType and not is_library(called):
         return True
-    is_compiled = has_meaning(function) and getattr(function, "__module__", "") not in ("builtins", "collections")
-    return is_compiled or is_ours(function)
+    return is_ours(function)
+
+
+def _is_compiled(function: Any) -> bool:
+    """Whether all that a call does is told by tracers."""
+    return has_meaning(function) and getattr(function, "__module__", "") not in ("builtins", "collections")
 
 
 def _is_same(x: Any, y: bool) -> Any:

@@ -32,29 +32,25 @@ from jitml.trace.unread import given_numbers, is_formula, is_trusted, refuse_unr
 from jitml.trace.unseen import outer_values
 from jitml.trace.users_line import as_written
 
-_GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_COROUTINES = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 _codes: dict[tuple[str, CodeType], CodeType | Missing] = {}
 _handlers: dict[tuple[str, CodeType], tuple[Handler, ...]] = {}
 _made: set[int] = set()  # ids of code objects that are converted already, all kept alive by `_codes`
 
 
-def convert(function: Callable[..., Any], *, lazily: bool = False) -> Callable[..., Any]:
-    """What to call in place of `function` while tracing: the function itself where there is nothing to convert.
-
-    Args:
-        lazily: a generator will do, for Python goes through it at once.
-    """
+def convert(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What to call in place of `function` while tracing: the function itself where there is nothing to convert."""
     kind = type(function)
     if kind is FunctionType:
-        return _convert_function(function, lazily)  # type: ignore[arg-type]  # its type says so
+        return _convert_function(function)  # type: ignore[arg-type]  # its type says so
     if kind is MethodType:
         made = convert(function.__func__)  # type: ignore[attr-defined]  # a method
         return function if made is function.__func__ else MethodType(made, function.__self__)  # type: ignore[attr-defined]  # the same
     if kind is functools.partial:
         return functools.partial(convert(function.func), *function.args, **function.keywords)  # type: ignore[attr-defined]  # a partial
     if isinstance(function, FunctionLike) and function.traced_as is not None:
-        return convert(function.traced_as, lazily=lazily)
+        return convert(function.traced_as)
     if current_trace() is not None and has_meaning(plain := uncached(function)):
         return functools.partial(call, plain)
     if isinstance(function, type):
@@ -81,7 +77,7 @@ def require_function(what: str, f: Any) -> None:
         raise TypeError(f"{what} takes a function, not {given}: {what}(f)(x) and not {what}(f(x))")
 
 
-def _convert_function(function: FunctionType, lazily: bool = False) -> Callable[..., Any]:
+def _convert_function(function: FunctionType) -> Callable[..., Any]:
     trace = current_trace()
     code = function.__code__
     if trace is None or id(code) in _made:
@@ -89,11 +85,10 @@ def _convert_function(function: FunctionType, lazily: bool = False) -> Callable[
     if is_library(function):
         # SciPy's functions know nothing of tracers.
         return functools.partial(call, function) if function in FUNCTIONS else function
-    if code.co_flags & (_GENERATORS & ~inspect.CO_GENERATOR if lazily else _GENERATORS):
-        is_generator = code.co_flags & inspect.CO_GENERATOR
+    if code.co_flags & _COROUTINES:
         unsupported(
-            f"{function.__qualname__} is a generator or a coroutine, which cannot be compiled",
-            "Build a list instead." if is_generator else "Compile the numeric part as a plain function and call it from there.",
+            f"{function.__qualname__} is a coroutine, which cannot be compiled",
+            "Compile the numeric part as a plain function and call it from there.",
         )
     if trace.root.decisions is not None:
         trace.root.decisions.step()

@@ -169,9 +169,8 @@ class Expressions(ast.NodeTransformer):
         if isinstance(node.ctx, ast.Load):
             return self._hook("item", node, value, self._index(node.slice))
         node.value = self._hook("own", node.value, value)
-        node.slice = self.visit(node.slice)
-        if not any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
-            node.slice = self._key(node.slice)
+        index = self._index(node.slice)
+        node.slice = index if isinstance(index, (ast.Constant, ast.Starred)) else self._hook("placed", index, index)
         return node
 
     def _key(self, key: ast.expr) -> ast.expr:

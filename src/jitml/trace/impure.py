@@ -13,6 +13,7 @@ import gc
 import random
 import sys
 from collections import deque
+from collections.abc import Iterable
 from pathlib import Path, PurePath
 from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any, NoReturn
@@ -134,5 +135,5 @@ def is_librarys_function(function: Any) -> bool:
     return type(function) is FunctionType and is_library(function)
 
 
-def is_one_of(x: Any, some: set[Any]) -> bool:
+def is_one_of(x: Any, some: Iterable[Any]) -> bool:
     return any(x is y for y in some)

@@ -20,7 +20,7 @@ from jitml.trace.unseen import names_in_code
 class Converter(Protocol):
     """What gives a function hooks (`convert.py`)."""
 
-    def __call__(self, function: Callable[..., Any], *, lazily: bool = False) -> Callable[..., Any]: ...
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]: ...
 
 
 def is_library(function: FunctionType) -> bool:

@@ -58,7 +58,7 @@ class Operators(Asking):
         self._require_member(type(x), name, method)
         if name in ORDER and method.__code__.co_filename == "<string>" and dataclasses.is_dataclass(x):
             return functools.partial(self._compare_records, name, method, x)
-        converted = self.convert(method, lazily=True)
+        converted = self.convert(method)
         if converted is method:  # it has no source
             self.unseen(x)
         return functools.partial(converted, x)

@@ -23,12 +23,13 @@ from jitml.trace.contents import gone_through
 from jitml.trace.context import home_of, is_users_class
 from jitml.trace.doubts import may_be_none, require_type_known
 from jitml.trace.hostcalls import ON_HOST, call_now, call_on_host
-from jitml.trace.impure import COMPARED, MUTATORS, Impure, is_one_of
+from jitml.trace.impure import COMPARED, MUTATORS, is_one_of
 from jitml.trace.objects import TracedObject
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import entries, with_items
 from jitml.trace.registry import call, has_meaning, meaning_of
 from jitml.trace.result_trees import plain_key
+from jitml.trace.sighted import Sighted
 from jitml.trace.snapshots import contents, differ, refill
 from jitml.trace.special_methods import SPECIAL, asked_by, looked_at
 from jitml.trace.state import CONTAINERS
@@ -49,7 +50,7 @@ _READERS = {"get", "keys", "values", "items", "index", "count", "copy"}
 _TRUSTED = {functools.reduce, dataclasses.fields, dataclasses.is_dataclass, cast, weakref.ref}
 
 
-class OutsideCalls(Impure):
+class OutsideCalls(Sighted):
     """Hooks that call what is not converted; `calls.Hooks` has them too."""
 
     __slots__ = ()
@@ -57,6 +58,7 @@ class OutsideCalls(Impure):
     def _iterating(self, function: Callable[..., Any], converted: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function that may iterate over what it is given."""
         args = self.given_to(function, args)
+        kwargs = {name: self._callback(arg) if name == "key" else arg for name, arg in kwargs.items()}
         if function is sum and args and not kwargs and type(args[0]) in (list, tuple):
             if any(users_method(type(x), name) for x in args[0] for name in ("__add__", "__radd__")):
                 return functools.reduce(functools.partial(self.binary, "add"), args[0], *(args[1:] or (0,)))

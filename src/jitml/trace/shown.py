@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from jitml.trace.accesses import Accesses
+from jitml.trace.asking import Asking
 from jitml.trace.context import home_of, unsupported
 from jitml.trace.host import Const
 from jitml.trace.loaded_names import is_library
@@ -59,12 +59,12 @@ _REGISTER: Any = optree.register_pytree_node  # whose stubs ask for a collection
 _REGISTER(Written, lambda x: ((x.as_str, x.as_repr), None), lambda _, parts: Written(*parts), namespace=NAMESPACE)
 
 
-def shown(hooks: Accesses, x: Any) -> Any:
+def shown(hooks: Asking, x: Any) -> Any:
     """`str(x)` of an object; another value, whose containers hold no objects any more."""
     return _as_str(hooks, x) if _is_object(x) else _copied(hooks, x, ())
 
 
-def shown_part(hooks: Accesses, part: Any) -> Any:
+def shown_part(hooks: Asking, part: Any) -> Any:
     """A part of an f-string, in which objects have written themselves."""
     if type(part) is not tuple:
         return part
@@ -83,7 +83,7 @@ def shown_part(hooks: Accesses, part: Any) -> Any:
     return part if spec else (_as_str(hooks, x), "s", "")  # an object has no formats: Python says so
 
 
-def shown_twice(hooks: Accesses, x: Any) -> Any:
+def shown_twice(hooks: Asking, x: Any) -> Any:
     """A value that may be asked for its `str` or its `repr`."""
     if not _is_object(x):
         return _copied(hooks, x, ())
@@ -91,7 +91,7 @@ def shown_twice(hooks: Accesses, x: Any) -> Any:
     return Written(_as_str(hooks, x) if _is_users(_member(x, "__str__")) else as_repr, as_repr)
 
 
-def shown_in_percent(hooks: Accesses, template: Any, values: Any) -> Any:
+def shown_in_percent(hooks: Asking, template: Any, values: Any) -> Any:
     """The values of `template % values`: only `%s` and `%r` ask for texts."""
     if type(template) is not str:
         return values
@@ -102,12 +102,13 @@ def shown_in_percent(hooks: Accesses, template: Any, values: Any) -> Any:
     if "*" in template:
         return values
     given = values if type(values) is tuple else (values,)
+    hooks.converted(given)
     made = tuple(shown_twice(hooks, x) if kind in "sra" else x for x, (_, kind) in zip(given, kinds))
     made += given[len(kinds) :]
     return made if type(values) is tuple else made[0]
 
 
-def shown_in_braces(hooks: Accesses, template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def shown_in_braces(hooks: Asking, template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`template.format(*args, **kwargs)`, field by field if there are objects; None if there is nothing to take apart."""
     given = (*args, *kwargs.values())
     has_objects = any(map(_is_object, given))
@@ -153,14 +154,14 @@ def _is_users(member: Any) -> bool:
     return type(member) is FunctionType and not is_library(member)
 
 
-def _as_str(hooks: Accesses, x: Any) -> Any:
+def _as_str(hooks: Asking, x: Any) -> Any:
     member = _member(x, "__str__")
     if _is_users(member):
         return hooks.convert(member)(x)
     return _as_repr(hooks, x) if member is object.__str__ else _fixed(hooks, x, str)
 
 
-def _as_repr(hooks: Accesses, x: Any) -> Any:
+def _as_repr(hooks: Asking, x: Any) -> Any:
     member = _member(x, "__repr__")
     if _is_users(member):
         return hooks.convert(member)(x)
@@ -174,7 +175,7 @@ def _as_repr(hooks: Accesses, x: Any) -> Any:
     return _fixed(hooks, x, repr)
 
 
-def _fixed(hooks: Accesses, x: Any, function: Callable[..., str], *given: Any) -> str:
+def _fixed(hooks: Asking, x: Any, function: Callable[..., str], *given: Any) -> str:
     """What a library writes, which has to be the same at each call."""
     result = function(x, *given)
     slot = place_of(hooks.trace, x)
@@ -188,7 +189,7 @@ def _fixed(hooks: Accesses, x: Any, function: Callable[..., str], *given: Any) -
     return result
 
 
-def _copied(hooks: Accesses, x: Any, around: tuple[int, ...]) -> Any:
+def _copied(hooks: Asking, x: Any, around: tuple[int, ...]) -> Any:
     """A container in which objects have written themselves; a new one, so that it is no longer the caller's."""
     if id(x) in around:
         return x

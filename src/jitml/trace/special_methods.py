@@ -48,7 +48,7 @@ _GO_THROUGH: dict[Any, int] = {
 SPECIAL = frozenset({*_ASK, *_OPERATORS, len, bool, iter, next, operator.truth, operator.not_, operator.contains})
 # Functions that call special methods of what is in their arguments, and which.
 _LOOK_INSIDE: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("sorted", "max", "min", "sort"), ORDER), **dict.fromkeys(("any", "all"), ("__bool__", "__len__")),
+    **dict.fromkeys(("sorted", "max", "min", "sort"), ORDER), **dict.fromkeys(("any", "all", "filter"), ("__bool__", "__len__")),
     **dict.fromkeys(("index", "count", "remove", "set", "frozenset", "hash"), EQUALITY),
 }  # fmt: skip
 # Functions that look them up in a dict or a set, beside the methods of these.
@@ -231,6 +231,8 @@ class Specials(Operators):
             guard_librarys(self.trace, obj)
         if isinstance(obj, dict):
             self.hashed(index)
+        elif not is_asked:
+            self.converted(index)
         return super().item(obj, self.conv(operator.index)(index) if is_asked else index)
 
     # Functions of Python's that ask special methods

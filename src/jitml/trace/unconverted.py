@@ -64,7 +64,7 @@ _VIEWS = (
     tuple, frozenset, functools.partial, MappingProxyType, type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()),
 )  # fmt: skip
 # Functions that only look, at iterators and objects whose state nobody can see as well.
-_LOOKERS: tuple[Any, ...] = (
+LOOKERS: tuple[Any, ...] = (
     isinstance, issubclass, callable, type, id, len, repr, str, format, print, hash, bool, hasattr, getattr, dir, vars,
 )  # fmt: skip
 _HEADER = object.__basicsize__
@@ -108,7 +108,7 @@ class Watch:
 def watched(call: Callable[..., Any], function: Any) -> Callable[..., Any]:
     """What to call in the place of `call`, which runs a function that is not converted: inside a region it is watched."""
     trace = current_trace()
-    if trace is None or not trace.is_body or any(function is looker for looker in _LOOKERS):
+    if trace is None or not trace.is_body or any(function is looker for looker in LOOKERS):
         return call
 
     def run(*args: Any, **kwargs: Any) -> Any:

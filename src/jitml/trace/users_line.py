@@ -17,6 +17,7 @@ from jitml.trace.context import home_of, is_converted, is_jitmls, is_users, user
 
 Call = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Any]
 _NOWHERE = "<string>"
+_PARAMETERS = ("function", "args", "kwargs")
 _MAKE_CLASSES = {"collections", "typing"}
 _BINARY = opcode.opmap["BINARY_OP"]
 _REMAINDERS = [n for n, (_, symbol) in enumerate(opcode._nb_ops) if symbol in ("%", "%=")]  # type: ignore[attr-defined]  # it has
@@ -84,9 +85,14 @@ def as_written(function: Callable[..., Any], args: Sequence[Any], kwargs: Mappin
     return caller()(function, args, kwargs) if makes_class else function(*args, **kwargs)
 
 
+def is_caller(code: CodeType) -> bool:
+    """Whether this is the code of what `caller` makes, which stands in the user's file."""
+    return code.co_varnames == _PARAMETERS and not code.co_names
+
+
 @functools.lru_cache(maxsize=1024)
 def _calling(file: str, line: int, name: str) -> CodeType:
-    made = compile("\n" * (line - 1) + "lambda function, args, kwargs: function(*args, **kwargs)", file, "eval")
+    made = compile("\n" * (line - 1) + f"lambda {', '.join(_PARAMETERS)}: function(*args, **kwargs)", file, "eval")
     consts = (x.replace(co_name=name, co_qualname=name) if isinstance(x, CodeType) else x for x in made.co_consts)
     return made.replace(co_consts=tuple(consts))
 

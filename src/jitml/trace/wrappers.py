@@ -7,9 +7,10 @@ program starts.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -27,6 +28,11 @@ from jitml.trace.understood import PLAIN, Way, is_iterator, way_of
 
 _KNOWN_LIBRARIES = sys.stdlib_module_names | {"builtins", "numpy", "scipy", "jitml", "optree", "llvmlite"}
 _DISPATCHER: Any = functools.singledispatch(lambda x: x)
+
+
+@contextlib.contextmanager
+def _managing() -> Iterator[None]:
+    yield
 
 
 def is_dispatcher(function: Any) -> bool:
@@ -51,6 +57,14 @@ def chosen_for(trace: Trace, dispatch: Callable[[Any], Any], name: str, cls: typ
     found = dispatch(cls)
     trace.host.require_same(trace.host.compute(dispatch, (Const(cls),), f"{name} for {cls.__name__}"), found)
     return found
+
+
+def managing(function: Any) -> FunctionType | None:
+    """The user's generator function behind `contextlib.contextmanager`; None of all else."""
+    plain = function.__func__ if type(function) is MethodType else function
+    inner = getattr(plain, "__wrapped__", None)
+    is_manager = type(plain) is FunctionType and plain.__code__ is _managing.__code__
+    return inner if is_manager and type(inner) is FunctionType and not is_library(inner) else None
 
 
 def cached_part(function: Any) -> tuple[Any, tuple[Any, ...]] | None:

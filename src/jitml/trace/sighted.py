@@ -1,0 +1,166 @@
+"""User code that runs out of sight: Python tells of every function that code which is not converted calls meanwhile.
+
+`sorted(xs, key=model.cost)`, a metaclass's `__call__`, `Enum._missing_`: nobody can list all the ways in which a library gets
+to call the user's functions. So Python is asked (`sys.setprofile`) while such code runs. What a function that was entered may
+read is guarded, as `asking.py` guards what special methods read; what it does that should happen at every call is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from types import CodeType, FrameType, FunctionType, GeneratorType, MethodType
+from typing import Any
+
+from jitml.interrupts import preserve
+from jitml.trace.accesses import Manager
+from jitml.trace.context import current_trace, home_of, is_users, unsupported
+from jitml.trace.impure import Impure, is_one_of
+from jitml.trace.state import HEAP_TYPE
+from jitml.trace.tracers import is_traced
+from jitml.trace.unseen import guard_state, names_in_code
+from jitml.trace.users_line import is_caller
+
+_HOOKS = "__jm__"  # the variable that converted functions close over
+_PARTS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<module>"}  # of functions that are told of themselves
+_ONCE = (print, input, open, exec, eval, compile, __import__)
+_MOST = 1000  # items of a list that are looked at
+
+preserve(sys.getprofile, sys.setprofile)
+
+
+class Sighting:
+    """A function of the user's that has been entered, with its arguments and what it closes over."""
+
+    __slots__ = ("code", "scope", "values")
+
+    def __init__(self, frame: FrameType) -> None:
+        self.code, self.scope, self.values = frame.f_code, frame.f_globals, dict(frame.f_locals)
+
+    def function(self) -> FunctionType | None:
+        """The function itself, of which Python tells the code alone."""
+        named = self.scope.get(self.code.co_name)
+        if type(named) is FunctionType and named.__code__ is self.code:
+            return named
+        found = (x for x in gc.get_referrers(self.code) if type(x) is FunctionType and x.__code__ is self.code)
+        return next((x for x in found if x.__globals__ is self.scope and self._closes_over_the_same(x)), None)
+
+    def _closes_over_the_same(self, function: FunctionType) -> bool:
+        for name, cell in zip(self.code.co_freevars, function.__closure__ or ()):
+            with suppress(ValueError):  # it is not bound
+                if cell.cell_contents is not self.values.get(name):
+                    return False
+        return True
+
+
+class Entered:
+    """What is entered while a function runs: the user's functions, and functions written in C that those call."""
+
+    def __init__(self) -> None:
+        self.sightings: dict[tuple[int, ...], Sighting] = {}
+        self.calls: dict[int, Any] = {}
+
+    def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        before = sys.getprofile()
+        sys.setprofile(self._tell)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            sys.setprofile(before)
+
+    def _tell(self, frame: FrameType, event: str, called: Any) -> None:
+        code = frame.f_code
+        if event not in ("call", "c_call") or not _is_users_file(code.co_filename) or not _is_out_of_sight(code):
+            return
+        if current_trace() is None:  # it is tried out, and will run at each call
+            return
+        if event == "c_call":
+            self.calls[id(called)] = called
+        elif code.co_name not in _PARTS:
+            values = frame.f_locals
+            given = (id(values[name]) for name in code.co_varnames[: code.co_argcount] if name in values)
+            self.sightings.setdefault((id(code), *given), Sighting(frame))
+
+
+class Sighted(Impure):
+    """Hooks that run what is not converted; `calls.Hooks` has them too."""
+
+    __slots__ = ()
+
+    def given(self, called: Callable[..., Any], function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call what is not converted, `called` in the place of `function`."""
+        if any(map(may_run_users_code, (function, getattr(function, "__self__", None), *args, *kwargs.values()))):
+            return self.sighted(called, *args, **kwargs)
+        return called(*args, **kwargs)
+
+    def sighted(self, called: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call what may call functions of the user's."""
+        entered = Entered()
+        try:
+            result = entered.run(called, *args, **kwargs)
+        except Exception:
+            self._guard(entered)
+            raise
+        self._guard(entered)
+        return result
+
+    def manager(self, obj: Any) -> Any:
+        """`with obj`"""
+        found = super().manager(obj)
+        if found is not obj or not may_run_users_code(obj) or not hasattr(type(obj), "__exit__"):
+            return found
+        return Manager(obj, *(functools.partial(self.sighted, getattr(type(obj), name)) for name in ("__enter__", "__exit__")))
+
+    def _guard(self, entered: Entered) -> None:
+        for function in entered.calls.values():
+            if is_one_of(function, _ONCE):
+                self._refuse_once(function)
+            self.check_effects(function, getattr(function, "__self__", None))
+        for sighting in entered.sightings.values():
+            names = names_in_code(sighting.code)
+            if not names and not sighting.code.co_freevars:
+                continue
+            for value in sighting.values.values():
+                if (slot := self.trace.places.get(id(value))) is not None:
+                    guard_state(self.trace, value, slot, names)
+            if (function := sighting.function()) is None:
+                unsupported(
+                    f"{sighting.code.co_qualname} is called by code that is not converted, and what it reads cannot be seen",
+                    "Call it from the jitted function itself, or outside of it.",
+                )
+            self._guard_outer(function, names)
+
+
+def may_run_users_code(x: Any) -> bool:
+    """Whether somebody who is given this gets to call functions of the user's."""
+    kind = type(x)
+    items: Iterable[Any] = (x,)
+    if kind in (list, tuple, set, frozenset):
+        items = x
+    elif kind is dict:
+        items = (*x, *x.values())
+    return (kind in (list, tuple, set, frozenset, dict) and len(x) > _MOST) or any(map(_may, items))
+
+
+def _may(x: Any) -> bool:
+    kind = type(x)
+    if isinstance(x, type):
+        return kind is not type
+    if issubclass(kind, (FunctionType, MethodType, GeneratorType)):
+        code = getattr(getattr(x, "__func__", x), "__code__", None) or getattr(x, "gi_code", None)
+        return code is not None and _is_users_file(code.co_filename) and _is_out_of_sight(code)
+    if kind in (list, tuple, dict, set, frozenset):
+        return len(x) > 0
+    return bool(kind.__flags__ & HEAP_TYPE) and not is_traced(x) and home_of(kind).partition(".")[0] not in ("jitml", "numpy")
+
+
+def _is_out_of_sight(code: CodeType) -> bool:
+    return _HOOKS not in code.co_freevars and not is_caller(code)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_users_file(file: str) -> bool:
+    return is_users(file)

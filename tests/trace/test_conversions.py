@@ -1,0 +1,183 @@
+"""Special methods by which Python and C make numbers, sequences and memory of the user's objects: what they answer changes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+import struct
+import warnings
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.errors import UncompiledWarning
+
+
+class Place:
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def __index__(self) -> int:
+        return self.at
+
+
+class Several(Place):
+    def __iter__(self) -> Any:
+        return iter(range(self.at))
+
+    def __bool__(self) -> bool:
+        return self.at > 1
+
+
+class Points:
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.array([self.at, 1.0])
+
+
+class Money:
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def __add__(self, other: Any) -> Any:
+        return other + self.at
+
+    __radd__ = __add__
+
+    def __float__(self) -> float:
+        return float(self.at)
+
+
+PLACE, SEVERAL, POINTS, MONEY = Place(1), Several(1), Points(1), Money(1)
+BOX = {"places": [PLACE], "slice": slice(PLACE, None)}
+ITEMS = [10, 20, 30, 40, 50]
+
+
+def stored(x: Any) -> Any:
+    x[PLACE] = 7.0
+    x[PLACE:] += 1.0
+    x[: SEVERAL.at : PLACE] = 9.0
+    return x
+
+
+def stored_in_rows(x: Any) -> Any:
+    y = x.reshape(5, 1).copy()
+    y[PLACE, 0] = 3.0
+    y[PLACE:, :PLACE] *= 2.0
+    return y
+
+
+def stored_in_a_list(x: Any) -> Any:
+    items = [x * k for k in range(5)]
+    items[PLACE] = x
+    del items[PLACE:]
+    items.insert(PLACE, x + 1)
+    return items[-1], len(items), items.pop(PLACE if len(items) > 9 else 0)
+
+
+def deleted(x: Any) -> Any:
+    items = ITEMS.copy()
+    del items[PLACE]
+    return x * items[PLACE]
+
+
+def counted(x: Any) -> Any:
+    for _ in range(PLACE):
+        x = x + 1
+    for k in range(PLACE, 5, 2):
+        x = x * k
+    return x
+
+
+def written_points(x: Any) -> Any:
+    x[:2] = POINTS
+    x[2:4] += POINTS
+    return x
+
+
+def as_key(x: Any) -> Any:
+    found = {PLACE: 1, "b": 2}
+    found[SEVERAL] = 5
+    return x * len(found) * found[PLACE]
+
+
+CASES: dict[str, Callable[..., Any]] = (
+    {f.__name__: f for f in (stored, stored_in_rows, stored_in_a_list, deleted, counted, written_points, as_key)}
+    | {
+        "item": lambda x: x[PLACE],
+        "slice": lambda x: x[PLACE:],
+        "steps": lambda x: x[::PLACE],
+        "both": lambda x: x[PLACE : PLACE.at + 2],
+        "in a box": lambda x: x[BOX["places"][0] :],
+        "a slice from outside": lambda x: x[BOX["slice"]],
+        "made slice": lambda x: x[slice(None, PLACE)],
+        "rows": lambda x: x.reshape(5, 1)[PLACE:, 0],
+        "of a list": lambda x: x * ITEMS[PLACE],
+        "slice of a list": lambda x: np.array(ITEMS[PLACE:]),
+        "of a text": lambda x: x * ord("abcdef"[PLACE]),
+        "of bytes": lambda x: x * b"abcdef"[PLACE],
+        "of a range": lambda x: x * range(10)[PLACE],
+        "slice of a range": lambda x: np.array(range(10)[PLACE:]),
+        "repeated": lambda x: np.array([1.0, 2.0] * PLACE),
+        "zeros": lambda x: np.zeros(PLACE),
+        "table": lambda x: np.ones((PLACE, 2)),
+        "full": lambda x: np.full(PLACE, 2.0),
+        "eye": lambda x: np.eye(operator.index(PLACE)),
+        "linspace": lambda x: np.linspace(0, 1, PLACE),
+        "reshape": lambda x: np.ones(6).reshape(PLACE, -1),
+        "reshaped": lambda x: np.ones(6).reshape((-1, PLACE)),
+        "axis": lambda x: np.ones((2, 3, 4, 5)).sum(axis=PLACE),
+        "axes": lambda x: np.ones((2, 3, 4, 5)).sum(axis=(0, PLACE)),
+        "roll": lambda x: np.roll(x, PLACE),
+        "repeat": lambda x: x.repeat(PLACE),
+        "take": lambda x: x.take(PLACE),
+        "hex": lambda x: x * int(hex(PLACE), 16),
+        "bin": lambda x: x * len(bin(PLACE)),
+        "chr": lambda x: x * ord(chr(PLACE)),
+        "bytes": lambda x: x * len(bytes(PLACE)),
+        "comb": lambda x: x * math.comb(6, PLACE),
+        "gcd": lambda x: x * math.gcd(12, PLACE),
+        "shift": lambda x: x * (1 << operator.index(PLACE)),
+        "islice": lambda x: np.array(list(itertools.islice(ITEMS, PLACE))),
+        "percent": lambda x: x * int("%d" % PLACE),  # noqa: UP031
+        "percents": lambda x: x * int("%s%d" % (1, PLACE)),  # noqa: UP031
+        "pack": lambda x: x * sum(struct.pack("i", PLACE)),
+        "round": lambda x: x * round(1.23456, PLACE),
+        "sqrt": lambda x: x * math.sqrt(MONEY),
+        "float": lambda x: x * np.float64(MONEY),
+        "list": lambda x: np.array(list(SEVERAL)),
+        "filter": lambda x: x * len(list(filter(None, [SEVERAL, 1]))),
+        "Counter": lambda x: x * len(Counter(SEVERAL)),
+        "fromkeys": lambda x: x * len(dict.fromkeys(SEVERAL, 0)),
+        "OrderedDict": lambda x: x * len(OrderedDict.fromkeys(SEVERAL)),
+        "extended": lambda x: np.array([*ITEMS, *SEVERAL]),
+        "sum": lambda x: x * sum([1, 2], MONEY),
+        "sum of": lambda x: x * sum([MONEY, MONEY]),
+        "joined": lambda x: np.concatenate([x, POINTS]),
+        "times": lambda x: x[:2] * POINTS,
+        "set": lambda x: (x.__setitem__(slice(0, 2), POINTS), x)[1],
+    }
+)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_an_object_answers_is_asked_at_each_call(name: str) -> None:
+    function = CASES[name]
+    compiled = jitml.jit(function, verify="never")
+    for at in (1, 2, 3, 2):
+        for thing in (PLACE, SEVERAL, POINTS, MONEY):
+            thing.at = at  # type: ignore[attr-defined]
+        expected = function(np.arange(1.0, 6.0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UncompiledWarning)
+            got = compiled(np.arange(1.0, 6.0))
+        assert str(got) == str(expected), at
+        for a, b in zip(got if isinstance(got, tuple) else [got], expected if isinstance(expected, tuple) else [expected]):
+            np.testing.assert_array_equal(a, b, strict=True)

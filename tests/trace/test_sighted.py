@@ -1,0 +1,135 @@
+"""Functions of the user's that code which is not converted calls: what they read may change, what they do is not lost."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import operator
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.errors import UncompiledWarning, UnsupportedError
+
+STATE = SimpleNamespace(v=1)
+
+
+class Costs:
+    @property
+    def doubled(self) -> int:
+        return STATE.v * 2
+
+    def scaled(self, a: Any) -> Any:
+        return a * STATE.v
+
+    def cost(self, a: Any) -> Any:
+        return (a - STATE.v) ** 2
+
+
+class Meta(type):
+    def __call__(cls, *args: Any) -> Any:
+        return STATE.v
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return STATE.v > 1
+
+    def __subclasscheck__(cls, kind: Any) -> bool:
+        return STATE.v > 2
+
+
+class Made(metaclass=Meta):
+    pass
+
+
+class Kind(enum.Enum):
+    A, B, C = 1, 2, 3
+
+    @classmethod
+    def _missing_(cls, value: object) -> Kind:
+        return cls(STATE.v)
+
+
+def closing_over(number: SimpleNamespace) -> Callable[..., Any]:
+    def cost(a: Any) -> Any:
+        return (a - number.v) ** 2
+
+    return cost
+
+
+COSTS, CLOSURE = Costs(), closing_over(STATE)
+CASES: dict[str, Callable[..., Any]] = {
+    "key of sorted": lambda x: np.array(sorted([1, 2, 3, 4], key=COSTS.cost)),
+    "key of min": lambda x: x * min([1, 2, 3, 4], key=COSTS.cost),
+    "a closure as key": lambda x: x * max([1, 2, 3, 4], key=CLOSURE),
+    "key of a sort": lambda x: (lambda items: (items.sort(key=COSTS.cost), x * items[0])[1])([1, 2, 3, 4]),
+    "attrgetter": lambda x: x * operator.attrgetter("doubled")(COSTS),
+    "methodcaller": lambda x: x * operator.methodcaller("scaled", 2)(COSTS),
+    "call of a metaclass": lambda x: x * Made(),
+    "isinstance": lambda x: x * (2 if isinstance(3, Made) else 5),
+    "isinstance of one of": lambda x: x * (2 if isinstance(3.0, (str, Made)) else 5),
+    "issubclass": lambda x: x * (2 if issubclass(int, Made) else 5),
+    "missing in an enum": lambda x: x * Kind(99).value,
+    "cmp_to_key": lambda x: x * sorted([1, 2, 3], key=functools.cmp_to_key(lambda a, b: COSTS.cost(a) - COSTS.cost(b)))[0],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_a_function_out_of_sight_reads_may_change(name: str) -> None:
+    function = CASES[name]
+    compiled = jitml.jit(function, verify="never")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UncompiledWarning)
+        for STATE.v in (1, 2, 3, 2):
+            np.testing.assert_array_equal(compiled(np.arange(3.0)), function(np.arange(3.0)), strict=True)
+
+
+class Printing(type):
+    def __call__(cls, *args: Any) -> Any:
+        print("made")
+        return 2
+
+
+class Told(metaclass=Printing):
+    pass
+
+
+def test_what_prints_out_of_sight_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"print\(\) would run only once"):
+        jitml.jit(lambda x: x * Told())(np.ones(2))
+
+
+def test_what_a_host_call_calls_back_runs_at_each_call() -> None:
+    from scipy.optimize import brentq
+
+    def f(t: float, costs: Any) -> Any:
+        return t - STATE.v / 2 + 0.0 * time.perf_counter()
+
+    @jitml.jit
+    def root(x: Any) -> Any:
+        return x * brentq(f, 0.0, 5.0, args=(COSTS,))
+
+    for STATE.v in (1, 2, 3):
+        np.testing.assert_allclose(root(np.ones(2)), STATE.v / 2 * np.ones(2))
+
+
+def test_a_profiler_is_there_again_afterwards() -> None:
+    events: list[str] = []
+
+    def profile(frame: Any, event: str, arg: Any) -> None:
+        events.append(event)
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        jitml.jit(CASES["call of a metaclass"])(np.ones(2))
+        assert sys.getprofile() is profile
+    finally:
+        sys.setprofile(before)
+    assert events
