@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import inspect
 import sys
+import threading
 import warnings
 from types import FunctionType, SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ import jitml
 from jitml.api import Jit
 from jitml.dispatch.verification import Verification
 from jitml.errors import WrongResultWarning
+from jitml.trace.alone import others_run
 from jitml.trace.trace import Traced
 
 X = np.arange(6.0)
@@ -252,3 +254,35 @@ def test_an_exception_at_any_step_of_a_checked_call_leaves_nobody_who_checks() -
             sys.settrace(before)
         assert not checked.callers
     assert steps > 20
+
+
+def test_looking_at_further_calls_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes as long as there is much to look at."""
+    held = SimpleNamespace(rows=[{"a": [float(n)], "b": [n, n]} for n in range(3)], factor=2.0)
+
+    def f(held: Any, x: Any) -> Any:
+        return x * held.factor
+
+    fast = jitml.jit(f, verify="first")
+    for _ in range(3):
+        fast(held, X)
+    assert type(fast.variants[0].enter) is Verification
+    monkeypatch.setattr("jitml.dispatch.looks._MOST_SECONDS", 0.0)
+    fast(held, X)
+    assert type(fast.variants[0].enter) is not Verification
+    assert fast.variants[0].checked == "its first answer is as NumPy gives it"
+
+
+def test_a_thread_in_a_file_that_is_called_like_pythons_is_the_users() -> None:
+    begun, end = threading.Event(), list[int]()
+    code = compile("def wait(begun, end):\n    begun.set()\n    while not end:\n        pass", "my_threading.py", "exec")
+    space: dict[str, Any] = {}
+    exec(code, space)
+    thread = threading.Thread(target=space["wait"], args=(begun, end), daemon=True)
+    thread.start()
+    begun.wait()
+    try:
+        assert others_run()
+    finally:
+        end.append(1)
+        thread.join()

@@ -21,6 +21,7 @@ from jitml.trace.loaded_names import is_library
 _VALUES = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 _MOST_ITEMS = 64
 _MOST_WATCHED = 16  # calls in which it is looked for what is another one, at the price of some microseconds
+_MOST_SECONDS = 0.05  # that all looks at a variant's calls may take: there may be much to look at
 _MOST_OTHERS = 3  # of them that are checked
 
 
@@ -70,10 +71,12 @@ class Watching:
         self.known: set[str] = set()  # what has been another one, and the answer was checked
         self.answers: list[str] = []
         self.calls, self.is_slow = 1, False
+        self.seconds = 0.0  # that looking has taken
 
     @property
     def is_over(self) -> bool:
-        return not self.seen or self.calls >= _MOST_WATCHED or len(self.answers) > _MOST_OTHERS or self.is_slow
+        is_dear = self.is_slow or self.seconds > _MOST_SECONDS
+        return not self.seen or self.calls >= _MOST_WATCHED or len(self.answers) > _MOST_OTHERS or is_dear
 
     def sees_other(self, now: Mapping[str, Hashable]) -> bool:
         """Take note of what there is in a further call; whether there is something new to check."""

@@ -380,7 +380,7 @@ def slots(kind: Any) -> dict[str, Any]:
 
 _BASES = {
     *(object, int, float, complex, str, bytes, tuple, frozenset, list, dict, set, deque, bytearray, array.array),
-    *(defaultdict, OrderedDict, np.ndarray, np.generic, type),
+    *(defaultdict, OrderedDict, np.ndarray, np.generic, type, types.SimpleNamespace),
 }
 _WRITTEN_IN_C = (types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType)
 

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from time import thread_time
 from typing import Any
 
 from jitml.config import CONFIG
@@ -108,11 +109,13 @@ class Verification:
             return (self.calls - 1) % self.every == 0
         if self.watching is None or not self.watching.answers:  # the call that was to be checked has been interrupted
             return True
+        began = thread_time()
         try:
             is_other = self.watching.sees_other(look(self.function, self.name, _named(self.function, *self.call_of(leaves))))
         except Unsaved:
             self.settle(self.enter, self.watching.verdict())
             return False
+        self.watching.seconds += thread_time() - began
         if self.watching.is_over and not is_other:
             self.settle(self.enter, self.watching.verdict())
         return is_other

@@ -8,6 +8,8 @@ from types import FrameType
 
 from jitml.trace.context import is_jitmls, is_users
 
+_WAITS = threading.Thread.join.__code__.co_filename  # a user's file may be called so, too
+
 
 def is_alone() -> bool:
     """Whether no other thread can run code of Python's but our own."""
@@ -37,7 +39,7 @@ def _is_below(frame: FrameType, other: FrameType) -> bool:
 
 def _is_in_users_code(frame: FrameType) -> bool:
     """A thread that waits for another one is in nobody's."""
-    if frame.f_code.co_filename.endswith("threading.py"):
+    if frame.f_code.co_filename == _WAITS:
         return False
     step: FrameType | None = frame
     while step is not None:
