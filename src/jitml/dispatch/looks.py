@@ -21,7 +21,7 @@ from jitml.trace.loaded_names import is_library
 _VALUES = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 _MOST_ITEMS = 64
 _MOST_WATCHED = 16  # calls in which it is looked for what is another one, at the price of some microseconds
-_MOST_SECONDS = 0.05  # that all looks at a variant's calls may take: there may be much to look at
+_MOST_SECONDS = 0.05  # that all looks at a variant's calls may take, guards included: there may be much to look at
 _MOST_OTHERS = 3  # of them that are checked
 
 

@@ -101,7 +101,13 @@ class Verification:
 
     def _misses(self, leaves: Sequence[Any]) -> bool:
         """Whether the variant is for other calls; not for the first one, for which it was made."""
-        return self.calls > 0 and bool(self.traced.host.first_failure(leaves))
+        if not self.calls:
+            return False
+        began = thread_time()
+        found = bool(self.traced.host.first_failure(leaves))
+        if self.watching is not None:
+            self.watching.seconds += thread_time() - began
+        return found
 
     def _is_due(self, leaves: Sequence[Any]) -> bool:
         """Whether the answer to this call is to be checked."""
