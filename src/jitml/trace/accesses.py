@@ -27,6 +27,7 @@ from jitml.trace.doubts import doubt_of, has_attribute, types_of
 from jitml.trace.effects import STREAMS
 from jitml.trace.given import is_computed, is_of_its_memory, require_unchanged
 from jitml.trace.host import Const, Slot
+from jitml.trace.libraries import is_sparse
 from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.modules import modules_of
 from jitml.trace.numbers import TracedNumber
@@ -38,7 +39,7 @@ from jitml.trace.random import TracedGenerator
 from jitml.trace.regions import made, shared_write
 from jitml.trace.registry import FUNCTIONS, call, call_for_each_type, has_meaning, of_its_type
 from jitml.trace.storage import Storage
-from jitml.trace.targets import Outside, Storing, sets_itself, stores_itself, takes_items
+from jitml.trace.targets import Outside, Sparse, Storing, sets_itself, stores_itself, takes_items
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, lift
 from jitml.trace.tree import is_record
 from jitml.trace.unconverted import own_parts
@@ -319,7 +320,7 @@ class Accesses(Names):
             return Outside(self, obj)
         if isinstance(obj, list) or not home_of(type(obj)).startswith("jitml."):  # x.flat[i] = v writes a traced array
             self.effect(obj)
-        return Storing(self, obj) if stores_itself(obj) else obj
+        return Storing(self, obj) if stores_itself(obj) else Sparse(obj) if is_sparse(type(obj)) else obj
 
     def grow(self, obj: Any) -> None:
         """`obj += v` is about to happen: a list or its like changes, all else is bound anew."""

@@ -58,10 +58,17 @@ def parts_of(xs: Iterable[Any]) -> Iterator[Any]:
         if issubclass(kind, (*CONTAINERS, set, frozenset, MappingView)):
             if id(x) not in seen:
                 seen.add(id(x))
-                held = (*x, *x.values()) if isinstance(x, dict) else x
-                waiting += [y for y in held if type(y) not in PLAIN or type(y) in CONTAINERS]
+                waiting += [y for y in _held(x) if type(y) not in PLAIN or type(y) in CONTAINERS]
         if kind not in PLAIN:
             yield x
+
+
+def _held(x: Any) -> Iterable[Any]:
+    """What stands in a container, whatever its class makes of iteration, which of a sparse matrix has no end."""
+    base: Any = next((kind for kind in (*CONTAINERS, set, frozenset) if isinstance(x, kind)), None)
+    if base is dict:
+        return (*dict.keys(x), *dict.values(x))
+    return x if base is None else base.__iter__(x)
 
 
 def kind_of(x: Any) -> type:

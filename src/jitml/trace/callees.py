@@ -30,7 +30,7 @@ from jitml.trace.effects import effect_of
 from jitml.trace.flags import ErrorState
 from jitml.trace.host import Slot
 from jitml.trace.impure import MUTATORS, is_one_of
-from jitml.trace.libraries import is_called, is_scipys
+from jitml.trace.libraries import is_called, is_scipys, makes_sparse
 from jitml.trace.loaded_names import is_library
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.objects import TracedObject
@@ -178,6 +178,8 @@ class Callees(OutsideCalls):
         """What SciPy or another library has, and what other names have a meaning."""
         if is_scipys(function):
             return functools.partial(self._making if isinstance(function, type) else self._calling_library, function)
+        if makes_sparse(function):
+            return functools.partial(self._making, function)
         if is_called(function):
             return functools.partial(self._calling_on_host, function)
         module = _module(function)

@@ -44,7 +44,7 @@ from jitml.trace.examples import address_of, examples_of, remember
 from jitml.trace.given import give
 from jitml.trace.handlers import raise_in_this_call
 from jitml.trace.iteration import holds_range
-from jitml.trace.libraries import is_called, is_of_numpy, is_scipys
+from jitml.trace.libraries import is_called, is_of_numpy, is_scipys, makes_sparse
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import (
     METHODS_IN_PLACE,
@@ -298,7 +298,8 @@ def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     if getattr(function, "__name__", "") in _WRITERS:
         _refuse(full_name(function))
     leaves, _ = flatten((args, kwargs))
-    is_theirs = is_scipys(function) and not is_of_numpy(function) and (any(map(is_traced, leaves)) or calls_back(leaves))
+    is_scipy = makes_sparse(function) or (is_scipys(function) and not is_of_numpy(function))
+    is_theirs = is_scipy and (any(map(is_traced, leaves)) or calls_back(leaves))
     if (is_theirs and _is_known(function)) or any(type(leaf) is TracedObject for leaf in leaves) or holds_range((args, kwargs)):
         return ON_HOST
     attempt = Attempt()
@@ -320,7 +321,7 @@ def _is_known(function: Any) -> bool:
     module = "numpy" if isinstance(function, np.ufunc) else getattr(home, "__module__", None) or ""
     if getattr(function, "__name__", "") in (_EFFECTS | _CREATIONS | _PLACES) or module.startswith("scipy.io"):
         return False
-    return module.split(".")[0] in ("numpy", "scipy") or is_scipys(function) or is_called(function)
+    return module.split(".")[0] in ("numpy", "scipy") or is_scipys(function) or is_called(function) or makes_sparse(function)
 
 
 def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Form, list[Value]]:

@@ -7,6 +7,7 @@ so it gets the arrays and objects of each call, as a host call, unless it is kno
 from __future__ import annotations
 
 import enum
+import inspect
 import sys
 from functools import lru_cache
 from typing import Any
@@ -42,6 +43,19 @@ def is_scipys(x: Any) -> bool:
     return home_of_function(x).startswith("scipy.")
 
 
+def is_sparse(kind: type) -> bool:
+    """Whether a class is one of SciPy's sparse matrices, or made of one: their operators want numbers."""
+    return any(home_of(base).startswith("scipy.sparse.") for base in kind.__mro__)
+
+
+def makes_sparse(cls: Any) -> bool:
+    """Whether this is a class of sparse matrices which what SciPy has written makes."""
+    if not isinstance(cls, type):
+        return False
+    makers = (inspect.getattr_static(cls, name) for name in ("__init__", "__new__"))
+    return is_sparse(cls) and all(is_scipys(maker) or maker is vars(object)["__new__"] for maker in makers)
+
+
 def is_of_numpy(function: Any) -> bool:
     """Whether a function of SciPy's is traced through."""
     return getattr(function, "__name__", "") in _OF_NUMPY
@@ -69,4 +83,4 @@ def _is_installed(home: str) -> bool:
     return top not in _TRACED_THROUGH and module is not None and file is not None and not is_users(file)
 
 
-__all__ = ["home_of_function", "is_called", "is_of_numpy", "is_scipys"]
+__all__ = ["home_of_function", "is_called", "is_of_numpy", "is_scipys", "is_sparse", "makes_sparse"]

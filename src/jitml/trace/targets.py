@@ -8,8 +8,11 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
+from jitml.trace.context import unsupported
 from jitml.trace.loaded_names import is_library
 from jitml.trace.standins import TracedScalar
+from jitml.trace.tracers import is_traced
+from jitml.trace.tree import flatten
 
 
 class Stores(Protocol):
@@ -71,6 +74,33 @@ class Storing:
 
     def __delitem__(self, index: Any) -> None:
         del self._target[1][index]
+
+
+class Sparse:
+    """Stands for a sparse matrix of the function's own on the left of an assignment: what is in it are numbers."""
+
+    __slots__ = ("_matrix",)
+    _matrix: Any
+
+    def __init__(self, matrix: Any) -> None:
+        object.__setattr__(self, "_matrix", matrix)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._matrix, name, value)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if any(map(is_traced, flatten((index, value))[0])):
+            unsupported(
+                f"an item of a {type(self._matrix).__name__} that the function has made is set, and where or to what is computed",
+                "Collect the items and make the matrix of them, as coo_matrix((values, (rows, columns))), or set an array's.",
+            )
+        self._matrix[index] = value
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._matrix, name)
+
+    def __delitem__(self, index: Any) -> None:
+        del self._matrix[index]
 
 
 def stores_itself(obj: Any) -> bool:

@@ -40,6 +40,7 @@ import numpy as np
 
 from jitml.trace.context import home_of, is_users, is_users_class
 from jitml.trace.host import IMMUTABLE
+from jitml.trace.libraries import is_sparse
 from jitml.trace.random import is_generator
 from jitml.trace.state import CONTAINERS, is_visible, parts_of
 
@@ -108,7 +109,7 @@ def _has_items(x: Any) -> bool:
     """Whether this is a container, and not a library's that is one by the way, as a sparse matrix is a dict of its numbers."""
     kind: Any = type(x)
     is_standard = home_of(kind).partition(".")[0] in sys.stdlib_module_names
-    return isinstance(x, CONTAINERS) and (isinstance(x, tuple) or is_standard or is_users_class(kind))
+    return isinstance(x, CONTAINERS) and (isinstance(x, tuple) or is_standard or (is_users_class(kind) and not is_sparse(kind)))
 
 
 def is_view(x: Any) -> bool:
@@ -128,7 +129,7 @@ def _is_code(x: Any) -> bool:
 def _has_attributes(x: Any) -> bool:
     kind: Any = type(x)
     is_standard = home_of(kind).partition(".")[0] in sys.stdlib_module_names
-    return is_users_class(kind) or (is_standard and is_visible(kind))
+    return (is_users_class(kind) and not is_sparse(kind)) or (is_standard and is_visible(kind))
 
 
 TABLE = (
