@@ -238,10 +238,6 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
         "x: arrays of numpy.matrix are not supported", "Use np.asarray(x).",
     ),
     (
-        "masked arrays", lambda x: x, (np.ma.array(X),),
-        "x: arrays of numpy.ma.MaskedArray are not supported", "Use x.filled(value): np.asarray(x) would forget the mask.",
-    ),
-    (
         "strings among arguments", lambda x, weights: x, (X, {"w": [np.array(["a"])]}),
         "weights['w'][0]: an array of <U1 is not supported: only numbers are compiled",
         "Do this part outside the jitted function.",

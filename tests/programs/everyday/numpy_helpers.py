@@ -144,7 +144,7 @@ def a_record_array_is_read_by_its_fields_outside(jit):
     return f(points["x"], points["n"]), f(points["x"][:1], points["n"][:1])
 
 
-@session(refused="MaskedArray")
+@session(host=True)
 def a_masked_argument(jit):
     f = jit(lambda x: x.mean())
     x = np.ma.masked_less(X, 0)
