@@ -31,7 +31,7 @@ from jitml.trace.libraries import is_sparse
 from jitml.trace.loaded_names import Names, is_library
 from jitml.trace.modules import modules_of
 from jitml.trace.numbers import TracedNumber
-from jitml.trace.objects import TracedObject, method_of, original_of, outer_of
+from jitml.trace.objects import TracedObject, arrays_apart, attribute_of, method_of, original_of, outer_of
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outer_names import Outer
 from jitml.trace.outside import entries, load, observe, observe_changing, place_of, require_unset
@@ -169,6 +169,8 @@ class Accesses(Names):
             return found
         text = f"{trace.host.name(slot)}.{name}"
         if is_computed(original, name, found):
+            if arrays_apart(obj):
+                return attribute_of(obj, name)
             require_unchanged(text, obj)
         return observe_changing(trace, found, load(trace, getattr, slot, name, text), text)
 
@@ -182,6 +184,8 @@ class Accesses(Names):
         text = f"{self.trace.host.name(slot)}[{index!r}]"
         found = original_of(obj)[index]
         if not is_of_its_memory(found, original_of(obj)):
+            if arrays_apart(obj):
+                return obj[index]
             require_unchanged(text, obj)
         return observe_changing(self.trace, found, load(self.trace, operator.getitem, slot, index, text), text)
 

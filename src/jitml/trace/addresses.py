@@ -93,7 +93,7 @@ class Outer:
 
     original: what it is in the call that is traced; its attributes are loaded from there.
     slot: where the host program has it, `address` its address there.
-    items: what it gives to who goes through it, each found by the host program, and `length` how much.
+    items: what it gives to who goes through it, each found by the host program, and `length` how much; `attribute` finds one.
     is_copied: whether the example on which methods are tried out is a copy, which they may change.
     """
 
@@ -102,4 +102,5 @@ class Outer:
     address: TracedNumber
     items: Callable[[], Iterator[Any]]
     length: Callable[[], int]
+    attribute: Callable[[str], Slot]
     is_copied: bool = False

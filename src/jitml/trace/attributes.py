@@ -14,6 +14,7 @@ from jitml.trace.context import Trace, is_users_class
 from jitml.trace.host import Const
 from jitml.trace.loaded_names import is_library
 from jitml.trace.outside import load, place_of
+from jitml.trace.tracers import TracedArray
 from jitml.trace.unseen import is_read_unseen
 
 GONE = object()  # stands for an attribute that was deleted
@@ -54,6 +55,8 @@ def store(hooks: Hooks, obj: Any, name: str, value: Any, *, plainly: bool = Fals
         _require_plain(hooks, obj, name, "__set", plainly)
     key = id(obj), name
     place = trace.loaded.get((getattr, trace.places[id(obj)], False, name))
+    if key not in trace.stored and type(value) is TracedArray and place is not None and value.slot == place:
+        return  # `o.data *= 2`, which has written into the array
     if key in trace.stored or place not in trace.containers or trace.containers[place] is not value:
         if trace.stored.get(key) is GONE:
             del trace.stored[key]  # it comes after the others again

@@ -6,7 +6,8 @@ While a body is recorded, storages from around it hold values of the body: the f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Value
@@ -78,6 +79,10 @@ class Body:
         outer = {v: outside for v, outside in self.captured(carried).items() if v in used}
         graph = Graph((*carried, *outer), tuple(nodes), tuple(outputs))
         return outlined(graph, self.trace.stretches), list(outer.values())
+
+    def has_made(self, things: Iterable[Any]) -> bool:
+        """Whether one of these is an object of the body's own."""
+        return any(id(x) in self.trace.made for x in things)
 
     def close(self) -> None:
         """Nothing may be recorded any more, and its values may not be used."""

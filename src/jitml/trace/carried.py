@@ -260,8 +260,8 @@ class Name:
         if kind is None or kind.form == "array" or kind_of(before) is None or not self.name.isidentifier():
             return ""
         number = repr(before) if type(before) in (int, float, bool) else "..."
-        literal = f"np.{kind.aval.dtype}({number})" if kind.python is None else f"{kind.python.__name__}({number})"
-        return f"Give it one type: write `{self.name} = {literal}` before the loop."
+        which = f"np.{kind.aval.dtype}" if kind.python is None else kind.python.__name__
+        return f"Give it one type: write `{self.name} = {which}({number})` before the loop."
 
     @property
     def kept(self) -> Any:
@@ -305,8 +305,7 @@ class Name:
             if id(end) in memory.lists:
                 memory.loop.demote(self._error("is a list that has another name, too"), Mode.PLAIN)
             memory.lists.add(id(end))
-        is_ragged = bool(_inner_syms(ends, body))
-        holds_made = any(id(leaf) in body.trace.made for leaf, kind in zip(ends.leaves, ends.kinds) if kind is None)
+        is_ragged, holds_made = bool(_inner_syms(ends, body)), body.has_made(ends.others)
         may_be_lost = not self.is_flag and not is_unsure and (least == 0 or is_ragged or holds_made)
         if may_be_lost and not decisions().wants(self.name, site):
             return Outcome([], lambda _: UNDEF)

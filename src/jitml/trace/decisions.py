@@ -106,6 +106,7 @@ class Decisions:
         # As the host program names them: numbers from outside that the function replaces, and lists that it appends to; and of
         # these lists those of which more must be known.
         self.moving: set[str] = set()
+        self.apart_from: dict[str, set[str]] = {}  # names of objects, and where they have arrays that are written
         self.closed: set[str] = set()
         self.carried: dict[Site, frozenset[str]] = {}  # names that a loop has carried where it was recorded in this attempt
         self.restart: Restart | None = None

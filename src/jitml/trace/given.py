@@ -14,8 +14,9 @@ import numpy as np
 
 from jitml.errors import Source, UnsupportedError
 from jitml.trace.context import Trace, active_trace, refuse, user_source
-from jitml.trace.objects import TracedObject, original_of
-from jitml.trace.state import parts_of
+from jitml.trace.host import Slot
+from jitml.trace.objects import TracedObject, arrays_apart, original_of
+from jitml.trace.state import is_polynomial, parts_of
 from jitml.trace.tracers import is_traced
 
 # What properties of these names tell does not depend on what arrays hold.
@@ -41,7 +42,8 @@ def give(name: str, things: Iterable[Any]) -> None:
     objects = [
         x for x in map(original_of, things) if type(x) is not TracedObject and not is_traced(x) and not isinstance(x, np.ufunc)
     ]
-    parts = tuple(x for x in parts_of(objects, lambda _: ()) if not is_traced(x))
+    replaced = {id(array) for x in things if type(x) is TracedObject for array, _ in arrays_apart(x)}
+    parts = tuple(x for x in parts_of(objects, lambda _: ()) if not is_traced(x) and id(x) not in replaced)
     if parts:
         root = active_trace().root
         root.given.append(Given(name, user_source(), parts))
@@ -75,13 +77,54 @@ def is_of_its_memory(found: Any, obj: Any) -> bool:
 
 def require_as_given(root: Trace, calls: Iterable[Given]) -> None:
     """Refuse changes of what host calls are given."""
-    written = [array for array, tracer in root.arrays.values() if tracer.storage.mutated]
+    written = {slot: array for slot, (array, tracer) in root.arrays.items() if tracer.storage.mutated}
     if not written and not root.stored:
         return
     for call in calls:
         for x in call.parts:
-            if root.is_changed(x) or (isinstance(x, np.ndarray) and any(np.may_share_memory(x, y) for y in written)):
+            if root.is_changed(x):
                 _refuse(call)
+            for slot, array in written.items() if isinstance(x, np.ndarray) else ():
+                if np.may_share_memory(x, array):
+                    _hand_over(root, slot, array, array is x)
+                    _refuse(call)
+
+
+def _hand_over(root: Trace, slot: Slot, array: Any, is_whole: bool) -> None:
+    """Trace once more, with calls that are given the object as it is then: a copy with the array that is written in it."""
+    if is_whole:
+        take_at_run_time(root, array)
+    outer = {lent.slot for lent in root.at_run_time.values()}
+    for (function, base, is_constant, key), place in root.loaded.items() if is_whole else ():
+        if place == slot and function is getattr and not is_constant and base in outer:
+            known = root.decisions.apart_from.setdefault(root.host.name(base), set())
+            if key not in known:
+                known.add(key)
+                root.decisions.again()
+
+
+def require_unread(root: Trace) -> None:
+    """Trace once more where the function writes arrays of polynomials that NumPy's code has read as they are now.
+
+    In a loop it would see them as they become.
+    """
+    written = [array for array, tracer in root.arrays.values() if tracer.storage.mutated]
+    for known, _ in root.raw if written else ():
+        if any(known is array for array in written):
+            take_at_run_time(root, known)
+
+
+def take_at_run_time(trace: Trace, array: Any) -> None:
+    """Trace once more, with polynomials of which the function writes an array taken at run time, as other objects are."""
+    is_new = False
+    for slot, x in trace.objects.items() if trace.decisions is not None else ():
+        key = next((key for key, part in vars(x).items() if part is array), None) if is_polynomial(x) else None
+        if key is not None:
+            known = trace.decisions.apart_from.setdefault(trace.host.name(slot), set())
+            is_new = is_new or key not in known
+            known.add(key)
+    if is_new:
+        trace.decisions.again()
 
 
 def _refuse(call: Given) -> NoReturn:

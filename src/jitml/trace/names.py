@@ -177,6 +177,11 @@ class Held:
     def rebuild(self, leaves: list[Any]) -> Any:
         return rebuilt(self.spec, leaves)
 
+    @property
+    def others(self) -> list[Any]:
+        """The leaves that are no values."""
+        return [leaf for leaf, kind in zip(self.leaves, self.kinds) if kind is None]
+
 
 def rebuilt(spec: optree.PyTreeSpec, leaves: Sequence[Any]) -> Any:
     """A container of these leaves; where a function is traced, it is known to be the function's own, which may change it."""

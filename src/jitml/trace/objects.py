@@ -19,16 +19,17 @@ from typing import Any, NoReturn
 import numpy as np
 import optree
 
+from jitml.errors import FailedCheck
 from jitml.interrupts import pass_on
 from jitml.ir.graph import Value
-from jitml.ir.ops.host import MADE
+from jitml.ir.ops.host import MADE, generator_at
 from jitml.trace.addresses import Constant, Lent, Located, Outer, Pointer, address_of_a
 from jitml.trace.callbacks import Watched, is_built
 from jitml.trace.context import active_trace, home_of, unsupported
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.state import State, is_large, parts_of
 from jitml.trace.storage import OVERWRITES, REMEDY_OF_OVERWRITING, Storage
-from jitml.trace.tracers import TracedArray, is_traced
+from jitml.trace.tracers import TracedArray, is_traced, lift
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
 from jitml.trace.users_line import Call, caller
 
@@ -387,6 +388,65 @@ def _is_in_place(function: Any, objects: Sequence[TracedObject], made: Sequence[
     return lambda x: False
 
 
+def arrays_apart(x: TracedObject) -> list[tuple[Any, str]]:
+    """Arrays of an object from outside that the function writes, and where they are found."""
+    trace = active_trace().root
+    if x._outer is None or trace.decisions is None:
+        return []
+    names = trace.decisions.apart_from.get(trace.host.name(x._outer.slot), ())
+    return [(getattr(x._outer.original, name), name) for name in sorted(names)]
+
+
+def attribute_of(x: TracedObject, name: str) -> Any:
+    """An attribute as it is where the program asks for it."""
+    return _read_only(x._call(Attribute(x._kind, name), (x,), {}))
+
+
+def _contents_apart(x: TracedObject) -> list[tuple[str, Any, Any]]:
+    """Where such arrays are found, their addresses, and what the function has made of them."""
+    trace, found = active_trace().root, []
+    for array, name in arrays_apart(x):
+        assert x._outer is not None
+        text = f"{trace.host.name(x._outer.slot)}.{name}"
+        slot = x._outer.attribute(name)
+        address = TracedNumber(trace, trace.host.compute(id, (slot,), f"id({text})"), id(array))
+        found.append((name, address, lift(array, slot)))
+    return found
+
+
+@dataclass(frozen=True)
+class AsWritten:
+    """A function of objects from outside that is given copies of them, with what the function has written into their arrays.
+
+    names: where each of these arrays is found.
+    """
+
+    function: Callable[..., Any]
+    names: tuple[str, ...]
+
+    def __call__(self, args: Any, kwargs: Any, addresses: Sequence[int], contents: Sequence[Any]) -> Any:
+        arrays = [*map(generator_at, addresses)]
+        leaves, spec = flatten((args, kwargs))
+        copies = [self._copied(x, arrays, contents) for x in leaves]
+        args, kwargs = unflatten(spec, copies)
+        result = self.function(*args, **kwargs)
+        parts = _arrays_of([x for x, before in zip(copies, leaves) if x is not before])
+        for leaf in flatten(result)[0]:
+            if type(leaf) is np.ndarray and any(np.may_share_memory(leaf, x) for x in parts):
+                raise FailedCheck("a view is taken of an array of an object from outside that is written")
+        return result
+
+    def _copied(self, x: Any, arrays: Sequence[Any], contents: Sequence[Any]) -> Any:
+        known = {id(array) for array in arrays}
+        if not is_object(x) or not any(id(part) in known for part in parts_of([x], lambda _: ())):
+            return x
+        made = copy.deepcopy(x)
+        for name, array, now in zip(self.names, arrays, contents):
+            if getattr(x, name, None) is array:
+                getattr(made, name)[...] = now
+        return made
+
+
 def handed(
     record: Callable[..., Any], call: Callable[..., Any], function: Callable[..., Any], args: Any, kwargs: dict[str, Any]
 ) -> Any:
@@ -396,6 +456,11 @@ def handed(
         record: records the call of a function with arguments, and gives its traced result.
         call: what calls functions of the objects that are made.
     """
+    leaves, _ = flatten((args, kwargs))
+    apart = [one for x in leaves if type(x) is TracedObject for one in _contents_apart(x)]
+    called = AsWritten(function, tuple(name for name, _, _ in apart)) if apart else function
+    if apart:
+        args, kwargs = (args, kwargs, [address for _, address, _ in apart], [array for _, _, array in apart]), {}
     leaves, spec = flatten((args, kwargs))
     outer = [x for x in leaves if type(x) is TracedObject and x._outer is not None]
     states = [_to_try_out(x) for x in outer]
@@ -405,7 +470,7 @@ def handed(
         unsupported(
             "an array or a variable is changed after an object that keeps it has been made", "Make the object after that."
         )
-    handing = Handing(function)
+    handing = Handing(called)
     objects = [x for x in leaves if type(x) is TracedObject]
     held = [one for one in active_trace().root.held if one.storage() is not None] if objects else []
     before = [one.array.tobytes() for one in held]
@@ -428,4 +493,6 @@ def handed(
         if one.array.tobytes() != contents or any(np.may_share_memory(one.array, x) for x in written):
             one.overwritten_by(objects[0]._kind)
     kept = _kept(leaves, function, examples, copies)
+    written_later = (x.storage for _, _, x in apart)  # what is made may show them
+    kept += tuple(functools.partial(_is_unwritten, x, x.value, x.writes, None) for x in written_later)
     return optree.tree_map(shown, result, is_leaf=lambda x: type(x) is Constant, namespace=NAMESPACE)

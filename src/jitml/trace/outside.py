@@ -75,6 +75,8 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     if is_traced(value) or type(value) in (TracedGenerator, TracedObject):
         return value
     way = way_of(value)
+    if way is Way.COMPARED and trace.decisions is not None and name in trace.decisions.apart_from:
+        way = Way.RUN_TIME
     if way not in (Way.ARRAY, Way.GENERATOR, Way.VALUE):
         trace.met[id(value)] += 1
     match way:
@@ -189,7 +191,8 @@ def lend(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     address = TracedNumber(trace, trace.host.compute(id, (slot,), f"id({name})"), id(value))
     items = functools.partial(_items_of, trace, value, slot, name)
     length = functools.partial(_length_of, trace, value, slot, name)
-    seen = TracedObject(call_on_host, None, value, type(value), (), Outer(value, slot, address, items, length))
+    attribute = functools.partial(_attribute_of, trace, slot, name)
+    seen = TracedObject(call_on_host, None, value, type(value), (), Outer(value, slot, address, items, length, attribute))
     _compare(trace, seen, slot)
     trace.at_run_time[id(value)] = Lent(slot, seen)
     trace.places[id(value)] = trace.places[id(seen)] = slot
@@ -208,6 +211,10 @@ def _items_of(trace: Trace, value: Any, slot: Slot, name: str) -> Iterator[Any]:
     place = load(trace, _listed, slot, None, text)
     require_keys(trace, found, place, text)
     return iter([observe_changing(trace, x, load(trace, getitem, place, n, f"{text}[{n}]"), text) for n, x in enumerate(found)])
+
+
+def _attribute_of(trace: Trace, slot: Slot, name: str, attribute: str) -> Slot:
+    return load(trace, getattr, slot, attribute, f"{name}.{attribute}")
 
 
 def _length_of(trace: Trace, value: Any, slot: Slot, name: str) -> int:

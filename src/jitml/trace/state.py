@@ -37,6 +37,12 @@ def parts_of(objects: Collection[Any], within: Callable[[FunctionType], Iterable
     return [*found.values()]
 
 
+def is_polynomial(x: Any) -> bool:
+    """Whether an object is of a class of NumPy's that computes with tracers."""
+    kind: Any = type(x)
+    return kind is np.poly1d or str(kind.__module__).startswith("numpy.polynomial")
+
+
 def is_large(x: Any) -> bool:
     """Whether an object holds more than is copied to see what a call does to it."""
     parts = parts_of([x], lambda _: ())

@@ -34,7 +34,7 @@ from jitml.trace.decisions import Decisions, is_ours
 from jitml.trace.doubts import require_type_known
 from jitml.trace.drivers import OpenType, Restart
 from jitml.trace.flags import recorded_errors
-from jitml.trace.given import require_as_given
+from jitml.trace.given import require_as_given, require_unread
 from jitml.trace.handlers import Handler, Steps
 from jitml.trace.host import Host, Slot
 from jitml.trace.made_objects import parts_of_made
@@ -231,6 +231,7 @@ def _parameters(function: Callable[..., Any], args: tuple[Any, ...]) -> list[str
 
 
 def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSpec, result: Any) -> Traced:
+    require_unread(recording)
     changes, changed = changes_of(recording)
     require_apart((result, changed), partial(parts_of_made, recording))
     whole = (result, changed) if changes else result

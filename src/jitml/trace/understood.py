@@ -42,7 +42,7 @@ from jitml.trace.context import home_of, is_users, is_users_class
 from jitml.trace.host import IMMUTABLE
 from jitml.trace.libraries import is_sparse
 from jitml.trace.random import is_generator
-from jitml.trace.state import CONTAINERS, is_visible, parts_of
+from jitml.trace.state import CONTAINERS, is_polynomial, is_visible, parts_of
 
 PLAIN = (
     bool, int, float, complex, str, bytes, type(None), type(...), range, np.generic, np.dtype, Enum, slice, frozenset,
@@ -55,9 +55,7 @@ _CODE = (
     type(functools.lru_cache(abs)), operator.itemgetter, operator.attrgetter, operator.methodcaller, re.Pattern, re.Match,
     struct.Struct, np.finfo, np.iinfo, GenericAlias, UnionType, io.IOBase, random.Random,
 )  # fmt: skip
-# Classes of libraries that compute with tracers; what their objects hold is compared.
 _KNOWN = {*sys.stdlib_module_names, "numpy", "scipy"}
-_COMPUTE_WITH_TRACERS = "numpy.polynomial"
 
 
 class Way(Enum):
@@ -177,7 +175,7 @@ TABLE = (
     ),
     Row(
         Way.COMPARED, "polynomials of NumPy's",
-        lambda x: type(x) is np.poly1d or home_of(type(x)).startswith(_COMPUTE_WITH_TRACERS),
+        is_polynomial,
         "by identity, and all that they hold by value", "as a constant", "arrays that they hold, in place", "as a constant",
         "as a constant", "itself",
     ),

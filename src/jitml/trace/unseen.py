@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from jitml.trace.context import Trace, home_of, is_users, is_users_class, unsupported
+from jitml.trace.given import take_at_run_time
 from jitml.trace.host import Slot
 from jitml.trace.outside import load, require_elements, require_keys
 from jitml.trace.state import CONTAINERS, HEAP_TYPE, is_visible
@@ -195,6 +196,7 @@ def _require_unwritten(trace: Trace, value: np.ndarray[Any, Any], name: str) -> 
     """What code that is not converted sees of an array is what is there before the call."""
     for concrete, tracer in trace.arrays.values():
         if tracer.storage.mutated and np.may_share_memory(concrete, value):
+            take_at_run_time(trace, value)
             unsupported(
                 f"{name} is written, and then read by code that is not converted, which sees what it was before the call",
                 "Let the jitted function read it, or hand on what is needed of it.",
