@@ -102,6 +102,24 @@ def test_a_wrong_attribute_is_told_and_set() -> None:
     assert (model.mean, model.history) == (2.5, [1.0, 2.5])
 
 
+def test_arrays_are_left_as_the_program_has_left_them_to_the_last_bit() -> None:
+    """Those that plain NumPy leaves with the same bits are not written again."""
+
+    def rounded(execute: Any, inputs: Any) -> Any:
+        results = execute(*inputs)
+        inputs[0][:] = np.nextafter(inputs[0], np.inf)
+        return results
+
+    def change(x: Any, y: Any) -> None:
+        x += 1
+        y *= 2
+
+    x, y = X.copy(), X.copy()
+    silently(Planted(change, rounded), x, y)
+    np.testing.assert_array_equal(x, np.nextafter(X + 1, np.inf))
+    np.testing.assert_array_equal(y, X * 2)
+
+
 def test_never_and_always() -> None:
     never = Planted(lambda x: x * 2, one_more, "never")
     np.testing.assert_array_equal(silently(never, X), X * 2 + 1)

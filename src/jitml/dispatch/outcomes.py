@@ -59,7 +59,9 @@ class Difference:
         return f"{self.where}{self.element} is {self.got}, NumPy gives {self.expected}"
 
 
-def differences(got: Outcome, expected: Outcome, state: State, close: Close, *, by_host: bool = False) -> list[Difference]:
+def differences(
+    got: Outcome, expected: Outcome, state: State, close: Close, *, by_host: bool = False, alike: set[int] | None = None
+) -> list[Difference]:
     """Where an outcome is not as expected.
 
     What docs/mutation.md says of memory is no difference: arrays in lists may be copies, and so may results of host calls.
@@ -68,6 +70,7 @@ def differences(got: Outcome, expected: Outcome, state: State, close: Close, *, 
         state: what was there before both.
         close: whether inexact arrays of one shape and dtype agree; all others must be equal.
         by_host: the program calls NumPy.
+        alike: where the numbers of cells are put whose arrays both have left with the same bits.
     """
     if (got.error is None) != (expected.error is None) or not isinstance(got.error, type(expected.error)):
         raised = ["no exception" if x.error is None else repr(x.error) for x in (got, expected)]
@@ -78,7 +81,10 @@ def differences(got: Outcome, expected: Outcome, state: State, close: Close, *, 
         mine, theirs = (dict(state.cells[n].parts(x.now.get(n, state.held[n]))) for x in (got, expected))
         for name in dict.fromkeys((*mine, *theirs)):
             is_content = state.cells[n].show is not None  # of an array that was there before
+            comparison.are_same = False
             found += comparison.compare(mine.get(name, MISSING), theirs.get(name, MISSING), name, is_content)
+            if alike is not None and comparison.are_same and is_content and _has_no_parts(theirs.get(name)):
+                alike.add(n)
     return found or ([] if by_host else list(comparison.sharing()))
 
 
@@ -87,6 +93,7 @@ class _Comparison:
         self.got, self.expected, self.state, self.close = got, expected, state, close
         self.seen: dict[tuple[int, int], tuple[Any, Any]] = {}
         self.arrays: list[tuple[Array, Array, str]] = []
+        self.are_same = False  # whether the last numbers had the same bits in both
 
     def compare(self, a: Any, b: Any, where: str, in_list: bool = False) -> Iterator[Difference]:
         if a is MISSING or b is MISSING:
@@ -204,9 +211,11 @@ class _Comparison:
 
     def _numbers(self, a: Array, b: Array, where: str) -> Iterator[Difference]:
         """Arrays of one dtype and shape, of anything without parts."""
-        if a.shape != b.shape or same_bits(a, b):
-            if a.shape != b.shape:
-                yield Difference(where, told(a), told(b))
+        if a.shape != b.shape:
+            yield Difference(where, told(a), told(b))
+            return
+        self.are_same = same_bits(a, b)
+        if self.are_same:
             return
         is_inexact = b.dtype.kind in "fc"
         with np.errstate(all="ignore"):
@@ -232,6 +241,10 @@ class _Comparison:
                     yield _difference_of_memory(where, self.state.name_of(x), shares(b, x))
             if a.flags.writeable != b.flags.writeable and not any(shares(b, x) for x in self.state.constants.values()):
                 yield Difference(where, *(("writeable", "read-only") if a.flags.writeable else ("read-only", "writeable")))
+
+
+def _has_no_parts(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype.names is None and not x.dtype.hasobject
 
 
 def _attributes_of(x: Any) -> dict[str, Any]:

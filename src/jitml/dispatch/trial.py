@@ -57,6 +57,7 @@ class Trial:
         self.close = within(slack * ROUNDING[F64], precision([self.traced.graph]))
         self.by_host = any(node.op.family == "host" for node in _all_nodes(self.traced.graph))
         self.calls = 0  # of what changes the state
+        self.alike: set[int] = set()  # cells whose arrays the last outcomes compared left with the same bits
         self.seconds = 0.0  # that the plain function has taken
         self.transformed: list[Any] = []
         self.excuse = ""
@@ -118,7 +119,8 @@ class Trial:
         return Outcome(error, result, self.state.changes(shown=shown))
 
     def compared(self, got: Outcome, expected: Outcome) -> list[Difference]:
-        return differences(got, expected, self.state, self.close, by_host=self.by_host)
+        self.alike = set()
+        return differences(got, expected, self.state, self.close, by_host=self.by_host, alike=self.alike)
 
     def without_excuse(self, found: list[Difference], expected: Outcome) -> list[Difference]:
         """The differences that are not NumPy's own, either, as far as there is time to find out."""

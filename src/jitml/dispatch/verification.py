@@ -218,7 +218,7 @@ class Verification:
             state.put_back()
             raise
         if not found:
-            state.put_back(got.now, {*got.now, *expected.now} if trial.calls == 1 else None)
+            state.put_back(got.now, {*got.now, *expected.now} - trial.alike if trial.calls == 1 else None)
             self._go_on(trial)
             return _answered(got)
         state.put_back()

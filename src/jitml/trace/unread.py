@@ -74,13 +74,19 @@ def _named(code: CodeType) -> frozenset[tuple[str, str | None]] | None:
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
         return None
     found: set[tuple[str, str | None]] = set()
-    steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "EXTENDED_ARG")]
-    for step, after in zip(steps, (*steps[1:], None)):
-        if step.opname in _NAMES:
-            found.add((step.argval, after.argval if after is not None and after.opname in _ATTRIBUTES else None))
-        elif not (step.opname in _HARMLESS or step.opname in _ATTRIBUTES or step.opname.startswith(("LOAD_FAST", "STORE_FAST"))):
+    steps = [(step, what) for step, what in instructions(code) if step not in ("CACHE", "EXTENDED_ARG")]
+    for (step, what), (after, attribute) in zip(steps, (*steps[1:], ("", None))):
+        if step in _NAMES:
+            found.add((what, attribute if after in _ATTRIBUTES else None))
+        elif not (step in _HARMLESS or step in _ATTRIBUTES or step.startswith(("LOAD_FAST", "STORE_FAST"))):
             return None
     return frozenset(found)
+
+
+@lru_cache(maxsize=64)
+def instructions(code: CodeType) -> tuple[tuple[str, Any], ...]:
+    """The steps of a code object, each with what it is about: taken apart once for all who ask, which takes long."""
+    return tuple((step.opname, step.argval) for step in dis.get_instructions(code))
 
 
 def given_numbers(function: FunctionType, reason: str) -> Callable[..., Any]:

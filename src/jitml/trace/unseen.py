@@ -6,7 +6,6 @@ what is in them. What does not show all that it holds is refused.
 
 from __future__ import annotations
 
-import dis
 from array import array
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -24,6 +23,7 @@ from jitml.trace.outside import load, require_elements, require_keys
 from jitml.trace.state import CONTAINERS, HEAP_TYPE, is_visible
 from jitml.trace.tracers import is_traced
 from jitml.trace.understood import PLAIN, Way, way_of
+from jitml.trace.unread import instructions
 
 # Special methods that only the conversion calls, or that have nothing to do with computing.
 _SEEN = {
@@ -97,7 +97,7 @@ def names_in_code(code: CodeType) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def _globals_in(code: CodeType) -> frozenset[str]:
-    loads = (step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL")
+    loads = (what for step, what in instructions(code) if step == "LOAD_GLOBAL")
     return frozenset(loads).union(*map(_globals_in, _inside(code)))
 
 
