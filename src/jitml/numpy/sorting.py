@@ -31,6 +31,7 @@ from jitml.trace.sizes import value_of_size
 from jitml.trace.tracers import TracedArray, fresh
 
 _FEW_KEYS = 256  # whose order is looked at beforehand
+_KEYS_FOR_ONE = 32  # that can be looked at in about the time in which one value is searched for
 
 
 def _kind_of(kind: str | None, stable: bool | None) -> str:
@@ -154,12 +155,42 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     keys, wanted = _of_one_dtype(a, v)
     if sorter is not None:
         keys = ops.gather(keys, value_of(sorter), axis=0)
+    if wanted.aval.size == 1:
+        return result_of(_bisect(keys, wanted, side))
     found = search(keys, wanted, side)
-    if is_inexact(keys.dtype) and 1 < bound(keys.shape[0]) <= _FEW_KEYS:
+    if is_inexact(keys.dtype) and bound(keys.shape[0]) > 1 and _is_order_cheap(keys.shape[0], wanted.aval.size):
         # Keys with NaN among them are in no order: then the answer depends on the way of the search, and NumPy gives it.
         ok = _in_order(*_pairs(keys))
         found = ops.check(found, ok, error="ValueError", message="the keys of searchsorted are in no order")
     return result_of(found)
+
+
+def _is_order_cheap(count: Size, wanted: Size) -> bool:
+    """Whether looking at all keys takes no longer, or not much, than to search for all that is wanted; if unknown, it is so."""
+    if isinstance(wanted, Dim):
+        return isinstance(count, Dim) or count <= _FEW_KEYS
+    return isinstance(count, Dim) or count <= max(_FEW_KEYS, _KEYS_FOR_ONE * wanted)
+
+
+def _bisect(keys: Value, wanted: Value, side: str) -> Value:
+    """Where one value goes, by the very steps that NumPy takes: among keys in no order, too."""
+    size = keys.shape[0]
+    low = ops.full(value=0, shape=wanted.shape, dtype=I64)
+    if bound(size) == 0:
+        return low
+    high = count = spread_size(size, wanted.shape)
+    if isinstance(size, Dim):  # there may be no key
+        keys = ops.concat(keys, ops.full(value=0, shape=(1,), dtype=keys.dtype), axis=0)
+    for _ in range(bound(size).bit_length()):
+        middle = low + ops.shift_right(ops.sub(high, low), 1)
+        is_open = ops.lt(low, high)
+        key = ops.gather(keys, ops.maximum(ops.minimum(middle, count - 1), 0), axis=0)
+        before = _stands_before(key, wanted, side)
+        low, high = (
+            ops.select(ops.bit_and(is_open, before), middle + 1, low),
+            ops.select(ops.bit_and(is_open, ops.bit_not(before)), middle, high),
+        )
+    return low
 
 
 def search(keys: Value, wanted: Value, side: str) -> Value:
