@@ -145,6 +145,7 @@ class Trace:
         self.lifted: dict[int, Any] = {}  # id of a concrete array -> its TracedArray; the host program keeps it alive
         self.arrays: dict[Slot, Any] = {}  # the array inputs: slot -> (concrete array, TracedArray)
         self.parts: dict[Slot, Any] = {}  # arrays that share memory with others: slot -> TracedArray, a view of their storage
+        self.enter_part: Any = None  # (array, slot) -> its TracedArray, if others that are written share its memory
         self.again: dict[int, list[tuple[Slot, Slot]]] = {}  # id of a TracedArray -> other slots that hold the array, and its own
         self.unknown: set[Value] = set()  # values of which `known.py` has found that they depend on what only the program knows
         self.constants: dict[Value, Any] = {}  # and those that it has found to be known, as arrays

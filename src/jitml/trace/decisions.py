@@ -23,6 +23,7 @@ from jitml.errors import DerivativeError, JitmlError, LoweringError, Source, Tra
 from jitml.trace.budget import Budget
 from jitml.trace.context import Effort, Trace, active_trace, is_converted, refuse, user_source
 from jitml.trace.drivers import Restart
+from jitml.trace.memory import Array
 
 Site = tuple[tuple[int, int], ...]
 _MOST_RESTARTS = 500
@@ -109,6 +110,8 @@ class Decisions:
         self.apart_from: dict[str, set[str]] = {}  # names of objects, and where they have arrays that are written
         self.closed: set[str] = set()
         self.carried: dict[Site, frozenset[str]] = {}  # names that a loop has carried where it was recorded in this attempt
+        # Memory of which overlapping parts are met one by one, and written: id of the array that owns it -> that array.
+        self.in_parts: dict[int, Array] = {}
         self.restart: Restart | None = None
         self.base = 0  # how many of the user's functions run around the one that is traced
         self._attempts = 0

@@ -4,13 +4,16 @@ Each argument of such a group gets a tracer that looks into one storage: writes 
 others, in the user's order. The owner is seen as a grid (its own shape, or rows as long as the arguments' steps, or a divisor
 of those) in which every argument is a box of regular steps. Where memory is shared in another way (several dtypes, a foreign
 buffer, steps that no grid has), the arguments stay apart, and writing into one of them is refused.
+
+Arrays that are met one by one (attributes, globals, cells, items) are seen by themselves at first. Where one is written and
+overlaps another, the function is traced again, and every part of that memory is then a view of its owner.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
@@ -78,6 +81,41 @@ def enter_together(recording: Trace, group: Sequence[Member]) -> None:
         known = recording.lifted.setdefault(id(array), tracer)
         meet_again(known, slot)
         recording.parts[slot] = known
+
+
+def enter_part(recording: Trace, owners: Mapping[int, Array], shared: dict[int, Slot], array: Array, slot: Slot) -> Any:
+    """The tracer of an array of whose memory other parts are met as well, as a view of all of it; None if it is seen by itself.
+
+    Args:
+        owners: memory of which an earlier attempt has met parts that overlap, by the id of the array that owns it.
+        shared: is filled with where the host program has that array.
+    """
+    base = root(array)
+    if owners.get(id(base)) is not base or array is base:
+        return None
+    found = next((f for grid in _grids(base, [array]) if (f := _boxes(base, grid, [array]))), None)
+    if found is None or not array.size or not is_native(array) or array.dtype != base.dtype:
+        return None
+    grid, (box,) = found
+    host = recording.host
+    if id(base) not in shared:
+        shared[id(base)] = host.compute(root, (slot,), f"the memory of {host.name(slot)}")
+    host.require(host.compute(_places, (shared[id(base)], slot)), _places(base, array))
+    tracer = box.of(grid.of(lift(base, shared[id(base)])))
+    tracer.writeable = array.flags.writeable
+    if tracer.writeable:
+        host.require_writeable(slot)
+    meet_again(tracer, slot)
+    recording.lifted[id(array)] = recording.parts[slot] = tracer
+    return tracer
+
+
+def see_parts(recording: Trace, one: Array, other: Array) -> None:
+    """Two arrays overlap, one of which has been written: trace anew with both as views, if that has not been tried."""
+    base, owners = root(one), recording.decisions.in_parts
+    if root(other) is base and base.flags.c_contiguous and id(base) not in owners:
+        owners[id(base)] = base
+        recording.decisions.again()
 
 
 def _places(base: Array, *arrays: Array) -> tuple[int, ...]:

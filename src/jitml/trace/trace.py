@@ -41,6 +41,7 @@ from jitml.trace.made_objects import parts_of_made
 from jitml.trace.memory import all_disjoint, disjoint, meets_itself
 from jitml.trace.objects import TracedObject
 from jitml.trace.opening import Opened, Seen, seen
+from jitml.trace.overlap import enter_part, see_parts
 from jitml.trace.paths import Decided, Path, path_of
 from jitml.trace.registry import register_imported
 from jitml.trace.result_trees import apart, settled, with_rows_themselves
@@ -170,6 +171,7 @@ def _attempt(
     recording = Trace(host_calls=host_calls)
     recording.opened, recording.error_kinds = opened, {**np.geterr()}  # type: ignore[dict-item]  # all of them are texts
     recording.decisions, recording.decided = known, Decided(path)
+    recording.enter_part = partial(enter_part, recording, known.in_parts, {}) if known.in_parts else None
     if handlers is not None:
         handlers.clear()
         recording.handlers = handlers
@@ -287,6 +289,7 @@ def _require_disjoint(recording: Trace, mutated: Sequence[tuple[Slot, Storage]])
             )
         for other, (array, _) in arrays.items():
             if other != slot and not disjoint(arrays[slot][0], array):
+                see_parts(recording, arrays[slot][0], array)
                 first, second = host.name(slot), host.name(other)
                 raise UnsupportedError(
                     f"{first} is written and overlaps {second} in memory",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -86,6 +86,8 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | 
         host.require_open_array(slot, array, opened)
     else:
         host.require_array(slot, array)
+    if root.enter_part is not None and not opened and (part := root.enter_part(array, slot)) is not None:
+        return cast(TracedArray, part)
     for other, (concrete, tracer) in root.arrays.items():
         if same_view(array, concrete):
             host.require_same_view(slot, other, same_view)
