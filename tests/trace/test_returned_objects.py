@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.spatial
+import scipy.stats
 
 import jitml
 from jitml.errors import WrongResultWarning
@@ -72,6 +74,10 @@ def _parts(x: Any) -> list[Any]:
             return [*(cell.cell_contents for cell in x.__closure__ or ()), x.__defaults__, vars(x)]
         case functools.partial():
             return [x.func, x.args, x.keywords]
+        case types.MappingProxyType():
+            return [dict(x)]
+        case scipy.spatial.KDTree():
+            return [repr(x.query([1.0, 3.0]))]
         case queue.Queue():
             return [list(x.queue), x.maxsize, x.unfinished_tasks]
         case Node():
@@ -195,6 +201,16 @@ def partials(o: Any, x: Any) -> Any:
     return functools.partial(of_itself, x=x), functools.partial(np.multiply, x[0]), operator.itemgetter(1), np.add, len
 
 
+def views(o: Any, x: Any) -> Any:
+    table = {"a": x, "b": 1}
+    return table.values(), table.keys(), types.MappingProxyType(table), table
+
+
+def of_a_library(o: Any, x: Any) -> Any:
+    tree = scipy.spatial.KDTree([[0.0, 1.0], [2.0, 0.0]])
+    return tree, [tree], scipy.stats.norm(2, 1), tree.n
+
+
 def queues(o: Any, x: Any) -> Any:
     waiting: Any = queue.Queue()
     waiting.put(x[0])
@@ -208,7 +224,7 @@ def queues(o: Any, x: Any) -> Any:
 SPECIAL = [of_itself, kept_functions]
 FUNCTIONS = [
     *SPECIAL, chain, shared, with_the_given, of_the_last_turn, of_a_while_loop, branched, in_a_list, changed_later, inner,
-    sharing_a_cell, recursive, writing, methods, partials, queues,
+    sharing_a_cell, recursive, writing, methods, partials, queues, views, of_a_library,
 ]  # fmt: skip
 
 
@@ -229,6 +245,24 @@ def test_a_returned_function_is_the_users_and_goes_on() -> None:
         increased, current = compiled(None, X)
         assert increased(2.0) == 8.0 == current()
         assert increased.__qualname__ == "sharing_a_cell.<locals>.increased" and increased.__module__ == __name__
+
+
+def test_what_is_from_outside_is_returned_itself() -> None:
+    holder: Any = types.SimpleNamespace()
+    special = Special(2)
+    special.step = special.__call__
+
+    def found(x: Any) -> Any:
+        first = {"p": holder.p, "v": holder.v, "g": holder.g, "s": special.step}
+        return first, holder.p(x), len(holder.v), holder.g("a"), holder.p, special.step(x)
+
+    compiled = jitml.jit(found, verify="never")
+    for n in range(3):
+        table = {"a": n}
+        holder.p, holder.v, holder.g = functools.partial(np.multiply, n), table.values(), table.get
+        first, *_, again, _ = compiled(X)
+        assert first["p"] is again is holder.p and first["v"] is holder.v and first["g"] is holder.g
+        assert first["s"] is special.step
 
 
 def test_each_call_gives_another_object() -> None:

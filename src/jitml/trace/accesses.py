@@ -136,6 +136,8 @@ class Accesses(Names):
                 if hasattr(obj, "__dict__"):  # where another object's method may be put
                     owner = load(self.trace, getattr, method, "__self__", f"{name}.__self__")
                     self.trace.host.require_identity(owner, slot, True)
+                if name in getattr(obj, "__dict__", ()):  # this very one, and no new one
+                    self.trace.objects[method] = value
             return value
         if _is_written(descriptor) and is_librarys(obj) and is_computed(obj, name, value):
             guard_librarys(self.trace, obj)

@@ -172,6 +172,7 @@ class Trace:
         self.sealed: list[tuple[Any, Any]] = []  # arguments of the user's own kinds of containers, with their leaves
         self.stored: dict[tuple[int, str], Any] = {}  # what attributes from outside have become: id, name -> value, or GONE
         self.deleted: set[tuple[int, str]] = set()  # those that were deleted, whether or not they have been set again
+        self.copied: list[Any] = []  # objects of libraries that the function returns, of which each call gets a copy
         self.queues: dict[int, Any] = {}  # from outside, that the function changes, by id
         self.spaces: dict[int, Any] = {}  # owners of global and nonlocal names that the function assigns, by id
         self.read_unseen: set[str] = set()  # names that code that is not converted loads

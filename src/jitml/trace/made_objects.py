@@ -7,25 +7,29 @@ then.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from types import BuiltinFunctionType, CellType, FunctionType, MethodType, SimpleNamespace
+from types import BuiltinFunctionType, CellType, FunctionType, MappingProxyType, MethodType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import optree
 
 from jitml.trace.callbacks import Space, binds, original_form, plain_code
-from jitml.trace.context import Trace, is_users_class, unsupported
+from jitml.trace.context import Trace, home_of, is_users_class, unsupported
 from jitml.trace.leaks import require_untraced
+from jitml.trace.outside import behind
 from jitml.trace.queues import QUEUES
+from jitml.trace.random import is_generator
 from jitml.trace.snapshots import namespace_of
+from jitml.trace.state import parts_of
 from jitml.trace.tracers import is_traced
 from jitml.trace.tree import NAMESPACE, is_record
 from jitml.trace.unconverted import members
-from jitml.trace.understood import is_bound
+from jitml.trace.understood import is_bound, is_view
 
 Settle = Callable[[Any], Any]
 _DATA = (bool, int, float, complex, str, bytes, type(None), np.ndarray, np.generic)
@@ -122,6 +126,28 @@ class _Partial(Build):
         return functools.partial(function, *args, **kwargs)
 
 
+class _View(Build):
+    """`fixed`: which view of a dict it is; an empty name is a `MappingProxyType`."""
+
+    def __call__(self, parts: Sequence[Any]) -> Any:
+        (kind,) = self.fixed
+        return getattr(parts[0], kind)() if kind else MappingProxyType(parts[0])
+
+
+class _Copy(Build):
+    """`fixed`: an object of a library's, as it is at the end of a call, and what copies of it share."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __call__(self, parts: Sequence[Any]) -> Any:
+        made, shared = self.fixed
+        return copy.deepcopy(made, {id(x): x for x in shared})
+
+
 class _Queue(Build):
     """`fixed`: the class, how much there is room for, and how many tasks are not done."""
 
@@ -151,6 +177,13 @@ def made_of(trace: Trace, x: Any, settle: Settle) -> Any:
             return Made(_Partial(), [settle(part) for part in (x.func, x.args, dict(x.keywords))])
         case BuiltinFunctionType() if is_bound(x) and isinstance(x.__self__, (list, dict, set, deque)):
             return Made(_Method(x.__name__), [settle(x.__self__)])
+        case MappingProxyType():
+            return Made(_View(""), [settle(behind(x))])
+    if is_view(x):
+        return Made(_View(type(x).__name__.rpartition("_")[2]), [settle(behind(x))])
+    if _is_copied(trace, x):
+        generators = [part for part in parts_of([x], _nothing) if is_generator(part)]
+        return Made(_Copy(copy.deepcopy(x, {id(part): part for part in generators}), generators), [])
     if type(x) in QUEUES and id(x) not in trace.places:
         return Made(_Queue(type(x), x.maxsize, x.unfinished_tasks), [settle(x.queue)])
     if is_made_instance(trace, x):
@@ -169,6 +202,30 @@ def is_made_instance(trace: Trace, x: Any) -> bool:
         return False
     is_known = is_users_class(kind) or kind is SimpleNamespace
     return is_known and not any(id(cls) in trace.own for cls in kind.__mro__) and _is_built_on_object(kind)
+
+
+def _is_copied(trace: Trace, x: Any) -> bool:
+    """Whether this is an object of a library's that the function has made of constants, and nothing else shows what it holds."""
+    is_librarys = home_of(type(x)).startswith("scipy.") and not isinstance(x, type)
+    if id(x) not in trace.own or not is_librarys:
+        return False
+    parts = parts_of([x], _nothing)
+    if any(_is_known(trace, part) for part in parts):
+        return False
+    others = [part for other in trace.copied if other is not x for part in parts_of([other], _nothing)]
+    trace.copied.append(x)
+    arrays, known = ([part for part in some if isinstance(part, np.ndarray)] for some in (parts, others))
+    return not any(np.may_share_memory(a, b) for a in arrays for b in known)
+
+
+def _is_known(trace: Trace, x: Any) -> bool:
+    """Whether somebody else may know what an object of a library's holds."""
+    kind: Any = type(x)
+    return is_traced(x) or id(x) in trace.places or id(x) in trace.lifted or is_users_class(kind)
+
+
+def _nothing(_: FunctionType) -> tuple[Any, ...]:
+    return ()
 
 
 def parts_of_made(trace: Trace, x: Any) -> list[Any]:

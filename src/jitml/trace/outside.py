@@ -93,8 +93,9 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
                 return _observe_set(trace, value, seen, slot, name)
             require_elements(trace, value, slot, name)
             return value
-        case Way.PARTS:
-            return observe_parts(trace, value, slot, name)
+        case Way.PARTS:  # one for each place, so that it is known as that when it is returned
+            known = trace.objects.get(slot)
+            return known if type(known) is type(value) else observe_parts(trace, value, slot, name)
         case Way.RUN_TIME:
             return lend(trace, value, slot, name)
     if type(value).__flags__ & HEAP_TYPE and not isinstance(value, type) and trace.decisions is not None:
@@ -145,7 +146,7 @@ def observe_parts(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         seen = _bound(value, part("__func__"), part("__self__"))
     elif type(value) is MappingProxyType or is_view(value):
         text = f"what {name} shows"
-        shown = observe(trace, _behind(value), load(trace, _get_behind, slot, None, text), text)
+        shown = observe(trace, behind(value), load(trace, _get_behind, slot, None, text), text)
         kind = type(value).__name__.rpartition("_")[2]  # dict_keys, odict_keys, ...
         seen = MappingProxyType(shown) if type(value) is MappingProxyType else getattr(shown, kind)()
     else:  # a method that is written in C
@@ -167,13 +168,13 @@ def _bound(method: Any, function: Any, owner: Any) -> Any:
     return getattr(owner, method.__name__) if function is None else MethodType(function, owner)
 
 
-def _behind(view: Any) -> Any:
+def behind(view: Any) -> Any:
     """The dict that a view of it or a `MappingProxyType` shows, to which it refers alone."""
     return gc.get_referents(view)[0]
 
 
 def _get_behind(view: Any, _: None) -> Any:
-    return _behind(view)
+    return behind(view)
 
 
 def lend(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
