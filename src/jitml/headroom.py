@@ -10,12 +10,14 @@ from __future__ import annotations
 import mmap
 import os
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 from jitml.errors import StarvedError
 from jitml.interrupts import pass_on
 
+_RELEASES: list[Callable[[], None]] = []
 _MARGIN = 32 << 20  # what Python takes meanwhile, and what is left unused between blocks
 _LLVM_STATE = 32 << 20  # tables of targets and of the linker
 _BLAS_BUFFER = 32 << 20  # OpenBLAS's work memory, one for each thread; NumPy's own takes one when it is first called
@@ -24,22 +26,35 @@ _PER_CHARACTER = 400  # bytes at the most that LLVM has taken for each character
 _PER_BYTE = 16  # the same of the linker, for each byte of object code
 
 
+def give_back_first(release: Callable[[], None]) -> None:
+    """Have `release`, which gives memory back that is only kept, called before it is said that there is none."""
+    _RELEASES.append(release)
+
+
 def require_memory(nbytes: int, purpose: str) -> None:
     """Return if so much memory is to be had at once.
 
     Raises:
         StarvedError: it is not; `purpose` says for what.
     """
-    if not hasattr(mmap, "MAP_PRIVATE"):
+    if not hasattr(mmap, "MAP_PRIVATE") or _is_to_be_had(nbytes):
         return
+    for release in _RELEASES:
+        release()
+    if not _RELEASES or not _is_to_be_had(nbytes):
+        raise StarvedError(
+            f"no memory for {purpose}: some {nbytes >> 20} MiB",
+            remedy="A limit of this process (ulimit -v), or the system's, is near. f.__wrapped__ needs less.",
+        )
+
+
+def _is_to_be_had(nbytes: int) -> bool:
     try:
         mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
     except (OSError, MemoryError) as error:
         pass_on(error)
-        raise StarvedError(
-            f"no memory for {purpose}: some {nbytes >> 20} MiB",
-            remedy="A limit of this process (ulimit -v), or the system's, is near. f.__wrapped__ needs less.",
-        ) from None
+        return False
+    return True
 
 
 def require_compiler() -> None:

@@ -18,6 +18,7 @@ import sys
 from functools import cache
 
 from jitml.config import CONFIG
+from jitml.headroom import give_back_first
 from jitml.runtime.arena import HUGE_PAGE, MADV_HUGEPAGE
 from jitml.runtime.jit import Code, generate, link, parse
 from jitml.runtime.target import host_target
@@ -272,6 +273,7 @@ def results() -> Code:
     exports = tuple(re.findall(r"define \S+ @(jitml_\w+)", text))
     loaded = link([generate(parse(text), host_target(), level=1)], imports=imports, exports=exports)
     loaded.keep_forever()  # arrays are freed to the very end of Python
+    give_back_first(release_results)
     return loaded
 
 
