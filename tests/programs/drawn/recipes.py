@@ -478,10 +478,55 @@ $v = LAST[0]
 LAST[0] = $x
 """)
 
-PASSAGES = (*PRINTS, *EXCEPTIONS, *MADE_INSIDE, *WORKLISTS, *PLACES)
+GENERATORS = _passages("""
+for $v in parts_of($x, 2):
+    $w = $v.sum() * $n
+    $v += 1
+
+$v = sum(w * $n for w in parts_of($x.ravel(), 1))
+
+for $v in told_parts($i + 1):
+    if $v == $n:
+        break
+    BODY
+
+$v = next(told_parts(2)) + len(list(told_parts($i)))
+
+def $c(k):
+    for $l in range(k):
+        BODY
+        yield $l * $n
+$v = list($c(3))
+
+$v = [w for w in parts_of(list($x.ravel()), 2)]
+
+with told($n) as $v:
+    BODY
+
+for $l in range(3):
+    with told($l) as $v:
+        $w = $v * 2
+
+if $x.sum() > $n:
+    with told(1) as $v:
+        BODY
+
+$v = Place($i)
+$w = $x[$v:]
+
+$v = [Place(1), Place($i)]
+$w = $x.ravel()[$v[0] : 3]
+for $l in range($v[1]):
+    BODY
+
+$v = sorted([3, 1, 2], key=Place($i).distance)
+""")
+
+PASSAGES = (*PRINTS, *EXCEPTIONS, *MADE_INSIDE, *WORKLISTS, *PLACES, *GENERATORS)
 
 ABOVE = """import array
 import collections
+import contextlib
 import contextvars
 import heapq
 import itertools
@@ -503,6 +548,41 @@ def checked(v):
     if v < 1:
         raise ValueError("too small")
     return v
+
+
+def parts_of(items, n):
+    for k in range(0, len(items), n):
+        yield items[k : k + n]
+
+
+def told_parts(n):
+    try:
+        for k in range(n):
+            print('part', k)
+            yield k
+    finally:
+        print('no more')
+
+
+@contextlib.contextmanager
+def told(v):
+    print('in')
+    STATE['calls'] += 1
+    try:
+        yield v
+    finally:
+        print('out')
+
+
+class Place:
+    def __init__(self, at):
+        self.at = at
+
+    def __index__(self):
+        return self.at
+
+    def distance(self, v):
+        return (v - self.at) ** 2
 
 
 class Noted:
