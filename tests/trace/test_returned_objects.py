@@ -331,3 +331,41 @@ def as_a_key(x: Any) -> Any:
 def test_refused(function: Callable[[Any], Any], message: str) -> None:
     with pytest.raises(jitml.UnsupportedError, match=message):
         jitml.jit(function)(X)
+
+
+def _counts_in_a_loop(x: Any) -> Any:
+    k = 0
+    while k < 3:
+        k += 1
+        v = [0]
+
+        def add(a: Any) -> Any:
+            v[0] += a  # noqa: B023
+            return v[0]  # noqa: B023
+
+        add(k)
+    return add
+
+
+def _binds_in_a_loop(x: Any) -> Any:
+    k = 0
+    while x[0] < 30:
+        x = x * 2
+        k += 1
+        v = k * x
+        shifted = lambda a: v + a  # noqa: B023, E731
+    return [shifted, k]
+
+
+@pytest.mark.parametrize("function", [_counts_in_a_loop, _binds_in_a_loop])
+@pytest.mark.parametrize("start", [1.0, 2.0, 40.0])
+def test_what_a_function_closes_over_may_be_bound_in_a_loop_alone(function: Any, start: float) -> None:
+    def outcome(f: Any) -> Any:
+        try:
+            found = f(np.full(2, start))
+        except UnboundLocalError as error:
+            return str(error)
+        made = found[0] if isinstance(found, list) else found
+        return repr([cell.cell_contents for cell in made.__closure__]), repr(made(2))
+
+    assert outcome(jitml.jit(function, verify="never")) == outcome(function)

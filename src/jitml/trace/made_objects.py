@@ -20,6 +20,7 @@ import optree
 
 from jitml.trace.callbacks import Space, binds, original_form, plain_code
 from jitml.trace.context import Trace, home_of, is_users_class, unsupported
+from jitml.trace.decisions import decisions
 from jitml.trace.leaks import require_untraced
 from jitml.trace.outside import behind
 from jitml.trace.queues import QUEUES
@@ -30,6 +31,7 @@ from jitml.trace.tracers import is_traced
 from jitml.trace.tree import NAMESPACE, is_record
 from jitml.trace.unconverted import members
 from jitml.trace.understood import is_bound, is_view
+from jitml.trace.unsure import bound
 
 Settle = Callable[[Any], Any]
 _DATA = (bool, int, float, complex, str, bytes, type(None), np.ndarray, np.generic)
@@ -266,6 +268,11 @@ def _made_function(trace: Trace, x: FunctionType, settle: Settle) -> Any:
     if any(name not in cells for name in code.co_freevars):
         unsupported(f"{_WHAT} {x.__name__}, of which nothing tells what it closes over", _REMEDY)
     own = [cells[name] for name in code.co_freevars]
+    for name, cell in zip(code.co_freevars, own):
+        if not (contents := _contents(cell)):  # a loop may have let it go, since no code reads it after the loop
+            decisions().reconsider_names(trace, NameError(f"'{name}'"))
+        for content in contents:
+            cell.cell_contents = bound(content)  # what only the compiled program knows to be there, it checks here
     are_others = tuple(not any(content is x for content in _contents(cell)) for cell in own)
     if not all(are_others) and binds(code, [name for name, is_other in zip(code.co_freevars, are_others) if not is_other]):
         unsupported(f"{_WHAT} {x.__name__}, which binds its own name anew", _REMEDY)
