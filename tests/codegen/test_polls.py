@@ -71,8 +71,11 @@ def test_long_loops_of_short_iterations_look_once_in_a_block_and_short_loops_nev
     assert look_every(loop(1000), {}, is_inside=False) == 0
     assert look_every(loop(10**8), {}, is_inside=True) == BLOCK // 2
     costly = "+ pow(x[0], x[1]) " * 3
-    assert work(loop(1, f"x[0] {costly}").body) > LONG_ITERATION
-    assert look_every(loop(10**8, f"x[0] {costly}"), {}, is_inside=True) == 1
+    own = work(loop(1, f"x[0] {costly}").body)
+    assert own > LONG_ITERATION
+    assert look_every(loop(10**8, f"x[0] {costly}"), {}, is_inside=True) == BLOCK // own
+    long = only(kernel("for i0 in 0:9000 {\nfor i1 in 0:90000 {\nx[0] = x[0] + 1.0\n}\n}").body)
+    assert look_every(long, {}, is_inside=False) == 1
 
 
 PACK = """

@@ -28,7 +28,7 @@ PARALLEL_FOR, PARALLEL_FOR_WATCHED = "jitml_parallel_for", "jitml_parallel_for_w
 
 # Programs of fewer operations are over before anybody would wait: some milliseconds.
 _SHORT, _SHORT_MATRIX = 1 << 22, 1 << 27
-# A loop of less work than that is passed, an iteration of more is worth a look, and cheaper ones are made blocks of: operations.
+# Operations: a loop of fewer is passed, each iteration of more is worth a look in a `while`, and blocks of others have so many.
 _SHORT_LOOP, LONG_ITERATION, BLOCK = 1 << 23, 48, 1 << 16
 _UNKNOWN_TRIPS = 1e9
 # Of an index, the least and the greatest value that it may have; of another name, what it stands for.
@@ -199,6 +199,4 @@ def look_every(loop: Loop, known: Known, *, is_inside: bool) -> int:
         return 0
     if is_inside and trips == _UNKNOWN_TRIPS:
         return int(own >= _LONG_INSIDE)
-    if own >= LONG_ITERATION or loop.step < 0:
-        return int(own >= LONG_ITERATION)
-    return max(1, int(BLOCK // own))
+    return max(1, int(BLOCK // own)) if loop.step > 0 else int(own >= LONG_ITERATION)
