@@ -79,6 +79,14 @@ def pass_on(error: BaseException) -> None:
         raise error
 
 
+def pass_on_what_it_hides(error: BaseException) -> None:
+    """The same of an exception of ours that has been raised while another one was on its way."""
+    hidden = error.__context__
+    while hidden is not None:
+        pass_on(hidden)
+        hidden = hidden.__context__
+
+
 def _restore(before: list[Any]) -> None:
     for (read, write), value in zip(_KEPT, before):
         if read() is not value:

@@ -180,7 +180,7 @@ def raise_in_this_call(error: Exception) -> NoReturn:
     raise error
 
 
-def require_known_sizes(error: BaseException | None) -> None:
+def require_known_sizes(error: BaseException) -> None:
     """An exception is handled: if what cannot be traced for sizes left open has raised it, other sizes may raise nothing."""
     if active_trace().root.opened and isinstance(error, (ValueError, IndexError)) and error.__traceback__ is not None:
         *_, (frame, _) = walk_tb(error.__traceback__)

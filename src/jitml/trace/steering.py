@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from jitml.interrupts import pass_on
 from jitml.trace import regions
 from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site
@@ -241,8 +242,11 @@ class Steering:
         return regions.depth()
 
     def handled(self) -> None:
-        """An exception has just been caught."""
-        require_known_sizes(sys.exception())
+        """An exception has just been caught; one of a signal's handler, while tracing, is for the caller."""
+        error = sys.exception()
+        if error is not None:
+            pass_on(error)
+            require_known_sizes(error)
 
     def unwind(self, depth: int) -> None:
         """An exception has been caught: what was opened since `depth` will not be finished."""

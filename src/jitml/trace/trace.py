@@ -19,7 +19,7 @@ import optree
 
 import jitml.trace.hostcalls  # noqa: F401  # what is not compiled goes there
 from jitml.errors import FailedCheck, JitmlError, UnsupportedError
-from jitml.interrupts import pass_on
+from jitml.interrupts import pass_on, pass_on_what_it_hides
 from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Value
@@ -129,13 +129,16 @@ def trace(
         try:
             with unchanged(before), fewer_collections():
                 traced = attempt()
-        except Restart:
+        except Restart as restart:
+            pass_on_what_it_hides(restart)
             continue
         except Changed as error:
             error.source = find_line(error.part, attempt)
             raise
         except Exception as error:
             pass_on(error)
+            if isinstance(error, JitmlError):
+                pass_on_what_it_hides(error)
             if known.exhausted is not None and error is not known.exhausted:
                 raise known.exhausted from error
             if known.restart is not None or known.settle_place(error) or (not is_ours(error) and known.settle_sides()):
