@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ class Buffers:
 
     names: of each value, that of the buffer in which it would be stored.
     same_memory: values that are others reshaped, and lie where those do.
+    made: in the order in which they were made, which `ages` tells of each.
     extents: true shapes, where they are not those of the memory.
     """
 
@@ -34,6 +36,8 @@ class Buffers:
             if value.shape == source.shape:
                 self.names[value] = self.names[source]
         self.made: dict[str, Buffer] = {}
+        self.ages: dict[str, int] = {}
+        self._births = count()
         self.constants: dict[str, Array] = {}
         self.extents: dict[str, tuple[Expr, ...]] = {}
         self.temporaries = 0
@@ -44,8 +48,13 @@ class Buffers:
             buffer = Buffer(name, dtype, buffer.shape, strides)
         if any(isinstance(n, Dim) for n in shape):
             self.extents[name] = tuple(map(self.sizes.expr, shape))
-        self.made[name] = buffer
+        self._keep(buffer)
         return buffer
+
+    def _keep(self, buffer: Buffer) -> None:
+        if buffer.name not in self.made:
+            self.ages[buffer.name] = next(self._births)
+        self.made[buffer.name] = buffer
 
     def remove(self, name: str) -> None:
         """Forget a buffer that no step uses any more."""
@@ -65,7 +74,8 @@ class Buffers:
                 self.add_constant(Buffer(self.names[node.output], value.dtype, value.shape), value)
 
     def add_constant(self, buffer: Buffer, value: Array) -> None:
-        self.made[buffer.name], self.constants[buffer.name] = buffer, value
+        self._keep(buffer)
+        self.constants[buffer.name] = value
 
     def temporary(self, dtype: DType, shape: Shape, strides: tuple[int, ...] | None = None) -> Buffer:
         self.temporaries += 1

@@ -95,8 +95,11 @@ class _Fusion:
             buffers.add(buffers.names[value], value.dtype, value.shape, signature.strides.get(position))
         buffers.add_constants(graph)
         outputs = name_outputs(graph, signature, buffers, grouping.stored)
+        at_home: dict[int, list[Value]] = {}
+        for value, home in grouping.stored.items():
+            at_home.setdefault(id(home), []).append(value)
         for g in grouping.groups:
-            buffers.add_stored([v for v, home in grouping.stored.items() if home is g])
+            buffers.add_stored(at_home.get(id(g), ()))
         sources = self.sizes.sources({value: buffers.of(value).name for value in self.sizes.loaded})
         self.sources = {name: source for name, source in sources.items() if source.buffer in buffers.made}
         for g in grouping.groups:

@@ -53,8 +53,7 @@ class GroupLoops:
         for points in boxes:
             write(Nest(points, views, rows, self.machine, self.buffers.sizes, writer, temporary))
         assert views.buffers is not None
-        order = {name: k for k, name in enumerate(self.buffers.made)}
-        return writer.finish(), (*sorted(views.buffers.values(), key=lambda b: order[b.name]), *partial)
+        return writer.finish(), (*sorted(views.buffers.values(), key=lambda b: self.buffers.ages[b.name]), *partial)
 
     def is_empty(self, g: Group) -> bool:
         """Whether a group has nothing to compute."""

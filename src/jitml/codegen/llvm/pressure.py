@@ -6,6 +6,7 @@ Working on several vectors at once hides the latency of a chain of operations, a
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from jitml.fusion.loops import (
@@ -49,12 +50,14 @@ def registers_needed(body: Sequence[Stmt]) -> int:
             last_use[stmt.cell] = len(statements)  # carried round the loop
     own = {stmt.name for stmt in statements if isinstance(stmt, (Let, Draw, Cell))}
     alive = {stmt.cell for stmt in statements if isinstance(stmt, Update)} - own  # accumulators from outside
-    busiest = 1
+    busiest, ends = 1, defaultdict[int, list[str]](list)
+    for name, position in last_use.items():
+        ends[position].append(name)
     for position, stmt in enumerate(statements):
         busiest = max(busiest, len(alive) + max(map(_need, expressions(stmt)), default=0))
-        if isinstance(stmt, (Let, Draw, Cell)):
+        if isinstance(stmt, (Let, Draw, Cell)) and last_use.get(stmt.name, -1) > position:
             alive.add(stmt.name)
-        alive = {name for name in alive if last_use.get(name, -1) > position}
+        alive.difference_update(ends.get(position, ()))
     return busiest
 
 
