@@ -93,6 +93,30 @@ def test_each_of_a_list_is_the_one_of_the_call() -> None:
         assert compiled(ring(shift)) == f(ring(shift))
 
 
+def test_what_is_made_and_kept_beside_them_is_taken_apart() -> None:
+    def f(nodes: list[Node], step: float) -> int:
+        made = []
+        for node in nodes:
+            node.value += step
+            if node.parent is not None:
+                node.value += 0.5 * (node.parent.value - node.value)
+            if node.value > 1.0:
+                made.append(Node(node.value / 2))
+        nodes.extend(made)
+        return len(made)
+
+    def ring() -> list[Node]:
+        nodes = [Node(0.25), Node(0.5), Node(1.0)]
+        nodes[0].parent = nodes[2].parent = nodes[2]
+        return nodes
+
+    compiled = jitml.jit(f)
+    plain, mine = ring(), ring()
+    for _ in range(4):
+        assert compiled(mine, 0.25) == f(plain, 0.25)
+        assert [*map(shown, mine)] == [*map(shown, plain)]
+
+
 def test_transforms_take_them_too() -> None:
     node = chain(1)
 

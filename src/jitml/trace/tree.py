@@ -47,9 +47,24 @@ def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
 
 def _with_records_whole(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
     try:
-        return optree.tree_flatten(tree, is_leaf=is_record, namespace=NAMESPACE)
+        return optree.tree_flatten(tree, is_leaf=holds_itself, namespace=NAMESPACE)
     except RecursionError:
         unsupported("a list, tuple or dict holds itself, or is nested too deep", "Keep what is shared in objects of a class.")
+
+
+def holds_itself(x: Any) -> bool:
+    """Whether a dataclass can be reached from its own fields."""
+    if not is_record(x):
+        return False
+    known, waiting = {id(x)}, [*children(x)[0]]
+    while waiting:
+        part = waiting.pop()
+        if part is x:
+            return True
+        if id(part) not in known:
+            known.add(id(part))
+            waiting += children(part)[0]
+    return False
 
 
 def _ordered(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:

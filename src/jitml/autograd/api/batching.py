@@ -36,7 +36,7 @@ from jitml.trace.strides import kept_strides
 from jitml.trace.subgraphs import trace_subgraph
 from jitml.trace.tracers import fresh, layout_of, read, wrap
 from jitml.trace.transformed import Transformed
-from jitml.trace.tree import NAMESPACE, flatten, is_record, unflatten
+from jitml.trace.tree import NAMESPACE, flatten, holds_itself, unflatten
 
 _WHOLE = object()  # an axis of None: the same for every row
 _UNLIKE = "all input arrays must have the same shape"  # as np.stack has it
@@ -189,7 +189,7 @@ def _spread_axes(what: str, axes: Any, tree: Any) -> list[Any]:
         try:
             found: list[Any] = optree.broadcast_prefix(marked, tree, namespace=NAMESPACE)
         except RecursionError:  # as `flatten` has it
-            found = optree.broadcast_prefix(marked, tree, is_leaf=is_record, namespace=NAMESPACE)
+            found = optree.broadcast_prefix(marked, tree, is_leaf=holds_itself, namespace=NAMESPACE)
     except ValueError as error:
         raise ShapeError(
             f"vmap: {what} is {axes!r}, which does not have the structure of what it is about: {error}", source=user_source()
