@@ -49,7 +49,7 @@ def _with_records_whole(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
     try:
         return optree.tree_flatten(tree, is_leaf=holds_itself, namespace=NAMESPACE)
     except RecursionError:
-        unsupported("a list, tuple or dict holds itself, or is nested too deep", "Keep what is shared in objects of a class.")
+        unsupported("a container holds itself, or is nested too deep", "Keep what is shared in objects of a class.")
 
 
 def holds_itself(x: Any) -> bool:
