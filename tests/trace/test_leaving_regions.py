@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+import scipy.stats
 
 import jitml
 
@@ -202,3 +203,14 @@ def test_a_list_from_outside_is_itself_after_a_branch_and_a_loop(f: Callable[...
     fast = jitml.jit(f, verify="never")
     for _ in range(2):
         assert fast(np.arange(3))[0] is HOLDER.kept
+
+
+def test_a_method_of_an_object_of_a_library_is_not_returned() -> None:
+    frozen = scipy.stats.norm(1.0)
+    for f in (lambda x: (x, frozen.cdf), lambda x: [{"a": frozen.cdf}, x]):
+        try:
+            found = jitml.jit(f, verify="never")(np.ones(2))
+        except jitml.UnsupportedError as error:
+            assert "a method of an object" in str(error)
+        else:
+            assert repr(found) == repr(f(np.ones(2)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 from collections import Counter, deque
 from typing import Any
 
@@ -17,6 +18,7 @@ from jitml.trace.context import Trace, unsupported
 from jitml.trace.leaks import require_untraced_rest
 from jitml.trace.made_objects import Made, is_made_instance, made_of
 from jitml.trace.numbers import TracedNumber
+from jitml.trace.objects import TracedObject
 from jitml.trace.results import Itself, Repeated
 from jitml.trace.sets import MadeSet
 from jitml.trace.stacks import Stack
@@ -91,6 +93,8 @@ def _settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]]) -> Any:
         return made
     if type(x) in (set, frozenset):
         return MadeSet(type(x), [settled(trace, _key(trace, member), known) for member in x])
+    if type(x) is functools.partial and type(getattr(x.func, "__self__", None)) is TracedObject:
+        unsupported("the function returns, or keeps, a method of an object that is taken at run time", "Return the object.")
     parts, spec = children(x)
     if not parts and spec.is_leaf():
         return made_of(trace, x, lambda part: settled(trace, part, known))
