@@ -271,6 +271,17 @@ def strides(x: Any) -> Any:
     return out
 
 
+def behind(x: Any, y: Any) -> Any:
+    for _ in x:
+        for last in range(len(y) - 1, 0, -1):
+            rest = y.copy()
+    for i in range(last):
+        y[:2] *= 3
+    if x.sum() > -2:
+        rest[i + 1 :] += 1
+    return rest
+
+
 PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (growing, (RNG.random((20, 20)), RNG.random((20, 12)))),
     (cholesky, (S,)), (lu, (S,)), (trisolv, (np.linalg.cholesky(S), B)), (syrk, (M, RNG.random((N, 5)))), (csr, CSR), (csr2, CSR),
@@ -278,7 +289,7 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (trmm, (M, RNG.random((N, 5)))), (conv, (RNG.random(12), RNG.random(3))), (conv2d, (RNG.random((6, 7)), RNG.random((3, 2)))),
     (wrap, (B,)), (bubble, (B,)), (primes, (np.zeros(40),)), (lookup, (np.array([1, 3, -1, 2]), B)),
     (maskloop, (RNG.random((9, 2)), np.arange(9) % 3)), (prefix, (B,)), (windows, (B,)), (windows2, (B,)),
-    (nuss, (np.array([0, 1, 2, 3, 1, 2, 0, 3]),)), (bins, (B, np.linspace(0, 1, 5)))
+    (nuss, (np.array([0, 1, 2, 3, 1, 2, 0, 3]),)), (bins, (B, np.linspace(0, 1, 5))), (behind, (B, np.arange(5))),
 ]  # fmt: skip
 
 

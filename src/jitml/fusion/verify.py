@@ -155,6 +155,8 @@ class _Verifier:
                             self.places.add(name)
                         case Apply("minimum", (Apply("maximum", (Load(at=()), Const())), Const())):
                             self.sizes.add(name)
+                        case Apply("minimum", (start, Const())) if variables_of(start) and variables_of(start) <= self.places:
+                            self.places.add(name)  # as far as the axis goes
             case Draw(name, method, args, dtype):
                 if method not in (routine(d, legacy, dtype) for d in DISTRIBUTIONS for legacy in (False, True)):
                     raise self.error(f"{method} draws no {dtype_name(dtype)}")
