@@ -273,9 +273,9 @@ def strides(x: Any) -> Any:
 
 def behind(x: Any, y: Any) -> Any:
     for _ in x:
-        for last in range(len(y) - 1, 0, -1):
+        for last in range(len(y) - 1, 0, -1):  # noqa: B007
             rest = y.copy()
-    for i in range(last):
+    for i in range(last):  # noqa: B007
         y[:2] *= 3
     if x.sum() > -2:
         rest[i + 1 :] += 1

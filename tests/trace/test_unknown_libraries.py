@@ -118,6 +118,44 @@ def log(text):
 
 def total(frame):
     return frame.a.values.sum()
+
+RNG = np.random.default_rng(0)
+KEPT = {}
+
+class Settings:
+    calls = 0
+
+SETTINGS = Settings()
+
+def drawn(x):
+    return x * RNG.normal()
+
+def counted(x):
+    SETTINGS.calls += 1
+    return x * SETTINGS.calls
+
+def noted(x):
+    NAMES.append("x")
+    return x + len(NAMES)
+
+def told(v):
+    NAMES.append("v")
+    return 1.0
+
+def made_counter():
+    n = 0
+    def step(x):
+        nonlocal n
+        n += 1
+        return x * n
+    return step
+
+step = made_counter()
+
+def kept(x):
+    if "ones" not in KEPT:
+        KEPT["ones"] = np.ones(3)
+    return x + KEPT["ones"]
 '''
 
 
@@ -248,11 +286,24 @@ def test_refused(name: str, madeup: ModuleType) -> None:
 
 def test_a_function_that_changes_what_is_around_it(madeup: ModuleType) -> None:
     for function, message in (
-        (lambda x: x * madeup.count(), "the function changed, while it was traced"),
-        (lambda x: madeup.log("a") or x, "log returns nothing"),
+        (lambda x: x * madeup.count(), "count changes madeup.LEVEL"),
+        (lambda x: madeup.log("a") or x, "log changes madeup.NAMES"),
+        (lambda x: x * madeup.told(1.0), "told changes madeup.NAMES"),
+        (lambda x: 0 + madeup.drawn(x), "drawn changes madeup.RNG"),
+        (lambda x: 0 + madeup.counted(x), "counted changes madeup.SETTINGS"),
+        (lambda x: 0 + madeup.noted(x), "noted changes madeup.NAMES"),
+        (lambda x: 0 + madeup.step(x), "step changes n"),
     ):
+        before = madeup.LEVEL, [*madeup.NAMES], madeup.RNG.bit_generator.state, vars(madeup.SETTINGS).copy()
         with pytest.raises(UnsupportedError, match=message):
             jitml.jit(function)(X)
+        assert before == (madeup.LEVEL, madeup.NAMES, madeup.RNG.bit_generator.state, vars(madeup.SETTINGS))
+
+
+def test_a_function_that_fills_a_cache_is_called(madeup: ModuleType) -> None:
+    compiled = jitml.jit(lambda x: 0 + madeup.kept(x))
+    for k in (1.0, 2.0):
+        np.testing.assert_array_equal(compiled(X * k), X * k + 1)
 
 
 def test_what_a_transform_has_made_is_no_function_of_a_library() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jitml.dispatch.blocks import are_same, same_bits, sample
-from jitml.trace.outside import kind_of_container
+from jitml.trace.containers import kind_of_container
 
 MISSING = object()
 Array = np.ndarray[Any, Any]

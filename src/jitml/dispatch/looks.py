@@ -16,7 +16,7 @@ import numpy as np
 from jitml.dispatch.cells import MISSING
 from jitml.dispatch.state import State
 from jitml.trace.context import is_users_class
-from jitml.trace.loaded_names import is_library
+from jitml.trace.libraries import is_library
 
 _VALUES = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 _MOST_ITEMS = 64

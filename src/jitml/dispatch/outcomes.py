@@ -18,7 +18,7 @@ from jitml.dispatch.blocks import same_bits
 from jitml.dispatch.cells import MISSING
 from jitml.dispatch.rounding import Close
 from jitml.dispatch.state import State, namespace, slots
-from jitml.trace.outside import kind_of_container
+from jitml.trace.containers import kind_of_container
 
 Array = np.ndarray[Any, Any]
 _MOST_PAIRS = 20_000  # of arrays, of which it is asked whether they share memory

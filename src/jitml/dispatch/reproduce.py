@@ -27,7 +27,7 @@ from typing import Any
 
 from jitml.dispatch.state import mentioned
 from jitml.trace.context import is_users
-from jitml.trace.loaded_names import is_library
+from jitml.trace.libraries import is_library
 
 _MOST_KEPT = 4
 _MOST_BYTES = 64 << 20  # of one call

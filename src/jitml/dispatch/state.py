@@ -31,9 +31,9 @@ import numpy as np
 from jitml.dispatch import cells
 from jitml.dispatch.cells import MISSING, Array, Cell, is_special
 from jitml.trace.alone import is_alone
+from jitml.trace.containers import kind_of_container
 from jitml.trace.context import home_of, is_users, is_users_class
-from jitml.trace.loaded_names import is_library
-from jitml.trace.outside import kind_of_container
+from jitml.trace.libraries import is_library
 
 _MOST_INTERRUPTS = 5
 _NOTHING: Mapping[int, Any] = {}

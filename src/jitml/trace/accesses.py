@@ -27,8 +27,8 @@ from jitml.trace.doubts import doubt_of, has_attribute, types_of
 from jitml.trace.effects import STREAMS
 from jitml.trace.given import is_computed, is_of_its_memory, require_unchanged
 from jitml.trace.host import Const, Slot
-from jitml.trace.libraries import is_sparse
-from jitml.trace.loaded_names import Names, is_library
+from jitml.trace.libraries import is_library, is_sparse
+from jitml.trace.loaded_names import Names
 from jitml.trace.modules import modules_of
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject, arrays_apart, attribute_of, method_of, original_of, outer_of

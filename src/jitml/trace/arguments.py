@@ -16,7 +16,7 @@ from jitml.errors import UnsupportedError
 from jitml.ir.types import is_supported
 from jitml.trace.context import Trace, user_source
 from jitml.trace.host import IMMUTABLE, Const, Slot
-from jitml.trace.loaded_names import is_library
+from jitml.trace.libraries import is_library
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.outside import observe, observe_argument
 from jitml.trace.overlap import enter_together, groups

@@ -13,7 +13,8 @@ import numpy as np
 
 from jitml.trace.accesses import Accesses
 from jitml.trace.context import home_of
-from jitml.trace.loaded_names import Names, is_library
+from jitml.trace.libraries import is_library
+from jitml.trace.loaded_names import Names
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.outer_names import refuse
 from jitml.trace.state import CONTAINERS

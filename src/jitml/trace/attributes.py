@@ -12,7 +12,7 @@ from typing import Any, NoReturn, Protocol
 
 from jitml.trace.context import Trace, is_users_class
 from jitml.trace.host import Const
-from jitml.trace.loaded_names import is_library
+from jitml.trace.libraries import is_library
 from jitml.trace.outside import load, place_of
 from jitml.trace.tracers import TracedArray
 from jitml.trace.unseen import is_read_unseen

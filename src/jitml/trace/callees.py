@@ -30,8 +30,7 @@ from jitml.trace.effects import effect_of
 from jitml.trace.flags import ErrorState
 from jitml.trace.host import Slot
 from jitml.trace.impure import MUTATORS, is_one_of
-from jitml.trace.libraries import is_called, is_scipys, makes_sparse
-from jitml.trace.loaded_names import is_library
+from jitml.trace.libraries import is_called, is_library, is_scipys, makes_sparse
 from jitml.trace.numbers import TracedNumber, combine
 from jitml.trace.objects import TracedObject
 from jitml.trace.outside import load, require_decimal_context

@@ -23,7 +23,8 @@ from jitml.trace.drivers import OURS
 from jitml.trace.growing import Growing, Probe
 from jitml.trace.identity import is_one
 from jitml.trace.impure import is_one_of
-from jitml.trace.loaded_names import is_library, is_made_plainly
+from jitml.trace.libraries import is_library
+from jitml.trace.loaded_names import is_made_plainly
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject
 from jitml.trace.outside_calls import is_ours

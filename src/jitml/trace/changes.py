@@ -19,12 +19,13 @@ from typing import Any
 from jitml.errors import UnsupportedError
 from jitml.trace.attributes import GONE
 from jitml.trace.classes import require_class
+from jitml.trace.containers import kind_of_container
 from jitml.trace.context import Trace, user_source
 from jitml.trace.host import Slot
 from jitml.trace.keys import require_form
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outer_names import SetNames
-from jitml.trace.outside import Watched, entries, kind_of_container, load, observe, observe_keys, require_unset, with_items
+from jitml.trace.outside import Watched, entries, load, observe, observe_keys, require_unset, with_items
 from jitml.trace.queues import wake
 from jitml.trace.result_trees import plain_key
 from jitml.trace.sets import difference

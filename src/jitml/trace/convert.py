@@ -21,7 +21,8 @@ from jitml.trace.context import Trace, active_trace, current_trace, unsupported
 from jitml.trace.drivers import HOOKS
 from jitml.trace.generated import keep_generated
 from jitml.trace.handlers import Handler, handlers_in, handlers_of
-from jitml.trace.loaded_names import base_of, is_library, is_made_plainly
+from jitml.trace.libraries import is_library
+from jitml.trace.loaded_names import base_of, is_made_plainly
 from jitml.trace.outside import load
 from jitml.trace.regions import made
 from jitml.trace.registry import FUNCTIONS, call, has_meaning, uncached

@@ -38,7 +38,7 @@ from jitml.trace.entry import MISS, bind
 from jitml.trace.exact import unheard
 from jitml.trace.executing import every_node, executed, executed_once_watched
 from jitml.trace.handlers import Handler, Steps, raising, raising_now
-from jitml.trace.loaded_names import is_library
+from jitml.trace.libraries import is_library
 from jitml.trace.paths import Path, other_paths
 from jitml.trace.trace import trace
 from jitml.trace.transformed import Transformed

@@ -45,6 +45,7 @@ from jitml.trace.given import give
 from jitml.trace.handlers import raise_in_this_call
 from jitml.trace.iteration import holds_range
 from jitml.trace.libraries import is_called, is_of_numpy, is_scipys, makes_sparse
+from jitml.trace.library_state import unchanging
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import (
     METHODS_IN_PLACE,
@@ -392,7 +393,7 @@ def _try_out(
 
     try:
         try:
-            result = root.trials.run(unheard)
+            result = unchanging(function, partial(root.trials.run, unheard))
         except np.linalg.LinAlgError:
             if root.steps is not None:
                 raise

@@ -22,7 +22,7 @@ import numpy as np
 
 from jitml.trace.context import home_of, unsupported
 from jitml.trace.copies import Copies
-from jitml.trace.loaded_names import is_library
+from jitml.trace.libraries import is_library
 from jitml.trace.open_lists import OpenList
 from jitml.trace.registry import full_name
 from jitml.trace.state import CONTAINERS

@@ -10,9 +10,10 @@ import enum
 import inspect
 import sys
 from functools import lru_cache
+from types import FunctionType
 from typing import Any
 
-from jitml.trace.context import home_of, is_users
+from jitml.trace.context import home_of, is_converted, is_users
 
 # Of these libraries functions drive the user's own, or compute by what is dispatched to tracers.
 _TRACED_THROUGH = frozenset({
@@ -23,7 +24,15 @@ _TRACED_THROUGH = frozenset({
 # SciPy's functions that do so, by their names: they have derivatives.
 _OF_NUMPY = frozenset({"fftshift", "gausspulse", "ifftshift", "kaiser_atten", "softplus", "sweep_poly"})
 _NO_LIBRARIES = frozenset({"", "__main__", "builtins", "jitml", "numpy", *sys.stdlib_module_names})
+# Of which it is known what they look at and change.
+KNOWN_LIBRARIES = sys.stdlib_module_names | {"builtins", "numpy", "scipy", "jitml", "optree", "llvmlite"}
 _ROUTINES = ("scipy.linalg.blas", "scipy.linalg.lapack")  # modules of functions that do not name their own
+
+
+def is_library(function: FunctionType) -> bool:
+    """Whether a function is never rewritten."""
+    file = function.__code__.co_filename
+    return not is_converted(file) and file != "<string>"  # exec'd code has no source, but its globals are guarded
 
 
 def home_of_function(function: Any) -> str:

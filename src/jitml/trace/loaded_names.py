@@ -8,8 +8,9 @@ from collections.abc import Callable
 from types import CellType, FunctionType
 from typing import Any, Protocol
 
-from jitml.trace.context import Trace, is_converted
+from jitml.trace.context import Trace
 from jitml.trace.host import Const, Slot
+from jitml.trace.libraries import is_library
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.outer_names import owner_of, refuse
 from jitml.trace.outside import load, observe
@@ -21,12 +22,6 @@ class Converter(Protocol):
     """What gives a function hooks (`convert.py`)."""
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]: ...
-
-
-def is_library(function: FunctionType) -> bool:
-    """Whether a function is never rewritten."""
-    file = function.__code__.co_filename
-    return not is_converted(file) and file != "<string>"  # exec'd code has no source, but its globals are guarded
 
 
 def is_made_plainly(cls: type) -> bool:

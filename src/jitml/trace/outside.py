@@ -27,6 +27,7 @@ from jitml.ir.types import is_supported
 from jitml.trace import sets
 from jitml.trace.addresses import Outer
 from jitml.trace.classes import require_class
+from jitml.trace.containers import kind_of_container
 from jitml.trace.context import Trace, home_of, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.hostcalls import call_on_host
@@ -444,11 +445,6 @@ def entries(x: Any) -> tuple[tuple[Any, Any], ...]:
 def _slots(cls: type) -> Iterator[str]:
     for base in reversed(cls.__mro__):
         yield from (name for name, member in vars(base).items() if isinstance(member, MemberDescriptorType))
-
-
-def kind_of_container(x: Any) -> Any:
-    """The library's class of a container, whose methods do not see what those of a class made of it would do."""
-    return next(cls for cls in type(x).__mro__ if cls.__module__ in ("builtins", "collections"))
 
 
 def with_items(value: Any, items: list[tuple[Any, Any]]) -> Any:

@@ -19,6 +19,7 @@ from typing import Any, cast
 import numpy as np
 
 from jitml.trace.asking import parts_of, users_method
+from jitml.trace.containers import contents, differ, refill
 from jitml.trace.contents import gone_through
 from jitml.trace.context import home_of, is_users_class
 from jitml.trace.doubts import may_be_none, require_type_known
@@ -30,7 +31,6 @@ from jitml.trace.outside import entries, with_items
 from jitml.trace.registry import call, has_meaning, meaning_of
 from jitml.trace.result_trees import plain_key
 from jitml.trace.sighted import Sighted
-from jitml.trace.snapshots import contents, differ, refill
 from jitml.trace.special_methods import SPECIAL, asked_by, looked_at
 from jitml.trace.state import CONTAINERS
 from jitml.trace.tracers import is_traced, lift

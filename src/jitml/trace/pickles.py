@@ -15,7 +15,7 @@ from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 from jitml.trace.context import home_of, is_users_class
-from jitml.trace.loaded_names import is_library
+from jitml.trace.libraries import is_library
 from jitml.trace.source import Found, find
 from jitml.trace.texts import keep_texts
 from jitml.trace.unseen import outer_values

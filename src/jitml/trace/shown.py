@@ -22,7 +22,7 @@ import optree
 from jitml.trace.asking import Asking
 from jitml.trace.context import home_of, unsupported
 from jitml.trace.host import Const
-from jitml.trace.loaded_names import is_library
+from jitml.trace.libraries import is_library
 from jitml.trace.outside import place_of
 from jitml.trace.text import TracedText, text
 from jitml.trace.tracers import is_traced

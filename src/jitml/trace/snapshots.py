@@ -27,10 +27,10 @@ import numpy as np
 
 from jitml.errors import Source, UnsupportedError
 from jitml.trace.arguments import Callee, Static
+from jitml.trace.containers import contents, differ, kind_of_container
 from jitml.trace.context import home_of, is_users, is_users_class
 from jitml.trace.drivers import Restart
-from jitml.trace.loaded_names import is_library
-from jitml.trace.outside import kind_of_container
+from jitml.trace.libraries import is_library
 
 _MOST_ITEMS = 1000  # of a container, that are looked into
 _MOST = 5000  # objects that are looked into
@@ -210,13 +210,6 @@ def find_line(part: Part, attempt: Callable[[], object]) -> Source | None:
     return found[0] if found else None
 
 
-def differ(before: tuple[Any, ...], after: tuple[Any, ...]) -> bool:
-    """Whether something else is there than before."""
-    if len(before) != len(after):
-        return True
-    return any(a is not b and not (type(a) is bytes and a == b) for a, b in zip(before, after))
-
-
 def _items(x: Any) -> list[tuple[Any, Any]]:
     """What is in a container that is not too long, keys of dicts as well, by what they are called."""
     cls = type(x)
@@ -271,28 +264,6 @@ def _held(member: Any, owner: Any) -> Any:
         return _MISSING
 
 
-def contents(x: Any) -> tuple[Any, ...]:
-    """What is in a container."""
-    if isinstance(x, (bytearray, array)):
-        return (bytes(x),)
-    kind = kind_of_container(x)
-    return (*kind.keys(x), *kind.values(x)) if isinstance(x, dict) else tuple(kind.__iter__(x))
-
-
-def refill(x: Any, values: tuple[Any, ...]) -> None:
-    """Put these contents into a container that nobody else can see."""
-    if isinstance(x, bytearray):
-        x[:] = values[0]
-        return
-    kind = kind_of_container(x)
-    kind.clear(x)
-    if isinstance(x, dict):
-        for key, value in zip(values[: len(values) // 2], values[len(values) // 2 :]):
-            kind.__setitem__(x, key, value)
-    else:
-        kind.update(x, values) if isinstance(x, set) else kind.extend(x, values)
-
-
 def _content(cell: CellType) -> tuple[Any, ...]:
     try:
         return (cell.cell_contents,)
@@ -300,4 +271,4 @@ def _content(cell: CellType) -> tuple[Any, ...]:
         return (_MISSING,)
 
 
-__all__ = ["Changed", "Snapshot", "contents", "differ", "find_line", "namespace_of", "refill"]
+__all__ = ["Changed", "Snapshot", "find_line", "namespace_of"]

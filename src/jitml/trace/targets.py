@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from jitml.trace.context import unsupported
-from jitml.trace.loaded_names import is_library
+from jitml.trace.libraries import is_library
 from jitml.trace.standins import TracedScalar
 from jitml.trace.tracers import is_traced
 from jitml.trace.tree import flatten

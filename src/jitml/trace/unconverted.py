@@ -42,9 +42,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from jitml.trace.containers import contents
 from jitml.trace.context import Trace, current_trace, home_of, is_users_class
 from jitml.trace.open_lists import undecided
-from jitml.trace.snapshots import contents, namespace_of
+from jitml.trace.snapshots import namespace_of
 from jitml.trace.tracers import is_traced
 
 _MOST_PARTS = 10_000  # that are looked at

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 from collections.abc import Callable, Iterator
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType
 from typing import Any
 
 from jitml.trace.callbacks import is_converted_inside
 from jitml.trace.context import Trace, outside_trace, unsupported
 from jitml.trace.host import Const, Slot
-from jitml.trace.loaded_names import is_library
+from jitml.trace.libraries import is_library
+from jitml.trace.library_state import home_package, unchanging
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject, original_of
 from jitml.trace.outside import observe_argument, observe_changing
@@ -26,7 +26,6 @@ from jitml.trace.tracers import is_traced
 from jitml.trace.tree import flatten, unflatten
 from jitml.trace.understood import PLAIN, Way, is_iterator, way_of
 
-_KNOWN_LIBRARIES = sys.stdlib_module_names | {"builtins", "numpy", "scipy", "jitml", "optree", "llvmlite"}
 _DISPATCHER: Any = functools.singledispatch(lambda x: x)
 
 
@@ -96,13 +95,7 @@ def _known(x: Any) -> Any:
 
 def is_foreign(function: Any) -> bool:
     """Whether a function is of a library of which nothing is known: it may look at what others change, or change that."""
-    is_one = type(function) is FunctionType and is_library(function)
-    if not is_one and not (type(function) is BuiltinFunctionType and isinstance(function.__self__, ModuleType | None)):
-        return False
-    # What `functools.wraps` has made says where that comes from which it wraps.
-    module = function.__globals__.get("__name__") if is_one else function.__module__
-    home = (module or "").partition(".")[0]
-    return bool(home) and home not in _KNOWN_LIBRARIES
+    return not isinstance(function, type) and bool(home_package(function))
 
 
 def of_library(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -131,7 +124,8 @@ def host_step(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dict[s
         return None
     call = _Call(function, spec)
     with outside_trace():
-        value = call(*(original_of(x) if type(x) is not TracedNumber else x.concrete for x in leaves))
+        given = [original_of(x) if type(x) is not TracedNumber else x.concrete for x in leaves]
+        value = unchanging(function, functools.partial(call, *given))
     slots = tuple(x for x in operands if x is not None)
     return value, trace.host.compute(call, slots, f"{function.__name__}({', '.join('...' for _ in leaves)})")
 
