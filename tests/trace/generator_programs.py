@@ -192,6 +192,68 @@ def raising(x: Any) -> Any:
     return x
 
 
+class Steps:
+    def __init__(self) -> None:
+        self.n = 0
+
+    def __iter__(self) -> Steps:
+        return self
+
+    def __next__(self) -> int:
+        self.n += 1
+        if self.n > 4:
+            raise StopIteration
+        LOG.append(self.n)
+        return self.n
+
+
+def doubled(v: int) -> int:
+    print("doubles", v)
+    return v * 2
+
+
+def ended_by_a_value(x: Any) -> Any:
+    for v in printing(3):
+        if v == x[0] - 1:
+            break
+        x = x + 1
+    return x
+
+
+def ended_among_others(x: Any) -> Any:
+    for i, v in enumerate(zip(printing(4), Steps())):
+        if x[0] + i > 2:
+            break
+        x = x + v[0]
+    return x
+
+
+def ended_as_others_are_called(x: Any) -> Any:
+    for v in map(doubled, [1, 2, 3]):
+        if x[0] > 2:
+            return x * v
+        x = x + v
+    for v in (doubled(q) for q in [1, 2, 3]):
+        if x[0] > 9:
+            break
+        x = x + v
+    return x
+
+
+def gone_on_while(x: Any) -> Any:
+    generator = printing(5)
+    while x[0] < 3:
+        x = x + next(generator)
+    return x + next(generator)
+
+
+def gone_on_if(x: Any) -> Any:
+    generator = printing(5)
+    if x[0] > 1:
+        x = x + next(generator)
+    return x + next(generator)
+
+
 @contextlib.contextmanager
 def scaled(k: Any) -> Iterator[Any]:
     yield k * STATE.v
@@ -294,7 +356,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
         batches_in_a_loop, table_of_pairs, what_one_prints, closed_by_break, sent_to, steps_in_a_loop, generators_in_a_loop,
         fitted, made_inside, gone_through_twice, one_of_two, until_it_stops, written_views, raising, in_a_manager,
         printed_around, logged_around, with_a_weight, in_an_unrolled_loop, in_a_long_loop, forgiven, under_a_condition,
-        on_a_stack, of_a_number,
+        on_a_stack, of_a_number, ended_by_a_value, ended_among_others, ended_as_others_are_called, gone_on_while, gone_on_if,
     )
 } | {
     "sum": lambda x: x * sum(count(STATE.v + 2)),

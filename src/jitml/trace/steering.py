@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import builtins
 import functools
+import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from types import GeneratorType
 from typing import Any, Final
 
 import numpy as np
@@ -78,14 +80,18 @@ class _Late:
 
 
 class PlainFor(_Late):
-    """A `for` over what only Python can iterate: a list, a dict, a zip of those."""
+    """A `for` over what only Python can iterate: a list, a dict, a zip of those.
 
-    __slots__ = ("iterable", "place")
+    A generator goes on while it is traced: whether the loop has ended has to be known before, or it would do too much.
+    """
+
+    __slots__ = ("goes_on", "iterable", "place")
 
     def __init__(self, iterable: Iterable[Any], place: Site) -> None:
         super().__init__()
         self.iterable = iterable
         self.place = place
+        self.goes_on = type(iterable) not in (list, tuple, dict) and _runs_functions(iterable)
 
     def __iter__(self) -> Iterator[Any]:
         iterable, self.iterable = self.iterable, ()  # a generator ends where the loop lets go of it
@@ -94,7 +100,7 @@ class PlainFor(_Late):
     def stops(self, stop: Any, names: Names, values: Values, targets: Names = ()) -> bool:
         if not is_traced(stop):
             return bool(stop)
-        if regions.mode_at(self.place) is Mode.PLAIN:
+        if self.goes_on or regions.mode_at(self.place) is Mode.PLAIN:
             return regions.assumed(stop, self.place)
         self.rest, self.drives = regions.unless(stop, self.place), True
         self.rest.enter(names, values, targets)
@@ -152,6 +158,16 @@ class PlainWhile(_Late):
         self.drives = True
         self.rest.enter(names, values)
         return False
+
+
+def _runs_functions(iterable: Any, depth: int = 3) -> bool:
+    """Whether going on runs a generator function, or one that `map` and its like call."""
+    if isinstance(iterable, GeneratorType):
+        return iterable.gi_code.co_name != "<genexpr>" or "conv" in iterable.gi_code.co_names  # it calls something
+    if not isinstance(iterable, Iterator) or depth == 0:
+        return False
+    parts = [y for x in gc.get_referents(iterable) for y in (x if type(x) is tuple else (x,))]
+    return type(iterable) is map or any(_runs_functions(x, depth - 1) for x in parts)
 
 
 def _outcome(test: Any) -> bool | None:

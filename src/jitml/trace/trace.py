@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
@@ -195,7 +196,11 @@ def _attempt(
             result = convert(function)(*traced_args, **traced_kwargs)
         except OpenType as error:
             require_type_known(error.number)
+        except Restart as restart:
+            _end_generators(restart)
+            raise
         except Exception as error:
+            _end_generators(error)
             known.reconsider(recording, error)
             known.settle_open(recording, error)
             raise
@@ -208,6 +213,17 @@ def _attempt(
         else:
             check_containers((args, kwargs), (traced_args, traced_kwargs), tracers, spec)
         return _finish(recording, leaves, spec, result)
+
+
+def _end_generators(error: BaseException) -> None:
+    """Close what the frames of an attempt that has failed go through, as long as the hooks in there have a trace."""
+    place = error.__traceback__
+    while place is not None:
+        for value in [*place.tb_frame.f_locals.values()]:
+            if type(value) is GeneratorType and not value.gi_running:
+                with suppress(Exception):  # of an attempt that nobody will hear of
+                    value.close()
+        place = place.tb_next
 
 
 @contextmanager
