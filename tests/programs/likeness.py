@@ -122,6 +122,8 @@ def _parts(x: Any) -> Iterator[tuple[str, Any]]:
             yield ".state", str(x.bit_generator.state)
         case _ if scipy.sparse.issparse(x):
             yield ".toarray()", x.toarray()
+        case _ if type(x).__module__.startswith("scipy."):  # the order of its attributes is its own affair
+            yield from sorted(_attributes(x), key=lambda named: named[0])
         case _:
             yield from _attributes(x)
 

@@ -25,6 +25,7 @@ from jitml.trace.objects import TracedObject
 from jitml.trace.registry import call
 from jitml.trace.state import CONTAINERS
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced
+from jitml.trace.unconverted import own_parts
 
 _NUMBERS = (bool, int, float, complex, NoneType, TracedNumber)
 BINARY: dict[str, tuple[Callable[..., Any], str]] = {
@@ -82,7 +83,7 @@ class Operators(Asking):
                 return getattr(y, backward)(x)
             if may_look(kind, forward) or may_look(other, backward):
                 self.unseen(x, y)
-            return function(x, y)
+            return self._made_of([function(x, y)], x, y)
         attempts = [(x, forward, y)]
         if other is not kind and (member := static(other, backward)) is not None:
             is_first = issubclass(other, kind) and member is not static(kind, backward)
@@ -107,7 +108,7 @@ class Operators(Asking):
             return function(x, self.gone_through(y))
         if users_method(type(x), f"__{name}__") is None and users_method(type(y), f"__r{name}__") is None:
             self.unseen(x, y)
-            return function(x, y)
+            return self._made_of([function(x, y)], x, y)
         result = self._half(x, f"__i{name}__", y) if not isinstance(x, REPEATED) else NotImplemented
         return self.binary(name, x, y) if result is NotImplemented else result
 
@@ -124,7 +125,7 @@ class Operators(Asking):
         if not any(users_method(which, method) for which in (kind, other) for method in names):
             if may_look(kind, forward) or may_look(other, backward):
                 self.unseen_inside(x, y, methods=EQUALITY if name in ("eq", "ne") else ORDER)
-            return function(x, y)
+            return self._made_of([function(x, y)], x, y)
         attempts = [(x, forward, y), (y, backward, x)]
         if other is not kind and issubclass(other, kind):
             attempts.reverse()
@@ -164,7 +165,7 @@ class Operators(Asking):
             if special is not None:
                 return special()
             self.unseen(x)
-        return _UNARY[name](x)
+        return self._made_of([_UNARY[name](x)], x)
 
     def _half(self, x: Any, name: str, other: Any) -> Any:
         """What one operand makes of an operator."""
@@ -184,7 +185,13 @@ class Operators(Asking):
             return NotImplemented
         if may_look(kind, name):
             self.unseen(x, other)
-        return member(x, other)
+        return self._made_of([member(x, other)], x, other)
+
+    def _made_of(self, box: list[Any], *operands: Any) -> Any:
+        """What an operator gives, which alone is in the list: an object of a library's is the function's own, as in a call."""
+        if type(box[0]) not in PLAIN:
+            own_parts(self.trace, box, operands, may_be_new=True)
+        return box[0]
 
 
 def may_look(kind: Any, name: str) -> bool:

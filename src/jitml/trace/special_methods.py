@@ -233,7 +233,7 @@ class Specials(Operators):
             self.hashed(index)
         elif not is_asked:
             self.converted(index)
-        return super().item(obj, self.conv(operator.index)(index) if is_asked else index)
+        return self._made_of([super().item(obj, self.conv(operator.index)(index) if is_asked else index)], obj)
 
     # Functions of Python's that ask special methods
 
