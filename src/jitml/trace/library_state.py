@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from jitml.trace.containers import contents, differ, refill
-from jitml.trace.context import home_of, unsupported
+from jitml.trace.context import home_of, is_users_class, unsupported
 from jitml.trace.libraries import KNOWN_LIBRARIES, is_library
 from jitml.trace.registry import full_name
 
@@ -38,7 +38,7 @@ T = TypeVar("T")
 def home_package(function: Any) -> str:
     """The unknown library that a function or class is of; empty of all others."""
     is_one = type(function) is FunctionType and is_library(function)
-    if not (is_one or isinstance(function, type)):
+    if not (is_one or (isinstance(function, type) and not is_users_class(function))):
         if not (type(function) is BuiltinFunctionType and isinstance(function.__self__, ModuleType | None)):
             return ""
     # What `functools.wraps` has made says where that comes from which it wraps.

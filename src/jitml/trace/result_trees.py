@@ -93,7 +93,8 @@ def _settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]]) -> Any:
         return made
     if type(x) in (set, frozenset):
         return MadeSet(type(x), [settled(trace, _key(trace, member), known) for member in x])
-    if type(x) is functools.partial and type(getattr(x.func, "__self__", None)) is TracedObject:
+    is_known = any(x is known for known in trace.objects.values())
+    if type(x) is functools.partial and type(getattr(x.func, "__self__", None)) is TracedObject and not is_known:
         unsupported("the function returns, or keeps, a method of an object that is taken at run time", "Return the object.")
     parts, spec = children(x)
     if not parts and spec.is_leaf():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from types import CodeType, FrameType, FunctionType, GeneratorType, MethodType
 from typing import Any
@@ -18,13 +18,13 @@ from typing import Any
 from jitml.interrupts import preserve
 from jitml.trace.accesses import Manager
 from jitml.trace.context import current_trace, home_of, is_users, unsupported
+from jitml.trace.drivers import HOOKS
 from jitml.trace.impure import Impure, is_one_of
 from jitml.trace.state import HEAP_TYPE
 from jitml.trace.tracers import is_traced
 from jitml.trace.unseen import guard_state, names_in_code
 from jitml.trace.users_line import is_caller
 
-_HOOKS = "__jm__"  # the variable that converted functions close over
 _PARTS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<module>"}  # of functions that are told of themselves
 _ONCE = (print, input, open, exec, eval, compile, __import__)
 _MOST = 1000  # items of a list that are looked at
@@ -57,11 +57,16 @@ class Sighting:
 
 
 class Entered:
-    """What is entered while a function runs: the user's functions, and functions written in C that those call."""
+    """What is entered while a function runs: the user's functions, and functions written in C that those call.
 
-    def __init__(self) -> None:
+    Args:
+        places: of objects from outside, by id: a function is noted once for each of those that it is given.
+    """
+
+    def __init__(self, places: Container[int]) -> None:
+        self.places = places
         self.sightings: dict[tuple[int, ...], Sighting] = {}
-        self.calls: dict[int, Any] = {}
+        self.calls: dict[tuple[str, int], Any] = {}
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         before = sys.getprofile()
@@ -78,11 +83,13 @@ class Entered:
         if current_trace() is None:  # it is tried out, and will run at each call
             return
         if event == "c_call":
-            self.calls[id(called)] = called
+            owner = id(getattr(called, "__self__", None))
+            self.calls[called.__qualname__, owner if owner in self.places else 0] = called
         elif code.co_name not in _PARTS:
             values = frame.f_locals
-            given = (id(values[name]) for name in code.co_varnames[: code.co_argcount] if name in values)
-            self.sightings.setdefault((id(code), *given), Sighting(frame))
+            given = tuple(id(x) for x in values.values() if id(x) in self.places)
+            if (id(code), *given) not in self.sightings:
+                self.sightings[(id(code), *given)] = Sighting(frame)
 
 
 class Sighted(Impure):
@@ -98,7 +105,7 @@ class Sighted(Impure):
 
     def sighted(self, called: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call what may call functions of the user's."""
-        entered = Entered()
+        entered = Entered(self.trace.places)
         try:
             result = entered.run(called, *args, **kwargs)
         except Exception:
@@ -158,7 +165,7 @@ def _may(x: Any) -> bool:
 
 
 def _is_out_of_sight(code: CodeType) -> bool:
-    return _HOOKS not in code.co_freevars and not is_caller(code)
+    return HOOKS not in code.co_freevars and not is_caller(code)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -33,7 +33,7 @@ from jitml.trace.context import Trace, activate, last_user_source, user_source
 from jitml.trace.convert import convert
 from jitml.trace.decisions import Decisions, is_ours
 from jitml.trace.doubts import require_type_known
-from jitml.trace.drivers import OpenType, Restart
+from jitml.trace.drivers import HOOKS, OpenType, Restart
 from jitml.trace.flags import recorded_errors
 from jitml.trace.given import require_as_given, require_unread
 from jitml.trace.handlers import Handler, Steps
@@ -216,11 +216,11 @@ def _attempt(
 
 
 def _end_generators(error: BaseException) -> None:
-    """Close what the frames of an attempt that has failed go through, as long as the hooks in there have a trace."""
+    """Close the generators that frames of a failed attempt have made, as long as the hooks in those have a trace."""
     place = error.__traceback__
     while place is not None:
         for value in [*place.tb_frame.f_locals.values()]:
-            if type(value) is GeneratorType and not value.gi_running:
+            if type(value) is GeneratorType and HOOKS in value.gi_code.co_freevars and not value.gi_running:
                 with suppress(Exception):  # of an attempt that nobody will hear of
                     value.close()
         place = place.tb_next

@@ -494,7 +494,6 @@ $v = next(told_parts(2)) + len(list(told_parts($i)))
 
 def $c(k):
     for $l in range(k):
-        BODY
         yield $l * $n
 $v = list($c(3))
 
