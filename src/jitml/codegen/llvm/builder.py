@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 
 from jitml.codegen.llvm import libm
 from jitml.codegen.llvm.conversions import convert
@@ -117,11 +118,10 @@ class Builder:
 
     def each(self, xs: Sequence[Operand], dtype: DType, template: str) -> Operand:
         """Write one instruction per copy; `template` has `{0}`, `{1}`... for the operands' names."""
-        copies = max(len(x.names) for x in xs)
-        names = []
-        for k in range(copies):
-            names.append(self.define(template.format(*(x.names[k if len(x.names) > 1 else 0] for x in xs))))
-        return Operand(dtype, xs[0].lanes, tuple(names))
+        columns = [x.names for x in xs]
+        copies = max(map(len, columns))
+        rows = zip(*(column if len(column) == copies else column * copies for column in columns))
+        return Operand(dtype, xs[0].lanes, tuple([self.define(template.format(*row)) for row in rows]))
 
     # -------------------------------------------------------------------------------------------- floating
 
@@ -141,13 +141,9 @@ class Builder:
         LLVM takes its own instructions for free of effects: it computes them of numbers that it knows, and in lanes that nobody
         reads, drops those whose results are not needed, and moves others under masks. These it leaves alone.
         """
-        kind, result = xs[0].type, llvm_type(dtype, xs[0].lanes)
-        types = dict.fromkeys(mangled(x.dtype, x.lanes) for x in (replace(xs[0], dtype=dtype), xs[0]))
-        symbol = f"@llvm.experimental.constrained.{name}.{'.'.join(types)}"
-        self.module.declare(f"{result} {symbol}({', '.join([kind] * len(xs))}, metadata, metadata)")
-        names = ", ".join(f"{kind} {{{k}}}" for k in range(len(xs)))
-        how = 'metadata !"round.tonearest", metadata !"fpexcept.strict"'
-        return self.each(xs, dtype, f"call {result} {symbol}({names}, {how})")
+        declaration, call = _constrained(name, dtype, xs[0].dtype, xs[0].lanes, len(xs))
+        self.module.declare(declaration)
+        return self.each(xs, dtype, call)
 
     def fadd(self, x: Arg, y: Arg) -> Operand:
         return self._float("fadd", x, y)
@@ -391,3 +387,14 @@ class Builder:
         """`fast`, but with the C library's `function(*args)` in the lanes where `mask` is set, on a cold path."""
         *xs, fast = self.operands(*args, fast)
         return libm.repair(self, self.splat(mask, fast.lanes), fast, function, xs)
+
+
+@lru_cache(maxsize=4096)
+def _constrained(name: str, dtype: DType, given: DType, lanes: int, count: int) -> tuple[str, str]:
+    """How such an operation of so many operands is declared and called."""
+    kind, result = llvm_type(given, lanes), llvm_type(dtype, lanes)
+    types = dict.fromkeys(mangled(t, lanes) for t in (dtype, given))
+    symbol = f"@llvm.experimental.constrained.{name}.{'.'.join(types)}"
+    names = ", ".join(f"{kind} {{{k}}}" for k in range(count))
+    how = 'metadata !"round.tonearest", metadata !"fpexcept.strict"'
+    return f"{result} {symbol}({', '.join([kind] * count)}, metadata, metadata)", f"call {result} {symbol}({names}, {how})"
