@@ -161,6 +161,7 @@ class Trace:
         self.loaded: dict[Any, Slot] = {}
         self.callees: dict[Any, Slot] = {}  # functions that are arguments and may be others, of the same code
         self.places: dict[int, Slot] = {}
+        self.records: set[int] = set()  # ids of dataclasses among those that are no copies
         self.at_run_time: dict[int, Any] = {}  # objects that are taken at run time, by id
         self.own: dict[int, Any] = {}  # objects that the function made itself, by id
         self.containers: dict[Slot, Any] = {}

@@ -26,7 +26,7 @@ from jitml.trace.known import constant_of
 from jitml.trace.storage import Storage
 from jitml.trace.strides import Ints
 from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, lift, read, scalar
-from jitml.trace.tree import HOLDS_ITSELF, children, flatten, places_within, unflatten
+from jitml.trace.tree import HOLDS_ITSELF, children, flatten, flatten_but, places_within, unflatten
 from jitml.trace.truths import all_of, as_value, negated
 
 _MOST_PLACES = 1 << 16  # in a container that is taken apart
@@ -216,7 +216,8 @@ def take_all_apart(x: Any) -> Held:
     if type(x) in (tuple, list, dict) and (count := places_within(x)) > _MOST_PLACES:
         where = "holds itself" if count >= HOLDS_ITSELF else f"holds the same containers over and over, in {count} places"
         unsupported(f"a {type(x).__name__} in a loop or a branch {where}", "Put what is shared into a name of its own.")
-    leaves, spec = flatten(x)
+    records = active_trace().root.records
+    leaves, spec = flatten(x) if not records else flatten_but(x, records)
     return Held(spec, tuple(leaves), tuple(map(kind_of, leaves)))
 
 

@@ -99,6 +99,9 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
             return known if type(known) is type(value) else observe_parts(trace, value, slot, name)
         case Way.RUN_TIME:
             return lend(trace, value, slot, name)
+    if is_record(value) and (met := _met(trace, value)) is not None:  # among the arguments: its copy is changed
+        trace.host.require_identity(met.find(), slot, True)
+        return met.copy
     if type(value).__flags__ & HEAP_TYPE and not isinstance(value, type) and trace.decisions is not None:
         if name in trace.decisions.moving:
             _watch_exchanged(trace, value, slot)
@@ -293,6 +296,8 @@ def watch(trace: Trace, obj: Any, slot: Slot, *, identity: bool = True) -> None:
         trace.host.require_same(slot, obj)
         _compare(trace, obj, slot)
     trace.places[id(obj)] = slot
+    if is_record(obj):
+        trace.root.records.add(id(obj))
     if type(obj).__flags__ & HEAP_TYPE:  # of others, the class cannot be exchanged
         trace.host.require_type(slot, type(obj))
         require_class(trace, type(obj))
@@ -367,12 +372,16 @@ def require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[
     return list(enumerate(value))
 
 
+def _met(trace: Trace, value: Any) -> Watched | None:
+    """What is known of a container, or a record, that has been met elsewhere."""
+    return next((other for other in trace.watched.values() if other.original is value), None)
+
+
 def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     """A list, tuple, dict or deque with all its items observed: a copy, if there is anything in it to be lifted."""
     if slot in trace.containers:
         return trace.containers[slot]
-    known = next((other for other in trace.watched.values() if other.original is value), None)
-    if known is not None:  # it has been met elsewhere
+    if (known := _met(trace, value)) is not None:
         trace.host.require_identity(known.find(), slot, True)
         trace.containers[slot] = known.copy
         return known.copy

@@ -44,7 +44,7 @@ def settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]] | None = Non
         return Itself(trace.places[id(x)])
     if id(x) in trace.places and type(x) is set:
         return Itself(trace.places[id(x)])
-    require_none_of(trace.watched.keys(), x)
+    require_none_of(trace.watched.keys() | trace.places.keys(), x)
     if id(x) not in known:
         known[id(x)] = x, _UNFINISHED  # x, so that nothing else gets its id
         known[id(x)] = x, _settled(trace, x, known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import chain, repeat
 from typing import Any
@@ -146,6 +146,12 @@ def _is_new_dataclass(cls: type) -> bool:
 def is_own_kind(x: Any) -> bool:
     """Whether this is a container of a kind of the user's, who alone knows what it is made of, but has attributes."""
     return type(x) in _nodes
+
+
+def flatten_but(tree: Any, whole: Collection[int]) -> tuple[list[Any], optree.PyTreeSpec]:
+    """The same, with records of these ids as leaves."""
+    flatten(tree)  # classes are registered that have not been met
+    return optree.tree_flatten(tree, is_leaf=lambda x: id(x) in whole, namespace=NAMESPACE)
 
 
 def is_record(x: Any) -> bool:

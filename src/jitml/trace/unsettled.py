@@ -68,7 +68,7 @@ class Handing:
             again = [known for old in olds if (known := self.known.setdefault(id(old), x)) is not x]
             from_before = [old for old in olds if id(old) not in self.made]
             if from_before and held is None:
-                held = {*find(others), *self._found_besides(name), *trace.root.watched}
+                held = {*find(others), *self._found_besides(name), *trace.root.watched, *trace.root.places}
             shared = [old for old in from_before if id(old) in (held or ())]
             if again or shared:
                 trace.unsettled[id(x)] = Unsettled(x, self.decider, olds)
