@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from types import BuiltinFunctionType, CellType, FunctionType, MappingProxyType, MethodType, SimpleNamespace
@@ -53,7 +54,7 @@ class Made:
         self.parts = tuple(parts)
 
 
-class Build:
+class Build(ABC):
     """How an object is made of its parts; `fixed` is what is the same at every call."""
 
     __slots__ = ("fixed",)
@@ -67,8 +68,8 @@ class Build:
     def __hash__(self) -> int:
         return hash(type(self))
 
-    def __call__(self, parts: Sequence[Any]) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def __call__(self, parts: Sequence[Any]) -> Any: ...
 
 
 class _Instance(Build):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from types import GeneratorType
@@ -221,8 +221,10 @@ def _end_generators(error: BaseException) -> None:
     while place is not None:
         for value in [*place.tb_frame.f_locals.values()]:
             if type(value) is GeneratorType and HOOKS in value.gi_code.co_freevars and not value.gi_running:
-                with suppress(Exception):  # of an attempt that nobody will hear of
+                try:
                     value.close()
+                except Exception as raised:  # of an attempt that nobody will hear of
+                    pass_on(raised)
         place = place.tb_next
 
 
