@@ -381,3 +381,16 @@ def test_calls_see_what_has_been_written(function: Callable[[Any, Any], Any], ma
         mine, theirs = kept if n % 2 else (make(n + 1.0), make(n + 1.0))
         x = np.array([1.0, 2.0]) + n
         assert told(compiled, mine, x) == told(function, theirs, x)
+
+
+@pytest.mark.parametrize("coefficients", [[2, 1], [2.0, 1.0]])
+def test_an_array_of_an_object_made_inside_is_the_callers(coefficients: list[float]) -> None:
+    def function(x: Any) -> Any:
+        made = np.poly1d(coefficients)
+        return made.c, made.coeffs, x
+
+    compiled = jitml.jit(function, verify="never")
+    first, second = compiled(np.ones(2)), compiled(np.ones(2))
+    first[0][0] = 7
+    assert first[1][0] == 7
+    assert second[0][0] == 2

@@ -123,7 +123,7 @@ class Accesses(Names):
             return self.attr(type(obj), name)
         if is_traced(value) or slot is None:
             if type(value) is np.ndarray:
-                return _of_object(obj, name, value) if is_librarys(obj) else lift(value)
+                return _of_object(obj, value) if is_librarys(obj) else lift(value)
             # What neither the class nor the object shows is in memory of the object's that C alone knows.
             is_hidden = descriptor is None and name not in getattr(obj, "__dict__", ())
             own_parts(self.trace, [value], (obj, value) if is_hidden else (obj,))
@@ -447,7 +447,7 @@ def _is_written(descriptor: Any) -> bool:
     return isinstance(descriptor, property) and type(descriptor.fget) is FunctionType
 
 
-def _of_object(obj: Any, name: str, array: np.ndarray[Any, Any]) -> TracedArray:
+def _of_object(obj: Any, array: np.ndarray[Any, Any]) -> TracedArray:
     """An array of an object of the function's own whose methods are a library's: they would not see what is written there.
 
     It is another one at each call, as the object is, unless the object has it from its class.
@@ -455,7 +455,7 @@ def _of_object(obj: Any, name: str, array: np.ndarray[Any, Any]) -> TracedArray:
     lifted = active_trace().root.lifted
     if id(array) in lifted and lifted[id(array)].storage.of_object:
         return lifted[id(array)]
-    is_new = id(array) not in lifted and name in getattr(obj, "__dict__", ())
+    is_new = id(array) not in lifted and any(part is array for part in getattr(obj, "__dict__", {}).values())
     found = lift(array)
     view: TracedArray = found[...]
     if is_new:

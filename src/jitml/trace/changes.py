@@ -183,15 +183,14 @@ def _require_same_state(watched: Watched) -> None:
 
 def _difference(watched: Watched) -> tuple[Callable[[Any, Sequence[Any]], None], list[Any], list[Any]] | None:
     """How the caller's own becomes like the copy, the values that this takes, and keys of numbers that are replaced."""
+    if not watched.is_changed():
+        return None
     if type(watched.copy) is OpenList:
-        parts = [part for part in watched.copy.parts if type(part) is not list or part]
-        return (_Extend(), parts, []) if parts else None
+        return _Extend(), [part for part in watched.copy.parts if type(part) is not list or part], []
     before, after = watched.before, entries(watched.copy)
     if type(watched.copy) is set:
         found = difference(tuple(x for _, x in before), watched.copy, plain_key)
         return None if found is None else (*found, [])
-    if len(before) == len(after) and all(a is c and b is d for (a, b), (c, d) in zip(before, after)):
-        return None
     known = dict(before)
     new = [(key, item) for key, item in after if key not in known or item is not known[key]]
     replaced = [key for key, _ in new if key in known]

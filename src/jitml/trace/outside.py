@@ -99,9 +99,9 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
             return known if type(known) is type(value) else observe_parts(trace, value, slot, name)
         case Way.RUN_TIME:
             return lend(trace, value, slot, name)
-    if is_record(value) and (met := _met(trace, value)) is not None:  # among the arguments: its copy is changed
-        trace.host.require_identity(met.find(), slot, True)
-        return met.copy
+    if is_record(value) and (known := met(trace, value)) is not None:  # among the arguments: its copy is changed
+        trace.host.require_identity(known.find(), slot, True)
+        return known.copy
     if type(value).__flags__ & HEAP_TYPE and not isinstance(value, type) and trace.decisions is not None:
         if name in trace.decisions.moving:
             _watch_exchanged(trace, value, slot)
@@ -341,8 +341,7 @@ def _observe_set(trace: Trace, value: set[Any], seen: set[Any], slot: Slot, name
     """A set, as a copy, which may be changed."""
     known = trace.containers.get(slot)
     if known is None:
-        other = next((other for other in trace.watched.values() if other.original is value), None)
-        if other is not None:  # it has been met elsewhere
+        if (other := met(trace, value)) is not None:
             trace.host.require_identity(other.find(), slot, True)
             known = other.copy
         else:
@@ -372,7 +371,7 @@ def require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[
     return list(enumerate(value))
 
 
-def _met(trace: Trace, value: Any) -> Watched | None:
+def met(trace: Trace, value: Any) -> Watched | None:
     """What is known of a container, or a record, that has been met elsewhere."""
     return next((other for other in trace.watched.values() if other.original is value), None)
 
@@ -381,7 +380,7 @@ def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     """A list, tuple, dict or deque with all its items observed: a copy, if there is anything in it to be lifted."""
     if slot in trace.containers:
         return trace.containers[slot]
-    if (known := _met(trace, value)) is not None:
+    if (known := met(trace, value)) is not None:
         trace.host.require_identity(known.find(), slot, True)
         trace.containers[slot] = known.copy
         return known.copy
@@ -438,6 +437,12 @@ class Watched:
     find: Callable[[], Slot]
     name: str
     before: tuple[tuple[Any, Any], ...]
+
+    def is_changed(self) -> bool:
+        if type(self.copy) is OpenList:
+            return any(type(part) is not list or part for part in self.copy.parts)
+        after = entries(self.copy)
+        return len(after) != len(self.before) or any(a is not c or b is not d for (a, b), (c, d) in zip(self.before, after))
 
 
 def entries(x: Any) -> tuple[tuple[Any, Any], ...]:

@@ -42,7 +42,7 @@ _PARTS: dict[type, tuple[str, ...]] = {
     functools.cached_property: ("func",), defaultdict: ("default_factory",), np.vectorize: ("pyfunc",),
     Static: ("value",), Callee: ("function",),
 }  # fmt: skip
-_PLAIN = {int, float, str, bool, type(None), bytes, complex, np.ndarray, np.float64, np.int64}
+_PLAIN = {int, float, str, bool, type(None), bytes, complex, np.float64, np.int64}
 _MISSING = object()
 Look = Callable[[], tuple[Any, ...]]
 
@@ -80,24 +80,25 @@ class Snapshot:
 
     def __init__(self, roots: Iterable[tuple[Any, str]]) -> None:
         self._parts: list[Part] = []
-        self._seen: dict[int, Any] = {}
-        self._names: set[str] = set()  # that code mentions
+        self.seen: dict[int, Any] = {}  # what has been reached, by id
+        self.arrays: dict[int, np.ndarray[Any, Any]] = {}
+        self.names: set[str] = set()  # that code mentions
         self._owners: list[tuple[Any, Mapping[str, Any], str]] = []  # what has attributes, these, and its name
         self._waiting = [*roots]
         known: set[str] = set()
         first = 0  # of the owners that are new
-        while self._waiting and len(self._seen) < _MOST:
-            while self._waiting and len(self._seen) < _MOST:
+        while self._waiting and len(self.seen) < _MOST:
+            while self._waiting and len(self.seen) < _MOST:
                 self._reach(*self._waiting.pop())
-            new, known = self._names - known, set(self._names)
+            new, known = self.names - known, set(self.names)
             for number, (_, attributes, name) in enumerate(self._owners):
                 for key in attributes.keys() & (known if number >= first else new):
                     self._waiting.append((attributes.get(key), f"{name}.{key}"))
             first = len(self._owners)
-        names = sorted(self._names)
+        names = sorted(self.names)
         for owner, attributes, name in self._owners:
             kind: Any = type(owner)
-            slots = sorted(self._names & _slots(kind).keys())
+            slots = sorted(self.names & _slots(kind).keys())
             self._keep(name, _attributes(owner, attributes, names, slots), (*names, *slots))
 
     def changed(self) -> Part | None:
@@ -109,9 +110,12 @@ class Snapshot:
 
     def _reach(self, x: Any, name: str) -> None:
         kind: Any = type(x)
-        if kind in _PLAIN or id(x) in self._seen:
+        if kind in _PLAIN or id(x) in self.seen:
             return
-        self._seen[id(x)] = x
+        if kind is np.ndarray:
+            self.arrays[id(x)] = x
+            return
+        self.seen[id(x)] = x
         if kind is FunctionType and not is_library(x):
             self._reach_function(x)
         elif issubclass(kind, type):
@@ -126,19 +130,19 @@ class Snapshot:
             self._waiting += [(item, f"{name}[{key!r:.40}]") for key, item in _items(x) if type(item) not in _PLAIN]
             self._waiting += [(part, name) for part in (kind, *_parts(x))]
             if home_of(kind).partition(".")[0] in _OPEN:
-                self._names |= namespace_of(x).keys()
+                self.names |= namespace_of(x).keys()
             if (attributes := namespace_of(x)) or is_users_class(kind):
                 self._owners.append((x, attributes, name))
 
     def _reach_function(self, function: FunctionType) -> None:
         code, name = function.__code__, function.__name__
-        self._names |= _mentioned(code)
+        self.names |= _mentioned(code)
         named, space = sorted(_mentioned(code)), function.__globals__
         self._waiting += [(space.get(key), key) for key in named]
         self._keep("", _attributes(space, space, named), named)
         for key, cell in zip(code.co_freevars, function.__closure__ or ()):
-            if id(cell) not in self._seen:
-                self._seen[id(cell)] = cell
+            if id(cell) not in self.seen:
+                self.seen[id(cell)] = cell
                 self._keep(key, functools.partial(_content, cell))
                 self._waiting += [(content, key) for content in _content(cell) if content is not _MISSING]
         self._waiting += [(function.__defaults__, f"{name}.__defaults__"), (function.__kwdefaults__, f"{name}.__kwdefaults__")]

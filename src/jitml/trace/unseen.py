@@ -19,7 +19,7 @@ import numpy as np
 from jitml.trace.context import Trace, home_of, is_users, is_users_class, unsupported
 from jitml.trace.given import take_at_run_time
 from jitml.trace.host import Slot
-from jitml.trace.outside import load, require_elements, require_keys
+from jitml.trace.outside import load, met, require_elements, require_keys
 from jitml.trace.state import CONTAINERS, HEAP_TYPE, is_visible
 from jitml.trace.tracers import is_traced
 from jitml.trace.understood import PLAIN, Way, way_of
@@ -122,10 +122,11 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
     written = {attribute for owner, attribute in trace.stored if owner == id(value)}
     kind: Any = type(value)
     written |= trace.set_in_classes if is_users_class(kind) else set()
-    if not written.isdisjoint(written if names is None else names):
+    known = met(trace, value)
+    if (known is not None and known.is_changed()) or not written.isdisjoint(written if names is None else names):
         unsupported(f"{name} is changed, and then used by code that is not converted", "Hand on what it needs.")
-    for known, what in trace.raw:
-        _require_unwritten(trace, known, what)
+    for contents, what in trace.raw:
+        _require_unwritten(trace, contents, what)
     if (slot, names) in trace.frozen:
         return
     trace.frozen.add((slot, names))

@@ -21,6 +21,7 @@ from jitml.trace.library_state import home_package, unchanging
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject, original_of
 from jitml.trace.outside import observe_argument, observe_changing
+from jitml.trace.pending import require_shown
 from jitml.trace.registry import full_name, has_meaning, uncached
 from jitml.trace.tracers import is_traced
 from jitml.trace.tree import flatten, unflatten
@@ -123,8 +124,9 @@ def host_step(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dict[s
     if None in operands:
         return None
     call = _Call(function, spec)
+    given = [original_of(x) if type(x) is not TracedNumber else x.concrete for x in leaves]
+    require_shown(trace, function, function.__name__, given)
     with outside_trace():
-        given = [original_of(x) if type(x) is not TracedNumber else x.concrete for x in leaves]
         value = unchanging(function, functools.partial(call, *given))
     slots = tuple(x for x in operands if x is not None)
     return value, trace.host.compute(call, slots, f"{function.__name__}({', '.join('...' for _ in leaves)})")
