@@ -181,3 +181,62 @@ def test_what_an_object_answers_is_asked_at_each_call(name: str) -> None:
         assert str(got) == str(expected), at
         for a, b in zip(got if isinstance(got, tuple) else [got], expected if isinstance(expected, tuple) else [expected]):
             np.testing.assert_array_equal(a, b, strict=True)
+
+
+class Sizes(Place):
+    """A sequence and an integer: as a shape, NumPy takes it for a sequence, as an index for an integer."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, n: int) -> int:
+        return (self.at, 3)[n]
+
+
+class Numbers(list):  # type: ignore[type-arg]
+    def __index__(self) -> int:
+        return 2
+
+
+GENERATOR = np.random.default_rng(7)
+OF_ARGUMENTS: dict[str, Callable[..., Any]] = {
+    "take": lambda o, x: x.take(o),
+    "take several": lambda o, x: x.take([o, 0]),
+    "repeat": lambda o, x: x.repeat(o),
+    "item": lambda o, x: x.item(o),
+    "clip": lambda o, x: x.clip(operator.index(o)),
+    "index": lambda o, x: x[o],
+    "written": lambda o, x: (x.__setitem__(o, 9.0), x)[1],
+    "zeros": lambda o, x: np.zeros(o),
+    "full": lambda o, x: np.full(o, 2.0),
+    "drawn": lambda o, x: GENERATOR.random(o).shape,
+    "drawn inside": lambda o, x: np.random.default_rng(3).normal(0, 1, o),
+    "permuted": lambda o, x: np.random.default_rng(3).permutation(o),
+    "drawn by all": lambda o, x: np.random.uniform(size=o).shape,
+}
+OF_SEQUENCES: dict[str, Callable[..., Any]] = {
+    "broadcast": lambda o, x: np.broadcast_to(1.0, o),
+    "tile": lambda o, x: np.tile(x, o),
+    "resize": lambda o, x: np.resize(x, o),
+}
+
+
+MAKERS: dict[str, Callable[[int], Any]] = {"an integer": Place, "both": Sizes, "a list": lambda at: Numbers([at, 3])}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("name", [*OF_ARGUMENTS, *OF_SEQUENCES])
+def test_what_an_argument_answers_is_asked_at_each_call(name: str, kind: str) -> None:
+    if kind == "an integer" and name in OF_SEQUENCES:
+        pytest.skip("NumPy takes no such object")
+    function = {**OF_ARGUMENTS, **OF_SEQUENCES}[name]
+
+    def outcome(f: Callable[..., Any], at: int) -> str:
+        try:
+            return repr(f(MAKERS[kind](at), np.arange(6.0)))
+        except (TypeError, IndexError, ValueError) as error:
+            return repr(type(error))
+
+    compiled = jitml.jit(function, verify="never")
+    for at in (1, 2, 3, 2):
+        assert outcome(compiled, at) == outcome(function, at), at

@@ -260,12 +260,12 @@ def _as_items(i: Any) -> list[Any]:
         return [int(i)]
     if isinstance(i, (bool, np.bool_)):
         not_compiled("ndarray.__getitem__", "a single bool beside other indices", "np.where chooses by a condition.")
-    if not is_traced(i) and not isinstance(i, (np.ndarray, list, tuple)):
-        if hasattr(i, "__index__"):
+    if not is_traced(i) and type(i) not in (np.ndarray, list, tuple):
+        if hasattr(i, "__index__") and not isinstance(i, np.ndarray):
             return [operator.index(i)]
-        if not isinstance(i, Sequence) or isinstance(i, (str, bytes)):
+        if not isinstance(i, (Sequence, np.ndarray)) or isinstance(i, (str, bytes)):
             raise IndexError(_VALID_INDICES)
-        i = list(i)
+        i = i if isinstance(i, np.ndarray) else list(i)
     value = value_of(np.empty(0, np.int64)) if type(i) in (list, tuple) and len(i) == 0 else value_of(i)
     if value.dtype == BOOL:
         return _mask_items(value)

@@ -50,12 +50,19 @@ def as_shape(shape: Any) -> Shape:
     Raises:
         TypeError: one of Python's bools.
     """
-    return as_lengths([*map(no_truth, shape)] if isinstance(shape, (tuple, list)) else no_truth(shape))
+    return as_lengths([*map(no_truth, shape)] if _is_sequence(shape) else no_truth(shape))
 
 
 def as_lengths(counts: Any) -> Shape:
     """An integer argument, or a sequence of them, as sizes."""
-    return tuple(map(as_length, counts if isinstance(counts, (tuple, list)) else (counts,)))
+    return tuple(map(as_length, counts if _is_sequence(counts) else (counts,)))
+
+
+def _is_sequence(x: Any) -> bool:
+    """Whether NumPy takes an argument for a sequence; it asks that before it asks `__index__`."""
+    if isinstance(x, (tuple, list)):
+        return True
+    return hasattr(type(x), "__getitem__") and not is_traced(x) and not isinstance(x, (np.ndarray, np.generic, dict))
 
 
 def as_length(n: Any) -> Any:

@@ -147,7 +147,13 @@ class Callees(OutsideCalls):
     def _draw(self, function: Any) -> Any:
         """What makes generators of random numbers, or draws from one."""
         found = method_of(self.trace, function) or maker(function)
-        return function if found is None and isinstance(function, Draw) else found
+        found = function if found is None and isinstance(function, Draw) else found
+        return None if found is None else functools.partial(self._of_ours, found)
+
+    def _of_ours(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of an array or a generator, which may ask special methods of what it is given."""
+        self.unseen_inside(*args, *kwargs.values())
+        return self.given(function, function, *args, **kwargs)
 
     def _of_queue(self, function: Any) -> Any:
         """A method of a queue from outside."""

@@ -128,7 +128,7 @@ class Hooks(Callees):
             return function
         owner = getattr(function, "__self__", None)
         if is_traced(owner) or (isinstance(owner, np.ufunc) and function not in FUNCTIONS):
-            return functools.partial(self.given, function, function)
+            return functools.partial(self._of_ours, function)
         called = self.callee(function)
         if type(function) in (BuiltinFunctionType, type) and function in SPECIAL:
             called = functools.partial(self.asked, called, function)
