@@ -196,6 +196,10 @@ MADE_BY_CALLS: dict[str, Callable[[Any], type]] = {
     "TypedDict": lambda x: typing.TypedDict("C", {"a": int}),
     "Enum": lambda x: Enum("C", "a b"),
     "make_dataclass": lambda x: dataclasses.make_dataclass("C", ["a"]),
+    "make_dataclass mapped": lambda x: next(map(dataclasses.make_dataclass, ["C"], [["a"]])),
+    "make_dataclass in part": lambda x: functools.partial(dataclasses.make_dataclass, fields=["a"])("C"),
+    "namedtuple in part": lambda x: functools.partial(functools.partial(collections.namedtuple), field_names="a")("C"),
+    "Enum in part": lambda x: functools.partial(Enum, names="a b")("C"),
 }
 
 
@@ -210,7 +214,7 @@ class Counted:
 def test_a_class_made_by_a_call_is_of_the_users_module(name: str) -> None:
     made, expected = jitml.jit(MADE_BY_CALLS[name], verify="never")(1.0), MADE_BY_CALLS[name](1.0)
     assert (made.__module__, made.__qualname__) == (expected.__module__, expected.__qualname__)
-    assert getattr(made, "count", None) == getattr(expected, "count", None) or name in ("namedtuple", "NamedTuple")
+    assert getattr(made, "count", None) == getattr(expected, "count", None) or "amed" in name  # there it is a tuple's method
 
 
 def abstract() -> Any:

@@ -212,6 +212,15 @@ def slots_set_again(o: Any, x: Any) -> Any:
         return str(error)
 
 
+@row(Slotted)
+def slots_deleted_twice(o: Any, x: Any) -> Any:
+    del o.b
+    try:
+        del o.b
+    except AttributeError as error:
+        return str(error), x
+
+
 @row(Falling)
 def what_getattr_says(o: Any, x: Any) -> Any:
     o.b = x

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextvars
 import decimal
 import functools
+import inspect
 import sys
+import traceback
 import types
 import weakref
 from collections.abc import Callable
@@ -209,6 +211,10 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "np.seterr": lambda x: x * (np.seterr(divide="warn")["divide"] == "warn"),
     "decimal.getcontext": lambda x: x * decimal.getcontext().prec,
     "sys.getrecursionlimit": lambda x: x * sys.getrecursionlimit(),
+    "inspect.stack": lambda x: x * inspect.stack()[0].lineno,
+    "inspect.currentframe": lambda x: x * inspect.currentframe().f_lineno,
+    "traceback.extract_stack": lambda x: (x, traceback.extract_stack()[-1].name),
+    "traceback.format_stack": lambda x: (x, traceback.format_stack()),
 }
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import datetime
+import functools
+import itertools
+import os
+import statistics
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import jitml
 
@@ -95,6 +101,42 @@ def test_durations(function: Callable[[Any, Any], Any]) -> None:
     for days in (1, 2, 1):
         given = datetime.timedelta(days=days)
         assert repr(compiled(given, X)) == repr(function(given, X))
+
+
+HERE = __file__
+EXISTS = functools.partial(os.path.exists, HERE)
+ASK_THE_MACHINE: dict[str, Callable[[Any], Any]] = {
+    "a partial": lambda x: x * functools.partial(os.path.exists, HERE)(),
+    "a global one": lambda x: x * EXISTS(),
+    "a partial of one": lambda x: x * functools.partial(functools.partial(os.path.exists), HERE)(),
+    "a mapped one": lambda x: x * sum(map(functools.partial(os.path.exists), [HERE])),
+    "starmap": lambda x: x * sum(itertools.starmap(os.path.exists, [(HERE,)])),
+    "takewhile": lambda x: x * len([*itertools.takewhile(os.path.exists, [HERE])]),
+    "filterfalse": lambda x: x * len([*itertools.filterfalse(EXISTS.func, [HERE])]),
+    "a key": lambda x: (x, sorted([HERE, ""], key=os.path.exists)),
+    "a partial key": lambda x: (x, min([HERE, ""], key=functools.partial(os.path.exists))),
+    "of C": lambda x: x * sum(itertools.starmap(time.time, [()])),
+}
+
+
+@pytest.mark.parametrize("name", ASK_THE_MACHINE)
+def test_what_others_call_is_refused(name: str) -> None:
+    with pytest.raises(jitml.UnsupportedError, match="would run only once"):
+        jitml.jit(ASK_THE_MACHINE[name])(X)
+
+
+IN_PART: dict[str, Callable[[Any], Any]] = {
+    "a sum": lambda x: np.round(functools.partial(scipy.special.logsumexp, axis=0)(x), 12),
+    "a mean": lambda x: x * functools.partial(statistics.mean, [1.0, 2.0])(),
+    "a path": lambda x: (x, functools.partial(os.path.join, "a")("b")),
+    "a transform": lambda x: functools.partial(jitml.vmap(lambda y, k: y * k), x)(x),
+    "a key": lambda x: (x, sorted(["c", "a/b"], key=functools.partial(os.path.join, "b"))),
+}
+
+
+@pytest.mark.parametrize("name", IN_PART)
+def test_functions_of_libraries_in_part(name: str) -> None:
+    np.testing.assert_equal(jitml.jit(IN_PART[name], verify="never")(X), IN_PART[name](X))
 
 
 def test_the_clock_is_refused() -> None:

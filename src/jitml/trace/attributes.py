@@ -74,7 +74,7 @@ def delete(hooks: Hooks, obj: Any, name: str, *, plainly: bool = False) -> None:
     _require_plain(hooks, obj, name, "__del", plainly)
     key = id(obj), name
     if trace.stored.get(key) is GONE:
-        raise missing(obj, name)
+        raise missing(obj, name, "__delete__")
     if key not in trace.stored:
         slot, has = trace.places[id(obj)], _has_own(obj, name)
         text = f"whether {trace.host.name(slot)} itself has {name!r}"
@@ -169,9 +169,26 @@ def is_of_class(trace: Trace, obj: Any, name: str, member: Any) -> bool:
     return not is_hidden and not _has_own(obj, name) and place_of(trace, kind) is not None
 
 
-def missing(obj: Any, name: str) -> AttributeError:
+def missing(obj: Any, name: str, access: str = "__get__") -> AttributeError:
     """What Python raises where an object has no such attribute."""
-    return AttributeError(f"{type(obj).__name__!r} object has no attribute {name!r}", name=name, obj=obj)
+    said = f"{type(obj).__name__!r} object has no attribute {name!r}"
+    member = inspect.getattr_static(type(obj), name, None)
+    if isinstance(member, MemberDescriptorType) and not isinstance(obj, type):
+        said = _said_of_slot(member, type(obj), access) or said
+    return AttributeError(said, name=name, obj=obj)
+
+
+def _said_of_slot(member: MemberDescriptorType, kind: type, access: str) -> str:
+    """What Python says of an unset slot, which differs between its versions: it is asked, of an object with all unset."""
+    try:
+        empty = object.__new__(kind)
+    except TypeError:  # a class that inherits from one of Python's own
+        return ""
+    try:
+        getattr(member, access)(empty)
+    except AttributeError as error:
+        return str(error)
+    return ""
 
 
 def _has_own(obj: Any, name: str) -> bool:

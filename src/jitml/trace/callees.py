@@ -121,7 +121,7 @@ class Callees(OutsideCalls):
             return functools.partial(chosen_for, self.trace, function, "dispatch")
         if (cached := cached_part(function)) is not None:
             return functools.partial(of_cache, self.trace, cached[0], *cached[1])
-        if type(function) is functools.partial and type(function.func) is not FunctionType:
+        if type(function) is functools.partial and (type(function.func) is not FunctionType or is_library(function.func)):
             return functools.partial(self.conv(function.func), *function.args, **function.keywords)
         return None
 

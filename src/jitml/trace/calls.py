@@ -66,6 +66,13 @@ class Hooks(Callees):
         """`locals()` without what conversion has added."""
         return {name: value for name, value in names.items() if not name.startswith(OURS)}
 
+    def listing(self, function: Any, names: dict[str, Any]) -> Any:
+        """What `dir()` and `vars()` call, which look at the frame that calls them."""
+        own = self.users(names)
+        if function is dir:
+            return lambda: sorted(own)
+        return (lambda: own) if function is vars else self.conv(function)
+
     def added(self, total: Any, rest: Any, item: Any) -> tuple[Any, Any]:
         """What a sum is after one more item, and what rounding has lost."""
         if users_method(type(total), "__add__") or users_method(type(item), "__add__") or users_method(type(item), "__radd__"):
@@ -143,7 +150,8 @@ def _is_converted(function: Any) -> bool:
     """Whether all that a call does is told by hooks: it runs the user's functions, or ours."""
     plain = function.__func__ if type(function) is MethodType else function
     if type(plain) is functools.partial:
-        return type(plain.func) is not FunctionType or _is_converted(plain.func)  # which is looked at by itself
+        is_apart = type(plain.func) is not FunctionType or is_library(plain.func)  # then that is looked at by itself
+        return is_apart or _is_converted(plain.func)
     if isinstance(plain, type):
         return is_made_plainly(plain)
     called = plain if type(plain) is FunctionType else inspect.getattr_static(type(plain), "__call__", None)

@@ -11,6 +11,7 @@
     xs += v          __jm.grow(xs); xs = __jm.in_place("add", xs, v)        a list changes, if it is one
     a + b, -a        __jm.binary("add", a, b), __jm.unary("neg", a)         special methods are converted, too
     a < b            __jm.compare("lt", a, b)
+    dir()            __jm.listing(dir, __jm.locals())()
     obj.w += v       __jm.aug_attr(obj, "w", "add")(v)     the target is loaded before v is evaluated
 
 `control.py` adds `if`, `for` and their kin.
@@ -25,6 +26,7 @@ from jitml.trace.drivers import HOOKS, OURS
 
 # Calls that look at their caller's frame, and must see it.
 _UNTOUCHED = {"super", "locals"}
+_LISTING = {"dir", "vars"}  # where they are given nothing
 _BINARY: dict[type, str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
     ast.Pow: "pow", ast.MatMult: "matmul", ast.LShift: "lshift", ast.RShift: "rshift", ast.BitAnd: "and",
@@ -75,6 +77,9 @@ class Expressions(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id in _UNTOUCHED and node.func.id not in self.names:
             return self._hook("users", node, node) if node.func.id == "locals" else node
         function = self.visit(node.func)
+        if isinstance(node.func, ast.Name) and node.func.id in _LISTING and not (node.args or node.keywords):
+            node.func = self._hook("listing", node.func, function, self._hook("locals", node.func))
+            return node
         node.func = self._hook("conv", node.func, function)
         node.args = [self.visit(a) for a in node.args]
         node.keywords = [self.visit(k) for k in node.keywords]

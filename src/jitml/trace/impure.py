@@ -10,8 +10,10 @@ import datetime
 import decimal
 import functools
 import gc
+import inspect
 import random
 import sys
+import traceback
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path, PurePath
@@ -40,9 +42,15 @@ _FORBIDDEN = {
     input, open, exec, eval, globals, vars, id, breakpoint, np.seterr, np.seterrcall, np.set_printoptions,
     np.geterrcall, np.setbufsize, decimal.getcontext, decimal.setcontext,
     decimal.localcontext, sys.getrecursionlimit, sys.setrecursionlimit, sys.getswitchinterval, sys.getrefcount, sys.exc_info,
-    gc.isenabled, gc.get_threshold, gc.get_count, gc.get_objects, contextvars.copy_context, sys._getframe,
+    gc.isenabled, gc.get_threshold, gc.get_count, gc.get_objects, contextvars.copy_context,
     np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.fromregex, np.memmap,
 }  # fmt: skip
+# While a function is traced, its callers are others.
+_LOOK_AT_CALLERS = {
+    sys._getframe, getattr(sys, "_getframemodulename", sys._getframe), sys._current_frames, inspect.currentframe, inspect.stack,
+    traceback.extract_stack, traceback.format_stack, traceback.print_stack,
+}  # fmt: skip
+_FORBIDDEN |= _LOOK_AT_CALLERS
 _DATES: tuple[Any, ...] = (datetime.timedelta, datetime.date, datetime.time, datetime.datetime)
 _OF_THE_MACHINE = {
     "now", "today", "utcnow", "fromtimestamp", "utcfromtimestamp", "timestamp", "astimezone", "strftime", "strptime", "ctime",
@@ -81,12 +89,16 @@ class Impure(Copies, Steering):
         self.trace.own[id(made)] = made
         return made
 
-    def check_effects(self, function: Any, owner: Any) -> None:
-        """Refuse what would happen once, while tracing, instead of at every call."""
+    def refuse_impure(self, function: Any, owner: Any) -> None:
+        """Refuse a function that gives another answer at each call, or acts on the world."""
         is_seeded = type(owner) is random.Random and id(owner) in self.trace.own
         homes = {getattr(x, "__module__", None) or "" for x in (() if is_seeded else (function, owner, type(owner)))}
         if is_one_of(function, _FORBIDDEN) or (any(map(_is_impure, homes)) and not _is_of_dates(function, owner)):
             self._refuse_once(function)
+
+    def check_effects(self, function: Any, owner: Any) -> None:
+        """Refuse what would happen once, while tracing, instead of at every call."""
+        self.refuse_impure(function, owner)
         if isinstance(owner, Path) and not hasattr(PurePath, function.__name__):  # it asks the file system
             self._refuse_once(function)
         is_users = type(function) is MethodType and not is_librarys_function(function.__func__)  # then what it does is seen

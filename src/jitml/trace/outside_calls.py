@@ -58,7 +58,7 @@ class OutsideCalls(Sighted):
     def _iterating(self, function: Callable[..., Any], converted: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function that may iterate over what it is given."""
         args = self.given_to(function, args)
-        kwargs = {name: self._callback(arg) if name == "key" else arg for name, arg in kwargs.items()}
+        kwargs = {name: self._handed_key(arg) if name == "key" else arg for name, arg in kwargs.items()}
         if function is sum and args and not kwargs and type(args[0]) in (list, tuple):
             if any(users_method(type(x), name) for x in args[0] for name in ("__add__", "__radd__")):
                 return functools.reduce(functools.partial(self.binary, "add"), args[0], *(args[1:] or (0,)))
@@ -78,7 +78,16 @@ class OutsideCalls(Sighted):
 
     def _handed(self, argument: Any) -> Any:
         """A function that others get to call, of Python's own ones, too."""
-        return meaning_of(argument) if has_meaning(argument) else self._callback(argument)
+        return meaning_of(argument) if has_meaning(argument) else self._handed_key(argument)
+
+    def _handed_key(self, argument: Any) -> Any:
+        """The same of a function that sees no tracers but as they are."""
+        plain = argument
+        while type(plain) is functools.partial:
+            plain = plain.func
+        if type(plain) in (FunctionType, BuiltinFunctionType):  # a library's is called out of sight
+            self.refuse_impure(plain, None)
+        return self._callback(argument)
 
     def _call_outside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function that is not converted: those it is given are, the objects it may look into are guarded."""

@@ -339,6 +339,8 @@ def full_name(function: Any) -> str:
     module = known or home_of_function(function) or "numpy"
     if module == "builtins":
         return str(name)
+    if module.startswith("_") and module.lstrip("_") in sys.stdlib_module_names:  # `_decimal`, where it is written in C
+        module = module.lstrip("_")
     public = [part for part in module.split(".") if not part.startswith("_") and part != "mtrand"]
     if public[:1] == ["scipy"] and owner is not None and not isinstance(owner, ModuleType):
         public.append(_name_in(".".join(public), owner))

@@ -18,7 +18,7 @@ from jitml.trace.context import home_of, is_converted, is_jitmls, is_users, user
 Call = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Any]
 _NOWHERE = "<string>"
 _PARAMETERS = ("function", "args", "kwargs")
-_MAKE_CLASSES = {"collections", "typing"}
+_MAKE_CLASSES = {"collections", "dataclasses", "typing"}
 _BINARY = opcode.opmap["BINARY_OP"]
 _REMAINDERS = [n for n, (_, symbol) in enumerate(opcode._nb_ops) if symbol in ("%", "%=")]  # type: ignore[attr-defined]  # it has
 
@@ -79,10 +79,15 @@ def caller() -> Call:
 
 def as_written(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a function that Python runs; one that makes a class takes the module of its caller for that of the class."""
+    return caller()(function, args, kwargs) if _makes_class(function) else function(*args, **kwargs)
+
+
+def _makes_class(function: Callable[..., Any]) -> bool:
+    while type(function) is functools.partial:
+        function = function.func
     kind = function if isinstance(function, type) else getattr(function, "__self__", None)
     is_metaclass = isinstance(kind, type) and (issubclass(kind, type) or isinstance(kind, enum.EnumMeta))
-    makes_class = is_metaclass or getattr(function, "__module__", None) in _MAKE_CLASSES
-    return caller()(function, args, kwargs) if makes_class else function(*args, **kwargs)
+    return is_metaclass or getattr(function, "__module__", None) in _MAKE_CLASSES
 
 
 def is_caller(code: CodeType) -> bool:

@@ -131,6 +131,33 @@ def asks_for_locals(xs: Xs, n: int) -> Any:
 
 
 @program
+def asks_for_names(xs: Xs, n: int) -> Any:
+    for x in xs:
+        y = x
+        if x == n:
+            break
+    return dir(), sorted(vars().items())
+
+
+@program
+def names_inside(xs: Xs, n: int) -> Any:
+    def inner(y: int) -> Any:
+        return dir(), vars()
+
+    class Table:
+        size = n
+        names = [name for name in dir() if name[:1] != "_"]
+
+    return inner(n), Table.names
+
+
+@program
+def not_pythons_own(xs: Xs, n: int) -> Any:
+    dir = list
+    return dir(), dir(xs)
+
+
+@program
 def imports_in_branch(xs: Xs, n: int) -> Any:
     if n > 1:
         from math import floor as f
