@@ -181,7 +181,7 @@ def missing(obj: Any, name: str, access: str = "__get__") -> AttributeError:
 def _said_of_slot(member: MemberDescriptorType, kind: type, access: str) -> str:
     """What Python says of an unset slot, which differs between its versions: it is asked, of an object with all unset."""
     try:
-        empty = object.__new__(kind)
+        empty: Any = object.__new__(kind)
     except TypeError:  # a class that inherits from one of Python's own
         return ""
     try:
