@@ -16,6 +16,7 @@ from jitml.errors import UnsupportedError
 from jitml.ir.types import is_supported
 from jitml.trace.context import Trace, user_source
 from jitml.trace.host import IMMUTABLE, Const, Slot
+from jitml.trace.keys import require_value
 from jitml.trace.libraries import is_library
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.outside import observe, observe_argument
@@ -105,7 +106,7 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
         host.require_same(slot, leaf)
         return leaf
     if kind in (str, bytes, type(...)) or isinstance(leaf, (np.dtype, Enum, range, *IMMUTABLE)):
-        host.require(slot, leaf)
+        require_value(recording, slot, leaf)
         return leaf
     if kind in (bytearray, memoryview) or (hasattr(leaf, "__array__") and way_of(leaf) not in (Way.RUN_TIME, Way.COMPARED)):
         raise UnsupportedError(

@@ -31,7 +31,7 @@ from jitml.trace.containers import kind_of_container
 from jitml.trace.context import Trace, home_of, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.hostcalls import call_on_host
-from jitml.trace.keys import require_form
+from jitml.trace.keys import require_form, require_value
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject, method_of, original_of
 from jitml.trace.open_lists import OpenList
@@ -122,7 +122,7 @@ def _observe_plain(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     if isinstance(value, Decimal):
         require_decimal_context(trace)
     require_class(trace, type(value))
-    trace.host.require(slot, value)
+    require_value(trace, slot, value)
     return value
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import optree
 
+from jitml.trace import keys
 from jitml.trace.tree import NAMESPACE
 
 
@@ -36,8 +37,8 @@ def copied(x: set[Any]) -> set[Any] | None:
 
 
 def form(x: set[Any]) -> tuple[Any, ...]:
-    """What equal sets that go through their members in the same order may differ in: types, and room, on which order depends."""
-    return (*map(type, x), x.__sizeof__())
+    """What equal sets that go through their members in the same order may differ in: these, and room, on which order depends."""
+    return (*keys.form(x), x.__sizeof__())
 
 
 class SetMembers:

@@ -19,6 +19,7 @@ import numpy as np
 from jitml.trace.context import Trace, home_of, is_users, is_users_class, unsupported
 from jitml.trace.given import take_at_run_time
 from jitml.trace.host import Slot
+from jitml.trace.keys import require_value
 from jitml.trace.outside import load, met, require_elements, require_keys
 from jitml.trace.state import CONTAINERS, HEAP_TYPE, is_visible
 from jitml.trace.tracers import is_traced
@@ -131,7 +132,7 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
         return
     trace.frozen.add((slot, names))
     if isinstance(value, PLAIN):
-        host.require(slot, value)
+        require_value(trace, slot, value)
     elif isinstance(value, CONTAINERS):
         for key, item in require_keys(trace, value, slot, name):
             among = None if names is None else _names_in_part(trace, type(item), names)
