@@ -5,11 +5,16 @@ from __future__ import annotations
 import datetime
 import functools
 import itertools
+import logging
 import os
 import statistics
+import sys
+import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -144,3 +149,58 @@ def test_the_clock_is_refused() -> None:
         jitml.jit(lambda x: x * datetime.datetime.now().year)(X)
     with pytest.raises(jitml.UnsupportedError, match="would run only once"):
         jitml.jit(lambda x: x * datetime.datetime(2020, 1, 1).timestamp())(X)
+
+
+LOGGER = logging.getLogger("jitml.tests.asked")
+
+
+def levels(x: Any) -> Any:
+    if LOGGER.isEnabledFor(logging.INFO):
+        x = x * 2
+    return x + LOGGER.getEffectiveLevel(), LOGGER.hasHandlers()
+
+
+def test_loggers() -> None:
+    compiled = jitml.jit(levels, verify="never")
+    for level in (logging.INFO, logging.ERROR, logging.DEBUG, logging.INFO):
+        LOGGER.setLevel(level)
+        assert repr(compiled(X)) == repr(levels(X))
+
+
+def places(x: Any) -> Any:
+    return (x * len(os.path.abspath("a")), os.path.expanduser("~"), os.path.expandvars("$HOME/b"), Path.cwd().name, Path.home().name,
+            os.path.lexists("a"), os.path.realpath("."), os.path.relpath("/"))  # fmt: skip
+
+
+def test_where_the_process_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = jitml.jit(places, verify="never")
+    for name in ("one", "another", "one"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / name)
+        monkeypatch.setenv("HOME", str(tmp_path / name))
+        assert repr(compiled(X)) == repr(places(X))
+    Path("a").write_text("")
+    assert repr(compiled(X)) == repr(places(X))
+
+
+KEPT: list[Any] = []
+
+
+def test_the_interpreter() -> None:
+    def asks(x: Any) -> Any:
+        return x + sys.getsizeof(KEPT) + sys.get_int_max_str_digits(), threading.get_ident(), tracemalloc.is_tracing()
+
+    compiled = jitml.jit(asks, verify="never")
+    assert repr(compiled(X)) == repr(asks(X))
+    KEPT.extend(range(100))
+    assert repr(compiled(X)) == repr(asks(X))
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.extend([compiled(X), asks(X)]))
+    thread.start()
+    thread.join()
+    assert repr(found[0]) == repr(found[1])
+
+
+def test_what_draws_by_itself_is_refused() -> None:
+    with pytest.raises(jitml.UnsupportedError, match="would run only once"):
+        jitml.jit(lambda x: x * statistics.NormalDist().samples(1)[0])(X)

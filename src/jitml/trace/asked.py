@@ -1,4 +1,4 @@
-"""State of the process: what a function asks of NumPy's settings and the environment, the host program asks at each call.
+"""State of the process: what a function asks of NumPy's settings, the environment and loggers, the host program asks at each call.
 
 Inside `np.errstate` of the function's own that is what it says there, else what is so at the call. NumPy's state while a function
 is traced is the tracer's, and nobody sees it.
@@ -7,21 +7,36 @@ is traced is the tracer's, and nobody sees it.
 from __future__ import annotations
 
 import functools
+import logging
 import os
 from collections.abc import Callable
-from types import FunctionType, MethodType
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
-from jitml.trace.context import Trace, refuse_environ
+from jitml.trace.context import Trace, home_of, refuse_environ, unsupported
 from jitml.trace.host import Const
-from jitml.trace.outside import load, observe
+from jitml.trace.outside import load, observe, place_of
 from jitml.trace.registry import full_name
 from jitml.trace.tracers import is_traced
 from jitml.trace.understood import PLAIN
 
 _OF_ENVIRON = ("get", "__getitem__", "__contains__")
+_OF_LOGGERS = ("isEnabledFor", "getEffectiveLevel", "hasHandlers")
+# Of Python's own library, what looks at the process, the file system or the clock: modules, and functions of others.
+_MODULES = {"gc", "sys", "resource", "tracemalloc", "_tracemalloc", "linecache", "mimetypes", "timeit"}
+_FUNCTIONS = {
+    *((module, name) for module in ("posixpath", "ntpath") for name in (
+        "abspath", "realpath", "relpath", "expanduser", "expandvars", "islink", "lexists", "ismount",
+    )),
+    *(("_thread", name) for name in ("get_ident", "get_native_id")),
+    *(("_weakref", name) for name in ("getweakrefcount", "getweakrefs")),
+    *(("email.utils", name) for name in ("localtime", "make_msgid", "formatdate")),
+    ("_csv", "field_size_limit"), ("_socket", "getdefaulttimeout"),
+}  # fmt: skip
+_METHODS = (Path.cwd.__func__, Path.home.__func__)  # type: ignore[attr-defined]  # methods of the class
 
 
 def asked(trace: Trace, function: Any) -> Callable[..., Any] | None:
@@ -34,7 +49,23 @@ def asked(trace: Trace, function: Any) -> Callable[..., Any] | None:
         return functools.partial(_of_environ, trace, "get")
     if type(function) is MethodType and function.__self__ is os.environ and function.__name__ in _OF_ENVIRON:
         return functools.partial(_of_environ, trace, function.__name__)
+    if type(function) is MethodType and function.__name__ in _OF_LOGGERS and _is_logger(function.__self__):
+        return functools.partial(_of_logger, trace, function)
     return None
+
+
+def looks_at_process(function: Any) -> bool:
+    """Whether a function of Python's own library gives what may be something else at each call."""
+    if type(function) is MethodType:
+        return any(function.__func__ is method for method in _METHODS)
+    if type(function) not in (FunctionType, BuiltinFunctionType):
+        return False
+    module = function.__module__ or ""
+    return module in _MODULES or (module, function.__name__) in _FUNCTIONS
+
+
+def _is_logger(x: Any) -> bool:
+    return isinstance(x, (logging.Logger, logging.LoggerAdapter)) and home_of(type(x)) == "logging"
 
 
 def in_environ(trace: Trace, key: Any) -> bool:
@@ -75,16 +106,26 @@ def _found(trace: Trace, function: Callable[[], Any], name: str) -> Any:
     return observe(trace, function(), trace.host.compute(ask, (Const(None), Const(None)), f"{name}()"), f"{name}()")
 
 
+def _of_logger(trace: Trace, function: MethodType, *args: Any, **kwargs: Any) -> Any:
+    """What a logger says of its level and handlers, which others may set in it or above it."""
+    given = (*args, *kwargs.values())
+    if any(is_traced(x) or not isinstance(x, PLAIN) for x in given):
+        unsupported(f"{full_name(function)} is called with what is made in the jitted function")
+    place, text = place_of(trace, function.__self__), f"{full_name(function)}({', '.join(map(repr, given))})"
+    logger = Const(function.__self__) if place is None else place
+    slot = load(trace, _ask, logger, (function.__name__, args, (*kwargs.items(),)), text)
+    return observe(trace, function(*args, **kwargs), slot, text)
+
+
+def _ask(owner: Any, how: tuple[str, tuple[Any, ...], tuple[tuple[str, Any], ...]]) -> Any:
+    name, args, kwargs = how
+    return getattr(owner, name)(*args, **dict(kwargs))
+
+
 def _of_environ(trace: Trace, name: str, *args: Any, **kwargs: Any) -> Any:
     given = (*args, *kwargs.values())
     if any(is_traced(x) or not isinstance(x, PLAIN) for x in given):
         refuse_environ()
     text = f"os.environ.{name}({', '.join(map(repr, given))})"
     value = getattr(os.environ, name)(*args, **kwargs)
-    slot = load(trace, _look_up, Const(None), (name, args, (*kwargs.items(),)), text)
-    return observe(trace, value, slot, text)
-
-
-def _look_up(_: None, how: tuple[str, tuple[Any, ...], tuple[tuple[str, Any], ...]]) -> Any:
-    name, args, kwargs = how
-    return getattr(os.environ, name)(*args, **dict(kwargs))
+    return observe(trace, value, load(trace, _ask, Const(os.environ), (name, args, (*kwargs.items(),)), text), text)

@@ -77,8 +77,9 @@ def effect_of(function: Any) -> Callable[..., None] | None:
     """How a function that is called for its effect is called in a trace; None if it is not one of these."""
     owner = getattr(function, "__self__", None)
     module = getattr(function, "__module__", None) or ""
-    logs = module == "logging" and (function in _LOGGING or isinstance(owner, (logging.Logger, logging.LoggerAdapter)))
     name = getattr(function, "__name__", "")
+    of_logger = isinstance(owner, (logging.Logger, logging.LoggerAdapter)) and name not in _ANSWERS
+    logs = module == "logging" and (function in _LOGGING or of_logger)
     if type(owner) is Stream and name in ("write", "flush"):
         return functools.partial(postponed, getattr(owner.running, name))
     writes = (name in ("write", "flush") and (owner is sys.stdout or owner is sys.stderr)) or (name, module) in _WRITING
@@ -89,6 +90,10 @@ def effect_of(function: Any) -> Callable[..., None] | None:
 
 _WRITING = {("pprint", "pprint"), ("pp", "pprint"), ("dump", "json"), ("dump", "_pickle")}
 _LOGGING = {logging.debug, logging.info, logging.warning, logging.error, logging.critical, logging.log, logging.exception}
+_ANSWERS = {  # methods of loggers that give something
+    *("isEnabledFor", "getEffectiveLevel", "hasHandlers", "getChild", "getChildren", "makeRecord", "findCaller", "filter"),
+    *("process",),
+}
 _OF_FRAMES = ("exc_info", "stack_info", "stacklevel")  # what records show of who calls, and of the exception at hand
 
 

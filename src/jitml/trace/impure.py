@@ -101,6 +101,8 @@ class Impure(Copies, Steering):
         self.refuse_impure(function, owner)
         if isinstance(owner, Path) and not hasattr(PurePath, function.__name__):  # it asks the file system
             self._refuse_once(function)
+        if home_of(type(owner)) == "statistics" and function.__name__ == "samples":  # it draws
+            self._refuse_once(function)
         is_users = type(function) is MethodType and not is_librarys_function(function.__func__)  # then what it does is seen
         if getattr(function, "__name__", "") in MUTATORS and not is_users:
             self._require_own(owner)

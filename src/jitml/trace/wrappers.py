@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, MethodType
 from typing import Any
 
+from jitml.trace.asked import looks_at_process
 from jitml.trace.callbacks import is_converted_inside
 from jitml.trace.context import Trace, outside_trace, unsupported
 from jitml.trace.host import Const, Slot
@@ -95,8 +96,8 @@ def _known(x: Any) -> Any:
 
 
 def is_foreign(function: Any) -> bool:
-    """Whether a function is of a library of which nothing is known: it may look at what others change, or change that."""
-    return not isinstance(function, type) and bool(home_package(function))
+    """Whether a function may look at what others change, or change that: one of a library of which nothing is known."""
+    return not isinstance(function, type) and (bool(home_package(function)) or looks_at_process(function))
 
 
 def of_library(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
