@@ -168,8 +168,9 @@ def test_loggers() -> None:
 
 
 def places(x: Any) -> Any:
-    return (x * len(os.path.abspath("a")), os.path.expanduser("~"), os.path.expandvars("$HOME/b"), Path.cwd().name, Path.home().name,
-            os.path.lexists("a"), os.path.realpath("."), os.path.relpath("/"))  # fmt: skip
+    of_environment = os.path.expanduser("~"), os.path.expandvars("$HOME/b"), Path.home().name
+    here = os.path.abspath("a"), os.path.realpath("."), os.path.relpath("/"), os.path.lexists("a"), Path.cwd().name
+    return x * len(here[0]), of_environment, here
 
 
 def test_where_the_process_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

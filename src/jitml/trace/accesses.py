@@ -13,6 +13,7 @@ import sys
 from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
+from importlib.util import resolve_name
 from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any, NoReturn
 
@@ -78,6 +79,8 @@ class Accesses(Names):
             return getattr(lift(obj), name)
         if kind is ModuleType:
             return self._module_attr(obj, name)
+        if kind is MethodType and id(obj.__func__) in self.trace.places and not hasattr(MethodType, name):
+            obj, kind = obj.__func__, FunctionType
         descriptor = inspect.getattr_static(kind, name, None)
         if isinstance(descriptor, property | functools.cached_property):
             self._require_member(kind, name, descriptor)
@@ -132,7 +135,9 @@ class Accesses(Names):
             if type(value) is MethodType and value.__self__ is obj:
                 # Of the bound method, so that a function put in its place is seen, in the class or in the instance.
                 method = load(self.trace, getattr, slot, name, f"{self.trace.host.name(slot)}.{name}")
-                self.trace.host.require_same(load(self.trace, getattr, method, "__func__", f"{name}.__func__"), value.__func__)
+                function = load(self.trace, getattr, method, "__func__", f"{name}.__func__")
+                self.trace.host.require_same(function, value.__func__)
+                self.trace.places.setdefault(id(value.__func__), function)
                 if hasattr(obj, "__dict__"):  # where another object's method may be put
                     owner = load(self.trace, getattr, method, "__self__", f"{name}.__self__")
                     self.trace.host.require_identity(owner, slot, True)
@@ -271,15 +276,30 @@ class Accesses(Names):
         if (id(vars(module)), name) in self.trace.stored:
             return self.trace.stored[id(vars(module)), name]
         value = getattr(module, name)
-        file = getattr(module, "__file__", None)
-        home = module.__name__.partition(".")[0]
-        if not is_users(file) if file else home in sys.stdlib_module_names:
+        if not _is_changeable(module):
+            home = module.__name__.partition(".")[0]
             if value is sys.modules:
                 return modules_of(self.trace)
             if home in _CONSTANT or way_of(value) is Way.ITSELF:
                 return lift(value) if type(value) is np.ndarray else value
         text = f"{module.__name__}.{name}"
         return observe(self.trace, value, load(self.trace, getattr, Const(module), name, text), text)
+
+    def imported(self, value: Any, name: str, module: str, level: int) -> Any:
+        """`from module import name` has given this."""
+        if level:
+            module = resolve_name("." * level + module, self.function.__globals__["__package__"])
+        home = sys.modules.get(module)
+        if type(home) is not ModuleType or not hasattr(home, name):
+            return value
+        self.module(home, module)
+        return self._module_attr(home, name)
+
+    def module(self, value: Any, name: str) -> Any:
+        """`import name` has given this."""
+        if type(value) is ModuleType and sys.modules.get(name) is value and _is_changeable(value):
+            _ = modules_of(self.trace)[name]  # so that another one in its place is seen
+        return value
 
     def item(self, obj: Any, index: Any) -> Any:
         """`obj[index]` was loaded."""
@@ -423,6 +443,12 @@ class Accesses(Names):
     def outer(self) -> Outer:
         """What stands on the left where a global or nonlocal name is about to be bound."""
         return Outer(self)
+
+
+def _is_changeable(module: ModuleType) -> bool:
+    """Whether a module is the user's, who may change it."""
+    file = getattr(module, "__file__", None)
+    return is_users(file) if file else module.__name__.partition(".")[0] not in sys.stdlib_module_names
 
 
 class Manager:

@@ -1,4 +1,4 @@
-"""State of the process: what a function asks of NumPy's settings, the environment and loggers, the host program asks at each call.
+"""State of the process: what a function asks of NumPy's settings, the environment, loggers and the like is asked at each call.
 
 Inside `np.errstate` of the function's own that is what it says there, else what is so at the call. NumPy's state while a function
 is traced is the tracer's, and nobody sees it.

@@ -13,6 +13,7 @@
     a < b            __jm.compare("lt", a, b)
     dir()            __jm.listing(dir, __jm.locals())()
     obj.w += v       __jm.aug_attr(obj, "w", "add")(v)     the target is loaded before v is evaluated
+    from m import w  ...; w = __jm.imported(w, "w", "m", 0)       a module's name; import m: __jm.module(m, "m")
 
 `control.py` adds `if`, `for` and their kin.
 """
@@ -20,6 +21,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jitml.trace.drivers import HOOKS, OURS
@@ -226,6 +228,25 @@ class Expressions(ast.NodeTransformer):
         if any(isinstance(target, (ast.Tuple, ast.List)) for target in targets) and not isinstance(node.value, ast.Tuple):
             node.value = self._hook("gone_through", node.value, node.value)
         return self._guarded(targets, statement)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
+        home = (ast.Constant(node.module or ""), ast.Constant(node.level))
+        return [node, *self._bound_by(node, lambda alias: ("imported", ast.Constant(alias.name), *home))]
+
+    def visit_Import(self, node: ast.Import) -> Any:
+        def found(alias: ast.alias) -> tuple[str, ast.expr]:
+            return "module", ast.Constant(alias.name if alias.asname else alias.name.partition(".")[0])
+
+        return [node, *self._bound_by(node, found)]
+
+    def _bound_by(self, node: ast.Import | ast.ImportFrom, hook: Callable[[ast.alias], Any]) -> Iterator[Any]:
+        """The names that an import has bound, bound again to what the function shall see."""
+        for alias in node.names:
+            name = alias.asname or alias.name.partition(".")[0]
+            if self._is_own(name):
+                called, *arguments = hook(alias)
+                value = self._hook(called, node, ast.Name(name, ast.Load()), *arguments)
+                yield ast.fix_missing_locations(ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), node))
 
     def visit_Starred(self, node: ast.Starred) -> ast.AST:
         self.generic_visit(node)

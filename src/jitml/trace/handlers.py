@@ -11,8 +11,9 @@ import ast
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import contains
 from traceback import walk_tb
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,9 +21,11 @@ import numpy as np
 from jitml.errors import FailedCheck, JitmlError, Source, UnknownSizeError
 from jitml.ir.floating import CATEGORIES, raised_by
 from jitml.ir.graph import Node, Value
-from jitml.trace.context import active_trace, is_users, refuse
+from jitml.trace.context import Trace, active_trace, is_users, refuse
 from jitml.trace.decisions import decisions
 from jitml.trace.examples import NoExample, example_of
+from jitml.trace.host import Const
+from jitml.trace.modules import modules_of
 from jitml.trace.source import FunctionNode
 
 _NO_FLOATING = {
@@ -186,6 +189,29 @@ def require_known_sizes(error: BaseException) -> None:
         *_, (frame, _) = walk_tb(error.__traceback__)
         if not is_users(frame.f_code.co_filename):
             refuse(UnknownSizeError(f"an exception is handled that may depend on sizes ({type(error).__name__})"))
+
+
+def require_missing(error: BaseException) -> None:
+    """An exception is handled: what is looked for in vain by name, a global or a module, is not there in other calls, either."""
+    root = active_trace().root
+    if isinstance(error, ImportError) and error.name:
+        _require_not_imported(root, error.name)
+    elif type(error) is NameError and error.name and error.__traceback__ is not None:
+        *_, (frame, _) = walk_tb(error.__traceback__)
+        if error.name not in frame.f_code.co_freevars:
+            place = root.host.compute(contains, (Const(frame.f_globals), Const(error.name)), f"a global {error.name}")
+            root.host.require(place, error.name in frame.f_globals)
+
+
+def _require_not_imported(root: Trace, name: str) -> None:
+    """A module is not there, or has no other names than now."""
+    if name in (modules := modules_of(root)):
+        names = tuple(vars(modules[name]))
+        root.host.require(root.host.compute(_names_of, (Const(sys.modules[name]),), f"names of {name}"), names)
+
+
+def _names_of(module: ModuleType) -> tuple[str, ...]:
+    return tuple(vars(module))
 
 
 def go_inside() -> None:

@@ -59,8 +59,9 @@ def _exactly(value: Any) -> Any:
 
 def require_value(trace: Trace, slot: Slot, value: Any) -> None:
     """A plain value is exactly this, and not only equal."""
+    kind: Any = type(value)
     trace.host.require(slot, value)
-    if isinstance(value, (range, slice, frozenset)) or (is_users_class(type(value)) and not isinstance(value, Enum)):
+    if isinstance(value, (range, slice, frozenset)) or (is_users_class(kind) and not isinstance(value, Enum)):
         name = f"what makes {trace.host.name(slot)}"
         trace.host.require(trace.host.compute(_told, (slot,), name), _told(value))
 

@@ -117,9 +117,17 @@ class Sighted(Impure):
     def manager(self, obj: Any) -> Any:
         """`with obj`"""
         found = super().manager(obj)
+        if type(obj) is suppress:
+            return Manager(obj, suppress.__enter__, self._suppressed)
         if found is not obj or not may_run_users_code(obj) or not hasattr(type(obj), "__exit__"):
             return found
         return Manager(obj, *(functools.partial(self.sighted, getattr(type(obj), name)) for name in ("__enter__", "__exit__")))
+
+    def _suppressed(self, obj: suppress, *error: Any) -> bool:
+        is_ended = obj.__exit__(*error)
+        if is_ended and error[1] is not None:
+            self.ended(error[1])
+        return is_ended
 
     def _guard(self, entered: Entered) -> None:
         for function in entered.calls.values():

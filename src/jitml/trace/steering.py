@@ -20,7 +20,7 @@ from jitml.trace import regions
 from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site
 from jitml.trace.drivers import UNDEF, Choice, Driver, Names, Operand, Values
-from jitml.trace.handlers import require_known_sizes
+from jitml.trace.handlers import require_known_sizes, require_missing
 from jitml.trace.names import is_decided
 from jitml.trace.perhaps import bound, present, sure, truthful
 from jitml.trace.registry import call
@@ -258,11 +258,16 @@ class Steering:
         return regions.depth()
 
     def handled(self) -> None:
-        """An exception has just been caught; one of a signal's handler, while tracing, is for the caller."""
+        """An exception has just been caught."""
         error = sys.exception()
         if error is not None:
-            pass_on(error)
-            require_known_sizes(error)
+            self.ended(error)
+
+    def ended(self, error: BaseException) -> None:
+        """An exception goes no further; one of a signal's handler, while tracing, is for the caller."""
+        pass_on(error)
+        require_known_sizes(error)
+        require_missing(error)
 
     def unwind(self, depth: int) -> None:
         """An exception has been caught: what was opened since `depth` will not be finished."""

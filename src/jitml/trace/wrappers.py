@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, MethodType
 from typing import Any
 
+from jitml.errors import JitmlError
+from jitml.interrupts import pass_on
 from jitml.trace.asked import looks_at_process
 from jitml.trace.callbacks import is_converted_inside
 from jitml.trace.context import Trace, outside_trace, unsupported
@@ -127,10 +129,18 @@ def host_step(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dict[s
     call = _Call(function, spec)
     given = [original_of(x) if type(x) is not TracedNumber else x.concrete for x in leaves]
     require_shown(trace, function, function.__name__, given)
-    with outside_trace():
-        value = unchanging(function, functools.partial(call, *given))
     slots = tuple(x for x in operands if x is not None)
-    return value, trace.host.compute(call, slots, f"{function.__name__}({', '.join('...' for _ in leaves)})")
+    text = f"{function.__name__}({', '.join('...' for _ in leaves)})"
+    try:
+        with outside_trace():
+            value = unchanging(function, functools.partial(call, *given))
+    except JitmlError:
+        raise
+    except Exception as error:  # which the function may handle
+        pass_on(error)
+        trace.host.require(trace.host.compute(_Raised(call), slots, f"what {text} raises"), _named(error))
+        raise
+    return value, trace.host.compute(call, slots, text)
 
 
 def _operand(trace: Trace, x: Any) -> Slot | Const | None:
@@ -152,3 +162,22 @@ class _Call:
     def __call__(self, *leaves: Any) -> Any:
         args, kwargs = unflatten(self.spec, leaves)
         return self.function(*args, **kwargs)
+
+
+class _Raised:
+    """The exception that a call raises, as a text; an empty one if it raises none."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self.call = call
+
+    def __call__(self, *leaves: Any) -> str:
+        try:
+            self.call(*leaves)
+        except Exception as error:
+            pass_on(error)
+            return _named(error)
+        return ""
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__qualname__}: {error}"
