@@ -109,7 +109,7 @@ class Specials(Operators):
             return x.length()
         special = self.special(x, "__len__")
         if special is None:
-            self.unseen(x)
+            self.unseen(x, methods=("__len__", "__getattribute__", "__getattr__"))
             return call(len, gone_through(x))
         n = special()
         if type(n) is TracedScalar:
