@@ -17,9 +17,10 @@ import numpy as np
 
 from jitml.errors import DerivativeError
 from jitml.trace.context import Trace, active_trace, user_source
-from jitml.trace.outside import entries, load, observe
+from jitml.trace.outside import load, observe
 from jitml.trace.tracers import is_traced
 from jitml.trace.tree import children, flatten, is_own_kind, is_record
+from jitml.trace.watched import entries
 
 
 def hand_on_attributes(what: str, given: Any, passed: Any, varies: Callable[[Any], bool]) -> None:

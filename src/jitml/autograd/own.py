@@ -17,10 +17,10 @@ from jitml.autograd.attributes import containers
 from jitml.errors import DerivativeError
 from jitml.trace.changes import require_alone
 from jitml.trace.context import Trace, active_trace, user_source
-from jitml.trace.outside import entries
 from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, lift
 from jitml.trace.tree import flatten
+from jitml.trace.watched import entries
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def own_copies(what: str, given: Any, passed: Any) -> Iterator[None]:
     for x, copy, was, times in held:
         if _is_changed(was, entries(copy)):
             if id(x) in root.watched:
-                require_alone(root, root.watched[id(x)])
+                require_alone(root, [root.watched[id(x)]])
             if sum(x is other for other, *_ in held) > 1:
                 _refuse(what, "an argument is changed that is passed twice")
             if _loads(root, x) != times:

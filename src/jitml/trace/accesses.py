@@ -35,7 +35,7 @@ from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject, arrays_apart, attribute_of, method_of, original_of, outer_of
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outer_names import Outer
-from jitml.trace.outside import entries, load, observe, observe_changing, place_of, require_unset
+from jitml.trace.outside import load, observe, observe_changing, place_of, require_unset
 from jitml.trace.random import TracedGenerator
 from jitml.trace.regions import made, shared_write
 from jitml.trace.registry import FUNCTIONS, call, call_for_each_type, has_meaning, of_its_type
@@ -46,6 +46,7 @@ from jitml.trace.tree import is_record
 from jitml.trace.unconverted import own_parts
 from jitml.trace.understood import PLAIN, Way, way_of
 from jitml.trace.unseen import guard_librarys, is_librarys
+from jitml.trace.watched import entries, watch_no_more
 from jitml.trace.wrappers import chosen
 
 # Methods by which `obj += v` and its like change an object.
@@ -211,7 +212,8 @@ class Accesses(Names):
         if any(owner == id(obj) for owner, _ in self.trace.stored):
             self.refuse_write(obj)
         seen = observe(self.trace, value, place, name)
-        self.trace.watched.pop(id(seen), None)
+        if id(seen) in self.trace.watched:
+            watch_no_more(self.trace, seen)
         return seen
 
     def _cached(self, obj: Any, name: str, member: functools.cached_property[Any]) -> Any:

@@ -25,13 +25,14 @@ from jitml.trace.host import Slot
 from jitml.trace.keys import require_form
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outer_names import SetNames
-from jitml.trace.outside import Watched, entries, load, observe, observe_keys, require_unset, with_items
+from jitml.trace.outside import load, observe, observe_keys, require_unset, with_items
 from jitml.trace.queues import wake
 from jitml.trace.result_trees import plain_key
 from jitml.trace.sets import difference
 from jitml.trace.state import CONTAINERS
 from jitml.trace.tracers import is_traced
 from jitml.trace.tree import flatten, is_own_kind, is_record
+from jitml.trace.watched import Watched, entries, watch_copy
 
 _INSTEAD = "Return the new value instead."
 
@@ -105,7 +106,7 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
         copied = OpenList(trace, None, name, original, copied.__getitem__)
     if not isinstance(original, tuple):
         before = () if type(copied) is OpenList else entries(copied)
-        trace.watched[id(copied)] = Watched(copied, original, find, name, before)
+        watch_copy(trace, Watched(copied, original, find, name, before))
     return copied
 
 
@@ -132,17 +133,19 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
     changes: list[Change] = []
     values: list[Any] = []
     moving: set[str] = set()
+    changed: list[Watched] = []
     for watched in list(trace.watched.values()):
         _require_same_state(watched)
         found = _difference(watched)
         if found is not None:
             put, new, numbers = found
-            require_alone(trace, watched)
+            changed.append(watched)
             moving |= {_name_of_item(watched.original, watched.name, key) for key in numbers}
             if isinstance(put, _Extend) or (isinstance(put, _SetSequence) and put.only_grows):
                 moving.add(watched.name)
             changes.append(Change(watched.find(), put))
             values.append(new)
+    require_alone(trace, changed)
     stored: dict[int, dict[str, Any]] = {}
     for (owner, name), value in trace.stored.items():
         stored.setdefault(owner, {})[name] = value
@@ -278,15 +281,17 @@ class _Extend:
             list.extend(target, items)
 
 
-def require_alone(trace: Trace, changed: Watched) -> None:
-    """Nothing else that the function has got is this very container: its copy would not have changed."""
-    for other in list(trace.watched.values()):
-        if other is changed or type(other.original) is not type(changed.original):
-            continue
-        if other.original is changed.original:
+def require_alone(trace: Trace, changed: Sequence[Watched]) -> None:
+    """Nothing else that the function has got is one of these very containers: its copy would not have changed."""
+    mine = {id(watched.original): watched for watched in changed}
+    others = [watched for watched in trace.watched.values() if mine.get(id(watched.original)) is not watched]
+    for other in others:
+        if (known := mine.get(id(other.original))) is not None:
             raise UnsupportedError(
-                f"{changed.name} is changed, and {other.name} is the same {type(changed.original).__name__}",
+                f"{known.name} is changed, and {other.name} is the same {type(known.original).__name__}",
                 source=user_source(),
                 remedy=_INSTEAD,
             )
-        trace.host.require_identity(changed.find(), other.find(), False)
+    for kind in dict.fromkeys(type(watched.original) for watched in changed):
+        alike = [[x.find() for x in some if type(x.original) is kind] for some in (changed, others)]
+        trace.host.require_alone(*alike)

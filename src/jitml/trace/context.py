@@ -144,6 +144,7 @@ class Trace:
         self.origins: list[Slot] = []
         self.lifted: dict[int, Any] = {}  # id of a concrete array -> its TracedArray; the host program keeps it alive
         self.arrays: dict[Slot, Any] = {}  # the array inputs: slot -> (concrete array, TracedArray)
+        self.views: dict[Any, Slot] = {}  # of these, by the memory that they show (`view_of`)
         self.parts: dict[Slot, Any] = {}  # arrays that share memory with others: slot -> TracedArray, a view of their storage
         self.enter_part: Any = None  # (array, slot) -> its TracedArray, if others that are written share its memory
         self.again: dict[int, list[tuple[Slot, Slot]]] = {}  # id of a TracedArray -> other slots that hold the array, and its own
@@ -153,6 +154,8 @@ class Trace:
         self.opened: Opened = {}  # sizes of arguments that are left open
         self.objects: dict[Slot, Any] = {}  # other things from outside: instances, functions
         self.exchanged: set[Slot] = set()  # of those, such that are others at each call, though no arguments
+        self.exchangeable: dict[int, Slot] = {}  # these and arguments, by id
+        self.crowd: dict[int, Slot] = {}  # what is none of these, where they are many, by id
         # For conversion: functions with hooks, slots of what was loaded, what is known to be from outside (id -> slot).
         self.converted: dict[Any, Any] = {}
         self.sourceless: set[CodeType] = set()  # of functions that could not be converted
@@ -167,6 +170,7 @@ class Trace:
         self.containers: dict[Slot, Any] = {}
         self.met: Counter[int] = Counter()  # how often containers and objects from outside have been loaded, by id
         self.watched: dict[int, Any] = {}  # copies of containers from outside, by id, with what was in them
+        self.copies: dict[int, Any] = {}  # the first of them, by the id of the original
         self.taken: dict[int, tuple[Any, Any]] = {}  # containers that transforms are given, by id, and those that they show
         self.shared: dict[int, Any] = {}  # what may be held by others than a name that seems to have a new deque, by id
         self.withheld: dict[int, dict[str, Any]] = {}  # attributes that copies have not, by their ids, and what says why

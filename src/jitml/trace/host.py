@@ -52,6 +52,7 @@ _BY_TEXT = (Decimal, date, time, PurePath)
 IMMUTABLE = (Fraction, timedelta, *_BY_TEXT)
 Array = np.ndarray[Any, Any]
 
+_FEW_PAIRS = 64  # of objects, that are compared one by one
 _LONGEST = 200  # characters of a name that stands in others: n = n + n doubles it
 DENSE, OWNS, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400  # bits of ndarray.flags.num
 
@@ -182,6 +183,27 @@ class Host:
         relation = "is" if same else "is not"
         text = f"{self.names[first]} {relation} {self.names[second]}"
         self._check(Check((first, second), f"{{0}} {relation} {{1}}", None, text))
+
+    def require_alone(self, some: Sequence[Slot], others: Sequence[Slot]) -> None:
+        """Some slots hold no object twice, and none that the others hold."""
+        if len(some) * (len(some) + len(others)) <= _FEW_PAIRS:
+            for n, first in enumerate(some):
+                for second in (*some[n + 1 :], *others):
+                    self.require_identity(first, second, False)
+            return
+        self.require_all_different(some)
+        places = [f"{{{n}}}" for n in range(len(some) + len(others))]
+        mine, theirs = ", ".join(places[: len(some)]), ", ".join(places[len(some) :])
+        code = f"{{{{*map(id, ({mine},))}}}}.isdisjoint(map(id, ({theirs},)))"
+        text = f"{self.names[some[0]]} and others are none of {len(others)} that stay as they are"
+        if others:
+            self._check(Check((*some, *others), code, True, text))
+
+    def require_all_different(self, slots: Sequence[Slot]) -> None:
+        """Slots hold no object twice."""
+        text = f"{self.names[slots[0]]} and {len(slots) - 1} others are different objects"
+        places = ", ".join(f"{{{n}}}" for n in range(len(slots)))
+        self._check(Check(tuple(slots), f"len({{{{*map(id, ({places},))}}}}) == {{k}}", len(slots), text))
 
     def require_array(self, slot: Slot, array: Array) -> None:
         """An array of this class, dtype, shape, strides and alignment."""

@@ -29,6 +29,11 @@ def same_view(x: Array, y: Array) -> bool:
     )
 
 
+def view_of(x: Array) -> tuple[object, ...]:
+    """What arrays have in common that are the same view."""
+    return x.__array_interface__["data"][0], x.dtype, x.shape, x.strides
+
+
 def disjoint(x: Array, y: Array) -> bool:
     """Whether no byte belongs to both arrays; where that is too hard to tell, False."""
     if not np.may_share_memory(x, y):

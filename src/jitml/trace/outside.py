@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 from operator import getitem
-from types import MappingProxyType, MemberDescriptorType, MethodType
+from types import MappingProxyType, MethodType
 from typing import Any
 
 import numpy as np
@@ -40,8 +40,10 @@ from jitml.trace.state import HEAP_TYPE
 from jitml.trace.tracers import is_traced, lift, scalar
 from jitml.trace.tree import is_record
 from jitml.trace.understood import PLAIN, Way, is_iterator, is_view, way_of
+from jitml.trace.watched import Watched, entries, met, slots_of, watch_copy
 
 _MOST_ITEMS = 1000
+_MOST_COMPARED = 8  # objects that are compared one by one
 
 
 def place_of(trace: Trace, obj: Any) -> Slot | None:
@@ -108,7 +110,7 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
             return value
         trace.guarded.add(name)
     watch(trace, value, slot)
-    trace.objects[slot] = value
+    _know(trace, value, slot)
     return value
 
 
@@ -157,7 +159,7 @@ def observe_parts(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         part("__name__")
         seen = _bound(value, None, part("__self__"))
     trace.kept.append(seen)
-    trace.objects[slot] = seen
+    _know(trace, seen, slot)
     return seen
 
 
@@ -202,7 +204,7 @@ def lend(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     trace.at_run_time[id(value)] = Lent(slot, seen)
     trace.places[id(value)] = trace.places[id(seen)] = slot
     trace.kept += [value, seen]
-    trace.objects[slot] = seen
+    _know(trace, seen, slot)
     return seen
 
 
@@ -261,7 +263,7 @@ def observe_argument(trace: Trace, obj: Any, slot: Slot, name: str) -> Any:
         _compare(trace, obj, slot)
         if id(obj) not in trace.places:
             watch(trace, obj, slot, identity=False)
-    trace.objects[slot] = obj
+    _know(trace, obj, slot)
     return obj
 
 
@@ -276,7 +278,7 @@ def observe_keys(trace: Trace, keys: Iterable[Any], name: str) -> None:
                 _compare(trace, key, slot)
             else:
                 watch(trace, key, slot)
-            trace.objects[slot] = key
+            _know(trace, key, slot)
 
 
 def _watch_exchanged(trace: Trace, obj: Any, slot: Slot) -> None:
@@ -285,7 +287,7 @@ def _watch_exchanged(trace: Trace, obj: Any, slot: Slot) -> None:
         if other != slot:
             trace.host.require_identity(other, slot, obj is known)
     trace.exchanged.add(slot)
-    trace.objects[slot] = obj
+    _know(trace, obj, slot)
     if id(obj) not in trace.places:
         watch(trace, obj, slot, identity=False)
 
@@ -305,9 +307,29 @@ def watch(trace: Trace, obj: Any, slot: Slot, *, identity: bool = True) -> None:
 
 def _compare(trace: Trace, obj: Any, slot: Slot) -> None:
     """Whether the object is one of those that calls exchange stays as it is: `is` cannot be seen."""
-    for other, known in trace.objects.items():
-        if (other in trace.host.arguments or other in trace.exchanged) and other != slot:
-            trace.host.require_identity(other, slot, original_of(obj) is original_of(known))
+    key = id(original_of(obj))
+    known = trace.exchangeable.get(key, slot)
+    if known != slot:  # which is none of the others
+        trace.host.require_identity(known, slot, True)
+    elif len(trace.exchangeable) > _MOST_COMPARED:
+        trace.crowd.setdefault(key, slot)
+    else:
+        for other in trace.exchangeable.values():
+            if other != slot:
+                trace.host.require_identity(other, slot, False)
+
+
+def _know(trace: Trace, obj: Any, slot: Slot) -> None:
+    """Remember an object from outside, as the function sees it."""
+    trace.objects[slot] = obj
+    if slot in trace.host.arguments or slot in trace.exchanged:
+        trace.exchangeable.setdefault(id(original_of(obj)), slot)
+
+
+def require_all_different(trace: Trace) -> None:
+    """Where there are too many objects to compare each with all: no two are one."""
+    if trace.crowd:
+        trace.host.require_all_different(list({**trace.crowd, **trace.exchangeable}.values()))
 
 
 def require_unset(trace: Trace, slot: Slot, name: str) -> None:
@@ -317,7 +339,7 @@ def require_unset(trace: Trace, slot: Slot, name: str) -> None:
 
 
 def _has_unset(obj: Any, name: str) -> bool:
-    is_in_slot = name in _slots(type(obj)) and hasattr(obj, name)
+    is_in_slot = name in slots_of(type(obj)) and hasattr(obj, name)
     return name not in getattr(obj, "__dict__", ()) and not is_in_slot
 
 
@@ -347,7 +369,7 @@ def _observe_set(trace: Trace, value: set[Any], seen: set[Any], slot: Slot, name
         else:
             trace.host.require_type(slot, set)
             _require_members(trace, value, slot, name)
-            trace.watched[id(seen)] = Watched(seen, value, lambda: slot, name, entries(seen))
+            watch_copy(trace, Watched(seen, value, lambda: slot, name, entries(seen)))
             known = seen
         trace.containers[slot] = known
         trace.kept.append(known)
@@ -371,11 +393,6 @@ def require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[
     return list(enumerate(value))
 
 
-def met(trace: Trace, value: Any) -> Watched | None:
-    """What is known of a container, or a record, that has been met elsewhere."""
-    return next((other for other in trace.watched.values() if other.original is value), None)
-
-
 def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     """A list, tuple, dict or deque with all its items observed: a copy, if there is anything in it to be lifted."""
     if slot in trace.containers:
@@ -395,7 +412,7 @@ def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     if not isinstance(value, tuple) or any(after is not before for (_, after), (_, before) in zip(seen, items)):
         result = with_items(value, seen)
     if result is not value and not isinstance(value, tuple):
-        trace.watched[id(result)] = Watched(result, value, lambda: slot, name, entries(result))
+        watch_copy(trace, Watched(result, value, lambda: slot, name, entries(result)))
     trace.containers[slot] = result
     trace.places[id(result)] = slot
     trace.kept.append(result)
@@ -409,7 +426,7 @@ def _open_list(trace: Trace, value: list[Any], slot: Slot, name: str) -> OpenLis
         return number_stand_in(trace, found, place, text) if is_number(found) else observe(trace, found, place, text)
 
     result = OpenList(trace, slot, name, value, item)
-    trace.watched[id(result)] = Watched(result, value, lambda: slot, name, ())
+    watch_copy(trace, Watched(result, value, lambda: slot, name, ()))
     trace.places[id(result)] = slot
     trace.containers[slot] = result
     return result
@@ -421,44 +438,6 @@ class Lent:
 
     slot: Slot
     seen: Any
-
-
-@dataclass(frozen=True)
-class Watched:
-    """A copy of a container from outside, and what was in it: keys and items.
-
-    Args:
-        original: the caller's own.
-        find: enters it in the host program.
-    """
-
-    copy: Any
-    original: Any
-    find: Callable[[], Slot]
-    name: str
-    before: tuple[tuple[Any, Any], ...]
-
-    def is_changed(self) -> bool:
-        if type(self.copy) is OpenList:
-            return any(type(part) is not list or part for part in self.copy.parts)
-        after = entries(self.copy)
-        return len(after) != len(self.before) or any(a is not c or b is not d for (a, b), (c, d) in zip(self.before, after))
-
-
-def entries(x: Any) -> tuple[tuple[Any, Any], ...]:
-    """What is in a container, in order: keys, names of attributes or positions, and items."""
-    if isinstance(x, dict):
-        return tuple(x.items())
-    if is_record(x):
-        own = getattr(x, "__dict__", {})
-        slots = [name for name in dict.fromkeys(_slots(type(x))) if name not in own and hasattr(x, name)]
-        return (*own.items(), *((name, getattr(x, name)) for name in slots))
-    return tuple(enumerate(x))
-
-
-def _slots(cls: type) -> Iterator[str]:
-    for base in reversed(cls.__mro__):
-        yield from (name for name, member in vars(base).items() if isinstance(member, MemberDescriptorType))
 
 
 def with_items(value: Any, items: list[tuple[Any, Any]]) -> Any:

@@ -27,7 +27,7 @@ from jitml.trace.hostcalls import ON_HOST, call_now, call_on_host
 from jitml.trace.impure import COMPARED, MUTATORS, is_one_of
 from jitml.trace.objects import TracedObject
 from jitml.trace.open_lists import OpenList
-from jitml.trace.outside import entries, with_items
+from jitml.trace.outside import with_items
 from jitml.trace.registry import call, has_meaning, meaning_of
 from jitml.trace.result_trees import plain_key
 from jitml.trace.sighted import Sighted
@@ -38,6 +38,7 @@ from jitml.trace.tree import flatten, is_record
 from jitml.trace.unconverted import called_by, own_parts
 from jitml.trace.unseen import guard_librarys, guard_state
 from jitml.trace.users_line import as_written
+from jitml.trace.watched import entries
 from jitml.trace.wrappers import is_foreign, of_library
 
 # Of Python's own containers: methods that look at nothing that is in them, but at keys; and those that change nothing.

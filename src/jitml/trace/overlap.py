@@ -19,6 +19,7 @@ from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from jitml.trace.context import Trace
 from jitml.trace.host import Slot
@@ -48,10 +49,28 @@ class Box:
 def groups(members: Sequence[Member]) -> list[list[Member]]:
     """The arguments that overlap others (and are not simply the same)."""
     found: list[list[Member]] = []
-    for member in members:
-        touching = [g for g in found if any(not disjoint(member[1], other) for _, other in g)]
-        found = [g for g in found if g not in touching] + [[m for g in touching for m in g] + [member]]
+    for near in _neighbours(members):
+        apart: list[list[Member]] = []
+        for member in near:
+            touching = [g for g in apart if any(not disjoint(member[1], other) for _, other in g)]
+            apart = [g for g in apart if g not in touching] + [[m for g in touching for m in g] + [member]]
+        found += apart
     return [g for g in found if any(not same_view(g[0][1], other) for _, other in g)]
+
+
+def _neighbours(members: Sequence[Member]) -> list[list[Member]]:
+    """Those whose ranges of addresses meet, in the order of the arguments; all others overlap nothing. O(n log n)."""
+    ranges = [byte_bounds(array) for _, array in members]
+    found: list[list[int]] = []
+    end = 0
+    for place in sorted(range(len(members)), key=ranges.__getitem__):
+        low, high = ranges[place]
+        if found and low < end:
+            found[-1].append(place)
+        else:
+            found.append([place])
+        end = max(end, high)
+    return [[members[place] for place in sorted(places)] for places in found if len(places) > 1]
 
 
 def enter_together(recording: Trace, group: Sequence[Member]) -> None:

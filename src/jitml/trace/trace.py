@@ -42,6 +42,7 @@ from jitml.trace.made_objects import parts_of_made
 from jitml.trace.memory import all_disjoint, disjoint, meets_itself
 from jitml.trace.objects import TracedObject
 from jitml.trace.opening import Opened, Seen, seen
+from jitml.trace.outside import require_all_different
 from jitml.trace.overlap import enter_part, see_parts
 from jitml.trace.paths import Decided, Path, path_of
 from jitml.trace.registry import register_imported
@@ -265,6 +266,7 @@ def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSp
     results = describe(recording, leaves, outputs)
     host = recording.host
     require_never_changed(recording)
+    require_all_different(recording)
     require_as_given(recording, recording.given)
     mutated = [(slot, tracer.storage) for slot, (_, tracer) in recording.arrays.items() if tracer.storage.mutated]
     aliases: dict[int, int] = {}

@@ -20,7 +20,7 @@ from jitml.ir.types import Aval, is_supported
 from jitml.trace.broadcasting import common_sizes, never_equal, stretch
 from jitml.trace.context import Trace, active_trace, leaked, unsupported
 from jitml.trace.host import Const, Slot, extent
-from jitml.trace.memory import is_native, native_copy, same_view
+from jitml.trace.memory import is_native, native_copy, same_view, view_of
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.registry import call, operate
 from jitml.trace.standins import Traced, TracedArray, TracedScalar, is_traced, refuse_concrete_target
@@ -88,13 +88,14 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | 
         host.require_array(slot, array)
     if root.enter_part is not None and not opened and (part := root.enter_part(array, slot)) is not None:
         return cast(TracedArray, part)
-    for other, (concrete, tracer) in root.arrays.items():
-        if same_view(array, concrete):
-            host.require_same_view(slot, other, same_view)
-            twin = TracedArray(tracer.storage, (), tracer.aval, tracer.layout, array.flags.writeable)
-            root.lifted[id(array)] = root.parts[slot] = twin
-            twin.slot = slot
-            return twin
+    view = view_of(array)
+    if (other := root.views.get(view)) is not None:
+        tracer = root.arrays[other][1]
+        host.require_same_view(slot, other, same_view)
+        twin = TracedArray(tracer.storage, (), tracer.aval, tracer.layout, array.flags.writeable)
+        root.lifted[id(array)] = root.parts[slot] = twin
+        twin.slot = slot
+        return twin
     shape: Any = array.shape
     for axis, place in opened.items():
         size = root.open_size(place, host.compute(extent, (slot, Const(axis))), array.shape[axis])
@@ -110,6 +111,7 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | 
     storage = Storage(root, _input(root, aval, entry), strides=layout, slot=slot, entry=entry)
     known = root.lifted[id(array)] = TracedArray(storage, (), aval, layout, array.flags.writeable)
     root.arrays[slot] = (array, known)
+    root.views[view] = slot
     known.slot = slot
     return known
 

@@ -20,11 +20,12 @@ from jitml.trace.context import Trace, home_of, is_users, is_users_class, unsupp
 from jitml.trace.given import take_at_run_time
 from jitml.trace.host import Slot
 from jitml.trace.keys import require_value
-from jitml.trace.outside import load, met, require_elements, require_keys
+from jitml.trace.outside import load, require_elements, require_keys
 from jitml.trace.state import CONTAINERS, HEAP_TYPE, is_visible
 from jitml.trace.tracers import is_traced
 from jitml.trace.understood import PLAIN, Way, way_of
 from jitml.trace.unread import instructions
+from jitml.trace.watched import met
 
 # Special methods that only the conversion calls, or that have nothing to do with computing.
 _SEEN = {

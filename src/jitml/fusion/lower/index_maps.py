@@ -7,7 +7,7 @@ from functools import cache
 from math import prod
 
 from jitml.fusion.loops import Apply, Const, Expr, Var, add, mul, sub
-from jitml.fusion.lower.points import Index, Point, lowering, targets
+from jitml.fusion.lower.points import Index, Point, limits, lowering, targets
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, bound
@@ -101,9 +101,15 @@ def lower_concat(p: Point) -> Scalar:
     axis = p.node.params["axis"]
     i, start, total = p.index[axis], 0, p.node.output.shape[axis]
     pieces: list[tuple[Scalar, Scalar]] = []
+    least, most = limits(i, p.reader.ranges) or (0, None)
     for k, piece in enumerate(p.node.inputs):
         n = piece.shape[axis]
         stop = start + n
+        if stop <= least:  # there may be thousands
+            start = stop
+            continue
+        if most is not None and start > most:
+            break
         known = (stop == total and not pieces) or p.inside(i, start, stop) if n else False
         if known is not False:
             offset = sub(i, start) if known else clamped(sub(i, start), 0, n - 1)
