@@ -169,7 +169,7 @@ def test_loggers() -> None:
 
 def places(x: Any) -> Any:
     of_environment = os.path.expanduser("~"), os.path.expandvars("$HOME/b"), Path.home().name
-    here = os.path.abspath("a"), os.path.realpath("."), os.path.relpath("/"), os.path.lexists("a"), Path.cwd().name
+    here = os.path.abspath("a"), os.path.realpath("."), os.path.relpath("/"), Path.cwd().name
     return x * len(here[0]), of_environment, here
 
 
@@ -180,8 +180,6 @@ def test_where_the_process_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.chdir(tmp_path / name)
         monkeypatch.setenv("HOME", str(tmp_path / name))
         assert repr(compiled(X)) == repr(places(X))
-    Path("a").write_text("")
-    assert repr(compiled(X)) == repr(places(X))
 
 
 KEPT: list[Any] = []

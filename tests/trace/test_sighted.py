@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import enum
 import functools
 import operator
@@ -117,6 +118,21 @@ def test_what_a_host_call_calls_back_runs_at_each_call() -> None:
 
     for STATE.v in (1, 2, 3):
         np.testing.assert_allclose(root(np.ones(2)), STATE.v / 2 * np.ones(2))
+
+
+def test_a_profiler_written_in_c_goes_on_afterwards() -> None:
+    def late() -> None:
+        pass
+
+    profiler = cProfile.Profile()
+    profiler.enable()
+    try:
+        f = CASES["call of a metaclass"]
+        np.testing.assert_array_equal(jitml.jit(f)(np.ones(2)), f(np.ones(2)))
+        late()
+    finally:
+        profiler.disable()
+    assert "late" in {entry.code.co_name for entry in profiler.getstats() if not isinstance(entry.code, str)}
 
 
 def test_a_profiler_is_there_again_afterwards() -> None:

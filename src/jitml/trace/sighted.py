@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
+from _lsprof import Profiler
 from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from types import CodeType, FrameType, FunctionType, GeneratorType, MethodType
@@ -29,7 +30,24 @@ _PARTS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<module>"}  # o
 _ONCE = (print, input, open, exec, eval, compile, __import__)
 _MOST = 1000  # items of a list that are looked at
 
-preserve(sys.getprofile, sys.setprofile)
+
+def _set_profile(profile: Any) -> None:
+    """`sys.setprofile`, also for a profiler that is written in C, as `cProfile` is in CPython 3.11: those begin by themselves."""
+    sys.setprofile(profile if callable(profile) else None)
+    if isinstance(profile, Profiler):
+        profile.enable()
+
+
+def _require_profiler(profile: Any) -> Profiler:
+    if not isinstance(profile, Profiler):
+        unsupported(
+            f"a {type(profile).__qualname__} that profiles this thread cannot be stopped for a moment",
+            "Call the function once before, or profile with cProfile.",
+        )
+    return profile
+
+
+preserve(sys.getprofile, _set_profile)
 
 
 class Sighting:
@@ -70,11 +88,13 @@ class Entered:
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         before = sys.getprofile()
+        if before is not None and not callable(before):
+            _require_profiler(before).disable()
         sys.setprofile(self._tell)
         try:
             return function(*args, **kwargs)
         finally:
-            sys.setprofile(before)
+            _set_profile(before)
 
     def _tell(self, frame: FrameType, event: str, called: Any) -> None:
         code = frame.f_code
